@@ -45,6 +45,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "dashboard.http.request_ids.RequestIds",
     "dashboard.http.headers.SecurityHeaders",
     "dashboard.http.problems.ProblemMiddleware",
     "dashboard.http.database_guard.DatabaseGuard",

@@ -180,6 +180,11 @@ def shown_settings(channel: AlarmChannel) -> dict[str, Any]:
     return {"host": urlsplit(known["url"]).netloc, "signed": bool(known.get("secret"))}
 
 
+def shown_facts(channel: AlarmChannel) -> dict[str, Any]:
+    """What the audit log says of it."""
+    return {"name": channel.name, "on": channel.is_on} | shown_settings(channel)
+
+
 def _mail_problems(values: Mapping[str, Any]) -> Problems:
     found: Problems = {}
     host = str(values.get("host") or "")

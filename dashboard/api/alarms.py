@@ -30,7 +30,7 @@ from dashboard.api.schemas.alarms import (
     SilenceOut,
     WouldHaveOut,
 )
-from dashboard.audit.notes import note
+from dashboard.audit.notes import changed, note
 from dashboard.models.alarms import AlarmChannel, AlarmDelivery, AlarmRow, AlarmRule, AlarmSilence
 from dashboard.views.alarm_channels import send_test
 
@@ -70,8 +70,10 @@ async def create_rule(request: HttpRequest, body: RuleIn) -> Any:
 @router.put("/rules/{int:rule_id}", response={200: RuleOut} | REFUSALS, auth=WRITE, summary="Change a rule",
             operation_id="change_alarm_rule")  # fmt: skip
 async def change_rule(request: HttpRequest, rule_id: int, body: RuleIn) -> RuleOut:
-    saved = await _save_rule(body, await _get(AlarmRule, rule_id, deleted_at=None))
-    note(request, "alarm rule changed", saved.name, body.dict())
+    row = await _get(AlarmRule, rule_id, deleted_at=None)
+    before = await sync_to_async(RuleOut.of)(row)
+    saved = await _save_rule(body, row)
+    note(request, "alarm rule changed", saved.name, changed(before.dict(), saved.dict()))
     return saved
 
 
@@ -117,8 +119,9 @@ async def change_channel(request: HttpRequest, channel_id: int, body: ChannelIn)
     before = await _get(AlarmChannel, channel_id)
     if before.kind != body.kind:
         raise FormProblem({"kind": ["A channel keeps its kind: make another one."]})
+    was = editing.shown_facts(before)
     row = await _save_channel(body, before)
-    note(request, "alarm channel changed", row.name, {"kind": row.kind} | editing.shown_settings(row))
+    note(request, "alarm channel changed", row.name, changed(was, editing.shown_facts(row)))
     return ChannelOut.of(row)
 
 

@@ -22,7 +22,10 @@ READ = Token(Permission.AUDIT_READ)
 
 
 class AuditEntryOut(Schema):
-    """One change. who: "" without an account; told: why it was refused, or failed."""
+    """One change. who: "" without an account; told: why it was refused, or failed.
+
+    details: a value that changed is {"before": …, "after": …}. request_id: the X-Request-ID of the request's answer.
+    """
 
     number: int
     at: datetime
@@ -34,6 +37,7 @@ class AuditEntryOut(Schema):
     result: Literal["done", "refused", "failed"]
     told: str
     details: dict[str, Any]
+    request_id: str
     previous_hash: str
     hash: str
 
@@ -59,7 +63,7 @@ class ChainOut(Schema):
             operation_id="list_audit_entries")  # fmt: skip
 async def list_entries(
     request: HttpRequest,
-    q: str = Query("", max_length=200, description="part of action, target, account or details"),
+    q: str = Query("", max_length=200, description="part of action, target, account or details, or a request's id"),
     who: str = Query("", max_length=160, description="account; its tokens are included"),
     way: Literal["", "page", "rest", "command", "remoting"] = "",
     result: Literal["", "done", "refused", "failed"] = "",

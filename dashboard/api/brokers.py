@@ -123,7 +123,12 @@ async def update_broker_config(request: HttpRequest, name: str, body: SettingsIn
         note_nothing(request)
         return out
     out.remark = await gateway().brokers.change_settings(broker, changes)
-    note(request, "broker settings changed", name, {item.key: f"{item.before} -> {item.after}" for item in changes})
+    note(
+        request,
+        "broker settings changed",
+        name,
+        {item.key: {"before": item.before, "after": item.after} for item in changes},
+    )
     logger.info(
         "broker settings changed",
         extra={

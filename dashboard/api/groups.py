@@ -25,7 +25,7 @@ from dashboard.cluster.errors import NotAllowed
 from dashboard.cluster.gateway import gateway
 from dashboard.forms.groups import ResetForm
 from dashboard.groups.book import group_book
-from dashboard.groups.changes import delete_group, set_consuming
+from dashboard.groups.changes import consuming_facts, delete_group, set_consuming
 from dashboard.groups.listing import SORTS, rows_of, sorted_rows
 from dashboard.groups.moving import move, plan_move
 from dashboard.groups.selection import GroupSelection, select
@@ -109,7 +109,9 @@ async def set_group_consuming(request: HttpRequest, name: str, body: ConsumingIn
     if not changed:
         note_nothing(request)
     else:
-        note(request, "group goes on" if body.is_on else "group paused", name, {"brokers": ", ".join(changed)})
+        note(
+            request, "group goes on" if body.is_on else "group paused", name, consuming_facts(changed, is_on=body.is_on)
+        )
         facts = {"event": "group_consuming", "group": name, "is_on": body.is_on}
         logger.info("group goes on" if body.is_on else "group paused", extra=facts | caller(request))
     return ConsumingOut(is_on=body.is_on, brokers=changed)

@@ -22,7 +22,7 @@ from dashboard.api.schemas.reports import (
     ScheduleIn,
     ScheduleOut,
 )
-from dashboard.audit.notes import note, note_nothing
+from dashboard.audit.notes import changed, note, note_nothing
 from dashboard.models.reports import ReportRun
 from dashboard.reports import latest, plans, results
 from dashboard.reports.schedule import TooManyWaiting, ask_for
@@ -118,9 +118,9 @@ async def get_schedule(request: HttpRequest) -> ScheduleOut:
 async def set_schedule(request: HttpRequest, body: ScheduleIn) -> ScheduleOut:
     if not body.reports:
         raise FormProblem({"reports": ["Choose a report, or let them run never."]})
-    wanted = body.dict()
+    wanted, before = body.dict(), await plans.schedule()
     await plans.set_schedule(**wanted)
-    note(request, "report schedule changed", "", wanted)
+    note(request, "report schedule changed", "", changed(before.facts(), (await plans.schedule()).facts()))
     logger.info("report schedule changed", extra={"event": "report_schedule_changed", **wanted} | caller(request))
     return ScheduleOut.of(await plans.schedule())
 

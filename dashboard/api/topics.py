@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import asdict
 from typing import Any
 
 from django.http import HttpRequest
@@ -12,7 +13,7 @@ from dashboard.accounts.access import Permission
 from dashboard.api.auth import Token
 from dashboard.api.problems import REFUSALS, FormProblem, caller
 from dashboard.api.schemas.cluster import TopicChange, TopicDetailOut, TopicIn, TopicList, TopicOut
-from dashboard.audit.notes import note
+from dashboard.audit.notes import changed, note
 from dashboard.cluster.gateway import gateway
 from dashboard.forms.topics import TopicChangeForm, TopicForm
 
@@ -78,6 +79,7 @@ async def update_topic(request: HttpRequest, name: str, body: TopicChange) -> To
         raise FormProblem(form.problems())
     queues = form.cleaned_data["queues"] if "queues" in given else None
     perm = form.cleaned_data["perm"] if "perm" in given else None
+    before = await gateway().topics.get(name)
     await gateway().topics.change(
         name,
         read_queues=form.cleaned_data["read_queues"] or queues,
@@ -87,8 +89,10 @@ async def update_topic(request: HttpRequest, name: str, body: TopicChange) -> To
         retention_ms=form.cleaned_data["keep_for"] or body.retention_ms,
         retention_messages=form.cleaned_data["keep_messages"] or body.retention_messages,
     )
-    _log(request, "topic changed", "topic_changed", name, **body.dict(exclude_none=True))
-    return TopicDetailOut.of(await gateway().topics.get(name))
+    now = await gateway().topics.get(name)
+    _log(request, "topic changed", "topic_changed", name,
+         **changed(asdict(before.first_settings), asdict(now.first_settings)))  # fmt: skip
+    return TopicDetailOut.of(now)
 
 
 @router.delete("/{name}", response={204: None} | REFUSALS, auth=WRITE, summary="Delete a topic and its messages",

@@ -66,7 +66,7 @@ async def update_user(request: HttpRequest, name: str, body: UserChange) -> User
     try:
         if body.role is not None and body.role != user.role:
             await sync_to_async(user_accounts.set_role)(user, Role(body.role))
-            note(request, "role changed", user.username, {"before": user.role, "after": body.role})
+            note(request, "role changed", user.username, {"role": {"before": user.role, "after": body.role}})
             user.role = body.role
         if body.is_open is False and user.is_active:
             ended = await sync_to_async(user_accounts.close_account)(user)

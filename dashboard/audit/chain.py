@@ -42,6 +42,7 @@ class Change:
     details: Mapping[str, Any] = field(default_factory=dict)
     result: Result = Result.DONE
     told: str = ""
+    request_id: str = ""
     at: datetime | None = None
 
 
@@ -83,6 +84,7 @@ def hash_of(entry: AuditEntry) -> str:
     fields = [
         entry.previous_hash, entry.number, round(entry.at.timestamp() * 1000), entry.who, str(entry.way),
         entry.address, entry.action, entry.target, entry.details, str(entry.result), entry.told,
+        *([entry.request_id] if entry.request_id else []),  # entries of before had none
     ]  # fmt: skip
     return hashlib.sha256(json.dumps(fields, ensure_ascii=True).encode()).hexdigest()
 
@@ -119,6 +121,7 @@ def _entry(change: Change, number: int, before: str) -> AuditEntry:
         details=details if len(details) <= DETAILS_CHARS_MAX else json.dumps({"cut": details[:DETAILS_CHARS_MAX]}),
         result=change.result,
         told=change.told[:text_max],
+        request_id=change.request_id,
         previous_hash=before,
     )
 

@@ -15,8 +15,8 @@ from dashboard.models.audit import AuditEntry
 
 FORMS = {"jsonl": "application/x-ndjson", "csv": "text/csv; charset=utf-8"}
 CHUNK_ROWS = 500
-COLUMNS = ("number", "at", "who", "way", "address", "action", "target", "result", "told", "details", "previous_hash",
-           "hash")  # fmt: skip
+COLUMNS = ("number", "at", "who", "way", "address", "action", "target", "result", "told", "details", "request_id",
+           "previous_hash", "hash")  # fmt: skip
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would compute
 
 
@@ -40,6 +40,7 @@ def told(entry: AuditEntry) -> dict[str, Any]:
         "result": entry.result,
         "told": entry.told,
         "details": json.loads(entry.details) if entry.details else {},
+        "request_id": entry.request_id,
         "previous_hash": entry.previous_hash,
         "hash": entry.entry_hash,
     }

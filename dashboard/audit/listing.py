@@ -15,7 +15,7 @@ OWN_ACCOUNT = "gantry-appliance"  # signs the calls of the dashboard itself: wha
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """Which entries. text: part of action, target, who or details; since inclusive, until not."""
+    """Which entries. text: part of action, target, who or details, or a request's id; since inclusive, until not."""
 
     text: str = ""
     who: str = ""
@@ -41,5 +41,6 @@ def found(asked: Asked) -> QuerySet[AuditEntry]:
         part = asked.text
         rows = rows.filter(
             Q(action__icontains=part) | Q(target__icontains=part) | Q(who__icontains=part) | Q(details__icontains=part)
-        )
+            | Q(request_id=part)
+        )  # fmt: skip
     return rows if asked.with_own else rows.exclude(way=Way.REMOTING, who=OWN_ACCOUNT)

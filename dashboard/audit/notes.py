@@ -30,6 +30,15 @@ def note(
     noted.append(Note(action, target, shown, who))
 
 
+def changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    """The details of a change: of each value that differs what it was, and what it is."""
+    return {
+        key: {"before": before.get(key), "after": after.get(key)}
+        for key in before.keys() | after.keys()
+        if before.get(key) != after.get(key)
+    }
+
+
 def note_nothing(request: HttpRequest) -> None:
     """The request changed nothing, although its method could: a look before the change, a dry run."""
     request.__dict__.setdefault(ATTRIBUTE, [])

@@ -19,6 +19,7 @@ from dashboard.accounts.access import Principal
 from dashboard.audit.chain import Change, append
 from dashboard.audit.notes import notes_of
 from dashboard.http.client_address import client_address
+from dashboard.http.request_ids import request_id
 from dashboard.models.audit import Result, Way
 
 logger = logging.getLogger(__name__)
@@ -62,7 +63,7 @@ def changes_of(request: HttpRequest, response: HttpResponseBase) -> list[Change]
     if noted is not None:
         return [
             Change(who=one.who or who, way=way, address=address, action=one.action, target=one.target,
-                   details=one.details)
+                   details=one.details, request_id=request_id())
             for one in noted
         ]  # fmt: skip
     if request.method in SAFE_METHODS or principal is None:
@@ -78,7 +79,10 @@ def changes_of(request: HttpRequest, response: HttpResponseBase) -> list[Change]
     match = request.resolver_match
     target = ", ".join(str(value) for value in match.kwargs.values()) if match is not None else ""
     action = f"{request.method} {match.url_name if match is not None else request.path}"
-    return [Change(who=who, way=way, address=address, action=action, target=target, result=result, told=told)]
+    return [
+        Change(who=who, way=way, address=address, action=action, target=target, result=result, told=told,
+               request_id=request_id())
+    ]  # fmt: skip
 
 
 def _principal(request: HttpRequest) -> Principal | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from dashboard.cluster.calls import CALL_ERRORS
 from dashboard.cluster.errors import BrokerUnreachable, NotAllowed, Refused, explain
@@ -35,6 +37,11 @@ async def set_consuming(gateway: Gateway, name: str, *, is_on: bool) -> list[str
     await gateway.calls.tell_brokers([one for one in cluster.brokers if one.name in wanted], change)
     group_book.forget(name)
     return sorted(wanted)
+
+
+def consuming_facts(brokers: Sequence[str], *, is_on: bool) -> dict[str, Any]:
+    """What the audit log says of it."""
+    return {"brokers": ", ".join(brokers), "consuming": {"before": not is_on, "after": is_on}} if brokers else {}
 
 
 async def delete_group(gateway: Gateway, name: str) -> list[str]:

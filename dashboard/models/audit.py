@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from django.db import models
 
@@ -26,7 +26,10 @@ class Result(models.TextChoices):
 
 
 class AuditEntry(models.Model):
-    """One change. previous_hash, entry_hash: see dashboard/audit/chain.py. number: without a gap, from 1."""
+    """One change. previous_hash, entry_hash: see dashboard/audit/chain.py. number: without a gap, from 1.
+
+    details: JSON; a value that changed is {"before": …, "after": …}. request_id: "" for what no request did.
+    """
 
     WHO_MAX: ClassVar[int] = 160
     TEXT_MAX: ClassVar[int] = 300
@@ -41,6 +44,7 @@ class AuditEntry(models.Model):
     details = models.TextField(blank=True)  # JSON
     result = models.CharField(max_length=8, choices=Result.choices)
     told = models.CharField(max_length=TEXT_MAX, blank=True)  # why it was refused, or failed
+    request_id = models.CharField(max_length=64, blank=True, default="")
     previous_hash = models.CharField(max_length=64)
     entry_hash = models.CharField(max_length=64)
 
@@ -50,7 +54,13 @@ class AuditEntry(models.Model):
     def facts(self) -> list[tuple[str, str]]:
         """The details for reading: names and values."""
         known = json.loads(self.details) if self.details else {}
-        return [(key, value if isinstance(value, str) else json.dumps(value)) for key, value in known.items()]
+        return [(key, _shown(value)) for key, value in known.items()]
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, dict) and value.keys() == {"before", "after"}:
+        return f"{_shown(value['before'])} → {_shown(value['after'])}"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 class TrailPosition(models.Model):

@@ -28,6 +28,11 @@ class Schedule:
     def is_on(self) -> bool:
         return self.interval_minutes > 0
 
+    def facts(self) -> dict[str, Any]:
+        """What a person chooses."""
+        chosen = {"interval_minutes": self.interval_minutes, "days": self.days, "reports": list(self.reports)}
+        return chosen if self.is_on else {"interval_minutes": 0}
+
 
 async def ensure_plans() -> list[ReportPlan]:
     """The plan of each report, in the catalogue's order; those that are missing are made."""

@@ -24,7 +24,7 @@ from appliance.reports.errors import ReportError
 from appliance.reports.install_state import install_state
 from appliance.reports.runs import HOUR_MS, RunFolder
 from dashboard.accounts.access import Permission, requires
-from dashboard.audit.notes import note, note_nothing
+from dashboard.audit.notes import changed, note, note_nothing
 from dashboard.cluster import units
 from dashboard.forms.base import BaseForm
 from dashboard.forms.reports import INTERVALS, RANGES, PlanForm, RunForm
@@ -195,8 +195,9 @@ async def schedule(request: HttpRequest) -> HttpResponseBase:
     form = PlanForm(request.POST)
     if not form.is_valid():
         return _refused("The schedule stays as it is.", form)
+    before = await plans.schedule()
     await plans.set_schedule(**form.cleaned_data)
-    note(request, "report schedule changed", "", form.cleaned_data)
+    note(request, "report schedule changed", "", changed(before.facts(), (await plans.schedule()).facts()))
     logger.info("report schedule changed", extra={"event": "report_schedule_changed", **form.cleaned_data})
     notes.success(request, "Schedule saved.")
     return redirect("reports:index")

@@ -22,7 +22,7 @@ from dashboard.alarms.delivery import Sender
 from dashboard.alarms.notices import TEST, notice_of_test, text_of
 from dashboard.alarms.outgoing import request_for, without_secrets
 from dashboard.alarms.telling import address_of_page
-from dashboard.audit.notes import note
+from dashboard.audit.notes import changed, note
 from dashboard.forms.alarms import ChannelForm
 from dashboard.models.alarms import AlarmChannel, AlarmDelivery, ChannelKind
 
@@ -92,13 +92,15 @@ async def _edit(request: HttpRequest, kind: str, row: AlarmChannel | None) -> Ht
     )
     if request.method == "POST" and form.is_valid():
         known = form.cleaned_data
+        was = editing.shown_facts(row) if row is not None else {}
         try:
             saved = await sync_to_async(editing.save_channel)(known["name"], kind, form.settings(), known["is_on"], row)
         except editing.NotTaken as exc:
             form.refuse(exc)
         else:
-            shown = editing.shown_settings(saved)
-            note(request, "alarm channel changed" if row else "alarm channel made", saved.name, {"kind": kind} | shown)
+            shown = editing.shown_facts(saved)
+            details = changed(was, shown) if row is not None else {"kind": kind} | shown
+            note(request, "alarm channel changed" if row else "alarm channel made", saved.name, details)
             secret = saved.known_settings().get("secret") if kind == ChannelKind.WEBHOOK else None
             if secret and not known.get("secret") and row is None:
                 user = request.principal.user  # type: ignore[attr-defined]

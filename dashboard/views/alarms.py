@@ -17,7 +17,7 @@ from dashboard.accounts.access import Permission, requires
 from dashboard.alarms import editing, preview
 from dashboard.alarms.kinds import KINDS
 from dashboard.alarms.rules import deleted_rules, for_book, shown_rules, silence_of, silences_in_force
-from dashboard.audit.notes import note
+from dashboard.audit.notes import changed, note
 from dashboard.forms.alarms import RuleForm, SilenceForm, choices_of, rule_initial
 from dashboard.models.alarms import AlarmChannel, AlarmDelivery, AlarmRow, AlarmRule, AlarmSilence, ChannelKind
 from dashboard.views.paging import page_of
@@ -64,13 +64,14 @@ async def rule(request: HttpRequest, rule_id: int = 0) -> HttpResponse:
         initial = rule_initial(row, [channel.pk async for channel in row.channels.all()])
     form = RuleForm(request.POST if request.method == "POST" else None, channels=channels, initial=initial)
     if request.method == "POST" and form.is_valid():
+        before = _facts(row) if row is not None else {}
         try:
             saved = await sync_to_async(editing.save_rule)(form.values(), row)
         except editing.NotTaken as exc:
             form.refuse(exc)
         else:
             action = "alarm rule changed" if row is not None else "alarm rule made"
-            note(request, action, saved.name, _facts(saved))
+            note(request, action, saved.name, changed(before, _facts(saved)) if before else _facts(saved))
             notes.success(request, f"The rule “{saved.name}” is kept.")
             return redirect("alarms")
     context = {"form": form, "rule": row}

@@ -59,7 +59,7 @@ async def config(request: HttpRequest, name: str) -> HttpResponse:
                 "changes": {change.key: [change.before, change.after] for change in changes}, "remark": remark,
             },
         )  # fmt: skip
-        changed = {change.key: f"{change.before} -> {change.after}" for change in changes}
+        changed = {change.key: {"before": change.before, "after": change.after} for change in changes}
         note(request, "broker settings changed", name, changed)
     except GatewayError as exc:
         return gateway_error(request, exc)

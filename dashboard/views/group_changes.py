@@ -16,7 +16,7 @@ from dashboard.cluster.errors import GatewayError
 from dashboard.cluster.gateway import gateway
 from dashboard.dead_letters import letters
 from dashboard.forms.base import TypedNameForm
-from dashboard.groups.changes import delete_group, set_consuming
+from dashboard.groups.changes import consuming_facts, delete_group, set_consuming
 from dashboard.http.error_pages import gateway_error
 
 logger = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ async def consuming(request: HttpRequest, name: str) -> HttpResponse:
     except GatewayError as exc:
         return gateway_error(request, exc)
     action = "group goes on" if is_on else "group paused"
-    note(request, action, name, {"brokers": ", ".join(changed)})
+    note(request, action, name, consuming_facts(changed, is_on=is_on))
     facts = {"event": "group_consuming", "group": name, "is_on": is_on, "username": str(request.user)}
     logger.info(action, extra=facts)
     notes.success(request, f"{name} gets messages again." if is_on else f"{name} is paused: what arrives waits for it.")

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from django.conf import settings as django_settings
@@ -16,7 +17,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
 from dashboard.accounts.access import Permission, requires
-from dashboard.audit.notes import note
+from dashboard.audit.notes import changed, note
 from dashboard.cluster.errors import GatewayError, NotAllowed, TopicExists
 from dashboard.cluster.gateway import gateway
 from dashboard.cluster.topics import LISTING_SHARED_S
@@ -134,7 +135,9 @@ async def settings(request: HttpRequest, name: str) -> HttpResponse:
                 form.add_error(None, str(exc))
                 status = exc.status
             else:
-                _log(request, "topic changed", "topic_changed", name, **wanted)
+                after = await gateway().topics.get(name)
+                _log(request, "topic changed", "topic_changed", name,
+                     **changed(asdict(detail.first_settings), asdict(after.first_settings)))  # fmt: skip
                 notes.success(request, "Settings saved on every broker that holds the topic.")
                 return redirect("topic-settings", name)
     else:

@@ -102,7 +102,11 @@ Deed = tuple[str, dict[str, Any], str]  # what the audit log calls it, its detai
 def _set_role(request: HttpRequest, found: User) -> Deed:
     role = user_accounts.as_role(request.POST.get("role", ""))
     user_accounts.set_role(found, role)
-    return "role changed", {"before": found.role, "after": role.value}, f"{found.username} is {role.label.lower()} now."
+    return (
+        "role changed",
+        {"role": {"before": found.role, "after": role.value}},
+        f"{found.username} is {role.label.lower()} now.",
+    )
 
 
 def _close(request: HttpRequest, found: User) -> Deed:

@@ -109,3 +109,23 @@ def test_s60_the_command_line_writes_down_what_it_changes(users: dict[str, User]
     run(verb="unlock", name="reader", address=None)
     found = [(one.way, one.action, one.target) for one in AuditEntry.objects.order_by("number")]
     assert found == [("command", "role changed", "operator"), ("command", "wrong tries forgotten", "reader")]
+
+
+async def test_s60_a_change_bears_what_was_before_and_the_id_of_its_request(
+    log_in: Client, gateway: Gateway, make_topic: Topic
+) -> None:
+    topic = await make_topic("audit-before", queues=2)
+    client = await log_in("operator")
+    fields = {"queues": "3", "perm": "read-write", "keep_for": "", "keep_messages": ""}
+    await client.post(f"/topic/{topic}/settings", fields, headers={"x-request-id": "deploy-17:step.4"})
+    api = await api_for(await User.objects.aget(username="operator"))
+    await api.call("put", f"/topics/{topic}", {"queues": 5})
+    by_page, by_rest = [one for one in await entries() if one.action == "topic changed"]
+    assert json.loads(by_page.details)["write_queues"] == {"before": 2, "after": 3}
+    assert json.loads(by_rest.details)["write_queues"] == {"before": 3, "after": 5}
+    assert by_page.request_id == "deploy-17:step.4" and len(by_rest.request_id) == 32
+    page = (await client.get("/audit?q=deploy-17:step.4")).content.decode()
+    assert "2 → 3" in page and "3 → 5" not in page
+    assert (await sync_to_async(check)()).broken_at is None
+    await AuditEntry.objects.filter(number=by_page.number).aupdate(request_id="another")
+    assert (await sync_to_async(check)()).broken_at == by_page.number
