@@ -321,6 +321,44 @@ async def test_who_does_not_read_its_answers_is_not_read_and_later_gets_them_all
         await until(lambda: connection.is_watched)
 
 
+async def test_with_sync_flush_what_the_twin_reads_is_answered_when_the_disk_has_it(
+    compiled: ModuleType, tmp_path: Path, admitted: list[ServerConnection]
+) -> None:
+    async with (
+        serving(tmp_path, store={"flush_disk_type": "SYNC_FLUSH"}) as cluster,
+        raw(cluster) as streams,
+    ):
+        await be_watched(streams)
+        assert [each.is_watched for each in admitted].count(True) == 1
+        store = cluster.broker.store
+        streams[1].write(b"".join(send(number, b"x" * 2000, b=TOPIC, e="0") for number in range(100, 164)))
+        came = set()
+        for _ in range(64):
+            told = await answer(streams[0])
+            assert told.code == 0
+            assert int(told.ext_fields["msgId"][-16:], 16) < store.flushed_offset, "its end is not on the disk yet"
+            came.add(told.opaque)
+        assert came == set(range(100, 164))
+
+
+async def test_what_was_answered_before_a_broker_stops_is_there_when_it_starts_again(
+    compiled: ModuleType, tmp_path: Path
+) -> None:
+    """It stops in the middle of a stream of sends that the twin reads."""
+    answered = []
+    async with serving(tmp_path) as cluster, raw(cluster) as streams:
+        await be_watched(streams)
+        streams[1].write(b"".join(send(number, b"x" * 1000, b=TOPIC, e="0") for number in range(100, 1100)))
+        answered.append(await answer(streams[0]))
+        await cluster.broker.server.close()
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            while True:
+                answered.append(await answer(streams[0]))
+    assert {each.code for each in answered} == {0}
+    async with serving(tmp_path) as cluster:
+        assert cluster.broker.store.max_offset(TOPIC, 0) > max(int(each.ext_fields["queueOffset"]) for each in answered)
+
+
 async def test_a_server_that_stops_closes_what_the_twin_reads(compiled: ModuleType, tmp_path: Path) -> None:
     async with serving(tmp_path) as cluster, raw(cluster) as streams:
         await be_watched(streams)
