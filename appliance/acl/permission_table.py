@@ -101,6 +101,8 @@ PERMISSIONS: dict[int, Rule] = {
     # administration
     RequestCode.PROMOTE_SLAVE: ADMIN,
     RequestCode.HOLD_MESSAGES: ADMIN,
+    RequestCode.GET_CONNECTIONS: ADMIN,
+    RequestCode.CLOSE_CONNECTIONS: ADMIN,
     RequestCode.UPDATE_AND_CREATE_TOPIC: ADMIN,
     RequestCode.UPDATE_AND_CREATE_TOPIC_LIST: ADMIN,
     RequestCode.DELETE_TOPIC_IN_BROKER: ADMIN,

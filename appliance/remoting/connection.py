@@ -15,6 +15,7 @@ its messages are still served.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import time
 import weakref
@@ -95,7 +96,10 @@ class ServerConnection(asyncio.Protocol):
     seconds of the last bytes. turn: its queued requests; usage: the time that they took. client: state that the
     process keeps for this peer; access: the same for the access gate. local_host: the address of this end.
     is_watched: by the compiled reader. may_hold_unsent: whether the transport got bytes since `holds_unsent` was False.
+    number: counts the process's connections. opened_at: monotonic seconds. frame_count: requests that were read.
     """
+
+    _numbers = itertools.count(1)
 
     def __init__(self, server: RemotingServer) -> None:
         self._server = server
@@ -116,7 +120,9 @@ class ServerConnection(asyncio.Protocol):
         self.remote_address: tuple[str, int] = ("", 0)
         self.remote_text = ""
         self.born_host = b""
-        self.last_seen = 0.0
+        self.last_seen = self.opened_at = 0.0
+        self.number = next(self._numbers)
+        self.has_tls = False
         self.usage: ConnectionUsage  # opened when the address is known
         self.turn: Turn
         self.client: Any = None
@@ -151,9 +157,10 @@ class ServerConnection(asyncio.Protocol):
         self.turn = Turn(self.usage)
         self.local_host = transport.get_extra_info("sockname")[0]
         self.born_host = encode_host(host, port)
-        self.last_seen = self.stuck_since = time.monotonic()
+        self.last_seen = self.stuck_since = self.opened_at = time.monotonic()
         self._server.tune(self._transport)
-        if self._server.reader is not None and transport.get_extra_info("sslcontext") is None:
+        self.has_tls = transport.get_extra_info("sslcontext") is not None
+        if self._server.reader is not None and not self.has_tls:
             self._descriptor = transport.get_extra_info("socket").fileno()
         if not self._server.admit(self):
             self.close("too many connections")

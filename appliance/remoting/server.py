@@ -11,7 +11,7 @@ import logging
 import socket
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from typing import Any
 
 from appliance.remoting.connection import (
@@ -158,6 +158,11 @@ class RemotingServer:
     @property
     def connection_count(self) -> int:
         return len(self._connections)
+
+    @property
+    def connections(self) -> Set[ServerConnection]:
+        """Those that are open, for looking at."""
+        return self._connections
 
     @property
     def refused_for_files(self) -> tuple[int, float | None]:

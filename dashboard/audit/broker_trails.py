@@ -50,6 +50,7 @@ ACTIONS = {
     "DELETE_EXPIRED_COMMITLOG": "expired log files removed",
     "PROMOTE_SLAVE": "slave made the master",
     "HOLD_MESSAGES": "sends held or let in again",
+    "CLOSE_CONNECTIONS": "client disconnected",
     "PUT_KV_CONFIG": "name server's KV entry set",
     "DELETE_KV_CONFIG": "name server's KV entry removed",
     "WIPE_WRITE_PERM_OF_BROKER": "writes to a broker stopped",

@@ -123,6 +123,8 @@ class RequestCode(IntEnum):
     # between GantryMQ's tools and brokers only; the binary header has 16 bits for a code
     PROMOTE_SLAVE = 29401
     HOLD_MESSAGES = 29402
+    GET_CONNECTIONS = 29403
+    CLOSE_CONNECTIONS = 29404
 
 
 class ResponseCode(IntEnum):

@@ -343,6 +343,11 @@ BROKER = [
         Code.HOLD_MESSAGES, "broker",
         {"seconds": number(0), "catchUpSeconds": maybe_number(0), "slave": maybe("10.0.0.1:10911")},
     ),
+    Example(Code.GET_CONNECTIONS, "broker", {"after": maybe_number(0)}, answer_body=("connections", "next")),
+    Example(
+        Code.CLOSE_CONNECTIONS, "broker", {"clientId": text("10.0.0.1@away")},
+        answer_fields=("count",),
+    ),
 ]  # fmt: skip
 
 _REGISTER_FIELDS, _REGISTER_BODY = registration("127.0.0.1:1", name="broker-z", topics=("CodesZ",))

@@ -52,6 +52,11 @@ class Peer:
         ext_fields, body = registration(address, **changes)  # type: ignore[arg-type]
         return await self.ask(RequestCode.REGISTER_BROKER, ext_fields, body)
 
+    async def until_closed(self) -> None:
+        """Until the server has closed it."""
+        async with asyncio.timeout(WITHIN_S):
+            await self._reader.read()
+
     async def close(self) -> None:
         self._writer.close()
         with contextlib.suppress(ConnectionError):

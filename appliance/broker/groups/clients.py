@@ -142,6 +142,10 @@ class ProducerManager:
     def channels(self, group: str) -> list[ClientChannel]:
         return list(self.groups.get(group, {}).values())
 
+    def of_connection(self, connection: ServerConnection) -> dict[str, ClientChannel]:
+        """The groups that a connection is a member of, and what it said of itself there."""
+        return {group: self.groups[group][connection] for group in self._memberships.of(connection)}
+
     def connection_of(self, client_id: str) -> ServerConnection | None:
         """Return the connection of a producing client, for pushing it a reply."""
         return self._connection_of_client.get(client_id)

@@ -260,6 +260,10 @@ class ConsumerManager:
         info = self.groups.get(group)
         return list(info.channels.values()) if info is not None else []
 
+    def of_connection(self, connection: ServerConnection) -> dict[str, ClientChannel]:
+        """The groups that a connection is a member of, and what it said of itself there."""
+        return {group: self.groups[group].channels[connection] for group in self._memberships.of(connection)}
+
     def find_subscription(self, group: str, topic: str) -> SubscriptionData | None:
         info = self.groups.get(group)
         return info.subscriptions.get(topic) if info is not None else None

@@ -1,7 +1,10 @@
-"""Clients coming and going: heartbeat (34), unregistration (35), check of a subscription (46)."""
+"""Clients coming and going: heartbeat (34), unregistration (35), check of a subscription (46), and what operators of
+GantryMQ ask: who is connected (29403), and an end of it (29404).
+"""
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,6 +13,7 @@ from appliance.broker.filters.consumer_filter import ConsumerFilterManager, comp
 from appliance.broker.filters.filter import is_by_tag
 from appliance.broker.groups.client_connections import ClientConnections
 from appliance.broker.groups.clients import ProducerManager
+from appliance.broker.groups.connected import described, page_after, those_of
 from appliance.broker.groups.consumer_groups import ConsumerManager
 from appliance.broker.groups.rebalance_lock import RebalanceLockManager
 from appliance.broker.groups.subscription_group import SubscriptionGroupManager
@@ -17,10 +21,13 @@ from appliance.broker.sql_filter import SqlError
 from appliance.broker.topics.topic_config import UNIT_SUB_FLAG, TopicConfigManager
 from appliance.errors import BrokerError
 from appliance.remoting.connection import ServerConnection
+from appliance.remoting.header_fields import long_field
 from appliance.remoting.request_body import read_body
+from appliance.remoting.server import RemotingServer
 from appliance.settings.roles import BrokerConfig
 from gantrymq.errors import MessageRejected
 from gantrymq.message import topics as names
+from gantrymq.remoting import fastjson
 from gantrymq.remoting.bodies import CheckClientRequestBody, ConsumerData, HeartbeatData
 from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import RemotingCommand
@@ -28,6 +35,8 @@ from gantrymq.remoting.command import RemotingCommand
 if TYPE_CHECKING:
     from appliance.broker.groups.clients import ProducerManager
     from appliance.broker.groups.consumer_groups import ConsumerManager
+
+logger = logging.getLogger(__name__)
 
 CONFLICTS_TOLD_MAX = 5  # groups of one client
 GROUPS_MAX = 1024  # of one client
@@ -49,6 +58,16 @@ class Parts:
     client_connections: ClientConnections
     locks: RebalanceLockManager
     creations: CreationLimit
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionParts:
+    """What the handlers of operators use of the broker."""
+
+    server: RemotingServer
+    vip_server: RemotingServer
+    producers: ProducerManager
+    consumers: ConsumerManager
 
 
 def heartbeat(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
@@ -169,3 +188,37 @@ def check_client_config(parts: Parts, connection: ServerConnection, request: Rem
     except SqlError as exc:
         raise BrokerError(ResponseCode.SUBSCRIPTION_PARSE_FAILED, str(exc)) from exc
     return request.reply()
+
+
+def get_connections(parts: ConnectionParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+    """29403: the open connections behind the number `after`. next: what to ask for then; 0: that was all."""
+    after = long_field(request.ext_fields, "after", 0, low=0)
+    found = page_after((*parts.server.connections, *parts.vip_server.connections), after)
+    rest = page_after((*parts.server.connections, *parts.vip_server.connections), found[-1].number) if found else []
+    shown = [described(one, parts.producers, parts.consumers) for one in found]
+    return request.reply(body=fastjson.dumps({"connections": shown, "next": found[-1].number if rest else 0}))
+
+
+def close_connections(
+    parts: ConnectionParts, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
+    """29404: close those of a client id, or of an address, but the asking one. The client may come back."""
+    fields = request.ext_fields
+    client_id, address = fields.get("clientId", ""), fields.get("address", "")
+    if not client_id and not address:
+        raise BrokerError(ResponseCode.INVALID_PARAMETER, "name a clientId or an address")
+    open_ones = [one for one in (*parts.server.connections, *parts.vip_server.connections) if one is not connection]
+    found = those_of(open_ones, client_id, address, parts.producers, parts.consumers)
+    logger.warning(
+        "clients disconnected by request",
+        extra={
+            "event": "admin_disconnect",
+            "peer": connection.remote_text,
+            "client": client_id,
+            "address": address,
+            "count": len(found),
+        },
+    )
+    for one in found:
+        one.close("closed by an administrator")
+    return request.reply(ext_fields={"count": str(len(found))})

@@ -103,6 +103,8 @@ TABLE: tuple[Row[Any], ...] = (
     Row(Code.LITE_PULL_MESSAGE, pull.pull, pull.Parts, "pull"),  # 361
     Row(Code.PROMOTE_SLAVE, replication.promote, replication.Parts, "admin"),  # 29401
     Row(Code.HOLD_MESSAGES, replication.hold, replication.Parts, "admin"),  # 29402
+    Row(Code.GET_CONNECTIONS, clients.get_connections, clients.ConnectionParts, "admin"),  # 29403
+    Row(Code.CLOSE_CONNECTIONS, clients.close_connections, clients.ConnectionParts, "admin"),  # 29404
 )
 
 

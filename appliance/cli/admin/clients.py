@@ -1,10 +1,11 @@
-"""`gantry admin consumers | producers`: clients as they are connected now."""
+"""`gantry admin clients | consumers | producers`: clients as they are connected now."""
 
 from __future__ import annotations
 
 import argparse
 from typing import Any
 
+from appliance.cli.admin.cluster import choose_brokers
 from appliance.cli.admin.command import Command, Shown
 from appliance.cli.admin.failures import NotThere, troubles_of
 from appliance.cli.admin.output import ago, duration, when
@@ -90,6 +91,49 @@ async def show_producers(admin: AdminClient, arguments: argparse.Namespace) -> S
     return Shown(found, lines, troubles_of(failures))
 
 
+async def list_clients(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
+    """Every connection of every broker; a GantryMQ broker's own request."""
+    masters = {each.name: each.address for each in await choose_brokers(admin, arguments.broker)}
+    found, failures = await ask_each(masters, lambda name: admin.clients.connections_at(masters[name]))
+    rows = [
+        (", ".join(one.client_ids) or "(no name)", one.address, name, one.language, "yes" if one.tls else "no",
+         one.account, when(one.opened_at), one.requests, ", ".join([*one.producer_groups, *one.consumer_groups]))
+        for name, connections in sorted(found.items())
+        for one in connections
+        if arguments.client in (None, *one.client_ids)
+    ]  # fmt: skip
+    columns = ("client", "address", "at", "language", "tls", "account", "since", "requests", "groups")
+    return Shown(found, table(columns, rows, empty="no client"), troubles_of(failures))
+
+
+async def plan_disconnect(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
+    """The connections that would be closed. NotThere when there is none."""
+    shown = await list_clients(admin, arguments)
+    count = sum(arguments.client in one.client_ids for each in shown.document.values() for one in each)
+    if not count and not shown.troubles:
+        raise NotThere(f"{arguments.client} is not connected; `gantry admin clients list` says who is")
+    return shown
+
+
+async def disconnect(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
+    masters = {each.name: each.address for each in await choose_brokers(admin, arguments.broker)}
+    counts, failures = await ask_each(
+        masters, lambda name: admin.clients.disconnect_at(masters[name], client_id=arguments.client)
+    )
+    lines = [f"{name}: {count} closed" for name, count in sorted(counts.items())]
+    return Shown(counts, [*lines, "a client connects again by itself"], troubles_of(failures))
+
+
+def _clients_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("client", nargs="?", metavar="CLIENT", help="only this client id")
+    parser.add_argument("-b", "--broker", action="append", metavar="BROKER", help="only this broker; again for more")
+
+
+def _disconnect_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("client", metavar="CLIENT", help="its client id")
+    parser.add_argument("-b", "--broker", action="append", metavar="BROKER", help="only this broker; again for more")
+
+
 def _consumers_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("group", metavar="GROUP")
     parser.add_argument("client", nargs="?", metavar="CLIENT", help="only this member")
@@ -101,6 +145,12 @@ def _producers_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 COMMANDS = {
+    "clients": {
+        "list": Command("connections: who, from where, with what, how much", list_clients, _clients_arguments),
+        "disconnect": Command(
+            "close a client's connections", disconnect, _disconnect_arguments, plan=plan_disconnect, loses=True
+        ),
+    },
     "consumers": {"": Command("what each member of a group is doing", show_consumers, _consumers_arguments)},
     "producers": {"": Command("who produces", show_producers, _producers_arguments)},
 }

@@ -7,6 +7,7 @@
   gantry admin messages query TOPIC --key K       also: show, at, print, tail, trace, resend, deliver
   gantry admin send TOPIC "some text"             --tag, --key, --property, --delay-seconds
   gantry admin switchover BROKER                  a slave takes over; promote BROKER when the master is gone for good
+  gantry admin clients list                       who is connected; disconnect CLIENT
   gantry admin accounts list                      also: show, set, delete, white-list, version
 
 `gantry admin NOUN --help` lists the verbs of one noun, `gantry admin NOUN VERB --help` the options of one verb. --json
@@ -51,6 +52,7 @@ NOUNS = {
     "topics": ("topics", "topics: their queues, permission, attributes, traffic"),
     "stats": ("topics", "traffic of every topic and group"),
     "groups": ("groups", "consumer groups: their settings, members, lag"),
+    "clients": ("clients", "connections of clients; disconnect one"),
     "consumers": ("clients", "who consumes, and what each consumer is doing"),
     "producers": ("clients", "who produces"),
     "reset": ("offsets", "move a group to a time, the begin or the end"),

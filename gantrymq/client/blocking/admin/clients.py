@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gantrymq.client.admin.clients import ClientAdmin, ProducerInfo
+from gantrymq.client.admin.clients import ClientAdmin, OpenConnection, ProducerInfo
 from gantrymq.client.blocking.base import BlockingPart
 from gantrymq.remoting.bodies import ConsumerConnection, ProducerConnection
 
@@ -35,3 +35,14 @@ class SyncClientAdmin(BlockingPart[ClientAdmin]):
     def producers_at(self, address: str) -> dict[str, list[ProducerInfo]]:
         """Every producer group at this broker with its producers. Apache's brokers know this since 4.9.4."""
         return self._run(self._part().producers_at(address))
+
+    def connections_at(self, address: str) -> list[OpenConnection]:
+        """Every open connection of a GantryMQ broker. Apache's brokers refuse with REQUEST_CODE_NOT_SUPPORTED."""
+        return self._run(self._part().connections_at(address))
+
+    def disconnect_at(self, address: str, *, client_id: str = "", remote: str = "") -> int:
+        """Close the connections of a client id, of a remote address ("ip:port"), or of both; how many these were.
+
+        Clients connect again by themselves. Apache's brokers refuse with REQUEST_CODE_NOT_SUPPORTED.
+        """
+        return self._run(self._part().disconnect_at(address, client_id=client_id, remote=remote))

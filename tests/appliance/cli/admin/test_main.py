@@ -376,6 +376,15 @@ async def test_running_clients_say_what_they_do(peer: Peer, capsys: pytest.Captu
             assert "running consumers were told" in moved.out
             refused = await gantry("reset", name, name, "--offset", "0", "--yes")
             assert (refused.code, "is running" in refused.err) == (2, True)
+            listed = await gantry("clients", "list", consumer.client_id)
+            closing = await gantry("clients", "disconnect", consumer.client_id, "--dry-run")
+            if peer.label == "apache":  # it knows no such request, and that is said
+                assert (listed.code, closing.code) == (1, 1) and "29403" in listed.err
+            else:
+                assert name in listed.out and consumer.client_id in closing.out
+                closed = await gantry("clients", "disconnect", consumer.client_id, "--yes")
+                assert (closed.code, "closed" in closed.out) == (0, True)
+                assert (await gantry("clients", "disconnect", "no-such-client", "--yes")).code == 1
 
 
 def test_a_loss_is_asked_about_at_a_terminal(peer: Peer, topic: str) -> None:
