@@ -12,9 +12,11 @@ when first used, so that importing the package costs nothing.
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # for type checkers it is true; `typing` takes as long to import as all else here
 if TYPE_CHECKING:
+    from typing import Any
+
     from gantrymq import errors
     from gantrymq.app.application import App
     from gantrymq.client.admin.client import AdminClient
@@ -44,7 +46,7 @@ if TYPE_CHECKING:
     )
     from gantrymq.client.results import ConsumeResult, DeadLetter, RetryLater, SendResult, SendStatus
     from gantrymq.message.model import Message, MessageExt, MessageQueue
-    from gantrymq.remoting.bodies import SubscriptionGroupConfig, TopicConfig
+    from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig, TopicConfig
     from gantrymq.remoting.signature import Credentials
     from gantrymq.remoting.tls import TlsConfig
 
@@ -114,13 +116,13 @@ _HOMES = {
     "SendCall": "gantrymq.client.interceptors",
     "SendResult": "gantrymq.client.results",
     "SendStatus": "gantrymq.client.results",
-    "SubscriptionGroupConfig": "gantrymq.remoting.bodies",
+    "SubscriptionGroupConfig": "gantrymq.remoting.admin_bodies",
     "SyncAdminClient": "gantrymq.client.blocking.admin.client",
     "SyncProducer": "gantrymq.client.blocking.clients",
     "SyncPullConsumer": "gantrymq.client.blocking.clients",
     "SyncPushConsumer": "gantrymq.client.blocking.clients",
     "SyncTransactionProducer": "gantrymq.client.blocking.transaction",
-    "TopicConfig": "gantrymq.remoting.bodies",
+    "TopicConfig": "gantrymq.remoting.admin_bodies",
     "TransactionListener": "gantrymq.client.produce.transaction",
     "TransactionProducer": "gantrymq.client.produce.transaction",
     "TransactionResult": "gantrymq.client.produce.transaction",

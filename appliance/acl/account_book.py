@@ -26,7 +26,7 @@ from appliance.acl.account import Account
 from appliance.acl.account_file import AccountFileError, FileContent, read_content
 from appliance.acl.address import Matches
 from appliance.settings.replaced_file import replace_file
-from gantrymq.remoting.bodies import DataVersion
+from gantrymq.remoting.admin_bodies import DataVersion
 
 logger = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from appliance.acl.account import Account, AccountError, list_of, read_account
 from appliance.acl.address import AddressPatternError, Matches, compile_patterns
 from appliance.settings.replaced_file import replace_file
 from gantrymq.errors import GantryError
-from gantrymq.remoting.bodies import DataVersion
+from gantrymq.remoting.admin_bodies import DataVersion
 
 FILE_BYTES_MAX = 16 << 20
 ACCOUNTS_MAX = 100_000  # of one file

@@ -25,7 +25,7 @@ from appliance.settings.live import LiveConfig
 from appliance.settings.roles import NamesrvConfig
 from gantrymq.errors import BodyError
 from gantrymq.remoting import fastjson
-from gantrymq.remoting.bodies import DataVersion, KVTable, TopicList
+from gantrymq.remoting.admin_bodies import DataVersion, KVTable, TopicList
 from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from gantrymq.remoting.registration import body_crc32, reading_registration

@@ -16,16 +16,8 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from appliance.errors import BrokerError
-from gantrymq.remoting.bodies import (
-    PERM_READ,
-    PERM_WRITE,
-    BrokerData,
-    ClusterInfo,
-    DataVersion,
-    QueueData,
-    TopicConfig,
-    TopicRouteData,
-)
+from gantrymq.remoting.admin_bodies import DataVersion, TopicConfig
+from gantrymq.remoting.bodies import PERM_READ, PERM_WRITE, BrokerData, ClusterInfo, QueueData, TopicRouteData
 from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.registration import finished
 

@@ -13,7 +13,7 @@ from typing import Generic, Protocol, TypeVar
 
 from appliance.process.cooperative import in_slices
 from appliance.process.json_file import Document, JsonFile, SavedTable, StateWriter, document_body, member_text
-from gantrymq.remoting.bodies import DataVersion
+from gantrymq.remoting.admin_bodies import DataVersion
 
 WRITE_DELAY_S = 0.02  # a burst of new entries is one write, yet an operator's entry is on disk at once
 ENTRIES_A_SLICE = 64  # of a master's table, before others have a turn

@@ -26,7 +26,7 @@ from appliance.settings.ignored import FIXED, OTHER_NAMES, explain_ignored, is_f
 from appliance.settings.loader import parse_value, settings_by_key, write_properties
 from appliance.settings.properties_file import PropertiesFile
 from gantrymq.errors import ConfigError
-from gantrymq.remoting.bodies import DataVersion
+from gantrymq.remoting.admin_bodies import DataVersion
 from gantrymq.remoting.codes import ResponseCode
 
 logger = logging.getLogger(__name__)

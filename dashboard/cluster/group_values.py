@@ -9,7 +9,7 @@ from typing import Any
 from dashboard.cluster.values import PartialFailure
 from gantrymq.client.admin.results import QueueMove
 from gantrymq.message.topics import SYSTEM_GROUP_PREFIX, is_retry_topic
-from gantrymq.remoting.bodies import SubscriptionParty
+from gantrymq.remoting.admin_bodies import SubscriptionParty
 
 SYSTEM_GROUPS = frozenset({"TOOLS_CONSUMER", "FILTERSRV_CONSUMER", "SELF_TEST_C_GROUP", "CID_ONS-HTTP-PROXY",
                            "CID_ONSAPI_PULL", "CID_ONSAPI_PERMISSION", "CID_ONSAPI_OWNER"})  # fmt: skip

@@ -25,7 +25,7 @@ from gantrymq.client.admin.offsets import TO_END
 from gantrymq.client.admin.results import QueueMove
 from gantrymq.errors import ConfigError, ResponseError, RouteNotFound
 from gantrymq.message.model import MessageQueue
-from gantrymq.remoting.bodies import ConsumerConnection, ConsumeStats, SubscriptionGroupConfig
+from gantrymq.remoting.admin_bodies import ConsumerConnection, ConsumeStats, SubscriptionGroupConfig
 from gantrymq.remoting.codes import ResponseCode
 
 GROUPS_SHOWN_MAX = 100

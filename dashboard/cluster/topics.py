@@ -24,7 +24,8 @@ from dashboard.cluster.values import (
     topic_kind,
 )
 from gantrymq.message.topic_attributes import RETENTION_MESSAGES, RETENTION_MS, without_effect
-from gantrymq.remoting.bodies import PERM_READ, PERM_WRITE, TopicConfig, TopicStatsTable
+from gantrymq.remoting.admin_bodies import TopicConfig, TopicStatsTable
+from gantrymq.remoting.bodies import PERM_READ, PERM_WRITE
 
 METRICS_MAX_AGE_S = 4.0
 LISTING_SHARED_S = 1.0  # tabs that ask again share a listing that is so young

@@ -13,7 +13,7 @@ from appliance.reports.slave_samples import SlaveSample, append
 from dashboard.live.history import HISTORY_STEP_S
 from dashboard.status.board import Snapshot
 from dashboard.status.slave_metrics import name_of
-from gantrymq.remoting.bodies import SlaveDifference
+from gantrymq.remoting.admin_bodies import SlaveDifference
 
 logger = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from gantrymq.remoting.bodies import SlaveDifference, SlaveDifferences
+from gantrymq.remoting.admin_bodies import SlaveDifference, SlaveDifferences
 
 ATTACK_REMEMBERED_S = 3600.0  # an attempt at a public attack is shown for an hour
 LANE_COUNT_ENDINGS = ("Rejected", "Expired", "OnewayRefused")  # of LaneCounts, what the broker's keys end with

@@ -1,4 +1,4 @@
-"""What every JSON body is made of: a dataclass that writes and reads itself (the bodies themselves: bodies.py).
+"""What every JSON body is made of: a dataclass that writes and reads itself (the bodies: bodies.py, admin_bodies.py).
 
 `to_json` writes what fastjson would (compact, absent instead of null), `from_json` reads JSON and fastjson's dialect,
 ignores unknown fields and fills missing ones with the defaults.

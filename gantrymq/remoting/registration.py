@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from gantrymq.errors import BodyError
 from gantrymq.remoting import fastjson
-from gantrymq.remoting.bodies import DataVersion, RegisterBrokerBody, TopicConfig, TopicConfigSerializeWrapper
+from gantrymq.remoting.admin_bodies import DataVersion, RegisterBrokerBody, TopicConfig, TopicConfigSerializeWrapper
 from gantrymq.remoting.json_body import key_text
 
 VERSION_WITH_FILTER_SERVERS = 37  # MQVersion ordinal of V3_0_11

@@ -13,16 +13,14 @@ from dataclasses import dataclass, field
 from gantrymq.message.batch import encode_batch
 from gantrymq.message.model import Message, MessageQueue
 from gantrymq.remoting import fastjson
+from gantrymq.remoting.admin_bodies import DataVersion, SubscriptionGroupConfig, TopicConfig
 from gantrymq.remoting.bodies import (
     CheckClientRequestBody,
     ConsumerData,
-    DataVersion,
     HeartbeatData,
     LockBatchRequest,
     ProducerData,
     SubscriptionData,
-    SubscriptionGroupConfig,
-    TopicConfig,
 )
 from gantrymq.remoting.codes import RequestCode as Code
 from gantrymq.remoting.codes import ResponseCode as Answer

@@ -12,14 +12,8 @@ from pathlib import Path
 
 from gantrymq.message.ids import decode_offset_message_id
 from gantrymq.message.properties import encode_properties
-from gantrymq.remoting.bodies import (
-    ConsumerData,
-    HeartbeatData,
-    ProducerData,
-    SubscriptionData,
-    SubscriptionGroupConfig,
-    TopicConfig,
-)
+from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig, TopicConfig
+from gantrymq.remoting.bodies import ConsumerData, HeartbeatData, ProducerData, SubscriptionData
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import JSON, RemotingCommand
 from tests.appliance.code_examples import (

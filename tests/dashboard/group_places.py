@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dashboard.cluster.gateway import Gateway
-from gantrymq.remoting.bodies import SubscriptionGroupConfig
+from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig
 from tests.harness import ServingCluster
 
 

@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import AsyncIterator
 
 from appliance.namesrv.route_info import BrokerIdentity
-from gantrymq.remoting.bodies import DataVersion
+from gantrymq.remoting.admin_bodies import DataVersion
 from tests.harness import ServingCluster
 
 NAME = "broker-silent"

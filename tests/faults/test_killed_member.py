@@ -16,7 +16,7 @@ from gantrymq import ConsumeFrom, Message, PushConsumer
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.client.produce.producer import Producer
 from gantrymq.message.model import MessageExt
-from gantrymq.remoting.bodies import TopicConfig
+from gantrymq.remoting.admin_bodies import TopicConfig
 from tests.conftest import time_limit
 from tests.gantrymq.client.seen import until
 from tests.harness import LocalCluster

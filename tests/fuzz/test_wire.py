@@ -18,8 +18,14 @@ from gantrymq.errors import BodyError, FrameError, RecordError
 from gantrymq.message.batch import encode_batch, iter_batch
 from gantrymq.message.ids import decode_offset_message_id
 from gantrymq.message.model import Message, MessageQueue
-from gantrymq.remoting import bodies, fastjson
-from gantrymq.remoting.bodies import Body, DataVersion, RegisterBrokerBody, TopicConfig, TopicConfigSerializeWrapper
+from gantrymq.remoting import admin_bodies, bodies, fastjson
+from gantrymq.remoting.admin_bodies import (
+    Body,
+    DataVersion,
+    RegisterBrokerBody,
+    TopicConfig,
+    TopicConfigSerializeWrapper,
+)
 from gantrymq.remoting.command import JSON, ROCKETMQ, RemotingCommand
 from gantrymq.remoting.protocol import RemotingProtocol
 from gantrymq.remoting.registration import compress_registration, read_registration
@@ -31,7 +37,9 @@ FRAMES = [bytes.fromhex(record["hex"]) for name in ("java_json", "java_rocketmq"
 FRAMES = sorted({frame for frame in FRAMES if len(frame) < 2000}, key=lambda frame: (len(frame), frame))[::11]
 BODIES = [row.body for row in BROKER + NAMESRV if row.body_reader == "json"]
 KINDS = [
-    kind for kind in vars(bodies).values() if isinstance(kind, type) and issubclass(kind, Body) and kind is not Body
+    kind
+    for kind in (vars(bodies) | vars(admin_bodies)).values()
+    if isinstance(kind, type) and issubclass(kind, Body) and kind is not Body
 ]
 QUEUE = MessageQueue("T", "b", 0)
 DIALECT = [

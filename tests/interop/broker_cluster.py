@@ -13,7 +13,7 @@ from typing import Any, Self
 from appliance.bench.peer import Peer
 from gantrymq import AdminClient, Credentials
 from gantrymq.errors import GantryError
-from gantrymq.remoting.bodies import TopicConfig
+from gantrymq.remoting.admin_bodies import TopicConfig
 from tests.certificates import authority, trusting
 from tests.harness import LocalCluster
 from tests.peers.fixtures import make_apache_peer

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from appliance.bench.processes import Process
 from gantrymq import AdminClient, Message, Producer
 from gantrymq.errors import GantryError
-from gantrymq.remoting.bodies import TopicConfig
+from gantrymq.remoting.admin_bodies import TopicConfig
 from tests.gantrymq.client.seen import until
 from tests.harness import LocalCluster
 from tests.soak.member import consumer_of

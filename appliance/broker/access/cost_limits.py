@@ -16,7 +16,7 @@ from appliance.errors import BrokerError
 from appliance.remoting.connection import ServerConnection
 from appliance.settings.roles import BrokerConfig
 from gantrymq.message.batch import HEAD as BATCH_HEAD
-from gantrymq.remoting.bodies import SubscriptionGroupConfig
+from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig
 from gantrymq.remoting.codes import ResponseCode
 
 WINDOW_S = 60.0

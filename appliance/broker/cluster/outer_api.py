@@ -27,14 +27,8 @@ from appliance.process.cooperative import in_slices
 from appliance.process.json_file import member_text
 from appliance.settings.roles import BrokerConfig
 from gantrymq.errors import BodyError, ClientClosed, ConnectError, GantryError, RequestTimeout, ResponseError
-from gantrymq.remoting.bodies import (
-    PERM_READ,
-    PERM_WRITE,
-    ClusterInfo,
-    DataVersion,
-    KVTable,
-    TopicConfig,
-)
+from gantrymq.remoting.admin_bodies import DataVersion, KVTable, TopicConfig
+from gantrymq.remoting.bodies import PERM_READ, PERM_WRITE, ClusterInfo
 from gantrymq.remoting.client import RemotingClient
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand

@@ -26,7 +26,7 @@ from gantrymq.errors import RecordError
 from gantrymq.message import properties as keys
 from gantrymq.message import topics as names
 from gantrymq.message.record import split_record
-from gantrymq.remoting.bodies import DelayOffsetTable
+from gantrymq.remoting.admin_bodies import DelayOffsetTable
 from gantrymq.timeouts import timeout
 from store.base.config import MessageStoreConfig
 from store.base.delay import DelayLevels

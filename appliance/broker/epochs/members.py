@@ -10,7 +10,8 @@ from appliance.broker.access.access_control import own_credentials
 from appliance.broker.epochs.turns import Demotion
 from appliance.settings.roles import BrokerConfig
 from gantrymq.errors import GantryError
-from gantrymq.remoting.bodies import ClusterInfo, KVTable
+from gantrymq.remoting.admin_bodies import KVTable
+from gantrymq.remoting.bodies import ClusterInfo
 from gantrymq.remoting.client import RemotingClient
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand

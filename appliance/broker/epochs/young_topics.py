@@ -12,7 +12,7 @@ from appliance.broker.topics.topic_config import TopicConfigManager
 from appliance.settings.roles import BrokerConfig
 from gantrymq.errors import MessageRejected
 from gantrymq.message import topics as names
-from gantrymq.remoting.bodies import TopicConfig
+from gantrymq.remoting.admin_bodies import TopicConfig
 from store.message_store import MessageStore
 
 logger = logging.getLogger(__name__)

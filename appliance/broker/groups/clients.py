@@ -16,7 +16,7 @@ from appliance.acl.access import account_name
 from appliance.broker.groups.subscription_agreement import SubscriptionFingerprint
 from appliance.remoting.connection import ServerConnection
 from gantrymq.log_limit import LogLimit
-from gantrymq.remoting.bodies import Connection
+from gantrymq.remoting.admin_bodies import Connection
 
 logger = logging.getLogger(__name__)
 

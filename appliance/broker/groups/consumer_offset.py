@@ -21,7 +21,7 @@ from appliance.process.json_file import (
 from appliance.settings.roles import BrokerConfig
 from gantrymq.errors import MessageRejected
 from gantrymq.message import topics as names
-from gantrymq.remoting.bodies import ConsumerOffsetTable
+from gantrymq.remoting.admin_bodies import ConsumerOffsetTable
 
 NO_OFFSET = -1
 KEYS_A_SLICE = 256  # rendered before others have a turn: about a millisecond

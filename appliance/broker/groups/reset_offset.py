@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from appliance.errors import BrokerError
 from appliance.remoting.header_fields import FieldError, int_field, long_field
 from gantrymq.message.model import MessageQueue
-from gantrymq.remoting.bodies import TopicConfig
+from gantrymq.remoting.admin_bodies import TopicConfig
 from gantrymq.remoting.codes import ResponseCode
 
 if TYPE_CHECKING:

@@ -20,7 +20,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gantrymq.message.topics import retry_topic
-from gantrymq.remoting.bodies import SubscriptionData, SubscriptionParty
+from gantrymq.remoting.admin_bodies import SubscriptionParty
+from gantrymq.remoting.bodies import SubscriptionData
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import RemotingCommand
 

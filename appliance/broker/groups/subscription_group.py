@@ -18,7 +18,7 @@ from appliance.settings.roles import BrokerConfig
 from gantrymq.errors import MessageRejected
 from gantrymq.log_limit import LogLimit
 from gantrymq.message import topics as names
-from gantrymq.remoting.bodies import SubscriptionGroupConfig, SubscriptionGroupWrapper
+from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig, SubscriptionGroupWrapper
 
 logger = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from appliance.remoting.header_fields import quoted, text_field
 from appliance.remoting.settings_request import change_settings
 from appliance.settings.live import LiveConfig
 from appliance.settings.roles import BrokerConfig
-from gantrymq.remoting.bodies import BrokerStatsData, KVTable, StatsItem
+from gantrymq.remoting.admin_bodies import BrokerStatsData, KVTable, StatsItem
 from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from store.message_store import MessageStore

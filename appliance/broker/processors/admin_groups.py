@@ -18,7 +18,7 @@ from appliance.remoting.header_fields import INT_MAX, INT_MIN, FieldError
 from appliance.remoting.request_body import read_body, read_document
 from gantrymq.errors import BodyError, MessageRejected
 from gantrymq.remoting import fastjson
-from gantrymq.remoting.bodies import ConsumerConnection, ProducerConnection, SubscriptionGroupConfig, TopicList
+from gantrymq.remoting.admin_bodies import ConsumerConnection, ProducerConnection, SubscriptionGroupConfig, TopicList
 from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 

@@ -18,7 +18,7 @@ from appliance.process.java_time import java_time
 from appliance.settings.roles import BrokerConfig
 from gantrymq.message.model import MessageQueue
 from gantrymq.remoting import fastjson
-from gantrymq.remoting.bodies import OffsetWrapper, TopicConfig
+from gantrymq.remoting.admin_bodies import OffsetWrapper, TopicConfig
 from gantrymq.remoting.command import RemotingCommand
 from store.message_store import MessageStore
 

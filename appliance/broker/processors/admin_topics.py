@@ -26,7 +26,7 @@ from gantrymq.errors import BodyError, MessageRejected
 from gantrymq.message import topics as names
 from gantrymq.message.model import MessageQueue
 from gantrymq.remoting import fastjson
-from gantrymq.remoting.bodies import MULTI_TAG, SINGLE_TAG, GroupList, TopicConfig, TopicList, TopicOffset
+from gantrymq.remoting.admin_bodies import MULTI_TAG, SINGLE_TAG, GroupList, TopicConfig, TopicList, TopicOffset
 from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from gantrymq.remoting.json_body import Body

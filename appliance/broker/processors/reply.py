@@ -26,7 +26,7 @@ from appliance.settings.roles import BrokerConfig
 from gantrymq.errors import ConnectError, MessageRejected, RequestTimeout
 from gantrymq.message import properties as keys
 from gantrymq.message import topics as names
-from gantrymq.remoting.bodies import TopicConfig
+from gantrymq.remoting.admin_bodies import TopicConfig
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from gantrymq.timeouts import timeout

@@ -44,7 +44,8 @@ from gantrymq.message.topics import (
     check_topic,
     may_clients_send_to,
 )
-from gantrymq.remoting.bodies import MULTI_TAG, PERM_WRITE, TopicConfig
+from gantrymq.remoting.admin_bodies import MULTI_TAG, TopicConfig
+from gantrymq.remoting.bodies import PERM_WRITE
 from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import ONEWAY_FLAG, RemotingCommand
 from store.base.config import MessageStoreConfig

@@ -24,7 +24,8 @@ from gantrymq.message import ids
 from gantrymq.message import properties as keys
 from gantrymq.message import topics as names
 from gantrymq.message.model import MessageExt
-from gantrymq.remoting.bodies import PERM_WRITE, SubscriptionGroupConfig, TopicConfig
+from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig, TopicConfig
+from gantrymq.remoting.bodies import PERM_WRITE
 from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from store.base.results import PutMessageStatus, StoreMessage

@@ -24,7 +24,7 @@ from appliance.process.json_file import StateFileError
 from appliance.settings.roles import BrokerConfig
 from appliance.settings.tls import DISABLED
 from gantrymq.errors import GantryError, ResponseError
-from gantrymq.remoting.bodies import (
+from gantrymq.remoting.admin_bodies import (
     ConsumerOffsetTable,
     DelayOffsetTable,
     KVTable,

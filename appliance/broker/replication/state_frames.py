@@ -29,7 +29,7 @@ from appliance.broker.topics.topic_config import TopicConfigManager
 from appliance.process.config_table import ConfigTable
 from appliance.process.json_file import StateFileError
 from gantrymq.errors import BodyError
-from gantrymq.remoting.bodies import DataVersion, SubscriptionGroupConfig, TopicConfig
+from gantrymq.remoting.admin_bodies import DataVersion, SubscriptionGroupConfig, TopicConfig
 from gantrymq.remoting.json_body import Body
 
 logger = logging.getLogger(__name__)

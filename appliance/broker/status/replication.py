@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from gantrymq.remoting.bodies import SlaveDifference, SlaveDifferences
+from gantrymq.remoting.admin_bodies import SlaveDifference, SlaveDifferences
 
 if TYPE_CHECKING:  # rooms that need the counters of this one
     from appliance.broker.epochs.standing import Standing

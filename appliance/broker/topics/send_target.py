@@ -12,7 +12,8 @@ import sys
 from appliance.broker.status.stats import BrokerStatsManager, TopicPuts
 from appliance.settings.roles import BrokerConfig
 from gantrymq.message.topics import CLIENTS_MAY_NOT_SEND_TO
-from gantrymq.remoting.bodies import PERM_WRITE, SINGLE_TAG, TopicConfig
+from gantrymq.remoting.admin_bodies import SINGLE_TAG, TopicConfig
+from gantrymq.remoting.bodies import PERM_WRITE
 from store import MessageStore
 from store.queues.topic_slot import TopicSlot
 

@@ -17,13 +17,8 @@ from appliance.settings.roles import BrokerConfig
 from gantrymq.errors import MessageRejected
 from gantrymq.log_limit import LogLimit
 from gantrymq.message import topics as names
-from gantrymq.remoting.bodies import (
-    PERM_INHERIT,
-    PERM_READ,
-    PERM_WRITE,
-    TopicConfig,
-    TopicConfigSerializeWrapper,
-)
+from gantrymq.remoting.admin_bodies import TopicConfig, TopicConfigSerializeWrapper
+from gantrymq.remoting.bodies import PERM_INHERIT, PERM_READ, PERM_WRITE
 
 logger = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from collections.abc import Callable
 
 from appliance.broker.topics.topic_config import TopicConfigManager
 from gantrymq.message.topic_attributes import OWN_DIGITS_MAX, RETENTION_MESSAGES, RETENTION_MS
-from gantrymq.remoting.bodies import TopicConfig
+from gantrymq.remoting.admin_bodies import TopicConfig
 from store.message_store import MessageStore
 from store.upkeep.steady_clock import SteadyClock
 

@@ -20,7 +20,8 @@ from appliance.broker.access.access_control import own_credentials
 from appliance.settings.roles import BrokerConfig
 from gantrymq.errors import BodyError, GantryError, ResponseError
 from gantrymq.message.topics import is_system_topic
-from gantrymq.remoting.bodies import ClusterInfo, TopicConfig, TopicRouteData
+from gantrymq.remoting.admin_bodies import TopicConfig
+from gantrymq.remoting.bodies import ClusterInfo, TopicRouteData
 from gantrymq.remoting.client import RemotingClient
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand

@@ -15,7 +15,7 @@ from appliance.cli.tables import Cell, facts, table
 from gantrymq.client.admin.calls import ask_each
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.errors import PartlyDone
-from gantrymq.remoting.bodies import SlaveDifferences
+from gantrymq.remoting.admin_bodies import SlaveDifferences
 
 # a broker's facts that people ask for first, under RocketMQ's names
 FIRST_FACTS = (

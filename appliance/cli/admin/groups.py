@@ -13,7 +13,7 @@ from gantrymq.client.admin.calls import ask_each
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.client.admin.results import GroupProgress
 from gantrymq.message.topics import SYSTEM_GROUP_PREFIX, check_group
-from gantrymq.remoting.bodies import SubscriptionGroupConfig
+from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig
 
 TOOL_GROUPS = frozenset({"TOOLS_CONSUMER", "FILTERSRV_CONSUMER", "SELF_TEST_C_GROUP", "CID_ONSAPI_OWNER"})
 

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 
 from gantrymq.message.topic_attributes import without_effect
 from gantrymq.message.topics import topic_kind
-from gantrymq.remoting.bodies import PERM_READ, PERM_WRITE, TopicConfig
+from gantrymq.remoting.admin_bodies import TopicConfig
+from gantrymq.remoting.bodies import PERM_READ, PERM_WRITE
 
 PERMS = {"rw": PERM_READ | PERM_WRITE, "r": PERM_READ, "w": PERM_WRITE, "none": 0}
 

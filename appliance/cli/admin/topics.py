@@ -23,7 +23,7 @@ from gantrymq.client.admin.client import AdminClient
 from gantrymq.client.admin.topics import changed_attributes
 from gantrymq.errors import ConfigError, MessageRejected
 from gantrymq.message.topics import check_topic
-from gantrymq.remoting.bodies import TopicConfig
+from gantrymq.remoting.admin_bodies import TopicConfig
 
 
 async def list_topics(admin: AdminClient, arguments: argparse.Namespace) -> Shown:

@@ -13,7 +13,7 @@ from typing import Any
 from gantrymq.client.admin.calls import AdminCalls
 from gantrymq.errors import BodyError, GantryError, PartlyDone, ResponseError
 from gantrymq.remoting import fastjson
-from gantrymq.remoting.bodies import DataVersion
+from gantrymq.remoting.admin_bodies import DataVersion
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.json_body import Body, json_field, list_of
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gantrymq.client.admin.calls import AdminCalls, read_properties, write_properties
-from gantrymq.remoting.bodies import BrokerStatsData, KVTable
+from gantrymq.remoting.admin_bodies import BrokerStatsData, KVTable
 from gantrymq.remoting.codes import RequestCode
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from gantrymq.client.admin.calls import AdminCalls
 from gantrymq.client.connection.broker_calls import int_field
 from gantrymq.remoting import fastjson
-from gantrymq.remoting.bodies import ConsumerConnection, ProducerConnection
+from gantrymq.remoting.admin_bodies import ConsumerConnection, ProducerConnection
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.json_body import Body, json_field
 

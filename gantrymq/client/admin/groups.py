@@ -10,11 +10,7 @@ from gantrymq.client.admin.cluster import ClusterAdmin
 from gantrymq.client.admin.topics import TopicAdmin
 from gantrymq.errors import ConfigError, GantryError, ResponseError
 from gantrymq.message.topics import dlq_topic, retry_topic
-from gantrymq.remoting.bodies import (
-    ConsumerConnection,
-    SubscriptionGroupConfig,
-    SubscriptionGroupWrapper,
-)
+from gantrymq.remoting.admin_bodies import ConsumerConnection, SubscriptionGroupConfig, SubscriptionGroupWrapper
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 
 

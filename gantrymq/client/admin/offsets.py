@@ -13,7 +13,8 @@ from gantrymq.client.admin.results import GroupProgress, QueueMove, QueueProgres
 from gantrymq.client.admin.topics import TopicAdmin
 from gantrymq.errors import ConfigError, ResponseError
 from gantrymq.message.model import MessageQueue
-from gantrymq.remoting.bodies import ConsumerOffsetTable, ConsumeStats, OffsetWrapper, ResetOffsetBody
+from gantrymq.remoting.admin_bodies import ConsumerOffsetTable, ConsumeStats, OffsetWrapper
+from gantrymq.remoting.bodies import ResetOffsetBody
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 
 TO_END = -1  # a reset's timestamp that means: skip everything that waits

@@ -12,16 +12,16 @@ from gantrymq.client.admin.name_servers import NameServerAdmin
 from gantrymq.client.admin.results import TopicTraffic
 from gantrymq.errors import ConfigError, RouteNotFound
 from gantrymq.message.model import MessageQueue
-from gantrymq.remoting.bodies import (
+from gantrymq.remoting.admin_bodies import (
     BrokerStatsData,
     GroupList,
     TopicConfig,
     TopicConfigSerializeWrapper,
     TopicList,
     TopicOffset,
-    TopicRouteData,
     TopicStatsTable,
 )
+from gantrymq.remoting.bodies import TopicRouteData
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 
 ORDER_TOPICS = "ORDER_TOPIC_CONFIG"  # namespace of the key-value store: topic to "broker:queues;..."

@@ -47,12 +47,7 @@ from gantrymq.client.results import ConsumeResult, RetryLater, SendResult
 from gantrymq.errors import ConfigError, GantryError, RouteNotFound
 from gantrymq.message.model import MessageExt, MessageQueue
 from gantrymq.message.topics import check_topic, retry_topic
-from gantrymq.remoting.bodies import (
-    ConsumerData,
-    HeartbeatData,
-    ProducerData,
-    SubscriptionData,
-)
+from gantrymq.remoting.bodies import ConsumerData, HeartbeatData, ProducerData, SubscriptionData
 
 logger: logging.Logger = logging.getLogger(__name__)
 

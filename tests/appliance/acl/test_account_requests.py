@@ -12,7 +12,7 @@ from appliance.broker.controller import BrokerController
 from appliance.errors import StartError
 from appliance.settings.roles import BrokerConfig
 from gantrymq.remoting import fastjson
-from gantrymq.remoting.bodies import KVTable
+from gantrymq.remoting.admin_bodies import KVTable
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.signature import Credentials
 from store.base.config import MessageStoreConfig

@@ -12,7 +12,8 @@ import pytest
 from appliance.acl.namesrv_access import PROTECTED
 from gantrymq import AdminClient, ConsumeFrom, Credentials, Message, MessageExt, Producer, PushConsumer
 from gantrymq.errors import GantryError, ResponseError
-from gantrymq.remoting.bodies import ClusterInfo, DataVersion, TopicConfig
+from gantrymq.remoting.admin_bodies import DataVersion, TopicConfig
+from gantrymq.remoting.bodies import ClusterInfo
 from gantrymq.remoting.codes import RequestCode
 from tests.appliance.acl.cluster import is_denied, signed_peer
 from tests.appliance.peer import registration

@@ -18,7 +18,7 @@ from appliance.errors import BrokerError
 from appliance.namesrv.table import TABLE as NAMESRV_TABLE
 from appliance.remoting.lane import Route
 from gantrymq.client.admin.client import AdminClient
-from gantrymq.remoting.bodies import TopicConfig
+from gantrymq.remoting.admin_bodies import TopicConfig
 from gantrymq.remoting.codes import RequestCode as Code
 from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import RemotingCommand

@@ -13,13 +13,8 @@ from gantrymq.message.batch import encode_batch
 from gantrymq.message.ids import decode_offset_message_id
 from gantrymq.message.model import Message
 from gantrymq.message.record import decode_records
-from gantrymq.remoting.bodies import (
-    ConsumerData,
-    HeartbeatData,
-    SubscriptionData,
-    SubscriptionGroupConfig,
-    TopicConfig,
-)
+from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig, TopicConfig
+from gantrymq.remoting.bodies import ConsumerData, HeartbeatData, SubscriptionData
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from tests.appliance.broker.caller import GROUP, calling

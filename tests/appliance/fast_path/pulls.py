@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gantrymq.remoting.bodies import SubscriptionGroupConfig
+from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig
 from gantrymq.remoting.command import JSON, RemotingCommand
 from tests.appliance.fast_path.rig import Pair
 from tests.appliance.fast_path.sends import batch, first_messages, send

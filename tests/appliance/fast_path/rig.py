@@ -23,7 +23,7 @@ from appliance.broker.processors.pull import Parts as PullParts
 from appliance.broker.processors.table import TABLE
 from appliance.remoting.connection import FastPath, ServerConnection
 from appliance.remoting.route_table import parts_of, routes_of
-from gantrymq.remoting.bodies import TopicConfig
+from gantrymq.remoting.admin_bodies import TopicConfig
 from gantrymq.remoting.command import RemotingCommand
 from store.message_store import MessageStore
 from tests.appliance.acl.cluster import accounts_file

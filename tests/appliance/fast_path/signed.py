@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gantrymq.remoting.bodies import SubscriptionGroupConfig
+from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig
 from gantrymq.remoting.command import JSON, RemotingCommand
 from gantrymq.remoting.signature import Credentials, Stamper
 from tests.appliance.fast_path.rig import Pair

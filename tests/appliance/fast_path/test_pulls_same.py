@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from appliance.broker.fast_pulls import FastPulls
-from gantrymq.remoting.bodies import ConsumerData, HeartbeatData, SubscriptionData, SubscriptionGroupConfig, TopicConfig
+from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig, TopicConfig
+from gantrymq.remoting.bodies import ConsumerData, HeartbeatData, SubscriptionData
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import JSON, ROCKETMQ, RemotingCommand
 from store.queues.filter import Filter

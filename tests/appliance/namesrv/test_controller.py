@@ -11,7 +11,8 @@ import pytest
 from appliance.namesrv import kv_config, route_info
 from appliance.namesrv.controller import NamesrvController
 from appliance.settings.roles import NamesrvConfig
-from gantrymq.remoting.bodies import ClusterInfo, DataVersion, RegisterBrokerBody, TopicRouteData
+from gantrymq.remoting.admin_bodies import DataVersion, RegisterBrokerBody
+from gantrymq.remoting.bodies import ClusterInfo, TopicRouteData
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import ROCKETMQ, RemotingCommand
 from gantrymq.remoting.registration import compress_registration

@@ -16,7 +16,7 @@ from appliance.namesrv.route_info import (
     MasterAddresses,
     RouteInfoManager,
 )
-from gantrymq.remoting.bodies import DataVersion, TopicConfig
+from gantrymq.remoting.admin_bodies import DataVersion, TopicConfig
 from gantrymq.remoting.registration import finished
 
 V1, V2 = DataVersion(1, 1), DataVersion(2, 2)

@@ -15,7 +15,7 @@ from appliance.bench import frames, rpc
 from appliance.remoting.acceptor import RESERVED_FILES, file_ceiling, files_max
 from gantrymq.errors import ConnectError
 from gantrymq.log_limit import LINES_MAX
-from gantrymq.remoting.bodies import KVTable
+from gantrymq.remoting.admin_bodies import KVTable
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import RemotingCommand
 from tests.harness import LocalCluster

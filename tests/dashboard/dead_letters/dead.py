@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dashboard.cluster.gateway import Gateway
 from gantrymq.message.model import Message
-from gantrymq.remoting.bodies import SubscriptionGroupConfig
+from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig
 from gantrymq.remoting.codes import RequestCode
 
 OUT_OF_STOCK = "shop.OutOfStock at orders.py:42"

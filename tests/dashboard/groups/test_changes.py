@@ -12,7 +12,7 @@ from dashboard.models.audit import AuditEntry
 from dashboard.models.management import User
 from gantrymq.message.model import Message
 from gantrymq.message.topics import dlq_topic
-from gantrymq.remoting.bodies import SubscriptionGroupConfig
+from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig
 from tests.dashboard.conftest import Client, api_for
 from tests.dashboard.dead_letters.dead import OUT_OF_STOCK, give_up
 from tests.dashboard.views.group_members import consuming, waited_for

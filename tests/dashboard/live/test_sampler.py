@@ -23,7 +23,7 @@ from dashboard.status.processes import ProcessFacts
 from dashboard.status.services import Services
 from dashboard.templatetags.gantry import bar
 from gantrymq.message.model import Message
-from gantrymq.remoting.bodies import SlaveDifference
+from gantrymq.remoting.admin_bodies import SlaveDifference
 from tests.waiting import until
 
 BROKER = BrokerRef("broker-a", "127.0.0.1:1", "C")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from appliance.reports.slave_samples import SlaveSample
 from dashboard.live.slave_minutes import SlaveMinutes
 from dashboard.status.board import Snapshot
-from gantrymq.remoting.bodies import SlaveDifference, SlaveDifferences
+from gantrymq.remoting.admin_bodies import SlaveDifference, SlaveDifferences
 from tests.dashboard.status.masters import CONNECTION, MASTER, seen, slave, state
 
 STRANGER = "10.0.0.7:40002"

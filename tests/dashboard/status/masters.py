@@ -8,7 +8,7 @@ from dataclasses import replace
 from dashboard.cluster.values import BrokerRef
 from dashboard.live.sampler import read_facts
 from dashboard.status.board import BrokerState, Snapshot
-from gantrymq.remoting.bodies import SlaveDifference, SlaveDifferences
+from gantrymq.remoting.admin_bodies import SlaveDifference, SlaveDifferences
 
 MASTER = BrokerRef("broker-a", "127.0.0.1:10911", "C")
 SLAVE = BrokerRef("broker-a", "127.0.0.1:10921", "C", 1)

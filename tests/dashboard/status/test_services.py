@@ -15,7 +15,7 @@ from dashboard.status.board import BrokerFacts, BrokerState, Snapshot
 from dashboard.status.checks import Level, judge
 from dashboard.status.metrics import overview_metrics
 from dashboard.status.services import Services
-from gantrymq.remoting.bodies import SlaveDifference, SlaveDifferences
+from gantrymq.remoting.admin_bodies import SlaveDifference, SlaveDifferences
 from tests.dashboard.conftest import Client
 
 BROKER = BrokerRef("broker-a", "127.0.0.1:10911", "DefaultCluster")

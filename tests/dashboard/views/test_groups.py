@@ -25,7 +25,7 @@ from gantrymq import ConsumeResult
 from gantrymq.client.admin.results import QueueMove
 from gantrymq.client.consume.push_consumer import PushConsumer
 from gantrymq.message.model import Message, MessageExt, MessageQueue
-from gantrymq.remoting.bodies import SubscriptionGroupConfig
+from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig
 from tests.dashboard.conftest import Client, api_for
 from tests.dashboard.group_places import placed
 from tests.dashboard.silent_broker import NAME as SILENT

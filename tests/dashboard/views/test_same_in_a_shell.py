@@ -6,7 +6,7 @@ import html
 from collections.abc import Awaitable, Callable
 
 from dashboard.cluster.gateway import Gateway
-from gantrymq.remoting.bodies import SubscriptionGroupConfig
+from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig
 from tests.dashboard.conftest import Client
 
 Topic = Callable[..., Awaitable[str]]

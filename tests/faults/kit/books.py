@@ -16,7 +16,7 @@ from gantrymq import Message, MessageQueue, Producer, SendStatus
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.errors import GantryError, ResponseError
 from gantrymq.message import record
-from gantrymq.remoting.bodies import TopicConfig
+from gantrymq.remoting.admin_bodies import TopicConfig
 from store import MessageStore
 from tests.store.conftest import read_all
 

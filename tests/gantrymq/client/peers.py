@@ -10,7 +10,7 @@ from typing import Any
 from appliance.bench.peer import Peer
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.message.model import MessageQueue
-from gantrymq.remoting.bodies import TopicConfig
+from gantrymq.remoting.admin_bodies import TopicConfig
 from tests.harness import LocalCluster
 from tests.peers.fixtures import PATIENT, make_apache_peer
 

@@ -31,6 +31,12 @@ def test_importing_the_package_loads_nothing_that_costs() -> None:
     assert finished.stdout.strip() == "[]"
 
 
+def test_importing_the_package_leaves_typing_to_type_checkers() -> None:
+    program = "import sys; before = set(sys.modules); import gantrymq; print('typing' in set(sys.modules) - before)"
+    finished = subprocess.run([sys.executable, "-I", "-S", "-c", _with_path(program)], capture_output=True, text=True)
+    assert (finished.stdout.strip(), finished.stderr) == ("False", "")
+
+
 def test_importing_the_clients_loads_nothing_that_only_some_programs_need() -> None:
     """By name, not by time: asyncio brings ssl, subprocess and logging, orjson brings json and uuid; these come on top.
 
@@ -42,6 +48,13 @@ def test_importing_the_clients_loads_nothing_that_only_some_programs_need() -> N
     program += f"print([name for name in {late} if name in sys.modules])"
     finished = subprocess.run([sys.executable, "-I", "-S", "-c", _with_path(program)], capture_output=True, text=True)
     assert (finished.stdout.strip(), finished.stderr) == ("[]", "")
+
+
+def test_producers_and_consumers_do_without_the_bodies_of_tools() -> None:
+    program = "import sys, gantrymq; gantrymq.Producer, gantrymq.SyncProducer, gantrymq.PushConsumer;"
+    program += "print('gantrymq.remoting.admin_bodies' in sys.modules)"
+    finished = subprocess.run([sys.executable, "-I", "-S", "-c", _with_path(program)], capture_output=True, text=True)
+    assert (finished.stdout.strip(), finished.stderr) == ("False", "")
 
 
 def _with_path(program: str) -> str:

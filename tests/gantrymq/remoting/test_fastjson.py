@@ -9,7 +9,8 @@ import pytest
 from gantrymq.errors import BodyError
 from gantrymq.message.model import MessageQueue
 from gantrymq.remoting import fastjson
-from gantrymq.remoting.bodies import ClusterInfo, HeartbeatData, TopicRouteData, TopicStatsTable
+from gantrymq.remoting.admin_bodies import TopicStatsTable
+from gantrymq.remoting.bodies import ClusterInfo, HeartbeatData, TopicRouteData
 
 QUEUE = MessageQueue("T", "broker-a", 3)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gantrymq.errors import BodyError
-from gantrymq.remoting.bodies import DataVersion, RegisterBrokerBody, TopicConfig, TopicConfigSerializeWrapper
+from gantrymq.remoting.admin_bodies import DataVersion, RegisterBrokerBody, TopicConfig, TopicConfigSerializeWrapper
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import RemotingCommand
 from gantrymq.remoting.registration import (

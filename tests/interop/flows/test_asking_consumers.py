@@ -9,7 +9,7 @@ import pytest
 from appliance.bench import rpc
 from appliance.bench.peer import Peer
 from gantrymq.remoting import fastjson
-from gantrymq.remoting.bodies import ConsumerConnection
+from gantrymq.remoting.admin_bodies import ConsumerConnection
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import RemotingCommand
 from tests.interop.clients import JavaClient

@@ -16,7 +16,8 @@ import pytest
 from gantrymq import ConsumeFrom, Message, MessageExt, Producer, PushConsumer
 from gantrymq.errors import GantryError, RouteNotFound
 from gantrymq.message.ids import decode_offset_message_id
-from gantrymq.remoting.bodies import TopicConfig, TopicRouteData
+from gantrymq.remoting.admin_bodies import TopicConfig
+from gantrymq.remoting.bodies import TopicRouteData
 from tests.gantrymq.client.seen import Seen, until
 from tests.interop.broker_cluster import PEER, QUEUES, BrokerCluster
 from tests.interop.clients import JavaClient, JavaScriptClient, Sent

@@ -12,7 +12,7 @@ from pathlib import Path
 from appliance.bench import rpc
 from appliance.bench.peer import CLUSTER_NAME, Peer
 from gantrymq.errors import GantryError
-from gantrymq.remoting.bodies import ConsumerConnection
+from gantrymq.remoting.admin_bodies import ConsumerConnection
 from gantrymq.remoting.codes import RequestCode
 from tests.interop.clients import ClientProgram, JavaClient
 from tests.interop.mqadmin.commands import Case

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from gantrymq.client.admin.brokers import BrokerAdmin
 from gantrymq.client.blocking.base import BlockingPart
-from gantrymq.remoting.bodies import BrokerStatsData
+from gantrymq.remoting.admin_bodies import BrokerStatsData
 
 
 class SyncBrokerAdmin(BlockingPart[BrokerAdmin]):

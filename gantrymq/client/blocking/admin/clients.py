@@ -10,7 +10,7 @@ from typing import Any
 
 from gantrymq.client.admin.clients import ClientAdmin, OpenConnection, ProducerInfo
 from gantrymq.client.blocking.base import BlockingPart
-from gantrymq.remoting.bodies import ConsumerConnection, ProducerConnection
+from gantrymq.remoting.admin_bodies import ConsumerConnection, ProducerConnection
 
 
 class SyncClientAdmin(BlockingPart[ClientAdmin]):

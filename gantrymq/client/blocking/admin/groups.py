@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from gantrymq.client.admin.groups import GroupAdmin, GroupMembers
 from gantrymq.client.blocking.base import BlockingPart
-from gantrymq.remoting.bodies import SubscriptionGroupConfig, SubscriptionGroupWrapper
+from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig, SubscriptionGroupWrapper
 
 
 class SyncGroupAdmin(BlockingPart[GroupAdmin]):

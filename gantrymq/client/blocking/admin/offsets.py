@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from gantrymq.client.admin.offsets import TO_END, OffsetAdmin
 from gantrymq.client.admin.results import GroupProgress, QueueMove
 from gantrymq.client.blocking.base import BlockingPart
-from gantrymq.remoting.bodies import ConsumeStats, ResetOffsetBody
+from gantrymq.remoting.admin_bodies import ConsumeStats
+from gantrymq.remoting.bodies import ResetOffsetBody
 
 
 class SyncOffsetAdmin(BlockingPart[OffsetAdmin]):

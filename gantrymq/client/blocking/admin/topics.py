@@ -12,13 +12,8 @@ from gantrymq.client.admin.results import TopicTraffic
 from gantrymq.client.admin.topics import TopicAdmin
 from gantrymq.client.blocking.base import BlockingPart
 from gantrymq.message.model import MessageQueue
-from gantrymq.remoting.bodies import (
-    TopicConfig,
-    TopicConfigSerializeWrapper,
-    TopicOffset,
-    TopicRouteData,
-    TopicStatsTable,
-)
+from gantrymq.remoting.admin_bodies import TopicConfig, TopicConfigSerializeWrapper, TopicOffset, TopicStatsTable
+from gantrymq.remoting.bodies import TopicRouteData
 
 
 class SyncTopicAdmin(BlockingPart[TopicAdmin]):

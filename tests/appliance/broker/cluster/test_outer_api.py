@@ -12,7 +12,7 @@ from appliance.bench.processes import free_ports
 from appliance.broker.cluster.outer_api import RETRIES_BEFORE_BACK_OFF, BrokerOuterApi, NamesrvLink, split_addresses
 from appliance.namesrv.controller import NamesrvController
 from appliance.settings.roles import BrokerConfig
-from gantrymq.remoting.bodies import TopicConfig
+from gantrymq.remoting.admin_bodies import TopicConfig
 from gantrymq.remoting.codes import RequestCode
 from tests.appliance.broker.cluster.registering import ADDRESS, HA_ADDRESS, namesrv, registering, topic_table
 from tests.appliance.peer import connected

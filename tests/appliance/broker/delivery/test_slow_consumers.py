@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gantrymq.remoting.bodies import SubscriptionGroupConfig, SubscriptionGroupWrapper
+from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig, SubscriptionGroupWrapper
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from tests.appliance.broker.processors.tool import Tool

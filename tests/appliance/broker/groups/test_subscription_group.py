@@ -11,7 +11,7 @@ import pytest
 from appliance.broker.groups.subscription_group import BUILT_IN_GROUPS, SubscriptionGroupManager
 from appliance.settings.roles import BrokerConfig
 from gantrymq.errors import MessageRejected
-from gantrymq.remoting.bodies import SubscriptionGroupConfig
+from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig
 
 GOLDEN = Path(__file__).parents[1] / "golden_config" / "subscriptionGroup.json"
 

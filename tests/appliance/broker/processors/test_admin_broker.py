@@ -9,7 +9,7 @@ import pytest
 
 from appliance.remoting import settings_request
 from gantrymq.log_limit import LogLimit
-from gantrymq.remoting.bodies import BrokerStatsData, DelayOffsetTable, KVTable
+from gantrymq.remoting.admin_bodies import BrokerStatsData, DelayOffsetTable, KVTable
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from tests.appliance.broker.processors.tool import tool_at
 

@@ -8,15 +8,13 @@ from pathlib import Path
 import pytest
 
 from gantrymq.remoting import fastjson
-from gantrymq.remoting.bodies import (
+from gantrymq.remoting.admin_bodies import (
     ConsumerConnection,
-    ConsumerData,
-    HeartbeatData,
     ProducerConnection,
-    SubscriptionData,
     SubscriptionGroupConfig,
     SubscriptionGroupWrapper,
 )
+from gantrymq.remoting.bodies import ConsumerData, HeartbeatData, SubscriptionData
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from tests.appliance.broker.processors.tool import tool_at

@@ -8,9 +8,7 @@ import pytest
 
 from gantrymq.message.model import MessageQueue
 from gantrymq.remoting import fastjson
-from gantrymq.remoting.bodies import (
-    ResetOffsetBody,
-)
+from gantrymq.remoting.bodies import ResetOffsetBody
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from tests.appliance.broker.processors.tool import tool_at

@@ -9,10 +9,7 @@ import pytest
 
 from gantrymq.message.model import MessageQueue
 from gantrymq.remoting import fastjson
-from gantrymq.remoting.bodies import (
-    ConsumeStats,
-    SubscriptionGroupConfig,
-)
+from gantrymq.remoting.admin_bodies import ConsumeStats, SubscriptionGroupConfig
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from tests.appliance.broker.processors.tool import tool_at
 from tests.waiting import until

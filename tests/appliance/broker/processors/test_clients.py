@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from appliance.broker.controller import BrokerController
-from gantrymq.remoting.bodies import SubscriptionGroupConfig
+from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig
 from tests.appliance.broker.processors.unopened import ask, unopened_broker
 from tests.appliance.broker.recording import RecordingConnection
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from gantrymq.remoting.bodies import ConsumerData, HeartbeatData, SubscriptionData, SubscriptionGroupConfig
+from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig
+from gantrymq.remoting.bodies import ConsumerData, HeartbeatData, SubscriptionData
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import RemotingCommand
 from tests.appliance.broker.processors.tool import Tool

@@ -13,7 +13,7 @@ from gantrymq.message.ids import encode_host
 from gantrymq.message.model import MessageExt
 from gantrymq.message.properties import encode_properties
 from gantrymq.message.record import decode_records
-from gantrymq.remoting.bodies import SubscriptionGroupConfig, TopicConfig
+from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig, TopicConfig
 from gantrymq.remoting.command import RemotingCommand
 from store.base.results import StoreMessage
 from tests.appliance.broker.processors.unopened import LOCAL_HOST, ask, unopened_broker

@@ -11,7 +11,7 @@ from appliance.bench.frames import send_fields
 from appliance.broker.controller import BrokerController
 from appliance.settings.loader import load_broker_config
 from gantrymq.errors import ConfigError
-from gantrymq.remoting.bodies import SubscriptionGroupConfig
+from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from tests.appliance.acl.cluster import ADMIN, guarded, sent, signed_peer

@@ -14,7 +14,7 @@ from appliance.bench.frames import send_fields
 from appliance.broker.replication.ha_frames import EPOCH_HEAD, EPOCH_OFFSET, STATE
 from appliance.broker.replication.handshake import Hello, read_hello
 from appliance.broker.replication.slaves import HOT_BYTES
-from gantrymq.remoting.bodies import KVTable, SlaveDifferences
+from gantrymq.remoting.admin_bodies import KVTable, SlaveDifferences
 from gantrymq.remoting.codes import RequestCode
 from tests.appliance.peer import connected, registration
 from tests.harness import ServingCluster, serving

@@ -11,7 +11,7 @@ from appliance.bench.frames import send_fields
 from appliance.broker.controller import BrokerController
 from appliance.broker.replication.ha_frames import FrameError
 from appliance.broker.replication.state_frames import StateSink
-from gantrymq.remoting.bodies import SubscriptionGroupConfig, TopicConfig
+from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig, TopicConfig
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from tests.appliance.broker.replication.brokers import group, is_master, promote, same_logs, send
 from tests.appliance.broker.replication.pair import MASTER, PULL, STORE, TOPIC, CuttingProxy, follower_of, slave_of

@@ -11,7 +11,7 @@ from appliance.broker.groups.subscription_group import SubscriptionGroupManager
 from appliance.broker.topics.topic_config import TopicConfigManager
 from appliance.process.json_file import JsonFile, document_text, member_text
 from appliance.settings.roles import BrokerConfig
-from gantrymq.remoting.bodies import (
+from gantrymq.remoting.admin_bodies import (
     ConsumerOffsetTable,
     DelayOffsetTable,
     SubscriptionGroupConfig,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gantrymq.remoting.bodies import KVTable
+from gantrymq.remoting.admin_bodies import KVTable
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from tests.appliance.peer import Peer, connected

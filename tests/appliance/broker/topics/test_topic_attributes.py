@@ -11,7 +11,7 @@ from appliance.errors import BrokerError
 from gantrymq import AdminClient
 from gantrymq.errors import ResponseError
 from gantrymq.message.topic_attributes import ROCKETMQ_5, without_effect
-from gantrymq.remoting.bodies import TopicConfig
+from gantrymq.remoting.admin_bodies import TopicConfig
 from gantrymq.remoting.codes import RequestCode
 from tests.harness import serving
 

@@ -13,7 +13,7 @@ from appliance.broker.topics.topic_config import TopicConfigManager
 from appliance.process.json_file import StateFileError
 from appliance.settings.roles import BrokerConfig
 from gantrymq.errors import MessageRejected
-from gantrymq.remoting.bodies import TopicConfig
+from gantrymq.remoting.admin_bodies import TopicConfig
 from tests.waiting import WITHIN_S
 
 GOLDEN = Path(__file__).parents[1] / "golden_config" / "topics.json"

@@ -13,7 +13,7 @@ from appliance.settings.roles import BrokerConfig
 from gantrymq import AdminClient, Message, Producer
 from gantrymq.errors import ResponseError
 from gantrymq.message.ids import encode_host
-from gantrymq.remoting.bodies import TopicConfig
+from gantrymq.remoting.admin_bodies import TopicConfig
 from store.base.config import MessageStoreConfig
 from store.base.results import GetMessageStatus, PutMessageStatus, StoreMessage
 from store.message_store import MessageStore

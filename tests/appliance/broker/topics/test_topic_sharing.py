@@ -15,7 +15,7 @@ from appliance.broker.topics import topic_sharing
 from appliance.namesrv.controller import NamesrvController
 from appliance.settings.roles import BrokerConfig, NamesrvConfig
 from gantrymq.message.topics import TRACE_TOPIC
-from gantrymq.remoting.bodies import TopicConfig
+from gantrymq.remoting.admin_bodies import TopicConfig
 from store.base.config import MessageStoreConfig
 from tests.harness import SMALL_STORE
 from tests.waiting import until

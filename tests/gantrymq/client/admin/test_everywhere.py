@@ -11,7 +11,7 @@ from appliance.bench.peer import Peer
 from gantrymq import AdminClient, ConsumeFrom, ConsumeResult, Message, MessageExt, MessageQueue, Producer, PushConsumer
 from gantrymq.client.admin.calls import ask_each
 from gantrymq.errors import ConfigError, ConnectError, GantryError, PartlyDone, RouteNotFound
-from gantrymq.remoting.bodies import SubscriptionGroupConfig, TopicConfig
+from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig, TopicConfig
 from tests.gantrymq.client.peers import topic_at
 from tests.gantrymq.client.ports import closed_port
 from tests.gantrymq.client.seen import Seen, numbers, until

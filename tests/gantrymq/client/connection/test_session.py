@@ -11,7 +11,8 @@ import pytest
 from gantrymq import AdminClient, ConsumeFrom, MessageExt, MessageModel, MessageQueue, PushConsumer
 from gantrymq.client.connection import session
 from gantrymq.client.connection.broker_calls import BrokerCalls
-from gantrymq.remoting.bodies import BrokerData, HeartbeatData, QueueData, TopicConfig, TopicRouteData
+from gantrymq.remoting.admin_bodies import TopicConfig
+from gantrymq.remoting.bodies import BrokerData, HeartbeatData, QueueData, TopicRouteData
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import RemotingCommand
 from tests.gantrymq.client.ports import closed_port

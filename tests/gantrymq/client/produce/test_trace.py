@@ -32,7 +32,8 @@ from gantrymq.client.produce import trace
 from gantrymq.client.produce.trace import TraceDispatcher
 from gantrymq.client.produce.trace_records import TraceKind, TraceRecord, decode_records, encode_record, in_order
 from gantrymq.errors import GantryError
-from gantrymq.remoting.bodies import HeartbeatData, TopicConfig
+from gantrymq.remoting.admin_bodies import TopicConfig
+from gantrymq.remoting.bodies import HeartbeatData
 from tests.gantrymq.client.peers import topic_at
 from tests.gantrymq.client.ports import closed_port
 from tests.gantrymq.client.seen import numbers, until
