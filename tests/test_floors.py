@@ -52,7 +52,8 @@ class Room:
 ROOMS = {
     "gantrymq": Room(("gantrymq",)),
     "gantrymq.errors": Room(()),
-    "gantrymq.message": Room(("gantrymq.errors", "gantrymq.message")),
+    "gantrymq.forks": Room(()),
+    "gantrymq.message": Room(("gantrymq.errors", "gantrymq.forks", "gantrymq.message")),
     "gantrymq.remoting": Room(
         ("gantrymq.errors", "gantrymq.message", "gantrymq.remoting", "gantrymq.timeouts"), ("orjson",)
     ),

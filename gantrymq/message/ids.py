@@ -10,6 +10,8 @@ import socket
 import struct
 import time
 
+from gantrymq.forks import after_fork
+
 _OFFSET = struct.Struct(">q")
 _PORT = struct.Struct(">i")
 
@@ -71,8 +73,7 @@ def _unique_id_base() -> tuple[str, int, int]:
     return prefix.hex().upper(), int(first.timestamp() * 1000), int(following.timestamp() * 1000)
 
 
-if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
-    os.register_at_fork(after_in_child=_unique_id_base.cache_clear)
+after_fork(_unique_id_base.cache_clear)
 
 
 def local_address() -> bytes:

@@ -14,9 +14,10 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from types import TracebackType
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
-from gantrymq.client.blocking.shared_loop import LoopClient, after_fork, shared_loop
+from gantrymq.client.blocking.shared_loop import LoopClient, shared_loop
 from gantrymq.client.connection.lifecycle import Client
 from gantrymq.errors import ClientClosed
+from gantrymq.forks import after_fork, notice_fork
 
 T = TypeVar("T")
 Part = TypeVar("Part")
@@ -47,12 +48,13 @@ class BlockingLife:
     ) -> None:
         self._end(lambda client: client.__aexit__(kind, error, trace))
 
-    def __del__(self) -> None:
+    def __del__(self, _warn: Callable[..., None] = warnings.warn) -> None:  # the module may be empty by now
         if getattr(self, "_is_open", False):
-            warnings.warn(f"{type(self).__name__} was not closed", ResourceWarning, source=self, stacklevel=2)
+            _warn(f"{type(self).__name__} was not closed", ResourceWarning, source=self, stacklevel=2)
 
     def start(self) -> None:
         """Open the client; on an open one this does nothing. ClientClosed when it was closed."""
+        notice_fork()
         self._require_process()
         with self._changing:
             if self._is_open:
@@ -71,6 +73,7 @@ class BlockingLife:
         self._end(lambda client: client.close())
 
     def _end(self, end: Callable[[LoopClient], Coroutine[Any, Any, None]]) -> None:
+        notice_fork()
         with self._changing:
             if not self._is_open:
                 return
@@ -90,6 +93,7 @@ class BlockingLife:
 
     def _require_open(self) -> None:
         """ClientClosed unless the client is open, or can be opened again after a fork."""
+        notice_fork()
         if self._is_open:
             return
         self._require_process()

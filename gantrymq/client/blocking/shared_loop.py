@@ -3,7 +3,7 @@
 It starts with the first open client and ends with the last. Open clients are held here, so a consumer whose maker kept
 no reference goes on; what is still open when the interpreter ends is closed then.
 
-After `os.fork` only the forking thread lives on, so the child's copy of the loop is dead. The child forgets it and
+After a fork only the forking thread lives on, so the child's copy of the loop is dead. The child forgets it and
 begins with none; its copies of the parent's connections are let go without a word to the other side.
 """
 
@@ -15,7 +15,6 @@ import concurrent.futures
 import contextlib
 import inspect
 import logging
-import os
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +22,7 @@ from types import TracebackType
 from typing import Any, Protocol, TypeVar
 
 from gantrymq.errors import ClientClosed
+from gantrymq.forks import after_fork, notice_fork
 from gantrymq.timeouts import timeout
 
 logger: logging.Logger = logging.getLogger(__name__)
@@ -137,6 +137,7 @@ class SharedLoop:
 
     def close_all(self) -> None:
         """Close what is open when the interpreter ends: finished messages are committed, others come again."""
+        notice_fork()
         for client in list(self._clients):
             try:
                 self.run(_close(client))
@@ -188,12 +189,4 @@ async def _close(client: LoopClient) -> None:
 
 shared_loop: SharedLoop = SharedLoop()
 atexit.register(shared_loop.close_all)
-
-
-def after_fork(act: Callable[[], None]) -> None:
-    """Have `act` called in every child of a fork, in the order of registration."""
-    if hasattr(os, "register_at_fork"):  # where there is no fork there is nothing to do after one
-        os.register_at_fork(after_in_child=act)
-
-
 after_fork(shared_loop.abandon)

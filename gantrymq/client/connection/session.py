@@ -19,6 +19,7 @@ from gantrymq.client.connection.name_servers import NameServers
 from gantrymq.client.connection.options import ClientOptions
 from gantrymq.client.connection.routes import REFRESH_S, Routes
 from gantrymq.errors import ClientClosed, GantryError
+from gantrymq.forks import notice_fork
 from gantrymq.message.ids import local_address
 from gantrymq.message.namespaces import Namespace
 from gantrymq.remoting.bodies import HeartbeatData
@@ -80,6 +81,7 @@ class ClientSession:
             return
         if self._was_closed:
             raise ClientClosed("closed already: make a new client")
+        notice_fork()
         if self._process_id != os.getpid():
             self._name_client()  # made before a fork: each child is a client of its own
         self.is_open = True

@@ -17,7 +17,7 @@ from tests.gantrymq.client.blocking.programs import ENVIRONMENT, FOLDER, LIMIT_S
 pytestmark = pytest.mark.parametrize("peer", ["gantry"], indirect=True)
 
 
-@pytest.mark.parametrize("way", ["os", "multiprocessing", "billiard"])
+@pytest.mark.parametrize("way", ["os", "c", "multiprocessing", "billiard"])
 def test_producers_work_in_a_forked_child_and_consumers_say_why_not(peer: Peer, way: str) -> None:
     finished = subprocess.run(
         [sys.executable, "-W", "error::ResourceWarning", FOLDER / "forking.py", peer.namesrv_address, way],

@@ -1,7 +1,8 @@
-"""Opens clients, forks, and prints what they do in the child: `forking.py NAME_SERVERS os|multiprocessing|billiard`."""
+"""Opens clients, forks, prints what they do in the child: `forking.py NAME_SERVERS os|c|multiprocessing|billiard`."""
 
 from __future__ import annotations
 
+import ctypes
 import logging
 import multiprocessing
 import os
@@ -14,6 +15,7 @@ from gantrymq.errors import ClientClosed
 
 NAME_SERVERS, WAY = sys.argv[1:]
 logging.getLogger("gantrymq").setLevel(logging.ERROR)  # a broker that is slow to answer is not what this shows
+SAME_PROCESS = -12  # all of a message id but its time and counter
 TOPIC = f"forks_{WAY}"
 producer = SyncProducer(NAME_SERVERS)
 consumer = SyncPullConsumer(NAME_SERVERS, group=TOPIC, consume_from=ConsumeFrom.FIRST_OFFSET)
@@ -22,9 +24,14 @@ NAMES = {client.client_id for client in (producer, unopened)}
 
 
 def in_child(number: int = 0) -> list[str]:
-    seen = [producer.send(Message(TOPIC, b"inherited")).status.name]
+    first = producer.send(Message(TOPIC, b"inherited"))
+    seen = [first.status.name]
+    if first.msg_id[:SAME_PROCESS] == parents.msg_id[:SAME_PROCESS]:
+        seen.append("the parent's message ids")
     with SyncProducer(NAME_SERVERS) as own:
         seen.append(own.send(Message(TOPIC, b"own")).status.name)
+        if WAY == "c" and (inherited := INHERITED & {each.laddr for each in psutil.Process().net_connections("tcp")}):
+            seen.append(f"the parent's connections {inherited}")
     with unopened:
         seen.append(unopened.send(Message(TOPIC, b"opened here")).status.name)
         if NAMES & {producer.client_id, unopened.client_id}:
@@ -39,9 +46,10 @@ def in_child(number: int = 0) -> list[str]:
 
 def forked_by_os() -> list[str]:
     reading, writing = os.pipe()
-    child = os.fork()
+    # A server in C, such as uWSGI, forks while it holds the interpreter's lock, and Python does not hear of it.
+    child = ctypes.PyDLL(None).fork() if WAY == "c" else os.fork()
     if not child:
-        inherited = psutil.Process().net_connections("tcp")
+        inherited = [] if WAY == "c" else psutil.Process().net_connections("tcp")
         os.write(writing, " ".join(in_child()).encode() if not inherited else repr(inherited).encode())
         sys.exit(0)
     os.close(writing)
@@ -63,10 +71,11 @@ def forked_by_pool() -> list[str]:
 
 
 with producer:
-    producer.send(Message(TOPIC, b"parent"))
+    parents = producer.send(Message(TOPIC, b"parent"))
     consumer.start()
     consumer.subscribe(TOPIC)
-    for outcome in forked_by_os() if WAY == "os" else forked_by_pool():
+    INHERITED = {each.laddr for each in psutil.Process().net_connections("tcp")}
+    for outcome in forked_by_os() if WAY in {"os", "c"} else forked_by_pool():
         print(outcome)
     print("parent", producer.send(Message(TOPIC, b"parent")).status.name, bool(consumer.poll(60)))
     consumer.close()
