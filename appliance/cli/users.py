@@ -4,6 +4,7 @@
   gantry users add ada --role operator            # asks for the password; --password-stdin reads it from a pipe
   gantry users roles                              # what each role may do
   gantry users roles ada reader
+  gantry users limit ada orders- billing-         # only topics and groups that begin so; --all takes it away
   gantry users reset-password ada                 # ends the account's sessions
   gantry users unlock ada                         # forget wrong passwords
   gantry users sessions                           # who is logged in, from where
@@ -49,6 +50,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     roles.add_argument("name", nargs="?", metavar="NAME", help="the account that gets another role")
     roles.add_argument("role", nargs="?", metavar="ROLE", help="reader, operator or admin")
     _json(roles)
+    limit = verb("limit", "show, or change, with which names the topics and groups begin that an account sees")
+    limit.add_argument("name", metavar="NAME")
+    which_names = limit.add_mutually_exclusive_group()
+    which_names.add_argument("prefixes", nargs="*", metavar="PREFIX", default=[], help="the beginning of names")
+    which_names.add_argument("--all", action="store_true", help="every topic and group again")
     reset = verb("reset-password", "set an account's password, end its sessions, forget its wrong passwords")
     reset.add_argument("name", metavar="NAME")
     reset.add_argument("--revoke-tokens", action="store_true", help="end its API tokens too")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, TypeVar
@@ -29,6 +29,7 @@ from django.utils.http import urlencode
 from dashboard.accounts.tokens import find_token
 from dashboard.http.error_pages import error_card, not_found
 from dashboard.http.problems import problem
+from dashboard.limits.names import NO_LIMIT, NameLimit, NameRefused, current, use
 from dashboard.models.management import ApiToken, Role, User
 from gantrymq.log_limit import LogLimit
 
@@ -90,6 +91,18 @@ ROLE_PERMISSIONS: dict[str, frozenset[Permission]] = {
     Role.OPERATOR: _OPERATOR,
     Role.ADMIN: _OPERATOR | _CONFIG | {Permission.USERS_WRITE},
 }
+# What an account that is limited to some names may do at most: all else shows the whole cluster.
+ABOUT_NAMES = frozenset(
+    {
+        Permission.ACCOUNT,
+        Permission.TOPICS_READ,
+        Permission.TOPICS_WRITE,
+        Permission.GROUPS_READ,
+        Permission.GROUPS_WRITE,
+        Permission.MESSAGES_READ,
+        Permission.MESSAGES_SEND,
+    }
+)
 # The most that a token may do; it never has more permissions than its account. Tokens and accounts are managed by
 # tokens of the scope that says so, and by no other.
 SCOPE_PERMISSIONS: dict[str, frozenset[Permission]] = {
@@ -108,9 +121,15 @@ class Principal:
     user: User
     permissions: frozenset[Permission]
     token: ApiToken | None = None
+    names: NameLimit = NO_LIMIT
 
     def may(self, permission: Permission | str) -> bool:
         return permission in self.permissions
+
+    @property
+    def rights(self) -> tuple[frozenset[Permission], NameLimit]:
+        """What a stream that was opened with them looks at again."""
+        return self.permissions, self.names
 
 
 def principal_of(user: Any, token: ApiToken | None = None) -> Principal | None:
@@ -120,7 +139,20 @@ def principal_of(user: Any, token: ApiToken | None = None) -> Principal | None:
     permissions = ROLE_PERMISSIONS.get(user.role, frozenset())
     if token is not None:
         permissions &= SCOPE_PERMISSIONS.get(token.scope, frozenset())
-    return Principal(user, permissions, token)
+    names = NameLimit(user.prefixes)
+    if names.is_limited:
+        permissions &= ABOUT_NAMES
+    return Principal(user, permissions, token, names)
+
+
+def enter(principal: Principal, permission: Permission, parts: Mapping[str, Any]) -> None:
+    """Begin to work for the account. Raises NameRefused when the address names what it may not see.
+
+    parts: of the address; `name` is a topic's or a group's wherever the permission is about those.
+    """
+    use(principal.names)
+    if permission in ABOUT_NAMES and "name" in parts and not principal.names.allows(str(parts["name"])):
+        raise principal.names.refusal()
 
 
 View = TypeVar("View", bound=Callable[..., Any])
@@ -153,7 +185,10 @@ class AccessMiddleware:
             request.get_host()
         except DisallowedHost:  # before anything is looked up
             return unknown_host(request)
+        before = current()
         response: HttpResponseBase = await self.get_response(request)
+        if not response.streaming:
+            use(before)  # what comes next in this task is not this account's
         is_unknown_address = response.status_code == 404 and not hasattr(request, "principal")
         if is_unknown_address and not _is_api(request) and not request.path.startswith(settings.STATIC_URL):
             request.principal = await self._principal(request, takes_token=False)  # type: ignore[attr-defined]
@@ -175,7 +210,13 @@ class AccessMiddleware:
         if principal is None:
             return _ask_to_log_in(request)
         if not principal.may(permission):
-            return forbidden(request, f"Your role ({principal.user.get_role_display()}) may not do this.")
+            if principal.names.is_limited and request.path == reverse("overview"):
+                return redirect("topics")  # the page that such an account begins with
+            return forbidden(request, _why_not(principal))
+        try:
+            enter(principal, permission, kwargs)
+        except NameRefused as exc:
+            return forbidden(request, str(exc))
         return None
 
     async def _principal(self, request: HttpRequest, *, takes_token: bool) -> Principal | None:
@@ -252,6 +293,12 @@ def _ask_to_log_in(request: HttpRequest) -> HttpResponseBase:
     target = request.get_full_path() if request.method == "GET" else ""
     login = reverse(settings.LOGIN_URL)
     return redirect(f"{login}?{urlencode({'next': target})}" if target not in ("", "/") else login)
+
+
+def _why_not(principal: Principal) -> str:
+    if principal.names.is_limited:
+        return f"{principal.names.refusal()} Pages about the whole cluster are closed to it."
+    return f"Your role ({principal.user.get_role_display()}) may not do this."
 
 
 def unknown_host(request: HttpRequest) -> HttpResponseBase:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import secrets
 from datetime import timedelta
+from typing import Any
 
 from django.db import transaction
 from django.db.models import QuerySet
@@ -20,16 +21,24 @@ LIFE = timedelta(days=3)
 OPEN_MAX = 50  # at the same time
 
 
-def invite(made_by: User, role: Role, label: str) -> str:
+def invite(made_by: User, role: Role, label: str, prefixes: tuple[str, ...] = ()) -> str:
     """Make an invitation; returns the secret of its link, which exists nowhere else. Raises UserProblem."""
+    if prefixes and role == Role.ADMIN:
+        raise UserProblem("An administrator sees all: choose another role, or no limit.")
     with transaction.atomic():
         if open_invitations().count() >= OPEN_MAX:
             raise UserProblem(f"{OPEN_MAX} invitations are open. Withdraw one first.")
         secret = secrets.token_urlsafe(32)
         Invitation.objects.create(
-            token_hash=hash_secret(secret), role=role, label=label, made_by=made_by, expires_at=timezone.now() + LIFE
-        )
+            token_hash=hash_secret(secret), role=role, label=label, made_by=made_by, expires_at=timezone.now() + LIFE,
+            name_prefixes=" ".join(prefixes),
+        )  # fmt: skip
     return secret
+
+
+def facts(role: str, prefixes: tuple[str, ...]) -> dict[str, Any]:
+    """What the audit log says of an invitation."""
+    return {"role": role} | ({"prefixes": list(prefixes)} if prefixes else {})
 
 
 def open_invitations() -> QuerySet[Invitation]:
@@ -51,7 +60,7 @@ def accept(secret: str, username: str, password_hash: str) -> User:
         if invitation is None or not _end(invitation):
             raise UserProblem("This invitation was used already, withdrawn, or has expired.")
         user = new_user(username, Role(invitation.role))
-        user.password = password_hash
+        user.password, user.name_prefixes = password_hash, invitation.name_prefixes
         user.save()
     return user
 

@@ -20,6 +20,7 @@ from django.utils import timezone
 
 from dashboard.accounts import lockout
 from dashboard.accounts.access import SESSION_ADDRESS, SESSION_LIFE_S, SESSION_STARTED, SESSION_TOUCHED
+from dashboard.limits.names import BadPrefix, read_prefixes
 from dashboard.models.management import ApiToken, Role, User
 from gantrymq.errors import GantryError
 
@@ -94,7 +95,24 @@ def set_role(user: User, role: Role) -> None:
         others = User.objects.filter(role=Role.ADMIN, is_active=True).exclude(pk=user.pk)
         if user.role == Role.ADMIN and role != Role.ADMIN and not others.exists():
             raise UserProblem(f"{user.username} is the last administrator: make another one first")
+        if role == Role.ADMIN and user.prefixes:
+            raise UserProblem(f"{user.username} is limited to some names: take that limit away first")
         User.objects.filter(pk=user.pk).update(role=role)
+
+
+def set_prefixes(user: User, prefixes: tuple[str, ...]) -> None:
+    """Limit the account to topics and groups whose names begin so; () takes the limit away."""
+    with transaction.atomic():
+        if prefixes and User.objects.filter(pk=user.pk, role=Role.ADMIN).exists():
+            raise UserProblem(f"{user.username} is an administrator, who sees all: choose another role first")
+        User.objects.filter(pk=user.pk).update(name_prefixes=" ".join(prefixes))
+
+
+def as_prefixes(text: str) -> tuple[str, ...]:
+    try:
+        return read_prefixes(text)
+    except BadPrefix as exc:
+        raise UserProblem(str(exc)) from exc
 
 
 def close_account(user: User) -> int:

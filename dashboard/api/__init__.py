@@ -31,6 +31,7 @@ from dashboard.api.auth import Forbidden
 from dashboard.api.problems import FormProblem, NotPossible
 from dashboard.cluster.errors import GatewayError
 from dashboard.http.problems import MEDIA_TYPE, problem
+from dashboard.limits.names import NameRefused
 
 VERSION = "1.0.0"
 
@@ -104,6 +105,7 @@ def _not_authenticated(request: HttpRequest, exc: Any) -> HttpResponse:
     return response
 
 
+@api.exception_handler(NameRefused)
 @api.exception_handler(Forbidden)
 def _forbidden(request: HttpRequest, exc: Any) -> HttpResponse:
     return problem(403, str(exc))

@@ -7,7 +7,7 @@ from typing import Any
 from django.http import HttpRequest
 from ninja.security import HttpBearer
 
-from dashboard.accounts.access import Permission, bearer_principal
+from dashboard.accounts.access import Permission, bearer_principal, enter
 from gantrymq.errors import GantryError
 
 
@@ -23,10 +23,12 @@ class Token(HttpBearer):
         self.permission = permission
 
     async def __call__(self, request: HttpRequest) -> Any:
-        """The principal; None is answered with 401 by ninja. Raises Forbidden."""
+        """The principal; None is answered with 401 by ninja. Raises Forbidden, NameRefused."""
         principal = await bearer_principal(request)
         if principal is not None and not principal.may(self.permission):
             raise Forbidden(f"This token may not do that; it needs {self.permission.value}.")
+        if principal is not None:
+            enter(principal, self.permission, request.resolver_match.kwargs if request.resolver_match else {})
         return principal
 
     def authenticate(self, request: HttpRequest, token: str) -> Any:

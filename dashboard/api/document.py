@@ -9,7 +9,7 @@ from django.views.decorators.http import require_safe
 from dashboard.accounts.access import Permission, requires
 
 
-@requires(Permission.CLUSTER_READ, token=True)
+@requires(Permission.TOPICS_READ, token=True)
 @require_safe
 async def openapi(request: HttpRequest) -> HttpResponse:
     from dashboard.api import api

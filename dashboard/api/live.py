@@ -29,7 +29,7 @@ from dashboard.status.board import board
 from dashboard.status.checks import judge
 
 router = Router()
-READ = Token(Permission.CLUSTER_READ)
+READ = Token(Permission.TOPICS_READ)  # of a topic; the cluster needs more
 STREAM_SECONDS_MAX = 600.0  # what a client that reads nothing can make the process keep is bounded by this
 STREAMS_OF_ONE_ACCOUNT_MAX = 20
 LOOK_S = 0.5  # at the board
@@ -47,8 +47,10 @@ async def stream_news(
     topic: str = Query("", max_length=127, description="its messages, instead of the cluster's state"),
 ) -> Any:
     owner: Principal = request.auth  # type: ignore[attr-defined]
-    if topic and not (owner.may(Permission.TOPICS_READ) and owner.may(Permission.MESSAGES_READ)):
-        raise NotPossible("This token may not read messages.", status=403)
+    if not owner.may(Permission.MESSAGES_READ if topic else Permission.CLUSTER_READ):
+        raise NotPossible(f"This token may not read {'messages' if topic else 'about the cluster'}.", status=403)
+    if topic and not owner.names.allows(topic):
+        raise owner.names.refusal()
     if _open_streams[owner.user.pk] >= STREAMS_OF_ONE_ACCOUNT_MAX:
         raise NotPossible(f"{STREAMS_OF_ONE_ACCOUNT_MAX} streams of this account are open. Close one first.")
     if topic:
@@ -106,7 +108,7 @@ async def _events(
             now = time.monotonic()
             if now - checked >= RECHECK_S:
                 checked, still = now, await bearer_principal(request)
-                if still is None or still.permissions != owner.permissions:
+                if still is None or still.rights != owner.rights:
                     return
             if now - begun >= STREAM_SECONDS_MAX:
                 return

@@ -27,7 +27,7 @@ from dashboard.api.schemas.accounts import (
     UserList,
     UserOut,
 )
-from dashboard.audit.notes import note, note_nothing
+from dashboard.audit.notes import changed, note, note_nothing
 from dashboard.models.management import Role, User
 
 users = Router()
@@ -56,7 +56,7 @@ async def get_user(request: HttpRequest, name: str) -> UserDetailOut:
 
 
 @users.put("/{name}", response={200: UserDetailOut} | REFUSALS, auth=PEOPLE,
-           summary="Change an account's role, close it or open it", operation_id="update_user")  # fmt: skip
+           summary="Change an account's role and names, close it or open it", operation_id="update_user")  # fmt: skip
 async def update_user(request: HttpRequest, name: str, body: UserChange) -> UserDetailOut:
     user = await _named(name)
     if user.pk == request.auth.user.pk:  # type: ignore[attr-defined]
@@ -64,10 +64,14 @@ async def update_user(request: HttpRequest, name: str, body: UserChange) -> User
         raise NotPossible("Another administrator has to do that: this is your own account.")
     note_nothing(request)
     try:
+        if body.prefixes is not None and not body.prefixes:  # before the role: administrators have no limit
+            await _limit(request, user, ())
         if body.role is not None and body.role != user.role:
             await sync_to_async(user_accounts.set_role)(user, Role(body.role))
             note(request, "role changed", user.username, {"role": {"before": user.role, "after": body.role}})
             user.role = body.role
+        if body.prefixes:
+            await _limit(request, user, tuple(body.prefixes))
         if body.is_open is False and user.is_active:
             ended = await sync_to_async(user_accounts.close_account)(user)
             note(request, "account closed", user.username, {"sessions_ended": ended})
@@ -107,11 +111,11 @@ async def list_invitations(request: HttpRequest) -> InvitationList:
 async def create_invitation(request: HttpRequest, body: InvitationIn) -> Status[InvitationMade]:
     maker: User = request.auth.user  # type: ignore[attr-defined]
     try:
-        secret = await sync_to_async(invitations.invite)(maker, Role(body.role), body.label)
+        secret = await sync_to_async(invitations.invite)(maker, Role(body.role), body.label, tuple(body.prefixes))
     except UserProblem as exc:
         note_nothing(request)
         raise NotPossible(_sentence(exc)) from exc
-    note(request, "person invited", body.label, {"role": body.role})
+    note(request, "person invited", body.label, invitations.facts(body.role, tuple(body.prefixes)))
     link = request.build_absolute_uri(f"{reverse('invitation')}?{urlencode({'token': secret})}")
     return Status(201, InvitationMade(label=body.label, role=body.role, link=link))
 
@@ -125,6 +129,16 @@ async def withdraw_invitation(request: HttpRequest, invitation_id: int) -> Statu
         raise NotPossible("There is no such open invitation.", status=404)
     note(request, "invitation withdrawn", ended.label)
     return Status(204, None)
+
+
+async def _limit(request: HttpRequest, user: User, prefixes: tuple[str, ...]) -> None:
+    """Raises UserProblem."""
+    if prefixes == user.prefixes:
+        return
+    await sync_to_async(user_accounts.set_prefixes)(user, prefixes)
+    action = "names limited" if prefixes else "limit of names taken away"
+    note(request, action, user.username, changed({"prefixes": list(user.prefixes)}, {"prefixes": list(prefixes)}))
+    user.name_prefixes = " ".join(prefixes)
 
 
 async def _named(name: str) -> User:

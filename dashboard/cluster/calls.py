@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from dashboard.cluster.errors import BrokerUnreachable, ClusterUnreachable, Refused, explain
 from dashboard.cluster.values import BrokerRef, ClusterView, PartialFailure
+from dashboard.limits.wire import check
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.errors import ConnectError, GantryError, RequestTimeout, ResponseError
 from gantrymq.remoting.codes import ResponseCode
@@ -62,6 +63,7 @@ class ClusterCalls:
         async with self._opening:
             if self._admin is None:
                 admin = AdminClient(self.namesrv, tls=self._tls, credentials=self._credentials)
+                admin.calls.remoting.before_request = check
                 await admin.__aenter__()
                 self._admin = admin
             return self._admin

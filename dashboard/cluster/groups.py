@@ -20,6 +20,7 @@ from dashboard.cluster.group_values import (
     worst_lag_ms,
 )
 from dashboard.cluster.values import BrokerRef, PartialFailure, TopicDetail
+from dashboard.limits.names import current, unlimited
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.client.admin.offsets import TO_END
 from gantrymq.client.admin.results import QueueMove
@@ -65,7 +66,8 @@ class GroupCalls:
         answers, failures = await self._calls.ask_brokers(
             brokers, lambda admin, broker: admin.topics.groups_at(broker.address, detail.name)
         )
-        names = sorted({name for _, groups in answers for name in groups})[:GROUPS_SHOWN_MAX]
+        known = {name for _, groups in answers for name in groups}
+        names = sorted(filter(current().allows, known))[:GROUPS_SHOWN_MAX]
         settings, _ = await self.settings() if names else ({}, [])
         rows = await self._summaries(names, detail.name, brokers, settings)
         return sorted(rows, key=lambda row: (-(row.lag if row.lag is not None else -1), row.name)), failures
@@ -233,7 +235,9 @@ def _by_topic(stats: Sequence[tuple[BrokerRef, ConsumeStats]]) -> tuple[GroupPla
 
 
 async def _place(admin: AdminClient, broker: BrokerRef, group: str) -> Place:
-    return await asyncio.gather(admin.offsets.stats_at(broker.address, group), admin.offsets.all_at(broker.address))  # type: ignore[return-value]
+    with unlimited():  # of all offsets the group's own are taken
+        offsets = await admin.offsets.all_at(broker.address)
+    return await admin.offsets.stats_at(broker.address, group), offsets
 
 
 async def _members(admin: AdminClient, broker: BrokerRef, group: str) -> ConsumerConnection:

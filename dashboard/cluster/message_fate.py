@@ -12,6 +12,7 @@ from dashboard.cluster.errors import BrokerUnreachable, NotAllowed, Refused, exp
 from dashboard.cluster.messages import MessageCalls
 from dashboard.cluster.trace_steps import Step, steps_of
 from dashboard.cluster.values import TopicDetail
+from dashboard.limits.names import current, unlimited
 from gantrymq.client.admin.results import Delivery, DirectResult
 from gantrymq.client.results import SendResult
 from gantrymq.errors import ConfigError, MessageRejected, ResponseError, RouteNotFound
@@ -49,7 +50,9 @@ class MessageFate:
 
     async def deliveries(self, message: MessageExt) -> Fate:
         """By the groups' offsets. Raises BrokerUnreachable, Refused."""
-        deliveries = await self._ask(self._calls.call(lambda admin: admin.messages.deliveries(message)))
+        with unlimited():
+            deliveries = await self._ask(self._calls.call(lambda admin: admin.messages.deliveries(message)))
+        deliveries = [item for item in deliveries if current().allows(item.group)]
         gate = asyncio.Semaphore(CALLS_AT_ONCE)
 
         async def clients(group: str) -> list[tuple[str, str]]:

@@ -10,6 +10,7 @@ from dashboard.cluster.calls import CALL_ERRORS, CALLS_AT_ONCE, ClusterCalls
 from dashboard.cluster.errors import BrokerUnreachable, NotAllowed, NotWritable, Refused, TopicNotFound, explain
 from dashboard.cluster.topics import TopicCalls
 from dashboard.cluster.values import BrokerRef, MessagePage, PartialFailure, QueueExtent, TopicDetail
+from dashboard.limits.names import current
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.client.results import SendResult
 from gantrymq.errors import MessageRejected, ResponseError
@@ -129,7 +130,8 @@ class MessageCalls:
                 return []
 
         answers, failures = await self._calls.ask_brokers(holders, ask)
-        return [_named(message, broker.name) for broker, messages in answers for message in messages], failures
+        found = [_named(message, broker.name) for broker, messages in answers for message in messages]
+        return [message for message in found if current().allows(message.topic)], failures
 
     async def get(self, topic: str, broker_name: str, queue_id: int, queue_offset: int) -> MessageExt:
         """One message by its place. Raises TopicNotFound when it is not (or no longer) there."""

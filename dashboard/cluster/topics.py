@@ -23,6 +23,7 @@ from dashboard.cluster.values import (
     TopicSummary,
     topic_kind,
 )
+from dashboard.limits.names import current
 from gantrymq.message.topic_attributes import RETENTION_MESSAGES, RETENTION_MS, without_effect
 from gantrymq.remoting.admin_bodies import TopicConfig, TopicStatsTable
 from gantrymq.remoting.bodies import PERM_READ, PERM_WRITE
@@ -52,12 +53,12 @@ class TopicCalls:
         Who takes one of up to `max_age_s` shares it with all others who do, so that many tabs cost what one does.
         """
         if not max_age_s:
-            return await self._list()
+            return _visible(await self._list())
         loop, now = asyncio.get_running_loop(), self._calls.clock()
         shared = self._listing
         if shared is None or shared[0] is not loop or now - shared[1] >= max_age_s:
             shared = self._listing = (loop, now, loop.create_task(self._list(), name="topic listing"))
-        return await asyncio.shield(shared[2])
+        return _visible(await asyncio.shield(shared[2]))
 
     async def _list(self) -> TopicListing:
         cluster = await self._calls.cluster()
@@ -241,6 +242,14 @@ class TopicCalls:
         living = set(names)
         for name in [known for known in self._metrics if known not in living]:
             del self._metrics[name]
+
+
+def _visible(listing: TopicListing) -> TopicListing:
+    """The same for an account without a limit; for another one its own topics."""
+    limit = current()
+    if not limit.is_limited:
+        return listing
+    return replace(listing, rows=tuple(row for row in listing.rows if limit.allows(row.name)))
 
 
 def _settings(broker_name: str, config: TopicConfig) -> TopicSettings:

@@ -9,6 +9,7 @@ from django.contrib.auth.password_validation import validate_password
 
 from dashboard.accounts.tokens import TOKEN_LIFE_DAYS
 from dashboard.forms.base import BaseForm
+from dashboard.limits.names import BadPrefix, read_prefixes
 from dashboard.models.management import ApiToken, Role, User
 
 
@@ -60,12 +61,29 @@ class FirstRunForm(NewAccountForm):
         self.fields["username"].initial = "admin"
 
 
+class PrefixesField(forms.CharField):
+    """Beginnings of names; cleaned to a tuple, () for all."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            label="Only names that begin with", required=False, max_length=6500,
+            widget=forms.TextInput(attrs={"placeholder": "all topics and groups", "spellcheck": "false"}),
+        )  # fmt: skip
+
+    def clean(self, value: Any) -> tuple[str, ...]:
+        try:
+            return read_prefixes(super().clean(value))
+        except BadPrefix as exc:
+            raise forms.ValidationError(str(exc)) from exc
+
+
 class InvitationForm(BaseForm):
     """Whom to invite, and as what."""
 
     label = forms.CharField(label="Who", max_length=64, widget=forms.TextInput(
         attrs={"placeholder": "Ada, orders team"}))  # fmt: skip
     role = forms.ChoiceField(label="As", choices=Role.choices, initial=Role.READER)
+    prefixes = PrefixesField()
 
 
 class PasswordForm(BaseForm):

@@ -16,6 +16,7 @@ from dashboard.cluster.gateway import Gateway
 from dashboard.cluster.group_values import GroupSettings, is_system_group
 from dashboard.cluster.values import PartialFailure
 from dashboard.groups.trend import watched
+from dashboard.limits.names import current
 from dashboard.status.board import WatchedGroup
 
 LISTING_EACH_S = 5.0
@@ -56,10 +57,11 @@ class GroupBook:
     @property
     def seen(self) -> tuple[WatchedGroup, ...]:
         """The applications' groups, as they were seen last."""
-        return tuple(group for group in self._seen.values() if not is_system_group(group.name))
+        may = current().allows
+        return tuple(group for group in self._seen.values() if not is_system_group(group.name) and may(group.name))
 
     def known(self, name: str) -> WatchedGroup | None:
-        return self._seen.get(name)
+        return self._seen.get(name) if current().allows(name) else None
 
     def forget(self, name: str) -> None:
         """It was moved: what was seen before says nothing any more."""
@@ -73,10 +75,14 @@ class GroupBook:
         if listed is None or not is_of_now or _has_failed(listed[2]):
             task = asyncio.get_running_loop().create_task(self._list(gateway), name="group listing")
             listed = self._listed = (gateway, now, task)
-        return await asyncio.shield(listed[2])
+        found, limit = await asyncio.shield(listed[2]), current()
+        if not limit.is_limited:
+            return found
+        return GroupListing({name: of for name, of in found.settings.items() if limit.allows(name)}, found.failures)
 
     async def rows(self, gateway: Gateway, names: Sequence[str]) -> list[WatchedGroup]:
         """These groups as they were seen last; from now on they are looked at more often."""
+        names = list(filter(current().allows, names))
         until = time.monotonic() + WANTED_S
         for name in names:
             if name in self._wanted or len(self._wanted) < WANTED_MAX:

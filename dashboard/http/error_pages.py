@@ -13,6 +13,7 @@ from django.urls import is_valid_path
 from dashboard.cluster.errors import GatewayError, GroupNotFound, TopicNotFound
 from dashboard.database.state import state
 from dashboard.http.problems import problem
+from dashboard.limits.names import NameRefused
 
 BUGS = (DataError, IntegrityError, ProgrammingError)  # errors of a view, which don't mean that the database is bad
 TITLES = {404: "Not found", 409: "Not possible", 502: "The broker said no", 503: "The cluster does not answer"}
@@ -47,7 +48,8 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
-    return _plain(request, 403, "Not allowed", "You may not do this.")
+    told = str(exception) if isinstance(exception, NameRefused) else "You may not do this."
+    return _plain(request, 403, "Not allowed", told)
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:

@@ -27,6 +27,7 @@ from django.http.request import split_domain_port, validate_host
 from dashboard.accounts.access import Permission, Principal, account_of_session
 from dashboard.cluster.errors import GatewayError
 from dashboard.cluster.gateway import gateway
+from dashboard.limits.names import use
 from dashboard.live import frames
 from dashboard.live.tail import TooManyWatched, render_rows, topic_tail
 from dashboard.status.board import board
@@ -115,6 +116,7 @@ class LiveSocket(AsyncWebsocketConsumer):
     async def _join(self, channel: str) -> None:
         if self.owner is None or channel in self.subscribed:
             return
+        use(self.owner.names)
         if len(self.subscribed) >= SUBSCRIPTIONS_MAX:
             await self._refuse(channel, "too many subscriptions")
             return
@@ -205,7 +207,7 @@ class LiveSocket(AsyncWebsocketConsumer):
         except DatabaseError:  # whether the session still holds is not known: the page connects again
             logger.exception("session not looked up", extra={"event": "socket_session_not_looked_up"})
             return CLOSE_NOT_KNOWN
-        is_same = now is not None and now.user.pk == owner.user.pk and now.permissions == owner.permissions
+        is_same = now is not None and now.user.pk == owner.user.pk and now.rights == owner.rights
         return None if is_same else CLOSE_NO_SESSION
 
     async def _account(self, max_age_s: float = 0.0) -> Principal | None:
@@ -225,7 +227,8 @@ def may_subscribe(owner: Principal, channel: str) -> bool:
     if channel == frames.OVERVIEW:
         return owner.may(Permission.CLUSTER_READ)
     if channel.startswith(frames.TOPIC) and TOPIC_NAME.fullmatch(channel, len(frames.TOPIC)):
-        return owner.may(Permission.TOPICS_READ) and owner.may(Permission.MESSAGES_READ)
+        is_seen = owner.names.allows(channel.removeprefix(frames.TOPIC))
+        return is_seen and owner.may(Permission.TOPICS_READ) and owner.may(Permission.MESSAGES_READ)
     return False
 
 

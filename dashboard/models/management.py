@@ -44,6 +44,7 @@ class User(AbstractBaseUser):
     )
     role = models.CharField(max_length=16, choices=Role.choices, default=Role.READER)
     is_active = models.BooleanField(default=True)
+    name_prefixes = models.TextField(blank=True, default="")  # separated by spaces; "": every topic and group
     created_at = models.DateTimeField(auto_now_add=True)
 
     objects: ClassVar[UserManager] = UserManager()
@@ -56,6 +57,11 @@ class User(AbstractBaseUser):
 
     def __str__(self) -> str:
         return self.username
+
+    @property
+    def prefixes(self) -> tuple[str, ...]:
+        """The beginnings of the topics and groups that the account may see; () is all of them."""
+        return tuple(self.name_prefixes.split())
 
 
 class SetupToken(models.Model):
@@ -73,6 +79,7 @@ class Invitation(models.Model):
     token_hash = models.CharField(max_length=64, unique=True)
     role = models.CharField(max_length=16, choices=Role.choices)
     label = models.CharField(max_length=64)
+    name_prefixes = models.TextField(blank=True, default="")  # as an account's
     made_by = models.ForeignKey(User, on_delete=models.CASCADE, related_name="invitations")
     created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField()

@@ -30,6 +30,7 @@ from dashboard.groups.book import group_book
 from dashboard.history.charts import Line, chart_of, range_of
 from dashboard.history.series import TOPIC_IN, name_for
 from dashboard.http.error_pages import gateway_error
+from dashboard.limits.names import current
 from dashboard.status.board import board
 from dashboard.status.metrics import topic_list_metrics, topic_metrics
 from dashboard.status.readers import Readers, readers_of
@@ -208,6 +209,8 @@ async def _shared_fragment(request: HttpRequest, listing: TopicListing) -> bytes
     async def draw() -> bytes:
         return render(request, "topics/_list.html", await _list_context(request, listing)).content
 
+    if current().is_limited:
+        return await draw()
     address = request.get_full_path()
     if any(known is not listing for known, _ in _fragments.values()) or len(_fragments) >= FRAGMENTS_MAX:
         _fragments.clear()  # no listing is kept longer than it is shared

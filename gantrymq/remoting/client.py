@@ -64,6 +64,7 @@ class RemotingClient:
         # Headers are JSON and not signed: frames may be made without a command, and submitted to a connection.
         self.takes_frames: bool = serialize_type == JSON and credentials is None
         self.uses_tls: bool = tls is not None
+        self.before_request: Callable[[RemotingCommand], None] | None = None  # what it raises, the caller gets
 
     async def invoke(self, address: str, request: RemotingCommand, *, timeout_s: float = 3.0) -> RemotingCommand:
         """Send a request and return its answer, whatever its code. Raises ConnectError or RequestTimeout."""
@@ -114,6 +115,8 @@ class RemotingClient:
 
     def prepare(self, request: RemotingCommand, stamper: Stamper) -> None:
         """Give the request the client's header encoding, and its signature for the connection of the stamper."""
+        if self.before_request is not None:
+            self.before_request(request)
         request.serialize_type = self._serialize_type
         if self._credentials is not None:
             self._credentials.sign(request, stamper)

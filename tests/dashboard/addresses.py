@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 from django.urls import URLPattern, URLResolver, get_resolver
 
+from dashboard.api import api
+
 OPEN = {"login", "first-run", "invitation", "theme", "healthz", "static"}
 EXAMPLES = {
     "name": "no-such-topic",
@@ -30,3 +32,29 @@ def example_address(route: str) -> str:
     route = re.sub(r"\(\?P<(\w+)>.*?\)(?=/|\$|$)", lambda found: EXAMPLES.get(found[1], "1"), route)
     route = re.sub(r"<(?:\w+:)?(\w+)>", lambda found: EXAMPLES.get(found[1], "1"), route)
     return "/" + route.replace("^", "").replace("$", "").replace("\\Z", "")
+
+
+METHODS = ("get", "post", "put", "patch", "delete")
+_PARTS = {"name": "no-such", "run_id": "no-such", "place": "broker-a.0.0", "form": "csv"} | dict.fromkeys(
+    ("token_id", "invitation_id", "rule_id", "channel_id", "silence_id"), "1000000"
+)
+
+
+def guarded_patterns() -> dict[str, str]:
+    """Name and example address of everything that is neither open nor REST."""
+    return {
+        item.name: example_address(route)
+        for route, item in all_patterns()
+        if item.name not in OPEN and not getattr(item.callback, "checks_itself", False)
+    }
+
+
+def rest_operations() -> set[tuple[str, str]]:
+    """Method and example address, below /api/v1, of each operation."""
+    return {
+        (method.lower(), re.sub(r"{(?:int:)?(\w+)}", lambda found: _PARTS[found[1]], prefix + path))
+        for prefix, router in api._routers
+        for path, view in router.path_operations.items()
+        for operation in view.operations
+        for method in operation.methods
+    }

@@ -13,15 +13,11 @@ from django.test import AsyncClient
 from dashboard.api import api
 from dashboard.cluster.gateway import Gateway
 from dashboard.models.management import User
-from tests.dashboard.addresses import OPEN, all_patterns, example_address
+from tests.dashboard.addresses import METHODS, guarded_patterns, rest_operations
 from tests.dashboard.conftest import Client, api_for
 
 READERS, OPERATORS, ADMINS = {"reader", "operator", "admin"}, {"operator", "admin"}, {"admin"}
 SECRET = re.compile(r"secret|password|token|access_?key|credential", re.IGNORECASE)
-PARTS = {"name": "no-such", "run_id": "no-such", "place": "broker-a.0.0", "form": "csv"} | dict.fromkeys(
-    ("token_id", "invitation_id", "rule_id", "channel_id", "silence_id"), "1000000"
-)
-METHODS = ("get", "post", "put", "patch", "delete")
 
 # Written out on purpose: this is the table that the code must agree with. By the address's name; any method.
 PAGES = {
@@ -165,28 +161,9 @@ def is_closed(response: HttpResponse) -> bool:
     return response.status_code in (401, 403) or to_log_in
 
 
-def guarded_patterns() -> dict[str, str]:
-    """Name and example address of everything that is neither open nor REST."""
-    return {
-        item.name: example_address(route)
-        for route, item in all_patterns()
-        if item.name not in OPEN and not getattr(item.callback, "checks_itself", False)
-    }
-
-
 def test_s12_the_tables_have_every_address_and_every_operation() -> None:
     assert set(guarded_patterns()) == set(PAGES)
-    operations = {
-        (
-            method.lower(),
-            re.sub(r"{(?:int:)?(\w+)}", lambda found: PARTS[found[1]], prefix + path),
-        )
-        for prefix, router in api._routers
-        for path, view in router.path_operations.items()
-        for operation in view.operations
-        for method in operation.methods
-    }
-    assert operations == set(REST)
+    assert rest_operations() == set(REST)
 
 
 @pytest.mark.parametrize("role", ["nobody", "reader", "operator", "admin"])

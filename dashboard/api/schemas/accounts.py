@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Literal, cast
+from typing import Annotated, Literal, cast
 
 from ninja import Field, Schema
 
 from dashboard.accounts.user_accounts import OpenSession
+from dashboard.limits.names import PREFIX, PREFIXES_MAX
 from dashboard.models.management import ApiToken, Invitation, User
 
 RoleName = Literal["reader", "operator", "admin"]
+Prefix = Annotated[str, Field(pattern=f"^{PREFIX.pattern}$", examples=["orders-"])]  # of topics and groups
 ScopeName = Literal["metrics", "read", "write", "config", "admin"]
 
 
@@ -72,6 +74,7 @@ class UserOut(Schema):
 
     name: str
     role: RoleName
+    prefixes: list[str] = Field(description="it sees topics and groups whose names begin so; [] is all")
     is_open: bool
     created_at: datetime
     last_login_at: datetime | None
@@ -79,8 +82,8 @@ class UserOut(Schema):
     @classmethod
     def of(cls, user: User) -> UserOut:
         return cls(
-            name=user.username, role=cast(RoleName, user.role), is_open=user.is_active, created_at=user.created_at,
-            last_login_at=user.last_login,
+            name=user.username, role=cast(RoleName, user.role), prefixes=list(user.prefixes),
+            is_open=user.is_active, created_at=user.created_at, last_login_at=user.last_login,
         )  # fmt: skip
 
 
@@ -111,6 +114,7 @@ class UserChange(Schema):
 
     role: RoleName | None = None
     is_open: bool | None = None
+    prefixes: list[Prefix] | None = Field(None, max_length=PREFIXES_MAX, description="[] takes the limit away")
 
 
 class SessionsEnded(Schema):
@@ -124,6 +128,7 @@ class InvitationIn(Schema):
 
     label: str = Field(min_length=1, max_length=64, examples=["Ada, orders team"])
     role: RoleName = "reader"
+    prefixes: list[Prefix] = Field([], max_length=PREFIXES_MAX)
 
 
 class InvitationOut(Schema):
@@ -132,13 +137,15 @@ class InvitationOut(Schema):
     id: int
     label: str
     role: RoleName
+    prefixes: list[str]
     made_by: str
     expires_at: datetime
 
     @classmethod
     def of(cls, row: Invitation) -> InvitationOut:
         return cls(
-            id=row.pk, label=row.label, role=cast(RoleName, row.role), made_by=row.made_by.username,
+            id=row.pk, label=row.label, role=cast(RoleName, row.role),
+            prefixes=row.name_prefixes.split(), made_by=row.made_by.username,
             expires_at=row.expires_at,
         )  # fmt: skip
 

@@ -69,6 +69,7 @@ def _list(request: Request) -> Iterable[str]:
         {
             "name": user.username,
             "role": user.role,
+            "prefixes": list(user.prefixes),
             "active": user.is_active,
             "last_login": _time(user.last_login),
             "sessions": sessions[user.username],
@@ -79,8 +80,11 @@ def _list(request: Request) -> Iterable[str]:
     ]
     if request["json"]:
         return [json.dumps(rows, indent=2)]
-    shown = [[*row.values()] for row in (row | {"locked_for": ", ".join(row["locked_for"]) or None} for row in rows)]
-    return table(["name", "role", "active", "last log-in", "sessions", "tokens", "locked for"], shown)
+    shown = [
+        [*row.values()]
+        for row in (row | {key: ", ".join(row[key]) or None for key in ("prefixes", "locked_for")} for row in rows)
+    ]
+    return table(["name", "role", "only names", "active", "last log-in", "sessions", "tokens", "locked for"], shown)
 
 
 def _add(request: Request) -> Iterable[str]:
@@ -102,6 +106,16 @@ def _roles(request: Request) -> Iterable[str]:
     user, role = user_accounts.find_user(request["name"]), user_accounts.as_role(request["role"])
     user_accounts.set_role(user, role)
     return [f"{user.username} is {role.label.lower()} now"]
+
+
+def _limit(request: Request) -> Iterable[str]:
+    user, prefixes = user_accounts.find_user(request["name"]), user_accounts.as_prefixes(" ".join(request["prefixes"]))
+    if not prefixes and not request["all"]:
+        shown = ", ".join(user.prefixes)
+        return [f"{user.username} sees names that begin with {shown}" if shown else f"{user.username} sees all"]
+    user_accounts.set_prefixes(user, prefixes)
+    return [f"{user.username} sees names that begin with {', '.join(prefixes)}" if prefixes else
+            f"{user.username} sees every topic and group"]  # fmt: skip
 
 
 def _reset_password(request: Request) -> Iterable[str]:
@@ -148,6 +162,7 @@ VERBS: dict[str, Callable[[Request], Iterable[str]]] = {
     "list": _list,
     "add": _add,
     "roles": _roles,
+    "limit": _limit,
     "reset-password": _reset_password,
     "unlock": _unlock,
     "sessions": _sessions,
@@ -164,6 +179,7 @@ class _Write(NamedTuple):
 _WRITES = {
     "add": _Write("user added"),
     "roles": _Write("role changed", lambda request: request["role"] is not None),
+    "limit": _Write("names limited", lambda request: bool(request["prefixes"] or request["all"])),
     "reset-password": _Write("password reset"),
     "unlock": _Write("wrong tries forgotten"),
     "sessions": _Write("sessions ended", lambda request: bool(request["end"] or request["end_all"])),

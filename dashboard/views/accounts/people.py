@@ -19,7 +19,7 @@ from dashboard.accounts import invitations, user_accounts
 from dashboard.accounts.access import ROLE_PERMISSIONS, Permission, requires
 from dashboard.accounts.tokens import shown_once
 from dashboard.accounts.user_accounts import UserProblem
-from dashboard.audit.notes import note, note_nothing
+from dashboard.audit.notes import changed, note, note_nothing
 from dashboard.forms.accounts import InvitationForm
 from dashboard.models.management import ApiToken, Role, User
 
@@ -37,11 +37,13 @@ async def people(request: HttpRequest) -> HttpResponse:
         if form.is_valid():
             wanted = form.cleaned_data
             try:
-                made = await sync_to_async(invitations.invite)(user, Role(wanted["role"]), wanted["label"])
+                made = await sync_to_async(invitations.invite)(
+                    user, Role(wanted["role"]), wanted["label"], wanted["prefixes"]
+                )
             except UserProblem as exc:
                 form.add_error(None, str(exc))
             else:
-                note(request, "person invited", wanted["label"], {"role": wanted["role"]})
+                note(request, "person invited", wanted["label"], invitations.facts(wanted["role"], wanted["prefixes"]))
                 return redirect(f"{reverse('people')}?{urlencode({'made': shown_once.put(user, made)})}")
     secret = shown_once.take(user, request.GET["made"]) if request.method == "GET" and "made" in request.GET else None
     link = request.build_absolute_uri(f"{reverse('invitation')}?{urlencode({'token': secret})}") if secret else ""
@@ -109,6 +111,14 @@ def _set_role(request: HttpRequest, found: User) -> Deed:
     )
 
 
+def _set_prefixes(request: HttpRequest, found: User) -> Deed:
+    prefixes = user_accounts.as_prefixes(request.POST.get("prefixes", ""))
+    user_accounts.set_prefixes(found, prefixes)
+    said = f"only names that begin with {', '.join(prefixes)}" if prefixes else "every topic and group"
+    details = changed({"prefixes": list(found.prefixes)}, {"prefixes": list(prefixes)})
+    return "names limited" if prefixes else "limit of names taken away", details, f"{found.username} sees {said}."
+
+
 def _close(request: HttpRequest, found: User) -> Deed:
     ended = user_accounts.close_account(found)
     return "account closed", {"sessions_ended": ended}, f"{found.username} can't log in any more; tokens are refused."
@@ -137,6 +147,7 @@ def _revoke(request: HttpRequest, found: User) -> Deed:
 
 DEEDS: dict[str, Callable[[HttpRequest, User], Deed]] = {
     "role": _set_role,
+    "prefixes": _set_prefixes,
     "close": _close,
     "open": _open,
     "end-session": _end_session,
