@@ -38,7 +38,7 @@ WEB = (
     "plotly",
     "argon2",
 )
-REPORTS_WITHOUT_SPARK = ("catalogue", "errors", "install_state", "java", "results", "runs", "slave_samples")
+REPORTS_WITHOUT_SPARK = ("catalogue", "errors", "install_state", "java", "results", "runs", "samples")
 
 
 @dataclass(frozen=True)
@@ -140,6 +140,7 @@ ROOMS = {
         ),
         WEB,
     ),
+    "dashboard.forms.cron": Room(("gantrymq.errors",), ("cronsim",)),
     "dashboard.management.commands.users": Room(("gantrymq", "dashboard", "appliance.cli.tables", *SHARED), WEB),
     "dashboard.management.commands.up": Room(
         ("dashboard", "appliance.cli", "appliance.supervisor", *SHARED), (*WEB, "psutil")

@@ -6,7 +6,8 @@
   gantry report serve --data DIR                      one run for each line of standard input, in one Spark session:
                                                       {"run_id": "", "report": "traffic", "begin_ms": 0, "end_ms": 1}
 
-Other reports: months, producers, talkers, sizes, latency, retries, delays, transactions, forecast.
+Other reports: months, producers, talkers, sizes, latency, retries, delays, transactions, forecast, slaves, lag,
+brokers, unused.
 The result is in DATA/reports/runs/RUN as REPORT.json, REPORT.csv and REPORT.parquet. The command ends with the run.
 Exit codes: 0 succeeded, 3 done but incomplete, 1 failed, 124 took too long, 130 stopped.
 
@@ -37,7 +38,8 @@ from appliance.reports.install_state import install_state
 from appliance.reports.runs import HOUR_MS, INGEST, RUNNABLE, RunFolder, RunSpec, RunStatus, new_run_id
 from appliance.reports.sessions.launcher import Cancelled, Launcher, launch, stop_signals_raise
 from appliance.settings.appliance_config import ApplianceConfig
-from gantrymq.message.topics import check_topic
+from gantrymq.errors import MessageRejected
+from gantrymq.message.topics import check_group, check_topic
 
 EXIT_CODES = {"succeeded": 0, "incomplete": 3, "failed": 1, "timeout": 124, "cancelled": 130}
 TOPICS_PRINTED = 20
@@ -56,6 +58,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--topic", metavar="TOPIC", action="append", default=[], help="only this topic; may be repeated"
     )
     parser.add_argument("--zone", default="UTC", help="time zone of days and months (default UTC)")
+    parser.add_argument(
+        "--promise",
+        metavar="GROUP=SECONDS",
+        action="append",
+        type=_promise,
+        default=[],
+        help="how far behind a group may be, for the report lag; `=60` for all others; may be repeated",
+    )
     parser.add_argument("--run-id", metavar="NAME", help="name of the run's folder (default: a new one)")
     parser.add_argument(
         "--timeout", type=float, metavar="S", help="seconds until the run is killed (default: report_timeout_s)"
@@ -138,6 +148,7 @@ def _spec(arguments: argparse.Namespace, config: ApplianceConfig) -> RunSpec:
         end_ms=end_ms,
         topics=tuple(arguments.topic),
         zone=arguments.zone,
+        promises=dict(arguments.promise),
         **_session_settings(config, arguments.conf),
     )
 
@@ -193,6 +204,20 @@ def summary(folder: RunFolder, spec: RunSpec, status: RunStatus) -> str:
         ]
         lines.append(f"result: {folder.result('csv')} (also .json, .parquet)")
     return "\n".join(lines)
+
+
+def _promise(text: str) -> tuple[str, float]:
+    """`billing=30` as group and seconds."""
+    group, _, seconds = text.rpartition("=")
+    try:
+        value = float(seconds)
+        if group:
+            check_group(group)
+    except (ValueError, MessageRejected) as wrong:
+        raise argparse.ArgumentTypeError(f"{text!r} is no promise ({wrong}); write GROUP=SECONDS") from None
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r}: the seconds must be greater than 0")
+    return group, value
 
 
 def _time(text: str) -> int:

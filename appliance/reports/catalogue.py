@@ -20,6 +20,7 @@ class Kind(StrEnum):
     TIME = "time"  # ms since 1970
     CHANGE = "change"  # a ratio: 0.5 is half as many again
     SHARE = "share"  # of 1
+    RATE = "rate"  # a second
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class Chart:
 class Report:
     """`days_before`: what it reads before its range begins, to compare with.
 
-    of_slaves: it reads the lake's table of slaves instead of messages. nothing: what an empty one says.
+    tables: what it reads of the lake. nothing: what an empty one says.
     """
 
     name: str
@@ -55,7 +56,7 @@ class Report:
     columns: tuple[Column, ...]
     chart: Chart
     days_before: int = 0
-    of_slaves: bool = False
+    tables: tuple[str, ...] = ("messages",)
     nothing: str = "Nothing to show of this range."
 
 
@@ -227,8 +228,65 @@ _ALL = (
             Column("bytes_per_second", "Fed a second", Kind.BYTES),
         ),
         chart=Chart("hour", "behind_bytes", "slave", is_stacked=False),
-        of_slaves=True,
+        tables=("slaves",),
         nothing="No slave was seen in this range.",
+    ),
+    Report(
+        name="lag",
+        title="Groups behind, and promises",
+        about="How far each consumer group was behind at most in each hour, and for how many of its minutes longer "
+        "than was promised for it. As the dashboard sampled it; of more than 200 groups in a minute the worst.",
+        columns=(
+            Column("hour", "Hour", Kind.TEXT),
+            Column("group", "Group", Kind.TEXT),
+            Column("lag", "Messages behind"),
+            Column("behind_seconds", "Time behind", Kind.SECONDS),
+            Column("in_rate", "Stored a second", Kind.RATE),
+            Column("out_rate", "Consumed a second", Kind.RATE),
+            Column("minutes", "Minutes seen"),
+            Column("promise_seconds", "Promise", Kind.SECONDS),
+            Column("minutes_over", "Minutes over"),
+        ),
+        chart=Chart("hour", "behind_seconds", "group", is_stacked=False),
+        tables=("groups",),
+        nothing="No consumer group was seen in this range.",
+    ),
+    Report(
+        name="brokers",
+        title="Brokers by hour",
+        about="Messages a second that each broker took and gave, in the mean of an hour and in its busiest minute, and "
+        "how full its disk was at most. As the dashboard sampled it each second.",
+        columns=(
+            Column("hour", "Hour", Kind.TEXT),
+            Column("broker", "Broker", Kind.TEXT),
+            Column("in_rate", "Stored a second", Kind.RATE),
+            Column("in_most", "Busiest minute", Kind.RATE),
+            Column("out_rate", "Handed out a second", Kind.RATE),
+            Column("out_most", "Busiest minute", Kind.RATE),
+            Column("disk_ratio", "Disk full", Kind.SHARE),
+            Column("commit_log_bytes", "Commit log", Kind.BYTES),
+            Column("minutes", "Minutes seen"),
+        ),
+        chart=Chart("hour", "in_rate", "broker"),
+        tables=("brokers",),
+        nothing="No broker was seen in this range.",
+    ),
+    Report(
+        name="unused",
+        title="Unused topics and groups",
+        about="Topics in which nothing was stored in the range, and groups that had no member and consumed nothing in "
+        "it. Last use is looked for in the range and the 90 days before it.",
+        columns=(
+            Column("kind", "Kind", Kind.TEXT),
+            Column("name", "Name", Kind.TEXT),
+            Column("last_ms", "Last used", Kind.TIME),
+            Column("days", "Days since"),
+            Column("waiting", "Messages waiting"),
+        ),
+        chart=Chart("name", "days", "kind"),
+        days_before=90,
+        tables=("messages", "names", "groups"),
+        nothing="Every topic and group was used in this range.",
     ),
 )
 REPORTS = {report.name: report for report in _ALL}

@@ -64,14 +64,14 @@ def table_page_of(report: Report, rows: list[dict[str, Any]]) -> dict[str, Any]:
     x = list(dict.fromkeys(row[chart.x] for row in rows))[-CHART_BARS:]
     totals: defaultdict[str | None, float] = defaultdict(float)
     for row in rows:
-        totals[row[chart.series] if chart.series else None] += row[chart.y]
+        totals[row[chart.series] if chart.series else None] += row[chart.y] or 0
     drawn = sorted(totals, key=lambda name: (-totals[name], name or ""))[:CHART_TOPICS]
     values: dict[Any, dict[Any, float]] = {name: dict.fromkeys(x, 0) for name in drawn}
-    others = dict.fromkeys(x, 0)
+    others: dict[Any, float] = dict.fromkeys(x, 0)
     for row in rows:
         if row[chart.x] in others:
             bars = values.get(row[chart.series] if chart.series else None, others)
-            bars[row[chart.x]] += row[chart.y]
+            bars[row[chart.x]] += row[chart.y] or 0
     series = [{"name": name, "values": list(bars.values())} for name, bars in values.items()]
     if len(totals) > len(drawn):
         series.append({"name": f"{len(totals) - len(drawn)} others", "values": list(others.values())})

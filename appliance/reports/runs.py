@@ -52,6 +52,7 @@ class RunSpec:
     end_ms: int
     topics: tuple[str, ...] = ()  # empty: all
     zone: str = "UTC"  # whose days and months are meant
+    promises: Mapping[str, float] = field(default_factory=dict)  # seconds that a group may be behind; "": all others
     master: str = "local[2]"
     driver_memory: str = "1g"
     java_home: str = ""

@@ -11,7 +11,7 @@ from email.utils import formatdate
 from typing import Any
 
 from appliance.settings.appliance_config import Network
-from dashboard.alarms.notices import text_of
+from dashboard.alarms.notices import html_of, text_of
 from dashboard.alarms.targets import resolve
 
 STEP_TIMEOUT_S = 10.0
@@ -77,4 +77,7 @@ def message_of(settings: Mapping[str, Any], notice: str, delivery: str) -> Email
     message["Message-ID"] = f"<{delivery}@gantrymq>"
     message["Auto-Submitted"] = "auto-generated"
     message.set_content(text)
+    html = html_of(notice)
+    if html is not None:
+        message.add_alternative(html, subtype="html")
     return message

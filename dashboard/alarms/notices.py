@@ -76,6 +76,8 @@ def notice_of_test(who: str, link: str) -> Notice:
 def text_of(notice: str) -> str:
     """A kept notice (to_json) as lines for people."""
     told = json.loads(notice)
+    if "text" in told:  # a letter
+        return str(told["text"])
     lines = [told["title"]]
     for one in told["alarms"]:
         until = f", until {one['ended_at']}" if one["ended_at"] else ""
@@ -83,6 +85,12 @@ def text_of(notice: str) -> str:
     if told["all"] > len(told["alarms"]):
         lines += ["", f"and {told['all'] - len(told['alarms'])} more"]
     return "\n".join(lines)
+
+
+def html_of(notice: str) -> str | None:
+    """A letter's HTML; None of what is no letter."""
+    html = json.loads(notice).get("html")
+    return None if html is None else str(html)
 
 
 def _moment(at: float) -> str:

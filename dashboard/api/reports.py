@@ -25,7 +25,7 @@ from dashboard.api.schemas.reports import (
 from dashboard.audit.notes import changed, note, note_nothing
 from dashboard.models.reports import ReportRun
 from dashboard.reports import latest, plans, results
-from dashboard.reports.schedule import TooManyWaiting, ask_for
+from dashboard.reports.queue import TooManyWaiting, ask_for
 from dashboard.reports.stopping import stop
 
 logger = logging.getLogger(__name__)

@@ -10,8 +10,10 @@ from django import forms
 
 from appliance.reports.catalogue import REPORTS
 from dashboard.forms.base import BaseForm
+from dashboard.forms.cron import CRON_CHARS_MAX, CronRefused
+from dashboard.forms.cron import check as check_cron
 from gantrymq.errors import MessageRejected
-from gantrymq.message.topics import check_topic
+from gantrymq.message.topics import check_group, check_topic
 
 RANGES = ((1, "last 24 hours"), (7, "last 7 days"), (30, "last 30 days"), (90, "last 90 days"))
 INTERVALS = (
@@ -23,6 +25,7 @@ INTERVALS = (
 )
 TOPICS_MAX = 50
 TOPICS_CHARS_MAX = 8192
+SECONDS_MAX = 30 * 86_400  # what is kept of a promise's history
 
 
 class MinuteInput(forms.DateTimeInput):
@@ -34,7 +37,24 @@ class MinuteInput(forms.DateTimeInput):
         super().__init__(format="%Y-%m-%dT%H:%M")
 
 
-class RunForm(BaseForm):
+class ZoneForm(BaseForm):
+    """A form with a time zone's name; without one it is UTC."""
+
+    zone = forms.CharField(
+        required=False,
+        max_length=64,
+        label="Time zone",
+        widget=forms.TextInput(attrs={"placeholder": "UTC", "spellcheck": "false"}),
+    )
+
+    def clean_zone(self) -> str:
+        zone: str = self.cleaned_data["zone"] or "UTC"
+        if zone not in zoneinfo.available_timezones():
+            raise forms.ValidationError(f"{zone!r} is no time zone; write a name such as Europe/Berlin.")
+        return zone
+
+
+class RunForm(ZoneForm):
     """What "Run now" may ask for: a report of the last days, or of a range of its own, perhaps of some topics only."""
 
     report = forms.ChoiceField(choices=[(one.name, one.title) for one in REPORTS.values()], label="Report")
@@ -47,12 +67,6 @@ class RunForm(BaseForm):
         label="Only these topics",
         widget=forms.TextInput(attrs={"placeholder": "all; names with a space between them", "spellcheck": "false"}),
     )
-    zone = forms.CharField(
-        required=False,
-        max_length=64,
-        label="Days of the time zone",
-        widget=forms.TextInput(attrs={"placeholder": "UTC", "spellcheck": "false"}),
-    )
 
     def clean_topics(self) -> list[str]:
         topics = list(dict.fromkeys(self.cleaned_data["topics"].replace(",", " ").split()))
@@ -64,12 +78,6 @@ class RunForm(BaseForm):
             except MessageRejected as refusal:
                 raise forms.ValidationError(f"{topic}: {refusal}") from refusal
         return topics
-
-    def clean_zone(self) -> str:
-        zone: str = self.cleaned_data["zone"] or "UTC"
-        if zone not in zoneinfo.available_timezones():
-            raise forms.ValidationError(f"{zone!r} is no time zone; write a name such as Europe/Berlin.")
-        return zone
 
     def clean(self) -> dict[str, Any]:
         values: dict[str, Any] = super().clean() or self.cleaned_data
@@ -87,17 +95,89 @@ class RunForm(BaseForm):
         return (_ms(begin), _ms(end)) if begin else None
 
 
-class PlanForm(BaseForm):
+class PlanForm(ZoneForm):
     """How often reports run by themselves, how far back they count, and which."""
 
     interval_minutes = forms.TypedChoiceField(choices=INTERVALS, coerce=int, label="Run")
     days = forms.TypedChoiceField(choices=RANGES, coerce=int, label="Range")
+    cron = forms.CharField(
+        required=False,
+        max_length=CRON_CHARS_MAX,
+        label="Or at the times of a cron line",
+        widget=forms.TextInput(attrs={"placeholder": "0 6 * * mon-fri", "spellcheck": "false"}),
+    )
     reports = forms.MultipleChoiceField(
         choices=[(one.name, one.title) for one in REPORTS.values()],
         widget=forms.CheckboxSelectMultiple,
         label="Reports",
         error_messages={"required": "Choose a report, or let them run never."},
     )
+    field_order = ("interval_minutes", "days", "cron", "zone", "reports")
+
+    def clean(self) -> dict[str, Any]:
+        values: dict[str, Any] = super().clean() or self.cleaned_data
+        _check_cron(self, values)
+        return values
+
+
+class PromiseForm(BaseForm):
+    """How far behind a consumer group may be; without seconds its promise goes."""
+
+    group = forms.CharField(
+        required=False,
+        max_length=255,
+        label="Group",
+        widget=forms.TextInput(attrs={"placeholder": "all others", "spellcheck": "false"}),
+    )
+    seconds = forms.FloatField(
+        required=False,
+        min_value=1,
+        max_value=SECONDS_MAX,
+        label="Seconds behind at most",
+        widget=forms.NumberInput(attrs={"placeholder": "none", "step": "any"}),
+    )
+
+    def clean_group(self) -> str:
+        group: str = self.cleaned_data["group"]
+        if group:
+            try:
+                check_group(group)
+            except MessageRejected as refusal:
+                raise forms.ValidationError(str(refusal)) from refusal
+        return group
+
+
+class WeeklyForm(ZoneForm):
+    """By which mail channels the summary of a week is sent, and when; by none: it is not sent."""
+
+    channels = forms.MultipleChoiceField(required=False, widget=forms.CheckboxSelectMultiple, label="To")
+    cron = forms.CharField(
+        max_length=CRON_CHARS_MAX,
+        label="At the times of a cron line",
+        widget=forms.TextInput(attrs={"spellcheck": "false"}),
+    )
+    field_order = ("channels", "cron", "zone")
+
+    def __init__(self, *args: Any, channels: list[tuple[int, str]], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["channels"].choices = channels  # type: ignore[attr-defined]
+
+    def clean_channels(self) -> list[int]:
+        return [int(key) for key in self.cleaned_data["channels"]]
+
+    def clean(self) -> dict[str, Any]:
+        values: dict[str, Any] = super().clean() or self.cleaned_data
+        _check_cron(self, values)
+        return values
+
+
+def _check_cron(form: BaseForm, values: dict[str, Any]) -> None:
+    """Tie an error to the form's field `cron` when its line is none, or comes too often."""
+    if values.get("cron") and "zone" in values:
+        try:
+            check_cron(values["cron"], values["zone"], datetime.now(UTC))
+        except CronRefused as refusal:
+            form.add_error("cron", str(refusal))
 
 
 def _ms(moment: datetime) -> int:

@@ -26,10 +26,13 @@ from dashboard.database import state as database
 from dashboard.history.keeper import HistoryKeeper
 from dashboard.incidents.keeper import IncidentKeeper
 from dashboard.live import frames
+from dashboard.live.broker_minutes import BrokerMinutes
+from dashboard.live.group_minutes import GroupMinutes
 from dashboard.live.group_watch import GroupWatch
 from dashboard.live.history import Minute, keep_minute
+from dashboard.live.minute_rows import keep_rows
 from dashboard.live.problem_log import ProblemLog
-from dashboard.live.slave_minutes import SlaveMinutes, keep_slaves
+from dashboard.live.slave_minutes import SlaveMinutes
 from dashboard.live.stored_count import StoredCount
 from dashboard.live.tail import TopicTail, topic_tail
 from dashboard.reports import alarm
@@ -72,7 +75,7 @@ class Sampler:
         self._count = StoredCount(self._gateway, self._expected)
         self._groups = GroupWatch(self._gateway)
         self._minute = Minute()
-        self._slave_minutes = SlaveMinutes()
+        self._rows = (SlaveMinutes(), GroupMinutes(), BrokerMinutes())
         self._problem_log = ProblemLog()
         self._incidents = IncidentKeeper()
         self._history = HistoryKeeper()
@@ -130,9 +133,17 @@ class Sampler:
         finished = self._minute.add(snapshot, point)
         if finished is not None:
             await keep_minute(finished)
-        if rows := self._slave_minutes.add(snapshot):
-            await keep_slaves(rows)
+        await self._keep_rows(snapshot)
         return snapshot
+
+    async def _keep_rows(self, snapshot: Snapshot) -> None:
+        slaves, groups, brokers = self._rows
+        if of_slaves := slaves.add(snapshot):
+            await keep_rows(slaves.kind, of_slaves)
+        if of_groups := groups.add(snapshot):
+            await keep_rows(groups.kind, of_groups)
+        if of_brokers := brokers.add(snapshot):
+            await keep_rows(brokers.kind, of_brokers)
 
     async def _brokers(self) -> tuple[tuple[BrokerRef, ...], str | None]:
         try:

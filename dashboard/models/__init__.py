@@ -24,7 +24,7 @@ from dashboard.models.management import (
     SetupToken,
     User,
 )
-from dashboard.models.reports import ReportPlan, ReportRun
+from dashboard.models.reports import GroupPromise, ReportPlan, ReportRun, WeeklyMail
 
 __all__ = [
     "AlarmChannel",
@@ -38,6 +38,7 @@ __all__ = [
     "ChannelKind",
     "DeliveryState",
     "GroupMove",
+    "GroupPromise",
     "HistoryBlock",
     "HistoryMark",
     "IncidentRow",
@@ -54,4 +55,5 @@ __all__ = [
     "TrailPosition",
     "User",
     "Way",
+    "WeeklyMail",
 ]

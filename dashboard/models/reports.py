@@ -8,7 +8,7 @@ from typing import ClassVar
 from django.conf import settings
 from django.db import models
 
-__all__ = ["ReportPlan", "ReportRun"]
+__all__ = ["GroupPromise", "ReportPlan", "ReportRun", "WeeklyMail"]
 
 
 class ReportRun(models.Model):
@@ -37,10 +37,13 @@ class ReportRun(models.Model):
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
     )  # null: the schedule, or a command line
     from_shell = models.BooleanField(default=False)  # `gantry report` was run by hand; this row follows its folder
+    attempt = models.PositiveSmallIntegerField(default=1)  # of the schedule's runs: one that failed is tried again
+    not_before = models.DateTimeField(null=True)  # a later try waits until then
     created_at = models.DateTimeField()
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
     rows = models.BigIntegerField(null=True)  # of the result
+    result_bytes = models.BigIntegerField(null=True)  # of the result as CSV
     ingested_rows = models.BigIntegerField(null=True)  # messages that this run added to the lake
     error = models.TextField(blank=True)  # of an incomplete run: what is missing
 
@@ -70,8 +73,32 @@ class ReportPlan(models.Model):
     report = models.CharField(max_length=16, unique=True)
     interval_minutes = models.PositiveIntegerField(default=60)  # 0: off
     days = models.PositiveIntegerField(default=7)  # how far back each run counts
+    cron = models.CharField(max_length=64, blank=True, default="")  # when, instead of each interval
+    zone = models.CharField(max_length=64, default="UTC")  # whose clocks cron is about, and whose days runs count
     next_run_at = models.DateTimeField()
 
     @property
     def is_on(self) -> bool:
         return self.interval_minutes > 0
+
+
+class GroupPromise(models.Model):
+    """How far behind a consumer group may be, in seconds. The one without a name is for all others."""
+
+    group = models.CharField(max_length=255, unique=True, blank=True)
+    seconds = models.FloatField()
+
+    class Meta:
+        ordering = ["group"]
+
+
+class WeeklyMail(models.Model):
+    """The summary of a week by mail; one row. next_at: null when it is off. runs: ids of those that it waits for."""
+
+    channels = models.ManyToManyField("dashboard.AlarmChannel", blank=True)  # of kind mail
+    cron = models.CharField(max_length=64, default="0 8 * * mon")
+    zone = models.CharField(max_length=64, default="UTC")
+    next_at = models.DateTimeField(null=True)
+    runs = models.JSONField(default=list)
+    begin_ms = models.BigIntegerField(default=0)  # of the week that these runs are about
+    end_ms = models.BigIntegerField(default=0)

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from appliance.reports.catalogue import REPORTS
+from dashboard.forms.cron import following
 from dashboard.models.reports import ReportPlan
 
 FIRST_RUN_AFTER = timedelta(minutes=10)  # a fresh appliance has better things to do in its first minutes
@@ -23,6 +24,8 @@ class Schedule:
     days: int
     reports: tuple[str, ...]
     next_run_at: datetime
+    cron: str = ""  # when they run, instead of each interval
+    zone: str = "UTC"
 
     @property
     def is_on(self) -> bool:
@@ -30,7 +33,13 @@ class Schedule:
 
     def facts(self) -> dict[str, Any]:
         """What a person chooses."""
-        chosen = {"interval_minutes": self.interval_minutes, "days": self.days, "reports": list(self.reports)}
+        chosen: dict[str, Any] = {
+            "interval_minutes": self.interval_minutes,
+            "days": self.days,
+            "reports": list(self.reports),
+        }
+        if self.cron:
+            chosen |= {"cron": self.cron, "zone": self.zone}
         return chosen if self.is_on else {"interval_minutes": 0}
 
 
@@ -49,8 +58,14 @@ def _defaults(plans: Sequence[ReportPlan]) -> dict[str, Any]:
     if not plans:
         next_run_at = datetime.now(UTC) + FIRST_RUN_AFTER
         return {"interval_minutes": DEFAULT_INTERVAL_MINUTES, "days": DEFAULT_DAYS, "next_run_at": next_run_at}
-    interval_minutes = plans[0].interval_minutes if all(plan.is_on for plan in plans) else 0
-    return {"interval_minutes": interval_minutes, "days": plans[0].days, "next_run_at": plans[0].next_run_at}
+    first = plans[0]
+    return {
+        "interval_minutes": first.interval_minutes if all(plan.is_on for plan in plans) else 0,
+        "days": first.days,
+        "next_run_at": first.next_run_at,
+        "cron": first.cron,
+        "zone": first.zone,
+    }
 
 
 async def schedule() -> Schedule:
@@ -62,13 +77,25 @@ async def schedule() -> Schedule:
         shown[0].days,
         tuple(plan.report for plan in shown),
         min(plan.next_run_at for plan in shown),
+        shown[0].cron,
+        shown[0].zone,
     )
 
 
-async def set_schedule(interval_minutes: int, days: int, reports: Collection[str]) -> None:
-    """Let these reports run, and no others; the next time is one interval from now. 0 switches all off."""
+async def set_schedule(
+    interval_minutes: int, days: int, reports: Collection[str], cron: str = "", zone: str = "UTC"
+) -> None:
+    """Let these reports run, and no others: by the cron line, without one each interval. 0 switches all off.
+
+    Raises CronRefused.
+    """
+    next_run_at = next_time(interval_minutes, cron, zone, datetime.now(UTC))
     await ensure_plans()
-    next_run_at = datetime.now(UTC) + timedelta(minutes=interval_minutes)
     chosen = ReportPlan.objects.filter(report__in=reports)
-    await chosen.aupdate(interval_minutes=interval_minutes, days=days, next_run_at=next_run_at)
+    await chosen.aupdate(interval_minutes=interval_minutes, days=days, next_run_at=next_run_at, cron=cron, zone=zone)
     await ReportPlan.objects.exclude(report__in=reports).aupdate(interval_minutes=0, days=days)
+
+
+def next_time(interval_minutes: int, cron: str, zone: str, now: datetime) -> datetime:
+    """When such a plan runs next. Raises CronRefused."""
+    return following(cron, zone, now) if cron else now + timedelta(minutes=interval_minutes)

@@ -42,6 +42,13 @@ def file_response(run: ReportRun, suffix: str) -> StreamingHttpResponse | None:
     return response
 
 
+def result_bytes(run: ReportRun) -> int | None:
+    """Bytes of the result as CSV; None without one."""
+    folder = _folder(run)
+    path = folder.result("csv", run.report) if folder is not None and run.has_result else None
+    return path.stat().st_size if path is not None and path.is_file() else None
+
+
 def _folder(run: ReportRun) -> RunFolder | None:
     try:
         return RunFolder.in_data(settings.APPLIANCE.data, run.run_id)

@@ -1,12 +1,11 @@
 """Starts report runs: those that plans make due and those that people ask for, one at a time, in one Spark session.
 
-The tables are the queue, so nothing is lost by a restart. A plan's slot is claimed by one conditional UPDATE; a slot
-missed while the appliance was down runs once, not once for each. Plans that are due together (plans.py) become a run
-each, one behind the other. The run itself is the work of `gantry
+The tables are the queue (queue.py), so nothing is lost by a restart. Plans that are due together (plans.py) become a
+run each, one behind the other; one that fails is tried again later (retries.py). The run itself is the work of `gantry
 report serve` (warm_session.py), which times and kills what it starts; this process only waits for it and copies the
 outcome into the run's row. While the report stack
 is still being installed, asked runs wait. Runs of a command line are noted too (shell_runs.py), and the Overview is
-told of the newest run that went wrong (alarm.py).
+told of the newest run that went wrong (alarm.py). The summary of a week by mail is weekly.py's.
 """
 
 from __future__ import annotations
@@ -16,33 +15,30 @@ import logging
 import shutil
 import sys
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from django.conf import settings
 from django.db import DatabaseError
-from django.db.models import Q, QuerySet
 
-from appliance.reports.catalogue import REPORTS
 from appliance.reports.errors import ReportError
 from appliance.reports.install_state import install_state
-from appliance.reports.runs import HOUR_MS, RunFolder, RunStatus, new_run_id, remove_work_of_the_dead
-from dashboard.models.management import User
+from appliance.reports.runs import RunFolder, RunStatus, remove_work_of_the_dead
 from dashboard.models.reports import ReportPlan, ReportRun
-from dashboard.reports import alarm, latest
+from dashboard.reports import alarm, latest, weekly
 from dashboard.reports.plans import ensure_plans
+from dashboard.reports.queue import claim_next, due_at, enqueue_due, waiting
+from dashboard.reports.results import result_bytes
+from dashboard.reports.retries import try_again
 from dashboard.reports.shell_runs import ERROR_CHARS_MAX, ShellRuns, close
 from dashboard.reports.stopping import STOPPED, stoppable
 from dashboard.reports.warm_session import WarmSession
-from gantrymq.errors import GantryError
 
 logger = logging.getLogger(__name__)
 
 POLL_S = 2.0
 SOON_S = 0.5  # while a session is kept for the next run
 RUNS_KEPT = 200
-WAITING_MAX = 5  # a person who clicks on needs no more
 
 
 class ReportSchedule:
@@ -85,16 +81,17 @@ class ReportSchedule:
         if await self._shell_runs.look():
             await self.forget_old_runs()
         await alarm.look()
+        await weekly.look()
 
     async def step(self, now: datetime | None = None) -> bool:
         """Enqueue what is due, do the oldest waiting run. Returns whether there was one."""
         now = now or datetime.now(UTC)
-        if not await ReportPlan.objects.filter(due_at(now)).aexists() and not await _waiting().aexists():
+        if not await ReportPlan.objects.filter(due_at(now)).aexists() and not await waiting(now).aexists():
             return False
         if not install_state(self._data).is_ready:
             return False
         await enqueue_due(now)
-        run = await claim_next()
+        run = await claim_next(now)
         if run is None:
             return False
         await self._execute(run)
@@ -157,83 +154,16 @@ class ReportSchedule:
                 await asyncio.wait({work, stop})
 
 
-class TooManyWaiting(GantryError):
-    """So many runs wait already."""
-
-
-async def ask_for(report: str, days: int, user: User, **scope: Any) -> ReportRun:
-    """Put a run that a person wants at the end of the queue; `scope`: as enqueue takes it. Raises TooManyWaiting."""
-    waiting = await ReportRun.objects.filter(state=ReportRun.State.QUEUED).acount()
-    if waiting >= WAITING_MAX:
-        raise TooManyWaiting(f"{waiting} runs are waiting already.")
-    return await enqueue(report, days, requested_by=user, **scope)
-
-
-async def enqueue(
-    report: str,
-    days: int,
-    *,
-    requested_by: User | None,
-    now: datetime | None = None,
-    range_ms: tuple[int, int] | None = None,
-    topics: Sequence[str] = (),
-    zone: str = "UTC",
-) -> ReportRun:
-    """Put a run at the end of the queue. Its range: `range_ms`, or the last days, which end with the current hour."""
-    now = now or datetime.now(UTC)
-    now_ms = int(now.timestamp() * 1000)
-    end_ms = now_ms - now_ms % HOUR_MS + HOUR_MS
-    begin_ms, end_ms = range_ms if range_ms is not None else (end_ms - days * 24 * HOUR_MS, end_ms)
-    return await ReportRun.objects.acreate(
-        run_id=new_run_id(),
-        report=report,
-        begin_ms=begin_ms,
-        end_ms=end_ms,
-        topics=list(topics),
-        zone=zone,
-        requested_by=requested_by,
-        created_at=now,
-    )
-
-
-async def enqueue_due(now: datetime) -> None:
-    """Claim each due plan by moving it on, and enqueue its run unless one is waiting already."""
-    async for plan in ReportPlan.objects.filter(due_at(now)).order_by("id"):
-        following = now + timedelta(minutes=plan.interval_minutes)
-        claimed = await ReportPlan.objects.filter(pk=plan.pk, next_run_at=plan.next_run_at).aupdate(
-            next_run_at=following
-        )
-        if claimed and not await _waiting().filter(report=plan.report, requested_by=None).aexists():
-            await enqueue(plan.report, plan.days, requested_by=None, now=now)
-
-
-async def claim_next() -> ReportRun | None:
-    """The oldest waiting run, now marked as running; None when there is none."""
-    async for run in _waiting().order_by("created_at", "id"):
-        started_at = datetime.now(UTC)
-        claimed = await _waiting().filter(pk=run.pk).aupdate(state=ReportRun.State.RUNNING, started_at=started_at)
-        if claimed:
-            run.state, run.started_at = ReportRun.State.RUNNING, started_at
-            return run
-    return None
-
-
-def due_at(now: datetime) -> Q:
-    """The condition of plans that are on and due; a newer version may have left some of reports that are not here."""
-    return Q(interval_minutes__gt=0, next_run_at__lte=now, report__in=REPORTS)
-
-
-def _waiting() -> QuerySet[ReportRun]:
-    return ReportRun.objects.filter(state=ReportRun.State.QUEUED)
-
-
 async def _close(run: ReportRun, status: RunStatus) -> None:
     close(run, status)
+    run.result_bytes = await asyncio.to_thread(result_bytes, run)
     await run.asave()
     logger.info("report run ended", extra={"event": "report_ended", "run": run.run_id, "state": run.state})
+    await try_again(run)
 
 
 async def _fail(run: ReportRun, state: str, error: str) -> None:
     run.state, run.error, run.finished_at = state, error[:ERROR_CHARS_MAX], datetime.now(UTC)
     await run.asave()
     logger.error("report run failed", extra={"event": "report_failed", "run": run.run_id, "state": state})
+    await try_again(run)

@@ -13,6 +13,7 @@ from pathlib import Path
 from appliance.reports.errors import ReportError
 from appliance.reports.runs import RunFolder, RunSpec, RunStatus, runs_in
 from dashboard.models.reports import ReportRun
+from dashboard.reports.results import result_bytes
 
 NEW_MAX = 50  # in one look
 ERROR_CHARS_MAX = 2000
@@ -39,6 +40,7 @@ class ShellRuns:
             status = folder.status()
             if status is not None or not is_running:
                 close(run, status or _killed(run, folder))
+                run.result_bytes = await asyncio.to_thread(result_bytes, run)
                 await run.asave()
                 ended.append(run)
         return ended

@@ -24,6 +24,7 @@ SHOWN: Mapping[Kind, Callable[[Any], str]] = {
     Kind.TIME: lambda at_ms: units.moment(at_ms)[:19],
     Kind.CHANGE: change,
     Kind.SHARE: units.percent,
+    Kind.RATE: units.rate,
 }
 
 

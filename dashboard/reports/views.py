@@ -24,14 +24,14 @@ from appliance.reports.errors import ReportError
 from appliance.reports.install_state import install_state
 from appliance.reports.runs import HOUR_MS, RunFolder
 from dashboard.accounts.access import Permission, requires
-from dashboard.audit.notes import changed, note, note_nothing
+from dashboard.audit.notes import note, note_nothing
 from dashboard.cluster import units
-from dashboard.forms.base import BaseForm
-from dashboard.forms.reports import INTERVALS, RANGES, PlanForm, RunForm
+from dashboard.forms.reports import RunForm
 from dashboard.models.reports import ReportRun
 from dashboard.reports import latest, plans
+from dashboard.reports.queue import TooManyWaiting, ask_for
 from dashboard.reports.results import CONTENT_TYPES, file_response
-from dashboard.reports.schedule import TooManyWaiting, ask_for
+from dashboard.reports.settings_views import refused, settings_context
 from dashboard.reports.stopping import stop
 from dashboard.reports.tables import table_context
 from dashboard.reports.warm_session import note_look
@@ -66,14 +66,10 @@ async def index(request: HttpRequest) -> HttpResponse:
             "age": units.ago(shown.created_at.timestamp(), time.time()),
         }
     context |= {
-        "plan_form": PlanForm(
-            initial={"interval_minutes": plan.interval_minutes, "days": plan.days, "reports": plan.reports}
-        ),
         "run_form": (run_form := RunForm()),
         "run_more": [run_form[name] for name in ("begin", "end", "topics", "zone")],
-        "interval_text": dict(INTERVALS).get(plan.interval_minutes, f"every {plan.interval_minutes} minutes"),
-        "range_text": dict(RANGES).get(plan.days, f"last {plan.days} days"),
     }
+    context |= await settings_context(plan)
     return _render(request, "reports/index.html", context)
 
 
@@ -134,7 +130,7 @@ async def download(request: HttpRequest, run_id: str, report: str, suffix: str) 
 async def run_now(request: HttpRequest) -> HttpResponseBase:
     form = RunForm(request.POST)
     if not form.is_valid():
-        return _refused("Nothing was started.", form)
+        return refused("Nothing was started.", form)
     values = form.cleaned_data
     return await _ask_for(
         request, values["report"], values["days"], range_ms=form.range_ms, topics=values["topics"], zone=values["zone"]
@@ -181,25 +177,6 @@ async def _ask_for(request: HttpRequest, report: str, days: int, **scope: Any) -
         range_text = f"{_minute(run.begin_ms)} to {_minute(run.end_ms)}"
         note(request, "report asked for", report, {"range": range_text, "topics": run.topics, "zone": run.zone})
         logger.info("report asked for", extra={"event": "report_asked", "run": run.run_id, "user": run.requested_by_id})
-    return redirect("reports:index")
-
-
-def _refused(what: str, form: BaseForm) -> HttpResponse:
-    sentences = [what, *(text for texts in form.problems().values() for text in texts)]
-    return HttpResponse(" ".join(sentences), status=400, content_type="text/plain; charset=utf-8")
-
-
-@requires(Permission.REPORTS_RUN)
-@require_POST
-async def schedule(request: HttpRequest) -> HttpResponseBase:
-    form = PlanForm(request.POST)
-    if not form.is_valid():
-        return _refused("The schedule stays as it is.", form)
-    before = await plans.schedule()
-    await plans.set_schedule(**form.cleaned_data)
-    note(request, "report schedule changed", "", changed(before.facts(), (await plans.schedule()).facts()))
-    logger.info("report schedule changed", extra={"event": "report_schedule_changed", **form.cleaned_data})
-    notes.success(request, "Schedule saved.")
     return redirect("reports:index")
 
 

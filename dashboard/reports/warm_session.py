@@ -18,6 +18,7 @@ from django.conf import settings
 
 from appliance.process.parent_death import PARENT_VARIABLE
 from dashboard.models.reports import ReportRun
+from dashboard.reports.promises import promises_for
 from gantrymq.timeouts import timeout
 
 KEPT_AFTER_LOOK_S = 120.0  # the pages ask for news more often than that while they are open
@@ -115,7 +116,7 @@ class WarmSession:
         process = self._process
         assert process is not None and process.stdin is not None and process.stdout is not None
         fields = ("run_id", "report", "begin_ms", "end_ms", "topics", "zone")
-        asked = {name: getattr(run, name) for name in fields}
+        asked = {name: getattr(run, name) for name in fields} | {"promises": await promises_for(run.report)}
         process.stdin.write(json.dumps(asked).encode() + b"\n")
         with contextlib.suppress(ConnectionError):
             await process.stdin.drain()

@@ -23,7 +23,8 @@ from appliance.reports.catalogue import REPORTS, Kind
 from appliance.reports.install_state import install_state
 from appliance.reports.runs import HOUR_MS, RunFolder, RunStatus, new_run_id, write_json
 from dashboard.models.reports import ReportRun
-from dashboard.reports.schedule import WAITING_MAX, ReportSchedule, claim_next, enqueue
+from dashboard.reports.queue import WAITING_MAX, claim_next, enqueue
+from dashboard.reports.schedule import ReportSchedule
 from dashboard.reports.stopping import STOPPED
 from dashboard.reports.tables import SHOWN
 from dashboard.reports.views import chart_figure
@@ -256,8 +257,9 @@ async def test_a_process_that_ends_without_a_status_is_a_failed_run_with_its_las
     await enqueue("traffic", 1, requested_by=None)
     schedule = ReportSchedule(data=data, command=[sys.executable, "-c", "raise SystemExit('no such luck')"])
     assert await schedule.step()
-    run = await ReportRun.objects.aget()
+    run, later = [run async for run in ReportRun.objects.order_by("attempt")]
     assert (run.state, run.error) == ("failed", "no such luck")
+    assert (later.state, later.attempt) == ("queued", 2)
 
 
 async def test_a_stopped_schedule_stops_its_run(data: Path) -> None:
@@ -364,7 +366,7 @@ async def test_a_running_run_is_stopped_with_its_process_and_the_next_one_runs(d
     following = ReportSchedule(data=data, command=[sys.executable, "-c", "raise SystemExit('the next one')"])
     await enqueue("traffic", 1, requested_by=None)
     assert await following.step()
-    assert (await ReportRun.objects.alatest("created_at")).error == "the next one"
+    assert (await ReportRun.objects.filter(attempt=1).alatest("created_at")).error == "the next one"
 
 
 async def test_after_a_restart_runs_left_open_get_their_status(data: Path) -> None:

@@ -14,7 +14,8 @@ from appliance.reports.runs import HOUR_MS, RunFolder, RunSpec, RunStatus, lock_
 from dashboard.models.reports import ReportRun
 from dashboard.reports import alarm
 from dashboard.reports import schedule as schedule_module
-from dashboard.reports.schedule import ReportSchedule, enqueue
+from dashboard.reports.queue import enqueue
+from dashboard.reports.schedule import ReportSchedule
 from tests.appliance.reports.stores import NOON
 from tests.dashboard.conftest import Client
 from tests.dashboard.finished_run import NOW, result_of

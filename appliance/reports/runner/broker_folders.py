@@ -12,6 +12,7 @@ from pathlib import Path
 
 from appliance.reports.runner.standing import Standing, read_standing
 from appliance.settings.loader import read_properties
+from appliance.settings.roles import BrokerConfig
 from store.base.config import MessageStoreConfig
 
 PROPERTIES_FILE = "broker.properties"
@@ -32,6 +33,7 @@ class BrokerFolder:
     reserved_hours: int = MessageStoreConfig.file_reserved_hours
     full_percent: int = MessageStoreConfig.disk_max_used_percent
     copies: tuple[BrokerFolder, ...] = ()
+    cluster_name: str = ""
 
     @property
     def has_log(self) -> bool:
@@ -71,6 +73,7 @@ def _broker_of(path: Path, properties: Mapping[str, str]) -> BrokerFolder:
         read_standing(folder / store.root, properties),
         _number(properties, "fileReservedTime", store.file_reserved_hours),
         _number(properties, "diskMaxUsedSpaceRatio", store.disk_max_used_percent),
+        cluster_name=properties.get("brokerClusterName", BrokerConfig.cluster_name),
     )
 
 

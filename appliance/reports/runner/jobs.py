@@ -15,26 +15,24 @@ import sys
 import time
 from collections.abc import Mapping
 from dataclasses import asdict
-from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import SparkSession
 
 from appliance.process.parent_death import ask_for_signal
 from appliance.reports.catalogue import FORECAST, REPORTS
 from appliance.reports.errors import ReportError
 from appliance.reports.manifest import Lake, lakes_in
-from appliance.reports.record_columns import SCHEMA_DDL
 from appliance.reports.results import write_results
 from appliance.reports.runner.broker_folders import brokers_in
 from appliance.reports.runner.capacity import capacity
 from appliance.reports.runner.ingest import IngestLimits, IngestProgress, IngestResult, ingest
-from appliance.reports.runner.sample_table import SAMPLES_DDL, copy_slave_samples, slave_table
+from appliance.reports.runner.inputs import MESSAGES, inputs, lake_folder, read_from_ms
+from appliance.reports.runner.sample_table import copy_samples
 from appliance.reports.runner.sources import sources
-from appliance.reports.runs import HOUR_MS, RunFolder, RunSpec, write_json
+from appliance.reports.runs import RunFolder, RunSpec, write_json
 from appliance.reports.session import create_session, end_session
 from appliance.reports.transforms import TRANSFORMS, Scope
 from appliance.reports.worker_jobs import reason_of
@@ -121,9 +119,9 @@ def ingest_all(
     if failures and not results:
         raise failures[0]
     try:
-        copy_slave_samples(Path(spec.data))
+        copy_samples(Path(spec.data))
     except ReportError as failure:
-        logger.exception("samples of slaves not copied", extra={"event": "report_samples_failed"})
+        logger.exception("samples not copied", extra={"event": "report_samples_failed"})
         failures.append(failure)
     return results, [f"not read: {failure}" for failure in failures]
 
@@ -161,19 +159,15 @@ def behind(ingested: list[IngestResult]) -> list[str]:
 
 def compute(spark: SparkSession, spec: RunSpec) -> tuple[pa.Table, list[str]]:
     """A report over all lakes, and notes about missing data for its readers."""
-    if REPORTS[spec.report].of_slaves:
-        samples = slave_samples(spark, slave_table(Path(spec.data)), spec)
-        return TRANSFORMS[spec.report](samples, scope_of(spec)).toArrow(), []
-    lakes = lakes_in(lake_folder(spec))
-    read_from_ms = spec.begin_ms - REPORTS[spec.report].days_before * 24 * HOUR_MS
-    messages = lake_messages(spark, lakes, read_from_ms, spec.end_ms)
-    table = TRANSFORMS[spec.report](messages, scope_of(spec)).toArrow()
+    table = TRANSFORMS[spec.report](*inputs(spark, spec), scope_of(spec)).toArrow()
+    if MESSAGES not in REPORTS[spec.report].tables:
+        return table, []
     notes = [
         f"{lake.broker_name}: {gap.end - gap.begin:,} bytes of the log were deleted by the broker before a run could "
         f"read them; they held messages stored from {_minute(gap.from_ms)} to {_minute(gap.to_ms)} UTC"
-        for lake in lakes
+        for lake in lakes_in(lake_folder(spec))
         for gap in lake.gaps()
-        if gap.touches(read_from_ms, spec.end_ms)
+        if gap.touches(read_from_ms(spec), spec.end_ms)
     ]
     return table, notes
 
@@ -184,33 +178,8 @@ def _minute(at_ms: int | None) -> str:
     return time.strftime("%Y-%m-%d %H:%M", time.gmtime(at_ms / 1000))
 
 
-def lake_messages(spark: SparkSession, lakes: list[Lake], begin_ms: int, end_ms: int) -> DataFrame:
-    """All rows that may be in the range, with their broker. Only files listed in the manifest are read."""
-    frames = []
-    for lake in lakes:
-        paths = [str(lake.path / file.path) for file in lake.files(begin_ms, end_ms)]
-        if paths:
-            read = spark.read.schema(SCHEMA_DDL).option("basePath", str(lake.path / "data")).parquet(*paths)
-            frames.append(read.withColumn("broker_name", F.lit(lake.broker_name)))
-    if not frames:
-        return spark.createDataFrame([], SCHEMA_DDL + ", broker_name STRING")
-    return reduce(DataFrame.unionByName, frames)
-
-
-def slave_samples(spark: SparkSession, table: Lake, spec: RunSpec) -> DataFrame:
-    """The rows of the table of slaves that may be in the range."""
-    paths = [str(table.path / file.path) for file in table.files(spec.begin_ms, spec.end_ms)]
-    if not paths:
-        return spark.createDataFrame([], SAMPLES_DDL)
-    return spark.read.schema(SAMPLES_DDL).parquet(*paths)
-
-
 def scope_of(spec: RunSpec) -> Scope:
-    return Scope(spec.begin_ms, spec.end_ms, spec.topics, spec.zone)
-
-
-def lake_folder(spec: RunSpec) -> Path:
-    return Path(spec.data) / "reports" / "lake"
+    return Scope(spec.begin_ms, spec.end_ms, spec.topics, spec.zone, spec.promises)
 
 
 def main(arguments: list[str]) -> int:

@@ -1,8 +1,8 @@
-"""The lake's table of slaves: how far each was in each minute, as the dashboard sampled it.
+"""The lake's tables of samples: slaves, groups and brokers in each minute, as the dashboard sampled them.
 
-    DATA/reports/tables/slaves/    as a lake of messages (manifest.py); its ranges are times in ms
+    DATA/reports/tables/KIND/    as a lake of messages (manifest.py); its ranges are times in ms
 
-No Spark is needed for it: a day has 1 440 rows for each slave.
+No Spark is needed for it: a day has 1 440 rows for each slave or broker, and at most some 300 000 of groups.
 """
 
 from __future__ import annotations
@@ -17,59 +17,93 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from appliance.reports.manifest import Lake, LakeFile, sync_file, sync_folder
-from appliance.reports.slave_samples import MINUTE_MS, SlaveSample, read
+from appliance.reports.samples.kinds import BROKERS, GROUPS, SLAVES, Row, SampleKind
+from appliance.reports.samples.lines import MINUTE_MS, read
 
-SCHEMA = pa.schema(
-    [
-        pa.field("at_ms", pa.int64()),  # when the minute began
-        pa.field("broker", pa.string()),
-        pa.field("slave", pa.string()),
-        pa.field("behind_bytes", pa.int64()),  # the most in the minute, as the next two
-        pa.field("behind_messages", pa.int64()),  # about; null: not known
-        pa.field("behind_seconds", pa.float64()),
-        pa.field("in_sync", pa.bool_()),  # all the time
-        pa.field("bytes_per_second", pa.float64()),
-        pa.field("seconds", pa.int32()),  # for how many it was seen connected
-    ]
-)
-SAMPLES_DDL = (  # the same as Spark says it
-    "at_ms BIGINT, broker STRING, slave STRING, behind_bytes BIGINT, behind_messages BIGINT, behind_seconds DOUBLE, "
-    "in_sync BOOLEAN, bytes_per_second DOUBLE, seconds INT"
-)
+SCHEMAS = {  # of each kind, in the order of its fields; see samples/kinds.py
+    "slaves": pa.schema(
+        [
+            ("at_ms", pa.int64()),
+            ("broker", pa.string()),
+            ("slave", pa.string()),
+            ("behind_bytes", pa.int64()),
+            ("behind_messages", pa.int64()),
+            ("behind_seconds", pa.float64()),
+            ("in_sync", pa.bool_()),
+            ("bytes_per_second", pa.float64()),
+            ("seconds", pa.int32()),
+        ]
+    ),
+    "groups": pa.schema(
+        [
+            ("at_ms", pa.int64()),
+            ("group", pa.string()),
+            ("lag", pa.int64()),
+            ("behind_seconds", pa.float64()),
+            ("members", pa.int32()),
+            ("consumer_offset", pa.int64()),
+            ("end_offset", pa.int64()),
+            ("in_rate", pa.float64()),
+            ("out_rate", pa.float64()),
+            ("last_consumed_ms", pa.int64()),
+            ("looks", pa.int32()),
+        ]
+    ),
+    "brokers": pa.schema(
+        [
+            ("at_ms", pa.int64()),
+            ("broker", pa.string()),
+            ("in_rate", pa.float64()),
+            ("out_rate", pa.float64()),
+            ("disk_ratio", pa.float64()),
+            ("commit_log_bytes", pa.int64()),
+            ("seconds", pa.int32()),
+        ]
+    ),
+}
+_SPARKS = {"int64": "BIGINT", "int32": "INT", "string": "STRING", "double": "DOUBLE", "bool": "BOOLEAN"}
+SAMPLES_DDL = {  # the same as Spark says it
+    name: ", ".join(f"`{field.name}` {_SPARKS[str(field.type)]}" for field in schema)
+    for name, schema in SCHEMAS.items()
+}
 
 
-def slave_table(data: Path) -> Lake:
-    return Lake(data / "reports" / "tables" / "slaves")
+def sample_table(data: Path, name: str) -> Lake:
+    return Lake(data / "reports" / "tables" / name)
 
 
-def copy_slave_samples(data: Path) -> int:
-    """Bring the table up to date; return how many rows are new. Raises LakeBusy."""
-    table = slave_table(data)
-    if not table.path.exists() and not read(data, 0):
-        return 0  # nothing was ever sampled: there are no slaves
+def copy_samples(data: Path) -> int:
+    """Bring all tables up to date; return how many rows are new. Raises LakeBusy."""
+    return _copy(data, SLAVES) + _copy(data, GROUPS) + _copy(data, BROKERS)
+
+
+def _copy(data: Path, kind: SampleKind[Row]) -> int:
+    table = sample_table(data, kind.name)
+    if not table.path.exists() and not read(data, kind, 0):
+        return 0  # nothing was ever sampled, as with slaves where there are none
     with table.writing():
         table.remove_leftovers()
         checkpoint = table.checkpoint()
-        samples = read(data, checkpoint or 0)
-        if samples:
-            begin = samples[0].at_ms if checkpoint is None else checkpoint
-            end = samples[-1].at_ms + MINUTE_MS
-            days = itertools.groupby(samples, key=_date_of)
-            files = [_write(table, day, list(rows), begin, end) for day, rows in days]
+        rows = read(data, kind, checkpoint or 0)
+        if rows:
+            begin = rows[0].at_ms if checkpoint is None else checkpoint
+            end = rows[-1].at_ms + MINUTE_MS
+            days = itertools.groupby(rows, key=lambda row: _date_of(row.at_ms))
+            files = [_write(table, SCHEMAS[kind.name], day, list(some), begin, end) for day, some in days]
             sync_folder(table.path / "data")
             table.commit(begin, end, files, None)
-    return len(samples)
+    return len(rows)
 
 
-def _date_of(sample: SlaveSample) -> str:
-    return time.strftime("%Y-%m-%d", time.gmtime(sample.at_ms / 1000))
+def _date_of(at_ms: int) -> str:
+    return time.strftime("%Y-%m-%d", time.gmtime(at_ms / 1000))
 
 
-def _write(table: Lake, date: str, samples: Sequence[SlaveSample], begin: int, end: int) -> LakeFile:
+def _write(table: Lake, schema: pa.Schema, date: str, rows: Sequence[Row], begin: int, end: int) -> LakeFile:
     name = f"data/date={date}/{begin:020}-{end:020}-00000.parquet"
     path = table.path / name
     path.parent.mkdir(exist_ok=True)
-    pq.write_table(pa.Table.from_pylist([dataclasses.asdict(sample) for sample in samples], SCHEMA), path)
+    pq.write_table(pa.Table.from_pylist([dataclasses.asdict(row) for row in rows], schema), path)
     sync_file(path)
     sync_folder(path.parent)
-    return LakeFile(name, date, len(samples), path.stat().st_size, samples[0].at_ms, samples[-1].at_ms)
+    return LakeFile(name, date, len(rows), path.stat().st_size, rows[0].at_ms, rows[-1].at_ms)

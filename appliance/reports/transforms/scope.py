@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from gantrymq.message.topics import DLQ_PREFIX, RETRY_PREFIX, SYSTEM_TOPIC_PREFIX, SYSTEM_TOPICS
 
+DAY_MS = 86_400_000
+
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Which messages a report is about: stored in [begin_ms, end_ms); no topics: all; days are those of `zone`."""
+    """Which messages a report is about: stored in [begin_ms, end_ms); no topics: all; days are those of `zone`.
+
+    promises: seconds that a group may be behind, by its name; "" is for all others.
+    """
 
     begin_ms: int
     end_ms: int
     topics: Sequence[str] = ()
     zone: str = "UTC"
+    promises: Mapping[str, float] = field(default_factory=dict)
+
+    def within(self, rows: DataFrame, at_ms: str = "store_timestamp") -> DataFrame:
+        """The rows of the range, by their time."""
+        return rows.where((F.col(at_ms) >= self.begin_ms) & (F.col(at_ms) < self.end_ms))
 
     def cut(self, messages: DataFrame) -> DataFrame:
-        stored = F.col("store_timestamp")
-        found = messages.where((stored >= self.begin_ms) & (stored < self.end_ms))
+        found = self.within(messages)
         return found.where(F.col("topic").isin(list(self.topics))) if self.topics else found
 
     def ordinary(self, messages: DataFrame) -> DataFrame:

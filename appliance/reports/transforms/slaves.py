@@ -13,9 +13,9 @@ def slaves_behind(samples: DataFrame, scope: Scope) -> DataFrame:
 
     in_sync: the share of its minutes; bytes_per_second: the mean by seconds. Messages are null when never known.
     """
-    at, seconds = F.col("at_ms"), F.col("seconds")
+    seconds = F.col("seconds")
     return (
-        samples.where((at >= scope.begin_ms) & (at < scope.end_ms))
+        scope.within(samples, "at_ms")
         .groupBy(F.date_format(scope.local("at_ms"), "yyyy-MM-dd HH:00").alias("hour"), "slave")
         .agg(
             *(F.max(name).alias(name) for name in ("behind_bytes", "behind_messages", "behind_seconds")),

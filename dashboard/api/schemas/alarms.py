@@ -147,7 +147,7 @@ class DeliveryOut(Schema):
 
     id: int
     channel: int
-    what: Literal["fired", "resolved", "test"]
+    what: Literal["fired", "resolved", "test", "weekly"]
     title: str
     state: Literal["waiting", "sent", "failed"]
     attempts: int

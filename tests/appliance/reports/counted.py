@@ -72,18 +72,35 @@ def counted(report: str, paths: list[str], begin_ms: int, end_ms: int, zone: str
         return connection.sql(QUERIES[report].replace("{zone}", zone)).fetchall()
 
 
-SLAVES = (
-    "SELECT strftime(timezone('{zone}', to_timestamp(at_ms / 1000)), '%Y-%m-%d %H:00') AS hour, slave, "
-    "max(behind_bytes), max(behind_messages), max(behind_seconds), count(*), "
-    "count(*) FILTER (in_sync) / count(*), sum(bytes_per_second * seconds) / sum(seconds) FROM read_parquet({paths}) "
-    "WHERE at_ms >= {begin_ms} AND at_ms < {end_ms} GROUP BY ALL ORDER BY 1, 2"
-)
+HOUR = "strftime(timezone('{zone}', to_timestamp(at_ms / 1000)), '%Y-%m-%d %H:00') AS hour"
+WANTED = "FROM read_parquet({paths}) WHERE at_ms >= {begin_ms} AND at_ms < {end_ms} GROUP BY ALL ORDER BY 1, 2"
+OF_SAMPLES = {
+    "slaves": f"SELECT {HOUR}, slave, max(behind_bytes), max(behind_messages), max(behind_seconds), count(*), "
+    f"count(*) FILTER (in_sync) / count(*), sum(bytes_per_second * seconds) / sum(seconds) {WANTED}",
+    "lag": f'SELECT {HOUR}, "group", max(lag), max(behind_seconds), avg(in_rate), avg(out_rate), count(*), '
+    "if(\"group\" = 'mail', 40.5, 20.0)::DOUBLE, "
+    f"count(*) FILTER (behind_seconds > if(\"group\" = 'mail', 40.5, 20.0)) {WANTED}",
+    "brokers": f"SELECT {HOUR}, broker, avg(in_rate), max(in_rate), avg(out_rate), max(out_rate), max(disk_ratio), "
+    f"max(commit_log_bytes), count(*) {WANTED}",
+}
 
 
-def counted_slaves(paths: list[str], begin_ms: int, end_ms: int, zone: str) -> list[tuple[Any, ...]]:
-    """The rows of the report of slaves."""
+def counted_samples(report: str, paths: list[str], begin_ms: int, end_ms: int, zone: str) -> list[tuple[Any, ...]]:
+    """The rows of a report of samples; that of lag with promises of 40.5 s for `mail` and 20 s for others."""
     import duckdb
 
-    query = SLAVES.format(paths=paths, begin_ms=begin_ms, end_ms=end_ms, zone=zone)
+    query = OF_SAMPLES[report].format(paths=paths, begin_ms=begin_ms, end_ms=end_ms, zone=zone)
     with duckdb.connect() as connection:
         return connection.sql(query).fetchall()
+
+
+def counted_last_use(paths: list[str], topics: list[str], end_ms: int) -> list[tuple[Any, ...]]:
+    """When each of the topics was used last."""
+    import duckdb
+
+    with duckdb.connect() as connection:
+        return connection.execute(
+            "SELECT name, (SELECT max(store_timestamp) FROM read_parquet($2) WHERE topic = name "
+            "AND store_timestamp < $3) AS last FROM (SELECT unnest($1) AS name) ORDER BY last NULLS FIRST, name",
+            [topics, paths, end_ms],
+        ).fetchall()

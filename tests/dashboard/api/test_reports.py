@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dashboard.models.management import User
 from dashboard.models.reports import ReportRun
-from dashboard.reports.schedule import WAITING_MAX
+from dashboard.reports.queue import WAITING_MAX
 from tests.dashboard.conftest import api_for
 
 

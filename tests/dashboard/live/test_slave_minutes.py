@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from appliance.reports.slave_samples import SlaveSample
+from appliance.reports.samples.kinds import SlaveSample
 from dashboard.live.slave_minutes import SlaveMinutes
 from dashboard.status.board import Snapshot
 from gantrymq.remoting.admin_bodies import SlaveDifference, SlaveDifferences

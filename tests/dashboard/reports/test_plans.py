@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
-from django.conf import settings as django_settings
 
 from appliance.reports.catalogue import REPORTS
 from appliance.reports.runs import RunFolder
+from dashboard.models.management import User
 from dashboard.models.reports import ReportPlan, ReportRun
 from dashboard.reports import alarm
 from dashboard.reports import schedule as schedule_module
 from dashboard.reports.plans import FIRST_RUN_AFTER, Schedule, ensure_plans, schedule, set_schedule
-from dashboard.reports.schedule import ReportSchedule, claim_next, enqueue, enqueue_due
+from dashboard.reports.queue import WAITING_MAX, ask_for, claim_next, enqueue, enqueue_due
+from dashboard.reports.retries import RETRY_AFTER, try_again
+from dashboard.reports.schedule import ReportSchedule
 from tests.dashboard.conftest import Client
 from tests.dashboard.finished_run import NOW, finished_run
 
 EVERY = tuple(REPORTS)
-
-
-@pytest.fixture
-def data(tmp_path: Path, settings: Any, transactional_db: None) -> Path:
-    settings.APPLIANCE = dataclasses.replace(django_settings.APPLIANCE, data=tmp_path)
-    return tmp_path
 
 
 async def ended(report: str, state: str, minute: int) -> ReportRun:
@@ -132,6 +126,53 @@ async def test_the_last_result_of_a_report_outlives_newer_runs_of_others(
     kept = [run.run_id for run in (runs[1], runs[4], runs[5])]
     assert [run.run_id async for run in ReportRun.objects.order_by("id")] == kept
     assert sorted(path.name for path in (data / "reports" / "runs").iterdir()) == sorted(kept)
+
+
+async def test_a_plan_with_a_cron_line_runs_at_its_times_and_counts_its_zones_days(data: Path) -> None:
+    await set_schedule(60, 7, ["sizes"], "0 6 * * mon", "Europe/Berlin")
+    shown = await schedule()
+    assert (shown.cron, shown.zone, shown.next_run_at.astimezone(UTC).weekday()) == ("0 6 * * mon", "Europe/Berlin", 0)
+    due = shown.next_run_at
+    await enqueue_due(due - timedelta(seconds=1))
+    assert await ReportRun.objects.acount() == 0
+    await enqueue_due(due)
+    run = await ReportRun.objects.aget()
+    assert (run.report, run.zone) == ("sizes", "Europe/Berlin")
+    later = (await schedule()).next_run_at - due
+    assert timedelta(days=6, hours=22) < later < timedelta(days=7, hours=2)
+
+
+async def test_a_plan_whose_zone_is_no_more_is_looked_at_again_a_day_later(data: Path) -> None:
+    await set_schedule(60, 7, ["sizes"], "0 6 * * mon", "Europe/Berlin")
+    await ReportPlan.objects.filter(report="sizes").aupdate(zone="Gone/Away", next_run_at=NOW)
+    await enqueue_due(NOW)
+    assert (await ReportPlan.objects.aget(report="sizes")).next_run_at == NOW + timedelta(days=1)
+
+
+async def test_a_run_of_the_schedule_that_failed_is_tried_twice_more_and_a_persons_is_not(data: Path) -> None:
+    run = await ended("sizes", "failed", 1)
+    for pause, attempt in zip(RETRY_AFTER, (2, 3), strict=True):
+        before = datetime.now(UTC)
+        following = await try_again(run)
+        assert following is not None and following.not_before is not None
+        assert (following.report, following.attempt, following.begin_ms) == ("sizes", attempt, run.begin_ms)
+        assert before + pause <= following.not_before <= datetime.now(UTC) + pause
+        assert await claim_next(following.not_before - timedelta(seconds=1)) is None, "its time has not come"
+        run = following
+        run.state = "timeout"
+        await run.asave()
+    assert await try_again(run) is None
+    for state in ("succeeded", "incomplete", "cancelled"):
+        assert await try_again(await ended("days", state, 2)) is None
+    asked = await ended("days", "failed", 3)
+    asked.requested_by = await User.objects.acreate(username="ada")
+    assert await try_again(asked) is None
+
+
+async def test_later_tries_keep_no_person_from_asking(data: Path) -> None:
+    for minute in range(WAITING_MAX + 1):
+        await try_again(await ended("sizes", "failed", minute))
+    assert (await ask_for("days", 1, await User.objects.acreate(username="ada"))).state == "queued"
 
 
 async def test_a_failure_is_an_alarm_until_the_same_report_is_whole_again(data: Path) -> None:

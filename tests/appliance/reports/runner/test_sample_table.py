@@ -1,4 +1,4 @@
-"""The lake's table of slaves: each sampled minute once, however often runs come."""
+"""The lake's tables of samples: each sampled minute once, however often runs come."""
 
 from __future__ import annotations
 
@@ -8,34 +8,49 @@ from typing import Any
 
 import pytest
 
-from appliance.reports.slave_samples import DAY_MS, MINUTE_MS, append
-from tests.appliance.reports.samples import sample
+from appliance.reports.samples.kinds import BROKERS, GROUPS, SLAVES
+from appliance.reports.samples.lines import DAY_MS, MINUTE_MS, append
+from tests.appliance.reports.samples.rows import broker_sample, group_sample, sample
 from tests.appliance.reports.stores import NOON
 
 pytest.importorskip("pyarrow", reason="the report stack is not installed")
 
 
-def rows_of(data: Path) -> list[dict[str, Any]]:
+def rows_of(data: Path, name: str = "slaves") -> list[dict[str, Any]]:
     import pyarrow.parquet as pq
 
-    from appliance.reports.runner.sample_table import slave_table
+    from appliance.reports.runner.sample_table import sample_table
 
-    table = slave_table(data)
+    table = sample_table(data, name)
     return [row for file in table.files() for row in pq.ParquetFile(table.path / file.path).read().to_pylist()]
 
 
 def test_each_minute_is_copied_once(tmp_path: Path) -> None:
-    from appliance.reports.runner.sample_table import copy_slave_samples, slave_table
+    from appliance.reports.runner.sample_table import copy_samples, sample_table
 
-    assert copy_slave_samples(tmp_path) == 0
-    assert not slave_table(tmp_path).path.exists(), "without slaves there is no table"
+    assert copy_samples(tmp_path) == 0
+    assert not sample_table(tmp_path, "slaves").path.exists(), "without slaves there is no table"
     first = [sample(), sample(slave="broker-a:2", behind_messages=None)]
-    append(tmp_path, first)
-    assert (copy_slave_samples(tmp_path), copy_slave_samples(tmp_path)) == (2, 0)
+    append(tmp_path, SLAVES, first)
+    assert (copy_samples(tmp_path), copy_samples(tmp_path)) == (2, 0)
     later = [sample(NOON + 5 * MINUTE_MS), sample(NOON + DAY_MS)]
     for row in later:
-        append(tmp_path, [row])
-    append(tmp_path, [sample(NOON)])  # a clock was set back
-    assert copy_slave_samples(tmp_path) == 2
+        append(tmp_path, SLAVES, [row])
+    append(tmp_path, SLAVES, [sample(NOON)])  # a clock was set back
+    assert copy_samples(tmp_path) == 2
     assert rows_of(tmp_path) == [dataclasses.asdict(row) for row in first + later]
-    assert len({file.date for file in slave_table(tmp_path).files()}) == 2
+    assert len({file.date for file in sample_table(tmp_path, "slaves").files()}) == 2
+
+
+def test_the_rows_of_every_kind_come_through_whole(tmp_path: Path) -> None:
+    from appliance.reports.runner.sample_table import SCHEMAS, copy_samples
+
+    groups = [group_sample(), group_sample(group="mail", lag=None, behind_seconds=None, members=None, in_rate=None)]
+    brokers = [broker_sample(), broker_sample(broker="b", in_rate=None, out_rate=None, disk_ratio=None)]
+    append(tmp_path, GROUPS, groups)
+    append(tmp_path, BROKERS, brokers)
+    assert copy_samples(tmp_path) == 4
+    assert rows_of(tmp_path, "groups") == [dataclasses.asdict(row) for row in groups]
+    assert rows_of(tmp_path, "brokers") == [dataclasses.asdict(row) for row in brokers]
+    for kind in (SLAVES, GROUPS, BROKERS):
+        assert SCHEMAS[kind.name].names == [field.name for field in dataclasses.fields(kind.row)]

@@ -1,0 +1,1 @@
+"""What the dashboard samples of slaves, groups and brokers, a row a minute, on its way to the lake. No Spark."""

@@ -1,0 +1,29 @@
+"""A run of the schedule that failed is tried again, twice; then its next time is soon enough."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from appliance.reports.runs import new_run_id
+from dashboard.models.reports import ReportRun
+
+RETRY_AFTER = (timedelta(minutes=5), timedelta(minutes=30))
+
+
+async def try_again(run: ReportRun) -> ReportRun | None:
+    """Enqueue the same for later; None where that is not due: people ask again themselves."""
+    has_failed = run.state in (ReportRun.State.FAILED, ReportRun.State.TIMEOUT)
+    if not has_failed or run.from_shell or run.requested_by_id is not None or run.attempt > len(RETRY_AFTER):
+        return None
+    now = datetime.now(UTC)
+    return await ReportRun.objects.acreate(
+        run_id=new_run_id(),
+        report=run.report,
+        begin_ms=run.begin_ms,
+        end_ms=run.end_ms,
+        topics=run.topics,
+        zone=run.zone,
+        attempt=run.attempt + 1,
+        not_before=now + RETRY_AFTER[run.attempt - 1],
+        created_at=now,
+    )

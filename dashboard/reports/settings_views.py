@@ -1,0 +1,129 @@
+"""What the page of reports lets people set: the schedule, promises of groups, the weekly mail."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from django.contrib import messages as notes
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect
+from django.views.decorators.http import require_POST
+
+from dashboard.accounts.access import Permission, requires
+from dashboard.audit.notes import changed, note, note_nothing
+from dashboard.forms.base import BaseForm
+from dashboard.forms.reports import INTERVALS, RANGES, PlanForm, PromiseForm, WeeklyForm
+from dashboard.models.alarms import AlarmChannel, ChannelKind
+from dashboard.reports import plans
+from dashboard.reports import promises as group_promises
+from dashboard.reports.weekly import send_now, set_weekly, weekly_mail
+
+logger = logging.getLogger(__name__)
+
+
+async def settings_context(plan: plans.Schedule) -> dict[str, Any]:
+    """What the page's forms need."""
+    mail = await weekly_mail()
+    channels = await _mail_channels()
+    chosen = [key async for key in mail.channels.values_list("pk", flat=True)]
+    return {
+        "plan_form": PlanForm(
+            auto_id="plan-%s",
+            initial={
+                "interval_minutes": plan.interval_minutes,
+                "days": plan.days,
+                "reports": plan.reports,
+                "cron": plan.cron,
+                "zone": plan.zone,
+            },
+        ),
+        "interval_text": (
+            f"at “{plan.cron}” ({plan.zone})"
+            if plan.cron
+            else dict(INTERVALS).get(plan.interval_minutes, f"every {plan.interval_minutes} minutes")
+        ),
+        "range_text": dict(RANGES).get(plan.days, f"last {plan.days} days"),
+        "promises": await group_promises.promises(),
+        "promise_form": PromiseForm(auto_id="promise-%s"),
+        "mail": mail,
+        "mail_channels": channels,
+        "weekly_form": WeeklyForm(
+            auto_id="weekly-%s",
+            channels=channels,
+            initial={"channels": chosen, "cron": mail.cron, "zone": mail.zone},
+        ),
+        "is_weekly_on": bool(chosen) and mail.next_at is not None,
+    }
+
+
+@requires(Permission.REPORTS_RUN)
+@require_POST
+async def schedule(request: HttpRequest) -> HttpResponseBase:
+    form = PlanForm(request.POST)
+    if not form.is_valid():
+        return refused("The schedule stays as it is.", form)
+    before = await plans.schedule()
+    await plans.set_schedule(**form.cleaned_data)
+    note(request, "report schedule changed", "", changed(before.facts(), (await plans.schedule()).facts()))
+    logger.info("report schedule changed", extra={"event": "report_schedule_changed", **form.cleaned_data})
+    notes.success(request, "Schedule saved.")
+    return redirect("reports:index")
+
+
+@requires(Permission.REPORTS_RUN)
+@require_POST
+async def promises(request: HttpRequest) -> HttpResponseBase:
+    """Set a group's promise, or take it away."""
+    form = PromiseForm(request.POST)
+    if not form.is_valid():
+        return refused("No promise was changed.", form)
+    group, seconds = form.cleaned_data["group"], form.cleaned_data["seconds"]
+    try:
+        await group_promises.promise(group, seconds)
+    except group_promises.TooManyPromises as refusal:
+        note_nothing(request)
+        notes.warning(request, str(refusal))
+        return redirect("reports:index")
+    note(request, "promise of a group changed", group, {"seconds": seconds})
+    logger.info("promise changed", extra={"event": "promise_changed", "group": group, "seconds": seconds})
+    notes.success(request, "Promise saved." if seconds is not None else "Promise taken away.")
+    return redirect("reports:index")
+
+
+@requires(Permission.REPORTS_RUN)
+@require_POST
+async def weekly(request: HttpRequest) -> HttpResponseBase:
+    form = WeeklyForm(request.POST, channels=await _mail_channels())
+    if not form.is_valid():
+        return refused("The weekly mail stays as it is.", form)
+    await set_weekly(**form.cleaned_data)
+    note(request, "weekly mail changed", "", form.cleaned_data)
+    logger.info("weekly mail changed", extra={"event": "weekly_changed", **form.cleaned_data})
+    notes.success(request, "Weekly mail saved." if form.cleaned_data["channels"] else "The weekly mail is off.")
+    return redirect("reports:index")
+
+
+@requires(Permission.REPORTS_RUN)
+@require_POST
+async def send_weekly(request: HttpRequest) -> HttpResponseBase:
+    """Have the summary of the last seven days sent now."""
+    if await send_now():
+        note(request, "weekly mail sent by hand", "", {})
+        logger.info("weekly mail asked for", extra={"event": "weekly_asked"})
+        notes.success(request, "The summary is being made; it is sent when its reports are computed.")
+    else:
+        note_nothing(request)
+        notes.warning(request, "Nothing was begun: no channel is chosen, or a summary is being made already.")
+    return redirect("reports:index")
+
+
+def refused(what: str, form: BaseForm) -> HttpResponse:
+    """400, with all that is wrong with the form in sentences."""
+    sentences = [what, *(text for texts in form.problems().values() for text in texts)]
+    return HttpResponse(" ".join(sentences), status=400, content_type="text/plain; charset=utf-8")
+
+
+async def _mail_channels() -> list[tuple[int, str]]:
+    channels = AlarmChannel.objects.filter(kind=ChannelKind.MAIL)
+    return [(key, name) async for key, name in channels.values_list("pk", "name")]
