@@ -13,6 +13,7 @@ from dashboard.views import (
     alarms,
     audit,
     brokers,
+    clients,
     dead_letters,
     group_changes,
     group_list,
@@ -60,6 +61,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     re_path(GROUP + r"/reset$", groups.reset, name="group-reset"),
     re_path(GROUP + r"/consuming$", group_changes.consuming, name="group-consuming"),
     re_path(GROUP + r"/delete$", group_changes.delete, name="group-delete"),
+    # clients
+    path("clients", clients.clients, name="clients"),
+    path("clients/disconnect", clients.disconnect, name="client-disconnect"),
     # dead letters
     path("dead-letters", dead_letters.dead_letters, name="dead-letters"),
     re_path(DEAD_LETTERS + r"$", dead_letters.group, name="dead-letters-group"),

@@ -55,6 +55,7 @@ class Permission(StrEnum):
     TOPICS_WRITE = "topics.write"
     GROUPS_READ = "groups.read"
     GROUPS_WRITE = "groups.write"
+    CLIENTS_WRITE = "clients.write"
     CONFIG_READ = "config.read"
     CONFIG_WRITE = "config.write"
     MESSAGES_READ = "messages.read"
@@ -80,6 +81,7 @@ _READER = frozenset(
 _OPERATOR = _READER | {
     Permission.TOPICS_WRITE,
     Permission.GROUPS_WRITE,
+    Permission.CLIENTS_WRITE,
     Permission.MESSAGES_SEND,
     Permission.REPORTS_RUN,
     Permission.AUDIT_READ,

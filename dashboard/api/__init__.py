@@ -15,6 +15,7 @@ from dashboard.api import (
     alarms,
     audit,
     brokers,
+    clients,
     cluster,
     dead_letters,
     groups,
@@ -63,6 +64,7 @@ api.add_router("/topics", messages.router, tags=["messages"])
 api.add_router("/groups", groups.router, tags=["groups"])
 api.add_router("/dead-letters", dead_letters.router, tags=["dead letters"])
 api.add_router("/brokers", brokers.router, tags=["brokers"])
+api.add_router("/clients", clients.router, tags=["clients"])
 api.add_router("/reports", reports.router, tags=["reports"])
 api.add_router("/incidents", incidents.router, tags=["cluster"])
 api.add_router("/history", history.router, tags=["cluster"])

@@ -6,6 +6,7 @@ GatewayError
 ├─ TopicNotFound          no broker has the topic
 ├─ BrokerNotFound         the name server lists no such broker
 ├─ GroupNotFound          no broker knows the consumer group
+├─ ClientNotFound         no broker has a connection of the client
 ├─ TopicExists            it can't be created twice
 ├─ NotAllowed             a system topic would be changed
 ├─ NotWritable            the topic takes no messages
@@ -59,6 +60,13 @@ class GroupNotFound(GatewayError):
 
     status = 404
     advice = "A group is known from the moment a consumer of it connects. The list of groups shows what exists."
+
+
+class ClientNotFound(GatewayError):
+    """No client of this id is connected."""
+
+    status = 404
+    advice = "It may have left. The list of clients shows who is connected."
 
 
 class TopicExists(GatewayError):

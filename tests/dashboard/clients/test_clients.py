@@ -1,0 +1,127 @@
+"""Connected clients on a page and by REST, with a real broker and real clients."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from dashboard.clients.listing import client_book
+from dashboard.cluster.gateway import Gateway
+from dashboard.models.audit import AuditEntry
+from dashboard.models.management import Role, User
+from gantrymq import Message, Producer
+from gantrymq.client.admin.clients import ClientAdmin
+from gantrymq.errors import ResponseError
+from gantrymq.remoting.codes import ResponseCode
+from tests.dashboard.conftest import Client, api_for
+from tests.harness import ServingCluster
+from tests.waiting import until
+
+numbers = itertools.count(1)
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def producer(
+    cluster: ServingCluster, gateway: Gateway, make_topic: Callable[..., Awaitable[str]]
+) -> AsyncIterator[Producer]:
+    """One that has sent a message, and so said who it is."""
+    client_book.clear()
+    number = next(numbers)  # what another test closed may still be listed
+    topic = await make_topic(f"told-of-clients-{number}")
+    async with Producer(cluster.namesrv_address, group=f"makers-{number}", instance_name=f"n{number}") as running:
+        await running.send(Message(topic, b"x"))
+        await until_listed(gateway, running.client_id)
+        yield running
+    client_book.clear()
+
+
+async def until_listed(gateway: Gateway, client_id: str) -> Any:
+    """The client's row, once its heartbeat is there."""
+    found: list[Any] = []
+
+    async def is_there() -> bool:
+        client_book.forget()
+        found[:] = [one for one in (await client_book.listing(gateway)).named if one.client_id == client_id]
+        return bool(found)
+
+    await until(is_there)
+    return found[0]
+
+
+async def test_the_page_shows_clients_and_their_groups(producer: Producer, log_in: Client) -> None:
+    client = await log_in(Role.READER)
+    text = (await client.get("/clients")).content.decode()
+    assert producer.client_id in text and producer.group in text and "PYTHON" in text and "4.9.4" in text
+    assert "Disconnect" not in text, "a reader changes nothing"
+    part = (await client.get(f"/clients?q={producer.group}", headers={"HX-Target": "client-list"})).content.decode()
+    assert part.startswith('<div id="client-list"') and producer.client_id in part
+    assert "Nothing matches" in (await client.get("/clients?q=no-such-one")).content.decode()
+    assert "no client id" in (await client.get("/clients?show=tools")).content.decode(), "the dashboard's own calls"
+
+
+async def test_rates_are_known_from_the_second_look_on(producer: Producer, gateway: Gateway) -> None:
+    async def has_rate() -> bool:
+        return (await until_listed(gateway, producer.client_id)).rate is not None
+
+    await until(has_rate)
+
+
+async def test_rest_lists_clients_and_says_what_it_knows(producer: Producer, users: dict[str, User]) -> None:
+    api = await api_for(users["reader"], "read")
+    status, answer = await api.call("get", f"/clients?q={producer.group}")
+    assert status == 200 and answer["telling_less"] == [] and answer["total"] == 1
+    [one] = answer["clients"]
+    assert (one["client_id"], one["producer_groups"], one["is_twice"]) == (producer.client_id, [producer.group], False)
+    [connection] = one["connections"]
+    assert (connection["has_tls"], connection["account"]) == (False, "") and connection["requests"] >= 1
+
+
+async def test_a_disconnected_client_comes_back_and_the_audit_log_says_who_did_it(
+    producer: Producer, gateway: Gateway, log_in: Client
+) -> None:
+    client = await log_in(Role.OPERATOR)
+    before = await until_listed(gateway, producer.client_id)
+    asked = (await client.get("/clients/disconnect", {"id": producer.client_id})).content.decode()
+    assert (
+        "1 connection" in asked and "gantry admin clients disconnect" in asked and "/api/v1/clients/disconnect" in asked
+    )
+    answer = await client.post("/clients/disconnect", {"id": producer.client_id})
+    assert (answer.status_code, answer["Location"]) == (302, "/clients")
+    entry = await AuditEntry.objects.filter(action="client disconnected").afirst()
+    assert entry is not None and (entry.who, entry.target) == ("operator", producer.client_id)
+
+    async def is_back() -> bool:
+        await producer.send(Message(producer.group.replace("makers", "told-of-clients"), b"again"))
+        after = await until_listed(gateway, producer.client_id)
+        return bool(after.connections[0].address != before.connections[0].address)
+
+    await until(is_back)
+    assert (await client.post("/clients/disconnect", {"id": "no-such-client"})).status_code == 404
+
+
+async def test_rest_disconnects_and_refuses_who_is_not_there(producer: Producer, users: dict[str, User]) -> None:
+    api = await api_for(users["operator"], "write")
+    status, answer = await api.call("post", "/clients/disconnect", {"client_id": producer.client_id})
+    assert status == 200 and answer == {"client_id": producer.client_id, "closed": {"broker-a": 1}}
+    assert (await api.call("post", "/clients/disconnect", {"client_id": "no-such"}))[0] == 404
+
+
+async def test_a_broker_of_apache_tells_less_and_disconnects_no_client(
+    producer: Producer, gateway: Gateway, log_in: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(self: ClientAdmin, address: str) -> None:
+        raise ResponseError(
+            ResponseCode.REQUEST_CODE_NOT_SUPPORTED, "request type 29403 not supported", address=address
+        )
+
+    monkeypatch.setattr(ClientAdmin, "connections_at", refuse)
+    found = await until_listed(gateway, producer.client_id)
+    assert (found.producer_groups, found.rate, found.has_tls) == ((producer.group,), None, None)
+    client = await log_in(Role.OPERATOR)
+    assert "an Apache broker tells neither" in (await client.get("/clients")).content.decode()
+    refused = await client.post("/clients/disconnect", {"id": producer.client_id})
+    assert refused.status_code == 409 and "only GantryMQ" in refused.content.decode()
