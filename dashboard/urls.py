@@ -14,7 +14,6 @@ from dashboard.views import (
     audit,
     brokers,
     clients,
-    dead_letters,
     group_changes,
     group_list,
     groups,
@@ -29,6 +28,7 @@ from dashboard.views import (
     topics,
 )
 from dashboard.views.accounts import first_run, invitation, password, people, session, tokens
+from dashboard.views.dead_letters import discard, letters, runs
 from dashboard.web import static_files
 
 TOPIC = r"^topic/(?P<name>[%|a-zA-Z0-9_-]{1,127})"
@@ -65,9 +65,13 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("clients", clients.clients, name="clients"),
     path("clients/disconnect", clients.disconnect, name="client-disconnect"),
     # dead letters
-    path("dead-letters", dead_letters.dead_letters, name="dead-letters"),
-    re_path(DEAD_LETTERS + r"$", dead_letters.group, name="dead-letters-group"),
-    re_path(DEAD_LETTERS + r"/put-back$", dead_letters.put_back, name="dead-letters-put-back"),
+    path("dead-letters", letters.dead_letters, name="dead-letters"),
+    re_path(DEAD_LETTERS + r"$", letters.group, name="dead-letters-group"),
+    re_path(DEAD_LETTERS + r"/put-back$", letters.put_back, name="dead-letters-put-back"),
+    re_path(DEAD_LETTERS + r"/runs$", runs.runs, name="put-back-runs"),
+    re_path(DEAD_LETTERS + r"/runs/start$", runs.start, name="put-back-start"),
+    re_path(DEAD_LETTERS + r"/runs/(?P<number>[0-9]{1,18})/do$", runs.do, name="put-back-do"),
+    re_path(DEAD_LETTERS + r"/discard$", discard.discard, name="dead-letters-discard"),
     path("incidents", incidents.incidents, name="incidents"),
     path("alarms", alarms.alarms, name="alarms"),
     path("alarms/deliveries", alarms.deliveries, name="alarm-deliveries"),

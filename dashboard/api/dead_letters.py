@@ -1,9 +1,11 @@
-"""/api/v1/dead-letters: groups, causes, putting back, results. The letters: /topics/%DLQ%GROUP/messages."""
+"""/api/v1/dead-letters: groups, causes, putting back, results, discarding. The letters: /topics/%DLQ%GROUP/messages."""
 
 from __future__ import annotations
 
+import logging
+
 from django.http import HttpRequest
-from ninja import Query, Router
+from ninja import Path, Query, Router, Status
 
 from dashboard.accounts.access import Permission
 from dashboard.api.auth import Token
@@ -13,24 +15,33 @@ from dashboard.api.schemas.dead_letters import (
     CausesOut,
     DeadGroupList,
     DeadGroupOut,
+    DiscardOut,
     PutBackIn,
     PutBackOut,
     PutBackRecord,
     PutBackRecords,
+    PutBackRunIn,
+    PutBackRunList,
+    PutBackRunOut,
 )
-from dashboard.audit.notes import note_nothing
+from dashboard.audit.notes import note, note_nothing
 from dashboard.cluster.gateway import gateway
-from dashboard.dead_letters import letters
+from dashboard.dead_letters import letters, runs
 from dashboard.dead_letters.causes import grouped
+from dashboard.dead_letters.discard import discard
 from dashboard.dead_letters.put_back import log_step, put_backs
 from dashboard.forms.dead_letters import PutBackForm
 from dashboard.forms.message_search import MessageSearchForm
-from dashboard.models import PutBackRow
+from dashboard.models import PutBackRow, PutBackRun
+
+logger = logging.getLogger(__name__)
 
 router = Router()
 LIST_MAX = 200
+RUN_MAX = (1 << 63) - 1
 READ = Token(Permission.MESSAGES_READ)
 SEND = Token(Permission.MESSAGES_SEND)
+WRITE = Token(Permission.TOPICS_WRITE)
 
 
 @router.get("", response={200: DeadGroupList} | REFUSALS, auth=READ, summary="Groups with dead letters",
@@ -97,3 +108,71 @@ async def list_put_back_results(
     rows = PutBackRow.objects.filter(group=name)
     shown = [PutBackRecord.of(row) async for row in rows.order_by("-at", "-pk")[offset : offset + limit]]
     return PutBackRecords(results=shown, total=await rows.acount())
+
+
+@router.delete("/{name}", response={200: DiscardOut} | REFUSALS, auth=WRITE,
+               summary="Discard a group's dead letters, for good", operation_id="discard_dead_letters")  # fmt: skip
+async def discard_dead_letters(
+    request: HttpRequest,
+    name: str,
+    expected: int = Query(..., alias="letters", ge=1, le=RUN_MAX, description="how many there are, or it is refused"),
+) -> DiscardOut:
+    count = await discard(gateway(), name, expected)
+    note(request, "dead letters discarded", name, {"letters": count})
+    facts = {"event": "dead_letters_discarded", "group": name, "letters": count}
+    logger.info("dead letters discarded", extra=facts | caller(request))
+    return DiscardOut(group=name, letters=count)
+
+
+@router.get("/{name}/runs", response={200: PutBackRunList} | REFUSALS, auth=READ,
+            summary="Runs that put letters back", operation_id="list_put_back_runs")  # fmt: skip
+async def list_put_back_runs(
+    request: HttpRequest,
+    name: str,
+    offset: int = Query(0, ge=0, le=1_000_000),
+    limit: int = Query(50, ge=1, le=LIST_MAX),
+) -> PutBackRunList:
+    rows = PutBackRun.objects.filter(group=name).order_by("-started_at", "-pk")
+    shown = [PutBackRunOut.of(row) async for row in rows[offset : offset + limit]]
+    return PutBackRunList(runs=shown, total=await rows.acount())
+
+
+@router.post("/{name}/runs", response={201: PutBackRunOut} | REFUSALS, auth=SEND,
+             summary="Start a run that puts letters back", operation_id="start_put_back_run")  # fmt: skip
+async def start_put_back_run(request: HttpRequest, name: str, body: PutBackRunIn) -> Status[PutBackRunOut]:
+    form = PutBackForm(body.dict())
+    if not form.is_valid():
+        raise FormProblem(form.problems())
+    given = form.cleaned_data
+    row = await runs.start(
+        name, form.wish(), older=given["older"], wanted=given["wanted"], username=caller(request)["username"]
+    )
+    _note(request, "dead letters: run started", row)
+    return Status(201, PutBackRunOut.of(row))
+
+
+@router.get("/{name}/runs/{run}", response={200: PutBackRunOut} | REFUSALS, auth=READ, summary="How far a run is",
+            operation_id="get_put_back_run")  # fmt: skip
+async def get_put_back_run(request: HttpRequest, name: str, run: int = Path(..., ge=1, le=RUN_MAX)) -> PutBackRunOut:
+    return PutBackRunOut.of(await runs.found(name, run))
+
+
+@router.post("/{name}/runs/{run}/stop", response={200: PutBackRunOut} | REFUSALS, auth=SEND,
+             summary="Stop a run after the step that it is in", operation_id="stop_put_back_run")  # fmt: skip
+async def stop_put_back_run(request: HttpRequest, name: str, run: int = Path(..., ge=1, le=RUN_MAX)) -> PutBackRunOut:
+    row = await runs.stop(name, run, caller(request)["username"])
+    _note(request, "dead letters: run stopped", row)
+    return PutBackRunOut.of(row)
+
+
+@router.post("/{name}/runs/{run}/go-on", response={200: PutBackRunOut} | REFUSALS, auth=SEND,
+             summary="Go on with a run that was stopped or failed", operation_id="go_on_put_back_run")  # fmt: skip
+async def go_on_put_back_run(request: HttpRequest, name: str, run: int = Path(..., ge=1, le=RUN_MAX)) -> PutBackRunOut:
+    row = await runs.go_on(name, run)
+    _note(request, "dead letters: run goes on", row)
+    return PutBackRunOut.of(row)
+
+
+def _note(request: HttpRequest, action: str, row: PutBackRun) -> None:
+    note(request, action, row.group, runs.facts_of(row))
+    logger.info(action, extra={"event": "put_back_run", "group": row.group, "run": row.pk} | caller(request))

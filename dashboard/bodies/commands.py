@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 
@@ -53,3 +54,20 @@ def move_body(wanted: Mapping[str, Any]) -> dict[str, Any]:
     """The same for REST: numbers as numbers, and only what was filled in."""
     given = {key: wanted[key] for key in ("topic", "to", "at", "offset", "by", "source") if wanted.get(key)}
     return {key: int(value) if key in ("offset", "by") else value for key, value in given.items()}
+
+
+def put_back_words(group: str, chosen: Mapping[str, str]) -> list[str]:
+    """`gantry admin` words that put the chosen letters back; none where the command knows no such choice."""
+    if set(chosen) - {"since", "until"}:
+        return []
+    options = [(option, chosen[key]) for key, option in (("since", "--from"), ("until", "--to")) if key in chosen]
+    return ["dead-letters", "put-back", group, *(word for option, text in options for word in (option, _when(text)))]
+
+
+def _when(text: str) -> str:
+    """A time of a form, which is UTC if it names no zone, as the command takes it; "2 h" is that long ago."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return text.replace(" ", "")
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).isoformat()

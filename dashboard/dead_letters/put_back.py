@@ -39,13 +39,17 @@ BEFORE = "before"  # left alone: put back before
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What is to be put back, where to, how fast. is_again: also what was put back before. is_dry: only count."""
+    """What is to be put back, where to, how fast. is_again: also what was put back before. is_dry: only count.
+
+    run: the number of the run that it is a part of.
+    """
 
     wanted: Search
     to: str = TO_GROUP
     rate: int = RATE_DEFAULT
     is_again: bool = False
     is_dry: bool = False
+    run: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,9 +148,10 @@ class _Walk:
         self._step.matched += 1
         if self._wish.is_dry:
             return
-        row = await self._booked(letter)
-        if row is None:
-            self._tell(letter, BEFORE, "put back before")
+        row, is_mine = await self._booked(letter)
+        if not is_mine:
+            is_of_this_run = self._wish.run is not None and row.run_id == self._wish.run
+            self._tell(letter, *((row.state, row.told) if is_of_this_run else (BEFORE, "put back before")))
             return
         try:
             row.told, row.state = await self._send(letter), PutBackState.SENT
@@ -164,25 +169,26 @@ class _Walk:
         """How many letters have used their share of the time."""
         return len(self._step.results) - self._step.count(BEFORE)
 
-    async def _booked(self, letter: MessageExt) -> PutBackRow | None:
-        """The row of a letter that is to be sent now, None when it was put back before."""
+    async def _booked(self, letter: MessageExt) -> tuple[PutBackRow, bool]:
+        """The row of a letter, and whether it is to be sent now: not when it was put back before."""
         place = f"{letter.broker_name}.{letter.queue_id}.{letter.queue_offset}"
         facts = {
             "state": PutBackState.BEGUN, "told": "", "username": self._username, "at": timezone.now(),
             "target": self._group if self._wish.to == TO_GROUP else letter.properties.get(RETRY_TOPIC, "")[:255],
+            "run_id": self._wish.run,
         }  # fmt: skip
         row, is_new = await PutBackRow.objects.aget_or_create(
             letter=f"{self._group} {place} {letter.store_timestamp}",
             defaults=facts | {"group": self._group, "place": place, "cause": cause_of(letter)[: PutBackRow.TEXT_MAX]},
         )
         if is_new:
-            return row
+            return row, True
+        is_own = self._wish.run is not None and row.run_id == self._wish.run
         allowed = PutBackRow.objects.filter(pk=row.pk, at=row.at)  # as it was seen: of two at once, one goes on
-        if not self._wish.is_again:
+        if not self._wish.is_again or is_own:  # a run that goes on meets what it sent before it was broken off
             allowed = allowed.filter(state=PutBackState.FAILED)
-        if not await allowed.aupdate(**facts):
-            return None
-        return await PutBackRow.objects.aget(pk=row.pk)
+        is_mine = bool(await allowed.aupdate(**facts))
+        return await PutBackRow.objects.aget(pk=row.pk), is_mine
 
     async def _send(self, letter: MessageExt) -> str:
         fate = self._source.fate

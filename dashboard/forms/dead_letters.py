@@ -1,11 +1,14 @@
-"""Which dead letters to put back, where to and how fast: the form that the page and REST share."""
+"""Which dead letters to put back, where to and how fast, and how many to discard: forms that pages and REST share."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from django import forms
 
 from dashboard.cluster.browse import CURSOR_CHARS_MAX
 from dashboard.dead_letters.put_back import RATE_DEFAULT, RATE_MAX, TO_GROUP, TO_TOPIC, Wish
+from dashboard.forms.base import BaseForm
 from dashboard.forms.message_search import MessageSearchForm
 
 TO_CHOICES = [(TO_GROUP, "This group alone"), (TO_TOPIC, "The topic they came from: all its groups get them")]
@@ -19,8 +22,26 @@ class PutBackForm(MessageSearchForm):
     again = forms.BooleanField(label="Also those put back before", required=False)
     dry_run = forms.BooleanField(required=False)
     older = forms.CharField(required=False, max_length=CURSOR_CHARS_MAX)
+    wanted = forms.IntegerField(required=False, min_value=0, max_value=(1 << 31) - 1)  # letters counted before
 
     def wish(self) -> Wish:
         """What is asked for; call it when the form is valid."""
         given = self.cleaned_data
         return Wish(self.search(), given["to"], given["rate"], given["again"], given["dry_run"])
+
+
+class DiscardForm(BaseForm):
+    """The safety catch before letters are lost: how many there are, typed."""
+
+    letters = forms.IntegerField(label="Letters", min_value=1)
+
+    def __init__(self, *args: Any, stored: int, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.stored = stored
+
+    def clean_letters(self) -> int:
+        given: int = self.cleaned_data["letters"]
+        if given != self.stored:
+            told = f"There are {self.stored} now. Nothing was discarded. Pause the group if more keep coming."
+            raise forms.ValidationError(told)
+        return given

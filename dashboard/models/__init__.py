@@ -10,7 +10,7 @@ from dashboard.models.alarms import (
     DeliveryState,
 )
 from dashboard.models.audit import AuditEntry, Result, TrailPosition, Way
-from dashboard.models.dead_letters import PutBackRow, PutBackState
+from dashboard.models.dead_letters import PutBackRow, PutBackRun, PutBackState
 from dashboard.models.groups import GroupMove
 from dashboard.models.history import HistoryBlock, HistoryMark
 from dashboard.models.incidents import IncidentRow
@@ -46,6 +46,7 @@ __all__ = [
     "LoginFailure",
     "MetricSample",
     "PutBackRow",
+    "PutBackRun",
     "PutBackState",
     "ReportPlan",
     "ReportRun",

@@ -1,4 +1,6 @@
-"""Dead letters that were put back: a row for each, so that none is put back twice unless a person says so."""
+"""Putting dead letters back: the runs that do so, and a row for each letter, so that none is put back twice unless a
+person says so.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +17,58 @@ class PutBackState(models.TextChoices):
     FAILED = "failed", "Failed"
 
 
+class PutBackRun(models.Model):
+    """One run over a group's letters. begin, older: cursors, where it began and where it goes on; older "" at the end.
+
+    since_ms, until_ms: store times that are looked at. wanted: letters counted before, null when nothing was counted.
+    told: why it failed; stopped_by: who stopped it.
+    """
+
+    class State(models.TextChoices):
+        RUNNING = "running", "Running"
+        DONE = "done", "Done"
+        STOPPED = "stopped", "Stopped"
+        FAILED = "failed", "Failed"
+
+    TOLD_MAX: ClassVar[int] = 500
+
+    group = models.CharField(max_length=255, db_index=True)
+    state = models.CharField(max_length=8, choices=State.choices, default=State.RUNNING, db_index=True)
+    q = models.TextField(blank=True)
+    since_ms = models.BigIntegerField(null=True)
+    until_ms = models.BigIntegerField(null=True)
+    queue = models.CharField(max_length=300, blank=True)
+    to = models.CharField(max_length=8)
+    rate = models.PositiveIntegerField()
+    is_again = models.BooleanField(default=False)
+    begin = models.TextField()
+    older = models.TextField(blank=True)
+    wanted = models.PositiveIntegerField(null=True)
+    scanned = models.PositiveIntegerField(default=0)
+    sent = models.PositiveIntegerField(default=0)
+    failed = models.PositiveIntegerField(default=0)
+    unknown = models.PositiveIntegerField(default=0)  # the broker's answer was lost
+    before = models.PositiveIntegerField(default=0)  # left alone: put back by an earlier run
+    username = models.CharField(max_length=255)
+    stopped_by = models.CharField(max_length=255, blank=True)
+    told = models.CharField(max_length=TOLD_MAX, blank=True)
+    started_at = models.DateTimeField(db_index=True)
+    changed_at = models.DateTimeField()
+
+    @property
+    def dealt_with(self) -> int:
+        return self.sent + self.failed + self.unknown + self.before
+
+    @property
+    def is_running(self) -> bool:
+        return self.state == self.State.RUNNING
+
+    @property
+    def may_go_on(self) -> bool:
+        """Whether something is left of it that it could go on with."""
+        return bool(self.older) and self.state in (self.State.STOPPED, self.State.FAILED)
+
+
 class PutBackRow(models.Model):
     """One letter. letter: group, place and store time, which name it for good, also when its topic is made anew."""
 
@@ -29,3 +83,4 @@ class PutBackRow(models.Model):
     told = models.CharField(max_length=TEXT_MAX)  # the new message's id, or why it failed
     username = models.CharField(max_length=255)
     at = models.DateTimeField(db_index=True)
+    run = models.ForeignKey(PutBackRun, null=True, on_delete=models.SET_NULL, related_name="letters")

@@ -4,6 +4,7 @@
   gantry admin topics list                        also: show, create, set, delete, route, stats
   gantry admin groups lag GROUP                   also: list, show, create, delete
   gantry admin reset GROUP TOPIC --to 2h          what moving a group would do; --yes does it
+  gantry admin dead-letters list                  also: export, put-back, discard
   gantry admin messages query TOPIC --key K       also: show, at, print, tail, trace, resend, deliver
   gantry admin send TOPIC "some text"             --tag, --key, --property, --delay-seconds
   gantry admin switchover BROKER                  a slave takes over; promote BROKER when the master is gone for good
@@ -57,6 +58,7 @@ NOUNS = {
     "producers": ("clients", "who produces"),
     "reset": ("offsets", "move a group to a time, the begin or the end"),
     "clone": ("offsets", "give a group another group's offsets"),
+    "dead-letters": ("dead_letters.verbs", "messages that a group gave up: why, save, put back, discard"),
     "messages": ("messages", "messages: find, read, follow, send again"),
     "send": ("messages", "send a message"),
     "accounts": ("accounts", "accounts of clients, and addresses that need none"),
@@ -64,7 +66,7 @@ NOUNS = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    lines = "\n".join(f"  {noun:<10} {summary}" for noun, (_, summary) in NOUNS.items())
+    lines = "\n".join(f"  {noun:<12} {summary}" for noun, (_, summary) in NOUNS.items())
     parser.epilog = f"nouns:\n{lines}"
     parser.usage = "gantry admin NOUN [VERB] …"
     parser.add_argument("noun", choices=NOUNS, metavar="NOUN", help=argparse.SUPPRESS)  # see the epilog

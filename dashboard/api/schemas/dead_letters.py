@@ -13,7 +13,7 @@ from dashboard.cluster.message_query import QUERY_CHARS_MAX
 from dashboard.dead_letters.causes import Cause
 from dashboard.dead_letters.letters import DeadGroup
 from dashboard.dead_letters.put_back import RATE_DEFAULT, RATE_MAX, PutBackStep
-from dashboard.models import PutBackRow
+from dashboard.models import PutBackRow, PutBackRun
 
 
 class CauseOut(Schema):
@@ -76,11 +76,10 @@ class CausesOut(Schema):
     troubles: list[str]
 
 
-class PutBackIn(Schema):
-    """One step. to: group, which sends to this group alone, or topic, where all groups get them.
+class PutBackRunIn(Schema):
+    """A run. to: group, which sends to this group alone, or topic, where all groups get them.
 
-    dry_run only counts. Go on with the answer's older until it is null; a first older of a count's begin puts back
-    what was counted and nothing newer.
+    older: where to begin, as a count's begin: what was counted and nothing newer. wanted: letters that were counted.
     """
 
     q: str = Field("", max_length=QUERY_CHARS_MAX)
@@ -90,8 +89,14 @@ class PutBackIn(Schema):
     to: Literal["group", "topic"] = "group"
     rate: int = Field(RATE_DEFAULT, ge=1, le=RATE_MAX)
     again: bool = False
-    dry_run: bool = False
     older: str = Field("", max_length=CURSOR_CHARS_MAX)
+    wanted: int | None = Field(None, ge=0, le=(1 << 31) - 1)
+
+
+class PutBackIn(PutBackRunIn):
+    """One step. dry_run only counts. Go on with the answer's older until it is null."""
+
+    dry_run: bool = False
 
 
 class PutBackResult(Schema):
@@ -147,6 +152,60 @@ class PutBackRecords(Schema):
 
     results: list[PutBackRecord]
     total: int
+
+
+class PutBackRunOut(Schema):
+    """A run that puts letters back. older: where it goes on, null at the end; told: why it failed.
+
+    unknown: the broker's answer was lost; before: left alone, as they were put back by an earlier run.
+    """
+
+    run: int
+    group: str
+    state: Literal["running", "done", "stopped", "failed"]
+    q: str
+    since: datetime | None
+    until: datetime | None
+    queue: str
+    to: Literal["group", "topic"]
+    rate: int
+    again: bool
+    begin: str
+    older: str | None
+    wanted: int | None
+    scanned: int
+    sent: int
+    failed: int
+    unknown: int
+    before: int
+    username: str
+    stopped_by: str
+    told: str
+    started_at: datetime
+    changed_at: datetime
+
+    @classmethod
+    def of(cls, row: PutBackRun) -> PutBackRunOut:
+        same = {name: getattr(row, name) for name in cls.model_fields if hasattr(row, name)}
+        return cls(
+            **same | {"older": row.older or None}, run=row.pk, again=row.is_again,
+            since=None if row.since_ms is None else _moment(row.since_ms),
+            until=None if row.until_ms is None else _moment(row.until_ms),
+        )  # fmt: skip
+
+
+class PutBackRunList(Schema):
+    """Newest first."""
+
+    runs: list[PutBackRunOut]
+    total: int
+
+
+class DiscardOut(Schema):
+    """letters: how many there were; none can be read any more."""
+
+    group: str
+    letters: int
 
 
 def _moment(at_ms: int) -> datetime:

@@ -273,10 +273,11 @@ def _services(on_usable: Callable[[bool], None]) -> list[Service]:
     """What runs beside the pages on this loop."""
     from dashboard.alarms.watch import AlarmWatch
     from dashboard.database.state import DatabaseCare
+    from dashboard.dead_letters.runs import PutBackRuns
     from dashboard.live.sampler import Sampler
     from dashboard.reports.schedule import ReportSchedule
 
-    return [Sampler(), AlarmWatch(), ReportSchedule(), DatabaseCare(on_usable)]
+    return [Sampler(), AlarmWatch(), ReportSchedule(), PutBackRuns(), DatabaseCare(on_usable)]
 
 
 async def _kept_running(service: Service) -> None:

@@ -195,6 +195,7 @@
       const value = values.get(item.dataset.live);
       if (value) showFigure(item, [value.textContent, value.dataset.at || null, value.title || null]);
     }
+    patchCells(nowShaped, newShaped);
     const bars = new Map($$("[data-bar]", newShaped).map((item) => [item.dataset.bar, item]));
     for (const bar of $$("[data-bar]", nowShaped)) bars.get(bar.dataset.bar) && bar.replaceWith(bars.get(bar.dataset.bar));
     const [sentence, mark] = [$("[data-sentence]", newShaped), $("[data-level]", newShaped)];
@@ -206,6 +207,17 @@
     if (points) chart?.add(JSON.parse(points.textContent), true);
     const rows = $("[data-rows]", newShaped);
     if (rows && $("[data-live-rows]")) showRows({ rows: $$("tr.row", rows).map((row) => row.outerHTML), all: true });
+  }
+
+  // Cells hold more than a figure. Nothing else moves: what is open stays open, and the one that has the focus waits.
+  function patchCells(now, fresh) {
+    const cells = new Map($$("[data-cell]", fresh).map((cell) => [cell.dataset.cell, cell]));
+    for (const cell of $$("[data-cell]", now)) {
+      const other = cells.get(cell.dataset.cell);
+      if (!other || cell.isEqualNode(other) || cell.contains(document.activeElement)) continue;
+      cell.className = other.className;
+      if (cell.innerHTML !== other.innerHTML) cell.replaceChildren(...other.childNodes);
+    }
   }
 
   setInterval(() => {
@@ -575,10 +587,10 @@
     if (event.target.closest("input, textarea, select") || event.metaKey || event.ctrlKey || event.altKey) return;
     if (event.key === "/") { const search = $("[data-search]"); if (search) { event.preventDefault(); search.focus(); } }
     else if (pendingKey === "g") {
-      const target = { o: "/", t: "/topics", r: "/reports/" }[event.key];
+      const target = { o: "/", t: "/topics", g: "/groups", d: "/dead-letters", r: "/reports/" }[event.key];
       if (target && $(`.nav a[href="${target}"]`)) location.href = target;
     }
-    pendingKey = event.key;
+    pendingKey = pendingKey === "g" ? "" : event.key;
   });
 
   // ---- begin ------------------------------------------------------------------------------------------------------

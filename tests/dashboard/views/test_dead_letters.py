@@ -7,7 +7,8 @@ import json
 import pytest
 
 from dashboard.cluster.gateway import Gateway
-from dashboard.dead_letters import letters, put_back
+from dashboard.dead_letters import letters, put_back, runs
+from dashboard.models import AuditEntry, PutBackRun
 from dashboard.models.management import User
 from tests.dashboard.conftest import Client, api_for
 from tests.dashboard.dead_letters.dead import OUT_OF_STOCK, give_up
@@ -31,7 +32,7 @@ async def test_pages_show_causes_and_only_who_may_gets_the_button(
     assert f'href="/dead-letters/{group}"' in listed and "1 of 2" in listed
     page = (await client.get(f"/dead-letters/{group}")).content.decode()
     assert OUT_OF_STOCK in page and "OutOfStock: none of 0 left" in page and "no client told" in page
-    assert ("data-put-back" in page) is ("/put-back -H" in page) is (role == "operator")
+    assert ("data-put-back" in page) is ("gantry admin dead-letters put-back" in page) is (role == "operator")
     chosen = (await client.get(f"/dead-letters/{group}", {"q": 'CONSUME_ERROR=""'})).content.decode()
     assert "no client told" in chosen and "OutOfStock: none of 0 left" not in chosen
     assert (await client.get(f"/dead-letters/{group}", {"since": "soon"})).status_code == 422
@@ -69,3 +70,71 @@ async def test_rest_counts_puts_back_and_tells_what_became_of_each(
     assert status == 403
     assert (await api.call("post", "/dead-letters/rests/put-back", {"rate": 0}))[0] == 422
     assert (await api.call("get", "/dead-letters/no-such-group/causes"))[0] == 404
+
+
+async def test_a_run_is_started_watched_and_stopped_by_page(log_in: Client, gateway: Gateway, make_topic) -> None:  # type: ignore[no-untyped-def]
+    await give_up(gateway, await make_topic("dead-page-run"), "page-runs", [OUT_OF_STOCK, ""])
+    client, reader = await log_in("operator"), await log_in("reader")
+    fields = {"to": "group", "rate": "200", "older": "", "wanted": "2"}
+    assert (await reader.post("/dead-letters/page-runs/runs/start", fields)).status_code == 403
+    started = await client.post("/dead-letters/page-runs/runs/start", fields)
+    assert (started.status_code, started["Location"]) == (302, "/dead-letters/page-runs#put-back-runs")
+    row = await PutBackRun.objects.aget()
+    for viewer, has_button in ((client, True), (reader, False)):
+        page = (await viewer.get("/dead-letters/page-runs")).content.decode()
+        assert 'data-refresh="/dead-letters/page-runs/runs"' in page and "<b>0 of 2</b>" in page
+        assert (f"/runs/{row.pk}/do" in page) is has_button
+    assert (await client.post("/dead-letters/page-runs/runs/start", fields)).status_code == 409
+    assert (await client.post(f"/dead-letters/page-runs/runs/{row.pk}/do", {"what": "stop"})).status_code == 302
+    fragment = (await reader.get("/dead-letters/page-runs/runs")).content.decode()
+    assert "stopped by operator" in fragment and "data-refresh=" not in fragment
+    assert (await client.post(f"/dead-letters/page-runs/runs/{row.pk}/do", {"what": "go-on"})).status_code == 302
+    await row.arefresh_from_db()
+    await runs.work(row)
+    done = (await reader.get("/dead-letters/page-runs")).content.decode()
+    assert "2 put back" in done and "Letters of the newest run" in done
+    entries = AuditEntry.objects.filter(target="page-runs", result="done").order_by("number")
+    assert [entry.action async for entry in entries] == [
+        "dead letters: run started",
+        "dead letters: run stopped",
+        "dead letters: run goes on",
+    ]
+    refused = await client.post("/dead-letters/page-runs/runs/start", fields | {"rate": "0"})
+    assert refused.status_code == 302 and await PutBackRun.objects.acount() == 1
+
+
+async def test_letters_are_discarded_by_their_number(log_in: Client, gateway: Gateway, make_topic) -> None:  # type: ignore[no-untyped-def]
+    await give_up(gateway, await make_topic("dead-page-gone"), "page-gones", [OUT_OF_STOCK, ""])
+    client = await log_in("operator")
+    asked = (await client.get("/dead-letters/page-gones/discard")).content.decode()
+    assert OUT_OF_STOCK in asked and "export/jsonl" in asked and "letters=2" in asked
+    assert "gantry admin dead-letters discard page-gones --letters 2" in asked
+    wrong = await client.post("/dead-letters/page-gones/discard", {"letters": "3"})
+    assert wrong.status_code == 422 and "There are 2 now" in wrong.content.decode()
+    done = await client.post("/dead-letters/page-gones/discard", {"letters": "2"})
+    assert (done.status_code, done["Location"]) == (302, "/dead-letters")
+    assert (await client.get("/dead-letters/page-gones")).status_code == 404
+    entry = await AuditEntry.objects.aget(target="page-gones", action="dead letters discarded")
+    assert (json.loads(entry.details), entry.who) == ({"letters": 2}, "operator")
+
+
+async def test_rest_starts_stops_and_discards(users: dict[str, User], gateway: Gateway, make_topic) -> None:  # type: ignore[no-untyped-def]
+    await give_up(gateway, await make_topic("dead-rest-run"), "rest-runs", [OUT_OF_STOCK, ""])
+    api = await api_for(users["operator"])
+    _, counted = await api.call("post", "/dead-letters/rest-runs/put-back", {"dry_run": True})
+    body = {"older": counted["begin"], "wanted": counted["matched"], "rate": 200, "since": "1 h"}
+    status, run = await api.call("post", "/dead-letters/rest-runs/runs", body)
+    assert (status, run["state"], run["wanted"], run["username"]) == (201, "running", 2, "operator")
+    assert run["since"] and run["until"] is None and run["older"] == counted["begin"]
+    address = f"/dead-letters/rest-runs/runs/{run['run']}"
+    assert (await api.call("delete", "/dead-letters/rest-runs?letters=2"))[0] == 409
+    assert (await api.call("post", f"{address}/stop"))[1]["stopped_by"] == "operator"
+    assert (await api.call("post", f"{address}/stop"))[0] == 409
+    assert (await api.call("post", f"{address}/go-on"))[1]["state"] == "running"
+    await runs.work(await PutBackRun.objects.aget())
+    _, done = await api.call("get", address)
+    assert (done["state"], done["sent"], done["older"]) == ("done", 2, None)
+    _, listed = await api.call("get", "/dead-letters/rest-runs/runs")
+    assert (listed["total"], listed["runs"]) == (1, [done])
+    assert (await api.call("delete", "/dead-letters/rest-runs?letters=9"))[0] == 409
+    assert await api.call("delete", "/dead-letters/rest-runs?letters=2") == (200, {"group": "rest-runs", "letters": 2})

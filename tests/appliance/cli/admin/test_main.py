@@ -21,11 +21,14 @@ from appliance.__main__ import main
 from appliance.bench.peer import Peer
 from appliance.cli.admin.main import NOUNS
 from gantrymq import AdminClient, Message, Producer, PushConsumer
+from gantrymq.remoting.bodies import SubscriptionGroupConfig
+from gantrymq.remoting.codes import RequestCode
 from tests.appliance.cli.running_gantry import Gantry, Ran, run_gantry
 from tests.gantrymq.client.peers import running_peer
 from tests.gantrymq.client.ports import closed_port
 from tests.gantrymq.client.seen import Seen, numbers
-from tests.waiting import WITHIN_S, until
+from tests.harness import LocalCluster
+from tests.waiting import WITHIN_S, until, wait_until
 
 
 @pytest.fixture(scope="module", params=["gantry", "apache"])
@@ -314,6 +317,50 @@ def test_a_message_is_sent_resent_and_followed(peer: Peer, gantry: Gantry, topic
     assert gantry("messages", "trace", "0" * 32).code == 1
     untold = gantry("messages", "trace", message_id, "--trace-topic", "NobodyTraces")
     assert (untold.code, "trace=True" in untold.err) == (1, True)
+
+
+def give_up(peer: Peer, topic: str, group: str, ids: list[str]) -> None:
+    """These messages of the topic become dead letters of the group, each with a cause of its own."""
+
+    async def work() -> None:
+        async with AdminClient(peer.namesrv_address) as admin:
+            await admin.groups.create_at(peer.broker_address, SubscriptionGroupConfig(group))
+            for number, message_id in enumerate(ids):
+                found = await admin.messages.find_by_id(topic, message_id)
+                assert found is not None
+                fields = {
+                    "offset": str(found.physical_offset), "group": group, "delayLevel": "-1", "unitMode": "false",
+                    "originMsgId": found.msg_id, "originTopic": topic, "consumeError": f"Error at {number}",
+                }  # fmt: skip
+                await admin.calls.call(peer.broker_address, RequestCode.CONSUMER_SEND_MSG_BACK, fields)
+
+    asyncio.run(work())
+
+
+def test_dead_letters_are_listed_saved_put_back_and_discarded(peer: Peer, gantry: Gantry, topic: str) -> None:
+    group = f"G{topic}"
+    give_up(peer, topic, group, produce(peer, topic, 3))
+    wait_until(lambda: len(gantry("dead-letters", "export", group).out.splitlines()) == 3)  # it has a route then
+    (row,) = [row for row in gantry("dead-letters", "list").rows if row[0] == group]
+    assert row[1] == "3"
+    lines = gantry("dead-letters", "export", group).out.splitlines()
+    assert {json.loads(line)["keys"][0] for line in lines} == {"key-0", "key-1", "key-2"}
+    if isinstance(peer, LocalCluster):  # only our broker takes a cause
+        assert gantry("dead-letters", "list", group, "--cause", "Error at 1", "--json").json == [
+            {"cause": "Error at 1", "letters": 1}
+        ]
+    chosen = ("dead-letters", "put-back", group, "--key", "key-1", "--rate", "200")
+    planned = gantry(*chosen, "--dry-run")
+    assert planned.code == 0 and "put 1 dead letters" in planned.out
+    assert gantry(*chosen).code == 2, "no terminal, no --yes"
+    assert len(gantry(*chosen, "--yes", "--json").json) == 1
+    wait_until(lambda: len(gantry("messages", "print", f"%RETRY%{group}").out.splitlines()) == 1)
+    assert gantry("dead-letters", "put-back", group, "--key", "nothing", "--yes").code == 1
+    assert gantry("dead-letters", "put-back", group, "--rate", "201", "--yes").code == 2
+    assert gantry("dead-letters", "discard", group, "--letters", "2", "--yes").code == 2
+    assert gantry("dead-letters", "discard", group, "--letters", "3", "--yes").code == 0
+    gone = gantry("dead-letters", "list", group)
+    assert gone.code == 1 and f"{group} has no dead letters" in gone.err
 
 
 def test_a_message_for_later_is_delivered_then(peer: Peer, gantry: Gantry, topic: str) -> None:

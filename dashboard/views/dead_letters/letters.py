@@ -1,4 +1,4 @@
-"""Dead letters: the groups that have some, one group's by cause, and putting them back a step at a time."""
+"""Dead letters: the groups that have some, and one group's by cause; counting those that are to be put back."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.accounts.access import Permission, requires
 from dashboard.audit.notes import note_nothing
+from dashboard.bodies.commands import put_back_words
 from dashboard.cluster.errors import GatewayError
 from dashboard.cluster.gateway import gateway
 from dashboard.cluster.message_values import MessageLine
@@ -22,6 +23,7 @@ from dashboard.forms.dead_letters import PutBackForm
 from dashboard.forms.message_search import MessageSearchForm
 from dashboard.http.error_pages import gateway_error
 from dashboard.models import PutBackRow
+from dashboard.views.dead_letters.runs import runs_context
 from dashboard.views.paging import page_of
 from gantrymq.message.topics import dlq_topic
 
@@ -67,10 +69,11 @@ async def group(request: HttpRequest, name: str) -> HttpResponse:
         "group": name, "topic": dlq_topic(name), "detail": detail, "asked": asked, "step": step, "ranges": RANGES,
         "causes": grouped(step.letters), "lines": [MessageLine.of(letter) for letter in step.letters[:SAMPLES]],
         "is_asked": bool(request.GET.keys() & {"q", "since", "until"}), "form": PutBackForm(),
-        "put_back_body": chosen | {"to": TO_GROUP, "rate": RATE_DEFAULT, "dry_run": True},
+        "put_back_body": chosen | {"to": TO_GROUP, "rate": RATE_DEFAULT},
+        "put_back_words": put_back_words(name, chosen),
         "done_count": await done.acount(), "failures": (*detail.failures, *step.failures),
         "results": [row async for row in done.order_by("-at", "-pk")[:RESULTS_SHOWN]],
-    }  # fmt: skip
+    } | await runs_context(name)  # fmt: skip
     return render(request, "dead_letters/group.html", context, status=200 if asked.is_valid() else 422)
 
 
