@@ -6,10 +6,14 @@ asyncio's own stream allocates for each reading, and copies what came twice. Her
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ssl
 from typing import cast
 
+from gantrymq.timeouts import timeout
+
 WRITE_BYTES_MAX = 64 << 10  # acknowledgements that the master does not take
+GOOD_BYE_S = 1.0  # TLS waits for the other side's, which a master that stands still does not say
 
 
 class HaStream(asyncio.BufferedProtocol):
@@ -54,6 +58,8 @@ class HaStream(asyncio.BufferedProtocol):
         return not self._has_tls  # TLS has no half of a connection; else what came may still be acknowledged
 
     def connection_lost(self, exc: Exception | None) -> None:
+        if isinstance(exc, TimeoutError):  # the system's, of a peer that is no more: who reads has limits of their own
+            exc = ConnectionAbortedError(f"given up by the system: {exc}")
         self._is_over, self._why = True, exc
         self._changed.set()
         self._may_write.set()
@@ -128,6 +134,10 @@ class HaStream(asyncio.BufferedProtocol):
         if self.transport.get_write_buffer_size():
             self.transport.abort()
         self.transport.close()
+        with contextlib.suppress(TimeoutError):
+            async with timeout(GOOD_BYE_S):
+                await self._closed.wait()
+        self.transport.abort()
         await self._closed.wait()
 
 

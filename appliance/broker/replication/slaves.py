@@ -332,10 +332,10 @@ class SlaveService:
         finally:
             self._connections.discard(task)
             self.slaves.discard(slave)
+            self._note_gone(slave, host, why)  # first: TLS waits for the good-bye of one that stands still
             writer.close()
             with contextlib.suppress(OSError):
                 await writer.wait_closed()
-            self._note_gone(slave, host, why)
 
     def _refusal(self, host: str) -> str:
         """Why a peer is not served; "" when it is."""
@@ -378,8 +378,7 @@ class SlaveService:
         theirs = await self._in_time(read_hello(reader, after_magic=True))
         refusal = await self._wrong_account(reader, writer) if self.guard.needs_account else ""
         refusal = refusal or self._refusal_of(theirs)
-        writer.write(self.hello(refusal).to_bytes())
-        await writer.drain()
+        await give(writer, self.hello(refusal).to_bytes())
         if refusal:
             raise SlaveLost(refusal)
         slave.epoch, slave.broker = self._standing.standing.epochs.current, theirs.address
@@ -388,8 +387,7 @@ class SlaveService:
     async def _wrong_account(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> str:
         """Ask for an account; return why it is none to serve, "" when it is one. SlaveLost; FrameError."""
         challenge = new_challenge()
-        writer.write(self.hello(challenge=challenge).to_bytes())
-        await writer.drain()
+        await give(writer, self.hello(challenge=challenge).to_bytes())
         return self.guard.refusal(challenge, await self._in_time(read_proof(reader)))
 
     def hello(self, refusal: str = "", challenge: str = "") -> Hello:
@@ -481,8 +479,7 @@ class SlaveService:
         sent_at = time.monotonic()
         while True:
             if states is not None and (frame := await states.next_frame(slave, store.max_physical_offset)):
-                writer.write(frame)
-                await writer.drain()
+                await give(writer, frame)
                 sent_at = time.monotonic()
             data = await self._next_bytes(slave.sent)
             if data:
@@ -492,8 +489,7 @@ class SlaveService:
             if slave.sent < store.min_physical_offset:
                 raise SlaveLost(f"wants the log from {slave.sent}, which is deleted")
             if time.monotonic() - sent_at >= beat_s:
-                writer.write(_head(slave, slave.sent, 0))
-                await writer.drain()
+                await give(writer, _head(slave, slave.sent, 0))
                 sent_at = time.monotonic()
             with contextlib.suppress(TimeoutError):
                 async with timeout(IDLE_S):
@@ -517,8 +513,7 @@ class SlaveService:
             position = slave.sent
             slave.sent += len(part)
             slave.sent_bytes += len(part)
-            writer.write(b"".join((_head(slave, position, len(part)), part)))
-            await writer.drain()
+            await give(writer, b"".join((_head(slave, position, len(part)), part)))
 
 
 class _States:
@@ -559,3 +554,11 @@ def _head(slave: Slave, position: int, size: int) -> bytes:
 
 class SlaveLost(Exception):
     """The connection to a slave is over; the text says why."""
+
+
+async def give(writer: asyncio.StreamWriter, data: bytes) -> None:
+    """Write, and wait while the slave takes nothing. SlaveLost; OSError."""
+    if writer.is_closing():  # uvloop's transport raises RuntimeError then
+        raise SlaveLost("closed by the slave")
+    writer.write(data)
+    await writer.drain()

@@ -14,38 +14,39 @@ from tests.waiting import WITHIN_S
 
 TOPIC = "Copied"
 CATCH_UP_S = WITHIN_S  # a slave reports every 5 s, asks for topics every 10 s, and tries a lost master again after 5 s
+ANSWER_S = 60.0  # for what hangs: a broker on a starved machine is no broker that is gone
 
 
 def send(master: Peer, first: int, end: int, padding: bytes = b"") -> None:
-    with SyncProducer(master.namesrv_address) as producer:
+    with SyncProducer(master.namesrv_address, delivery_timeout_s=ANSWER_S) as producer:
         for number in range(first, end):
             producer.send(Message(TOPIC, b"%d" % number + padding, keys=f"key-{number}"))
 
 
-def expected(first: int, end: int) -> list[bytes]:
-    return [b"%d" % number for number in range(first, end)]
+def expected(first: int, end: int) -> set[bytes]:
+    return {b"%d" % number for number in range(first, end)}
 
 
 def behind(master: Peer) -> str:
     async def ask() -> str:
-        async with AdminClient(master.namesrv_address) as admin:
+        async with AdminClient(master.namesrv_address, timeout_s=ANSWER_S) as admin:
             return (await admin.brokers.runtime_info(master.broker_address))["slaveBehindBytes"]
 
     return asyncio.run(ask())
 
 
-def bodies(slave: Peer) -> list[bytes]:
-    """What the slave hands out of the topic's queues."""
+def bodies(slave: Peer) -> set[bytes]:
+    """What the slave hands out of the topic's queues. A message that was sent twice, as its answer was late, is one."""
 
-    async def ask() -> list[bytes]:
-        found: list[bytes] = []
-        async with AdminClient(slave.namesrv_address) as admin:
+    async def ask() -> set[bytes]:
+        found: set[bytes] = set()
+        async with AdminClient(slave.namesrv_address, timeout_s=ANSWER_S) as admin:
             for queue_id in range(4):
                 offset, end = 0, await admin.offsets.max_at(slave.broker_address, TOPIC, queue_id)
                 while offset < end:
                     messages, offset, _, _ = await admin.messages.pull_at(slave.broker_address, TOPIC, queue_id, offset)
                     assert messages
-                    found += [message.body for message in messages]
+                    found.update(message.body for message in messages)
         return found
 
     return asyncio.run(ask())
@@ -61,13 +62,18 @@ def log_end(peer: Peer) -> int:
     """Where its log ends, as the broker says; -1 while it says nothing: Apache's has no figures in its first second."""
 
     async def ask() -> int:
-        async with AdminClient(peer.namesrv_address) as admin:
+        async with AdminClient(peer.namesrv_address, timeout_s=ANSWER_S) as admin:
             return int((await admin.brokers.runtime_info(peer.broker_address))["commitLogMaxOffset"])
 
     try:
         return asyncio.run(ask())
     except GantryError:
         return -1
+
+
+def wait_for_same_log(master: Peer, slave: Peer, what: str) -> None:
+    """Wait until both logs are the same bytes: the master may add to its own meanwhile, as with a delayed message."""
+    wait_for(lambda: 0 < log_end(master) == log_end(slave) and log_of(slave) == log_of(master), what)
 
 
 def topics_of(peer: Peer) -> dict[str, object]:

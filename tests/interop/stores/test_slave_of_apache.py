@@ -12,7 +12,7 @@ from appliance.bench.apache_peer import ApachePeer
 from appliance.bench.peer import Peer
 from gantrymq import Message, SyncProducer
 from tests.harness import LocalCluster
-from tests.interop.stores.copied_log import TOPIC, bodies, log_end, log_of, send, topics_of, wait_for
+from tests.interop.stores.copied_log import TOPIC, bodies, log_end, send, topics_of, wait_for, wait_for_same_log
 from tests.peers.fixtures import make_apache_peer
 
 COUNT = 60
@@ -38,8 +38,7 @@ def slave(master: Peer, tmp_path: Path) -> Iterator[LocalCluster]:
 def test_a_slave_of_ours_copies_serves_and_catches_up(master: ApachePeer, slave: LocalCluster) -> None:
     send(master, 0, COUNT, PADDING)
     slave.start_broker()
-    wait_for(lambda: 0 < log_end(master) == log_end(slave), "the slave has everything")
-    assert log_of(slave) == log_of(master)
+    wait_for_same_log(master, slave, "the slave has everything")
 
     slave.kill_broker()
     send(master, COUNT, 3 * COUNT, PADDING)
@@ -47,13 +46,11 @@ def test_a_slave_of_ours_copies_serves_and_catches_up(master: ApachePeer, slave:
         producer.send(Message("Later", b"delayed", delay_level=3))
     assert log_end(master) > 1 << 20, "more than one file"
     slave.start_broker()
-    wait_for(lambda: 0 < log_end(master) == log_end(slave), "the slave has caught up")
-    assert log_of(slave) == log_of(master)
+    wait_for_same_log(master, slave, "the slave has caught up")
 
     wait_for(lambda: {TOPIC, "Later"} <= topics_of(slave).keys(), "the slave has the topics")
     master.kill_broker()
     wait_for(lambda: len(bodies(slave)) == 3 * COUNT, "without its master the slave shows all")
     master.start_broker()
     send(master, 3 * COUNT, 4 * COUNT)
-    wait_for(lambda: 0 < log_end(master) == log_end(slave), "the slave follows the restarted master")
-    assert log_of(slave) == log_of(master)
+    wait_for_same_log(master, slave, "the slave follows the restarted master")

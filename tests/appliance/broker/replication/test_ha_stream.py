@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 import struct
+import threading
+import time
 from collections.abc import Awaitable, Callable
 
 import pytest
 import uvloop
 
 from appliance.broker.replication.ha_stream import HaStream, connect
+from appliance.broker.replication.slaves import SlaveLost, give
+from tests.certificates import authority
 
 SIZE = 4096
 Loop = Callable[[], asyncio.AbstractEventLoop]
@@ -93,3 +98,70 @@ def test_a_connection_that_is_reset_is_an_error(loop: Loop) -> None:
             await stream.drain()
 
     talk(loop, serve, act)
+
+
+def test_a_connection_that_the_system_gives_up_is_no_limit_of_the_reader(loop: Loop) -> None:
+    """Taken for one, it would be read again and again, without a turn for anything else."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    async def act(stream: HaStream) -> None:
+        stream.connection_lost(TimeoutError(110, "Connection timed out"))
+        for say in (stream.read, stream.drain):
+            with pytest.raises(ConnectionAbortedError, match="timed out"):
+                await say()
+
+    talk(loop, serve, act)
+
+
+def test_a_master_says_nothing_to_a_slave_that_has_gone(loop: Loop) -> None:
+    gone = asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with pytest.raises(ConnectionResetError):
+            await reader.read()
+        with pytest.raises(SlaveLost, match="closed by the slave"):
+            await give(writer, b"not heard")
+        gone.set()
+
+    async def act(stream: HaStream) -> None:
+        stream.transport.get_extra_info("socket").setsockopt(
+            socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+        )
+        stream.transport.abort()
+        await gone.wait()
+
+    talk(loop, serve, act)
+
+
+def test_a_good_bye_does_not_wait_for_a_master_that_stands_still(loop: Loop) -> None:
+    folder = authority()
+    theirs = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    theirs.load_cert_chain(folder / "server.pem", folder / "server.key")
+    ours = ssl.create_default_context(cafile=str(folder / "ca.pem"))
+    still, is_over = threading.Event(), threading.Event()
+
+    def serve(server: socket.socket) -> None:
+        with server.accept()[0] as plain, theirs.wrap_socket(plain, server_side=True) as connection:
+            connection.sendall(b"greeting")
+            still.set()
+            is_over.wait()
+
+    async def act(port: int) -> float:
+        stream = await connect("127.0.0.1", port, SIZE, ours)
+        assert await stream.readexactly(8) == b"greeting"
+        await asyncio.to_thread(still.wait)
+        start = time.monotonic()
+        await stream.close()
+        return time.monotonic() - start
+
+    with socket.create_server(("127.0.0.1", 0)) as server, asyncio.Runner(loop_factory=loop) as runner:
+        thread = threading.Thread(target=serve, args=(server,))
+        thread.start()
+        try:
+            assert runner.run(act(server.getsockname()[1])) < 30.0, "the time that TLS gives a good-bye"
+        finally:
+            is_over.set()
+            thread.join()
