@@ -166,7 +166,7 @@ async def test_it_counts(tmp_path: Path) -> None:
     client = RemotingClient()
     async with serving(tmp_path) as cluster:
         request = RemotingCommand.request(RequestCode.COUNT_TOPICS)
-        assert int((await client.invoke(cluster.broker_address, request)).body) > 3
+        assert int((await client.invoke(cluster.broker_address, request, timeout_s=60)).body) > 3
         await client.close()
 """
     folder = checkout / "appliance/broker/processors"

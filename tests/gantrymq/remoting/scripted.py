@@ -5,11 +5,27 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
+from typing import Any
 
+from gantrymq.remoting.client import RemotingClient
 from gantrymq.remoting.command import RemotingCommand
 from gantrymq.remoting.protocol import RemotingProtocol
+from tests.waiting import WITHIN_S
 
 Script = Callable[["ScriptedServer", asyncio.StreamWriter, RemotingCommand], None]
+
+
+class PatientClient(RemotingClient):
+    """Waits for connections and answers as long as a busy machine may take, where a test names no limit."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"connect_timeout_s": WITHIN_S, **options})
+
+    async def invoke(self, address: str, request: RemotingCommand, *, timeout_s: float = WITHIN_S) -> RemotingCommand:
+        return await super().invoke(address, request, timeout_s=timeout_s)
+
+    async def invoke_oneway(self, address: str, request: RemotingCommand, *, timeout_s: float = WITHIN_S) -> None:
+        await super().invoke_oneway(address, request, timeout_s=timeout_s)
 
 
 class ScriptedServer:

@@ -8,12 +8,12 @@ import time
 import pytest
 
 from gantrymq.errors import ClientClosed, ConnectError, RequestTimeout
-from gantrymq.remoting.client import RemotingClient, split_address
+from gantrymq.remoting.client import split_address
 from gantrymq.remoting.command import ROCKETMQ, RemotingCommand
 from gantrymq.remoting.signature import SIGNATURE, Credentials
 from tests.conftest import time_limit
 from tests.gantrymq.client.ports import closed_port
-from tests.gantrymq.remoting.scripted import ScriptedServer, echo, scripted_server, silence
+from tests.gantrymq.remoting.scripted import PatientClient, ScriptedServer, echo, scripted_server, silence
 from tests.waiting import WITHIN_S
 
 
@@ -23,7 +23,7 @@ def request(n: int = 0, body: bytes = b"") -> RemotingCommand:
 
 async def test_many_calls_share_one_connection_and_each_gets_its_own_answer() -> None:
     async with scripted_server(echo) as server:
-        client = RemotingClient()
+        client = PatientClient()
         answers = await asyncio.gather(
             *(client.invoke(server.address, request(n), timeout_s=WITHIN_S) for n in range(500))
         )
@@ -42,7 +42,7 @@ async def test_answers_may_come_in_any_order() -> None:
                 writer.write(one.reply(ext_fields=one.ext_fields).encode())
 
     async with scripted_server(backwards) as server:
-        client = RemotingClient()
+        client = PatientClient()
         answers = await asyncio.gather(*(client.invoke(server.address, request(n)) for n in range(10)))
         assert [answer.ext_fields["n"] for answer in answers] == [str(n) for n in range(10)]
         await client.close()
@@ -50,7 +50,7 @@ async def test_answers_may_come_in_any_order() -> None:
 
 async def test_a_call_without_an_answer_fails_at_its_deadline_and_not_before() -> None:
     async with scripted_server(silence) as server:
-        client = RemotingClient()
+        client = PatientClient()
         await client.invoke_oneway(server.address, request())  # connecting is another call's time
         started = time.monotonic()
         long = asyncio.create_task(client.invoke(server.address, request(), timeout_s=30))
@@ -69,7 +69,7 @@ async def test_a_late_answer_fails_one_call_and_leaves_the_connection() -> None:
             writer.write(command.reply().encode())
 
     async with scripted_server(one_of_two) as server:
-        client = RemotingClient()
+        client = PatientClient()
         await client.invoke_oneway(server.address, request())  # connecting is another call's time
         late = asyncio.create_task(client.invoke(server.address, request(0), timeout_s=1))
         await asyncio.sleep(0)
@@ -82,7 +82,7 @@ async def test_a_late_answer_fails_one_call_and_leaves_the_connection() -> None:
 
 
 async def test_an_address_without_a_listener_is_a_connect_error() -> None:
-    client = RemotingClient()
+    client = PatientClient()
     with pytest.raises(ConnectError):
         await client.invoke(closed_port(), request())
     await client.close()
@@ -96,7 +96,7 @@ async def test_a_broken_connection_fails_its_calls_and_the_next_call_makes_a_new
             echo(server, writer, command)
 
     async with scripted_server(cut) as server:
-        client = RemotingClient()
+        client = PatientClient()
         with pytest.raises(ConnectError):
             await client.invoke(server.address, request())
         assert (await client.invoke(server.address, request(7))).ext_fields["n"] == "7"
@@ -109,7 +109,7 @@ async def test_garbage_from_the_peer_closes_the_connection() -> None:
         writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
 
     async with scripted_server(garbage) as server:
-        client = RemotingClient()
+        client = PatientClient()
         with pytest.raises(ConnectError, match="bad frame"):
             await client.invoke(server.address, request())
         await client.close()
@@ -117,7 +117,7 @@ async def test_garbage_from_the_peer_closes_the_connection() -> None:
 
 async def test_callers_that_come_while_connecting_share_the_connection() -> None:
     async with scripted_server(echo) as server:
-        client = RemotingClient()
+        client = PatientClient()
         await asyncio.gather(*(client.invoke(server.address, request(n)) for n in range(20)))
         assert len(server.writers) == 1
         await client.close()
@@ -125,7 +125,7 @@ async def test_callers_that_come_while_connecting_share_the_connection() -> None
 
 async def test_a_cancelled_caller_does_not_disturb_the_others() -> None:
     async with scripted_server(echo) as server:
-        client = RemotingClient()
+        client = PatientClient()
         tasks = [asyncio.create_task(client.invoke(server.address, request(n))) for n in range(3)]
         await asyncio.sleep(0)
         tasks[0].cancel()
@@ -137,7 +137,7 @@ async def test_a_cancelled_caller_does_not_disturb_the_others() -> None:
 
 async def test_more_calls_than_fit_wait_for_room() -> None:
     async with scripted_server(echo) as server:
-        client = RemotingClient(in_flight_max=4)
+        client = PatientClient(in_flight_max=4)
         answers = await asyncio.gather(*(client.invoke(server.address, request(n)) for n in range(100)))
         assert [answer.ext_fields["n"] for answer in answers] == [str(n) for n in range(100)]
         await client.close()
@@ -145,7 +145,7 @@ async def test_more_calls_than_fit_wait_for_room() -> None:
 
 async def test_waiting_for_room_ends_at_the_deadline() -> None:
     async with scripted_server(silence) as server:
-        client = RemotingClient(in_flight_max=1)
+        client = PatientClient(in_flight_max=1)
         await client.invoke_oneway(server.address, request())  # connecting is another call's time
         first = asyncio.create_task(client.invoke(server.address, request(), timeout_s=3600))
         await asyncio.sleep(0)
@@ -158,7 +158,7 @@ async def test_waiting_for_room_ends_at_the_deadline() -> None:
 
 async def test_large_bodies_travel_both_ways_while_small_calls_go_on() -> None:
     async with scripted_server(echo) as server:
-        client = RemotingClient()
+        client = PatientClient()
         body = bytes(range(256)) * (4 * 4096)
         answers = await asyncio.gather(*(client.invoke(server.address, request(n, body)) for n in range(4)))
         assert all(answer.body == body for answer in answers)
@@ -167,7 +167,7 @@ async def test_large_bodies_travel_both_ways_while_small_calls_go_on() -> None:
 
 async def test_a_oneway_request_is_marked_and_waits_for_nothing() -> None:
     async with scripted_server(echo) as server:
-        client = RemotingClient()
+        client = PatientClient()
         await client.invoke_oneway(server.address, request(1))
         await client.invoke(server.address, request(2))
         assert [(command.ext_fields["n"], command.is_oneway) for command in server.requests] == [
@@ -179,7 +179,7 @@ async def test_a_oneway_request_is_marked_and_waits_for_nothing() -> None:
 
 async def test_oneway_requests_written_before_closing_arrive() -> None:
     async with scripted_server(echo) as server:
-        client = RemotingClient()
+        client = PatientClient()
         for n in range(50):
             await client.invoke_oneway(server.address, request(n))
         await client.close()
@@ -211,7 +211,7 @@ async def test_a_request_from_the_server_is_handled_and_answered() -> None:
         return command.reply(body=address.encode())
 
     async with scripted_server(asks_back(307)) as server:  # type: ignore[arg-type]
-        client = RemotingClient(request_handlers={307: handler})
+        client = PatientClient(request_handlers={307: handler})
         await client.invoke(server.address, request())
         (answer,) = await answers_to(server, 1)
         assert answer.body == server.address.encode()
@@ -220,7 +220,7 @@ async def test_a_request_from_the_server_is_handled_and_answered() -> None:
 
 async def test_a_request_without_a_handler_is_answered_as_unsupported() -> None:
     async with scripted_server(asks_back(999)) as server:  # type: ignore[arg-type]
-        client = RemotingClient()
+        client = PatientClient()
         await client.invoke(server.address, request())
         (answer,) = await answers_to(server, 1)
         assert answer.code == 3
@@ -234,7 +234,7 @@ async def test_a_handler_that_fails_is_answered_with_a_system_error_and_no_detai
         raise ValueError("inner detail")
 
     async with scripted_server(asks_back(307)) as server:  # type: ignore[arg-type]
-        client = RemotingClient(request_handlers={307: handler})
+        client = PatientClient(request_handlers={307: handler})
         await client.invoke(server.address, request())
         (answer,) = await answers_to(server, 1)
         assert (answer.code, answer.remark) == (1, "system error")
@@ -250,7 +250,7 @@ async def test_a_oneway_request_from_the_server_gets_no_answer() -> None:
         return command.reply()
 
     async with scripted_server(asks_back(40, oneway=True)) as server:  # type: ignore[arg-type]
-        client = RemotingClient(request_handlers={40: handler})
+        client = PatientClient(request_handlers={40: handler})
         await client.invoke(server.address, request())
         await asyncio.wait_for(seen.wait(), WITHIN_S)
         await client.close()
@@ -259,7 +259,7 @@ async def test_a_oneway_request_from_the_server_gets_no_answer() -> None:
 
 async def test_calls_in_flight_fail_when_the_client_closes_and_later_ones_are_refused() -> None:
     async with scripted_server(silence) as server:
-        client = RemotingClient()
+        client = PatientClient()
         await client.invoke_oneway(server.address, request())
         call = asyncio.create_task(client.invoke(server.address, request(), timeout_s=3600))
         await asyncio.sleep(0)
@@ -272,7 +272,7 @@ async def test_calls_in_flight_fail_when_the_client_closes_and_later_ones_are_re
 
 async def test_header_encoding_and_signature_are_put_on_every_request() -> None:
     async with scripted_server(echo) as server:
-        client = RemotingClient(serialize_type=ROCKETMQ, credentials=Credentials("key", "secret"))
+        client = PatientClient(serialize_type=ROCKETMQ, credentials=Credentials("key", "secret"))
         await client.invoke(server.address, request(1))
         await client.invoke_oneway(server.address, request(2))
         await client.close()

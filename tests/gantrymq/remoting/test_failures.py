@@ -16,7 +16,7 @@ from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from gantrymq.remoting.failures import BROKER, NAME_SERVER, SPEAKS_NO_TLS, WANTS_TLS, refused, role_of
 from tests.gantrymq.client.ports import closed_port
-from tests.gantrymq.remoting.scripted import scripted_server, silence
+from tests.gantrymq.remoting.scripted import PatientClient, scripted_server, silence
 
 ROUTE = RequestCode.GET_ROUTEINFO_BY_TOPIC
 
@@ -72,7 +72,7 @@ async def test_a_host_that_does_not_exist_is_a_wrong_name(monkeypatch: pytest.Mo
 
 async def test_silence_names_the_request() -> None:
     async with scripted_server(silence) as server:
-        client = RemotingClient()
+        client = PatientClient()
         await client.invoke_oneway(server.address, RemotingCommand.request(1))  # connecting is another call's time
         with pytest.raises(RequestTimeout) as caught:
             await client.invoke(server.address, RemotingCommand.request(RequestCode.SEND_MESSAGE_V2), timeout_s=0.05)
@@ -82,7 +82,7 @@ async def test_silence_names_the_request() -> None:
 
 async def test_a_request_that_cannot_be_encoded_is_told_at_once_and_leaves_the_connection_alone() -> None:
     async with scripted_server(silence) as server:
-        client = RemotingClient()
+        client = PatientClient()
         await client.invoke_oneway(server.address, RemotingCommand.request(1))
         connection = client.open_connection(server.address)
         assert connection is not None

@@ -74,7 +74,7 @@ async def test_a_topic_that_was_made_by_one_way_sends_is_told_too(tmp_path: Path
     async with calling(tmp_path) as caller:
         request = RemotingCommand.request(RequestCode.SEND_MESSAGE_V2, send_fields("producers", "T", 0, ""), b"x")
         client = RemotingClient()
-        await client.invoke_oneway(caller.cluster.broker_address, request)
+        await client.invoke_oneway(caller.cluster.broker_address, request, timeout_s=WITHIN_S)
         await until(lambda: knows(caller, "T"))
         await client.close()
         answer = await caller.send("T", b"second")
