@@ -59,6 +59,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("groups", group_list.groups, name="groups"),
     re_path(GROUP + r"$", groups.group, name="group"),
     re_path(GROUP + r"/reset$", groups.reset, name="group-reset"),
+    re_path(GROUP + r"/stacks$", groups.stacks, name="group-stacks"),
     re_path(GROUP + r"/consuming$", group_changes.consuming, name="group-consuming"),
     re_path(GROUP + r"/delete$", group_changes.delete, name="group-delete"),
     # clients

@@ -19,6 +19,7 @@ from dashboard.api.schemas.groups import (
     ResetIn,
     ResetOut,
     SeenGroupOut,
+    StacksOut,
 )
 from dashboard.audit.notes import note, note_nothing
 from dashboard.cluster.errors import NotAllowed
@@ -74,6 +75,14 @@ async def list_groups(
             operation_id="get_group")  # fmt: skip
 async def get_group(request: HttpRequest, name: str) -> GroupDetailOut:
     return GroupDetailOut.of(await group_view(gateway(), name))
+
+
+@router.get("/{name}/stacks", response={200: StacksOut} | REFUSALS, auth=READ,
+            summary="Where the threads of a member are now", operation_id="get_member_stacks")  # fmt: skip
+async def get_member_stacks(
+    request: HttpRequest, name: str, client: str = Query(..., min_length=1, max_length=255, description="its client id")
+) -> StacksOut:
+    return StacksOut(group=name, client_id=client, stacks=await gateway().groups.stacks(name, client))
 
 
 @router.post("/{name}/reset", response={200: ResetOut} | REFUSALS, auth=WRITE,

@@ -7,6 +7,7 @@ GatewayError
 ├─ BrokerNotFound         the name server lists no such broker
 ├─ GroupNotFound          no broker knows the consumer group
 ├─ ClientNotFound         no broker has a connection of the client
+├─ MemberNotFound         the client is no member of the group
 ├─ TopicExists            it can't be created twice
 ├─ NotAllowed             a system topic would be changed
 ├─ NotWritable            the topic takes no messages
@@ -67,6 +68,13 @@ class ClientNotFound(GatewayError):
 
     status = 404
     advice = "It may have left. The list of clients shows who is connected."
+
+
+class MemberNotFound(GatewayError):
+    """The client is not connected as a member of the group."""
+
+    status = 404
+    advice = "Clients come and go. The group's page shows who is connected."
 
 
 class TopicExists(GatewayError):

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from dashboard.cluster.calls import CALL_ERRORS, CALLS_AT_ONCE, ClusterCalls
-from dashboard.cluster.errors import BrokerUnreachable, GroupNotFound, Refused, TopicNotFound, explain
+from dashboard.cluster.errors import BrokerUnreachable, GroupNotFound, MemberNotFound, Refused, TopicNotFound, explain
 from dashboard.cluster.group_values import (
     GroupDetail,
     GroupMember,
@@ -32,6 +32,8 @@ from gantrymq.remoting.codes import ResponseCode
 GROUPS_SHOWN_MAX = 100
 OWNERS_ASKED_MAX = 16  # members asked which queues they hold
 OWNER_TIMEOUT_S = 1.0
+STACKS_TIMEOUT_S = 12.0  # the broker waits ten seconds for the client
+STACKS_CHARS_MAX = 1 << 20
 RESET_TIMEOUT_S = 15.0  # running consumers are told one by one
 
 Place = tuple[ConsumeStats, dict[str, dict[int, int]]]
@@ -101,6 +103,29 @@ class GroupCalls:
             failures=tuple(known.values()),
             running=running,
         )
+
+    async def stacks(self, group: str, client_id: str) -> str:
+        """Where a member's threads are now, "" when its client does not tell. Raises MemberNotFound, Refused."""
+        cluster = await self._calls.cluster()
+        found, failures = await self._calls.ask_brokers(
+            cluster.brokers, lambda admin, broker: _members(admin, broker, group)
+        )
+        holders = [broker for broker, members in found
+                   if any(one.client_id == client_id for one in members.connection_set)]  # fmt: skip
+        if not holders:
+            if failures:
+                raise BrokerUnreachable(f"{failures[0].what}: {failures[0].reason}")
+            raise MemberNotFound(f"{client_id or 'It'} is no member of {group} now.")
+        try:
+            info = await self._calls.call(
+                lambda admin: admin.clients.running_info_at(holders[0].address, group, client_id, with_stacks=True),
+                STACKS_TIMEOUT_S,
+            )
+        except ResponseError as exc:
+            raise Refused(explain(exc)) from exc
+        except CALL_ERRORS as exc:
+            raise BrokerUnreachable(f"{client_id} gave no answer: {explain(exc)}") from exc
+        return str(info.get("jstack") or "")[:STACKS_CHARS_MAX]
 
     # ---- moving
 

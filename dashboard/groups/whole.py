@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 
 from dashboard.cluster.errors import GroupNotFound
@@ -12,6 +13,11 @@ from dashboard.groups.diagnosis import Cause, causes
 from dashboard.groups.listing import GroupRow, rows_of
 from dashboard.groups.member_load import MemberLoad, loads_of
 from dashboard.status.board import board
+
+SHARED_S = 2.0  # below what a tab waits before it asks again
+SHARED_MAX = 64
+
+_shared: dict[str, tuple[Gateway, float, asyncio.Task[GroupView]]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +36,19 @@ async def group_view(gateway: Gateway, name: str) -> GroupView:
     row = await _row(gateway, name)
     loads = loads_of(detail)
     return GroupView(detail, row, loads, causes(detail, row.group, loads))
+
+
+async def shared_view(gateway: Gateway, name: str) -> GroupView:
+    """The same, asked for once in SHARED_S for all who look at the group. Raises GroupNotFound, BrokerUnreachable."""
+    loop = asyncio.get_running_loop()
+    known = _shared.get(name)
+    is_usable = known is not None and known[0] is gateway and known[2].get_loop() is loop
+    if known is None or not is_usable or loop.time() - known[1] >= SHARED_S:
+        if len(_shared) >= SHARED_MAX:
+            _shared.clear()
+        task = loop.create_task(group_view(gateway, name), name=f"look at group {name}")
+        known = _shared[name] = gateway, loop.time(), task
+    return await asyncio.shield(known[2])
 
 
 async def group_row(gateway: Gateway, name: str) -> GroupRow:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from typing import Any
+from urllib.parse import urlencode
 
 from django.contrib import messages as notes
 from django.http import HttpRequest, HttpResponse
@@ -22,10 +23,11 @@ from dashboard.forms.groups import ResetForm
 from dashboard.groups.listing import GroupRow, metrics_of
 from dashboard.groups.moving import move, plan_move
 from dashboard.groups.undo import last_move
-from dashboard.groups.whole import group_row, group_view
+from dashboard.groups.whole import GroupView, group_row, group_view, shared_view
 from dashboard.history.charts import Chart, Line, chart_of, range_of
 from dashboard.history.series import GROUP_IN, GROUP_LAG, GROUP_OUT, name_for
 from dashboard.http.error_pages import gateway_error
+from dashboard.status.metric import shape_of
 
 logger = logging.getLogger(__name__)
 
@@ -33,17 +35,35 @@ logger = logging.getLogger(__name__)
 @requires(Permission.GROUPS_READ)
 @require_safe
 async def group(request: HttpRequest, name: str) -> HttpResponse:
-    """All of it; the figures alone, which are looked at anyway, when the page asks for them again."""
+    """All of it; the figures alone, which are looked at anyway, or members and queues, when the page asks again."""
     try:
         if request.headers.get("HX-Target") == "group-tiles":
             return render(request, "groups/_tiles.html", _figures(await group_row(gateway(), name)))
+        if request.headers.get("HX-Target") == "group-now":
+            return render(request, "groups/_now.html", _now(await shared_view(gateway(), name)))
         view = await group_view(gateway(), name)
     except GatewayError as exc:
         return gateway_error(request, exc)
-    context = _context(view.detail) | _figures(view.row) | {"loads": view.loads, "causes": view.causes}
+    context = _now(view)
     context["last_move"] = await last_move(name)
     context["charts"] = await _charts(request, name)
     return render(request, "groups/group.html", context)
+
+
+@requires(Permission.GROUPS_READ)
+@require_safe
+async def stacks(request: HttpRequest, name: str) -> HttpResponse:
+    """Where the threads and listener calls of a member are now: `client` in the address says whose."""
+    client = request.GET.get("client", "")
+    try:
+        text = await gateway().groups.stacks(name, client)
+    except GatewayError as exc:
+        return gateway_error(request, exc)
+    context = {
+        "group": name, "client": client, "stacks": text, "words": ["consumers", name, client, "--stacks"],
+        "query": urlencode({"client": client}), "at": time.time(),
+    }  # fmt: skip
+    return render(request, "groups/stacks.html", context)
 
 
 async def _charts(request: HttpRequest, name: str) -> list[Chart]:
@@ -98,6 +118,16 @@ async def reset(request: HttpRequest, name: str) -> HttpResponse:
         return gateway_error(request, exc)
     context |= {"plan": plan, "typed": typed, "same_body": move_body(given), "same_words": move_words(name, given)}
     return render(request, "groups/reset.html", context, status=422 if request.method == "POST" else 200)
+
+
+def _now(view: GroupView) -> dict[str, Any]:
+    """What the page asks for again by itself; its shape changes when members or queues come or go."""
+    detail = view.detail
+    shape = shape_of(
+        *(f"{load.client_id} {load.has_answered}" for load in view.loads),
+        *(f"{queue.topic} {queue.broker_name} {queue.queue_id}" for queue in detail.queues),
+    )
+    return _context(detail) | _figures(view.row) | {"loads": view.loads, "causes": view.causes, "now_shape": shape}
 
 
 def _figures(row: GroupRow) -> dict[str, Any]:

@@ -264,6 +264,14 @@ class GroupDetailOut(Schema):
         )
 
 
+class StacksOut(Schema):
+    """Where the threads and listener calls of a member are; empty when its client does not tell."""
+
+    group: str
+    client_id: str
+    stacks: str
+
+
 class ConsumingIn(Schema):
     """Whether the group's members get messages. What waits stays, and the group keeps its place."""
 

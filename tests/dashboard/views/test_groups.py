@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable
+from urllib.parse import urlencode
 
 import pytest
 from django.utils import timezone
@@ -409,12 +410,24 @@ async def test_what_a_member_has_in_its_hands_is_shown_and_linked(
 
         try:
             await waited_for(is_in_hand)
-            page = (await (await log_in("reader")).get("/group/g-held")).content.decode()
+            client = await log_in("reader")
+            page = (await client.get("/group/g-held")).content.decode()
+            again = await client.get("/group/g-held", headers={"hx-request": "true", "hx-target": "group-now"})
             api = await api_for(await User.objects.aget(role="admin"), "read")
             status, told = await api.call("get", "/groups/g-held")
+            member_id = told["members"][0]["client_id"]
+            stacks = (await client.get("/group/g-held/stacks", {"client": member_id})).content.decode()
+            stacks_told = await api.call("get", f"/groups/g-held/stacks?{urlencode({'client': member_id})}")
+            stranger = await client.get("/group/g-held/stacks", {"client": "no-such"})
         finally:
             go_on.set()
     assert "Why is it behind?" in page and "A message is in hand for" in page
+    fragment = again.content.decode()
+    assert fragment.lstrip().startswith('<div id="group-now"') and f'data-cell="{member_id} held"' in fragment
+    assert f'data-cell="{topic} {cluster.broker.config.broker_name} 0 lag"' in fragment
+    assert "listener call" in stacks and "go_on.wait()" in stacks and "gantry admin consumers g-held" in stacks
+    assert stacks_told[0] == 200 and "go_on.wait()" in stacks_told[1]["stacks"]
+    assert stranger.status_code == 404
     [member] = told["members"]
     held = member["oldest_held"]
     assert (status, held["topic"], held["queue_id"]) == (200, topic, 0)
