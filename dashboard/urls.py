@@ -27,7 +27,7 @@ from dashboard.views import (
     succession,
     topics,
 )
-from dashboard.views.accounts import first_run, invitation, password, people, session, tokens
+from dashboard.views.accounts import first_run, invitation, password, people, posture, session, tokens
 from dashboard.views.dead_letters import discard, letters, runs
 from dashboard.web import static_files
 
@@ -97,6 +97,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("login", session.login, name="login"),
     path("logout", session.logout, name="logout"),
     path("password", password.password, name="password"),
+    path("security", posture.posture, name="security"),
     path("people", people.people, name="people"),
     path("people/<int:user_id>", people.person, name="person"),
     path("people/invitations/<int:invitation_id>/withdraw", people.withdraw, name="invitation-withdraw"),

@@ -23,6 +23,7 @@ from dashboard.api import (
     incidents,
     live,
     messages,
+    posture,
     reports,
     tokens,
     topics,
@@ -74,6 +75,7 @@ api.add_router("/live", live.router, tags=["cluster"])
 api.add_router("/tokens", tokens.router, tags=["accounts"])
 api.add_router("/users", users.users, tags=["accounts"])
 api.add_router("/invitations", users.invited, tags=["accounts"])
+api.add_router("/security", posture.router, tags=["accounts"])
 api.add_router("/cluster", cluster.router, tags=["cluster"])
 
 

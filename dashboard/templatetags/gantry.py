@@ -103,6 +103,7 @@ _ICONS = {
     "bell": '<path d="M6 16V11a6 6 0 0 1 12 0v5l1.5 2H4.5L6 16ZM10 20.5h4"/>',
     "reports": '<path d="M5 20V10M12 20V4M19 20v-7"/>',
     "audit": '<path d="M6 3.5h9l4 4V20.5H6zM15 3.5v4h4M9 12h7M9 16h5"/>',
+    "shield": '<path d="M12 3.5 5 6v5.5c0 4.3 2.9 7.6 7 9 4.1-1.4 7-4.7 7-9V6z"/>',
     "people": '<circle cx="12" cy="8" r="3.5"/><path d="M5 20c0-4 3.1-6.5 7-6.5s7 2.5 7 6.5"/>',
     "tokens": '<circle cx="8" cy="15" r="4"/><path d="m11 12 8-8M16 7l3 3"/>',
     "api": '<path d="m8 7-5 5 5 5M16 7l5 5-5 5M13.5 5l-3 14"/>',

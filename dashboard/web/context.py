@@ -34,6 +34,7 @@ _ENTRIES = (
     ("incidents", "Incidents", "incidents", "warn", Permission.CLUSTER_READ),
     ("reports", "Reports", "reports:index", "reports", Permission.REPORTS_READ),
     ("audit", "Audit", "audit", "audit", Permission.AUDIT_READ),
+    ("security", "Security", "security", "shield", Permission.USERS_WRITE),
     ("people", "People", "people", "people", Permission.USERS_WRITE),
     ("tokens", "API tokens", "tokens", "tokens", Permission.ACCOUNT),
 )

@@ -1,0 +1,124 @@
+"""Weaknesses of the appliance's settings, its folder and its process. Pure but for `look`."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from appliance.settings.appliance_config import ApplianceConfig
+from dashboard.posture.finding import Finding
+from dashboard.status.problems import Level
+
+WIDE_V4, WIDE_V6 = 16, 48  # a network with a shorter prefix is no list of proxies or receivers
+PRIVATE_FOLDERS = ("", "dashboard", "accounts")  # below the data folder
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What is not in the settings. open_folders: those that other accounts of the machine may look into."""
+
+    is_root: bool
+    open_folders: tuple[str, ...] = ()
+
+
+def look(data: Path) -> Machine:
+    """Look at the process and at the data folder."""
+    folders = [data / name for name in PRIVATE_FOLDERS if (data / name).is_dir()]
+    others = stat.S_IRWXG | stat.S_IRWXO
+    return Machine(os.geteuid() == 0, tuple(str(one) for one in folders if one.stat().st_mode & others))
+
+
+def findings(settings: ApplianceConfig, machine: Machine) -> Iterator[Finding]:
+    """What is open, the worst first."""
+    yield from _network(settings)
+    yield from _tls(settings)
+    yield from _lists(settings)
+    if machine.is_root:
+        yield Finding(
+            code="root", level=Level.WARN, title="The appliance runs as root", seen="The process has user id 0.",
+            advice="Whatever goes wrong in it goes wrong with all rights of the machine. Name an account to run as.",
+            lines='user = "gantry"',
+        )  # fmt: skip
+    if machine.open_folders:
+        yield Finding(
+            code="folder-open", level=Level.BAD, title="Other accounts of this machine may look into the data folder",
+            seen=", ".join(machine.open_folders),
+            advice="Messages, password hashes and keys lie there. Take the rights of group and others away.",
+            lines=f"chmod -R go= {machine.open_folders[0]}",
+        )  # fmt: skip
+
+
+def _network(settings: ApplianceConfig) -> Iterator[Finding]:
+    if settings.accounts:
+        return
+    if settings.is_loopback:
+        yield Finding(
+            code="no-accounts", level=Level.WARN, title="Clients need no account",
+            seen=f"Every program that reaches {settings.bind} may send, read and administer.",
+            advice="That is every program on this machine. Have brokers ask for accounts.", lines="accounts = true",
+        )  # fmt: skip
+        return
+    yield Finding(
+        code="open-network", level=Level.BAD, title="The network may do everything",
+        seen=f"Brokers and name server listen on {settings.bind} and ask for no account.",
+        advice="Each program that reaches them may read, send and delete. Ask for accounts, or bind to 127.0.0.1.",
+        lines="accounts = true",
+    )  # fmt: skip
+
+
+def _tls(settings: ApplianceConfig) -> Iterator[Finding]:
+    if settings.is_loopback and not settings.tls_cert:
+        return
+    if settings.client_tls is None:
+        yield Finding(
+            code="no-tls", level=Level.BAD, title="Connections are not encrypted",
+            seen=f"{settings.bind} is reached over the network, without TLS.",
+            advice="Passwords, tokens and messages can be read on the way. Make a certificate, then name it.",
+            lines='tls_cert = "/etc/gantrymq/server.pem"\ntls_mode = "enforcing"  # gantry tls create makes one',
+        )  # fmt: skip
+        return
+    if settings.tls_mode != "enforcing":
+        yield Finding(
+            code="tls-permissive", level=Level.WARN, title="Connections without TLS are accepted, too",
+            seen="tls_mode is permissive: a client that is not set up for TLS goes unnoticed.",
+            advice="When all clients use TLS, refuse the others.", lines='tls_mode = "enforcing"',
+        )  # fmt: skip
+    if not settings.http_hsts_s and not settings.is_loopback:
+        yield Finding(
+            code="no-hsts", level=Level.WARN, title="Browsers may be led to plain HTTP",
+            seen="http_hsts_s is 0.",
+            advice="With it browsers use https only, on every port of this host; nothing there may need plain HTTP.",
+            lines="http_hsts_s = 31536000",
+        )  # fmt: skip
+
+
+def _lists(settings: ApplianceConfig) -> Iterator[Finding]:
+    if wide := _wide(settings.trusted_proxies):
+        yield Finding(
+            code="proxies-wide", level=Level.BAD, title="Too many addresses count as proxies", seen=wide,
+            advice="A client at such an address may claim to be any other one. Name the proxies themselves.",
+            lines='trusted_proxies = "10.0.0.7"',
+        )  # fmt: skip
+    if wide := _wide(settings.alarm_networks):
+        yield Finding(
+            code="alarms-wide", level=Level.WARN, title="Notices may go to whole private networks", seen=wide,
+            advice="A channel may make the dashboard call services there. Name the receivers' addresses.",
+            lines='alarm_networks = "10.0.0.9"',
+        )  # fmt: skip
+    if "*" in settings.allowed_hosts:
+        yield Finding(
+            code="any-host", level=Level.BAD, title="The dashboard answers to every host name",
+            seen=f"allowed_hosts is {settings.allowed_hosts}.",
+            advice="A page elsewhere could send requests here under a name of its own. List the names in use.",
+            lines='allowed_hosts = "queues.example.com"',
+        )  # fmt: skip
+
+
+def _wide(networks: str) -> str:
+    """Those of the networks that hold more than a person would list."""
+    known = [ipaddress.ip_network(text.strip(), strict=False) for text in networks.split(",") if text.strip()]
+    return ", ".join(str(one) for one in known if one.prefixlen < (WIDE_V4 if one.version == 4 else WIDE_V6))

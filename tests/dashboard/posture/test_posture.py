@@ -1,0 +1,106 @@
+"""S65: planted weaknesses are found, each with something that can be done about it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.test import override_settings
+from django.utils import timezone
+
+from appliance.settings.appliance_config import ApplianceConfig
+from dashboard.cluster.gateway import Gateway
+from dashboard.cluster.settings_table import broker_settings
+from dashboard.models.alarms import AlarmChannel
+from dashboard.models.management import ApiToken, Invitation, Role, User
+from dashboard.posture import brokers, machine
+from dashboard.posture.machine import Machine
+from tests.dashboard.conftest import Client, api_for
+
+PRIVATE = Machine(is_root=False)
+
+
+@pytest.fixture
+def weak(tmp_path: Path) -> Iterator[ApplianceConfig]:
+    """Settings with five weaknesses, and a data folder that others may read."""
+    folder = tmp_path / "data"
+    folder.mkdir(mode=0o755)
+    folder.chmod(0o755)  # whatever the umask is
+    planted = replace(
+        settings.APPLIANCE, data=folder, bind="0.0.0.0", allow_open_network=True, allowed_hosts="*",
+        trusted_proxies="10.0.0.0/8", alarm_networks="0.0.0.0/0",
+    )  # fmt: skip
+    with override_settings(APPLIANCE=planted):
+        yield planted
+
+
+async def plant() -> None:
+    """Six weaknesses in the database."""
+    now = timezone.now()
+    admin, reader = await User.objects.aget(role=Role.ADMIN), await User.objects.aget(role=Role.READER)
+    await User.objects.filter(pk=admin.pk).aupdate(last_login=now)
+    await User.objects.filter(pk=reader.pk).aupdate(last_login=now - timedelta(days=91))
+    token = {"user": admin, "prefix": "gmq_", "expires_at": now + timedelta(days=300)}
+    await ApiToken.objects.acreate(name="strong", token_hash="1", scope="admin", last_used_at=now, **token)
+    await ApiToken.objects.acreate(name="idle", token_hash="2", last_used_at=now - timedelta(days=91), **token)
+    await Invitation.objects.acreate(
+        token_hash="3", role=Role.ADMIN, label="Eve", made_by=admin, expires_at=now + timedelta(days=1)
+    )
+    hook = {"url": "http://hooks.example/x", "secret": "s" * 16}
+    await AlarmChannel.objects.acreate(name="hook", kind="slack", settings=json.dumps(hook))
+    mail = {"host": "mail.example", "security": "none", "sender": "a@b.example"}
+    await AlarmChannel.objects.acreate(name="mail", kind="mail", settings=json.dumps(mail))
+
+
+async def test_s65_each_planted_weakness_is_found_and_can_be_changed(
+    log_in: Client, gateway: Gateway, weak: ApplianceConfig
+) -> None:
+    client = await log_in("admin")
+    await plant()
+    api = await api_for(await User.objects.aget(role=Role.ADMIN), "admin")
+    status, told = await api.call("get", "/security")
+    assert (status, told["troubles"]) == (200, [])
+    found = {one["code"]: one for one in told["findings"]}
+    planted = {
+        "open-network", "no-tls", "any-host", "proxies-wide", "alarms-wide", "folder-open", "topics-by-sending",
+        "account-unused", "token-long", "token-unused", "invitation-admin", "hook-plain", "mail-plain",
+    }  # fmt: skip
+    assert planted <= set(found)
+    levels = [one["level"] for one in told["findings"]]
+    assert levels == sorted(levels, reverse=True)
+    page = (await client.get("/security")).content.decode()
+    for code in planted:
+        finding = found[code]
+        assert finding["title"] in page and (finding["lines"] or finding["page"]), code
+        if finding["page"]:
+            assert f'href="{finding["page"]}"' in page
+            assert (await client.get(finding["page"])).status_code == 200, finding["page"]
+
+
+async def test_s65_an_account_that_is_used_is_no_finding(log_in: Client, gateway: Gateway) -> None:
+    client = await log_in("admin")
+    await User.objects.all().aupdate(last_login=timezone.now())
+    page = (await client.get("/security")).content.decode()
+    assert "has not logged in" not in page and "token" not in page.split("Findings")[-1].split("</section>")[0]
+
+
+def test_s65_a_strict_appliance_has_no_finding(tmp_path: Path) -> None:
+    strict = replace(
+        ApplianceConfig(data=tmp_path), bind="0.0.0.0", accounts=True, tls_cert="/x.pem", tls_mode="enforcing",
+        http_hsts_s=31536000, trusted_proxies="10.0.0.7", alarm_networks="10.0.0.9",
+    )  # fmt: skip
+    assert list(machine.findings(strict, PRIVATE)) == []
+    assert [one.code for one in machine.findings(strict, Machine(is_root=True))] == ["root"]
+    assert [one.code for one in machine.findings(replace(strict, tls_mode="permissive"), PRIVATE)] == ["tls-permissive"]
+    assert [one.code for one in machine.findings(replace(strict, http_hsts_s=0), PRIVATE)] == ["no-hsts"]
+
+
+def test_s65_a_broker_that_asks_for_no_account_is_found_where_the_appliance_wants_it() -> None:
+    told = broker_settings({"aclEnable": "false", "autoCreateTopicEnable": "false"})
+    assert [one.code for one in brokers.findings("broker-a", told, accounts=True, is_loopback=False)] == ["acl-off"]
+    assert not list(brokers.findings("broker-a", told, accounts=False, is_loopback=True))
