@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from appliance.cli.admin.command import Command, Shown
 from appliance.cli.admin.failures import NotThere, troubles_of
 from appliance.cli.admin.options import add_cluster, parse_pair
-from appliance.cli.admin.output import ago
+from appliance.cli.admin.output import ago, amount
 from appliance.cli.parser import did_you_mean
 from appliance.cli.tables import Cell, facts, table
 from gantrymq.client.admin.calls import ask_each
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.errors import PartlyDone
-from gantrymq.remoting.admin_bodies import SlaveDifferences
+from gantrymq.remoting.admin_bodies import SlaveDifference, SlaveDifferences
 
 # a broker's facts that people ask for first, under RocketMQ's names
 FIRST_FACTS = (
@@ -120,24 +120,30 @@ def _number(text: str | None, *, minus: str | None = None) -> int | None:
 
 
 def _replication(info: Mapping[str, str]) -> str | None:
-    """Of a master its slaves: how many are in sync, and how far the last of them is behind. Of a slave what it does."""
+    """Of a master its slaves: how many are in sync, and of each how far it is behind. Of a slave what it does."""
     if "slaveState" in info:
         why = info.get("slaveStateWhy", "none")
         return info["slaveState"] + (f": {why}" if why != "none" else "")
     slaves = SlaveDifferences.of_runtime_info(info)
     gone = info.get("slavesGone", "none")
     parts = []
-    if slaves:
-        last = max(slaves, key=lambda slave: slave.behind_bytes)
-        in_sync = sum(slave.in_sync for slave in slaves)
-        messages = f"{last.behind_messages:,} messages, " if last.behind_messages >= 0 else ""
-        behind = f"{last.behind_bytes:,} bytes, {messages}{last.behind_seconds:.0f} s behind"
-        parts.append(f"{in_sync} of {len(slaves)} in sync, {behind}")
+    if len(slaves) == 1:
+        parts.append(f"{slaves[0].in_sync:d} of 1 in sync, {_difference(slaves[0])}")
+    elif slaves:
+        parts.append(f"{sum(slave.in_sync for slave in slaves)} of {len(slaves)} in sync")
+        for slave in sorted(slaves, key=lambda slave: -slave.behind_bytes):
+            parts.append(f"{slave.address} {'' if slave.in_sync else 'not '}in sync, {_difference(slave)}")
     if (names := info.get("slavesInSyncSet", "none")) != "none":
         parts.append(f"{names} {'have' if ',' in names else 'has'} all that is confirmed")
     if gone != "none":
         parts.append(f"gone: {', '.join(each.split()[0] for each in gone.split(','))}")
     return "; ".join(parts) or ("none" if "slaveDifferences" in info else None)
+
+
+def _difference(slave: SlaveDifference) -> str:
+    messages = f"{slave.behind_messages:,} messages, " if slave.behind_messages >= 0 else ""
+    behind = f"{slave.behind_bytes:,} bytes, {messages}{slave.behind_seconds:.0f} s behind"
+    return f"{behind}, fed {amount(slave.bytes_per_second)}/s"
 
 
 def _percent(text: str | None) -> str | None:
