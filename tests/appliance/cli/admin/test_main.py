@@ -21,7 +21,7 @@ from appliance.__main__ import main
 from appliance.bench.peer import Peer
 from appliance.cli.admin.main import NOUNS
 from gantrymq import AdminClient, Message, Producer, PushConsumer
-from gantrymq.remoting.bodies import SubscriptionGroupConfig
+from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig
 from gantrymq.remoting.codes import RequestCode
 from tests.appliance.cli.running_gantry import Gantry, Ran, run_gantry
 from tests.gantrymq.client.peers import running_peer
