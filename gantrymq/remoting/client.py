@@ -31,7 +31,7 @@ HANDLERS_RUNNING_MAX = 256  # requests from servers that are handled at once; fu
 def split_address(address: str) -> tuple[str, int]:
     """Return host and port of "host:port" or "[v6]:port". ConnectError when it is neither."""
     host, _, port = address.rpartition(":")
-    if not host or not port.isdecimal() or int(port) > 65535:
+    if not host or "/" in host or not port.isdecimal() or int(port) > 65535:
         raise ConnectError(address, "not an address of the form host:port")
     return host.removeprefix("[").removesuffix("]"), int(port)
 

@@ -89,11 +89,16 @@ async def pack_aside(
     return _packed(message, *compression.compress(message.body))
 
 
+def require_message(message: object) -> None:
+    """WrongType unless it is a Message."""
+    if not isinstance(message, Message):
+        raise WrongType(f"a Message is wanted, not {message!r:.60}: Message(topic, body) makes one")
+
+
 def _check_message(message: Message, bytes_max: int) -> None:
     if type(message) is Message and type(message.body) is bytes and 0 < len(message.body) <= bytes_max:
         return
-    if not isinstance(message, Message):
-        raise WrongType(f"a Message is wanted, not {message!r:.60}: Message(topic, body) makes one")
+    require_message(message)
     check_body(message.body, bytes_max)
 
 

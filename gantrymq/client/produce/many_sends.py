@@ -3,7 +3,8 @@
 Each message is in one state at a time:
 
     waiting       its request was handed to a connection; the answer has not been looked at
-    failed once   its first try failed; further tries are left to be made
+    failed once   its first try failed, or came to none because nothing could be learnt of its topic just before;
+                  further tries are left to be made
     stored        a broker answered that it stored the message: the result has its place in `_results`
     given up      the error of its last try is in `_failures`
 
@@ -39,12 +40,13 @@ Waiting = tuple[int, Message, Outgoing, MessageQueue, float, asyncio.Future[Remo
 
 
 class FailedOnce(NamedTuple):
-    """A message whose first try, at `queue`, ended with `failure`. started: time.monotonic() of that try."""
+    """A message whose first try, at `queue`, ended with `failure`. started: time.monotonic() of that try. Without a
+    queue it came to no try, and the failure is that of an earlier message of its topic."""
 
     position: int
     message: Message
     outgoing: Outgoing
-    queue: MessageQueue
+    queue: MessageQueue | None
     started: float
     failure: GantryError
 
@@ -79,6 +81,7 @@ class ManySends:
         self._failed_once: list[FailedOnce] = []
         self._results: list[SendResult | None] = []  # by position; None unless stored
         self._failures: dict[int, GantryError] = {}
+        self._lost: dict[str, GantryError] = {}  # by topic: why its queues could not be learnt the last time
 
     async def send(self, messages: Iterable[Message]) -> list[SendResult]:
         """Send all; the results in the order of the messages. SendIncomplete when some were given up."""
@@ -107,7 +110,12 @@ class ManySends:
             if at is not None:
                 self._waiting.append((position, message, outgoing, at, started, answer))
                 return
-            queue = self._sender.pick(await self._sender.queues(message.topic, self._timeout_s))
+            failure = self._lost.get(message.topic)
+            if failure is not None and self._sender.known_queues(message.topic) is None:
+                # Each would wait for a whole timeout, so they wait together.
+                await self._note_failure(FailedOnce(position, message, outgoing, None, started, failure))
+                return
+            queue = self._sender.pick(await self._queues(message.topic))
         except GantryError as exc:
             # Nothing was sent. The message or its topic is the reason, so another broker would not help: given up.
             self._failures[position] = exc
@@ -125,6 +133,13 @@ class ManySends:
             if self._sender.faults is not None:
                 answer.add_done_callback(functools.partial(self._note_latency, queue.broker_name, started))
             self._waiting.append((position, message, outgoing, queue, started, answer))
+
+    async def _queues(self, topic: str) -> Sequence[MessageQueue]:
+        try:
+            return await self._sender.queues(topic, self._timeout_s)
+        except GantryError as exc:
+            self._lost[topic] = exc
+            raise
 
     def _note_latency(self, broker_name: str, started: float, answer: asyncio.Future[RemotingCommand]) -> None:
         """When the answer is there, not when its turn comes: those before it may take long."""
@@ -166,6 +181,8 @@ class ManySends:
                 self._note_stored(failed.position, failed.message, outcome, failed.started)
 
     async def _deliver_again(self, failed: FailedOnce) -> SendResult:
+        if failed.queue is None:
+            return await self._sender.deliver(failed.outgoing, self._timeout_s)
         left_s = self._timeout_s - (time.monotonic() - failed.started)
         deadline = asyncio.get_running_loop().time() + left_s
         return await self._sender.deliver_again(

@@ -14,7 +14,7 @@ from typing import Any, Unpack
 
 from gantrymq.client.connection.background import Background
 from gantrymq.client.connection.lifecycle import Client
-from gantrymq.client.connection.send_codec import Outgoing, pack, pack_aside, pack_batch, pack_quickly
+from gantrymq.client.connection.send_codec import Outgoing, pack, pack_aside, pack_batch, pack_quickly, require_message
 from gantrymq.client.connection.session import ClientSession
 from gantrymq.client.interceptors import SendCall, SendProceed, around_send
 from gantrymq.client.produce.batching import Batches
@@ -197,15 +197,18 @@ class Producer(Client):
         return await self._around(messages, proceed, is_collected=True)
 
     def collect(self, message: Message) -> None:
-        """Tell the interceptors of a message that is sent later, or without an answer."""
+        """Tell the interceptors of a message that is sent later, or without an answer. WrongType when it is none."""
+        require_message(message)
         for each in self._options.interceptors:
             each.collect(message)
 
     def _time(self, timeout_s: float | None) -> float:
-        """The time of a call. ConfigError when there is none."""
+        """The time of a call. WrongType when it is no number, ConfigError when there is none."""
         if timeout_s is None:
             return self._options.delivery_timeout_s
-        if timeout_s <= 0:
+        if not isinstance(timeout_s, int | float):
+            raise WrongType(f"timeout_s={timeout_s!r:.60}: a number of seconds is wanted")
+        if not timeout_s > 0:
             raise ConfigError(f"timeout_s={timeout_s:g}: a call needs some time; leave it out for delivery_timeout_s")
         return timeout_s
 
@@ -364,7 +367,7 @@ class Producer(Client):
         `buffer_bytes`. delivery_timeout_s counts from here on. `flush` and `close` wait for everything.
         """
         self._session.require_open()
-        if self._options.interceptors:
+        if self._options.interceptors or type(message) is not Message:
             self.collect(message)
         if sharding_key is None and (future := self._batches.take(message, queue)) is not None:
             return future

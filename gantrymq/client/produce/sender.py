@@ -74,7 +74,7 @@ class Sender:
 
         Asks again while no name server answers, until the time is up.
         """
-        queues = self._known_queues(topic)
+        queues = self.known_queues(topic)
         if queues is not None:
             return queues
         deadline = asyncio.get_running_loop().time() + timeout_s
@@ -85,7 +85,8 @@ class Sender:
             except GantryError as exc:
                 await self._pause(retry, exc, "", set(), deadline)
 
-    def _known_queues(self, topic: str) -> Sequence[MessageQueue] | None:
+    def known_queues(self, topic: str) -> Sequence[MessageQueue] | None:
+        """The queues that take messages of the topic, None when they have to be asked for."""
         route = self._routes.known.get(topic)
         return route.writable if route is not None and route.writable and self._session.is_open else None
 
@@ -128,7 +129,7 @@ class Sender:
                 chosen = at
                 result = self.result(await answer, outgoing, at)
             else:
-                queues = self._known_queues(outgoing.topic)
+                queues = self.known_queues(outgoing.topic)
                 if queues is None:
                     queues = await self._look_up(outgoing.topic, deadline, timeout_s)
                 if chosen is None:
@@ -162,7 +163,7 @@ class Sender:
             try:
                 if isinstance(failure, ConnectError) and failed_at is not None:
                     self._session.look_again_soon(outgoing.topic, use_template=True)
-                queues = self._known_queues(outgoing.topic)
+                queues = self.known_queues(outgoing.topic)
                 if queues is None:
                     queues = await self._look_up(outgoing.topic, deadline, timeout_s)
                 failed_at = queue or self.pick(queues, avoid=retry.failed_at)
@@ -192,7 +193,7 @@ class Sender:
             left_s = deadline - asyncio.get_running_loop().time()
             if left_s <= 0:
                 break
-            other = self.pick(self._known_queues(outgoing.topic) or (), avoid=tried)
+            other = self.pick(self.known_queues(outgoing.topic) or (), avoid=tried)
             tried.add(other.broker_name)
             with contextlib.suppress(GantryError):
                 again = await self.send_to(other, outgoing, min(left_s, timeout_s / TRIES_A_CALL))
@@ -204,7 +205,7 @@ class Sender:
         """The brokers that could take the message."""
         if queue is not None:
             return {queue.broker_name}
-        return {found.broker_name for found in self._known_queues(topic) or ()}
+        return {found.broker_name for found in self.known_queues(topic) or ()}
 
     async def _pause(self, retry: Retry, failure: GantryError, broker: str, brokers: set[str], deadline: float) -> None:
         """Wait until the next try; raise the failure when there is none."""
@@ -243,7 +244,7 @@ class Sender:
     ) -> MessageQueue | None:
         """Write the request of a first try; its answer or failure goes to `answered`. None, and nothing written, when
         something has to be waited for (the route, a connection to the broker, room on it), or faults are noted."""
-        queues = self._known_queues(outgoing.topic)
+        queues = self.known_queues(outgoing.topic)
         if queues is None or self.faults is not None:
             return None
         chosen = queue or self.pick(queues)
@@ -261,7 +262,7 @@ class Sender:
     def target(self, outgoing: Outgoing, queue: MessageQueue | None) -> tuple[MessageQueue, str] | None:
         """For threads: where to try first, and the address. None when something has to be waited for, or faults are
         noted. A broker counts only while the event loop is connected to it: then it was reached, and it is there."""
-        queues = self._known_queues(outgoing.topic)
+        queues = self.known_queues(outgoing.topic)
         if queues is None or self.faults is not None or self._remoting.uses_tls:
             return None
         chosen = queue or self.pick(queues)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,6 +25,7 @@ from gantrymq.errors import (
     ResponseError,
     RouteNotFound,
     SendIncomplete,
+    WrongType,
 )
 from gantrymq.remoting.bodies import BrokerData, ClusterInfo, QueueData, TopicRouteData
 from gantrymq.remoting.codes import RequestCode
@@ -221,7 +222,57 @@ async def test_no_time_is_refused(cluster: Cluster, timeout_s: float) -> None:
                 await send(Message("T", b"x"), timeout_s=timeout_s)
         with pytest.raises(ConfigError, match="needs some time"):
             await producer.send_many([Message("T", b"x")], timeout_s=timeout_s)
+        with pytest.raises(ConfigError, match="needs some time"):
+            await producer.send(Message("T", b"x"), timeout_s=float("nan"))
+        text: Any = "3"
+        with pytest.raises(WrongType, match="number of seconds"):
+            await producer.send(Message("T", b"x"), timeout_s=text)
     assert cluster.tries == 0
+
+
+async def test_what_is_no_message_is_refused_at_once(cluster: Cluster) -> None:
+    text: Any = "text"
+    async with Producer(cluster.name_server) as producer:
+        for send in (producer.send, producer.send_soon, producer.send_oneway):
+            with pytest.raises(WrongType, match="a Message is wanted"):
+                await send(text)
+    with SyncProducer(cluster.name_server) as blocking, pytest.raises(WrongType, match="a Message is wanted"):
+        blocking.send_soon(text)
+    assert cluster.tries == 0
+
+
+async def test_many_messages_wait_for_silent_name_servers_together() -> None:
+    async with scripted_server(silence) as server, Producer(server.address) as producer:
+        started = time.monotonic()
+        with pytest.raises(SendIncomplete) as caught:
+            await producer.send_many([Message("T", b"x") for _ in range(100)], timeout_s=0.5)
+        assert len(caught.value.failures) == 100
+        assert {type(failure) for failure in caught.value.failures.values()} == {RequestTimeout}
+        assert time.monotonic() - started < time_limit(10), "one after the other they take fifty seconds"
+
+
+async def test_many_messages_go_on_when_the_name_server_is_back(cluster: Cluster) -> None:
+    is_back = False
+
+    def name_server(server: ScriptedServer, writer: asyncio.StreamWriter, request: RemotingCommand) -> None:
+        if not is_back:
+            writer.close()
+            return
+        route = TopicRouteData([BrokerData("c", "a", {0: cluster.a.address})], [QueueData("a", 1, 1, 6)])
+        writer.write(request.reply(body=route.to_json()).encode())
+
+    def messages() -> Iterator[Message]:
+        nonlocal is_back
+        yield Message("T", b"lost")
+        yield Message("T", b"0")
+        is_back = True
+        yield from (Message("T", b"%d" % number) for number in range(1, 20))
+
+    async with scripted_server(name_server) as server, Producer(server.address, retries=0) as producer:
+        with pytest.raises(SendIncomplete) as caught:
+            await producer.send_many(messages(), in_flight=4)
+    assert sorted(caught.value.failures) == [0]
+    assert sorted(map(int, cluster.a.bodies)) == list(range(20))
 
 
 async def test_silent_name_servers_share_the_time_of_the_call_with_everything_else() -> None:
