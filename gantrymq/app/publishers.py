@@ -32,9 +32,11 @@ class Sends(Protocol):
 
     async def send(
         self, message: Message, *, sharding_key: str | None = None, timeout_s: float | None = None
-    ) -> SendResult: ...
+    ) -> SendResult:
+        """Send one message; return when a broker has stored it."""
 
-    async def send_soon(self, message: Message, *, sharding_key: str | None = None) -> asyncio.Future[SendResult]: ...
+    async def send_soon(self, message: Message, *, sharding_key: str | None = None) -> asyncio.Future[SendResult]:
+        """Have a message sent with others; return the future of its result or failure."""
 
 
 class Publisher(Generic[T]):

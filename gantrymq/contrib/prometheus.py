@@ -28,6 +28,7 @@ class PrometheusInterceptor(Interceptor):
         self._consume_s = Histogram("gantrymq_consume_seconds", "Listener calls", LABELS, registry=registry)
 
     async def send(self, call: SendCall, proceed: SendProceed) -> SendResult:
+        """Count the messages and measure the send, in seconds, tries included."""
         started = time.monotonic()
         outcome = "cancelled"
         try:
@@ -43,6 +44,7 @@ class PrometheusInterceptor(Interceptor):
             self._send_s.labels(*labels).observe(time.monotonic() - started)
 
     async def consume(self, call: ConsumeCall, proceed: ConsumeProceed) -> ConsumeResult | RetryLater:
+        """Count the messages and measure the listener call, in seconds."""
         started = time.monotonic()
         outcome = "cancelled"
         try:

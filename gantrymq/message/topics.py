@@ -68,10 +68,12 @@ def dlq_topic(group: str) -> str:
 
 
 def is_retry_topic(topic: str) -> bool:
+    """Say if the topic holds what a group will consume again."""
     return topic.startswith(RETRY_PREFIX)
 
 
 def is_dlq_topic(topic: str) -> bool:
+    """Say if the topic holds a group's dead letters."""
     return topic.startswith(DLQ_PREFIX)
 
 
@@ -90,6 +92,7 @@ def topic_kind(topic: str, own_names: Container[str] = ()) -> str:
 
 
 def may_clients_send_to(topic: str) -> bool:
+    """Say if brokers take messages of clients for the topic: not for those they write themselves."""
     return topic not in CLIENTS_MAY_NOT_SEND_TO
 
 

@@ -52,6 +52,7 @@ class BrokerData(Body):
 
     @property
     def master_address(self) -> str | None:
+        """The master's address, None when only slaves are known."""
         return self.broker_addrs.get(0)
 
     def any_address(self) -> str | None:

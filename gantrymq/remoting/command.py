@@ -117,10 +117,12 @@ class RemotingCommand:
 
     @property
     def is_response(self) -> bool:
+        """Whether it answers a request."""
         return self.flag & RESPONSE_FLAG != 0
 
     @property
     def is_oneway(self) -> bool:
+        """Whether it is a request that wants no answer."""
         return self.flag & ONEWAY_FLAG != 0
 
     def mark_oneway(self) -> RemotingCommand:

@@ -101,6 +101,7 @@ class ThreadConnection:
             logger.debug("not shut down: %s", exc, extra={"event": "not_shut_down", "address": self.address})
 
     def close(self) -> None:
+        """Close the socket."""
         self._socket.close()
 
 

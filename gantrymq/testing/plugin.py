@@ -25,6 +25,7 @@ QUEUES = 2
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--gantrymq-name-servers`."""
     parser.getgroup("gantrymq").addoption(
         "--gantrymq-name-servers",
         metavar="HOST:PORT",

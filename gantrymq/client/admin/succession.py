@@ -35,10 +35,12 @@ class Member:
 
     @property
     def answers(self) -> bool:
+        """Whether it does."""
         return bool(self.info)
 
     @property
     def is_master(self) -> bool:
+        """Whether it says so of itself; False when it does not answer."""
         return self.answers and self.info.get("brokerRole", "SLAVE") != "SLAVE"
 
     @property
@@ -48,6 +50,7 @@ class Member:
 
     @property
     def end(self) -> int:
+        """How far its log reaches, in bytes; -1: it does not say."""
         return int(self.info.get("commitLogMaxOffset", "-1"))
 
     @property
@@ -86,6 +89,7 @@ class Promotion:
 
     @property
     def epoch(self) -> int:
+        """The new master's: one above the highest that the slave has heard of."""
         return self.slave.epoch + 1
 
 

@@ -43,6 +43,7 @@ class ProcessQueue:
 
     @property
     def cached_messages(self) -> int:
+        """How many messages it holds, those in the listener's hands too."""
         return len(self._messages)
 
     @property

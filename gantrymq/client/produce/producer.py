@@ -111,6 +111,7 @@ class Producer(Client):
         await self._session.close(producer_group=self.group)
 
     def abandon(self) -> None:
+        """In a child of a fork: forget the parent's connections without a word to the brokers."""
         super().abandon()
         self._thread_connections.abandon()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib import admin, messages
 from django.db import transaction
@@ -25,13 +25,23 @@ ERROR_CHARS = 120
 class OutboxMessageAdmin(OutboxAdminBase):
     """Messages can be read, tried again and discarded, never written or removed: the relay does that."""
 
-    list_display = ("id", "topic", "sharding_key", "keys", "state", "tries", "next_try", "created_at", "short_error")
-    list_filter = ("state", "topic", "created_at")
-    search_fields = ("msg_id", "keys", "sharding_key", "topic")
-    ordering = ("-id",)
+    list_display: tuple[str, ...] = (
+        "id",
+        "topic",
+        "sharding_key",
+        "keys",
+        "state",
+        "tries",
+        "next_try",
+        "created_at",
+        "short_error",
+    )
+    list_filter: ClassVar[tuple[str, ...]] = ("state", "topic", "created_at")
+    search_fields: ClassVar[tuple[str, ...]] = ("msg_id", "keys", "sharding_key", "topic")
+    ordering: ClassVar[tuple[str, ...]] = ("-id",)
     show_full_result_count = False
-    actions = ("try_again", "discard")
-    fields = (
+    actions: tuple[str, ...] = ("try_again", "discard")
+    fields: ClassVar[tuple[str | tuple[str, ...], ...]] = (
         ("state", "tries", "refusals"),
         "error",
         ("created_at", "next_try_at", "ended_at"),

@@ -13,8 +13,8 @@ class GantryConfig(AppConfig):
 
     name = "gantrymq.contrib.django"
     label = "gantrymq"
-    verbose_name = "GantryMQ"
-    default_auto_field = "django.db.models.BigAutoField"
+    verbose_name: str = "GantryMQ"
+    default_auto_field: str = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
         """Have Django's system checks look at the setting."""

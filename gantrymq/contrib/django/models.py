@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from datetime import datetime
+from typing import Any, ClassVar
 
 from django.db import connections, models
 from django.utils import timezone
@@ -31,26 +32,34 @@ class OutboxMessage(models.Model):
 
     objects: ClassVar[models.Manager[OutboxMessage]] = models.Manager()
 
-    id = models.BigAutoField(primary_key=True)
-    state = models.CharField(max_length=10, choices=OutboxState.choices, default=OutboxState.WAITING)
-    topic = models.CharField(max_length=255)
-    sharding_key = models.CharField(max_length=KEY_CHARS_MAX, null=True, blank=True)  # "" is a key, too
-    msg_id = models.CharField("message id", max_length=56)
-    tags = models.TextField(blank=True)
-    keys = models.TextField(blank=True)
-    properties = models.JSONField(default=dict, blank=True)
-    flag = models.IntegerField(default=0)
-    delay_level = models.SmallIntegerField(default=0)
-    deliver_at = models.FloatField(null=True, blank=True, help_text="seconds since the epoch")
-    body = models.BinaryField()
-    created_at = models.DateTimeField(default=timezone.now)
-    next_try_at = models.DateTimeField(default=timezone.now)
-    reserved_until = models.DateTimeField(null=True, blank=True, help_text="by a relay whose database can't lock rows")
-    tries = models.PositiveIntegerField(default=0)
-    refusals = models.PositiveIntegerField(default=0)
-    error = models.TextField(blank=True)
-    ended_at = models.DateTimeField(null=True, blank=True)
-    place = models.CharField("stored in", max_length=255, blank=True)
+    id: models.BigAutoField[int, int] = models.BigAutoField(primary_key=True)
+    state: models.CharField[str, str] = models.CharField(
+        max_length=10, choices=OutboxState.choices, default=OutboxState.WAITING
+    )
+    topic: models.CharField[str, str] = models.CharField(max_length=255)
+    sharding_key: models.CharField[str | None, str | None] = models.CharField(
+        max_length=KEY_CHARS_MAX, null=True, blank=True
+    )  # "" is a key, too
+    msg_id: models.CharField[str, str] = models.CharField("message id", max_length=56)
+    tags: models.TextField[str, str] = models.TextField(blank=True)
+    keys: models.TextField[str, str] = models.TextField(blank=True)
+    properties: models.JSONField[Any, Any] = models.JSONField(default=dict, blank=True)
+    flag: models.IntegerField[int, int] = models.IntegerField(default=0)
+    delay_level: models.SmallIntegerField[int, int] = models.SmallIntegerField(default=0)
+    deliver_at: models.FloatField[float | None, float | None] = models.FloatField(
+        null=True, blank=True, help_text="seconds since the epoch"
+    )
+    body: models.BinaryField[bytes, bytes] = models.BinaryField()
+    created_at: models.DateTimeField[datetime, datetime] = models.DateTimeField(default=timezone.now)
+    next_try_at: models.DateTimeField[datetime, datetime] = models.DateTimeField(default=timezone.now)
+    reserved_until: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(
+        null=True, blank=True, help_text="by a relay whose database can't lock rows"
+    )
+    tries: models.PositiveIntegerField[int, int] = models.PositiveIntegerField(default=0)
+    refusals: models.PositiveIntegerField[int, int] = models.PositiveIntegerField(default=0)
+    error: models.TextField[str, str] = models.TextField(blank=True)
+    ended_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True, blank=True)
+    place: models.CharField[str, str] = models.CharField("stored in", max_length=255, blank=True)
 
     class Meta:
         verbose_name = "outbox message"

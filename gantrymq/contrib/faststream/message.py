@@ -23,16 +23,19 @@ class GantryMessage(StreamMessage[MessageExt]):
     result: Result = ConsumeResult.LATER  # until it is acknowledged
 
     async def ack(self) -> None:
+        """Done: the group goes on behind it."""
         if self.committed is None:
             self.result = ConsumeResult.SUCCESS
         await super().ack()
 
     async def nack(self, delay_s: float | None = None) -> None:
+        """It comes again: after the broker's next delay, or after `delay_s` seconds or somewhat more."""
         if self.committed is None:
             self.result = RetryLater(delay_s)
         await super().nack()
 
     async def reject(self, reason: str = "rejected by the handler") -> None:
+        """It becomes a dead letter at once, which says the reason."""
         if self.committed is None:
             self.result = DeadLetter(reason)
         await super().reject()

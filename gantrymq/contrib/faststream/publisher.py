@@ -84,9 +84,11 @@ class GantryProducer(ProducerProto[GantryCommand]):
         self.codec: CodecProto = DefaultCodec()
 
     def connect(self, producer: Producer, serializer: Any, codec: Any) -> None:
+        """Send through this producer from now on."""
         self._producer, self._serializer, self.codec = producer, serializer, codec or DefaultCodec()
 
     def disconnect(self) -> None:
+        """Send no more: IncorrectState until `connect`."""
         self._producer = None
 
     async def publish(self, cmd: GantryCommand) -> SendResult:
@@ -136,6 +138,7 @@ class AnswerPublisher(FakePublisher):
         self._request = request
 
     def patch_command(self, cmd: PublishCommand) -> GantryCommand:
+        """FastStream asks: what a handler returned, as the answer to its request."""
         answer = GantryCommand.from_cmd(super().patch_command(cmd))
         answer.request, answer.destination = self._request, self._request.topic
         return answer
@@ -162,13 +165,16 @@ class GantryPublisherSpecification(PublisherSpecification[Any, GantryPublisherSp
 
     @property
     def topic(self) -> str:
+        """Where it is published, with the router's prefix."""
         return f"{self._outer_config.prefix}{self.config.topic}"
 
     @property
     def name(self) -> str:
+        """What the description calls it."""
         return self.config.title_ or f"{self.topic}:Publisher"
 
     def get_schema(self) -> dict[str, PublisherSpec]:
+        """The publisher with its payload, by name."""
         payload = resolve_payloads(self.get_payloads(), "Publisher")
         operation = Operation(
             message=SpecificationMessage(title=f"{self.name}:Message", payload=payload), bindings=None
@@ -191,6 +197,7 @@ class GantryPublisher(PublisherUsecase):
 
     @property
     def topic(self) -> str:
+        """Where it publishes, with the router's prefix."""
         return f"{self._outer_config.prefix}{self._topic}"
 
     async def publish(self, message: Any, **keywords: Any) -> SendResult:

@@ -54,13 +54,16 @@ class GantrySubscriberSpecification(SubscriberSpecification[Any, GantrySubscribe
 
     @property
     def topic(self) -> str:
+        """What is consumed, with the router's prefix."""
         return f"{self._outer_config.prefix}{self.config.topic}"
 
     @property
     def channel_labels(self) -> list[str]:
+        """What the description names it by."""
         return [self.topic]
 
     def get_schema(self) -> dict[str, SubscriberSpec]:
+        """The subscriber with its payload, by name."""
         message = SpecificationMessage(title=f"{self.name}:Message", payload=resolve_payloads(self.get_payloads()))
         return {
             self.name: SubscriberSpec(
@@ -89,6 +92,7 @@ class GantrySubscriber(SubscriberUsecase[MessageExt]):
 
     @property
     def topic(self) -> str:
+        """What is consumed, with the router's prefix."""
         return f"{self._outer_config.prefix}{self._topic}"
 
     def selects(self, message: MessageExt) -> bool:
@@ -96,9 +100,11 @@ class GantrySubscriber(SubscriberUsecase[MessageExt]):
         return message.topic == self.topic and is_wanted(parse_subscription(self.topic, self._expression, 0), message)
 
     def get_log_context(self, message: Any) -> dict[str, str]:
+        """What each of its log lines says: topic, group, message id."""
         return {"topic": self.topic, "group": self.group, "message_id": getattr(message, "message_id", "")}
 
     async def start(self) -> None:
+        """Join the group."""
         await super().start()
         self._post_start()
         if self.calls:
@@ -109,6 +115,7 @@ class GantrySubscriber(SubscriberUsecase[MessageExt]):
             self._consumer = consumer
 
     async def stop(self) -> None:
+        """Leave the group, when the calls in progress have ended or `graceful_timeout` is over."""
         await super().stop()
         consumer, self._consumer = self._consumer, None
         if consumer is not None:

@@ -2,14 +2,15 @@
 
 import django.utils.timezone
 from django.db import migrations, models
+from django.db.migrations.operations.base import Operation
 
 
 class Migration(migrations.Migration):
-    initial = True
+    initial: bool = True
 
-    dependencies = []
+    dependencies: list[tuple[str, str]] = []
 
-    operations = [
+    operations: list[Operation] = [
         migrations.CreateModel(
             name="OutboxMessage",
             fields=[
