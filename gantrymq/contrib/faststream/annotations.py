@@ -10,5 +10,6 @@ from gantrymq.client.produce import producer
 from gantrymq.contrib.faststream import broker, message
 
 GantryMessage: TypeAlias = Annotated[message.GantryMessage, Context("message")]
+GantryBatchMessage: TypeAlias = Annotated[message.GantryBatchMessage, Context("message")]
 GantryBroker: TypeAlias = Annotated[broker.GantryBroker, Context("broker")]
 Producer: TypeAlias = Annotated[producer.Producer, Context("broker._connection")]

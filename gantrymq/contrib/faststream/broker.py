@@ -28,12 +28,14 @@ from faststream.specification.schema import BrokerSpec
 
 from gantrymq.app.handlers import HandlerKeywords
 from gantrymq.client.admin.client import AdminClient
-from gantrymq.client.consume.options import PushConsumerKeywords
+from gantrymq.client.consume.options import PullConsumerKeywords, PushConsumerKeywords
+from gantrymq.client.consume.pull_consumer import PullConsumer
 from gantrymq.client.consume.push_consumer import PushConsumer
 from gantrymq.client.produce.options import DEFAULT_GROUP, ProducerKeywords, ProducerOptions
 from gantrymq.client.produce.producer import Producer
 from gantrymq.client.results import SendResult
 from gantrymq.contrib.faststream.publisher import (
+    GantryBatchPublisher,
     GantryCommand,
     GantryProducer,
     GantryPublisher,
@@ -42,6 +44,7 @@ from gantrymq.contrib.faststream.publisher import (
     GantryPublisherSpecificationConfig,
 )
 from gantrymq.contrib.faststream.subscriber import (
+    GantryBatchSubscriber,
     GantrySubscriber,
     GantrySubscriberConfig,
     GantrySubscriberSpecification,
@@ -53,6 +56,7 @@ from gantrymq.message.model import MessageExt
 SHARED = ("instance_name", "namespace", "credentials", "tls", "serialize_type", "trace", "trace_topic", "trace_sample",
           "interceptors")  # fmt: skip
 PING_S = 5.0
+BATCH_RECORDS = 32  # what one pull brings
 
 
 class _LoggerStorage(DefaultLoggerStorage):
@@ -94,6 +98,16 @@ class GantryBrokerConfig(BrokerConfig):
         keywords = cast(PushConsumerKeywords, {**self.shared, **options})
         return PushConsumer(self.name_servers, group=group, listener=listener, **keywords)
 
+    def pull_consumer(self, group: str, options: PushConsumerKeywords) -> PullConsumer:
+        """The consumer of a subscriber without handlers. SetupError when it has options that only handlers have."""
+        known = PullConsumerKeywords.__optional_keys__
+        alien = sorted({*options}.difference(known))
+        if alien:
+            raise SetupError(f"group {group}: {', '.join(alien)} is for a subscriber with handlers")
+        given = {name: value for name, value in self.shared.items() if name in known}
+        keywords = cast(PullConsumerKeywords, {**given, **options})
+        return PullConsumer(self.name_servers, group=group, **keywords)
+
 
 class GantryRegistrator(Registrator[MessageExt, GantryBrokerConfig]):
     """Where subscribers and publishers are declared: a broker or a router."""
@@ -105,6 +119,8 @@ class GantryRegistrator(Registrator[MessageExt, GantryBrokerConfig]):
         *,
         group: str,
         sql: str | None = None,
+        batch: bool = False,
+        max_records: int | None = None,
         ack_policy: AckPolicy = EMPTY,
         no_reply: bool = False,
         dependencies: Sequence[Any] = (),
@@ -120,21 +136,21 @@ class GantryRegistrator(Registrator[MessageExt, GantryBrokerConfig]):
         """Consume a topic for a group: "*", "TagA || TagB", or with `sql` a condition.
 
         Each subscriber has a group of its own. A failed message comes again, and is a dead letter at last
-        (AckPolicy.NACK_ON_ERROR); REJECT_ON_ERROR makes it one at once. options: of the push consumer, such as
+        (AckPolicy.NACK_ON_ERROR); REJECT_ON_ERROR makes it one at once. batch: handlers get a list of up to
+        `max_records` (32) payloads of one queue, whose messages succeed or fail together. Without handlers `get_one`
+        and iterating the subscriber give its messages. options: of the push consumer, such as
         concurrency, ordered, max_reconsume_times.
         """
         calls: CallsCollection[Any] = CallsCollection()
         config = cast(Any, self.config)
-        described = GantrySubscriberSpecificationConfig(
-            topic=topic, title_=title, description_=description, include_in_schema=include_in_schema
-        )
-        subscriber = GantrySubscriber(
+        described = _described(topic, title, description, include_in_schema)
+        subscriber = (GantryBatchSubscriber if batch else GantrySubscriber)(
             GantrySubscriberConfig(
                 topic=topic,
                 expression=expression,
                 sql=sql,
                 group=group,
-                options=cast(PushConsumerKeywords, options),
+                options=_consumer_options(options, batch, max_records),
                 no_reply=no_reply,
                 _outer_config=config,
                 _ack_policy=ack_policy,
@@ -153,15 +169,18 @@ class GantryRegistrator(Registrator[MessageExt, GantryBrokerConfig]):
         *,
         tags: str | None = None,
         headers: Mapping[str, Any] | None = None,
+        batch: bool = False,
         persistent: bool = True,
         title: str | None = None,
         description: str | None = None,
         schema: Any = None,
         include_in_schema: bool = True,
     ) -> GantryPublisher:
-        """Publish to a topic what a handler returns, or what `publish` is given."""
+        """Publish to a topic what a handler returns, or what `publish` is given. batch: a list of payloads as one
+        request."""
         config = cast(Any, self.config)
-        publisher = GantryPublisher(
+        kind = GantryBatchPublisher if batch else GantryPublisher
+        publisher = kind(
             GantryPublisherConfig(topic=topic, tags=tags, headers=headers or {}, _outer_config=config),
             GantryPublisherSpecification(
                 config,
@@ -302,6 +321,32 @@ class GantryBroker(GantryRegistrator, BrokerUsecase[MessageExt, Producer, Gantry
         result: SendResult = await self._basic_publish(command, producer=self.config.producer)
         return result
 
+    async def publish_batch(  # type: ignore[override]
+        self,
+        *messages: Any,
+        topic: str = "",
+        headers: Mapping[str, Any] | None = None,
+        correlation_id: str | None = None,
+        tags: str | None = None,
+        keys: str | Sequence[str] = (),
+        sharding_key: str | None = None,
+        timeout: float | None = None,
+    ) -> SendResult:
+        """Send payloads as one request into one queue: all are stored, or none. 4 MiB at most; headers, tags and keys
+        are those of each."""
+        command = GantryCommand(
+            *messages,
+            topic=topic,
+            headers=headers,
+            correlation_id=correlation_id or self.config.broker_config.id_generator(),
+            tags=tags,
+            keys=keys,
+            sharding_key=sharding_key,
+            timeout=timeout,
+        )
+        result: SendResult = await self._basic_publish_batch(command, producer=self.config.producer)
+        return result
+
     async def request(  # type: ignore[override]
         self,
         message: Any = None,
@@ -323,6 +368,23 @@ class GantryBroker(GantryRegistrator, BrokerUsecase[MessageExt, Producer, Gantry
             publish_type=PublishType.REQUEST,
         )
         return await self._basic_request(command, producer=self.config.producer)
+
+
+def _described(
+    topic: str, title: str | None, description: str | None, is_in_schema: bool
+) -> GantrySubscriberSpecificationConfig:
+    return GantrySubscriberSpecificationConfig(
+        topic=topic, title_=title, description_=description, include_in_schema=is_in_schema
+    )
+
+
+def _consumer_options(options: HandlerKeywords, batch: bool, max_records: int | None) -> PushConsumerKeywords:
+    if batch:
+        given = {**options, "batch_size": BATCH_RECORDS if max_records is None else max_records}
+        return cast(PushConsumerKeywords, given)
+    if max_records is not None:
+        raise SetupError(f"max_records={max_records} is for a subscriber with batch=True")
+    return cast(PushConsumerKeywords, options)
 
 
 def _depends(apply_types: bool, serializer: Any, provider: Any, context: ContextRepo | None) -> FastDependsConfig:

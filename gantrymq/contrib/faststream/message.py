@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextvars
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeVar
 
 from faststream.message import AckStatus, StreamMessage, decode_message
 
@@ -15,9 +16,10 @@ CONTENT_TYPE = "content-type"
 CORRELATION_ID = "x-correlation-id"  # RocketMQ's own CORRELATION_ID makes a message a request
 
 Result = ConsumeResult | RetryLater
+Raw = TypeVar("Raw")
 
 
-class GantryMessage(StreamMessage[MessageExt]):
+class Acknowledged(StreamMessage[Raw]):
     """`ack`: done. `nack`: comes again, after `delay_s` if given. `reject`: a dead letter at once, for the `reason`."""
 
     result: Result = ConsumeResult.LATER  # until it is acknowledged
@@ -41,8 +43,16 @@ class GantryMessage(StreamMessage[MessageExt]):
         await super().reject()
 
 
+class GantryMessage(Acknowledged[MessageExt]):
+    """One message."""
+
+
+class GantryBatchMessage(Acknowledged[Sequence[MessageExt]]):
+    """Messages of one queue. What is said of them counts for all; `batch_headers` has those of each."""
+
+
 # What becomes of the message that this task is consuming: FastStream's own flow does not hand it back.
-parsed: contextvars.ContextVar[list[GantryMessage] | None] = contextvars.ContextVar("gantrymq_parsed", default=None)
+parsed: contextvars.ContextVar[list[Acknowledged[Any]] | None] = contextvars.ContextVar("gantrymq_parsed", default=None)
 
 
 async def parse_message(message: MessageExt) -> GantryMessage:
@@ -57,6 +67,29 @@ async def parse_message(message: MessageExt) -> GantryMessage:
         correlation_id=properties.get(CORRELATION_ID) or properties.get(names.CORRELATION_ID),
         message_id=message.msg_id,
     )
+    return _noted(found)
+
+
+async def parse_batch(messages: Sequence[MessageExt]) -> GantryBatchMessage:
+    """FastStream's view of the messages of one listener call: headers, ids and content type are the first one's."""
+    first = messages[0].properties
+    return _noted(
+        GantryBatchMessage(
+            messages,
+            [message.body for message in messages],
+            headers=dict(first),
+            batch_headers=[dict(message.properties) for message in messages],
+            content_type=first.get(CONTENT_TYPE),
+            correlation_id=first.get(CORRELATION_ID),
+            message_id=messages[0].msg_id,
+        )
+    )
+
+
+Noted = TypeVar("Noted", bound=Acknowledged[Any])
+
+
+def _noted(found: Noted) -> Noted:
     box = parsed.get()
     if box is not None:
         box.append(found)
@@ -68,6 +101,11 @@ async def decode(message: StreamMessage[Any]) -> Any:
     return decode_message(message)
 
 
-def result_of(messages: list[GantryMessage]) -> Result:
+async def decode_batch(message: StreamMessage[Any]) -> list[Any]:
+    """The payload of each message."""
+    return [decode_message(await parse_message(each)) for each in message.raw_message]
+
+
+def result_of(messages: Sequence[Acknowledged[Any]]) -> Result:
     """What the listener answers: LATER when nothing was decided."""
     return messages[-1].result if messages and isinstance(messages[-1].committed, AckStatus) else ConsumeResult.LATER

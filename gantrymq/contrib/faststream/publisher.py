@@ -10,29 +10,31 @@ from typing import Any
 from faststream._internal.configs import PublisherSpecificationConfig, PublisherUsecaseConfig
 from faststream._internal.endpoint.publisher import PublisherSpecification, PublisherUsecase
 from faststream._internal.endpoint.publisher.fake import FakePublisher
-from faststream._internal.parser import CodecProto, DefaultCodec
+from faststream._internal.parser import BatchCodecProto, CodecProto, DefaultCodec
 from faststream._internal.producer import ProducerProto
 from faststream.exceptions import FeatureNotSupportedException, IncorrectState
 from faststream.response.publish_type import PublishType
-from faststream.response.response import PublishCommand
+from faststream.response.response import BatchPublishCommand, PublishCommand
 from faststream.specification.asyncapi.utils import resolve_payloads
 from faststream.specification.schema import Message as SpecificationMessage
 from faststream.specification.schema import Operation, PublisherSpec
 
 from gantrymq.client.produce.producer import Producer
+from gantrymq.client.produce.sender import queue_by_hash
 from gantrymq.client.results import SendResult
 from gantrymq.contrib.faststream.message import CONTENT_TYPE, CORRELATION_ID, decode, parse_message
+from gantrymq.errors import MessageRejected
 from gantrymq.message.headers import header_texts
 from gantrymq.message.model import Message, MessageExt
 
 
-class GantryCommand(PublishCommand):
-    """A payload on its way to a topic. request: what it answers."""
+class GantryCommand(BatchPublishCommand):
+    """A payload, or several as one batch, on the way to a topic. request: what it answers."""
 
     def __init__(
         self,
-        body: Any,
-        *,
+        body: Any = None,
+        *bodies: Any,
         topic: str = "",
         headers: Mapping[str, Any] | None = None,
         correlation_id: str | None = None,
@@ -46,6 +48,7 @@ class GantryCommand(PublishCommand):
     ) -> None:
         super().__init__(
             body,
+            *bodies,
             _publish_type=publish_type,
             destination=topic,
             correlation_id=correlation_id,
@@ -60,12 +63,14 @@ class GantryCommand(PublishCommand):
         self.request: MessageExt | None = None
 
     @classmethod
-    def from_cmd(cls, cmd: PublishCommand) -> GantryCommand:
-        """As a GantryCommand: what a handler returned comes as FastStream's own."""
+    def from_cmd(cls, cmd: PublishCommand, *, batch: bool = False) -> GantryCommand:
+        """As a GantryCommand: what a handler returned comes as FastStream's own. batch: a list has a payload each."""
         if isinstance(cmd, GantryCommand):
             return cmd
+        body, bodies = cls._parse_bodies(cmd.body, batch=batch)
         return cls(
-            cmd.body,
+            body,
+            *bodies,
             topic=cmd.destination,
             headers=cmd.headers,
             correlation_id=cmd.correlation_id,
@@ -102,32 +107,51 @@ class GantryProducer(ProducerProto[GantryCommand]):
         """Send it, and wait for its answer."""
         return await self._connected.request(await self.message_of(cmd), timeout_s=cmd.timeout)
 
-    async def publish_batch(self, cmd: GantryCommand) -> Any:
-        raise FeatureNotSupportedException("a batch is published message by message here: call publish")
+    async def publish_batch(self, cmd: GantryCommand) -> SendResult:
+        """Send the payloads as one request into one queue: all are stored, or none."""
+        messages = await self.messages_of(cmd)
+        queue = None
+        if cmd.sharding_key is not None:
+            queue = queue_by_hash(cmd.sharding_key)(await self._connected.queues(cmd.destination), messages[0])
+        return await self._connected.send_batch(messages, queue=queue, timeout_s=cmd.timeout)
+
+    async def messages_of(self, cmd: GantryCommand) -> list[Message]:
+        """The messages of a batch. MessageRejected when there is none."""
+        bodies = cmd.batch_bodies
+        if isinstance(self.codec, BatchCodecProto):
+            encoded = await self.codec.encode_batch(bodies, self._serializer)
+        else:
+            encoded = [await self.codec.encode(body, self._serializer) for body in bodies]
+        if not encoded:
+            raise MessageRejected("a batch needs at least one message")
+        return [_message(cmd, body, content_type) for body, content_type in encoded]
 
     async def message_of(self, cmd: GantryCommand) -> Message:
         """The message of a command."""
-        body, content_type = await self.codec.encode(cmd.body, self._serializer)
-        headers = {name: str(value) if value is None else value for name, value in cmd.headers.items()}
-        if content_type:
-            headers.setdefault(CONTENT_TYPE, content_type)
-        if cmd.correlation_id:
-            headers.setdefault(CORRELATION_ID, cmd.correlation_id)
-        return Message(
-            cmd.destination,
-            body,
-            tags=cmd.tags,
-            keys=cmd.keys,
-            properties=header_texts(headers),
-            delay_seconds=cmd.delay_seconds,
-            deliver_at=cmd.deliver_at,
-        )
+        return _message(cmd, *await self.codec.encode(cmd.body, self._serializer))
 
     @property
     def _connected(self) -> Producer:
         if self._producer is None:
             raise IncorrectState("the broker is not connected: call connect, or start, first")
         return self._producer
+
+
+def _message(cmd: GantryCommand, body: bytes, content_type: str | None) -> Message:
+    headers = {name: str(value) if value is None else value for name, value in cmd.headers.items()}
+    if content_type:
+        headers.setdefault(CONTENT_TYPE, content_type)
+    if cmd.correlation_id:
+        headers.setdefault(CORRELATION_ID, cmd.correlation_id)
+    return Message(
+        cmd.destination,
+        body,
+        tags=cmd.tags,
+        keys=cmd.keys,
+        properties=header_texts(headers),
+        delay_seconds=cmd.delay_seconds,
+        deliver_at=cmd.deliver_at,
+    )
 
 
 class AnswerPublisher(FakePublisher):
@@ -220,12 +244,43 @@ class GantryPublisher(PublisherUsecase):
         command.correlation_id = command.correlation_id or self._outer_config.id_generator()
         return await self._basic_request(command, producer=self._outer_config.producer)
 
-    async def _publish(self, cmd: PublishCommand, *, _extra_middlewares: Iterable[Any]) -> SendResult:  # type: ignore[override]
+    async def _publish(self, cmd: PublishCommand, *, _extra_middlewares: Iterable[Any]) -> None:
+        """What a handler returned; None is nothing to publish, because a message needs a body."""
+        if cmd.body is None:
+            return
         command = GantryCommand.from_cmd(cmd)
         command.destination = command.destination or self.topic
         command.tags = command.tags or self._tags
         command.add_headers(dict(self._headers), override=False)
-        result: SendResult = await self._basic_publish(
-            command, producer=self._outer_config.producer, _extra_middlewares=_extra_middlewares
+        await self._basic_publish(command, producer=self._outer_config.producer, _extra_middlewares=_extra_middlewares)
+
+
+class GantryBatchPublisher(GantryPublisher):
+    """Publishes several payloads as one request into one queue: as a decorator the list that a handler returns, or by
+    `publish`."""
+
+    async def publish(self, *messages: Any, **keywords: Any) -> SendResult:
+        """As GantryBroker.publish_batch, to this topic."""
+        command = GantryCommand(*messages, **{"topic": self.topic, "tags": self._tags, **keywords})
+        command.add_headers(dict(self._headers), override=False)
+        command.correlation_id = command.correlation_id or self._outer_config.id_generator()
+        return await self._send_batch(command, ())
+
+    async def request(self, message: Any, *, timeout: float | None = 30.0, **keywords: Any) -> Any:
+        """Not for a batch: FeatureNotSupportedException."""
+        raise FeatureNotSupportedException("a request is one message: declare a publisher without batch for it")
+
+    async def _publish(self, cmd: PublishCommand, *, _extra_middlewares: Iterable[Any]) -> None:
+        command = GantryCommand.from_cmd(cmd, batch=True)
+        if not command.batch_bodies:
+            return
+        command.destination = command.destination or self.topic
+        command.tags = command.tags or self._tags
+        command.add_headers(dict(self._headers), override=False)
+        await self._send_batch(command, _extra_middlewares)
+
+    async def _send_batch(self, command: GantryCommand, middlewares: Iterable[Any]) -> SendResult:
+        result: SendResult = await self._basic_publish_batch(
+            command, producer=self._outer_config.producer, _extra_middlewares=middlewares
         )
         return result

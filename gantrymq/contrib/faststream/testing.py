@@ -13,7 +13,7 @@ from faststream.exceptions import SubscriberNotFound
 from gantrymq.app.memory import stored_message
 from gantrymq.client.results import SendResult, SendStatus
 from gantrymq.contrib.faststream.broker import GantryBroker
-from gantrymq.contrib.faststream.publisher import GantryCommand, GantryProducer, GantryPublisher
+from gantrymq.contrib.faststream.publisher import GantryBatchPublisher, GantryCommand, GantryProducer, GantryPublisher
 from gantrymq.contrib.faststream.subscriber import GantrySubscriber
 from gantrymq.message.model import MessageExt
 
@@ -30,7 +30,9 @@ class TestGantryBroker(TestBroker[GantryBroker, EnterType], broker=GantryBroker)
                 subscriber = cast(GantrySubscriber, found)
                 if subscriber.topic == publisher.topic:
                     return subscriber, True
-        return broker.subscriber(publisher.topic, group=f"test-{publisher.topic}", persistent=False), False
+        is_batch = isinstance(publisher, GantryBatchPublisher)
+        fake = broker.subscriber(publisher.topic, group=f"test-{publisher.topic}", batch=is_batch, persistent=False)
+        return fake, False
 
     @contextmanager
     def _patch_producer(self, broker: GantryBroker) -> Generator[None, None, None]:
@@ -58,13 +60,22 @@ class _ProducerInMemory(GantryProducer):
     async def publish(self, cmd: GantryCommand) -> SendResult:
         message = stored_message(await self.message_of(cmd))
         for subscriber in self._receivers(message):
-            await subscriber.process_message(message)
+            await subscriber.process_message(subscriber.raw_of([message]))
         return SendResult(SendStatus.SEND_OK, message.msg_id, message.offset_msg_id, message.queue, 0)
+
+    async def publish_batch(self, cmd: GantryCommand) -> SendResult:
+        messages = [stored_message(each) for each in await self.messages_of(cmd)]
+        for subscriber in dict.fromkeys(each for message in messages for each in self._receivers(message)):
+            wanted = [message for message in messages if subscriber.selects(message)]
+            for raw in [subscriber.raw_of(wanted)] if subscriber.is_batch else wanted:
+                await subscriber.process_message(raw)
+        first = messages[0]
+        return SendResult(SendStatus.SEND_OK, first.msg_id, first.offset_msg_id, first.queue, 0)
 
     async def request(self, cmd: GantryCommand) -> MessageExt:
         message = stored_message(await self.message_of(cmd))
         for subscriber in self._receivers(message):
-            answer = await subscriber.process_message(message)
+            answer = await subscriber.process_message(subscriber.raw_of([message]))
             reply = GantryCommand(answer.body, topic=cmd.destination, correlation_id=cmd.correlation_id)
             return stored_message(await self.message_of(reply))
         raise SubscriberNotFound(f"{cmd.destination}: no subscriber")

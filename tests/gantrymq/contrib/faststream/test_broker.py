@@ -7,13 +7,19 @@ from typing import Any
 
 import pytest
 from faststream import AckPolicy, FastStream
-from faststream.exceptions import NackMessage, RejectMessage, SetupError
+from faststream.exceptions import FeatureNotSupportedException, IncorrectState, NackMessage, RejectMessage, SetupError
 from faststream.specification import AsyncAPI
 from pydantic import BaseModel
 
 from gantrymq import ConsumeFrom
-from gantrymq.contrib.faststream import GantryBroker, GantryMessage, GantryRouter, TestGantryBroker
-from gantrymq.errors import ConfigError
+from gantrymq.contrib.faststream import (
+    GantryBatchMessage,
+    GantryBroker,
+    GantryMessage,
+    GantryRouter,
+    TestGantryBroker,
+)
+from gantrymq.errors import ConfigError, MessageRejected
 from tests.gantrymq.client.ports import closed_port
 from tests.gantrymq.client.seen import until
 from tests.harness import serving
@@ -130,3 +136,114 @@ def test_the_description_names_topics_and_payloads() -> None:
     assert {channel["address"] for channel in described["channels"].values()} == {"orders", "bills"}
     assert described["components"]["schemas"]["Order"]["required"] == ["id"]
     assert next(iter(described["servers"].values()))["protocol"] == "rocketmq"
+
+
+async def test_batches_are_tested_without_a_broker() -> None:
+    broker = GantryBroker()
+    seen: list[Any] = []
+
+    @broker.subscriber("readings", group="sums", batch=True)
+    @broker.publisher("halves", batch=True)
+    async def add(numbers: list[int], message: GantryBatchMessage) -> list[int]:
+        seen.append((numbers, len(message.raw_message), [headers["unit"] for headers in message.batch_headers]))
+        return [number // 2 for number in numbers]
+
+    @broker.subscriber("halves", group="each")
+    async def each(number: int) -> None:
+        seen.append(number)
+
+    quiet = broker.publisher("unheard", batch=True)
+    async with TestGantryBroker(broker) as test:
+        await test.publish_batch(2, 4, topic="readings", headers={"unit": "m"})
+        assert seen == [([2, 4], 2, ["m", "m"]), 1, 2]
+        await test.publish(8, "readings", headers={"unit": "s"})
+        assert seen[3:] == [([8], 1, ["s"]), 4]
+        await quiet.publish("a", "b")
+        assert quiet.mock is not None
+        quiet.mock.assert_called_once_with(["a", "b"])
+        with pytest.raises(MessageRejected, match="at least one"):
+            await test.publish_batch(topic="readings")
+
+
+async def test_batches_travel_as_one_request_and_fail_together(tmp_path: Path) -> None:
+    calls: list[tuple[list[int], int]] = []
+    async with serving(tmp_path, store={"delay_levels": " ".join(["1s"] * 18)}) as cluster:
+        broker = GantryBroker(cluster.namesrv_address)
+
+        @broker.subscriber("readings", group="sums", batch=True, max_records=8, consume_from=FIRST)
+        @broker.publisher("sums", batch=True, headers={"from": "sums"})
+        async def add(numbers: list[int], message: GantryBatchMessage) -> list[int]:
+            calls.append((numbers, message.raw_message[0].tries))
+            if len(numbers) > 1 and message.raw_message[0].tries == 1:
+                raise LookupError("not yet")
+            return numbers
+
+        app = FastStream(broker)
+        await broker.connect()
+        result = await broker.publish_batch(*range(6), topic="readings", sharding_key="k", keys="sensor")
+        assert result.queue == (await broker.publish_batch(6, topic="readings", sharding_key="k")).queue
+        await app.start()
+        try:
+            await until(
+                lambda: sorted(number for numbers, tries in calls if tries == 2 for number in numbers) == [*range(7)]
+            )
+            await until(lambda: sum(cluster.broker.store.max_offset("sums", queue) for queue in range(4)) == 7)
+        finally:
+            await app.stop()
+    assert calls[0] == ([*range(7)], 1)
+
+
+async def test_a_subscriber_without_handlers_is_asked_for_messages(tmp_path: Path) -> None:
+    async with serving(tmp_path) as cluster:
+        broker = GantryBroker(cluster.namesrv_address)
+        one = broker.subscriber("jobs", group="one", consume_from=FIRST)
+        many = broker.subscriber("jobs", group="many", batch=True, max_records=5, consume_from=FIRST)
+        with pytest.raises(IncorrectState, match="not started"):
+            await one.get_one()
+        await broker.connect()
+        await broker.publish_batch(*({"job": number} for number in range(5)), topic="jobs", headers={"for": "us"})
+        async with broker:
+            await broker.start()
+            first = await one.get_one(timeout=WITHIN_S)
+            assert (await first.decode(), first.headers["for"]) == ({"job": 0}, "us")
+            await first.nack()
+            again = await one.get_one(timeout=WITHIN_S)
+            assert await again.decode() == {"job": 0}, "it comes again"
+            seen = []
+            async for message in one:
+                seen.append((await message.decode())["job"])
+                if len(seen) == 3:
+                    await message.ack()
+                    break
+            assert seen == [1, 2, 3]
+            batch = await many.get_one(timeout=WITHIN_S)
+            assert [job["job"] for job in await batch.decode()] == [*range(5)]
+            await batch.ack()
+            assert await many.get_one(timeout=0.01) is None
+        async with GantryBroker(cluster.namesrv_address) as later:
+            left = later.subscriber("jobs", group="one", consume_from=FIRST)
+            async with left:
+                rest = await left.get_one(timeout=WITHIN_S)
+                assert await rest.decode() == {"job": 4}, "what was acknowledged at the end is finished"
+            async with later.subscriber("jobs", group="one", consume_from=FIRST) as once_more:
+                rest = await once_more.get_one(timeout=WITHIN_S)
+                assert await rest.decode() == {"job": 4}, "what was not comes again"
+
+
+async def test_what_single_messages_and_batches_can_not_be_is_said(tmp_path: Path) -> None:
+    broker = GantryBroker(closed_port())
+
+    @broker.subscriber("orders", group="handled")
+    async def listen(body: bytes) -> None: ...
+
+    with pytest.raises(SetupError, match="batch=True"):
+        broker.subscriber("orders", group="g", max_records=3)
+    await broker.connect()
+    with pytest.raises(SetupError, match="concurrency is for a subscriber with handlers"):
+        await broker.subscriber("orders", group="asked", concurrency=3).start()
+    (handled,) = (each for each in broker.subscribers if each.calls)
+    with pytest.raises(IncorrectState, match="takes one without"):
+        await handled.get_one()
+    with pytest.raises(FeatureNotSupportedException, match="one message"):
+        await broker.publisher("orders", batch=True).request("what")
+    await broker.stop()
