@@ -20,7 +20,7 @@ import pytest
 
 from tests.machine import WORKER_VARIABLE  # before any test, whether Django's settings were first or not
 from tests.suite import clock_jumps, pauses
-from tests.suite.kinds import APACHE_PARAMETER, FIXTURES, ORDER, TESTS, is_alone, kind_of
+from tests.suite.kinds import APACHE_PARAMETER, FIXTURES, ORDER, TESTS, is_alone, kind_of, shared_folder
 from tests.suite.long_runs import LONG
 from tests.suite.shares import share_of
 from tests.suite.unit_guard import are_brokers_beside, nothing_outside
@@ -141,13 +141,20 @@ def pytest_collection() -> Generator[None, object, object]:
 
 @pytest.hookimpl(wrapper=True)  # marked before -m chooses, sorted when pytest-django has put its own first
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, None, None]:
-    """Mark every test with its kind; the modules that run alone go last, the long kinds first."""
+    """Mark every test with its kind; the modules that run alone go last, the long kinds first.
+
+    Of a kind, those that one worker takes together come first: they are what takes longest.
+    """
     for item in items:
         kind = _kind_of_item(item)
         if kind != "outside":
             item.add_marker(kind)
     yield
-    items.sort(key=lambda item: (is_alone(item.path), ORDER.index(kind_of(item.path))))
+    items.sort(key=lambda item: _turn_of(item.path))
+
+
+def _turn_of(module: Path) -> tuple[bool, int, bool]:
+    return is_alone(module), ORDER.index(kind_of(module)), shared_folder(module) is None
 
 
 def _kind_of_item(item: pytest.Item) -> str:

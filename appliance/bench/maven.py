@@ -13,6 +13,7 @@ from gantrymq.errors import GantryError
 from gantrymq.home import home_folder
 
 MAVEN_TIMEOUT_S = 600.0
+QUICK_MAVEN = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # unless the user has options: it lives for seconds
 
 
 class ToolError(GantryError):
@@ -63,7 +64,10 @@ def copied_jars(pom: Path) -> Path:
 
 
 def _run(command: list[str | Path]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, capture_output=True, text=True, timeout=MAVEN_TIMEOUT_S, check=False)
+    environment = {"MAVEN_OPTS": QUICK_MAVEN, **os.environ}
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=MAVEN_TIMEOUT_S, check=False, env=environment
+    )
 
 
 def class_path(folder: Path) -> str:

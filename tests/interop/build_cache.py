@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
+import fcntl
 import hashlib
 import os
 import subprocess
@@ -11,23 +11,30 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
+from appliance.bench.apache_peer import QUICK_START_FLAGS
 from appliance.bench.maven import ToolError, cache_folder
 
 BUILD_TIMEOUT_S = 300.0
+QUICK_COMPILER = tuple(f"-J{flag}" for flag in QUICK_START_FLAGS)  # of javac: it lives for seconds
 
 
 def built(name: str, build: Callable[[Path], None]) -> Path:
-    """The cache folder `name`, filled by `build` in a folder beside it that is then renamed."""
+    """The cache folder `name`, filled by `build` in a folder beside it that is then renamed.
+
+    One process builds it, and others that need it at the same time wait: they have the same cores.
+    """
     folder = cache_folder() / name
-    if not folder.is_dir():
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
-            work = Path(scratch) / "work"
-            work.mkdir()
-            build(work)
-            with contextlib.suppress(OSError):  # another run was faster: its folder is as good
+    if folder.is_dir():
+        return folder
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with (folder.parent / f"{name}.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # until the file is closed
+        if not folder.is_dir():
+            with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+                work = Path(scratch) / "work"
+                work.mkdir()
+                build(work)
                 work.rename(folder)
-    assert folder.is_dir()
     return folder
 
 

@@ -2,6 +2,7 @@
 
 Java makes such an archive of the classes that a process has loaded when it ends (Class Data Sharing). One serves all
 programs whose class path begins with the same jars; one that does not fit is left aside by Java, and changes nothing.
+Making one takes as long as some twenty starts save, so only jars that are started more often have one.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ import functools
 import subprocess
 from pathlib import Path
 
-from appliance.bench.apache_peer import QUICK_START_FLAGS
-from appliance.bench.maven import class_path
+from appliance.bench.apache_peer import POM, QUICK_START_FLAGS
+from appliance.bench.maven import class_path, copied_jars
 from tests.interop.build_cache import built, digest, tool
 
+CLIENT_POM = Path(__file__).parent / "java" / "pom.xml"
+OFTEN_STARTED = (CLIENT_POM, POM)
 LOADER = Path(__file__).parent / "java_tools" / "LoadClasses.java"
 FILE = "classes.jsa"
 QUIET = "-Xlog:cds=off,cds+dynamic=off"  # it would tell on the programs' output what it can't take
@@ -27,8 +30,11 @@ USED = (
 
 
 @functools.cache
-def archive_flags(jars: Path) -> tuple[str, ...]:
-    """Flags of Java for a class path that begins with all of these jars; the archive is made once for each machine."""
+def archive_flags(pom: Path) -> tuple[str, ...]:
+    """Flags of Java for a class path that begins with the jars of `pom`; the archive is made once for each machine."""
+    if pom not in OFTEN_STARTED:
+        return ()
+    jars = copied_jars(pom)
     version = subprocess.run(["java", "-version"], capture_output=True, text=True, check=True).stderr
 
     def build(folder: Path) -> None:

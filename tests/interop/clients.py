@@ -14,8 +14,8 @@ from pathlib import Path
 from types import MappingProxyType
 
 from appliance.bench.maven import class_path, copied_jars
-from tests.interop.build_cache import built, digest, tool
-from tests.interop.class_archive import archive_flags
+from tests.interop.build_cache import QUICK_COMPILER, built, digest, tool
+from tests.interop.class_archive import CLIENT_POM, archive_flags
 from tests.waiting import WITHIN_S
 
 HERE = Path(__file__).parent
@@ -157,11 +157,10 @@ class JavaClient:
 
     name = "java"
 
-    def __init__(
-        self, logs: Path, *, pom: Path = JAVA_SOURCES / "pom.xml", programs: Sequence[Path] | None = None
-    ) -> None:
+    def __init__(self, logs: Path, *, pom: Path = CLIENT_POM, programs: Sequence[Path] | None = None) -> None:
         """pom: which client; programs: sources of the programs, for a client that not all of java/ compile with."""
         self._logs = logs
+        self._pom = pom
         self._jars = copied_jars(pom)
         self._classes = _java_classes(self._jars, pom, programs or sorted(JAVA_SOURCES.glob("*.java")))
 
@@ -191,7 +190,7 @@ class JavaClient:
         command += [f"-Drocketmq.serialize.type={encoding}"]
         java_properties = {**QUICK_JAVA, **java_properties}
         command += [f"-D{name}={value}" for name, value in java_properties.items()]
-        command += archive_flags(self._jars)
+        command += archive_flags(self._pom)
         command += ["-cp", f"{class_path(self._jars)}:{self._classes}", "Run", program, *map(str, arguments)]
         yield from running(f"java {program}", command, self._logs)
 
@@ -253,7 +252,7 @@ def _java_classes(jars: Path, pom: Path, sources: Sequence[Path]) -> Path:
     """The programs' classes, compiled once for each state of the sources."""
 
     def build(folder: Path) -> None:
-        tool(["javac", "-cp", class_path(jars), "-d", folder, *sources])
+        tool(["javac", *QUICK_COMPILER, "-cp", class_path(jars), "-d", folder, *sources])
 
     return built(f"interop-java-{digest([*sources, pom])}", build)
 

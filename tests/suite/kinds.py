@@ -28,13 +28,14 @@ APACHE_PARAMETER = "apache"  # of tests that run against Gantry's brokers and Ap
 _LINES = Path(__file__).with_name("outside.txt").read_text("ascii").splitlines()
 OUTSIDE = tuple(line for line in _LINES if line and line[0] != "#")
 
-# They measure what the machine can do, or hold all of it: times, memory, bursts. They run last, one after another.
+# They measure what the machine can do. They run last, one after another, and most cores wait: few belong here.
 ALONE = (
-    "faults/test_burst.py",
     "faults/test_hostile.py",
-    "faults/test_memory.py",
     "bench/test_stalls.py",
 )
+
+# Their modules share servers that a process starts once and keeps: in one process they are started once in all.
+TOGETHER = ("dashboard/web", "gantrymq/client")
 
 # They read the same code: in one process each file is parsed once.
 READERS = (
@@ -62,6 +63,15 @@ def kind_of(module: Path | str, test: str = "") -> str:
 def is_alone(module: Path | str) -> bool:
     """Whether the module runs when no other test does."""
     return any(place in ALONE for place in _places_of(module))
+
+
+@functools.cache
+def shared_folder(module: Path | str) -> str | None:
+    """The folder of TOGETHER that the module is in. One with unit tests alone uses no server, so it is in none."""
+    name = _from_tests(module)
+    if kind_of(module) == "unit" and not any(line.startswith(f"{name}::") for line in OUTSIDE):
+        return None
+    return next((place for place in _places_of(module) if place in TOGETHER), None)
 
 
 def is_reader(module: Path | str) -> bool:

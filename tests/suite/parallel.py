@@ -1,8 +1,9 @@
 """How a parallel run (`pytest -n 4`) shares the tests out.
 
-A worker takes a file at a time, so that what a module's tests share is made once. The order is that of the collection,
-which puts the long kinds first (`kinds.py`). Half of the workers leave those that run Java to the others: clients in
-Java have time limits of their own, and wait much, so there is a core for something else beside them.
+A worker takes a file at a time, so that what a module's tests share is made once, and a folder whose modules share what
+takes long to start. The order is that of the collection, which puts the long kinds first (`kinds.py`). Half of the
+workers leave those that run Java to the others: clients in Java have time limits of their own, and wait much, so there
+is a core for something else beside them.
 
 A fast run has its modules shared out before they are collected (`shares.py`).
 
@@ -19,7 +20,7 @@ from xdist.remote import Producer
 from xdist.scheduler import EachScheduling, LoadFileScheduling
 from xdist.workermanage import WorkerController
 
-from tests.suite.kinds import is_alone, is_reader, kind_of
+from tests.suite.kinds import is_alone, is_reader, kind_of, shared_folder
 
 ALONE = "alone"  # the one group of all modules that want the machine to themselves
 JAVA = ("apache", "spark")  # kinds that run it
@@ -37,7 +38,9 @@ class FilesThenAlone(LoadFileScheduling):  # type: ignore[misc]  # xdist's class
         module: str = super()._split_scope(nodeid)
         if is_reader(module):
             return READERS
-        return ALONE if is_alone(module) else module
+        if is_alone(module):
+            return ALONE
+        return shared_folder(module) or module
 
     def remove_node(self, node: WorkerController) -> str | None:
         crashed: str | None = super().remove_node(node)

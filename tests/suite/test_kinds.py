@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
-from tests.suite.kinds import ALONE, NAMED, ORDER, OUTSIDE, READERS, TESTS, is_reader, kind_of
+from tests.suite.kinds import ALONE, NAMED, ORDER, OUTSIDE, READERS, TESTS, TOGETHER, is_reader, kind_of, shared_folder
 from tests.suite.parallel import FilesThenAlone
 from tests.suite.shares import share_of
 from tests.suite.unit_guard import nothing_outside
 
 
 @pytest.mark.parametrize(
-    "place", [*OUTSIDE, *ALONE, *READERS, *(place for places in NAMED.values() for place in places)]
+    "place", [*OUTSIDE, *ALONE, *READERS, *TOGETHER, *(place for places in NAMED.values() for place in places)]
 )
 def test_what_the_lists_name_is_there(place: str) -> None:
     path, _, test = place.partition("::")
@@ -118,6 +118,22 @@ def test_of_four_workers_two_run_java() -> None:
     workers = [Worker(), Worker(), Worker(), Worker()]
     scheduler_of(workers, [*java, *other])
     assert [min(worker.sent) < len(java) for worker in workers] == [True, True, False, False]
+
+
+def test_modules_that_share_servers_go_to_one_worker_but_those_with_unit_tests_alone_do_not() -> None:
+    client = "tests/gantrymq/client"
+    with_servers = [f"{client}/test_with_brokers.py", f"{client}/produce/test_trace.py", f"{client}/test_options.py"]
+    assert {kind_of(module) for module in with_servers} == {"outside"}
+    alone = [f"{client}/consume/test_rebalance.py", "tests/a.py"]
+    tests = [f"{module}::{test}" for module in [*with_servers, *alone] for test in "xyz"]
+    workers = [Worker(), Worker(), Worker()]
+    scheduler_of(workers, tests)
+    assert [worker.sent for worker in workers] == [list(range(9)), [9, 10, 11], [12, 13, 14]]
+
+
+def test_a_module_with_one_test_that_uses_a_server_goes_with_the_others() -> None:
+    module = "tests/gantrymq/client/produce/test_batching.py"
+    assert (kind_of(module), shared_folder(module)) == ("unit", "gantrymq/client")
 
 
 def test_what_runs_alone_waits_until_the_other_workers_have_ended() -> None:

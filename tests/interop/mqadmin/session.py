@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from appliance.bench import apache_peer, maven
-from tests.interop.build_cache import built, tool
+from tests.interop.build_cache import QUICK_COMPILER, built, tool
 from tests.interop.class_archive import archive_flags
 from tests.interop.mqadmin.tool import write_logback
 from tests.waiting import WITHIN_S
@@ -42,6 +42,7 @@ class MqAdminSession:
 
     def __init__(self, home: Path, pom: Path = TOOLS, *, unlisted: Sequence[str] = ()) -> None:
         self.home = home
+        self._pom = pom
         self._jars = maven.copied_jars(pom)
         self._classes = _classes(self._jars, pom)
         self._unlisted = ",".join(f"org.apache.rocketmq.tools.command.{name}" for name in unlisted)
@@ -84,7 +85,7 @@ class MqAdminSession:
             f"-Djava.io.tmpdir={self.home}",
             f"-Dunlisted={self._unlisted}",
         ]
-        command += archive_flags(self._jars)
+        command += archive_flags(self._pom)
         command += ["-cp", f"{maven.class_path(self._jars)}:{self._classes}", "RunCommands"]
         with (self.home / "virtual-machine.log").open("ab") as errors:
             return subprocess.Popen(  # some commands write files where they are run
@@ -131,6 +132,6 @@ def _classes(jars: Path, pom: Path) -> Path:
     digest = hashlib.sha256(DRIVER.read_bytes() + pom.read_bytes()).hexdigest()[:12]
 
     def build(folder: Path) -> None:
-        tool(["javac", "-cp", maven.class_path(jars), "-d", folder, DRIVER])
+        tool(["javac", *QUICK_COMPILER, "-cp", maven.class_path(jars), "-d", folder, DRIVER])
 
     return built(f"interop-tools-{digest}", build)

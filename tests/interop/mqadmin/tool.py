@@ -37,7 +37,7 @@ class MqAdmin:
         command = ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m", *apache_peer.JAVA_17_FLAGS]
         command += [f"-Drocketmq.home.dir={self._home}", f"-Duser.home={self._home}", f"-Djava.io.tmpdir={self._home}"]
         command += [f"-D{name}={value}" for name, value in java_properties.items()]
-        command += archive_flags(self._jars)
+        command += archive_flags(apache_peer.POM)
         command += ["-cp", maven.class_path(self._jars), "org.apache.rocketmq.tools.command.MQAdminStartup"]
         command += [str(argument) for argument in arguments]
         done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False, cwd=self._home)
