@@ -18,17 +18,20 @@ from dashboard.api.schemas.groups import (
     GroupOut,
     ResetIn,
     ResetOut,
+    ResetsIn,
+    ResetsOut,
+    ResetTo,
     SeenGroupOut,
     StacksOut,
 )
 from dashboard.audit.notes import note, note_nothing
-from dashboard.cluster.errors import NotAllowed
+from dashboard.cluster.errors import BrokerUnreachable, NotAllowed
 from dashboard.cluster.gateway import gateway
 from dashboard.forms.groups import ResetForm
 from dashboard.groups.book import group_book
 from dashboard.groups.changes import consuming_facts, delete_group, set_consuming
 from dashboard.groups.listing import SORTS, rows_of, sorted_rows
-from dashboard.groups.moving import move, plan_move
+from dashboard.groups.moving import Moved, log_move, move_all, plan_moves
 from dashboard.groups.selection import GroupSelection, select
 from dashboard.groups.whole import group_view
 from dashboard.status.board import board
@@ -88,27 +91,36 @@ async def get_member_stacks(
 @router.post("/{name}/reset", response={200: ResetOut} | REFUSALS, auth=WRITE,
              summary="Move a group to another position in a topic", operation_id="reset_group")  # fmt: skip
 async def reset_group(request: HttpRequest, name: str, body: ResetIn) -> ResetOut:
+    [done] = await _reset(request, name, body, [body.topic])
+    if done.trouble:
+        raise BrokerUnreachable(done.trouble)
+    return done
+
+
+@router.post("/{name}/resets", response={200: ResetsOut} | REFUSALS, auth=WRITE,
+             summary="Move a group in several topics", operation_id="reset_group_topics")  # fmt: skip
+async def reset_group_topics(request: HttpRequest, name: str, body: ResetsIn) -> ResetsOut:
+    return ResetsOut(resets=await _reset(request, name, body, body.topics))
+
+
+async def _reset(request: HttpRequest, name: str, body: ResetTo, topics: list[str]) -> list[ResetOut]:
+    """Plan all; when none is refused, move in one topic after the other."""
     detail = await gateway().groups.get(name)
-    given = body.dict(exclude_none=True, exclude={"dry_run"})
-    form = ResetForm(given, topics=detail.resettable_topics)
+    given = body.dict(exclude_none=True, exclude={"dry_run", "topic", "topics"})
+    form = ResetForm(given | {"topic": topics}, topics=detail.resettable_topics)
     if not form.is_valid():
         raise FormProblem(form.problems())
-    plan = await plan_move(gateway(), name, form)
+    plans = await plan_moves(gateway(), name, form)
     if body.dry_run:
         note_nothing(request)
-        return ResetOut.of(plan, is_done=False, told=plan.is_online, is_verified=None)
-    if plan.refusal is not None:
-        raise NotAllowed(plan.refusal)
-    told, elsewhere = await move(gateway(), plan, caller(request)["username"])
-    logger.info(
-        "group moved",
-        extra={"event": "group_reset", "group": name, "topic": plan.topic, "skipped": plan.skipped,
-               "repeated": plan.repeated,
-               "before": {f"{one.queue.broker_name}.{one.queue.queue_id}": one.before for one in plan.moves},
-               } | caller(request),
-    )  # fmt: skip
-    note(request, "group moved", name, {**given, "skipped": plan.skipped, "repeated": plan.repeated})
-    return ResetOut.of(plan, is_done=True, told=told, is_verified=None if elsewhere is None else not elsewhere)
+        return [ResetOut.of(Moved(plan, plan.is_online), is_done=False) for plan in plans]
+    for plan in plans:
+        if plan.refusal is not None:
+            raise NotAllowed(plan.refusal)
+    done = await move_all(gateway(), plans, caller(request)["username"])
+    for moved in done:
+        log_move(request, moved, given, caller(request))
+    return [ResetOut.of(moved, is_done=not moved.trouble) for moved in done]
 
 
 @router.put("/{name}/consuming", response={200: ConsumingOut} | REFUSALS, auth=WRITE,

@@ -37,22 +37,22 @@ def topic_words(body: Mapping[str, Any]) -> list[str]:
 
 def move_words(group: str, wanted: Mapping[str, Any]) -> list[str]:
     """`gantry admin` words for a group's move as the form has it; none where the command knows no such move."""
-    topic = str(wanted["topic"])
+    topics = [str(topic) for topic in wanted["topics"]]
     match wanted["to"]:
         case "end" | "begin" as place:
-            return ["reset", group, topic, "--to", place]
+            return ["reset", group, *topics, "--to", place]
         case "time":
-            return ["reset", group, topic, "--to", str(wanted["at"])]
+            return ["reset", group, *topics, "--to", _when(str(wanted["at"]))]
         case "offset":
-            return ["reset", group, topic, "--offset", str(wanted["offset"])]
-        case "copy":
-            return ["clone", str(wanted["source"]), group, topic]
+            return ["reset", group, *topics, "--offset", str(wanted["offset"])]
+        case "copy" if len(topics) == 1:
+            return ["clone", str(wanted["source"]), group, *topics]
     return []
 
 
 def move_body(wanted: Mapping[str, Any]) -> dict[str, Any]:
     """The same for REST: numbers as numbers, and only what was filled in."""
-    given = {key: wanted[key] for key in ("topic", "to", "at", "offset", "by", "source") if wanted.get(key)}
+    given = {key: wanted[key] for key in ("topics", "to", "at", "offset", "by", "source") if wanted.get(key)}
     return {key: int(value) if key in ("offset", "by") else value for key, value in given.items()}
 
 

@@ -13,6 +13,7 @@ from gantrymq.client.admin.offsets import TO_END
 TO_BEGIN = 0
 OFFSET_MAX = (1 << 63) - 1
 GROUP_CHARS_MAX = 255
+TOPICS_MAX = 64
 TO_CHOICES = [
     ("end", "End: skip what waits"),
     ("begin", "Begin: read all again"),
@@ -25,14 +26,16 @@ TO_CHOICES = [
 
 
 class ResetForm(BaseForm):
-    """topic, and where to. `position()` gives (timestamp in ms, offset or None) of a time, an offset, an end."""
+    """Topics, and where to. `position()` gives (timestamp in ms, offset or None) of a time, an offset, an end."""
 
-    topic = forms.ChoiceField(label="Topic")
+    topic = forms.MultipleChoiceField(label="Topics", widget=forms.CheckboxSelectMultiple)
     to = forms.ChoiceField(label="Go on at", choices=TO_CHOICES, initial="end")
     at = PastMomentField(
         label="Time (UTC)", required=False,
         help_text="For “a time”: what was stored from then on. Give a zone if it is not UTC, or say how long ago: 2 h.",
-        widget=forms.TextInput(attrs={"placeholder": "2026-11-21 07:30, or 2 h", "spellcheck": "false"}),
+        widget=forms.TextInput(
+            attrs={"placeholder": "2026-11-21 07:30, or 2 h", "spellcheck": "false", "data-when": "to=time"}
+        ),
     )  # fmt: skip
     offset = forms.IntegerField(
         label="Offset", required=False, min_value=0, max_value=OFFSET_MAX,
@@ -51,6 +54,14 @@ class ResetForm(BaseForm):
     def __init__(self, *args: Any, topics: list[str], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["topic"].choices = [(name, name) for name in topics]  # type: ignore[attr-defined]
+        if len(topics) == 1:
+            self.initial.setdefault("topic", topics)
+
+    def clean_topic(self) -> list[str]:
+        chosen: list[str] = self.cleaned_data["topic"]
+        if len(chosen) > TOPICS_MAX:
+            raise forms.ValidationError(f"At most {TOPICS_MAX} at once.")
+        return list(dict.fromkeys(chosen))
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data

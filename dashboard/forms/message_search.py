@@ -12,7 +12,7 @@ from dashboard.cluster.message_search import Search
 from dashboard.forms.base import BaseForm
 from dashboard.forms.fields import WhenField
 
-_WHEN = {"placeholder": "1 h, 2026-11-21 07:30", "spellcheck": "false"}
+_WHEN = {"placeholder": "1 h, 2026-11-21 07:30", "spellcheck": "false", "data-when": ""}
 
 
 class MessageSearchForm(BaseForm):

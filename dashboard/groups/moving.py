@@ -1,12 +1,18 @@
-"""Moving a group in a topic: to a time or a number, by so many messages, to where another group is, back to where it
+"""Moving a group in topics: to a time or a number, by so many messages, to where another group is, back to where it
 was; and whether it stands there afterwards. For page and REST alike.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from dashboard.cluster.errors import NotAllowed
+from django.http import HttpRequest
+
+from dashboard.audit.notes import note
+from dashboard.cluster.errors import GatewayError, NotAllowed
 from dashboard.cluster.gateway import Gateway
 from dashboard.cluster.group_values import ResetPlan
 from dashboard.forms.groups import TO_BEGIN, ResetForm
@@ -15,11 +21,35 @@ from dashboard.groups.undo import last_move, remember, undone
 from gantrymq.client.admin.offsets import TO_END
 from gantrymq.client.admin.results import QueueMove
 
+logger = logging.getLogger(__name__)
 
-async def plan_move(gateway: Gateway, group: str, form: ResetForm) -> ResetPlan:
-    """What the form asks for, queue by queue; nothing is changed. Raises GatewayError."""
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """What became of one topic. was_told: running consumers were told, else the offsets were written.
+
+    elsewhere: queues that do not stand where they should; None when consumers were told: they go there, and confirm
+    it, by and by. trouble: why it was perhaps not moved.
+    """
+
+    plan: ResetPlan
+    was_told: bool = False
+    elsewhere: tuple[QueueMove, ...] | None = None
+    trouble: str = ""
+
+    @property
+    def is_verified(self) -> bool | None:
+        return None if self.elsewhere is None else not self.elsewhere
+
+
+async def plan_moves(gateway: Gateway, group: str, form: ResetForm) -> list[ResetPlan]:
+    """What the form asks for, topic by topic; nothing is changed. Raises GatewayError."""
+    return [await _plan(gateway, group, topic, form) for topic in form.cleaned_data["topic"]]
+
+
+async def _plan(gateway: Gateway, group: str, topic: str, form: ResetForm) -> ResetPlan:
+    """One topic, queue by queue."""
     wanted = form.cleaned_data
-    topic = wanted["topic"]
     if wanted["to"] == "shift":
         begin = await gateway.groups.plan_reset(group, topic, TO_BEGIN, None)
         end = await gateway.groups.plan_reset(group, topic, TO_END, None)
@@ -39,18 +69,35 @@ async def plan_move(gateway: Gateway, group: str, form: ResetForm) -> ResetPlan:
     return await gateway.groups.plan_reset(group, topic, *form.position())
 
 
-async def move(gateway: Gateway, plan: ResetPlan, who: str) -> tuple[bool, list[QueueMove] | None]:
-    """Do it; whether running consumers were told, and the queues that do not stand where they should.
+async def move_all(gateway: Gateway, plans: Sequence[ResetPlan], who: str) -> list[Moved]:
+    """Do them, one after the other; a topic that can't be moved holds up none of the others."""
+    done = []
+    for plan in plans:
+        try:
+            done.append(await _move(gateway, plan, who))
+        except GatewayError as exc:
+            done.append(Moved(plan, trouble=str(exc)))
+    return done
 
-    None for these when consumers were told: they go there, and confirm it, by and by. Raises GatewayError.
-    """
+
+async def _move(gateway: Gateway, plan: ResetPlan, who: str) -> Moved:
     await remember(plan, who)  # first: a move that is broken off may have moved some queues
     was_told = await gateway.groups.reset(plan)
     group_book.forget(plan.group)
     if was_told:
-        return True, None
+        return Moved(plan, True)
     after = await gateway.groups.plan_reset(plan.group, plan.topic, TO_END, None)
-    return False, astray(plan.moves, after.moves)
+    return Moved(plan, False, tuple(astray(plan.moves, after.moves)))
+
+
+def log_move(request: HttpRequest, moved: Moved, asked: Mapping[str, Any], who: Mapping[str, Any]) -> None:
+    """One topic's move in the process's log, with where each queue was, and in the audit log."""
+    plan = moved.plan
+    before = {f"{one.queue.broker_name}.{one.queue.queue_id}": one.before for one in plan.moves}
+    counts = {"skipped": plan.skipped, "repeated": plan.repeated, "trouble": moved.trouble}
+    facts = {"event": "group_reset", "group": plan.group, "topic": plan.topic, "before": before}
+    logger.info("group moved", extra=facts | counts | dict(who))
+    note(request, "group moved", plan.group, {**asked, "topic": plan.topic, **counts})
 
 
 def shifted(begin: Sequence[QueueMove], end: Sequence[QueueMove], by: int) -> list[QueueMove]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from typing import Any
 from urllib.parse import urlencode
@@ -13,7 +12,6 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
 from dashboard.accounts.access import Permission, requires
-from dashboard.audit.notes import note
 from dashboard.bodies.commands import move_body, move_words
 from dashboard.cluster.errors import GatewayError
 from dashboard.cluster.gateway import gateway
@@ -21,15 +19,13 @@ from dashboard.cluster.group_values import GroupDetail
 from dashboard.forms.base import TypedNameForm
 from dashboard.forms.groups import ResetForm
 from dashboard.groups.listing import GroupRow, metrics_of
-from dashboard.groups.moving import move, plan_move
+from dashboard.groups.moving import Moved, log_move, move_all, plan_moves
 from dashboard.groups.undo import last_move
 from dashboard.groups.whole import GroupView, group_row, group_view, shared_view
 from dashboard.history.charts import Chart, Line, chart_of, range_of
 from dashboard.history.series import GROUP_IN, GROUP_LAG, GROUP_OUT, name_for
 from dashboard.http.error_pages import gateway_error
 from dashboard.status.metric import shape_of
-
-logger = logging.getLogger(__name__)
 
 
 @requires(Permission.GROUPS_READ)
@@ -80,44 +76,52 @@ async def _charts(request: HttpRequest, name: str) -> list[Chart]:
 @requires(Permission.GROUPS_WRITE)
 @require_http_methods(["GET", "HEAD", "POST"])
 async def reset(request: HttpRequest, name: str) -> HttpResponse:
-    """Where to (GET, in the address), what it would do, then the typed name (POST)."""
+    """Which topics and where to (GET, in the address), what it would do, then the typed name (POST)."""
     try:
         detail = await gateway().groups.get(name)
         topics = detail.resettable_topics
         given = request.POST if request.method == "POST" else request.GET
-        form = ResetForm(given if "to" in given else None, topics=topics, initial={"topic": given.get("topic")})
+        chosen = {"topic": given.getlist("topic")} if "topic" in given else {}
+        form = ResetForm(given if "to" in given else None, topics=topics, initial=chosen)
         context = _context(detail) | {"form": form, "given": given, "has_topics": bool(topics)}
         if not form.is_valid():
             return render(request, "groups/reset.html", context, status=422 if form.is_bound else 200)
-        plan = await plan_move(gateway(), name, form)
+        plans = await plan_moves(gateway(), name, form)
+        refusal = next((plan.refusal for plan in plans if plan.refusal), None)
         typed = TypedNameForm(request.POST if request.method == "POST" else None, name=name, undone="changed")
-        if request.method == "POST" and plan.refusal is None and typed.is_valid():
-            was_told, elsewhere = await move(gateway(), plan, str(request.user))
-            logger.info(
-                "group moved",
-                extra={
-                    "event": "group_reset", "group": name, "topic": plan.topic, "username": str(request.user),
-                    "skipped": plan.skipped, "repeated": plan.repeated,
-                    "before": {f"{one.queue.broker_name}.{one.queue.queue_id}": one.before for one in plan.moves},
-                },
-            )  # fmt: skip
-            told = {key: value for key, value in given.items() if key not in ("csrfmiddlewaretoken", "typed_name")}
-            note(request, "group moved", name, {**told, "skipped": plan.skipped, "repeated": plan.repeated})
-            if elsewhere:
-                queues = ", ".join(f"{one.queue.broker_name} · {one.queue.queue_id}" for one in elsewhere[:5])
-                notes.warning(
-                    request,
-                    f"{name} was moved in {plan.topic}, but {len(elsewhere)} of {len(plan.moves)} queues stand "
-                    f"elsewhere now: {queues}. A consumer may have started meanwhile.",
-                )
-            else:
-                how = "its running consumers were told" if was_told else "checked, its new offsets are written"
-                notes.success(request, f"{name} goes on elsewhere in {plan.topic}: {how}.")
+        if request.method == "POST" and refusal is None and typed.is_valid():
+            asked = {key: given[key] for key in ("to", "at", "offset", "by", "source") if given.get(key)}
+            for moved in await move_all(gateway(), plans, str(request.user)):
+                log_move(request, moved, asked, {"username": str(request.user)})
+                _tell(request, moved)
             return redirect("group", name)
     except GatewayError as exc:
         return gateway_error(request, exc)
-    context |= {"plan": plan, "typed": typed, "same_body": move_body(given), "same_words": move_words(name, given)}
+    wanted = given.dict() | {"topics": form.cleaned_data["topic"]}
+    context |= {
+        "plans": plans, "refusal": refusal, "typed": typed, "topics": wanted["topics"],
+        "skipped": sum(plan.skipped for plan in plans), "repeated": sum(plan.repeated for plan in plans),
+        "is_online": any(plan.is_online for plan in plans),
+        "same_body": move_body(wanted), "same_words": move_words(name, wanted),
+    }  # fmt: skip
     return render(request, "groups/reset.html", context, status=422 if request.method == "POST" else 200)
+
+
+def _tell(request: HttpRequest, moved: Moved) -> None:
+    """What became of one topic, for the next page."""
+    name, topic = moved.plan.group, moved.plan.topic
+    if moved.trouble:
+        notes.error(request, f"{name} was perhaps not moved in {topic}: {moved.trouble}")
+    elif moved.elsewhere:
+        queues = ", ".join(f"{one.queue.broker_name} · {one.queue.queue_id}" for one in moved.elsewhere[:5])
+        notes.warning(
+            request,
+            f"{name} was moved in {topic}, but {len(moved.elsewhere)} of {len(moved.plan.moves)} queues stand "
+            f"elsewhere now: {queues}. A consumer may have started meanwhile.",
+        )
+    else:
+        how = "its running consumers were told" if moved.was_told else "checked, its new offsets are written"
+        notes.success(request, f"{name} goes on elsewhere in {topic}: {how}.")
 
 
 def _now(view: GroupView) -> dict[str, Any]:

@@ -114,6 +114,7 @@ REST = {
     ("get", "/groups/no-such"): (READ, READERS),
     ("get", "/groups/no-such/stacks"): (READ, READERS),
     ("post", "/groups/no-such/reset"): (WRITE, OPERATORS),
+    ("post", "/groups/no-such/resets"): (WRITE, OPERATORS),
     ("get", "/brokers/no-such/config"): (CONFIG, ADMINS),
     ("put", "/brokers/no-such/config"): (CONFIG, ADMINS),
     ("get", "/clients"): (READ, READERS),

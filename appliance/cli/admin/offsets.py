@@ -16,27 +16,43 @@ from gantrymq.errors import ConfigError
 
 
 async def plan_reset(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
-    return _shown(arguments.group, await _moves(admin, arguments), is_online=None)
+    return _joined(
+        [_shown(arguments.group, moves, is_online=None) for moves in await _moves(admin, arguments)], arguments
+    )
 
 
 async def reset(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
-    moves = await _moves(admin, arguments)
-    is_online = await admin.offsets.reset(
-        arguments.group,
-        arguments.topic,
-        TO_END if arguments.to is None else arguments.to,
-        moves,
-        by_offset=arguments.offset is not None,
-    )
-    return _shown(arguments.group, moves, is_online=is_online)
+    """Topic by topic, once all of them can be."""
+    shown = []
+    for topic, moves in zip(arguments.topic, await _moves(admin, arguments), strict=True):
+        is_online = await admin.offsets.reset(
+            arguments.group,
+            topic,
+            TO_END if arguments.to is None else arguments.to,
+            moves,
+            by_offset=arguments.offset is not None,
+        )
+        shown.append(_shown(arguments.group, moves, is_online=is_online))
+    return _joined(shown, arguments)
 
 
-async def _moves(admin: AdminClient, arguments: argparse.Namespace) -> list[QueueMove]:
+async def _moves(admin: AdminClient, arguments: argparse.Namespace) -> list[list[QueueMove]]:
+    """The moves of each topic."""
     if (arguments.to is None) == (arguments.offset is None):
         raise ConfigError("say where to, in one way: --to TIME (such as 2h, begin or end), or --offset N")
-    return await admin.offsets.plan_reset(
-        arguments.group, arguments.topic, arguments.to if arguments.to is not None else TO_END, offset=arguments.offset
-    )
+    to = arguments.to if arguments.to is not None else TO_END
+    return [
+        await admin.offsets.plan_reset(arguments.group, topic, to, offset=arguments.offset) for topic in arguments.topic
+    ]
+
+
+def _joined(shown: Sequence[Shown], arguments: argparse.Namespace) -> Shown:
+    """What is shown of several topics; of one as it is."""
+    if len(shown) == 1:
+        return shown[0]
+    named = list(zip(arguments.topic, shown, strict=True))
+    lines = [line for topic, one in named for line in (f"{topic}:", *one.lines, "")][:-1]
+    return Shown([{"topic": topic, **one.document} for topic, one in named], lines)
 
 
 async def plan_clone(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
@@ -76,7 +92,7 @@ def _shown(group: str, moves: Sequence[QueueMove], *, is_online: bool | None) ->
 
 def _reset_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("group", metavar="GROUP")
-    parser.add_argument("topic", metavar="TOPIC")
+    parser.add_argument("topic", nargs="+", metavar="TOPIC", help="one, or several")
     parser.add_argument(
         "--to", type=parse_time, metavar="TIME", help="begin, end, 2h (so long ago), 10:30, 2026-11-21T10:00"
     )
@@ -92,6 +108,6 @@ def _clone_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 COMMANDS = {
-    "reset": {"": Command("move a group in a topic", reset, _reset_arguments, plan_reset, loses=True)},
+    "reset": {"": Command("move a group in topics", reset, _reset_arguments, plan_reset, loses=True)},
     "clone": {"": Command("give a group another's offsets", clone, _clone_arguments, plan_clone, loses=True)},
 }

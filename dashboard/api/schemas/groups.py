@@ -8,9 +8,11 @@ from typing import Literal
 from ninja import Field, Schema
 
 from dashboard.api.schemas.cluster import NUMBER_MAX, moment
-from dashboard.cluster.group_values import GroupMember, GroupSummary, QueuePlace, ResetPlan
+from dashboard.cluster.group_values import GroupMember, GroupSummary, QueuePlace
+from dashboard.forms.groups import TOPICS_MAX
 from dashboard.groups.listing import GroupRow
 from dashboard.groups.member_load import HeldMessage, MemberLoad
+from dashboard.groups.moving import Moved
 from dashboard.groups.trend import Direction, State
 from dashboard.groups.whole import GroupView
 from gantrymq.client.admin.results import QueueMove
@@ -285,10 +287,9 @@ class ConsumingOut(Schema):
     brokers: list[str]
 
 
-class ResetIn(Schema):
-    """Where a group is to go on in a topic."""
+class ResetTo(Schema):
+    """Where a group is to go on."""
 
-    topic: str
     to: Literal["end", "begin", "time", "offset", "shift", "copy", "undo"] = Field(examples=["time"])
     at: str | None = Field(
         None, description="for time: 2026-11-21T07:30:00Z, UTC unless a zone is given; or how long ago, 2h"
@@ -302,6 +303,18 @@ class ResetIn(Schema):
     )
     source: str | None = Field(None, description="for copy: the group whose offsets are taken over")
     dry_run: bool = Field(False, description="say what would happen and change nothing")
+
+
+class ResetIn(ResetTo):
+    """Where a group is to go on in a topic."""
+
+    topic: str
+
+
+class ResetsIn(ResetTo):
+    """Where a group is to go on in each of these topics. When one can't be moved now, none is."""
+
+    topics: list[str] = Field(..., min_length=1, max_length=TOPICS_MAX)
 
 
 class MoveOut(Schema):
@@ -329,7 +342,8 @@ class MoveOut(Schema):
 class ResetOut(Schema):
     """What a reset did, or would do. consumers_told: running members follow; false: the offsets were written.
 
-    is_verified: every queue was looked at afterwards and stands there; null where members follow by and by.
+    is_verified: every queue was looked at afterwards and stands there; null where members follow by and by, and where
+    nothing was done. trouble: why it was perhaps not, or not wholly, done.
     """
 
     group: str
@@ -341,17 +355,26 @@ class ResetOut(Schema):
     refusal: str | None
     is_verified: bool | None
     queues: list[MoveOut]
+    trouble: str = ""
 
     @classmethod
-    def of(cls, plan: ResetPlan, *, is_done: bool, told: bool, is_verified: bool | None) -> ResetOut:
+    def of(cls, moved: Moved, *, is_done: bool) -> ResetOut:
+        plan = moved.plan
         return cls(
             group=plan.group,
             topic=plan.topic,
             is_done=is_done,
-            consumers_told=told,
+            consumers_told=moved.was_told,
             skipped=plan.skipped,
             repeated=plan.repeated,
             refusal=plan.refusal,
-            is_verified=is_verified,
+            is_verified=moved.is_verified,
             queues=[MoveOut.of(move) for move in plan.moves],
+            trouble=moved.trouble,
         )
+
+
+class ResetsOut(Schema):
+    """One for each topic, in the order asked for."""
+
+    resets: list[ResetOut]

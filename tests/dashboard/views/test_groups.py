@@ -10,19 +10,20 @@ from urllib.parse import urlencode
 import pytest
 from django.utils import timezone
 
-from dashboard.cluster.errors import NotAllowed
+from dashboard.cluster.errors import BrokerUnreachable, NotAllowed
 from dashboard.cluster.gateway import Gateway, use_gateway
-from dashboard.cluster.group_values import known_lag_ms, worst_lag_ms
+from dashboard.cluster.group_values import ResetPlan, known_lag_ms, worst_lag_ms
 from dashboard.cluster.units import THIN
 from dashboard.groups import book as books
 from dashboard.groups import diagnosis, trend
 from dashboard.groups.book import group_book
 from dashboard.groups.member_load import loads_of
-from dashboard.groups.moving import astray
+from dashboard.groups.moving import astray, move_all
 from dashboard.groups.undo import KEPT, undone
 from dashboard.models.groups import GroupMove
 from dashboard.models.management import Role, User
 from gantrymq import ConsumeResult
+from gantrymq.client.admin.offsets import TO_END
 from gantrymq.client.admin.results import QueueMove
 from gantrymq.client.consume.push_consumer import PushConsumer
 from gantrymq.message.model import Message, MessageExt, MessageQueue
@@ -308,6 +309,62 @@ def test_a_queue_that_stands_elsewhere_afterwards_is_found() -> None:
     planned = [QueueMove(queue, "a", 1, 5) for queue in queues]
     found = [QueueMove(queue, "a", now, 9) for queue, now in zip(queues, (5, 6, None), strict=True)]
     assert astray(planned, found) == planned[1:]
+
+
+async def test_several_topics_move_at_once(
+    log_in: Client, gateway: Gateway, cluster: ServingCluster, make_topic: Topic
+) -> None:
+    topics = [await make_topic(f"several-{n}", queues=1, messages=[Message(f"several-{n}", b"x")] * 3) for n in (1, 2)]
+    for topic in topics:
+        await placed(gateway, cluster, "g-several", topic, {0: 1})
+    client = await log_in(Role.OPERATOR)
+    asked = urlencode({"topic": topics, "to": "end"}, doseq=True)
+    page = (await client.get(f"/group/g-several/reset?{asked}")).content.decode()
+    assert "<b>4 messages</b> are skipped" in page and "in 2 topics" in page
+    assert "gantry admin reset g-several several-1 several-2 --to end" in page and "/groups/g-several/resets" in page
+    form = {"topic": topics, "to": "end", "typed_name": "g-several"}
+    answer = await client.post("/group/g-several/reset", form, follow=True)
+    assert answer.content.decode().count("goes on elsewhere in several-") == 2
+    assert await places(gateway, "g-several") == dict.fromkeys(topics, 3)
+    api = await api_for(await User.objects.aget(role=Role.OPERATOR))
+    body = {"topics": topics, "to": "begin"}
+    status, told = await api.call("post", "/groups/g-several/resets", body | {"dry_run": True})
+    assert (status, [one["topic"] for one in told["resets"]]) == (200, topics)
+    assert not any(one["is_done"] for one in told["resets"])
+    _, told = await api.call("post", "/groups/g-several/resets", body)
+    assert [(one["is_done"], one["is_verified"], one["repeated"]) for one in told["resets"]] == [(True, True, 3)] * 2
+    assert await places(gateway, "g-several") == dict.fromkeys(topics, 0)
+    assert (await api.call("post", "/groups/g-several/resets", body | {"topics": [topics[0], "no-such"]}))[0] == 422
+    assert (await api.call("post", "/groups/g-several/resets", body | {"topics": []}))[0] == 422
+
+
+async def places(gateway: Gateway, group: str) -> dict[str, int | None]:
+    return {queue.topic: queue.consumer_offset for queue in (await gateway.groups.get(group)).queues}
+
+
+async def test_a_topic_that_can_not_be_moved_is_told_and_holds_up_no_other(
+    gateway: Gateway,
+    cluster: ServingCluster,
+    make_topic: Topic,
+    monkeypatch: pytest.MonkeyPatch,
+    transactional_db: None,
+) -> None:
+    topics = [await make_topic(f"hold-{n}", queues=1, messages=[Message(f"hold-{n}", b"x")]) for n in (1, 2)]
+    for topic in topics:
+        await placed(gateway, cluster, "g-hold", topic, {0: 0})
+    plans = [await gateway.groups.plan_reset("g-hold", topic, TO_END, None) for topic in topics]
+    reset = gateway.groups.reset
+
+    async def refused(plan: ResetPlan) -> bool:
+        if plan.topic == "hold-1":
+            raise BrokerUnreachable("no answer")
+        return await reset(plan)
+
+    monkeypatch.setattr(gateway.groups, "reset", refused)
+    first, second = await move_all(gateway, plans, "ada")
+    assert (first.trouble, first.is_verified) == ("no answer", None)
+    assert (second.trouble, second.is_verified) == ("", True)
+    assert await places(gateway, "g-hold") == {"hold-1": 0, "hold-2": 1}
 
 
 async def test_how_long_ago_is_a_time_too(

@@ -266,6 +266,8 @@ def test_a_reset_says_what_it_skips_and_repeats_before_it_does_it(peer: Peer, ga
     assert gantry("groups", "lag", f"{topic}_2", "--json").json["lag"] == 2
     assert gantry("reset", topic, topic, "--to", "1h", "--json", "--dry-run").json["repeats"] == 2
     assert gantry("reset", topic, topic).code == 2
+    several = gantry("reset", topic, topic, f"%RETRY%{topic}", "--to", "end", "--dry-run", "--json").json
+    assert [(one["topic"], one["skips"]) for one in several] == [(topic, 2), (f"%RETRY%{topic}", 0)]
 
 
 # -- messages ---------------------------------------------------------------------------------------------------------

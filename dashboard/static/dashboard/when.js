@@ -1,0 +1,57 @@
+/* Picking a time for fields that take one as text: a date and a clock, whose zone they are, and ways to say it fast.
+   The text is what is sent, so that it can be read, typed and linked as before. */
+(() => {
+  "use strict";
+  const LOCAL = Intl.DateTimeFormat().resolvedOptions().timeZone || "local";
+  const AGO = ["15 min", "1 h", "6 h", "24 h", "7 d"];
+  const two = (number) => String(number).padStart(2, "0");
+  const make = (tag, facts = {}, ...children) => { const made = Object.assign(document.createElement(tag), facts); made.append(...children); return made; };
+
+  for (const field of document.querySelectorAll("input[data-when]")) {
+    const picked = make("input", { type: "datetime-local", step: "1", ariaLabel: "Date and time" });
+    const zone = make("select", { ariaLabel: "Zone" }, make("option", { value: "utc", textContent: "UTC" }), make("option", { value: "local", textContent: LOCAL }));
+    const quick = make("div", { className: "when-quick" });
+    const box = make("details", { className: "when-pick" }, make("summary", { textContent: "Pick", ariaLabel: `Pick a time for ${field.labels?.[0]?.textContent.trim() || "this field"}` }), make("div", { className: "when-box" }, picked, zone, quick));
+    if (new Date().getTimezoneOffset() === 0 && LOCAL.endsWith("UTC")) zone.hidden = true;
+
+    // What stands in the field, as it opens; an hour ago if that is no time.
+    function show() {
+      const text = field.value.trim(), told = /^\d{4}-/.test(text) ? new Date(/(Z|[+-]\d\d:?\d\d)$/.test(text) ? text : `${text.replace(" ", "T")}${text.length > 10 ? "Z" : ""}`) : null;
+      const at = told && !Number.isNaN(told.getTime()) ? told : new Date(Date.now() - 3600e3);
+      const minutes = zone.value === "utc" ? 0 : -at.getTimezoneOffset();
+      picked.value = new Date(at.getTime() + minutes * 60e3).toISOString().slice(0, 19);
+    }
+
+    function set(text) {
+      field.value = text;
+      const [name, value] = field.dataset.when.split("=");
+      const other = value && field.form?.elements[name];
+      if (other) other.value = value;
+      field.dispatchEvent(new Event("change", { bubbles: true }));
+    }
+
+    function take() {
+      if (!picked.value) return;
+      const text = picked.value.replace("T", " ");
+      if (zone.value === "utc") { set(text); return; }
+      const offset = -new Date(picked.value).getTimezoneOffset(), far = Math.abs(offset);
+      set(`${text}${offset < 0 ? "-" : "+"}${two(Math.floor(far / 60))}:${two(far % 60)}`);
+    }
+
+    for (const ago of AGO) {
+      const button = make("button", { type: "button", className: "ghost small", textContent: `${ago} ago` });
+      button.addEventListener("click", () => { set(ago); box.open = false; field.focus(); });
+      quick.append(button);
+    }
+    const today = make("button", { type: "button", className: "ghost small", textContent: "Today, 00:00" });
+    today.addEventListener("click", () => { const now = new Date(); picked.value = `${zone.value === "utc" ? now.toISOString().slice(0, 10) : `${now.getFullYear()}-${two(now.getMonth() + 1)}-${two(now.getDate())}`}T00:00:00`; take(); box.open = false; field.focus(); });
+    quick.append(today);
+    picked.addEventListener("input", take);
+    zone.addEventListener("change", take);
+    box.addEventListener("toggle", () => { if (box.open) show(); });
+    box.addEventListener("keydown", (event) => { if (event.key === "Escape") { box.open = false; field.focus(); } });
+    document.addEventListener("click", (event) => { if (box.open && !box.contains(event.target)) box.open = false; });
+    const label = field.closest("label");
+    (label && label.contains(field) ? label : field).after(box);
+  }
+})();
