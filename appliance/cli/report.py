@@ -13,9 +13,13 @@ Exit codes: 0 succeeded, 3 done but incomplete, 1 failed, 124 took too long, 130
 
 The lake is plain Parquet, so other tools read it too, without Spark. Which files count is in its manifest:
 
-  duckdb -c "SET VARIABLE files = (SELECT list(regexp_replace(filename, '_log/[^/]*$', '') || file.path)
-               FROM (SELECT filename, unnest(add) AS file FROM read_json('DATA/reports/lake/*/_log/*.json',
-                 filename = true, columns = {'add': 'STRUCT(path VARCHAR)[]'})));
+  duckdb -c "SET VARIABLE files = (
+               WITH said AS (SELECT *, regexp_replace(filename, '_log/[^/]*$', '') AS lake FROM read_json(
+                      'DATA/reports/lake/*/_log/*.json', filename = true,
+                      columns = {'add': 'STRUCT(path VARCHAR)[]', 'remove': 'VARCHAR[]'})),
+                    added AS (SELECT lake || unnest(add).path AS path FROM said),
+                    removed AS (SELECT lake || unnest(remove) AS path FROM said)
+               SELECT list(DISTINCT path) FROM added WHERE path NOT IN (SELECT path FROM removed));
              SELECT topic, count(*) FROM read_parquet(getvariable('files')) GROUP BY topic"
 """
 

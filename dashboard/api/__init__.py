@@ -24,6 +24,7 @@ from dashboard.api import (
     live,
     messages,
     posture,
+    report_settings,
     reports,
     tokens,
     topics,
@@ -67,6 +68,7 @@ api.add_router("/dead-letters", dead_letters.router, tags=["dead letters"])
 api.add_router("/brokers", brokers.router, tags=["brokers"])
 api.add_router("/clients", clients.router, tags=["clients"])
 api.add_router("/reports", reports.router, tags=["reports"])
+api.add_router("/reports", report_settings.router, tags=["reports"])
 api.add_router("/incidents", incidents.router, tags=["cluster"])
 api.add_router("/history", history.router, tags=["cluster"])
 api.add_router("/alarms", alarms.router, tags=["alarms"])

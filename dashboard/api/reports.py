@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import zoneinfo
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 from django.http import HttpRequest
@@ -13,6 +15,7 @@ from dashboard.accounts.access import Permission
 from dashboard.api.auth import Token
 from dashboard.api.problems import REFUSALS, FormProblem, NotPossible, caller
 from dashboard.api.schemas.reports import (
+    LogOut,
     ReportList,
     ReportOut,
     ResultOut,
@@ -23,6 +26,8 @@ from dashboard.api.schemas.reports import (
     ScheduleOut,
 )
 from dashboard.audit.notes import changed, note, note_nothing
+from dashboard.forms.cron import CronRefused, check
+from dashboard.forms.reports import RunForm
 from dashboard.models.reports import ReportRun
 from dashboard.reports import latest, plans, results
 from dashboard.reports.queue import TooManyWaiting, ask_for
@@ -61,11 +66,16 @@ async def list_runs(
 @router.post("/runs", response={202: RunOut} | REFUSALS, auth=RUN, summary="Have a report computed",
              operation_id="run_report")  # fmt: skip
 async def run_report(request: HttpRequest, body: RunIn) -> Status[RunOut]:
+    form = RunForm(body.form())
+    if not form.is_valid():
+        raise FormProblem(form.problems())
+    topics, zone = form.cleaned_data["topics"], form.cleaned_data["zone"]
     try:
-        run = await ask_for(body.report, body.days, request.auth.user)  # type: ignore[attr-defined]
+        user = request.auth.user  # type: ignore[attr-defined]
+        run = await ask_for(body.report, body.days, user, range_ms=form.range_ms, topics=topics, zone=zone)
     except TooManyWaiting as exc:
         raise NotPossible(str(exc)) from exc
-    note(request, "report asked for", body.report, {"days": body.days})
+    note(request, "report asked for", body.report, {"begin_ms": run.begin_ms, "end_ms": run.end_ms, "topics": topics})
     logger.info("report asked for", extra={"event": "report_asked", "run": run.run_id} | caller(request))
     return Status(202, RunOut.of(run))
 
@@ -95,6 +105,13 @@ async def download_result(request: HttpRequest, run_id: str, form: Literal["csv"
     return answer
 
 
+@router.get("/runs/{run_id}/log", response={200: LogOut} | REFUSALS, auth=READ,
+            summary="The end of what a run's process said", operation_id="get_report_log")  # fmt: skip
+async def get_log(request: HttpRequest, run_id: str) -> LogOut:
+    run = await _found(run_id)
+    return LogOut(run=run.run_id, text=results.log_end(run))
+
+
 @router.post("/runs/{run_id}/stop", response={200: RunOut} | REFUSALS, auth=RUN, summary="Stop a run",
              operation_id="stop_report_run")  # fmt: skip
 async def stop_run(request: HttpRequest, run_id: str) -> RunOut:
@@ -119,10 +136,22 @@ async def set_schedule(request: HttpRequest, body: ScheduleIn) -> ScheduleOut:
     if not body.reports:
         raise FormProblem({"reports": ["Choose a report, or let them run never."]})
     wanted, before = body.dict(), await plans.schedule()
+    check_times(body.cron, body.zone)
     await plans.set_schedule(**wanted)
     note(request, "report schedule changed", "", changed(before.facts(), (await plans.schedule()).facts()))
     logger.info("report schedule changed", extra={"event": "report_schedule_changed", **wanted} | caller(request))
     return ScheduleOut.of(await plans.schedule())
+
+
+def check_times(cron: str, zone: str) -> None:
+    """Raises FormProblem where these can be no schedule."""
+    if zone not in zoneinfo.available_timezones():
+        raise FormProblem({"zone": [f"{zone!r} is no time zone; write a name such as Europe/Berlin."]})
+    if cron:
+        try:
+            check(cron, zone, datetime.now(UTC))
+        except CronRefused as refusal:
+            raise FormProblem({"cron": [str(refusal)]}) from refusal
 
 
 async def _found(run_id: str) -> ReportRun:

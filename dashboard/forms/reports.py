@@ -103,7 +103,7 @@ class PlanForm(ZoneForm):
     cron = forms.CharField(
         required=False,
         max_length=CRON_CHARS_MAX,
-        label="Or at the times of a cron line",
+        label="Or by a cron line",
         widget=forms.TextInput(attrs={"placeholder": "0 6 * * mon-fri", "spellcheck": "false"}),
     )
     reports = forms.MultipleChoiceField(
@@ -133,7 +133,7 @@ class PromiseForm(BaseForm):
         required=False,
         min_value=1,
         max_value=SECONDS_MAX,
-        label="Seconds behind at most",
+        label="Seconds at most",
         widget=forms.NumberInput(attrs={"placeholder": "none", "step": "any"}),
     )
 
@@ -153,7 +153,7 @@ class WeeklyForm(ZoneForm):
     channels = forms.MultipleChoiceField(required=False, widget=forms.CheckboxSelectMultiple, label="To")
     cron = forms.CharField(
         max_length=CRON_CHARS_MAX,
-        label="At the times of a cron line",
+        label="When, as a cron line",
         widget=forms.TextInput(attrs={"spellcheck": "false"}),
     )
     field_order = ("channels", "cron", "zone")

@@ -10,11 +10,13 @@ from typing import Any
 from django.conf import settings
 from django.http import StreamingHttpResponse
 
+from appliance.process.file_tail import read_tail
 from appliance.reports.errors import ReportError
 from appliance.reports.runs import RunFolder
 from dashboard.models.reports import ReportRun
 
 CHUNK_BYTES = 1 << 18
+LOG_BYTES_SHOWN = 8192
 CONTENT_TYPES = {
     "csv": "text/csv; charset=utf-8",
     "json": "application/json",
@@ -47,6 +49,12 @@ def result_bytes(run: ReportRun) -> int | None:
     folder = _folder(run)
     path = folder.result("csv", run.report) if folder is not None and run.has_result else None
     return path.stat().st_size if path is not None and path.is_file() else None
+
+
+def log_end(run: ReportRun) -> str:
+    """The end of what the run's process said; empty when there is nothing (any more)."""
+    folder = _folder(run)
+    return read_tail(folder.log_path, LOG_BYTES_SHOWN) if folder is not None else ""
 
 
 def _folder(run: ReportRun) -> RunFolder | None:

@@ -8,6 +8,9 @@ from typing import Any
 from appliance.reports.catalogue import Column, Kind, Report
 from dashboard.cluster import units
 
+TIMES = ("hour", "day", "month")  # columns whose texts are short and stay on a line
+TICKS = 14
+
 
 def change(ratio: float | None) -> str:
     """0.5 as "+50 %"."""
@@ -35,12 +38,21 @@ def table_context(report: Report, page: Mapping[str, Any]) -> dict[str, Any]:
         "report": report,
         "columns": [{"title": column.title, "is_number": column.kind is not Kind.TEXT} for column in report.columns],
         "cells": [[_cell(column, row) for column in report.columns] for row in page["rows"]],
-        "figure": _figure(report, page["chart"]) if page["chart"]["x"] else None,
+        "figure": _figure(report, page["chart"]) if _highest(page["chart"]) else None,
     }
 
 
 def _cell(column: Column, row: Mapping[str, Any]) -> dict[str, Any]:
-    return {"text": SHOWN[column.kind](row[column.name]), "is_number": column.kind is not Kind.TEXT}
+    return {
+        "text": SHOWN[column.kind](row[column.name]),
+        "is_number": column.kind is not Kind.TEXT,
+        "is_time": column.name in TIMES,
+    }
+
+
+def _highest(chart: Mapping[str, Any]) -> float:
+    """The tallest bar's value; 0 where nothing is to be seen."""
+    return max((abs(value) for series in chart["series"] for value in series["values"]), default=0)
 
 
 def _figure(report: Report, chart: Mapping[str, Any]) -> dict[str, Any]:
@@ -52,8 +64,9 @@ def _figure(report: Report, chart: Mapping[str, Any]) -> dict[str, Any]:
     ]
     layout = {
         "barmode": "stack" if report.chart.is_stacked else "group",
-        "xaxis": {"type": "category"},  # a text stays a text, also one that looks like a number or a day
-        "yaxis": {"rangemode": "tozero", "tickformat": "~s"},
+        # A text stays a text, also one that looks like a number or a day.
+        "xaxis": {"type": "category", "nticks": TICKS},
+        "yaxis": {"rangemode": "tozero"} | ({"tickformat": "~s"} if _highest(chart) >= 1000 else {}),
         "hovermode": "x unified",
         "showlegend": bool(report.chart.series),
     }

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.conf import settings
@@ -18,8 +18,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
-from appliance.process.file_tail import read_tail
-from appliance.reports.catalogue import REPORTS, TRAFFIC
+from appliance.reports.catalogue import REPORTS, TRAFFIC, Report
 from appliance.reports.errors import ReportError
 from appliance.reports.install_state import install_state
 from appliance.reports.runs import HOUR_MS, RunFolder
@@ -30,8 +29,9 @@ from dashboard.forms.reports import RunForm
 from dashboard.models.reports import ReportRun
 from dashboard.reports import latest, plans
 from dashboard.reports.queue import TooManyWaiting, ask_for
-from dashboard.reports.results import CONTENT_TYPES, file_response
+from dashboard.reports.results import CONTENT_TYPES, file_response, log_end
 from dashboard.reports.settings_views import refused, settings_context
+from dashboard.reports.snippets import run_commands, snippets
 from dashboard.reports.stopping import stop
 from dashboard.reports.tables import table_context
 from dashboard.reports.warm_session import note_look
@@ -46,7 +46,6 @@ PLOTLY_STYLES = (
 RUNS_SHOWN = 25
 TOPICS_ON_INDEX = 10  # the whole report lists more (the slice in index.html says so too)
 CHART_HOURS_MIN = 12  # the least that the chart spans
-LOG_BYTES_SHOWN = 8192
 
 
 @requires(Permission.REPORTS_READ)
@@ -69,7 +68,7 @@ async def index(request: HttpRequest) -> HttpResponse:
         "run_form": (run_form := RunForm()),
         "run_more": [run_form[name] for name in ("begin", "end", "topics", "zone")],
     }
-    context |= await settings_context(plan)
+    context |= await settings_context(plan) | {"drill_reports": _drill_reports()}
     return _render(request, "reports/index.html", context)
 
 
@@ -99,7 +98,10 @@ async def detail(request: HttpRequest, run_id: str) -> HttpResponse:
         "begin": _minute(run.begin_ms),
         "end": _minute(run.end_ms),
         "install": install_state(settings.APPLIANCE.data),
-        "log": read_tail(folder.log_path, LOG_BYTES_SHOWN) if run.error else "",
+        "log": "" if run.is_live else log_end(run),
+        "snippets": snippets(run, settings.APPLIANCE.data) if page is not None else [],
+        "run_commands": run_commands(request, run),
+        "drill_reports": _drill_reports(),
         "may_run": request.principal.may(Permission.REPORTS_RUN),  # type: ignore[attr-defined]
         "is_report": run.report in REPORTS,
         "seconds": list(status.seconds.items()) if status is not None else [],
@@ -180,6 +182,13 @@ async def _ask_for(request: HttpRequest, report: str, days: int, **scope: Any) -
     return redirect("reports:index")
 
 
+def _drill_reports() -> list[Report]:
+    """Those that say more about the messages of an hour."""
+    return [
+        one for one in REPORTS.values() if one.tables == ("messages",) and not one.days_before and one.name != TRAFFIC
+    ]
+
+
 def _page_context(run: ReportRun, page: Mapping[str, Any]) -> dict[str, Any]:
     if run.report == TRAFFIC:
         return result_context(page)
@@ -198,6 +207,7 @@ def result_context(page: Mapping[str, Any]) -> dict[str, Any]:
         "hours": [_readable(row) for row in page["rows"]],
         "busiest": _readable(busiest) | {"weekday": _weekday(busiest["hour"])} if busiest else None,
         "figure": chart_figure(page["chart"], page["begin_ms"], page["end_ms"]) if page["chart"]["hours"] else None,
+        "whole_range": [_minute(page["begin_ms"]), _minute(page["end_ms"])],
     }
 
 
@@ -211,6 +221,7 @@ def chart_figure(chart: Mapping[str, Any], begin_ms: int, end_ms: int) -> dict[s
             "xperiod": HOUR_MS,  # a bar fills its hour instead of standing astride its begin
             "y": series["messages"],
             "hovertemplate": "%{y:,} messages",
+            "meta": series["topic"],
         }
         for series in chart["series"]
     ]
@@ -229,9 +240,16 @@ def chart_figure(chart: Mapping[str, Any], begin_ms: int, end_ms: int) -> dict[s
 
 
 def _shown_range(hours: Sequence[str], begin_ms: int, end_ms: int) -> list[str]:
-    """From the first hour with messages on: on a first day an hour of a week would be too thin to be seen."""
-    first_ms = int(datetime.fromisoformat(hours[0]).replace(tzinfo=UTC).timestamp() * 1000) if hours else begin_ms
-    return [_minute(max(begin_ms, min(first_ms, end_ms - CHART_HOURS_MIN * HOUR_MS))), _minute(end_ms)]
+    """Where the messages are: on a first day an hour of a week would be too thin to be seen."""
+    within = [at for hour in hours if begin_ms <= (at := _hour_ms(hour)) < end_ms]
+    if not within:
+        return [_minute(begin_ms), _minute(end_ms)]
+    last_ms = min(end_ms, max(within[-1] + HOUR_MS, within[0] + CHART_HOURS_MIN * HOUR_MS))
+    return [_minute(max(begin_ms, min(within[0], last_ms - CHART_HOURS_MIN * HOUR_MS))), _minute(last_ms)]
+
+
+def _hour_ms(hour: str) -> int:
+    return int(datetime.fromisoformat(hour).replace(tzinfo=UTC).timestamp() * 1000)
 
 
 def _render(request: HttpRequest, template: str, context: dict[str, Any]) -> HttpResponse:
@@ -298,7 +316,9 @@ def _folder(run_id: str) -> RunFolder:
 
 
 def _readable(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {**row, "hour": str(row["hour"])[:16].replace("T", " ")}
+    begin = datetime.fromisoformat(str(row["hour"]))
+    end = begin + timedelta(hours=1)
+    return {**row, "hour": f"{begin:%Y-%m-%d %H:%M}", "begin": begin.isoformat(), "end": end.isoformat()}
 
 
 def _weekday(hour: str) -> str:

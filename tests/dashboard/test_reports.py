@@ -89,10 +89,11 @@ async def test_the_list_of_runs_is_no_page_of_its_own(data: Path, log_in: Client
     [
         (["2026-11-21 09:00"], ["2026-11-20 22:00", "2026-11-21 10:00"]),
         (["2026-11-18 05:00", "2026-11-21 09:00"], ["2026-11-18 05:00", "2026-11-21 10:00"]),
+        (["2026-11-16 05:00", "2026-11-17 09:00"], ["2026-11-16 05:00", "2026-11-17 10:00"]),
         (["2026-11-01 05:00"], ["2026-11-14 10:00", "2026-11-21 10:00"]),
     ],
 )
-def test_the_chart_of_a_first_day_is_wide_enough_to_be_seen(hours: list[str], shown: list[str]) -> None:
+def test_a_chart_shows_where_messages_are_wide_enough_to_be_seen(hours: list[str], shown: list[str]) -> None:
     end_ms = int(datetime(2026, 11, 21, 10, tzinfo=UTC).timestamp() * 1000)
     figure = chart_figure({"hours": hours, "series": []}, end_ms - 7 * 24 * HOUR_MS, end_ms)
     assert figure["layout"]["xaxis"]["range"] == shown

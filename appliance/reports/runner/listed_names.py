@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from appliance.reports.runner.broker_folders import BrokerFolder
-from gantrymq.message.topics import SYSTEM_GROUP_PREFIX, topic_kind
+from gantrymq.message.topics import REPLY_TOPIC_POSTFIX, SYSTEM_GROUP_PREFIX, topic_kind
 
 logger = logging.getLogger(__name__)
 
@@ -20,6 +20,7 @@ def listed_names(brokers: Iterable[BrokerFolder]) -> list[tuple[str, str]]:
     """(kind, name) of applications' topics and groups, each once, in order. A list that can't be read is empty."""
     brokers = list(brokers)
     own_names = {name for broker in brokers for name in (broker.broker_name, broker.cluster_name)}
+    own_names |= {f"{broker.cluster_name}_{REPLY_TOPIC_POSTFIX}" for broker in brokers}
     found = {
         (kind, name)
         for broker in brokers

@@ -50,6 +50,56 @@
     if (!source || !window.Plotly) return;
     const { data, layout } = dressed(JSON.parse(source.textContent), place.clientWidth);
     window.Plotly.react(place, data, layout, { responsive: true, displayModeBar: false, displaylogo: false });
+    listen(place);
+  }
+
+  // ---- zoom and drill-down
+
+  function listen(place) {
+    if (place.dataset.listens) return;
+    place.dataset.listens = "yes";
+    const panel = document.getElementById(place.dataset.drill || "");
+    if (panel) place.on("plotly_click", (event) => drill(panel, event.points));
+    const card = place.closest(".card");
+    const shown = place.layout.xaxis.range && [...place.layout.xaxis.range];
+    card.querySelectorAll("[data-zoom]").forEach((button) => {
+      button.addEventListener("click", () => {
+        const range = button.dataset.zoom === "whole" ? [button.dataset.begin, button.dataset.end] : shown;
+        window.Plotly.relayout(place, { "xaxis.range": range });
+        card.querySelectorAll("[data-zoom]").forEach((each) => each.setAttribute("aria-pressed", String(each === button)));
+      });
+    });
+  }
+
+  const HOUR_MS = 3600000;
+  const iso = (ms) => new Date(ms).toISOString().slice(0, 19) + "Z";
+
+  function drill(panel, points) {
+    const begin = Date.parse(String(points[0].data.x[points[0].pointNumber]));
+    const there = points.filter((point) => point.y > 0 && point.data.meta);
+    const all = points.reduce((sum, point) => sum + point.y, 0);
+    panel.hidden = false;
+    panel.querySelector("[data-drill-hour]").textContent = `${iso(begin).slice(0, 16).replace("T", " ")} UTC`;
+    panel.querySelector("[data-drill-count]").textContent = `${all.toLocaleString("en")} messages`;
+    panel.querySelector("[data-drill-list]").replaceChildren(...there.map((point) => entry(panel, point, begin)));
+    const select = panel.querySelector("[data-drill-select]");
+    if (!select) return;
+    const names = ["", ...there.map((point) => point.data.meta)];
+    select.replaceChildren(...names.map((name) => new Option(name || "all topics", name)));
+    panel.querySelector("[data-drill-begin]").value = iso(begin).slice(0, 16);
+    panel.querySelector("[data-drill-end]").value = iso(begin + HOUR_MS).slice(0, 16);
+  }
+
+  function entry(panel, point, begin) {
+    const item = document.createElement("li"), link = document.createElement("a"), count = document.createElement("span");
+    const times = new URLSearchParams({ since: iso(begin), until: iso(begin + HOUR_MS) });
+    link.href = `${panel.dataset.topic.replace("TOPIC", encodeURIComponent(point.data.meta))}?${times}`;
+    link.textContent = point.data.meta;
+    link.title = "Messages of this hour, as far as the broker still has them";
+    count.className = "muted";
+    count.textContent = ` ${point.y.toLocaleString("en")}`;
+    item.append(link, count);
+    return item;
   }
 
   function drawAll() {

@@ -1,0 +1,119 @@
+"""The same elsewhere: a run's result and its messages in DuckDB and in a notebook, and the run from a shell."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from django.http import HttpRequest
+from django.urls import reverse
+
+from appliance.reports.catalogue import REPORTS
+from appliance.reports.runs import RunFolder
+from dashboard.bodies.commands import curl_line
+from dashboard.models.reports import ReportRun
+
+MESSAGES = "messages"
+
+DUCKDB = """\
+SET VARIABLE files = (
+  WITH said AS (SELECT *, regexp_replace(filename, '_log/[^/]*json', '') AS lake FROM read_json({entries},
+         filename = true, columns = {{add: 'STRUCT(path VARCHAR)[]', remove: 'VARCHAR[]'}})),
+       added AS (SELECT lake || unnest(add).path AS path FROM said),
+       removed AS (SELECT lake || unnest(remove) AS path FROM said)
+  SELECT list(DISTINCT path) FROM added WHERE path NOT IN (SELECT path FROM removed));
+SELECT topic, count(*) AS messages, sum(size_bytes) AS stored_bytes FROM read_parquet(getvariable('files'))
+WHERE store_timestamp >= {begin} AND store_timestamp < {end}{topics} GROUP BY topic ORDER BY messages DESC"""
+
+RESULT_ALONE = """\
+# pip install pyarrow
+import pyarrow.parquet as pq
+
+result = pq.read_table({result})  # what this page shows, whole; .to_pandas() makes a frame of it
+print(result.slice(0, 5).to_pylist())"""
+
+NOTEBOOK = """\
+# pip install pyarrow
+import json
+from pathlib import Path
+
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+result = pq.read_table({result})  # what this page shows, whole; .to_pandas() makes a frame of it
+print(result.slice(0, 5).to_pylist())
+
+# The messages below it: the manifest says which files count.
+files = {{}}
+for entry in sorted(Path({lake}).glob("*/_log/*.json")):
+    said = json.loads(entry.read_text())
+    for path in said.get("remove", []):
+        files.pop(entry.parent.parent / path, None)
+    for added in said["add"]:
+        files[entry.parent.parent / added["path"]] = added
+stored = ds.field("store_timestamp")
+messages = ds.dataset([str(path) for path in files], format="parquet").to_table(
+    columns=["topic", "store_timestamp", "size_bytes"], filter=(stored >= {begin}) & (stored < {end})
+)
+for row in messages.group_by("topic").aggregate([("size_bytes", "sum"), ("size_bytes", "count")]).to_pylist():
+    print(row["topic"], row["size_bytes_count"], row["size_bytes_sum"])"""
+
+
+@dataclass(frozen=True, slots=True)
+class Snippet:
+    """Something to copy. key: of its element on the page."""
+
+    key: str
+    title: str
+    text: str
+
+
+def snippets(run: ReportRun, data: Path) -> list[Snippet]:
+    """How other tools read what the run read and what it wrote, on the machine that has the data folder."""
+    result = str(RunFolder.in_data(data, run.run_id).result("parquet", run.report))
+    lake = data / "reports" / "lake"
+    notebook = NOTEBOOK.format(result=repr(result), lake=repr(str(lake)), begin=run.begin_ms, end=run.end_ms)
+    if MESSAGES not in REPORTS[run.report].tables:
+        return [
+            Snippet("duckdb", "DuckDB, in a shell", _duckdb(f"SELECT * FROM {_quoted(result)}")),
+            Snippet("notebook", "In a notebook", RESULT_ALONE.format(result=repr(result))),
+        ]
+    topics = f" AND topic IN ({', '.join(map(_quoted, run.topics))})" if run.topics else ""
+    sql = DUCKDB.format(entries=_quoted(f"{lake}/*/_log/*.json"), begin=run.begin_ms, end=run.end_ms, topics=topics)
+    return [
+        Snippet("duckdb", "DuckDB, in a shell", _duckdb(sql)),
+        Snippet("notebook", "In a notebook", notebook),
+    ]
+
+
+def run_commands(request: HttpRequest, run: ReportRun) -> list[str]:
+    """The same run from a shell: `gantry report`, and curl."""
+    if run.report not in REPORTS:
+        return []
+    words: list[str] = ["gantry", "report", run.report, "--from", _moment(run.begin_ms), "--to", _moment(run.end_ms)]
+    for topic in run.topics:
+        words += ["--topic", topic]
+    words += ["--zone", run.zone] if run.zone != "UTC" else []
+    body: dict[str, Any] = {"report": run.report, "begin": _moment(run.begin_ms), "end": _moment(run.end_ms)}
+    body |= {"topics": list(run.topics)} if run.topics else {}
+    body |= {"zone": run.zone} if run.zone != "UTC" else {}
+    url = request.build_absolute_uri(reverse("api:run_report"))
+    return [shlex.join(words), curl_line(url, body)]
+
+
+def _duckdb(sql: str) -> str:
+    """The shell's line. SQL has many single quotes, so it stands in double ones where these leave it as it is."""
+    return f"duckdb -c {shlex.quote(sql)}" if re.search(r'["$`\\!]', sql) else f'duckdb -c "{sql}"'
+
+
+def _quoted(text: str) -> str:
+    """A text of SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _moment(at_ms: int) -> str:
+    return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
