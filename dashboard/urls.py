@@ -12,7 +12,6 @@ from dashboard.views import (
     alarm_channels,
     alarms,
     audit,
-    brokers,
     clients,
     group_changes,
     group_list,
@@ -24,10 +23,10 @@ from dashboard.views import (
     metrics,
     overview,
     preferences,
-    succession,
     topics,
 )
 from dashboard.views.accounts import first_run, invitation, password, people, posture, session, tokens
+from dashboard.views.brokers import broker, config, succession
 from dashboard.views.dead_letters import discard, letters, runs
 from dashboard.web import static_files
 
@@ -90,7 +89,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("audit/export.<str:form>", audit.export, name="audit-export"),
     path("reports/", include("dashboard.reports.urls")),
     # brokers
-    re_path(r"^broker/(?P<name>[^/]{1,255})/config$", brokers.config, name="broker-config"),
+    re_path(r"^broker/(?P<name>[^/]{1,255})$", broker.broker, name="broker"),
+    re_path(r"^broker/(?P<name>[^/]{1,255})/config$", config.config, name="broker-config"),
     re_path(r"^broker/(?P<name>[^/]{1,255})/succession$", succession.succession, name="broker-succession"),
     # accounts
     path("first-run", first_run.first_run, name="first-run"),

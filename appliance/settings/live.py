@@ -34,6 +34,7 @@ logger = logging.getLogger(__name__)
 _NEVER_BY_REQUEST = re.compile(r"path|dir$|home|addr|filterServerNums|acl|tls", re.IGNORECASE)
 _SECRET = re.compile(r"password|secretKey|accessKey", re.IGNORECASE)
 MASK = "******"
+NO_KEYS = "none"  # the binary header drops empty fields
 NOTHING: Mapping[str, str] = MappingProxyType({})
 REMARK_CHARS_MAX = 2048  # a remark contains keys from the request
 REQUEST_BYTES_MAX = 1 << 20  # a whole configuration has about 10 KiB
@@ -77,6 +78,8 @@ class LiveConfig:
         self._changeable = changeable
         self._file = file
         self._told = told
+        self._keys_at_start = self._keys_in_file()
+        self._changed: dict[str, int] = {}  # by request, and when: ms since the epoch
         self._lock = asyncio.Lock()  # checking, writing and applying are one step
 
     async def update(self, text: bytes) -> ConfigUpdate:
@@ -87,6 +90,7 @@ class LiveConfig:
             if plan.changes and (why := await self._keep({change.key: change.after for change in plan.changes})):
                 remarks.append(f"holds until the process ends: {why}")
             plan.apply()
+            self._changed |= dict.fromkeys((change.key for change in plan.changes), int(time.time() * 1000))
             if text.strip():  # RocketMQ counts each update, whether it changed something or not
                 self.version.bump(int(time.time() * 1000))
             return ConfigUpdate(plan.changes, "; ".join(remarks)[:REMARK_CHARS_MAX] or None)
@@ -107,6 +111,25 @@ class LiveConfig:
             )
             return f"{path.name} can not be written ({exc.strerror if isinstance(exc, OSError) else 'not in UTF-8'})"
         return None
+
+    def origins(self) -> dict[str, str]:
+        """Header fields that say where settings come from: keys of the file at the start, and key:ms of changes."""
+        return {
+            "keysInFile": ",".join(sorted(self._keys_at_start)) or NO_KEYS,
+            "keysChanged": ",".join(f"{key}:{at}" for key, at in sorted(self._changed.items())) or NO_KEYS,
+        }
+
+    def _keys_in_file(self) -> frozenset[str]:
+        if self._file is None:
+            return frozenset()
+        try:
+            found = self._file.keys()
+        except (OSError, UnicodeDecodeError) as exc:  # the process has read it, so it serves on
+            facts = {"event": "settings_not_read", "path": str(self._file.path), "why": str(exc)}
+            logger.warning("the file of settings can not be read again", extra=facts)
+            return frozenset()
+        known = {key for config in self._configs for key in settings_by_key(type(config))}
+        return frozenset({OTHER_NAMES.get(key, key) for key in found} & known)
 
     def text(self) -> bytes:
         """All current settings, one `key=value` a line, secrets masked."""

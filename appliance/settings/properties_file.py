@@ -22,6 +22,15 @@ class PropertiesFile:
     def __init__(self, path: Path) -> None:
         self.path = path
 
+    def keys(self) -> frozenset[str]:
+        """The keys that stand in it; none while there is no file. Raises OSError, UnicodeDecodeError."""
+        try:
+            with self.path.open(encoding="utf-8", newline="") as file:
+                text = file.read()
+        except FileNotFoundError:
+            return frozenset()
+        return frozenset(key for line in lines_of(text) if (key := key_of(line)) is not None)
+
     def change(self, values: Mapping[str, str]) -> None:
         """Set these keys. Raises OSError; the file is then unchanged."""
         target = self.path.resolve()

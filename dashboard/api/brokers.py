@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from datetime import UTC, datetime
+from typing import Literal, cast
 
 from django.http import HttpRequest
 from ninja import Field, Router, Schema
@@ -11,6 +13,7 @@ from dashboard.accounts.access import Permission
 from dashboard.api.auth import Token
 from dashboard.api.problems import REFUSALS, FormProblem, caller
 from dashboard.api.schemas.cluster import BrokerOut
+from dashboard.audit.broker_changes import SettingChanged, changes_of, newest_by_key
 from dashboard.audit.notes import note, note_nothing
 from dashboard.cluster.errors import BrokerNotFound, ClusterUnreachable
 from dashboard.cluster.gateway import gateway
@@ -25,6 +28,9 @@ READ = Token(Permission.CONFIG_READ)
 WRITE = Token(Permission.CONFIG_WRITE)
 
 
+Source = Literal["default", "file", "changed while it runs", "follows from others", "set"]  # settings_table.SOURCES
+
+
 class BrokerList(Schema):
     """Masters and slaves, by name."""
 
@@ -32,7 +38,11 @@ class BrokerList(Schema):
 
 
 class SettingOut(Schema):
-    """One setting. refusal: why it can't be changed by a request; null: it can."""
+    """One setting. refusal: why it can't be changed by a request; null: it can.
+
+    source: "set" where the broker does not tell between its file and a change. changed_at, changed_by: the last change
+    that the broker or the audit log knows.
+    """
 
     key: str
     value: str
@@ -40,12 +50,18 @@ class SettingOut(Schema):
     meaning: str
     allowed: str
     refusal: str | None
+    source: Source
+    changed_at: datetime | None
+    changed_by: str | None
 
     @classmethod
-    def of(cls, row: BrokerSetting) -> SettingOut:
+    def of(cls, row: BrokerSetting, change: SettingChanged | None) -> SettingOut:
+        told = None if row.changed_at is None else datetime.fromtimestamp(row.changed_at, UTC)
         return cls(
-            key=row.key, value=row.value, default=row.default, meaning=row.doc, allowed=row.allowed, refusal=row.refusal
-        )
+            key=row.key, value=row.value, default=row.default, meaning=row.doc, allowed=row.allowed,
+            refusal=row.refusal, source=cast(Source, row.source), changed_at=change.at if change is not None else told,
+            changed_by=change.who if change is not None else None,
+        )  # fmt: skip
 
 
 class SettingsOut(Schema):
@@ -108,7 +124,8 @@ def _seen() -> Snapshot:
             operation_id="get_broker_config")  # fmt: skip
 async def get_broker_config(request: HttpRequest, name: str) -> SettingsOut:
     rows = await gateway().brokers.settings(await gateway().brokers.get(name))
-    return SettingsOut(broker=name, settings=[SettingOut.of(row) for row in rows])
+    changed = newest_by_key(await changes_of(name))
+    return SettingsOut(broker=name, settings=[SettingOut.of(row, changed.get(row.key)) for row in rows])
 
 
 @router.put("/{name}/config", response={200: SettingsChanged} | REFUSALS, auth=WRITE,

@@ -40,12 +40,14 @@ class BrokerCalls:
     async def settings(self, broker: BrokerRef) -> Sequence[BrokerSetting]:
         """Everything it runs with, secrets masked. Raises Refused, BrokerUnreachable."""
         try:
-            values = await self._calls.call_broker(broker, lambda admin: admin.brokers.config(broker.address))
+            values, origins = await self._calls.call_broker(
+                broker, lambda admin: admin.brokers.config_with_origins(broker.address)
+            )
         except ResponseError as exc:
             raise Refused(explain(exc)) from exc
         except CALL_ERRORS as exc:
             raise BrokerUnreachable(f"{broker.name}: {explain(exc)}") from exc
-        return broker_settings(values)
+        return broker_settings(values, origins)
 
     async def change_settings(self, broker: BrokerRef, changes: Sequence[SettingChange]) -> str | None:
         """Put the changes in force, all or none; returns the broker's remark. Raises Refused, BrokerUnreachable."""

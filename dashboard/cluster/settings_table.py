@@ -9,7 +9,7 @@ import functools
 import re
 import typing
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass
+from dataclasses import MISSING, Field, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,13 @@ from appliance.settings.ignored import IGNORED
 from appliance.settings.loader import parse_value, settings_by_key
 from appliance.settings.ranges import describe_range
 from appliance.settings.roles import BrokerConfig
+from gantrymq.client.admin.brokers import SettingOrigins
 from gantrymq.errors import ConfigError
 from store.base.config import MessageStoreConfig
 
+# where a setting comes from
+DEFAULT, FILE, CHANGED, FOLLOWS, SET = "default", "file", "changed while it runs", "follows from others", "set"
+SOURCES = (DEFAULT, FILE, CHANGED, FOLLOWS, SET)
 MASK = "******"
 VALUE_CHARS_MAX = 1000
 _SECRET = re.compile(r"password|secret|accessKey", re.IGNORECASE)
@@ -39,10 +43,17 @@ class BrokerSetting:
     kind: str  # bool, number, text
     allowed: str  # what it may be, in words
     refusal: str | None
+    source: str = ""  # SOURCES, in words
+    changed_at: float | None = None  # epoch seconds, when it was changed while the broker runs
 
     @property
     def is_default(self) -> bool:
         return self.value == self.default
+
+    @property
+    def can_revert(self) -> bool:
+        """Whether it can be set back to its default from here."""
+        return self.refusal is None and not self.is_default
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +66,20 @@ class SettingChange:
     default: str
 
 
-def broker_settings(values: Mapping[str, str]) -> list[BrokerSetting]:
-    """What a broker answered to 26, by key. Secrets are masked whatever the broker did."""
-    return [_setting(key, value) for key, value in sorted(values.items(), key=lambda item: item[0].lower())]
+def broker_settings(values: Mapping[str, str], origins: SettingOrigins | None = None) -> list[BrokerSetting]:
+    """What a broker answered to 26, by key. Secrets are masked whatever the broker did. origins: None: not told."""
+    rows = (_setting(key, value) for key, value in sorted(values.items(), key=lambda item: item[0].lower()))
+    return [_with_source(row, origins) for row in rows]
+
+
+def _with_source(row: BrokerSetting, origins: SettingOrigins | None) -> BrokerSetting:
+    if origins is None:  # Apache's: only the difference is known
+        return replace(row, source=DEFAULT if row.is_default else SET)
+    if row.key in origins.changed:
+        return replace(row, source=CHANGED, changed_at=origins.changed[row.key] / 1000)
+    if row.key in origins.in_file:
+        return replace(row, source=FILE)
+    return replace(row, source=DEFAULT if row.is_default else FOLLOWS)
 
 
 def read_changes(

@@ -46,11 +46,12 @@ DEFAULT = "1h"
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line: its name, series, and class of the style sheet."""
+    """One line: its name, series, and class of the style sheet. scale: what its values are drawn times."""
 
     label: str
     series: str
     style: str
+    scale: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,11 @@ class Chart:
     @property
     def is_empty(self) -> bool:
         return all(value is None for point in self.points for value in point[1:])
+
+    @property
+    def has_any(self) -> bool:
+        """Whether some value is above zero."""
+        return any(value for point in self.points for value in point[1:])
 
     @property
     def ranges(self) -> list[Range]:
@@ -114,6 +120,9 @@ async def chart_of(
     stored = SECOND if step < MINUTE else MINUTE if step < HOUR else HOUR
     begin = (until - span.seconds) // step * step
     columns = [await _values(line.series, stored, step, begin, until) for line in lines]
+    columns = [
+        {at: value * line.scale for at, value in column.items()} for line, column in zip(lines, columns, strict=True)
+    ]
     points = tuple((float(at), *(column.get(at) for column in columns)) for at in range(begin, until - step + 1, step))
     return Chart(title, unit, tuple(lines), span, step, points, await _marks(begin, until, principal))
 

@@ -226,7 +226,7 @@ BROKER = [
     Example(
         Code.UPDATE_BROKER_CONFIG, "broker", body=b"longPollingEnable=true\n", body_reader="text",
     ),
-    Example(Code.GET_BROKER_CONFIG, "broker", answer_fields=("version",)),
+    Example(Code.GET_BROKER_CONFIG, "broker", answer_fields=("version", "keysInFile", "keysChanged")),
     Example(Code.GET_BROKER_RUNTIME_INFO, "broker", answer_body=("table",)),
     Example(Code.GET_ALL_CONSUMER_OFFSET, "broker", answer_body=("offsetTable",)),
     Example(

@@ -11,8 +11,9 @@ import pytest_asyncio
 from appliance.settings.changeable import CHANGEABLE
 from dashboard.cluster.gateway import use_gateway
 from dashboard.cluster.settings_table import MASK, broker_settings, read_changes
-from dashboard.models.management import Role
-from tests.dashboard.conftest import Client, patient_gateway
+from dashboard.models.management import Role, User
+from gantrymq.client.admin.brokers import SettingOrigins
+from tests.dashboard.conftest import Client, api_for, patient_gateway
 from tests.harness import ServingCluster, serving
 
 NASTY = "<script>alert('x')</script>"
@@ -72,6 +73,38 @@ def test_what_can_not_be_is_refused_with_a_reason(key: str, value: str, word: st
 def test_what_stays_is_no_change() -> None:
     rows = broker_settings({"fileReservedTime": "72", "listenPort": "10911"})
     assert read_changes(rows, {"fileReservedTime": " 72 ", "listenPort": "10911"}) == ([], {})
+
+
+def test_where_a_setting_comes_from_is_told_as_far_as_the_broker_tells_it() -> None:
+    values = {"fileReservedTime": "48", "maxMessageSize": "2048", "deleteWhen": "04", "brokerIP1": "10.0.0.1"}
+    origins = SettingOrigins(frozenset({"fileReservedTime", "maxMessageSize"}), {"maxMessageSize": 5000})
+    rows = {row.key: row for row in broker_settings(values, origins)}
+    sources = {key: row.source for key, row in rows.items()}
+    assert sources == {
+        "fileReservedTime": "file", "maxMessageSize": "changed while it runs", "deleteWhen": "default",
+        "brokerIP1": "follows from others",
+    }  # fmt: skip
+    assert rows["maxMessageSize"].changed_at == 5.0
+    apache = {row.key: row.source for row in broker_settings(values)}
+    assert (apache["deleteWhen"], apache["fileReservedTime"]) == ("default", "set")
+
+
+async def test_a_changed_setting_says_by_whom_and_goes_back_to_its_default(log_in: Client, own: ServingCluster) -> None:
+    client = await log_in(Role.ADMIN)
+    default = str(own.broker.store_config.file_reserved_hours)
+    form = {"set.fileReservedTime": "5", "was.fileReservedTime": default, "do": "save"}
+    assert (await client.post(address(own), form)).status_code == 302
+    page = (await client.get(address(own) + "?show=differing&q=fileReserved")).content.decode()
+    assert "changed while it runs" in page and f"was {default}" in page and "admin, " in page
+    difference = (await client.post(address(own), {"revert": "fileReservedTime"})).content.decode()
+    assert "<del>5</del>" in difference and "<ins>72</ins>" in difference and "Change 1 setting" in difference
+    assert own.broker.store_config.file_reserved_hours == 5, "looking changes nothing"
+    entry = (await client.get(address(own).removesuffix("/config"))).content.decode()
+    assert "broker settings changed" in entry and "What was done to it" in entry
+    api = await api_for(await User.objects.aget(username="admin"), "config")
+    _, told = await api.call("get", f"/brokers/{own.broker.config.broker_name}/config")
+    [row] = [one for one in told["settings"] if one["key"] == "fileReservedTime"]
+    assert (row["source"], row["changed_by"]) == ("changed while it runs", "admin")
 
 
 @pytest.mark.parametrize("role", [Role.READER, Role.OPERATOR])

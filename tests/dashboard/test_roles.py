@@ -78,6 +78,7 @@ PAGES = {
     "stop": OPERATORS,
     "again": OPERATORS,
     "download": READERS,
+    "broker": READERS,
     "broker-config": ADMINS,
     "broker-succession": ADMINS,
     "security": ADMINS,

@@ -62,9 +62,9 @@ async def update_config(parts: Parts, connection: ServerConnection, request: Rem
 
 
 def get_config(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
-    """26: the settings in force, and what RocketMQ's others amount to."""
+    """26: the settings in force, and what RocketMQ's others amount to. The header says where they come from."""
     version = parts.live_config.version.to_json().decode()
-    return request.reply(ext_fields={"version": version}, body=parts.live_config.text())
+    return request.reply(ext_fields={"version": version} | parts.live_config.origins(), body=parts.live_config.text())
 
 
 # -- metrics ----------------------------------------------------------------------------------------------------------

@@ -141,7 +141,7 @@
     for (const root of $$("[data-channel]")) {
       if (root.dataset.channel !== frame.channel) continue;
       const shaped = root.matches("[data-shape]") ? root : $("[data-shape]", root);
-      if (frame.sentence) showVerdict(root, frame);   // at once, also when the rest of the page has to be asked for
+      if (frame.sentence && $("[data-sentence]", root)) showVerdict(root, frame);   // at once, also when the rest of the page has to be asked for
       if (frame.channel === "overview" && shaped && shaped.dataset.shape !== frame.shape) { refresh(root); continue; }
       showFigures(root, frame.figures, frame.bars);
       if (frame.points) chart?.add(frame.points, frame.all);

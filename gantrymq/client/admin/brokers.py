@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from gantrymq.client.admin.calls import AdminCalls, read_properties, write_properties
 from gantrymq.remoting.admin_bodies import BrokerStatsData, KVTable
 from gantrymq.remoting.codes import RequestCode
+
+
+@dataclass(frozen=True)
+class SettingOrigins:
+    """Where a broker's settings come from. in_file: keys of its file as it started. changed: while it runs, and when
+    (ms since the epoch)."""
+
+    in_file: frozenset[str]
+    changed: dict[str, int]
 
 
 class BrokerAdmin:
@@ -20,6 +31,17 @@ class BrokerAdmin:
     async def config(self, address: str) -> dict[str, str]:
         """The settings the broker runs with, under RocketMQ's names."""
         return read_properties((await self._calls.call(address, RequestCode.GET_BROKER_CONFIG)).body)
+
+    async def config_with_origins(self, address: str) -> tuple[dict[str, str], SettingOrigins | None]:
+        """The same, and where each comes from; None: an Apache broker does not say."""
+        answer = await self._calls.call(address, RequestCode.GET_BROKER_CONFIG)
+        fields = answer.ext_fields
+        origins = None
+        if "keysInFile" in fields:
+            pairs = (item.rpartition(":") for item in fields.get("keysChanged", "").split(","))
+            changed = {key: int(at) for key, _, at in pairs if at.isdecimal()}
+            origins = SettingOrigins(frozenset(fields["keysInFile"].split(",")), changed)
+        return read_properties(answer.body), origins
 
     async def update_config(self, address: str, changes: dict[str, str]) -> str | None:
         """Change settings of a running broker; it keeps them. Returns its remark, None when it has none."""

@@ -142,3 +142,15 @@ async def test_secrets_are_masked_and_the_mask_changes_nothing() -> None:
 def test_what_exists_in_one_way_only_is_shown_too() -> None:
     lines = LiveConfig(configs(), changeable=CHANGEABLE).text().decode().splitlines()
     assert {"brokerRole=ASYNC_MASTER", "filterServerNums=0"} <= set(lines)  # mqadmin exportConfigs asks for them
+
+
+async def test_a_setting_tells_whether_it_stood_in_the_file_or_was_changed_since(tmp_path: Path) -> None:
+    path = tmp_path / "broker.properties"
+    path.write_text("# ours\nfileReservedTime=48\nnoSuchSetting=1\n")
+    live = LiveConfig(configs(), changeable=CHANGEABLE, file=PropertiesFile(path))
+    assert live.origins() == {"keysInFile": "fileReservedTime", "keysChanged": "none"}
+    await live.update(b"maxMessageSize=2048")
+    key, _, at = live.origins()["keysChanged"].partition(":")
+    assert key == "maxMessageSize" and int(at) > 1_700_000_000_000
+    assert live.origins()["keysInFile"] == "fileReservedTime", "as it was at the start"
+    assert LiveConfig(configs(), changeable=CHANGEABLE).origins() == {"keysInFile": "none", "keysChanged": "none"}

@@ -44,12 +44,12 @@ def hidden_of(response: HttpResponse) -> dict[str, str]:
 
 def told_by(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
     """What the page has logged: event and account."""
-    own = [record for record in caplog.records if record.name == "dashboard.views.succession"]
+    own = [record for record in caplog.records if record.name == "dashboard.views.brokers.succession"]
     return [(getattr(record, "event", ""), getattr(record, "username", "")) for record in own]
 
 
 async def test_an_administrator_switches_over(brokers: Group, log_in: Client, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.WARNING, "dashboard.views.succession")
+    caplog.set_level(logging.WARNING, "dashboard.views.brokers.succession")
     client, operator = await log_in(), await log_in(Role.OPERATOR)
     async with brokers.broker("one") as one, brokers.broker("two", broker_id=1) as two:
         await send(one, 3)

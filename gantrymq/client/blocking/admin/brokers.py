@@ -6,7 +6,7 @@ Written from gantrymq.client.admin.brokers, which is the one to change, by
 
 from __future__ import annotations
 
-from gantrymq.client.admin.brokers import BrokerAdmin
+from gantrymq.client.admin.brokers import BrokerAdmin, SettingOrigins
 from gantrymq.client.blocking.base import BlockingPart
 from gantrymq.remoting.admin_bodies import BrokerStatsData
 
@@ -21,6 +21,10 @@ class SyncBrokerAdmin(BlockingPart[BrokerAdmin]):
     def config(self, address: str) -> dict[str, str]:
         """The settings the broker runs with, under RocketMQ's names."""
         return self._run(self._part().config(address))
+
+    def config_with_origins(self, address: str) -> tuple[dict[str, str], SettingOrigins | None]:
+        """The same, and where each comes from; None: an Apache broker does not say."""
+        return self._run(self._part().config_with_origins(address))
 
     def update_config(self, address: str, changes: dict[str, str]) -> str | None:
         """Change settings of a running broker; it keeps them. Returns its remark, None when it has none."""

@@ -12,6 +12,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from dashboard.accounts.access import Permission, requires
+from dashboard.audit.broker_changes import changes_of, newest_by_key
 from dashboard.audit.notes import note, note_nothing
 from dashboard.cluster.errors import GatewayError
 from dashboard.cluster.gateway import gateway
@@ -30,10 +31,13 @@ async def config(request: HttpRequest, name: str) -> HttpResponse:
     try:
         broker = await gateway().brokers.get(name)
         rows = await gateway().brokers.settings(broker)
-        context: dict[str, Any] = {"broker": broker}
+        changes_before = newest_by_key(await changes_of(name))
+        context: dict[str, Any] = {"broker": broker, "tab": "config", "changed_by": changes_before}
         if request.method != "POST":
             return render(request, "brokers/config.html", context | _table(request, rows, {}, {}))
         wanted = {key.removeprefix(FIELD): str(text) for key, text in request.POST.items() if key.startswith(FIELD)}
+        if reverted := request.POST.get("revert", ""):
+            wanted = {row.key: row.default for row in rows if row.key == reverted}
         changes, problems = read_changes(rows, wanted)
         problems |= _overtaken(request, rows, {change.key for change in changes})
         if problems:
@@ -83,10 +87,18 @@ def _table(
 ) -> dict[str, Any]:
     part = request.GET.get("q", "").strip()
     words = part.lower()
-    seen = [row for row in rows if words in row.key.lower() or words in row.doc.lower() or row.key in problems]
+    differing = request.GET.get("show") == "differing"
+    seen = [
+        row
+        for row in rows
+        if row.key in problems
+        or ((words in row.key.lower() or words in row.doc.lower()) and (not differing or not row.is_default))
+    ]
     known = {row.key for row in rows}
     return {
         "q": part,
+        "differing": differing,
+        "count_differing": sum(not row.is_default for row in rows),
         "changeable": [(row, wanted.get(row.key, row.value), problems.get(row.key)) for row in seen if not row.refusal],
         "fixed": [(row, problems.get(row.key)) for row in seen if row.refusal],
         "odd": sorted(key for key in problems if key not in known)[:5],

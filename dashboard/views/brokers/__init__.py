@@ -1,0 +1,1 @@
+"""A broker's pages: how it is, its settings, who is its master."""
