@@ -160,8 +160,7 @@ async def test_large_bodies_travel_both_ways_while_small_calls_go_on() -> None:
     async with scripted_server(echo) as server:
         client = PatientClient()
         body = bytes(range(256)) * (4 * 4096)
-        calls = [client.invoke(server.address, request(n, body), timeout_s=WITHIN_S) for n in range(4)]
-        answers = await asyncio.gather(*calls)
+        answers = await asyncio.gather(*(client.invoke(server.address, request(n, body)) for n in range(4)))
         assert all(answer.body == body for answer in answers)
         await client.close()
 
