@@ -1,0 +1,134 @@
+"""axe-core on every screen, in both themes and at two sizes: nothing for a screen reader to stumble over."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gantrymq import Message, SyncProducer
+from tests.appliance_process import RunningAppliance
+from tests.conftest import missing, require_tool
+from tests.dashboard.addresses import all_patterns, example_address
+from tests.interop.build_cache import ToolError, built, digest, tool
+
+selenium = pytest.importorskip("selenium", reason="drives the browser")
+
+from selenium import webdriver  # noqa: E402
+
+from tests.e2e.page import WAIT_S, Page  # noqa: E402
+
+pytestmark = pytest.mark.e2e
+
+AXE = Path(__file__).parent / "axe"  # package.json and the lock that pins axe-core
+PASSWORD = "nine lives of a crane"
+TOPIC = "screens"
+# Width, theme, and what axe runs: a theme changes colours alone, and those cost it the most.
+LOOKS: tuple[tuple[int, str, dict[str, Any]], ...] = (
+    (1280, "light", {}),
+    (1280, "dark", {"runOnly": ["color-contrast"]}),
+    (390, "dark", {"runOnly": ["color-contrast"]}),
+    (390, "light", {"rules": {"color-contrast": {"enabled": False}}}),
+)
+HEIGHT = 900
+FURTHER = ("/no-such-page", f"/topic/{TOPIC}?send=1", "/topics?new=1", "/groups?q=nothing-has-this-name")
+# Screens that must have been looked at, whatever the addresses are called.
+KNOWN = {
+    "/", "/topics", f"/topic/{TOPIC}", f"/topic/{TOPIC}/queues", f"/topic/{TOPIC}/groups", f"/topic/{TOPIC}/settings",
+    f"/topic/{TOPIC}/delete", f"/topic/{TOPIC}/messages/broker-a.0.0", "/groups", "/dead-letters", "/alarms",
+    "/alarms/rules/new", "/alarms/channels/new/webhook", "/incidents", "/reports/", "/audit", "/security", "/people",
+    "/people/1", "/tokens", "/password", "/broker/broker-a/config", "/api/v1/docs", "/no-such-page",
+}  # fmt: skip
+IS_PAGE = """
+const [address, done] = arguments;
+fetch(address).then(async (answer) => done((await answer.text()).includes('<main ')), () => done(false));
+"""
+RUN = """
+const [theme, options, done] = arguments;
+document.documentElement.dataset.theme = theme;
+axe.run(document, {resultTypes: ['violations'], ...options}).then(
+  (found) => done(found.violations.flatMap((one) => one.nodes.map((node) => [
+    one.id, node.html.slice(0, 200), [...node.any, ...node.all, ...node.none].map((check) => check.message).join('; '),
+  ]))),
+  (error) => done([['axe failed', String(error), '']]));
+"""
+
+
+@pytest.fixture(scope="module")
+def axe() -> str:
+    """The script, as npm's lock pins it; without npm the test skips aloud, and fails in CI."""
+    for program in ("node", "npm"):
+        require_tool(program, "it fetches axe-core")
+    files = sorted(AXE.glob("*.json"))
+
+    def build(folder: Path) -> None:
+        for file in files:
+            shutil.copy(file, folder)
+        tool(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", folder])
+
+    try:
+        folder = built(f"axe-{digest(files)}", build)
+    except ToolError as exc:
+        missing("axe-core", str(exc))
+        raise
+    return (folder / "node_modules/axe-core/axe.min.js").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def appliance(tmp_path: Path) -> Iterator[RunningAppliance]:
+    with RunningAppliance(tmp_path / "data", command=(sys.executable, "manage.py", "up")) as running:
+        yield running
+
+
+def test_no_screen_has_a_violation(appliance: RunningAppliance, browser: webdriver.Chrome, axe: str) -> None:
+    browser.set_script_timeout(WAIT_S)
+    url, page = f"http://{appliance.http}", Page(browser)
+    with SyncProducer(appliance.namesrv) as producer:
+        for number in range(8):
+            producer.send(Message(TOPIC, b'{"amount": 3}', tags="paid", keys=[f"order-{number}"]))
+    found: list[Any] = look(browser, axe, url, ["/login"])
+    link = re.search(r"http://\S+/first-run\?token=\S+", appliance.output)
+    assert link, appliance.output
+    found += look(browser, axe, "", [link[0]])
+    for name, text in {"username": "ada", "password": PASSWORD, "again": PASSWORD}.items():
+        page.find(f"main form [name={name}]").send_keys(text)
+    page.click("main form .primary")
+    page.wait("the Overview", lambda: browser.current_url == url + "/")
+
+    addresses = [*addresses_of_all(), *FURTHER]
+    screens = [address for address in addresses if browser.execute_async_script(IS_PAGE, address)]
+    assert set(screens) >= KNOWN
+    found += look(browser, axe, url, screens)
+    assert found == []
+
+
+def addresses_of_all() -> list[str]:
+    """An example of each address that may be a page; files and fragments are told apart by asking."""
+    left_out = re.compile(r"^/(?:static|metrics|healthz|login|logout|first-run|invitation|live|api/v1/(?!docs))")
+    found = []
+    for route, _ in all_patterns():
+        address = example_address(route)
+        if not left_out.match(address):
+            is_broker = address.startswith("/broker")
+            found.append(address.replace("no-such-topic", "broker-a" if is_broker else TOPIC))
+    return list(dict.fromkeys(found))
+
+
+def look(browser: webdriver.Chrome, axe: str, url: str, addresses: list[str]) -> list[Any]:
+    """What axe says of these pages, in each theme and size."""
+    found = []
+    for address in addresses:
+        browser.get(url + address)
+        browser.execute_script(axe)
+        for width, theme, options in LOOKS:
+            size = {"width": width, "height": HEIGHT, "deviceScaleFactor": 1, "mobile": False}
+            browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+            told = browser.execute_async_script(RUN, theme, options)
+            found += [(address.partition("?")[0], width, theme, *one) for one in told]
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    return found
