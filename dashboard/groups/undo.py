@@ -14,6 +14,7 @@ from dashboard.models.groups import GroupMove
 from gantrymq.client.admin.results import QueueMove
 
 KEPT = timedelta(hours=24)
+TOGETHER = timedelta(seconds=60)  # moves of one person within it are undone by one link
 
 
 async def remember(plan: ResetPlan, who: str) -> None:
@@ -30,6 +31,16 @@ async def last_move(group: str, topic: str = "") -> GroupMove | None:
     """The newest move that can be undone; of one topic if asked."""
     rows = GroupMove.objects.filter(group=group, at__gte=timezone.now() - KEPT)
     return await (rows.filter(topic=topic) if topic else rows).order_by("-at", "-pk").afirst()
+
+
+async def last_moves(group: str) -> list[GroupMove]:
+    """The newest move that can be undone, with those of other topics that were made together with it."""
+    newest = await last_move(group)
+    if newest is None:
+        return []
+    together = GroupMove.objects.filter(group=group, who=newest.who, at__gte=newest.at - TOGETHER)
+    by_topic = {row.topic: row async for row in together.order_by("at", "pk")}
+    return sorted(by_topic.values(), key=lambda row: row.topic)
 
 
 def undone(move: GroupMove, begin: Sequence[QueueMove], end: Sequence[QueueMove]) -> list[QueueMove]:

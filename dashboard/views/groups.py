@@ -20,7 +20,7 @@ from dashboard.forms.base import TypedNameForm
 from dashboard.forms.groups import ResetForm
 from dashboard.groups.listing import GroupRow, metrics_of
 from dashboard.groups.moving import Moved, log_move, move_all, plan_moves
-from dashboard.groups.undo import last_move
+from dashboard.groups.undo import last_moves
 from dashboard.groups.whole import GroupView, group_row, group_view, shared_view
 from dashboard.history.charts import Chart, Line, chart_of, range_of
 from dashboard.history.series import GROUP_IN, GROUP_LAG, GROUP_OUT, name_for
@@ -41,9 +41,16 @@ async def group(request: HttpRequest, name: str) -> HttpResponse:
     except GatewayError as exc:
         return gateway_error(request, exc)
     context = _now(view)
-    context["last_move"] = await last_move(name)
+    context |= await _undo(name)
     context["charts"] = await _charts(request, name)
     return render(request, "groups/group.html", context)
+
+
+async def _undo(name: str) -> dict[str, Any]:
+    """What was moved last, and the query that goes back to before it."""
+    moves = await last_moves(name)
+    topics = [move.topic for move in moves]
+    return {"last_moves": moves, "undo_query": urlencode({"topic": topics, "to": "undo"}, doseq=True)}
 
 
 @requires(Permission.GROUPS_READ)

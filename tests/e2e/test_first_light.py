@@ -21,6 +21,7 @@ from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
 from selenium.webdriver.remote.webelement import WebElement  # noqa: E402
 
+from tests.e2e import operators_day  # noqa: E402
 from tests.e2e.page import Page  # noqa: E402
 
 pytestmark = pytest.mark.e2e
@@ -143,6 +144,8 @@ def test_from_the_printed_link_to_a_message_that_arrives_live(
     page.wait("the difference", lambda: find("ins").text == "48")
     page.click("main form .primary")
     page.wait("what was saved", lambda: "1 setting changed" in find(".note").text)
+
+    operators_day.walk(browser, page, url, appliance.namesrv)
 
     # a telephone: the navigation is behind a button, for the keyboard, too
     narrow = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}

@@ -256,11 +256,7 @@
       const most = frame.all ? Math.max(list.held ?? 0, isPaused ? fresh.length : 0) : (list.held ?? 0) + fresh.length + (frame.more ?? 0);
       list.held = most;
       note.hidden = !list.held;
-      if (list.held) {
-        const button = Object.assign(document.createElement("button"), { type: "button", className: "ghost small", textContent: isOpened ? "Close and show" : "Show" });
-        button.dataset.showHeld = "";
-        note.replaceChildren(`${short(list.held)} new, held while ${isOpened ? "a message is open" : "paused"}. `, button);
-      }
+      if (list.held) showHeldNote(note, `${short(list.held)} new, held while ${isOpened ? "a message is open" : "paused"}. `, isOpened ? "Close and show" : "Show");
       return;
     }
     list.held = 0;
@@ -277,6 +273,18 @@
     list.skipped = frame.all ? 0 : (list.skipped ?? 0) + (frame.more ?? 0);
     note.hidden = !list.skipped;
     if (list.skipped) note.textContent = `Too many to show each: ${list.skipped.toLocaleString("en").replaceAll(",", "\u202f")} more arrived between these.`;
+  }
+
+  // The button stays while the number grows: it may be just under a finger, or have the focus.
+  function showHeldNote(note, text, label) {
+    let button = $("[data-show-held]", note);
+    if (!button) {
+      button = Object.assign(document.createElement("button"), { type: "button", className: "ghost small" });
+      button.dataset.showHeld = "";
+      note.replaceChildren("", button);
+    }
+    note.firstChild.nodeValue = text;
+    if (button.textContent !== label) button.textContent = label;
   }
 
   document.addEventListener("click", (event) => {

@@ -326,6 +326,9 @@ async def test_several_topics_move_at_once(
     answer = await client.post("/group/g-several/reset", form, follow=True)
     assert answer.content.decode().count("goes on elsewhere in several-") == 2
     assert await places(gateway, "g-several") == dict.fromkeys(topics, 3)
+    moved = (await client.get("/group/g-several")).content.decode()
+    assert "Moved in several-1, several-2 by operator" in moved
+    assert f'href="/group/g-several/reset?{asked.replace("end", "undo").replace("&", "&amp;")}"' in moved
     api = await api_for(await User.objects.aget(role=Role.OPERATOR))
     body = {"topics": topics, "to": "begin"}
     status, told = await api.call("post", "/groups/g-several/resets", body | {"dry_run": True})
