@@ -15,6 +15,7 @@ a Python program puts on the loads that it can. The full run takes about twenty 
   gantry bench --scenario send-16x8 --scenario pull-8   two loads, all brokers
   gantry bench --peer off --peer checkout:../before     without the fast path, and another checkout, perhaps older
   gantry bench --brokers 2                              the rate of two brokers beside that of one
+  gantry bench --touch-memory                           on a virtual machine that was started a short while ago
 
 Exit codes: 0 done, 1 a run failed, lost messages or had errors (the table has the others, a warning names it), 2 the
 command was wrong.
@@ -54,7 +55,7 @@ from appliance.bench.scenarios import BY_NAME, SCENARIOS, Scenario
 from appliance.bench.sdk.report import SdkBench
 from appliance.bench.store.peer import MakeCommand, apache_command, gantry_command
 from appliance.bench.store.report import StoreBench
-from appliance.bench.warm_up import FULL, QUICK, RunSettings
+from appliance.bench.warm_up import FULL, QUICK, RunSettings, touch_free_memory
 from appliance.cli.parser import did_you_mean
 from gantrymq.errors import ConfigError
 
@@ -108,16 +109,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="repeat runs that other work disturbed, up to N times each",
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all results to FILE, with every single run")
-    parser.add_argument("--work", type=Path, metavar="DIR", help="folder for the stores, which are removed afterwards")
-    parser.add_argument(
-        "--heap", default="2g", metavar="SIZE", help="heap of Apache's broker under load (default: %(default)s)"
-    )
+    _add_places_and_memory(parser)
     parser.add_argument(
         "--messages", action="append", type=_from_one, metavar="N", help="reports: messages in the log; repeatable"
     )
     parser.add_argument(
         "--profile", type=Path, metavar="FILE", help="don't compare: run this broker under cProfile, write it to FILE"
+    )
+
+
+def _add_places_and_memory(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all results to FILE, with every single run")
+    parser.add_argument("--work", type=Path, metavar="DIR", help="folder for the stores, which are removed afterwards")
+    parser.add_argument(
+        "--touch-memory",
+        action="store_true",
+        help="use all free memory once before: a virtual machine's is slow at its first use, and the logs need much",
+    )
+    parser.add_argument(
+        "--heap", default="2g", metavar="SIZE", help="heap of Apache's broker under load (default: %(default)s)"
     )
 
 
@@ -143,6 +153,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Returns 1 when results are wrong: a row that failed, responses with errors, or missing messages."""
     if arguments.work is not None and not arguments.work.is_dir():
         raise ConfigError(f"--work: there is no folder {arguments.work}")
+    if arguments.touch_memory:
+        touched = touch_free_memory()
+        _say(f"touched {touched.size_bytes / (1 << 30):.1f} GiB of free memory: {touched.us_a_kb:.2f} us of CPU a KB")
     if arguments.what == "reports":
         return _run_reports(arguments)
     if arguments.messages:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from appliance.bench.processes import PortRange, free_ports, sum_smaps
 from appliance.bench.profile import split_by_stage
+from appliance.bench.warm_up import free_memory, touch_free_memory
 
 SMAPS = """\
 00400000-00452000 r-xp 00000000 08:02 173521      /usr/bin/python3
@@ -52,3 +53,16 @@ def test_the_time_of_c_functions_counts_for_the_stage_that_called_them() -> None
         poll: (1, 1, 7.0, 7.0, {}),
     }
     assert split_by_stage(table) == {"processors": 2.5, "store: commit log": 4.0, "event loop": 7.0}
+
+
+def test_free_memory_is_what_machine_and_container_have() -> None:
+    meminfo = "MemTotal:       24683776 kB\nMemFree:        13664256 kB\nMemAvailable:   18668000 kB\n"
+    assert free_memory(meminfo, None) == 13_664_256 << 10
+    assert free_memory(meminfo, 1 << 30) == 1 << 30
+    assert free_memory("", None) == 0
+
+
+def test_memory_is_touched_and_given_back() -> None:
+    touched = touch_free_memory(70 << 20)
+    assert touched.size_bytes in (0, 64 << 20)  # none where less than a GiB is free
+    assert (touched.us_a_kb > 0) is (touched.size_bytes > 0)
