@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import time
 from pathlib import Path
 
 import pytest
 
-from appliance.bench.sdk.flows import FLOWS, Cost, measure
+from appliance.bench.sdk.flows import END_TO_END, FLOWS, Cost, measure, next_one_due
 from appliance.bench.sdk.report import SdkBench, in_own_process, render
 from appliance.cli import bench
 from gantrymq.errors import ConfigError
@@ -27,7 +28,25 @@ def test_every_flow_is_measured_and_told(tmp_path: Path) -> None:
         (found,) = figures["flows"][flow]["GantryMQ"]
         assert found["cpu_us"] > 0 and found["rate"] > 0
         assert found["messages"] in (20, 100)
-        assert (found["p50_ms"] is not None) == (flow == "end to end")
+        assert (found["p50_ms"] is not None) == (flow in END_TO_END)
+
+
+async def test_a_message_waits_until_it_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
+    slept_s: list[float] = []
+
+    async def sleep(delay: float) -> None:
+        slept_s.append(delay)
+
+    monkeypatch.setattr("appliance.bench.sdk.flows.asyncio.sleep", sleep)
+    due = time.perf_counter() + 3600
+    assert await next_one_due(due, 100.0) == due + 0.01
+    (pause_s,) = slept_s
+    assert 0 < pause_s <= 3600
+
+
+async def test_a_message_that_is_late_does_not_hurry_the_next_one() -> None:
+    now = time.perf_counter()
+    assert await next_one_due(now - 3600, 100.0) >= now + 0.01
 
 
 def test_a_row_has_the_medians_of_its_runs() -> None:

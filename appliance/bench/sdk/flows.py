@@ -7,6 +7,7 @@ that of this whole process while the messages pass, all of its threads included;
 from __future__ import annotations
 
 import asyncio
+import math
 import statistics
 import sys
 import time
@@ -114,8 +115,8 @@ async def _consume(name_servers: str, topic: str, count: int) -> Cost:
     return cost
 
 
-async def _end_to_end(name_servers: str, topic: str, count: int) -> Cost:
-    """One message after the other: the next one is sent when the listener has the one before."""
+async def _end_to_end(name_servers: str, topic: str, count: int, rate: float) -> Cost:
+    """One message after the other: the next one is sent when the listener has the one before, and its time has come."""
     arrived: asyncio.Queue[float] = asyncio.Queue()
 
     async def listener(messages: list[MessageExt]) -> None:
@@ -128,10 +129,11 @@ async def _end_to_end(name_servers: str, topic: str, count: int) -> Cost:
     consumer.subscribe(topic)
     async with Producer(name_servers) as producer, consumer:
         took_ms: list[float] = []
-        warm_up, meter = count // 10 + 1, Meter()
+        warm_up, meter, due = count // 10 + 1, Meter(), time.perf_counter()
         for number in range(warm_up + count):
             if number == warm_up:
                 took_ms, meter = [], Meter()
+            due = await next_one_due(due, rate)
             began = time.perf_counter()
             await producer.send(Message(topic, BODY))
             took_ms.append((await arrived.get() - began) * 1000)
@@ -140,13 +142,25 @@ async def _end_to_end(name_servers: str, topic: str, count: int) -> Cost:
     return cost._replace(p50_ms=statistics.median(took_ms), p99_ms=took_ms[min(count - 1, count * 99 // 100)])
 
 
+async def next_one_due(due: float, rate: float) -> float:
+    """Wait until `due`, a time of perf_counter, if it is not over; when the next message is due, at so many a second.
+
+    What is late is not made up for: a message that took long delays the next one, and only itself counts as slow.
+    """
+    now = time.perf_counter()
+    if due > now:
+        await asyncio.sleep(due - now)
+    return max(due, now) + 1 / rate
+
+
 SENDS: dict[str, Send] = {
     "single await": _single,
     f"pipelined, {IN_FLIGHT} in flight": _pipelined,
     "send_many": _many,
     "send_soon": _soon,
 }
-FLOWS = (*SENDS, "blocking send", "consume", "end to end")
+END_TO_END = {"end to end": math.inf, "end to end, 1000/s": 1000.0, "end to end, 200/s": 200.0}  # messages/s at most
+FLOWS = (*SENDS, "blocking send", "consume", *END_TO_END)
 
 
 def measure(name_servers: str, topic: str, flow: str, count: int) -> Cost:
@@ -155,8 +169,8 @@ def measure(name_servers: str, topic: str, flow: str, count: int) -> Cost:
         return _blocking(name_servers, topic, count)
     if flow == "consume":
         return asyncio.run(_consume(name_servers, topic, count))
-    if flow == "end to end":
-        return asyncio.run(_end_to_end(name_servers, topic, count))
+    if flow in END_TO_END:
+        return asyncio.run(_end_to_end(name_servers, topic, count, END_TO_END[flow]))
     return asyncio.run(_sending(SENDS[flow], name_servers, topic, count))
 
 

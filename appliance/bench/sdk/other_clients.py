@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import orjson
 
-from appliance.bench.sdk.flows import BODY, IN_FLIGHT, Cost, Meter
+from appliance.bench.sdk.flows import BODY, END_TO_END, IN_FLIGHT, Cost, Meter, next_one_due
 
 BLOCK_MS = 200  # a read without messages ends then
 READ_AT_ONCE = 32  # as GantryMQ's consumers pull
@@ -191,14 +191,15 @@ async def _consume(client: Client, count: int) -> Cost:
     return cost
 
 
-async def _end_to_end(client: Client, count: int) -> Cost:
+async def _end_to_end(client: Client, count: int, rate: float) -> Cost:
     arrivals: asyncio.Queue[float] = asyncio.Queue()
     await client.consume(lambda: arrivals.put_nowait(time.perf_counter()))
     took_ms: list[float] = []
-    warm_up, meter = count // 10 + 1, Meter()
+    warm_up, meter, due = count // 10 + 1, Meter(), time.perf_counter()
     for number in range(warm_up + count):
         if number == warm_up:
             took_ms, meter = [], Meter()
+        due = await next_one_due(due, rate)
         began = time.perf_counter()
         await client.send()
         arrival = arrivals.get_nowait() if arrivals.qsize() else await _first(arrivals.get(), client)
@@ -213,8 +214,8 @@ async def _measure(client: Client, flow: str, count: int) -> Cost:
     try:
         if flow == "consume":
             return await _consume(client, count)
-        if flow == "end to end":
-            return await _end_to_end(client, count)
+        if flow in END_TO_END:
+            return await _end_to_end(client, count, END_TO_END[flow])
         return await _sends(client, flow, count)
     finally:
         await client.close()

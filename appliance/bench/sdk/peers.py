@@ -15,12 +15,13 @@ import orjson
 
 from appliance.bench.gantry_peer import CHECKOUT
 from appliance.bench.peer import PeerError
-from appliance.bench.sdk.flows import IN_FLIGHT, Cost
+from appliance.bench.sdk.flows import END_TO_END, IN_FLIGHT, Cost
 from appliance.bench.sdk.servers import Nats, Rabbit, Redis, Server, found
 
 SDK = "GantryMQ"
 RUN_TIMEOUT_S = 600.0
-FLOWS = ("single await", f"pipelined, {IN_FLIGHT} in flight", "consume", "blocking send", "end to end")
+FLOWS = ("single await", f"pipelined, {IN_FLIGHT} in flight", "consume", "blocking send", *END_TO_END)
+LATENCIES = ("p50_ms", "p99_ms")
 HOW_TO_INSTALL = "pip install -r deploy/locks/bench.lock; Debian: redis-server, nats-server, rabbitmq-server"
 
 
@@ -88,14 +89,13 @@ def render(runs: Mapping[str, Mapping[str, Sequence[Cost]]]) -> str:
     for flow, costs in runs.items():
         cells = [_rate(costs.get(client, ())) for client in clients]
         lines.append(f"| {flow} | {' | '.join(cells)} | {_ratio(costs, 'rate')} |")
-    latencies = runs.get("end to end", {})
-    for name in ("p50_ms", "p99_ms"):
-        if latencies:
-            cells = [_median(latencies.get(client, ()), name) for client in clients]
-            lines.append(
-                f"| end to end, {name.removesuffix('_ms')}, ms | {' | '.join(cells)} | {_ratio(latencies, name)} |"
-            )
+    lines += [_latency(runs[flow], clients, flow, name) for flow in END_TO_END if flow in runs for name in LATENCIES]
     return "\n".join(lines)
+
+
+def _latency(costs: Mapping[str, Sequence[Cost]], clients: Sequence[str], flow: str, name: str) -> str:
+    cells = [_median(costs.get(client, ()), name) for client in clients]
+    return f"| {flow}, {name.removesuffix('_ms')}, ms | {' | '.join(cells)} | {_ratio(costs, name)} |"
 
 
 def _rate(costs: Sequence[Cost]) -> str:

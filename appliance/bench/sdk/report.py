@@ -20,13 +20,13 @@ from appliance.bench import rpc
 from appliance.bench.gantry_peer import CHECKOUT, GantryPeer
 from appliance.bench.peer import PeerError
 from appliance.bench.sdk import peers
-from appliance.bench.sdk.flows import FLOWS, Cost
+from appliance.bench.sdk.flows import END_TO_END, FLOWS, Cost
 from appliance.bench.sdk.peers import FLOWS as COMPARED
 from appliance.bench.sdk.peers import OTHERS, SDK, Other, measure_other, missing, not_measured, running
 
 QUEUES = 4
 RUN_TIMEOUT_S = 600.0
-ROUND_TRIPS = ("single await", "blocking send", "end to end")  # a message waits for the one before
+ROUND_TRIPS = ("single await", "blocking send", *END_TO_END)  # a message waits for the one before
 PATIENT = {"waitTimeMillsInSendQueue": "20000"}  # a busy broker answers later, and refuses nothing
 
 
