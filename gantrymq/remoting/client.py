@@ -73,6 +73,13 @@ class RemotingClient:
             connection, timeout_s = await self._ready_connection(address, request, timeout_s)
         return await self.submit(connection, request, timeout_s)
 
+    async def invoke_for(self, answered: Answered, address: str, request: RemotingCommand, *, timeout_s: float) -> None:
+        """Send a request whose answer or failure goes to `answered` when it comes. Raises when it can't be sent."""
+        connection = self._connections.get(address)
+        if connection is None or not connection.takes_calls:
+            connection, timeout_s = await self._ready_connection(address, request, timeout_s)
+        self.submit_for(answered, connection, request, timeout_s)
+
     async def invoke_oneway(self, address: str, request: RemotingCommand, *, timeout_s: float = 3.0) -> None:
         """Send a request that gets no answer. Raises when it can't be handed to a connection."""
         request.mark_oneway()

@@ -2,7 +2,8 @@
 
 Made for many small calls in flight. A call is a dictionary entry and a future: no task, no lock, no timer of its own.
 One timer a connection wakes at the earliest deadline and fails what is overdue. A request that is alone on its way is
-written at once; others are joined with those of the same turn of the event loop and written in one piece.
+written at once; others are joined with those of the same turn of the event loop and written in one piece, at the end
+of the turn in which those act who waited for the answers that were read last.
 
 Connecting, reconnecting and choosing where to send is RemotingClient's.
 """
@@ -78,6 +79,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self._calls: dict[int, _Call] = {}
         self._outgoing: list[bytes] = []
+        self._is_flush_due = False  # `_flush_turn` is among what the loop has to do
         self._writing_paused = False
         self._room_waiters: deque[asyncio.Future[None]] = deque()
         self._sweep: asyncio.TimerHandle | None = None
@@ -194,10 +196,15 @@ class ClientConnection(asyncio.BufferedProtocol):
         """Write it together with what else comes in this turn of the loop."""
         outgoing = self._outgoing
         outgoing.append(frame)
-        if len(outgoing) == 1:
-            self._loop.call_soon(self._flush)
+        if not self._is_flush_due:
+            self._is_flush_due = True
+            self._loop.call_soon(self._flush_turn)
         elif len(outgoing) >= FRAMES_A_WRITE:
             self._flush()
+
+    def _flush_turn(self) -> None:
+        self._is_flush_due = False
+        self._flush()
 
     def _flush(self) -> None:
         if self._outgoing:
@@ -267,6 +274,9 @@ class ClientConnection(asyncio.BufferedProtocol):
             return
         if self._room_waiters and self.has_room:
             self._wake_room_waiters()
+        if calls and not self._is_flush_due:  # what the answers lead to at once is written behind it, a turn earlier
+            self._is_flush_due = True
+            self._loop.call_soon(self._flush_turn)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.lost_at = time.monotonic()

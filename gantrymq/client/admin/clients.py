@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gantrymq.client.admin.calls import AdminCalls
-from gantrymq.client.connection.broker_calls import int_field
+from gantrymq.client.connection.answer_fields import int_field
 from gantrymq.remoting import fastjson
 from gantrymq.remoting.admin_bodies import ConsumerConnection, ProducerConnection
 from gantrymq.remoting.codes import RequestCode

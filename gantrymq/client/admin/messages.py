@@ -10,7 +10,7 @@ from gantrymq.client.admin.groups import GroupAdmin
 from gantrymq.client.admin.offsets import OffsetAdmin
 from gantrymq.client.admin.results import Delivery, DirectResult, MessageTrace
 from gantrymq.client.admin.topics import TopicAdmin
-from gantrymq.client.connection.broker_calls import int_field
+from gantrymq.client.connection.answer_fields import int_field
 from gantrymq.client.connection.received_messages import read_messages
 from gantrymq.client.connection.send_codec import pack_aside
 from gantrymq.client.produce.trace_records import decode_records, in_order

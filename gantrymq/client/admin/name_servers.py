@@ -6,7 +6,7 @@ Name servers don't tell each other what changes, so a change goes to all of them
 from __future__ import annotations
 
 from gantrymq.client.admin.calls import AdminCalls, ask_each, read_properties, tell_each, write_properties
-from gantrymq.client.connection.broker_calls import int_field
+from gantrymq.client.connection.answer_fields import int_field
 from gantrymq.errors import PartlyDone
 from gantrymq.remoting.admin_bodies import KVTable
 from gantrymq.remoting.codes import RequestCode, ResponseCode

@@ -6,13 +6,13 @@ the broker's code and remark. Topics and groups are plain names here; the namesp
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
 
-from gantrymq.client.connection.received_messages import read_messages
+from gantrymq.client.connection.answer_fields import int_field
+from gantrymq.client.connection.pull_reader import PullReader
 from gantrymq.client.connection.send_codec import Outgoing, send_request, send_result
-from gantrymq.client.results import PullResult, PullStatus, SendResult
-from gantrymq.errors import ProtocolError
+from gantrymq.client.results import PullResult, SendResult
 from gantrymq.message import properties as names
 from gantrymq.message.model import MessageExt, MessageQueue
 from gantrymq.message.namespaces import NO_NAMESPACE, Namespace
@@ -26,8 +26,6 @@ SUCCESS = frozenset({ResponseCode.SUCCESS.value})
 PULL_COMMIT_OFFSET = 1  # bits of a pull's sysFlag
 PULL_SUSPEND = 2
 PULL_SUBSCRIPTION = 4
-
-_PULL_STATUSES = {status.value: status for status in PullStatus}
 
 
 class BrokerCalls:
@@ -192,9 +190,11 @@ class BrokerCalls:
         sub_version: int = 0,
         expression_type: str = SubscriptionData.TAG,
         timeout_s: float = 30.0,
+        take: Callable[[PullResult], None] | None = None,
     ) -> PullResult:
         """Read from a queue. suspend_s: how long the broker may wait for a message; subscription: instead of the one in
-        the group's heartbeat; commit_offset: the group's progress, for the broker to keep."""
+        the group's heartbeat; commit_offset: the group's progress, for the broker to keep. take: is given the result
+        before it is returned, as soon as its bytes are there if that is no long work."""
         sys_flag = (
             (PULL_COMMIT_OFFSET if commit_offset is not None else 0)
             | (PULL_SUSPEND if suspend_s else 0)
@@ -215,10 +215,9 @@ class BrokerCalls:
         if subscription is not None:
             ext_fields["subscription"] = subscription
         request = RemotingCommand.request(RequestCode.PULL_MESSAGE, ext_fields)
-        answer = await self.remoting.invoke(address, request, timeout_s=timeout_s)
-        result = await pull_result(answer, broker_name, address)
-        self._namespace.unwrap_topics(result.messages)
-        return result
+        reader = PullReader(address, broker_name, self._namespace, take)
+        await self.remoting.invoke_for(reader, address, request, timeout_s=timeout_s)
+        return await reader.result()
 
 
 def whole_heartbeat(heartbeat: HeartbeatData, namespace: Namespace) -> HeartbeatData:
@@ -231,26 +230,3 @@ def whole_heartbeat(heartbeat: HeartbeatData, namespace: Namespace) -> Heartbeat
         wanted = [replace(data, topic=namespace.wrap(data.topic)) for data in each.subscription_data_set]
         consumers.append(replace(each, group_name=namespace.wrap(each.group_name), subscription_data_set=wanted))
     return HeartbeatData(heartbeat.client_id, producers, consumers)
-
-
-async def pull_result(answer: RemotingCommand, broker_name: str, address: str) -> PullResult:
-    """The outcome of a pull. ResponseError when the broker refused it."""
-    status = _PULL_STATUSES.get(answer.code)
-    if status is None:
-        raise refused(answer, address, RequestCode.PULL_MESSAGE)
-    return PullResult(
-        status,
-        await read_messages(answer.body, broker_name) if status is PullStatus.FOUND else [],
-        int_field(answer, "nextBeginOffset", address),
-        int_field(answer, "minOffset", address),
-        int_field(answer, "maxOffset", address),
-        int_field(answer, "suggestWhichBrokerId", address),
-    )
-
-
-def int_field(answer: RemotingCommand, name: str, address: str) -> int:
-    """A number out of an answer's ext fields. ProtocolError when it is not there."""
-    try:
-        return int(answer.ext_fields[name])
-    except (KeyError, ValueError) as exc:
-        raise ProtocolError(f"{address} answered without a usable {name}") from exc

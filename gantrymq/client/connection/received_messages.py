@@ -17,23 +17,38 @@ logger: logging.Logger = logging.getLogger(__name__)
 
 async def read_messages(body: bytes, broker_name: str = "") -> list[MessageExt]:
     """The messages of an answer's body. RecordError when the bytes are damaged."""
+    messages, packed = read_at_once(body, broker_name)
+    if packed:
+        await unpack_all(packed)
+    return messages
+
+
+def read_at_once(body: bytes, broker_name: str = "") -> tuple[list[MessageExt], list[MessageExt]]:
+    """As `read_messages`, but those whose bodies take long to decompress are left as they are: they come second, too,
+    for `unpack_all`."""
     messages = decode_records(body)
     packed: list[MessageExt] = []
     for message in messages:
         message.broker_name = broker_name
         if message.sys_flag & sysflag.COMPRESSED:
             packed.append(message)
-    if packed:
-        await unpack_all(packed)
-    return messages
+    if packed and _is_short_work(packed):
+        _unpack_each(packed)
+        packed = []
+    return messages, packed
 
 
 async def unpack_all(messages: list[MessageExt]) -> None:
     """Decompress the bodies in place, in a thread when that is long work."""
-    if sum(len(message.body) for message in messages if message.sys_flag & sysflag.COMPRESSED) < UNPACK_ASIDE_BYTES:
+    if _is_short_work(messages):
         _unpack_each(messages)
     else:
         await in_thread(functools.partial(_unpack_each, messages))
+
+
+def _is_short_work(messages: list[MessageExt]) -> bool:
+    packed = (len(message.body) for message in messages if message.sys_flag & sysflag.COMPRESSED)
+    return sum(packed) < UNPACK_ASIDE_BYTES
 
 
 def _unpack_each(messages: list[MessageExt]) -> None:

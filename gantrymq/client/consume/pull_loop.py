@@ -7,6 +7,7 @@ Pulling pauses while the consumer holds as much as it may.
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import time
 from collections.abc import Callable, Mapping
@@ -100,7 +101,6 @@ async def keep_pulling(context: PullContext, process_queue: ProcessQueue) -> Non
             context.offset_moved(process_queue, result.next_offset)
             return
         broker_id = result.broker_id
-        _take(context, process_queue, subscription, result)
 
 
 async def _pull_once(
@@ -125,6 +125,7 @@ async def _pull_once(
         sub_version=subscription.sub_version,
         expression_type=subscription.expression_type,
         timeout_s=PULL_TIMEOUT_S,
+        take=functools.partial(_take, context, process_queue, subscription),
     )
     if result.messages:
         context.counters.pulled(queue.topic, len(result.messages), time.monotonic() - started)
@@ -135,6 +136,8 @@ def _take(
     context: PullContext, process_queue: ProcessQueue, subscription: SubscriptionData, result: PullResult
 ) -> None:
     """Keep the messages that the subscription selects; the others count as finished."""
+    if process_queue.was_dropped() or result.status is PullStatus.OFFSET_ILLEGAL:
+        return
     messages = [message for message in result.messages if is_wanted(subscription, message)]
     process_queue.add(messages, result.next_offset)
     if messages:
