@@ -507,6 +507,8 @@ cdef class FastPath:
         return 0
 
     cdef int _tell_arrivals(self) except -1:
+        """Tell who waits for messages; 1: somewhere a pull waited."""
+        cdef int has_told = 0
         if not self._arrivals:
             return 0
         arrivals, self._arrivals = self._arrivals, []
@@ -514,7 +516,8 @@ cdef class FastPath:
         for queue, first_offset, codes in arrivals:
             if self._listener is not self._known_listener or (queue.topic, queue.queue_id) in held:
                 self._listener(queue.topic, queue.queue_id, first_offset, codes)
-        return 0
+                has_told = 1
+        return has_told
 
     cdef int _take_texts(self) except -1:
         """Take the prepared text of answers: it changes with the region and the trace setting."""

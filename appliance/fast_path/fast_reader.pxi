@@ -297,7 +297,8 @@ cdef class FastReader:
                 connection.reading_failed(exc)
         finally:
             self._count()
-        fast._tell_arrivals()
+        if fast._tell_arrivals():
+            fast._hold.answer_woken()
         for connection, data, is_turn_over in left:
             try:
                 if is_turn_over is None:

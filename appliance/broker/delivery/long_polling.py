@@ -1,7 +1,8 @@
 """Pulls that found nothing and wait: woken by the next matching message, or answered when their time is up.
 
 The store tells of every dispatched message; a queue without waiting pulls costs one dictionary lookup. Woken pulls run
-after the round that stored their messages, so one answer takes all of them (RocketMQ: PullRequestHoldService).
+after the round that stored their messages, so one answer takes all of them (RocketMQ: PullRequestHoldService), and are
+written at once.
 """
 
 from __future__ import annotations
@@ -126,14 +127,21 @@ class PullRequestHold:
     def _wake(self, pull: HeldPull) -> None:
         self._release(pull)
         if not self._woken:
-            asyncio.get_running_loop().call_soon(self._answer_woken)
+            asyncio.get_running_loop().call_soon(self.answer_woken)
         self._woken.append(pull)
 
-    def _answer_woken(self) -> None:
+    def answer_woken(self) -> None:
+        """Answer the pulls that were woken. The loop does it in its next turn; who knows that no more messages come in
+        this one does it now. The answers are not kept for the end of a round: their clients have waited enough."""
         woken, self._woken = self._woken, []
         for pull in woken:
             if not pull.connection.is_closing:
-                self._answer(pull.connection, pull.request)
+                try:
+                    self._answer(pull.connection, pull.request)
+                except Exception as exc:  # a bug: the others are answered
+                    pull.connection.reading_failed(exc)
+        for pull in woken:
+            pull.connection.flush()
 
     async def run(self) -> None:
         """Answer pulls whose time is up and forget those whose client is gone."""

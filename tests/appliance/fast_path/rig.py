@@ -43,7 +43,7 @@ class FakeSocket:
         self.is_over = False
 
     def get_extra_info(self, name: str) -> Any:
-        return {"peername": (self.host, 40_000), "sockname": ("127.0.0.1", 10_911)}[name]
+        return {"peername": (self.host, 40_000), "sockname": ("127.0.0.1", 10_911), "sslcontext": None}[name]
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         """Nothing waits here."""

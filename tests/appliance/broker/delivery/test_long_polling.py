@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from appliance.broker.delivery.long_polling import HeldPull, PullRequestHold
@@ -16,6 +16,13 @@ class Client:
     """What the hold looks at of a connection."""
 
     is_closing: bool = False
+    failures: list[Exception] = field(default_factory=list)
+
+    def flush(self) -> None:
+        """Nothing is written here."""
+
+    def reading_failed(self, failure: Exception) -> None:
+        self.failures.append(failure)
 
 
 class Answered:
@@ -71,3 +78,31 @@ async def test_time_up_answers_and_a_dead_client_is_forgotten() -> None:
     answered.hold.sweep(now=31.0)
     await asyncio.sleep(0)
     assert answered.opaques == [late, patient]
+
+
+async def test_who_knows_that_no_more_comes_answers_at_once() -> None:
+    answered = Answered()
+    first = answered.park(5)
+    answered.hold.messages_arrived("t", 0, 5, (0,))
+    answered.hold.answer_woken()
+    assert answered.opaques == [first]
+    await asyncio.sleep(0)  # the turn of the loop that was meant to do it
+    assert answered.opaques == [first]
+
+
+async def test_a_pull_that_can_not_be_answered_costs_its_own_connection_alone() -> None:
+    answered = Answered()
+    broken = Client()
+    answered.park(5, client=broken)
+    second = answered.park(5)
+
+    def answer(client: Any, request: RemotingCommand) -> None:
+        if client is broken:
+            raise RuntimeError("a bug")
+        answered.opaques.append(request.opaque)
+
+    answered.hold.answer_with(answer)
+    answered.hold.messages_arrived("t", 0, 5, (0,))
+    answered.hold.answer_woken()
+    assert answered.opaques == [second]
+    assert [str(failure) for failure in broken.failures] == ["a bug"]
