@@ -34,11 +34,16 @@ class ClientOptions:
     """name_servers: "host:port;host:port", or a sequence of addresses."""
 
     name_servers: str | Sequence[str]
-    instance_name: str | None = None  # the client id's second half, when it must stay the same over restarts
-    credentials: Credentials | None = None  # None: requests are not signed
-    tls: ssl.SSLContext | TlsConfig | None = None  # None: plain TCP
-    serialize_type: int = JSON  # of headers: JSON or ROCKETMQ (gantrymq.remoting.command)
-    namespace: str = ""  # of topics and groups: brokers know them as "namespace%name"
+    instance_name: str | None = None
+    """The client id's second half, when it must stay the same over restarts."""
+    credentials: Credentials | None = None
+    """Who asks: a Credentials. None: requests are not signed."""
+    tls: ssl.SSLContext | TlsConfig | None = None
+    """A TlsConfig, or a context of Python's `ssl`. None: plain TCP."""
+    serialize_type: int = JSON
+    """How headers are written: JSON or ROCKETMQ, of gantrymq.remoting.command."""
+    namespace: str = ""
+    """What topics and groups belong to: brokers know them as "namespace%name". Empty: nothing."""
 
     def __post_init__(self) -> None:
         check_types(self)

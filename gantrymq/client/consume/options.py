@@ -28,11 +28,17 @@ UNLIMITED = (1 << 31) - 1  # RocketMQ's default when ordered
 class FlowLimits:
     """How much may be held before pulling pauses."""
 
-    messages_per_queue: int = 1000  # RocketMQ: pullThresholdForQueue
-    bytes_per_consumer: int = 256 << 20  # shared evenly by the queues held
-    span_per_queue: int = 2000  # RocketMQ: consumeConcurrentlyMaxSpan; a crash repeats at most so many
-    messages_per_topic: int | None = None  # RocketMQ: pullThresholdForTopic; shared evenly by the topic's queues held
-    bytes_per_topic: int | None = None  # RocketMQ: pullThresholdSizeForTopic, in bytes; shared in the same way
+    messages_per_queue: int = 1000
+    """Messages held of one queue. RocketMQ: pullThresholdForQueue."""
+    bytes_per_consumer: int = 256 << 20
+    """Bytes of bodies held in all, shared evenly by the queues held."""
+    span_per_queue: int = 2000
+    """Offsets between the oldest and the newest message held of a queue; a crash repeats at most so many. RocketMQ:
+    consumeConcurrentlyMaxSpan."""
+    messages_per_topic: int | None = None
+    """Messages held of one topic, shared evenly by its queues held; None: no limit. RocketMQ: pullThresholdForTopic."""
+    bytes_per_topic: int | None = None
+    """Bytes of bodies held of one topic, shared likewise; None: no limit. RocketMQ: pullThresholdSizeForTopic."""
 
     def __post_init__(self) -> None:
         check_types(self)
@@ -82,18 +88,31 @@ class ConsumerOptions(ClientOptions):
 
     group: str
     model: MessageModel = MessageModel.CLUSTERING
-    consume_from: ConsumeFrom = ConsumeFrom.LAST_OFFSET  # where the group begins in queues it never consumed
-    consume_from_ms: int | None = None  # store time, with TIMESTAMP
-    batch_size: int = 1  # messages given to the application at once, all of one queue
-    pull_batch: int = 32  # messages asked for in one request
-    limits: FlowLimits | None = None  # None: those of FlowLimits()
-    strategy: AllocateStrategy = allocate_averagely  # how members of the group share the queues
-    offsets_folder: Path | None = None  # of a BROADCASTING consumer; None: where the Java client keeps its own
-    on_assigned: QueuesCallback | None = None  # told of queues this member begins to read, before their first message
-    on_revoked: QueuesCallback | None = None  # of queues it gives up, before their offsets are written, and at the end
-    trace: bool = False  # tell `trace_topic` when messages are consumed
+    """CLUSTERING: the members of the group share the messages. BROADCASTING: each member gets all of them."""
+    consume_from: ConsumeFrom = ConsumeFrom.LAST_OFFSET
+    """Where the group begins in queues it never consumed."""
+    consume_from_ms: int | None = None
+    """With TIMESTAMP: the store time to begin at, in ms since the epoch."""
+    batch_size: int = 1
+    """Messages given to the application at once, all of one queue."""
+    pull_batch: int = 32
+    """Messages asked for in one request."""
+    limits: FlowLimits | None = None
+    """How much is held before pulling pauses. None: FlowLimits()."""
+    strategy: AllocateStrategy = allocate_averagely
+    """How members of the group share the queues."""
+    offsets_folder: Path | None = None
+    """Where a BROADCASTING consumer keeps its offsets. None: where the Java client keeps its own."""
+    on_assigned: QueuesCallback | None = None
+    """Told of queues this member begins to read, before their first message."""
+    on_revoked: QueuesCallback | None = None
+    """Told of queues it gives up, before their offsets are written, and at the end."""
+    trace: bool = False
+    """Tell `trace_topic` when messages are consumed."""
     trace_topic: str = TRACE_TOPIC
-    trace_sample: float = 1.0  # of the messages, chosen by their ids
+    """Where traces are sent."""
+    trace_sample: float = 1.0
+    """The share of the messages that is traced, 0 to 1, chosen by their ids."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -129,13 +148,20 @@ class PushConsumerKeywords(ConsumerKeywords, total=False):
 class PushConsumerOptions(ConsumerOptions):
     """What a push consumer is made with, besides its listener."""
 
-    concurrency: int = 20  # listener calls at once
-    ordered: bool = False  # a queue's messages one after the other, by one member of the group at a time
-    suspend_s: float = 1.0  # ordered: until a failed message is tried again (RocketMQ: suspendCurrentQueueTimeMillis)
-    max_reconsume_times: int | None = None  # until a message is a dead letter; None: 16, ordered: never
-    overdue_s: float = 900.0  # a listener call that takes longer is given up; its messages come again
-    close_wait_s: float = 10.0  # for listener calls in progress when the consumer closes
-    interceptors: Sequence[Interceptor] = ()  # around every listener call, the first is the outermost
+    concurrency: int = 20
+    """Listener calls at once."""
+    ordered: bool = False
+    """A queue's messages one after the other, by one member of the group at a time."""
+    suspend_s: float = 1.0
+    """With `ordered`: seconds until a failed message is tried again. RocketMQ: suspendCurrentQueueTimeMillis."""
+    max_reconsume_times: int | None = None
+    """How often a message comes again before it is a dead letter. None: 16 times, with `ordered` for ever."""
+    overdue_s: float = 900.0
+    """A listener call that takes longer, in seconds, is given up; its messages come again."""
+    close_wait_s: float = 10.0
+    """Seconds that listener calls in progress have to end when the consumer closes."""
+    interceptors: Sequence[Interceptor] = ()
+    """Around every listener call, the first is the outermost."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -162,5 +188,7 @@ class PullConsumerKeywords(ConsumerKeywords, total=False):
 class PullConsumerOptions(ConsumerOptions):
     """What a pull consumer is made with."""
 
-    batch_size: int = 10  # messages a poll returns at most
-    auto_commit: bool = True  # write the offsets of what was polled each 5 s; False: when `commit` is called
+    batch_size: int = 10
+    """Messages a poll returns at most."""
+    auto_commit: bool = True
+    """Write the offsets of what was polled each 5 s; False: when `commit` is called."""

@@ -48,22 +48,40 @@ class ProducerOptions(ClientOptions):
     """
 
     group: str = DEFAULT_GROUP
-    delivery_timeout_s: float = 30.0  # of a whole call: route, connections, tries, pauses (unless it says timeout_s)
-    retries: int | None = None  # further tries after the first; None: as many as the time allows
-    retry_unless_send_ok: bool = False  # stored, but not flushed or replicated as asked: once at each other broker
-    send_latency_fault_enable: bool = False  # leave brokers alone for a while that were slow or failed
-    linger_s: float = 0.0  # send_soon: a batch that is not full waits so long; 0: only while others are on their way
-    batch_bytes: int = 64 * 1024  # send_soon: a batch has at most so many
-    buffer_bytes: int = 32 * 1024 * 1024  # send_soon: what waits or is on its way has at most so many
-    message_bytes_max: int = MESSAGE_BYTES_MAX  # larger bodies are refused here; as the broker's maxMessageSize
-    new_topic_queues: int = QUEUES_OF_NEW_TOPIC  # of a topic made by its first message, at most
-    compress_from_bytes: int = COMPRESS_FROM_BYTES  # smaller bodies travel as they are
-    compress_level: int = COMPRESS_LEVEL  # 1 is fast, 9 small
-    compress_type: CompressType = "zlib"  # "lz4", "zstd": for consumers that know them; gantrymq[compression]
-    trace: bool = False  # tell `trace_topic` of messages sent
+    """The producer group."""
+    delivery_timeout_s: float = 30.0
+    """Seconds for a whole call: route, connections, tries and pauses. A call's timeout_s goes before."""
+    retries: int | None = None
+    """Further tries after the first; None: as many as the time allows."""
+    retry_unless_send_ok: bool = False
+    """A message that was stored, but not flushed or replicated as asked, goes once to each other broker."""
+    send_latency_fault_enable: bool = False
+    """Leave brokers alone for a while that were slow or failed."""
+    linger_s: float = 0.0
+    """Seconds that a batch of `send_soon` waits until it is full; 0: only while others are on their way."""
+    batch_bytes: int = 64 * 1024
+    """Bytes in a batch of `send_soon`, at most."""
+    buffer_bytes: int = 32 * 1024 * 1024
+    """Bytes that wait or are on their way in `send_soon`, at most; then it waits itself."""
+    message_bytes_max: int = MESSAGE_BYTES_MAX
+    """Larger bodies, in bytes, are refused: MessageRejected. As the broker's maxMessageSize."""
+    new_topic_queues: int = QUEUES_OF_NEW_TOPIC
+    """Queues of a topic that is made by its first message, as far as the broker's template has so many."""
+    compress_from_bytes: int = COMPRESS_FROM_BYTES
+    """Smaller bodies, in bytes, travel as they are."""
+    compress_level: int = COMPRESS_LEVEL
+    """1 (fast) to 9 (small)."""
+    compress_type: CompressType = "zlib"
+    """zlib, which every client reads; lz4 or zstd with gantrymq[compression], for consumers that know them."""
+    trace: bool = False
+    """Tell `trace_topic` of messages sent."""
     trace_topic: str = TRACE_TOPIC
-    trace_sample: float = 1.0  # of the messages, chosen by their ids: consumers with the same number choose the same
-    interceptors: Sequence[Interceptor] = ()  # around every send, the first is the outermost
+    """Where traces are sent."""
+    trace_sample: float = 1.0
+    """The share of the messages that is traced, 0 to 1, chosen by their ids: consumers with the same number choose the
+    same."""
+    interceptors: Sequence[Interceptor] = ()
+    """Around every send, the first is the outermost."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
