@@ -13,7 +13,7 @@ from dashboard.accounts.access import Permission
 from dashboard.api.auth import Token
 from dashboard.api.problems import REFUSALS
 from dashboard.audit import chain
-from dashboard.audit.export import told
+from dashboard.audit.export import export_response, told
 from dashboard.audit.listing import Asked, found
 
 router = Router()
@@ -86,3 +86,20 @@ async def check_chain(request: HttpRequest) -> ChainOut:
         is_whole=state.broken_at is None, count=state.count, since=state.since, head=state.head,
         broken_at=state.broken_at,
     )  # fmt: skip
+
+
+@router.get("/export.{form}", response={200: None} | REFUSALS, auth=READ,
+            summary="Changes as a file of JSON lines or CSV", operation_id="export_audit_entries")  # fmt: skip
+async def export_entries(
+    request: HttpRequest,
+    form: Literal["jsonl", "csv"],
+    q: str = Query("", max_length=200),
+    who: str = Query("", max_length=160),
+    way: Literal["", "page", "rest", "command", "remoting"] = "",
+    result: Literal["", "done", "refused", "failed"] = "",
+    since: datetime | None = None,
+    until: datetime | None = None,
+    own: bool = False,
+) -> Any:
+    asked = Asked(text=q, who=who, way=way, result=result, since=since, until=until, with_own=own)
+    return export_response(asked, form)

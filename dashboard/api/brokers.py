@@ -1,4 +1,4 @@
-"""/api/v1/brokers: their figures, and a broker's settings."""
+"""/api/v1/brokers: their figures, a broker's settings, and who is its master."""
 
 from __future__ import annotations
 
@@ -7,17 +7,20 @@ from datetime import UTC, datetime
 from typing import Literal, cast
 
 from django.http import HttpRequest
-from ninja import Field, Router, Schema
+from ninja import Field, Query, Router, Schema
 
 from dashboard.accounts.access import Permission
 from dashboard.api.auth import Token
-from dashboard.api.problems import REFUSALS, FormProblem, caller
+from dashboard.api.problems import REFUSALS, FormProblem, NotPossible, caller
 from dashboard.api.schemas.cluster import BrokerOut
+from dashboard.api.schemas.succession import MasterOut, SuccessionIn, SuccessionOut
 from dashboard.audit.broker_changes import SettingChanged, changes_of, newest_by_key
+from dashboard.audit.master_change import change_master
 from dashboard.audit.notes import note, note_nothing
 from dashboard.cluster.errors import BrokerNotFound, ClusterUnreachable
 from dashboard.cluster.gateway import gateway
 from dashboard.cluster.settings_table import BrokerSetting, SettingChange, read_changes
+from dashboard.forms.succession import BYTES_MAX
 from dashboard.status.board import Snapshot, board
 
 logger = logging.getLogger(__name__)
@@ -157,3 +160,29 @@ async def update_broker_config(request: HttpRequest, name: str, body: SettingsIn
         },
     )
     return out
+
+
+@router.get("/{name}/succession", response={200: SuccessionOut} | REFUSALS, auth=WRITE,
+            summary="What a change of a broker's master would be", operation_id="plan_master_change")  # fmt: skip
+async def plan_master_change(
+    request: HttpRequest,
+    name: str,
+    to: str | None = Query(None, max_length=255, description="a slave's address; absent: the longest log"),
+    accept_loss: int = Query(0, ge=0, le=BYTES_MAX),
+) -> SuccessionOut:
+    return SuccessionOut.of(await gateway().succession.plan(name, to, accepted_loss=accept_loss))
+
+
+@router.post("/{name}/succession", response={200: MasterOut} | REFUSALS, auth=WRITE,
+             summary="Switch over to a slave, or promote one", operation_id="change_master")  # fmt: skip
+async def change_broker_master(request: HttpRequest, name: str, body: SuccessionIn) -> MasterOut:
+    plan = await gateway().succession.plan(name, body.to, accepted_loss=body.accept_loss)
+    if not plan.is_possible:
+        note_nothing(request)
+        obstacles = plan.promotion.obstacles if plan.promotion else [plan.why_none]
+        raise NotPossible(f"No change: {'; '.join(obstacles)}.")
+    if body.seen != plan.seen:
+        note_nothing(request)
+        raise NotPossible("It is not as it was looked at any more. Ask for the plan again, and send its `seen`.")
+    username = request.auth.user.username  # type: ignore[attr-defined]
+    return MasterOut.of(await change_master(gateway(), request, plan, username))

@@ -1,7 +1,11 @@
-"""/api/v1/users and /api/v1/invitations: what the page People does. Needs a token of the scope admin."""
+"""/api/v1/users, /invitations and /account: what the page People does, and one's own password.
+
+Needs a token of the scope admin.
+"""
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 from urllib.parse import urlencode
 
@@ -10,30 +14,41 @@ from django.http import HttpRequest
 from django.urls import reverse
 from ninja import Query, Router, Status
 
-from dashboard.accounts import invitations, user_accounts
+from dashboard.accounts import hashing, invitations, user_accounts
 from dashboard.accounts.access import Permission
+from dashboard.accounts.in_flight import TooManyAtOnce
+from dashboard.accounts.log_in import try_password
 from dashboard.accounts.tokens import living_tokens
 from dashboard.accounts.user_accounts import UserProblem
 from dashboard.api.auth import Token
-from dashboard.api.problems import REFUSALS, NotPossible
+from dashboard.api.problems import REFUSALS, FormProblem, NotPossible, caller
 from dashboard.api.schemas.accounts import (
     InvitationIn,
     InvitationList,
     InvitationMade,
     InvitationOut,
+    PasswordIn,
     SessionsEnded,
     UserChange,
     UserDetailOut,
     UserList,
     UserOut,
 )
+from dashboard.api.schemas.cluster import Problem
 from dashboard.audit.notes import changed, note, note_nothing
+from dashboard.cluster import units
+from dashboard.forms.accounts import PasswordForm
+from dashboard.http.client_address import client_address
 from dashboard.models.management import Role, User
+
+logger = logging.getLogger(__name__)
 
 users = Router()
 invited = Router()
+account = Router()
 LIST_MAX = 500
 PEOPLE = Token(Permission.USERS_WRITE)
+OWN = Token(Permission.ACCOUNT)
 
 
 @users.get("", response={200: UserList} | REFUSALS, auth=PEOPLE, summary="List accounts",
@@ -158,3 +173,26 @@ async def _whole(user: User) -> UserDetailOut:
 def _sentence(exc: UserProblem) -> str:
     text = str(exc)
     return text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")
+
+
+@account.put("/password", response={200: SessionsEnded, 429: Problem} | REFUSALS, auth=OWN,
+             summary="Change one's own password; sessions end", operation_id="change_own_password")  # fmt: skip
+async def change_own_password(request: HttpRequest, body: PasswordIn) -> SessionsEnded:
+    user: User = request.auth.user  # type: ignore[attr-defined]
+    note_nothing(request)
+    form = PasswordForm({"current": body.current, "password": body.password, "again": body.password}, user=user)
+    if not await sync_to_async(form.is_valid)():
+        raise FormProblem({key: texts for key, texts in form.problems().items() if key != "again"})
+    outcome = await try_password(request, user.username, body.current)
+    if outcome.wait_s:
+        raise NotPossible(f"Too many tries. Wait {units.duration(outcome.wait_s)}.", status=429)
+    if outcome.user is None:
+        raise FormProblem({"current": ["That is not your password."]})
+    try:
+        new_hash = await hashing.known_browsers.hash(client_address(request), body.password)
+    except TooManyAtOnce as exc:
+        raise NotPossible("Too much at once. Try again in a moment.", status=429) from exc
+    ended = await sync_to_async(user_accounts.change_password)(outcome.user, new_hash)
+    note(request, "password changed", str(user), {"sessions_ended": ended})
+    logger.info("password changed", extra={"event": "password_changed", "sessions": ended} | caller(request))
+    return SessionsEnded(ended=ended)

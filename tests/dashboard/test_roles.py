@@ -162,12 +162,22 @@ REST = {
     ("get", "/reports/runs/no-such/result"): (READ, READERS),
     ("get", "/reports/runs/no-such/result.csv"): (READ, READERS),
     ("post", "/reports/runs/no-such/stop"): (WRITE, OPERATORS),
+    ("get", "/reports/runs/no-such/log"): (READ, READERS),
+    ("get", "/reports/promises"): (READ, READERS),
+    ("put", "/reports/promises"): (WRITE, OPERATORS),
+    ("get", "/reports/weekly"): (READ, READERS),
+    ("put", "/reports/weekly"): (WRITE, OPERATORS),
+    ("post", "/reports/weekly/send"): (WRITE, OPERATORS),
     ("get", "/reports/schedule"): (READ, READERS),
     ("put", "/reports/schedule"): (WRITE, OPERATORS),
     ("get", "/tokens"): (PEOPLE, READERS),
     ("post", "/tokens"): (PEOPLE, READERS),
     ("delete", "/tokens/1000000"): (PEOPLE, READERS),
     ("get", "/security"): (PEOPLE, ADMINS),
+    ("put", "/account/password"): (PEOPLE, READERS),
+    ("get", "/audit/export.csv"): (WRITE, OPERATORS),
+    ("get", "/brokers/no-such/succession"): (CONFIG, ADMINS),
+    ("post", "/brokers/no-such/succession"): (CONFIG, ADMINS),
     ("get", "/users"): (PEOPLE, ADMINS),
     ("get", "/users/no-such"): (PEOPLE, ADMINS),
     ("put", "/users/no-such"): (PEOPLE, ADMINS),
@@ -233,12 +243,20 @@ def test_s25_no_answer_has_a_field_for_a_secret() -> None:
     assert {name for name in shown if SECRET.search(name)} == set()
 
 
-def answer_fields(schema: Any) -> Iterator[str]:
-    """Every property's name in what the document describes."""
-    if isinstance(schema, dict):
-        yield from schema.get("properties", {})
-        for value in schema.values():
-            yield from answer_fields(value)
-    elif isinstance(schema, list):
-        for value in schema:
-            yield from answer_fields(value)
+def answer_fields(document: Any) -> Iterator[str]:
+    """Every property's name in what the document says of answers."""
+    seen: set[str] = set()
+
+    def walk(schema: Any) -> Iterator[str]:
+        if isinstance(schema, dict):
+            name = str(schema.get("$ref", "")).rpartition("/")[2]
+            if name and name not in seen:
+                seen.add(name)
+                yield from walk(document["components"]["schemas"][name])
+            yield from schema.get("properties", {})
+        for value in schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ():
+            yield from walk(value)
+
+    for methods in document["paths"].values():
+        for operation in methods.values():
+            yield from walk(operation["responses"])

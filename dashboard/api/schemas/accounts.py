@@ -117,6 +117,13 @@ class UserChange(Schema):
     prefixes: list[Prefix] | None = Field(None, max_length=PREFIXES_MAX, description="[] takes the limit away")
 
 
+class PasswordIn(Schema):
+    """current: the one of now, which a token alone does not replace."""
+
+    current: str = Field(min_length=1, max_length=1024)
+    password: str = Field(min_length=1, max_length=1024, description="at least ten characters, and not a common one")
+
+
 class SessionsEnded(Schema):
     """How many."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import shlex
 
 from django.conf import settings as django_settings
@@ -12,15 +11,13 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from dashboard.accounts.access import Permission, requires
-from dashboard.audit.notes import note
-from dashboard.cluster.errors import GatewayError, NoSuccessor
+from dashboard.audit.master_change import change_master
+from dashboard.cluster.errors import GatewayError
 from dashboard.cluster.gateway import gateway
 from dashboard.cluster.succession import Succession
 from dashboard.forms.base import TypedNameForm
 from dashboard.forms.succession import SuccessionForm
 from dashboard.http.error_pages import gateway_error
-
-logger = logging.getLogger(__name__)
 
 
 @requires(Permission.CONFIG_WRITE)
@@ -38,7 +35,9 @@ async def succession(request: HttpRequest, name: str) -> HttpResponse:
         typed = TypedNameForm(request.POST if request.method == "POST" else None, name=name, undone="changed")
         is_as_seen = request.method != "POST" or given.get("seen") == plan.seen
         if request.method == "POST" and is_meant and plan.is_possible and is_as_seen and typed.is_valid():
-            await _change(request, plan)
+            changed = await change_master(gateway(), request, plan, str(request.user))
+            text = f"{changed.address} is the master of {changed.broker_name} in epoch {changed.epoch}"
+            notes.success(request, f"{text}, after {changed.seconds:.1f} s.")
             return redirect("broker-succession", name)
     except GatewayError as exc:
         return gateway_error(request, exc)
@@ -48,31 +47,6 @@ async def succession(request: HttpRequest, name: str) -> HttpResponse:
     }  # fmt: skip
     status = 422 if request.method == "POST" or not is_meant else 200
     return render(request, "succession/succession.html", context, status=status)
-
-
-async def _change(request: HttpRequest, plan: Succession) -> None:
-    """Do it, and leave who asked for it in the log, whatever comes of it."""
-    assert plan.promotion is not None
-    facts = {
-        "broker": plan.broker_name,
-        "successor": plan.promotion.slave.address,
-        "predecessor": plan.master.address if plan.master else None,
-        "epoch": plan.promotion.epoch,
-        "missing_bytes": None if plan.master else plan.promotion.slave.missing_bytes,
-        "username": str(request.user),
-    }
-    noted = {key: facts[key] for key in ("successor", "predecessor", "epoch", "missing_bytes")}
-    logger.warning("change of master asked for", extra={"event": "master_change_asked", **facts})
-    try:
-        changed = await gateway().succession.change(plan)
-    except NoSuccessor as exc:
-        note(request, "change of master failed", plan.broker_name, {"why": str(exc), **noted})
-        logger.warning("change of master failed", extra={"event": "master_change_failed", "why": str(exc), **facts})
-        raise
-    logger.warning("master changed", extra={"event": "master_changed", "seconds": round(changed.seconds, 3), **facts})
-    note(request, "master changed", plan.broker_name, noted)
-    text = f"{changed.address} is the master of {changed.broker_name} in epoch {changed.epoch}"
-    notes.success(request, f"{text}, after {changed.seconds:.1f} s.")
 
 
 def _line(plan: Succession, form: SuccessionForm) -> str:

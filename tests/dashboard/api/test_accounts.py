@@ -5,12 +5,13 @@ from __future__ import annotations
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from asgiref.sync import sync_to_async
 from django.test import AsyncClient
 
 from dashboard.accounts import tokens
 from dashboard.models.audit import AuditEntry
 from dashboard.models.management import ApiToken, User
-from tests.dashboard.conftest import Api, Client, api_for
+from tests.dashboard.conftest import PASSWORD, Api, Client, api_for
 
 
 async def test_a_token_makes_shows_and_ends_tokens_of_its_account(
@@ -95,3 +96,20 @@ async def test_an_invitation_is_made_seen_and_withdrawn(users: dict[str, User]) 
     assert (await api.call("delete", f"/invitations/{listed['invitations'][0]['id']}"))[0] == 204
     assert (await api.call("delete", f"/invitations/{listed['invitations'][0]['id']}"))[0] == 404
     assert (await AsyncClient().get(f"{address.path}?{address.query}")).status_code != 200
+
+
+async def test_a_person_changes_the_own_password_with_the_one_of_now(log_in: Client) -> None:
+    await log_in("operator")
+    user = await User.objects.aget(username="operator")
+    api = await api_for(user, "admin")
+    new = "another long way from 1234"
+    status, told = await api.call("put", "/account/password", {"current": "not this one at all", "password": new})
+    assert (status, told["fields"]) == (422, {"current": ["That is not your password."]})
+    status, told = await api.call("put", "/account/password", {"current": PASSWORD, "password": "short"})
+    assert status == 422 and "password" in told["fields"]
+    assert await api.call("put", "/account/password", {"current": PASSWORD, "password": new}) == (200, {"ended": 1})
+    assert await sync_to_async((await User.objects.aget(pk=user.pk)).check_password)(new)
+    assert (await api.call("get", "/tokens"))[0] == 200  # tokens stay
+    written = [one async for one in AuditEntry.objects.all()]
+    assert [(one.action, one.way) for one in written] == [("password changed", "rest")]
+    assert new not in str([one.__dict__ for one in written])

@@ -129,3 +129,15 @@ async def test_s60_a_change_bears_what_was_before_and_the_id_of_its_request(
     assert (await sync_to_async(check)()).broken_at is None
     await AuditEntry.objects.filter(number=by_page.number).aupdate(request_id="another")
     assert (await sync_to_async(check)()).broken_at == by_page.number
+
+
+async def test_the_audit_log_is_exported_by_rest(users: dict[str, User], gateway: Gateway, make_topic: Topic) -> None:
+    topic = await make_topic("audit-export", queues=1)
+    api = await api_for(users["operator"])
+    await api.call("delete", f"/topics/{topic}")
+    answer = await AsyncClient().get("/api/v1/audit/export.jsonl?q=topic%20deleted", headers=api.headers)
+    lines = [json.loads(line) for line in b"".join([part async for part in answer]).splitlines()]  # type: ignore[attr-defined]
+    assert [(one["action"], one["target"], one["way"]) for one in lines] == [("topic deleted", topic, "rest")]
+    table = await AsyncClient().get("/api/v1/audit/export.csv", headers=api.headers)
+    assert b"topic deleted" in b"".join([part async for part in table])  # type: ignore[attr-defined]
+    assert (await api.call("get", "/audit/export.xml"))[0] == 422

@@ -13,10 +13,12 @@ import pytest_asyncio
 from django.http import HttpResponse
 
 from dashboard.cluster.gateway import use_gateway
-from dashboard.models.management import Role
+from dashboard.models.audit import AuditEntry
+from dashboard.models.management import Role, User
 from tests.appliance.broker.replication.brokers import Group, group, is_master, is_slave, same_logs, send
 from tests.appliance.broker.replication.pair import follower_of
-from tests.dashboard.conftest import Client, patient_gateway
+from tests.dashboard.conftest import Client, api_for, patient_gateway
+from tests.waiting import until
 
 PAGE = "/broker/broker-a/succession"
 HIDDEN = re.compile(r'<input type="hidden" name="(to|accept_loss|seen)" value="([^"]*)">')
@@ -44,12 +46,12 @@ def hidden_of(response: HttpResponse) -> dict[str, str]:
 
 def told_by(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
     """What the page has logged: event and account."""
-    own = [record for record in caplog.records if record.name == "dashboard.views.brokers.succession"]
+    own = [record for record in caplog.records if record.name == "dashboard.audit.master_change"]
     return [(getattr(record, "event", ""), getattr(record, "username", "")) for record in own]
 
 
 async def test_an_administrator_switches_over(brokers: Group, log_in: Client, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.WARNING, "dashboard.views.brokers.succession")
+    caplog.set_level(logging.WARNING, "dashboard.audit.master_change")
     client, operator = await log_in(), await log_in(Role.OPERATOR)
     async with brokers.broker("one") as one, brokers.broker("two", broker_id=1) as two:
         await send(one, 3)
@@ -92,3 +94,21 @@ async def test_a_promotion_is_refused_until_the_missing_bytes_are_accepted(broke
         after = text_of(await client.get(PAGE))
         assert "is the master of broker-a in epoch 2" in after and f"<code>{slave['to']}</code> is the master" in after
         await send(two, 1)
+
+
+async def test_a_program_switches_over_to_what_it_looked_at(brokers: Group, log_in: Client) -> None:
+    await log_in()
+    api = await api_for(await User.objects.aget(role=Role.ADMIN), "config")
+    place = "/brokers/broker-a/succession"
+    async with brokers.broker("one") as one, brokers.broker("two", broker_id=1) as two:
+        await send(one, 3)
+        await same_logs(one, two)
+        _, plan = await api.call("get", place)
+        assert plan["is_possible"] and plan["is_switch_over"] and plan["successor"] == f"127.0.0.1:{two.port}"
+        status, told = await api.call("post", place, {"seen": "something else"})
+        assert status == 409 and "looked at" in told["detail"] and is_master(one)
+        status, told = await api.call("post", place, {"seen": plan["seen"], "to": plan["successor"]})
+        assert (status, told["address"]) == (200, plan["successor"])
+        await until(lambda: is_master(two) and is_slave(one))
+        changed = [item async for item in AuditEntry.objects.filter(action="master changed")]
+        assert [(item.target, item.way) for item in changed] == [("broker-a", "rest")]

@@ -1,0 +1,39 @@
+"""A change of master, with what the log and the audit log say of it: page and REST do it here."""
+
+from __future__ import annotations
+
+import logging
+
+from django.http import HttpRequest
+
+from dashboard.audit.notes import note
+from dashboard.cluster.errors import NoSuccessor
+from dashboard.cluster.gateway import Gateway
+from dashboard.cluster.succession import Succession
+from gantrymq.client.admin.succession import Changed
+
+logger = logging.getLogger(__name__)
+
+
+async def change_master(gateway: Gateway, request: HttpRequest, plan: Succession, username: str) -> Changed:
+    """Do it, and leave who asked for it in the log, whatever comes of it. Raises NoSuccessor."""
+    assert plan.promotion is not None
+    facts = {
+        "broker": plan.broker_name,
+        "successor": plan.promotion.slave.address,
+        "predecessor": plan.master.address if plan.master else None,
+        "epoch": plan.promotion.epoch,
+        "missing_bytes": None if plan.master else plan.promotion.slave.missing_bytes,
+        "username": username,
+    }
+    noted = {key: facts[key] for key in ("successor", "predecessor", "epoch", "missing_bytes")}
+    logger.warning("change of master asked for", extra={"event": "master_change_asked", **facts})
+    try:
+        changed = await gateway.succession.change(plan)
+    except NoSuccessor as exc:
+        note(request, "change of master failed", plan.broker_name, {"why": str(exc), **noted})
+        logger.warning("change of master failed", extra={"event": "master_change_failed", "why": str(exc), **facts})
+        raise
+    logger.warning("master changed", extra={"event": "master_changed", "seconds": round(changed.seconds, 3), **facts})
+    note(request, "master changed", plan.broker_name, noted)
+    return changed
