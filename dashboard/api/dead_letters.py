@@ -168,7 +168,7 @@ async def stop_put_back_run(request: HttpRequest, name: str, run: int = Path(...
 @router.post("/{name}/runs/{run}/go-on", response={200: PutBackRunOut} | REFUSALS, auth=SEND,
              summary="Go on with a run that was stopped or failed", operation_id="go_on_put_back_run")  # fmt: skip
 async def go_on_put_back_run(request: HttpRequest, name: str, run: int = Path(..., ge=1, le=RUN_MAX)) -> PutBackRunOut:
-    row = await runs.go_on(name, run)
+    row = await runs.go_on(name, run, caller(request)["username"])
     _note(request, "dead letters: run goes on", row)
     return PutBackRunOut.of(row)
 

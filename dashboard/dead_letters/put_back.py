@@ -23,6 +23,7 @@ from dashboard.cluster.message_search import Search
 from dashboard.cluster.values import TopicDetail
 from dashboard.dead_letters.causes import cause_of
 from dashboard.dead_letters.letters import STEP_LETTERS, is_before, passed
+from dashboard.limits.names import NameRefused
 from dashboard.models import PutBackRow, PutBackState
 from gantrymq.message.model import MessageExt
 from gantrymq.message.properties import RETRY_TOPIC
@@ -158,7 +159,7 @@ class _Walk:
         except BrokerUnreachable as exc:  # it may have been stored: not sent again unless that is asked for
             row.told, row.state = str(exc), PutBackState.BEGUN
             self._step.troubles.append(str(exc))
-        except GatewayError as exc:
+        except (GatewayError, NameRefused) as exc:  # refused before it was sent, or by the broker
             row.told, row.state = str(exc), PutBackState.FAILED
         row.told = row.told[: PutBackRow.TEXT_MAX]
         await row.asave(update_fields=["state", "told", "at"])

@@ -17,6 +17,7 @@ from django.db import DatabaseError
 from django.db.models import F, QuerySet
 from django.utils import timezone
 
+from dashboard.accounts.access import Permission, principal_of
 from dashboard.cluster.browse import write_cursor
 from dashboard.cluster.errors import GatewayError, GroupNotFound, NotAllowed
 from dashboard.cluster.gateway import gateway
@@ -25,7 +26,8 @@ from dashboard.cluster.message_scan import TimeSpan
 from dashboard.cluster.message_search import Search
 from dashboard.dead_letters import letters
 from dashboard.dead_letters.put_back import PutBackStep, Wish, put_backs
-from dashboard.models import PutBackRow, PutBackRun
+from dashboard.limits.names import NameRefused, use
+from dashboard.models import PutBackRow, PutBackRun, User
 from gantrymq.timeouts import timeout
 
 logger = logging.getLogger(__name__)
@@ -118,15 +120,16 @@ async def stop(group: str, number: int, username: str) -> PutBackRun:
     return await found(group, number)
 
 
-async def go_on(group: str, number: int) -> PutBackRun:
-    """A run that was stopped or failed goes on where it was. Raises NotAllowed."""
+async def go_on(group: str, number: int, username: str) -> PutBackRun:
+    """A run that was stopped or failed goes on where it was, for this account now. Raises NotAllowed."""
     row = await found(group, number)
     if not row.may_go_on:
         raise NotAllowed("Nothing is left of it.")
     if await PutBackRun.objects.filter(group=group, state=State.RUNNING).aexists():
         raise NotAllowed(f"Letters of {group} are being put back already.")
     ended = PutBackRun.objects.filter(pk=number, state=row.state)
-    if not await ended.aupdate(state=State.RUNNING, stopped_by="", told="", changed_at=timezone.now()):
+    now = timezone.now()
+    if not await ended.aupdate(state=State.RUNNING, username=username, stopped_by="", told="", changed_at=now):
         raise NotAllowed("Another has let it go on already.")
     news.tell()
     return await found(group, number)
@@ -158,6 +161,9 @@ async def work(row: PutBackRun) -> None:
             )
         except GroupNotFound:
             await _end(row, State.FAILED, "The letters are gone: they have expired, or were discarded.")
+            return
+        except NameRefused as exc:
+            await _end(row, State.FAILED, str(exc))
             return
         except GatewayError as exc:
             trouble = str(exc)
@@ -210,7 +216,11 @@ async def _delete(rows: QuerySet[Any], first: int = 0) -> int:
 
 async def _work(number: int) -> None:
     try:
-        await work(await PutBackRun.objects.aget(pk=number))
+        row = await PutBackRun.objects.aget(pk=number)
+        if await _enter(row.username):
+            await work(row)
+        else:
+            await _end(row, State.FAILED, f"The account {row.username} may not put letters back any more.")
     except DatabaseError as exc:  # the record still says that it runs: it is taken up again
         logger.warning("putting back waits", extra={"event": "put_back_waits", "run": number, "reason": str(exc)})
         await asyncio.sleep(LOOK_S)
@@ -221,6 +231,15 @@ async def _work(number: int) -> None:
         await failed.aupdate(state=State.FAILED, told=told, changed_at=timezone.now())
     finally:
         news.tell()
+
+
+async def _enter(username: str) -> bool:
+    """Work in this task with the rights of the account that wants the run; False when it has none any more."""
+    principal = principal_of(await User.objects.filter(username=username).afirst())
+    if principal is None or not principal.may(Permission.MESSAGES_SEND):
+        return False
+    use(principal.names)
+    return True
 
 
 async def _note(row: PutBackRun, step: PutBackStep) -> None:

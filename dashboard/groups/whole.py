@@ -12,12 +12,13 @@ from dashboard.groups.book import group_book
 from dashboard.groups.diagnosis import Cause, causes
 from dashboard.groups.listing import GroupRow, rows_of
 from dashboard.groups.member_load import MemberLoad, loads_of
+from dashboard.limits.names import NameLimit, current
 from dashboard.status.board import board
 
 SHARED_S = 2.0  # below what a tab waits before it asks again
 SHARED_MAX = 64
 
-_shared: dict[str, tuple[Gateway, float, asyncio.Task[GroupView]]] = {}
+_shared: dict[tuple[str, NameLimit], tuple[Gateway, float, asyncio.Task[GroupView]]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +40,15 @@ async def group_view(gateway: Gateway, name: str) -> GroupView:
 
 
 async def shared_view(gateway: Gateway, name: str) -> GroupView:
-    """The same, asked for once in SHARED_S for all who look at the group. Raises GroupNotFound, BrokerUnreachable."""
-    loop = asyncio.get_running_loop()
-    known = _shared.get(name)
+    """The same, asked for once in SHARED_S for all who look at the group and may see the same. Raises likewise."""
+    loop, wanted = asyncio.get_running_loop(), (name, current())
+    known = _shared.get(wanted)
     is_usable = known is not None and known[0] is gateway and known[2].get_loop() is loop
     if known is None or not is_usable or loop.time() - known[1] >= SHARED_S:
         if len(_shared) >= SHARED_MAX:
             _shared.clear()
         task = loop.create_task(group_view(gateway, name), name=f"look at group {name}")
-        known = _shared[name] = gateway, loop.time(), task
+        known = _shared[wanted] = gateway, loop.time(), task
     return await asyncio.shield(known[2])
 
 

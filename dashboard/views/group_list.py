@@ -18,6 +18,7 @@ from dashboard.groups.book import group_book
 from dashboard.groups.listing import COLUMNS, SORTS, metrics_of, rows_of, sorted_rows
 from dashboard.groups.selection import GroupSelection, select
 from dashboard.http.error_pages import gateway_error
+from dashboard.limits.names import NameLimit, current
 from dashboard.status.board import board
 from dashboard.views.paging import page_of
 
@@ -25,8 +26,8 @@ PAGE_GROUPS = 50
 FRAGMENTS_MAX = 32
 FRAGMENT_SHARED_S = 1.0  # below what a tab waits before it asks again
 
-# The list as it was drawn last, by address: tabs that ask for the same see the same.
-_fragments: dict[str, tuple[float, asyncio.Task[bytes]]] = {}
+# The list as it was drawn last, by address and by what an account may see: tabs that ask for the same see the same.
+_fragments: dict[tuple[str, NameLimit], tuple[float, asyncio.Task[bytes]]] = {}
 
 
 @requires(Permission.GROUPS_READ)
@@ -42,18 +43,18 @@ async def groups(request: HttpRequest) -> HttpResponse:
 
 
 async def _shared_fragment(request: HttpRequest) -> bytes:
-    """The list alone, drawn once a second for all who ask with this address."""
+    """The list alone, drawn once a second for all who ask with this address and may see the same."""
 
     async def draw() -> bytes:
         return render(request, "groups/_list.html", await _context(request)).content
 
-    address, loop = request.get_full_path(), asyncio.get_running_loop()
+    wanted, loop = (request.get_full_path(), current()), asyncio.get_running_loop()
     now = loop.time()
-    drawn = _fragments.get(address)
+    drawn = _fragments.get(wanted)
     if drawn is None or now - drawn[0] >= FRAGMENT_SHARED_S or drawn[1].get_loop() is not loop:
         if len(_fragments) >= FRAGMENTS_MAX:
             _fragments.clear()
-        drawn = _fragments[address] = now, loop.create_task(draw(), name="group list")
+        drawn = _fragments[wanted] = now, loop.create_task(draw(), name="group list")
     return await asyncio.shield(drawn[1])
 
 

@@ -67,7 +67,7 @@ async def do(request: HttpRequest, name: str, number: str) -> HttpResponse:
     """Stop it, or let it go on: the field `what` says which."""
     is_stop, username = request.POST.get("what") == "stop", str(request.user)
     try:
-        run = await (book.stop(name, int(number), username) if is_stop else book.go_on(name, int(number)))
+        run = await (book.stop(name, int(number), username) if is_stop else book.go_on(name, int(number), username))
     except GatewayError as exc:
         return gateway_error(request, exc)
     action = "dead letters: run stopped" if is_stop else "dead letters: run goes on"

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from asgiref.sync import sync_to_async
 from django.utils import timezone
 
 from dashboard.cluster.errors import BrokerUnreachable, GroupNotFound, NotAllowed
@@ -18,9 +19,9 @@ from dashboard.cluster.message_scan import TimeSpan
 from dashboard.cluster.message_search import Search
 from dashboard.dead_letters import put_back, runs
 from dashboard.dead_letters.discard import discard
-from dashboard.dead_letters.put_back import PutBackStep, Wish
+from dashboard.dead_letters.put_back import TO_TOPIC, PutBackStep, Wish
 from dashboard.dead_letters.runs import PutBackRuns
-from dashboard.models import PutBackRow, PutBackRun
+from dashboard.models import PutBackRow, PutBackRun, Role, User
 from gantrymq.message.topics import dlq_topic, retry_topic
 from tests.dashboard.dead_letters.dead import OUT_OF_STOCK, TIMED_OUT, give_up, stored
 from tests.waiting import until
@@ -60,7 +61,10 @@ async def ended(row: PutBackRun) -> PutBackRun:
     return row
 
 
-async def test_a_run_goes_on_without_a_page_and_says_what_it_did(gateway: Gateway, make_topic, service: None) -> None:  # type: ignore[no-untyped-def]
+async def test_a_run_goes_on_without_a_page_and_says_what_it_did(
+    gateway: Gateway, make_topic, make_user, service: None
+) -> None:  # type: ignore[no-untyped-def]
+    await sync_to_async(make_user)(Role.OPERATOR, "ada")
     await give_up(gateway, await make_topic("run-whole"), "run-wholes", [OUT_OF_STOCK, TIMED_OUT, OUT_OF_STOCK])
     chosen = Wish(Search(understand(f'CONSUME_ERROR="{OUT_OF_STOCK}"'), TimeSpan()), rate=FAST)
     row = await ended(await begin("run-wholes", chosen, wanted=2))
@@ -69,6 +73,18 @@ async def test_a_run_goes_on_without_a_page_and_says_what_it_did(gateway: Gatewa
     assert {letter.run_id async for letter in PutBackRow.objects.all()} == {row.pk}
     again = await ended(await begin("run-wholes"))
     assert (again.sent, again.before, again.username) == (1, 2, "ada")
+
+
+async def test_a_run_may_what_its_account_may(gateway: Gateway, make_topic, make_user, service: None) -> None:  # type: ignore[no-untyped-def]
+    await give_up(gateway, await make_topic("run-rights"), "mine-rights", [TIMED_OUT])
+    await sync_to_async(make_user)(Role.READER, "eve")
+    reader = await ended(await begin("mine-rights", username="eve"))
+    assert (reader.state, reader.sent) == ("failed", 0) and "eve may not" in reader.told
+    await User.objects.filter(username="eve").aupdate(role=Role.OPERATOR, name_prefixes="mine-")
+    to_topic = await ended(await begin("mine-rights", Wish(ALL, to=TO_TOPIC, rate=FAST), username="eve"))
+    assert (to_topic.state, to_topic.sent, to_topic.failed) == ("done", 0, 1), "the topic is not among its names"
+    own = await ended(await begin("mine-rights", username="eve"))
+    assert (own.state, own.sent) == ("done", 1)
 
 
 async def test_what_a_process_leaves_the_next_one_goes_on_with(gateway: Gateway, make_topic) -> None:  # type: ignore[no-untyped-def]
@@ -104,11 +120,11 @@ async def test_another_person_stops_it_and_it_goes_on_where_it_was(
     assert (row.state, row.stopped_by, row.sent, row.may_go_on) == ("stopped", "grace", 1, True)
     with pytest.raises(NotAllowed):
         await runs.stop("run-stops", row.pk, "ada")
-    await runs.work(await runs.go_on("run-stops", row.pk))
+    await runs.work(await runs.go_on("run-stops", row.pk, "grace"))
     await row.arefresh_from_db()
     assert (row.state, row.stopped_by, row.sent, row.before) == ("done", "", 3, 0)
     with pytest.raises(NotAllowed, match="Nothing is left"):
-        await runs.go_on("run-stops", row.pk)
+        await runs.go_on("run-stops", row.pk, "grace")
 
 
 async def test_one_run_of_a_group_at_a_time(gateway: Gateway, make_topic) -> None:  # type: ignore[no-untyped-def]
@@ -138,7 +154,7 @@ async def test_a_silent_broker_is_tried_again_and_at_last_the_run_has_failed(
         await runs.work(row)
     await row.arefresh_from_db()
     assert (row.state, row.told, row.sent, row.may_go_on) == ("failed", "no answer", 0, True)
-    await runs.work(await runs.go_on("run-fails", row.pk))
+    await runs.work(await runs.go_on("run-fails", row.pk, "ada"))
     await row.arefresh_from_db()
     assert (row.state, row.sent) == ("done", 2)
 
@@ -153,7 +169,7 @@ async def test_discarded_letters_are_gone_and_the_next_one_is_kept(gateway: Gate
     assert await discard(gateway, "run-gones", 2) == 2
     with pytest.raises(GroupNotFound):
         await discard(gateway, "run-gones", 2)
-    await runs.work(await runs.go_on("run-gones", row.pk))
+    await runs.work(await runs.go_on("run-gones", row.pk, "ada"))
     await row.arefresh_from_db()
     assert (row.state, row.sent) == ("failed", 0) and "gone" in row.told
     await give_up(gateway, topic, "run-gones", [OUT_OF_STOCK])

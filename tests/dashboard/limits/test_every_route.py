@@ -97,7 +97,10 @@ async def test_no_page_shows_or_takes_another_name(log_in: Client, names: str, g
 async def test_lists_have_its_own_names_only(log_in: Client, names: str) -> None:
     client = await log_in("operator")
     everything = {address: (await client.get(address)).content.decode() for address in ("/topics", "/groups")}
+    again = {"hx-request": "true", "hx-target": "group-list"}  # what tabs ask for is drawn once for all that see it
+    assert THEIRS in (await client.get("/groups", headers=again)).content.decode()
     await limit()
+    assert CANARY not in (await client.get("/groups", headers=again)).content.decode()
     for address, shown in everything.items():
         assert MINE in shown and THEIRS in shown, address
         own = (await client.get(address)).content.decode()
