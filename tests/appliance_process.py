@@ -23,7 +23,7 @@ from appliance.settings.broker_processes import broker_processes
 from tests.any_disk import SLOW_DISK
 
 ROOT = Path(__file__).resolve().parent.parent
-READY = re.compile(r"GANTRY READY (https?)=(\S+) namesrv=(\S+) broker=(\S+) data=(.+)")
+READY = re.compile(r"GANTRY READY (https?)=(\S+) namesrv=(\S+) (?:broker=(\S+) )?data=(.+)")
 START_TIMEOUT_S = 540.0  # a first start of a fresh clone installs everything before it serves
 STOP_TIMEOUT_S = 120.0  # it may take a worker the 30 s that its supervisor gives it
 PROPERTIES = {**DISK_MARKS, **SLOW_DISK, "mappedFileSizeCommitLog": str(64 << 20)}

@@ -23,20 +23,30 @@ def banner(config: ApplianceConfig, *, version: str, token: str | None, reports:
             ("First visit", f"{url}first-run?token={token}"),
             ("", "(set your password there; the link works once, for 30 minutes)"),
         ]
-    rows += [("Name server", f"{config.namesrv_address}   (what clients call NAMESRV_ADDR)")]
+    if config.attach:
+        rows += [("Attached to", f"{config.attach}   (no name server and no broker was started here)")]
+    else:
+        rows += _own_cluster(config)
+    rows += [("Data", f"{config.data}   (logs: {config.logs_folder.name}/)")]
+    lines = [f"GantryMQ {version} serves after {started_s:.1f} s. Press Ctrl-C to stop it.", ""]
+    if not config.attach:
+        rows += [("Reports", REPORTS.get(reports, reports))]
+    lines += [f"{label:<13}{text}" for label, text in rows]
+    if not config.attach:
+        lines += ["", "Send a message from Python:", ""]
+        lines += [f"    {line}" for line in snippet(config).splitlines()]
+    return "\n" + "\n".join(f"  {line}".rstrip() for line in lines) + "\n"
+
+
+def _own_cluster(config: ApplianceConfig) -> list[tuple[str, str]]:
+    rows = [("Name server", f"{config.namesrv_address}   (what clients call NAMESRV_ADDR)")]
     rows += [_broker_row(config, broker) for broker in config.broker_processes]
     rows += [("Advertised", f"{config.advertise}   {_reach(config)}")]
     if config.accounts:
         rows += [("Accounts", f"{config.accounts_folder / 'conf' / 'plain_acl.yml'}   (clients need one)")]
     if config.client_tls is not None:
         rows += [("TLS", f"{config.tls_mode or PERMISSIVE}   (clients trust {config.tls_trust or config.tls_cert})")]
-    rows += [("Data", f"{config.data}   (logs: {config.logs_folder.name}/)")]
-    rows += [("Reports", REPORTS.get(reports, reports))]
-    lines = [f"GantryMQ {version} serves after {started_s:.1f} s. Press Ctrl-C to stop it.", ""]
-    lines += [f"{label:<13}{text}" for label, text in rows]
-    lines += ["", "Send a message from Python:", ""]
-    lines += [f"    {line}" for line in snippet(config).splitlines()]
-    return "\n" + "\n".join(f"  {line}".rstrip() for line in lines) + "\n"
+    return rows
 
 
 def _broker_row(config: ApplianceConfig, broker: BrokerProcess) -> tuple[str, str]:
@@ -68,10 +78,14 @@ from gantrymq import {", ".join(sorted(names))}
 
 
 def ready_line(config: ApplianceConfig) -> str:
-    """The line that scripts wait for. With several brokers it has the first one; with TLS https= instead of http=."""
+    """The line that scripts wait for. With several brokers it has the first one; with TLS https= instead of http=.
+
+    Attached to another cluster it names no broker.
+    """
+    brokers = "".join(f"broker={config.broker_address_of(broker)} " for broker in config.broker_processes[:1])
     return (
         f"GANTRY READY {config.http_scheme}={config.http_address} namesrv={config.namesrv_address} "
-        f"broker={config.broker_address_of(config.broker_processes[0])} data={config.data}"
+        f"{brokers}data={config.data}"
     )
 
 

@@ -54,8 +54,9 @@ def check_all(config: ApplianceConfig) -> list[Finding]:
         *check_open_files(),
         *check_map_count(),
         *check_user(config),
-        *check_java(config),
-        *check_fast_path(config),
+        *([] if config.attach else check_java(config)),
+        *([] if config.attach else check_fast_path(config)),
+        *check_attached(config),
     ]
 
 
@@ -69,6 +70,13 @@ def check_formats(config: ApplianceConfig) -> Iterator[Finding]:
 
 def check_bind(config: ApplianceConfig) -> Iterator[Finding]:
     if config.is_loopback:
+        return
+    if config.attach:
+        if not config.http_tls:
+            yield Finding(
+                f"The dashboard at {config.bind} is served over plain HTTP: give a certificate with --tls-cert.",
+                is_fatal=False,
+            )
         return
     if config.accounts:
         if not config.tls_cert:
@@ -101,6 +109,15 @@ def check_tls(config: ApplianceConfig) -> Iterator[Finding]:
         tls.context()
     except ConfigError as exc:
         yield Finding(f"TLS can't be used: {exc}.")
+
+
+def check_attached(config: ApplianceConfig) -> Iterator[Finding]:
+    """Whether the account for the other cluster can be read, before the first page asks for it."""
+    if config.attach:
+        try:
+            _ = config.client_credentials
+        except ConfigError as exc:
+            yield Finding(f"The account for the cluster at {config.attach} can't be used: {exc}.")
 
 
 def check_lock(config: ApplianceConfig) -> Iterator[Finding]:
@@ -146,6 +163,8 @@ def store_settings(config: ApplianceConfig) -> list[MessageStoreConfig]:
 
 def check_space(folder: Path, stores: Sequence[MessageStoreConfig]) -> Iterator[Finding]:
     """Check that brokers with these settings have enough space on the disk of `folder`, by the brokers' own rules."""
+    if not stores:
+        return
     space = disk_space(folder)
     free = space.total_bytes - space.used_bytes
     needed = FREE_BYTES_BESIDE_LOG + max(store.commit_log_file_bytes for store in stores)
@@ -180,6 +199,8 @@ def check_ports(config: ApplianceConfig) -> Iterator[Finding]:
 def wanted_ports(config: ApplianceConfig) -> Iterator[tuple[str, int, str]]:
     """(what for, port, option that changes it) of everything that will listen."""
     yield "dashboard", config.http_port, "--http-port"
+    if config.attach:
+        return
     yield "name server", config.namesrv_port, "--namesrv-port"
     for what, port in broker_ports(config.broker_processes):
         yield what, port, "--broker-port"

@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from appliance.settings.attached import check_attached
 from appliance.settings.broker_processes import (
     BROKERS_MAX,
     SLAVES_MAX,
@@ -69,6 +70,12 @@ class ApplianceConfig:
         f"slaves of each broker, 0 to {SLAVES_MAX}: further processes that copy its messages, for trying and for tests",
     )
     cluster: str = option("DefaultCluster", "name of the cluster the brokers belong to")
+    attach: str = option(
+        "",
+        "name servers of another cluster, which the dashboard manages instead of one of its own: host:port;host:port",
+    )
+    attach_account: str = option("", "file with the accessKey and secretKey that the dashboard signs with there")
+    attach_trust: str = option("", "authorities (PEM) that signed that cluster's certificates; empty: no TLS to it")
     accounts: bool = option(False, "clients need an account (RocketMQ's ACL); accounts are kept in the data folder")
     allow_open_network: bool = option(False, "bind to more than loopback although brokers require no account")
     tls_cert: str = option(
@@ -132,13 +139,14 @@ class ApplianceConfig:
             raise ConfigError(f"log_level={self.log_level}: use DEBUG, INFO, WARNING or ERROR")
         if self.fast_path not in ("auto", "on", "off", "sanitize"):  # the last one is for tests
             raise ConfigError(f"fast_path={self.fast_path}: use auto, on or off")
-        if self.broker_port and self.broker_processes[-1].port >= 65535:
+        if self.broker_port and any(broker.port >= 65535 for broker in self.broker_processes):
             raise ConfigError(f"broker_port={self.broker_port}: no room for {self.brokers} brokers 100 ports apart")
         if not self.bind:
             raise ConfigError("bind is empty: use 127.0.0.1, an address of this machine, or 0.0.0.0 for all of them")
         self._check_tls()
         self._check_proxies()
         self._check_networks()
+        check_attached(self)
         object.__setattr__(self, "data", Path(self.data).expanduser().absolute())
         object.__setattr__(self, "log_level", self.log_level.upper())
         if not self.advertise:
@@ -152,7 +160,7 @@ class ApplianceConfig:
             raise ConfigError(f"tls_client_auth={self.tls_client_auth}: use none, optional or require")
         if not self.tls_cert and (self.tls_key or self.tls_trust or self.tls_mode in ("permissive", "enforcing")):
             raise ConfigError("TLS needs a certificate: name one with tls_cert (`gantry tls create FOLDER` makes one)")
-        for name in ("tls_cert", "tls_key", "tls_trust"):
+        for name in ("tls_cert", "tls_key", "tls_trust", "attach_account", "attach_trust"):
             if path := getattr(self, name):
                 object.__setattr__(self, name, str(Path(path).expanduser().absolute()))
 
@@ -188,11 +196,13 @@ class ApplianceConfig:
 
     @property
     def client_tls(self) -> TlsConfig | None:
-        """TLS between the appliance's own processes; None: plain connections.
+        """TLS between the appliance's own processes, or to the cluster it is attached to; None: plain connections.
 
-        Any certificate signed by tls_trust is accepted: the appliance connects to its own addresses, which a
+        Any certificate signed by tls_trust or attach_trust is accepted: brokers are known by their addresses, which a
         certificate for a public name does not contain.
         """
+        if self.attach:
+            return TlsConfig(trust_cert=self.attach_trust, check_host=False) if self.attach_trust else None
         if not self.tls_cert or self.tls_mode == "disabled":
             return None
         return TlsConfig(
@@ -205,6 +215,8 @@ class ApplianceConfig:
     @property
     def client_credentials(self) -> Credentials | None:
         """The account with which the appliance's processes sign, None without accounts. Raises ConfigError."""
+        if self.attach:
+            return Credentials.from_file(self.attach_account) if self.attach_account else None
         return Credentials.from_file(self.own_account_file) if self.accounts else None
 
     @property
@@ -250,8 +262,8 @@ class ApplianceConfig:
 
     @property
     def namesrv_address(self) -> str:
-        """host:port of the name server, for clients, brokers and the dashboard."""
-        return join_address(self.advertise, self.namesrv_port)
+        """host:port of the name server, for clients, brokers and the dashboard; attached: host:port;host:port."""
+        return self.attach or join_address(self.advertise, self.namesrv_port)
 
     @property
     def http_address(self) -> str:
@@ -259,8 +271,8 @@ class ApplianceConfig:
 
     @property
     def broker_processes(self) -> tuple[BrokerProcess, ...]:
-        """Brokers, each followed by its slaves."""
-        return broker_processes(self.brokers, self.slaves, self.broker_port)
+        """Brokers, each followed by its slaves; none where the dashboard is attached to another cluster."""
+        return () if self.attach else broker_processes(self.brokers, self.slaves, self.broker_port)
 
     def broker_address_of(self, broker: BrokerProcess) -> str:
         return join_address(self.advertise, broker.port)

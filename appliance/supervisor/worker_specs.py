@@ -26,7 +26,12 @@ WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
 def worker_stages(config: ApplianceConfig) -> list[list[ChildSpec]]:
-    """The processes to start, in order: the name server, then all brokers at once. Writes their properties files."""
+    """The processes to start, in order: the name server, then all brokers at once. Writes their properties files.
+
+    None where the dashboard is attached to another cluster.
+    """
+    if config.attach:
+        return []
     return [[_namesrv(config)], [_broker(config, broker) for broker in config.broker_processes]]
 
 

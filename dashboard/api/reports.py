@@ -30,7 +30,7 @@ from dashboard.forms.cron import CronRefused, check
 from dashboard.forms.reports import RunForm
 from dashboard.models.reports import ReportRun
 from dashboard.reports import latest, plans, results
-from dashboard.reports.queue import TooManyWaiting, ask_for
+from dashboard.reports.queue import NotTaken, ask_for
 from dashboard.reports.stopping import stop
 
 logger = logging.getLogger(__name__)
@@ -73,7 +73,7 @@ async def run_report(request: HttpRequest, body: RunIn) -> Status[RunOut]:
     try:
         user = request.auth.user  # type: ignore[attr-defined]
         run = await ask_for(body.report, body.days, user, range_ms=form.range_ms, topics=topics, zone=zone)
-    except TooManyWaiting as exc:
+    except NotTaken as exc:
         raise NotPossible(str(exc)) from exc
     note(request, "report asked for", body.report, {"begin_ms": run.begin_ms, "end_ms": run.end_ms, "topics": topics})
     logger.info("report asked for", extra={"event": "report_asked", "run": run.run_id} | caller(request))

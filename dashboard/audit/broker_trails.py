@@ -85,6 +85,8 @@ class TrailReader:
 def trails_of_appliance() -> dict[Path, str]:
     """The trails of the appliance's processes."""
     appliance = settings.APPLIANCE
+    if appliance.attach:  # they lie where those processes run
+        return {}
     found = {appliance.namesrv_folder / NAME: "namesrv"}
     for item in appliance.broker_processes:
         found[_store(appliance.brokers_folder / item.name) / NAME] = item.name

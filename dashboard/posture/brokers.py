@@ -6,21 +6,29 @@ from collections.abc import Iterator, Sequence
 
 from django.urls import reverse
 
+from appliance.settings.appliance_config import ApplianceConfig
 from dashboard.cluster.settings_table import BrokerSetting
 from dashboard.posture.finding import Finding
 from dashboard.status.problems import Level
 
 
-def findings(broker: str, settings: Sequence[BrokerSetting], *, accounts: bool, is_loopback: bool) -> Iterator[Finding]:
-    """accounts, is_loopback: what the appliance's settings say."""
-    values = {one.key: one.value for one in settings}
-    if accounts and values.get("aclEnable") == "false":
+def findings(broker: str, told: Sequence[BrokerSetting], settings: ApplianceConfig) -> Iterator[Finding]:
+    """told: the broker's settings; settings: the appliance's."""
+    values = {one.key: one.value for one in told}
+    if settings.attach and values.get("aclEnable") == "false":
+        yield Finding(
+            code="acl-off", level=Level.WARN, title=f"{broker} asks for no account", seen="aclEnable is false.",
+            advice="Every program that reaches it may send, read and administer. Make accounts there, and have it ask.",
+            lines="aclEnable=true",
+        )  # fmt: skip
+    if settings.accounts and values.get("aclEnable") == "false":
         yield Finding(
             code="acl-off", level=Level.BAD, title=f"{broker} asks for no account", seen="aclEnable is false.",
             advice="The appliance is set to ask. Take the line out of this broker's properties and start it again.",
             lines="aclEnable=true",
         )  # fmt: skip
-    if not is_loopback and values.get("autoCreateTopicEnable") == "true":
+    is_reached = settings.attach or not settings.is_loopback
+    if is_reached and values.get("autoCreateTopicEnable") == "true":
         yield Finding(
             code="topics-by-sending", level=Level.WARN, title=f"{broker} makes topics of any name that is sent to",
             seen="autoCreateTopicEnable is true, and the broker is reached over the network.",

@@ -53,7 +53,7 @@ def findings(settings: ApplianceConfig, machine: Machine) -> Iterator[Finding]:
 
 
 def _network(settings: ApplianceConfig) -> Iterator[Finding]:
-    if settings.accounts:
+    if settings.accounts or settings.attach:  # of another cluster its brokers tell
         return
     if settings.is_loopback:
         yield Finding(
@@ -73,7 +73,7 @@ def _network(settings: ApplianceConfig) -> Iterator[Finding]:
 def _tls(settings: ApplianceConfig) -> Iterator[Finding]:
     if settings.is_loopback and not settings.tls_cert:
         return
-    if settings.client_tls is None:
+    if not settings.http_tls:
         yield Finding(
             code="no-tls", level=Level.BAD, title="Connections are not encrypted",
             seen=f"{settings.bind} is reached over the network, without TLS.",
@@ -81,7 +81,7 @@ def _tls(settings: ApplianceConfig) -> Iterator[Finding]:
             lines='tls_cert = "/etc/gantrymq/server.pem"\ntls_mode = "enforcing"  # gantry tls create makes one',
         )  # fmt: skip
         return
-    if settings.tls_mode != "enforcing":
+    if settings.tls_mode != "enforcing" and not settings.attach:
         yield Finding(
             code="tls-permissive", level=Level.WARN, title="Connections without TLS are accepted, too",
             seen="tls_mode is permissive: a client that is not set up for TLS goes unnoticed.",

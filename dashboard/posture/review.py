@@ -33,9 +33,7 @@ async def review(gateway: Gateway, settings: ApplianceConfig) -> Review:
             except GatewayError as exc:
                 troubles.append(f"{broker.name}: {exc}")
                 continue
-            found += brokers.findings(
-                broker.name, told, accounts=settings.accounts, is_loopback=settings.is_loopback
-            )  # fmt: skip
+            found += brokers.findings(broker.name, told, settings)
     except GatewayError as exc:
         troubles.append(str(exc))
     found += await sync_to_async(lambda: list(people.findings(timezone.now())))()

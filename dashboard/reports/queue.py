@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from django.conf import settings
 from django.db.models import Q, QuerySet
 
 from appliance.reports.catalogue import REPORTS
@@ -23,18 +24,21 @@ from gantrymq.errors import GantryError
 
 logger = logging.getLogger(__name__)
 
+NO_STORES = "Reports read the stores of brokers on this machine, and this dashboard manages a cluster elsewhere."
 WAITING_MAX = 5  # a person who clicks on needs no more
 
 
-class TooManyWaiting(GantryError):
-    """So many runs wait already."""
+class NotTaken(GantryError):
+    """A run can't be asked for now: so many wait already, or there are no stores to read."""
 
 
 async def ask_for(report: str, days: int, user: User, **scope: Any) -> ReportRun:
-    """Put a run that a person wants at the end of the queue; `scope`: as enqueue takes it. Raises TooManyWaiting."""
+    """Put a run that a person wants at the end of the queue; `scope`: as enqueue takes it. Raises NotTaken."""
+    if settings.APPLIANCE.attach:
+        raise NotTaken(NO_STORES)
     count = await waiting(datetime.now(UTC)).acount()
     if count >= WAITING_MAX:
-        raise TooManyWaiting(f"{count} runs are waiting already.")
+        raise NotTaken(f"{count} runs are waiting already.")
     return await enqueue(report, days, requested_by=user, **scope)
 
 

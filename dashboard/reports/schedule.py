@@ -88,7 +88,7 @@ class ReportSchedule:
         now = now or datetime.now(UTC)
         if not await ReportPlan.objects.filter(due_at(now)).aexists() and not await waiting(now).aexists():
             return False
-        if not install_state(self._data).is_ready:
+        if settings.APPLIANCE.attach or not install_state(self._data).is_ready:
             return False
         await enqueue_due(now)
         run = await claim_next(now)

@@ -28,7 +28,7 @@ from dashboard.cluster import units
 from dashboard.forms.reports import RunForm
 from dashboard.models.reports import ReportRun
 from dashboard.reports import latest, plans
-from dashboard.reports.queue import TooManyWaiting, ask_for
+from dashboard.reports.queue import NO_STORES, NotTaken, ask_for
 from dashboard.reports.results import CONTENT_TYPES, file_response, log_end
 from dashboard.reports.settings_views import refused, settings_context
 from dashboard.reports.snippets import run_commands, snippets
@@ -51,6 +51,8 @@ CHART_HOURS_MIN = 12  # the least that the chart spans
 @requires(Permission.REPORTS_READ)
 @require_safe
 async def index(request: HttpRequest) -> HttpResponse:
+    if settings.APPLIANCE.attach:
+        return _render(request, "reports/elsewhere.html", {"why": NO_STORES})
     context = await _runs_context(request)
     plan = context["plan"]
     context |= {"data_folder": settings.APPLIANCE.data}
@@ -172,7 +174,7 @@ async def _ask_for(request: HttpRequest, report: str, days: int, **scope: Any) -
     user = request.principal.user  # type: ignore[attr-defined]
     try:
         run = await ask_for(report, days, user, **scope)
-    except TooManyWaiting as exc:
+    except NotTaken as exc:
         note_nothing(request)
         notes.warning(request, str(exc))
     else:

@@ -13,7 +13,7 @@ TESTS = Path(__file__).resolve().parent.parent
 
 # Folders and modules whose kind has a name; kinds that last long come first, and a parallel run keeps this order.
 NAMED = {
-    "apache": ("interop", "peers", "appliance/broker/status/test_config_handover.py"),
+    "apache": ("interop", "peers", "appliance/broker/status/test_config_handover.py", "dashboard/attached"),
     "fault": ("faults", "soak"),
     "e2e": ("e2e",),
     "spark": ("appliance/reports/test_pipeline.py", "appliance/reports/test_report_command.py"),

@@ -216,6 +216,8 @@ class Appliance:
 
     def _install_reports_when_missing(self) -> list[asyncio.Task[None]]:
         path = self._config.reports_folder / install_reports.STATE_FILE
+        if self._config.attach:  # reports read the stores of brokers on this machine
+            return []
         if install_reports.record_absence_or_readiness(path).state == "ready" or not self._config.install_reports:
             return []
         if self._link.running(INSTALLER) is None:

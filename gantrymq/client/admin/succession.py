@@ -40,8 +40,9 @@ class Member:
 
     @property
     def is_master(self) -> bool:
-        """Whether it says so of itself; False when it does not answer."""
-        return self.answers and self.info.get("brokerRole", "SLAVE") != "SLAVE"
+        """Whether it says so of itself; of Apache's brokers the id tells. False when it does not answer."""
+        role = self.info.get("brokerRole") or ("ASYNC_MASTER" if self.broker_id == 0 else "SLAVE")
+        return self.answers and role != "SLAVE"
 
     @property
     def epoch(self) -> int:

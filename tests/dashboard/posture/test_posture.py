@@ -100,7 +100,15 @@ def test_s65_a_strict_appliance_has_no_finding(tmp_path: Path) -> None:
     assert [one.code for one in machine.findings(replace(strict, http_hsts_s=0), PRIVATE)] == ["no-hsts"]
 
 
-def test_s65_a_broker_that_asks_for_no_account_is_found_where_the_appliance_wants_it() -> None:
+def test_s65_a_broker_that_asks_for_no_account_is_found_where_the_appliance_wants_it(tmp_path: Path) -> None:
     told = broker_settings({"aclEnable": "false", "autoCreateTopicEnable": "false"})
-    assert [one.code for one in brokers.findings("broker-a", told, accounts=True, is_loopback=False)] == ["acl-off"]
-    assert not list(brokers.findings("broker-a", told, accounts=False, is_loopback=True))
+    asking = ApplianceConfig(data=tmp_path, accounts=True)
+    assert [one.code for one in brokers.findings("broker-a", told, asking)] == ["acl-off"]
+    assert not list(brokers.findings("broker-a", told, ApplianceConfig(data=tmp_path)))
+
+
+def test_s65_of_a_cluster_elsewhere_its_brokers_tell(tmp_path: Path) -> None:
+    attached = ApplianceConfig(data=tmp_path, attach="10.0.0.7:9876")
+    assert list(machine.findings(attached, PRIVATE)) == []
+    told = broker_settings({"aclEnable": "false", "autoCreateTopicEnable": "true"})
+    assert [one.code for one in brokers.findings("broker-a", told, attached)] == ["acl-off", "topics-by-sending"]
