@@ -13,6 +13,7 @@ from dashboard.views import (
     alarms,
     audit,
     clients,
+    connect,
     group_changes,
     group_list,
     groups,
@@ -62,6 +63,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     re_path(GROUP + r"/consuming$", group_changes.consuming, name="group-consuming"),
     re_path(GROUP + r"/delete$", group_changes.delete, name="group-delete"),
     # clients
+    path("connect", connect.connect, name="connect"),
+    path("connect/send", connect.send_one, name="connect-send"),
     path("clients", clients.clients, name="clients"),
     path("clients/disconnect", clients.disconnect, name="client-disconnect"),
     # dead letters

@@ -95,6 +95,7 @@ _ICONS = {
     "topics": '<path d="M4 6h16M4 12h16M4 18h10"/>',
     "clients": '<rect x="3" y="5" width="11" height="8" rx="1.5"/><path d="M6 17h5M8.5 13v4"/>'
     '<circle cx="18.5" cy="15.5" r="2.5"/><path d="M14 9h4.5v4"/>',
+    "connect": '<path d="M9 3v5M15 3v5M6 8h12v3a6 6 0 0 1-12 0V8ZM12 17v4"/>',
     "menu": '<path d="M4 7h16M4 12h16M4 17h16"/>',
     "groups": '<circle cx="9" cy="8" r="3.2"/><path d="M3 19c0-3.3 2.7-5.5 6-5.5s6 2.2 6 5.5M15.5 5.4a3 3 0 0 1 0 5.5'
     'M17.5 14c2.1.7 3.5 2.5 3.5 5"/>',

@@ -28,6 +28,7 @@ _ENTRIES = (
     ("", "Overview", "overview", "overview", Permission.CLUSTER_READ),
     ("topics", "Topics", "topics", "topics", Permission.TOPICS_READ),
     ("groups", "Groups", "groups", "groups", Permission.GROUPS_READ),
+    ("connect", "Connect", "connect", "connect", Permission.CLUSTER_READ),
     ("clients", "Clients", "clients", "clients", Permission.CLUSTER_READ),
     ("dead-letters", "Dead letters", "dead-letters", "dead", Permission.MESSAGES_READ),
     ("alarms", "Alarms", "alarms", "bell", Permission.CLUSTER_READ),

@@ -1,0 +1,45 @@
+"""Four ticks between an installation and messages that are handled. Pure, but for what is known of clients."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dashboard.clients.values import ClientListing
+from dashboard.status.board import Snapshot
+
+NAMES_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """One step. told: what is there, or what to do."""
+
+    title: str
+    is_done: bool
+    told: str
+
+
+def ticks_of(snapshot: Snapshot | None, clients: ClientListing | None) -> tuple[Tick, ...]:
+    """Name server, broker, producer, consumer."""
+    if snapshot is None:
+        return tuple(
+            Tick(title, False, "not looked at yet") for title in ("Name server", "Broker", "Producer", "Consumer")
+        )
+    masters = [broker.name for broker in snapshot.masters if broker.is_answering]
+    silent = next((broker for broker in snapshot.masters if not broker.is_answering), None)
+    why = snapshot.namesrv_why
+    broker_told = ", ".join(masters) or (f"{silent.name}: {silent.why}" if silent else "none is registered yet")
+    named = clients.named if clients is not None else []
+    senders = [one.name for one in named if one.sends_as]
+    readers = [f"{one.consumer_groups[0]} at {one.name}" for one in named if one.consumer_groups]
+    return (
+        Tick("Name server", why is None, snapshot.namesrv if why is None else why),
+        Tick("Broker", bool(masters), broker_told),
+        Tick("Producer", bool(senders), _some(senders) or "run the program below, or send one from here"),
+        Tick("Consumer", bool(readers), _some(readers) or "run the program below"),
+    )
+
+
+def _some(names: list[str]) -> str:
+    more = len(names) - NAMES_SHOWN
+    return ", ".join(names[:NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
