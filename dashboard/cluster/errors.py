@@ -88,7 +88,7 @@ class NotAllowed(GatewayError):
     """It can't be done with this topic or group, or not now; the text says why."""
 
     status = 409
-    advice = "The cluster's own topics and groups belong to the brokers."
+    advice = "Nothing was changed. The sentence above says what stands in the way."
 
 
 class NotWritable(GatewayError):
