@@ -10,7 +10,8 @@ import logging
 import time
 from collections.abc import Sequence
 
-from appliance.reports.manifest import STAGING, Lake, LakeFile, sync_folder
+from appliance.reports.lake_state import LakeFile
+from appliance.reports.manifest import STAGING, Lake, sync_folder
 from appliance.reports.range_reader import Stretch
 
 logger = logging.getLogger(__name__)

@@ -1,6 +1,7 @@
-"""The lake of one broker: Parquet files, and a manifest that lists the committed ones; it only grows, but for `cut`.
+"""The lake of one broker: Parquet files, and a manifest that lists the committed ones.
 
     <lake>/data/date=YYYY-MM-DD/<from>-<to>-<n>.parquet    rows of the log range [from, to) stored on that UTC day
+    <lake>/data/date=YYYY-MM-DD/<from>-<to>-c<n>.parquet   the rows of several others (compaction.py)
     <lake>/_log/<20-digit sequence>.json                   one entry a batch: range, files, mark of its last record
     <lake>/_staging/                                       what tasks wrote, before it is moved; nothing here counts
     <lake>/lake.lock                                       flock: one writer at a time
@@ -11,7 +12,9 @@ committed when its entry exists. An entry is created by `os.link`, which fails i
 writers can succeed. The next range begins where the last entry ends. So checkpoint and file list are one atomic object.
 Files are synced before their entry, the entry before its name, and the folder after it.
 
-Readers use `files()` and never list the folder, which may contain uncommitted files of a killed run.
+Readers use `files()` and never list the folder, which may contain uncommitted files of a killed run. What an entry
+takes out (lake_state.py has the kinds) stays on the disk for GARBAGE_S, for those who still read it. After some entries
+one is a checkpoint: it says all that those before it said, and they go, the oldest first.
 """
 
 from __future__ import annotations
@@ -21,42 +24,19 @@ import fcntl
 import json
 import os
 import shutil
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from appliance.reports.errors import LakeBusy, ReportError
+from appliance.reports.lake_state import CHECKPOINT, Gap, LakeFile, LakeState
 
 STAGING = "_staging"
-
-
-@dataclass(frozen=True, slots=True)
-class LakeFile:
-    """One committed Parquet file. `path` is relative to the lake; times are store timestamps in ms."""
-
-    path: str
-    date: str
-    rows: int
-    size_bytes: int
-    min_store_timestamp: int
-    max_store_timestamp: int
-
-
-class Gap(NamedTuple):
-    """A range of the log that its broker deleted before it was read.
-
-    Its messages were stored from `from_ms` to `to_ms`, when the records before and after it were; None: not known.
-    """
-
-    begin: int
-    end: int
-    from_ms: int | None
-    to_ms: int | None
-
-    def touches(self, begin_ms: int, end_ms: int) -> bool:
-        """Whether some of what it held may have been stored in [begin_ms, end_ms)."""
-        return (self.from_ms is None or self.from_ms < end_ms) and (self.to_ms is None or self.to_ms >= begin_ms)
+ENTRIES_MAX = 64  # then a checkpoint; reading that many takes some milliseconds
+READS_MAX = 5  # looks at a manifest that changes meanwhile
+GARBAGE_S = 6 * 3600.0  # what was taken out is deleted then: no run takes that long
 
 
 class Lake:
@@ -79,30 +59,26 @@ class Lake:
                 raise LakeBusy(f"{self.path}: another report run is writing it; wait until it has ended") from None
             yield
 
-    def entries(self) -> list[dict[str, Any]]:
-        """All entries in order. Raises ReportError when one is missing."""
-        return [self._entry(sequence) for sequence in range(self._entry_count())]
+    def state(self) -> LakeState:
+        """What all entries say together. Raises ReportError when one is missing."""
+        for _ in range(READS_MAX - 1):
+            with contextlib.suppress(FileNotFoundError):  # a checkpoint took the place of those that were listed
+                return self._read()
+        return self._read()
 
     def checkpoint(self) -> int | None:
         """The physical offset up to which the log is in the lake; None before the first entry."""
-        count = self._entry_count()
-        return int(self._entry(count - 1)["to"]) if count else None
+        return self.state().end
 
     def last_mark(self) -> tuple[int, int, int] | None:
         """(physical offset, store timestamp, body CRC) of the last record in the lake."""
-        for sequence in reversed(range(self._entry_count())):
-            last = self._entry(sequence)["last"]
-            if last:
-                offset, stored, crc = last
-                return int(offset), int(stored), int(crc)
-        return None
+        return self.state().last
 
     def files(self, begin_ms: int | None = None, end_ms: int | None = None) -> list[LakeFile]:
         """The committed files that may have rows stored in [begin_ms, end_ms)."""
-        every = [LakeFile(**added) for entry in self.entries() for added in entry["add"]]
         return [
             file
-            for file in every
+            for file in self.state().files.values()
             if (begin_ms is None or file.max_store_timestamp >= begin_ms)
             and (end_ms is None or file.min_store_timestamp < end_ms)
         ]
@@ -117,47 +93,49 @@ class Lake:
         checkpoint = self.checkpoint()
         if checkpoint is not None and checkpoint != begin:
             raise ReportError(f"{self.path}: range {begin}..{end} does not follow {checkpoint}")
-        entry = {"op": op, "from": begin, "to": end, "last": last, "add": [asdict(file) for file in added]}
-        # A crash before the link leaves a .tmp that no reader looks at; a crash after it leaves a complete entry.
-        temporary = self._log / f"{os.getpid()}.tmp"
-        write_synced(temporary, json.dumps(entry, indent=1).encode())
-        try:
-            os.link(temporary, self._log / _entry_name(self._entry_count()))  # fails when the name is taken: one winner
-        finally:
-            temporary.unlink()
-        sync_folder(self._log)
+        self._write({"op": op, "from": begin, "to": end, "last": last, "add": [asdict(file) for file in added]})
 
     def commit_gap(self, begin: int, end: int) -> None:
         """Record that the broker has deleted this range of its log before it was read."""
         self.commit(begin, end, [], None, op="gap")
 
-    def cut(self, end: int, kept: Sequence[LakeFile], last: tuple[int, int, int] | None) -> None:
-        """Have the lake end at an offset. kept: files in place, synced, of what stays of the entry that reaches beyond.
+    def replace(self, op: str, removed: Sequence[LakeFile], added: Sequence[LakeFile] = ()) -> None:
+        """Take files out, and others in, which are in place and synced. op: "compact" or "expire"."""
+        end = self.checkpoint()
+        paths = [file.path for file in removed]
+        rest = {"add": [asdict(file) for file in added], "remove": paths, "at": time.time()}
+        self._write({"op": op, "from": end, "to": end, "last": None, **rest})
 
-        The newest entry goes first, so a crash leaves a whole lake that ends later. Call it inside `writing()`.
+    def cut(self, end: int, kept: Mapping[str, LakeFile | None], last: tuple[int, int, int] | None) -> None:
+        """Have the lake end at an offset. kept: files that reach beyond it, and what stands in their place.
+
+        That is a checkpoint at once: the same names may come again, so none of them waits to be deleted. Call it inside
+        `writing()`, and `remove_leftovers` after it.
         """
-        for sequence in reversed(range(self._entry_count())):
-            entry = self._entry(sequence)
-            path = self._log / _entry_name(sequence)
-            if entry["from"] >= end:
-                path.unlink()
-            elif entry["to"] > end:
-                entry |= {"to": end, "last": last, "add": [asdict(file) for file in kept]}
-                temporary = self._log / f"{os.getpid()}.tmp"
-                write_synced(temporary, json.dumps(entry, indent=1).encode())
-                temporary.replace(path)
-            else:
-                break
-            sync_folder(self._log)
+        state = self.state()
+        state.cut(end, kept, last)
+        self._write(state.checkpoint_entry())
+        self._forget_old_entries()
+
+    def tidy(self) -> None:
+        """Write a checkpoint when it is time, delete entries from before one. Call it inside `writing()`."""
+        state = self.state()
+        if state.entries >= ENTRIES_MAX:
+            state.removed = {path: at for path, at in state.removed.items() if (self.path / path).exists()}
+            self._write(state.checkpoint_entry())
+        self._forget_old_entries()
 
     def remove_leftovers(self) -> int:
-        """Delete what a killed run has left: staged files, Parquet files and entries that no entry lists.
+        """Delete what a killed run has left, and what was taken out long enough ago. Returns how many files.
 
-        They must go before others get the same names. Call it inside `writing()`: then they belong to no other run.
+        Staged files, Parquet files that no entry lists, unfinished entries: they must go before others get the same
+        names. Call it inside `writing()`: then they belong to no other run.
         """
         shutil.rmtree(self.path / STAGING, ignore_errors=True)
         (self.path / STAGING).mkdir()
-        listed = {self.path / file.path for file in self.files()}
+        state, now = self.state(), time.time()
+        listed = {self.path / path for path in state.files}
+        listed |= {self.path / path for path, at in state.removed.items() if now - at < GARBAGE_S}
         unlisted = [path for path in (self.path / "data").glob("*/*.parquet") if path not in listed]
         unlisted += self._log.glob("*.tmp")
         for path in unlisted:
@@ -166,33 +144,55 @@ class Lake:
 
     def gaps(self) -> list[Gap]:
         """What the broker deleted unread, gaps that follow each other as one."""
-        gaps: list[Gap] = []
-        stored = None  # when the last record so far was
-        is_open = False
-        for entry in self.entries():
-            if entry["op"] == "gap":
-                begin = gaps.pop().begin if is_open else int(entry["from"])
-                gaps.append(Gap(begin, int(entry["to"]), stored, None))
-                is_open = True
-            if is_open and entry["add"]:
-                gaps[-1] = gaps[-1]._replace(to_ms=min(int(added["min_store_timestamp"]) for added in entry["add"]))
-                is_open = False
-            if entry["last"]:
-                stored = int(entry["last"][1])
-        return gaps
+        return self.state().gaps
 
-    def _entry_count(self) -> int:
-        """The number of entries. Raises ReportError when one is missing."""
-        if not self._log.is_dir():
-            return 0
-        names = sorted(path.name for path in self._log.glob("*.json"))
-        if names and names[-1] != _entry_name(len(names) - 1):
-            raise ReportError(f"{self._log}: manifest entries are missing; restore them, or move the lake away")
-        return len(names)
+    def next_sequence(self) -> int:
+        """The number of the next entry, which no other one has had."""
+        names = self._names()
+        return _sequence(names[-1]) + 1 if names else 0
 
-    def _entry(self, sequence: int) -> dict[str, Any]:
-        value: dict[str, Any] = json.loads((self._log / _entry_name(sequence)).read_bytes())
-        return value
+    def _read(self) -> LakeState:
+        """Raises FileNotFoundError when an entry went between the look and the reading."""
+        names = self._names()
+        found: list[dict[str, Any]] = []
+        for name in reversed(names):
+            entry: dict[str, Any] = json.loads((self._log / name).read_bytes())
+            found.append(entry)
+            if entry["op"] == CHECKPOINT:
+                break
+        if found:
+            first = _sequence(names[-1]) - len(found) + 1
+            is_whole = first == _sequence(names[-len(found)])
+            if not is_whole or (first != 0 and found[-1]["op"] != CHECKPOINT):
+                raise ReportError(f"{self._log}: manifest entries are missing; restore them, or move the lake away")
+        state = LakeState()
+        for entry in reversed(found):
+            state.take(entry)
+        return state
+
+    def _write(self, entry: Mapping[str, Any]) -> None:
+        # A crash before the link leaves a .tmp that no reader looks at; a crash after it leaves a complete entry.
+        temporary = self._log / f"{os.getpid()}.tmp"
+        write_synced(temporary, json.dumps(entry, indent=1).encode())
+        try:
+            os.link(temporary, self._log / _entry_name(self.next_sequence()))  # fails when taken: one winner
+        finally:
+            temporary.unlink()
+        sync_folder(self._log)
+
+    def _forget_old_entries(self) -> None:
+        """Delete the entries before the newest checkpoint, the oldest first: what one took out never counts again."""
+        names = self._names()
+        for at in reversed(range(len(names))):
+            if json.loads((self._log / names[at]).read_bytes())["op"] == CHECKPOINT:
+                for name in names[:at]:
+                    (self._log / name).unlink()
+                if at:
+                    sync_folder(self._log)
+                return
+
+    def _names(self) -> list[str]:
+        return sorted(path.name for path in self._log.glob("*.json")) if self._log.is_dir() else []
 
 
 def lakes_in(folder: Path) -> list[Lake]:
@@ -225,3 +225,7 @@ def sync_folder(path: Path) -> None:
 
 def _entry_name(sequence: int) -> str:
     return f"{sequence:020}.json"
+
+
+def _sequence(name: str) -> int:
+    return int(name.removesuffix(".json"))

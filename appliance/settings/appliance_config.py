@@ -112,6 +112,8 @@ class ApplianceConfig:
     report_timeout_s: float = option(900.0, "seconds after which a report run is killed; what it has read is kept")
     report_memory: str = option("1g", "heap of a report run's JVM, as Java writes it")
     report_conf: str = option("", "further settings of Spark for report runs: name=value, separated by commas")
+    report_lake_days: float = option(0.0, "days that the reports' lake keeps; 0: for ever")
+    report_lake_bytes: int = option(0, "bytes that the reports' lake keeps, of all brokers, the newest; 0: all")
     stop_grace_s: float = option(20.0, "seconds for a process to stop before it is killed")
     web_hang_s: float = option(10.0, "seconds without a heartbeat before the web process is killed and started again")
     worker_hang_s: float = option(
@@ -128,6 +130,8 @@ class ApplianceConfig:
         _check_range("slaves", self.slaves, 0, SLAVES_MAX)
         _check_range("stop_grace_s", self.stop_grace_s, 0, 600)
         _check_range("report_timeout_s", self.report_timeout_s, 1, 30 * 86400)
+        _check_range("report_lake_days", self.report_lake_days, 0, 36525)
+        _check_range("report_lake_bytes", self.report_lake_bytes, 0, 1 << 60)
         _check_range("http_body_bytes_max", self.http_body_bytes_max, 64 << 10, 1 << 30)
         _check_range("http_hsts_s", self.http_hsts_s, 0, 10 * 365 * 86400)
         for name in ("http_connections_max", "http_connections_per_address_max"):

@@ -56,7 +56,9 @@ class Letter:
 def letter_of(week: str, rows: Mapping[str, Rows], notes: Iterable[str] = ()) -> Letter:
     """`week`: its first and last day in words. rows: of each report that has a result, by its name."""
     days, topics = rows.get("days", ()), rows.get("months", ())
-    messages, before = _sum(days, "messages"), _sum(days, "week_before")
+    messages = _sum(days, "messages")
+    is_week_before_whole = bool(days) and all(_number(row, "week_before") for row in days)
+    before = _sum(days, "week_before") if is_week_before_whole else 0
     lead = f"{units.count(messages)} messages and {units.size(_sum(days, 'stored_bytes'))} were stored"
     lead += f", {change(messages / before - 1)} beside the week before." if before else "."
     sections = (_days(days), _topics(topics), _groups(rows.get("lag", ())), _retries(rows.get("retries", ())))
@@ -117,8 +119,8 @@ def _retries(rows: Rows) -> Section:
 
 
 def _unused(rows: Rows) -> Section:
-    cells = tuple((str(row["kind"]), str(row["name"]), units.moment(_number(row, "last_ms"))[:10]) for row in rows)
-    return _cut("Unused topics and groups", ("Kind", "Name", "Last used"), cells, "All were used.")
+    cells = tuple((str(row["name"]), str(row["kind"]), units.moment(_number(row, "last_ms"))[:10]) for row in rows)
+    return _cut("Unused topics and groups", ("Name", "Kind", "Last used"), cells, "All were used.")
 
 
 def _cut(title: str, columns: tuple[str, ...], cells: tuple[tuple[str, ...], ...], nothing: str) -> Section:

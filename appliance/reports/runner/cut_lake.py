@@ -11,13 +11,14 @@ import logging
 import secrets
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from appliance.reports.commit_log_files import CommitLogFiles, RecordMark
-from appliance.reports.manifest import STAGING, Lake, LakeFile, sync_file, sync_folder
+from appliance.reports.commit_log_files import CommitLogFiles
+from appliance.reports.lake_state import LakeFile
+from appliance.reports.manifest import STAGING, Lake, sync_file, sync_folder
 from appliance.reports.range_reader import PARQUET
 from appliance.reports.runner.standing import Epoch
 
@@ -58,12 +59,10 @@ def _cut(lake: Lake, log: CommitLogFiles, epoch: Epoch, last: _Last | None) -> i
     before = sum(file.rows for file in lake.files())
     found = log.mark_at(last.physical_offset) if last is not None else None
     (lake.path / STAGING).mkdir(exist_ok=True)
-    for entry in lake.entries():
-        if entry["from"] < epoch.start < entry["to"]:
-            lake.cut(epoch.start, _kept(lake, entry, epoch.start), _mark_within(found, entry))
-            break
-    else:
-        lake.cut(epoch.start, [], None)
+    beyond = [file for file in lake.files() if file.span[1] > epoch.start]
+    prefix = f"k{lake.next_sequence():x}"
+    kept = {file.path: _kept(lake, file, epoch.start, f"{prefix}-{at:05}") for at, file in enumerate(beyond)}
+    lake.cut(epoch.start, kept, found)
     gone = before - sum(file.rows for file in lake.files())
     logger.warning(
         "messages that a promotion cut from the log leave the reports",
@@ -72,46 +71,40 @@ def _cut(lake: Lake, log: CommitLogFiles, epoch: Epoch, last: _Last | None) -> i
     return gone
 
 
-def _mark_within(found: RecordMark | None, entry: dict[str, Any]) -> RecordMark | None:
-    return found if found is not None and found.physical_offset >= entry["from"] else None
-
-
 def _last_below(lake: Lake, end: int) -> _Last | None:
-    """The last record of the lake below an offset."""
-    for entry in reversed(lake.entries()):
-        if entry["from"] >= end:
-            continue
-        rows = [row for added in entry["add"] for row in _rows_below(lake.path / added["path"], end)]
-        if rows:
-            return max(rows)
-    return None
+    """The last record of the lake below an offset. Files of different days may be of the same range."""
+    found: _Last | None = None
+    for file in sorted(lake.files(), key=lambda file: file.span[1], reverse=True):
+        if found is not None and file.span[1] <= found.physical_offset:
+            break
+        if file.span[0] < end:
+            found = max(filter(None, (found, _last_row(lake.path / file.path, end))), default=None)
+    return found
 
 
-def _rows_below(path: Path, end: int) -> list[_Last]:
-    """At most one: the file's last row below the offset."""
+def _last_row(path: Path, end: int) -> _Last | None:
+    """The file's last row below the offset."""
     table = pq.ParquetFile(path).read(columns=["physical_offset", "store_timestamp"])
     table = table.filter(pc.field("physical_offset") < end)
     if not table.num_rows:
-        return []
+        return None
     row = table.sort_by([("physical_offset", "descending")]).slice(0, 1).to_pylist()[0]
-    return [_Last(row["physical_offset"], row["store_timestamp"])]
+    return _Last(row["physical_offset"], row["store_timestamp"])
 
 
-def _kept(lake: Lake, entry: dict[str, Any], end: int) -> list[LakeFile]:
-    """The files of an entry with the rows below the offset alone."""
-    kept = []
-    for number, file in enumerate(LakeFile(**added) for added in entry["add"]):
-        table = pq.ParquetFile(lake.path / file.path).read()
-        table = table.filter(pc.field("physical_offset") < end)
-        if table.num_rows == file.rows:
-            kept.append(file)
-        elif table.num_rows:
-            staged = lake.path / STAGING / f"{secrets.token_hex(8)}.parquet"
-            pq.write_table(table, staged, **PARQUET)
-            sync_file(staged)
-            path = f"data/date={file.date}/{entry['from']:020}-{end:020}-{number:05}.parquet"
-            size_bytes, stored = staged.stat().st_size, table["store_timestamp"].to_numpy()
-            staged.replace(lake.path / path)
-            sync_folder((lake.path / path).parent)
-            kept.append(LakeFile(path, file.date, table.num_rows, size_bytes, int(stored.min()), int(stored.max())))
-    return kept
+def _kept(lake: Lake, file: LakeFile, end: int, suffix: str) -> LakeFile | None:
+    """What a file has below the offset, as a file of its own; the file itself if that is all, None if nothing."""
+    table = pq.ParquetFile(lake.path / file.path).read()
+    table = table.filter(pc.field("physical_offset") < end)
+    if table.num_rows == file.rows:
+        return file
+    if not table.num_rows:
+        return None
+    staged = lake.path / STAGING / f"{secrets.token_hex(8)}.parquet"
+    pq.write_table(table, staged, **PARQUET)
+    sync_file(staged)
+    path = f"data/date={file.date}/{file.span[0]:020}-{end:020}-{suffix}.parquet"
+    size_bytes, stored = staged.stat().st_size, table["store_timestamp"].to_numpy()
+    staged.replace(lake.path / path)
+    sync_folder((lake.path / path).parent)
+    return LakeFile(path, file.date, table.num_rows, size_bytes, int(stored.min()), int(stored.max()))

@@ -7,6 +7,7 @@ line with its exit code; the launcher adds how it ended. A process of its own, s
 
 from __future__ import annotations
 
+import functools
 import json
 import logging
 import os
@@ -30,12 +31,13 @@ from appliance.reports.runner.broker_folders import brokers_in
 from appliance.reports.runner.capacity import capacity
 from appliance.reports.runner.ingest import IngestLimits, IngestProgress, IngestResult, ingest
 from appliance.reports.runner.inputs import MESSAGES, inputs, lake_folder, read_from_ms
-from appliance.reports.runner.sample_table import copy_samples
+from appliance.reports.runner.lake_upkeep import keep_up
+from appliance.reports.runner.sample_table import copy_samples, tables_folder
 from appliance.reports.runner.sources import sources
 from appliance.reports.runs import RunFolder, RunSpec, write_json
 from appliance.reports.session import create_session, end_session
 from appliance.reports.transforms import TRANSFORMS, Scope
-from appliance.reports.worker_jobs import reason_of
+from appliance.reports.worker_jobs import reason_of, run_on_a_worker
 
 logger = logging.getLogger(__name__)
 
@@ -73,7 +75,8 @@ class Runs:
             folder.write_progress("report", f"Computing: {title}", sum(item.rows for item in ingested))
             table, gaps = compute(self._spark, spec)
             missing += gaps
-            facts = capacity(brokers_in(Path(spec.data)), table.to_pylist()) if spec.report == FORECAST else []
+            facts = expired(spec)
+            facts += capacity(brokers_in(Path(spec.data)), table.to_pylist()) if spec.report == FORECAST else []
             write_results(folder, table, spec, notes=missing, facts=facts)
             rows = table.num_rows
             seconds["report"] = _lap(began)
@@ -123,6 +126,12 @@ def ingest_all(
     except ReportError as failure:
         logger.exception("samples not copied", extra={"event": "report_samples_failed"})
         failures.append(failure)
+    try:
+        lakes = [*lakes_in(lake_folder(spec)), *lakes_in(tables_folder(Path(spec.data)))]
+        run = functools.partial(run_on_a_worker, spark)
+        keep_up(lakes, run, days=spec.lake_days, size_bytes=spec.lake_bytes, until=until)
+    except ReportError:  # what is in the lake counts as before
+        logger.exception("lake not tidied", extra={"event": "report_upkeep_failed"})
     return results, [f"not read: {failure}" for failure in failures]
 
 
@@ -170,6 +179,16 @@ def compute(spark: SparkSession, spec: RunSpec) -> tuple[pa.Table, list[str]]:
         if gap.touches(read_from_ms(spec), spec.end_ms)
     ]
     return table, notes
+
+
+def expired(spec: RunSpec) -> list[str]:
+    """A sentence for each lake that kept less than the report's range."""
+    return [
+        f"{lake.broker_name}: what was stored before {_minute(at_ms)} UTC is not in the lake any more: its age or its "
+        "size is limited"
+        for lake in lakes_in(lake_folder(spec))
+        if (at_ms := lake.state().expired_ms) is not None and at_ms > spec.begin_ms
+    ]
 
 
 def _minute(at_ms: int | None) -> str:

@@ -16,7 +16,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from appliance.reports.manifest import Lake, LakeFile, sync_file, sync_folder
+from appliance.reports.lake_state import LakeFile
+from appliance.reports.manifest import Lake, sync_file, sync_folder
 from appliance.reports.samples.kinds import BROKERS, GROUPS, SLAVES, Row, SampleKind
 from appliance.reports.samples.lines import MINUTE_MS, read
 
@@ -68,8 +69,12 @@ SAMPLES_DDL = {  # the same as Spark says it
 }
 
 
+def tables_folder(data: Path) -> Path:
+    return data / "reports" / "tables"
+
+
 def sample_table(data: Path, name: str) -> Lake:
-    return Lake(data / "reports" / "tables" / name)
+    return Lake(tables_folder(data) / name)
 
 
 def copy_samples(data: Path) -> int:

@@ -33,13 +33,13 @@ def lag_history(samples: DataFrame, scope: Scope) -> DataFrame:
         .select(
             "hour",
             "group",
-            "lag",
             "behind_seconds",
-            "in_rate",
-            "out_rate",
-            "minutes",
             "promise_seconds",
             "minutes_over",
+            "minutes",
+            "lag",
+            "in_rate",
+            "out_rate",
         )
     )
 

@@ -77,9 +77,9 @@ WANTED = "FROM read_parquet({paths}) WHERE at_ms >= {begin_ms} AND at_ms < {end_
 OF_SAMPLES = {
     "slaves": f"SELECT {HOUR}, slave, max(behind_bytes), max(behind_messages), max(behind_seconds), count(*), "
     f"count(*) FILTER (in_sync) / count(*), sum(bytes_per_second * seconds) / sum(seconds) {WANTED}",
-    "lag": f'SELECT {HOUR}, "group", max(lag), max(behind_seconds), avg(in_rate), avg(out_rate), count(*), '
-    "if(\"group\" = 'mail', 40.5, 20.0)::DOUBLE, "
-    f"count(*) FILTER (behind_seconds > if(\"group\" = 'mail', 40.5, 20.0)) {WANTED}",
+    "lag": f'SELECT {HOUR}, "group", max(behind_seconds), if("group" = \'mail\', 40.5, 20.0)::DOUBLE, '
+    "count(*) FILTER (behind_seconds > if(\"group\" = 'mail', 40.5, 20.0)), count(*), max(lag), "
+    f"avg(in_rate), avg(out_rate) {WANTED}",
     "brokers": f"SELECT {HOUR}, broker, avg(in_rate), max(in_rate), avg(out_rate), max(out_rate), max(disk_ratio), "
     f"max(commit_log_bytes), count(*) {WANTED}",
 }

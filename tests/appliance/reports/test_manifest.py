@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from appliance.reports.errors import LakeBusy, ReportError
-from appliance.reports.manifest import STAGING, Gap, Lake, LakeFile, lakes_in
+from appliance.reports.lake_state import Gap, LakeFile
+from appliance.reports.manifest import STAGING, Lake, lakes_in
 
 FILE = LakeFile("data/date=2026-11-21/a.parquet", "2026-11-21", 3, 99, 1000, 2000)
 

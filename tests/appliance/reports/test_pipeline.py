@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import itertools
 import json
 import logging
@@ -555,6 +556,33 @@ def test_the_reports_of_groups_and_brokers_agree_with_duckdb(spark: SparkSession
         assert len(expected) == rows
 
 
+def test_runs_merge_the_files_of_days_that_are_over_and_let_old_ones_go(spark: SparkSession, tmp_path: Path) -> None:
+    from appliance.reports.runner.jobs import compute, expired, ingest_all
+    from appliance.reports.runs import RunFolder, RunSpec, new_run_id
+
+    broker, day, runs = tmp_path / "brokers" / "broker-a", 24 * HOUR_MS, 6
+    broker.mkdir(parents=True)
+    (broker / "broker.properties").write_text("brokerName=broker-a\n")
+    lake = Lake(tmp_path / "reports" / "lake" / "broker-a")
+    begin, end, offset = NOON - 1000 * day, NOON - 998 * day, 0
+    spec = RunSpec(report="traffic", data=str(tmp_path), begin_ms=begin, end_ms=end)
+    folder = RunFolder.in_data(tmp_path, new_run_id())
+    folder.write_spec(spec)
+    for number in range(runs):
+        records = [Record(topic=f"t{at % 3}", stored_at=begin + number * HOUR_MS + at) for at in range(20)]
+        offset = write_log(broker / "store" / "commitlog", records, start=offset)[-1]
+        assert ingest_all(spark, spec, folder, float("inf"))[1] == []
+    assert len(lake.files()) < runs and sum(file.rows for file in lake.files()) == 20 * runs
+    table, notes = compute(spark, spec)
+    counts: Counter[str] = Counter()
+    for row in table.to_pylist():
+        counts[row["topic"]] += row["messages"]
+    assert (counts, notes, expired(spec)) == ({"t0": 7 * runs, "t1": 7 * runs, "t2": 6 * runs}, [], [])
+    ingest_all(spark, dataclasses.replace(spec, lake_days=30), folder, float("inf"))
+    assert lake.files() == [] and lake.checkpoint() == offset
+    assert compute(spark, spec)[0].num_rows == 0 and "is limited" in expired(spec)[0]
+
+
 def test_the_lag_of_ten_rows_is_what_a_person_counts(spark: SparkSession) -> None:
     from appliance.reports.runner.sample_table import SAMPLES_DDL
     from appliance.reports.transforms import TRANSFORMS, Scope
@@ -572,10 +600,10 @@ def test_the_lag_of_ten_rows_is_what_a_person_counts(spark: SparkSession) -> Non
     scope = Scope(noon, noon + 2 * HOUR_MS, promises={"a": 10.0, "": 60.0})
     found = TRANSFORMS["lag"](samples, scope).collect()
     assert [tuple(row) for row in found] == [
-        ("2026-11-21 12:00", "a", 7, 10.5, 2.0, 4.0, 3, 10.0, 1),
-        ("2026-11-21 12:00", "b", 4, 61.0, 2.0, 4.0, 2, 60.0, 1),
-        ("2026-11-21 12:00", "c", 2, 3000.0, 2.0, 4.0, 2, 60.0, 1),
-        ("2026-11-21 13:00", "a", 1, 0.0, 2.0, 4.0, 1, 10.0, 0),
+        ("2026-11-21 12:00", "a", 10.5, 10.0, 1, 3, 7, 2.0, 4.0),
+        ("2026-11-21 12:00", "b", 61.0, 60.0, 1, 2, 4, 2.0, 4.0),
+        ("2026-11-21 12:00", "c", 3000.0, 60.0, 1, 2, 2, 2.0, 4.0),
+        ("2026-11-21 13:00", "a", 0.0, 10.0, 0, 1, 1, 2.0, 4.0),
     ]
     without = TRANSFORMS["lag"](samples, Scope(noon, noon + HOUR_MS, promises={"b": 1.0})).collect()
     assert [(row.group, row.promise_seconds, row.minutes_over) for row in without] == [
