@@ -16,6 +16,7 @@ from dashboard.cluster.gateway import gateway
 from dashboard.dead_letters import letters
 from dashboard.dead_letters.causes import grouped
 from dashboard.dead_letters.discard import discard as discard_all
+from dashboard.exports.messages import MESSAGES_MAX
 from dashboard.forms.dead_letters import DiscardForm
 from dashboard.forms.message_search import MessageSearchForm
 from dashboard.http.error_pages import gateway_error
@@ -48,7 +49,7 @@ async def discard(request: HttpRequest, name: str) -> HttpResponse:
         return gateway_error(request, exc)
     context = {
         "group": name, "detail": detail, "form": form, "step": step, "causes": grouped(step.letters)[:CAUSES_SHOWN],
-        "sent": sent, "stored_text": str(detail.stored), "failures": detail.failures,
+        "sent": sent, "export_max": MESSAGES_MAX, "stored_text": str(detail.stored), "failures": detail.failures,
         "discard_words": ["dead-letters", "discard", name, "--letters", str(detail.stored)],
     }  # fmt: skip
     return render(request, "dead_letters/discard.html", context, status=422 if request.method == "POST" else 200)

@@ -10,6 +10,7 @@ from dashboard.cluster.gateway import Gateway
 from dashboard.dead_letters import letters, put_back, runs
 from dashboard.models import AuditEntry, PutBackRun
 from dashboard.models.management import User
+from dashboard.views.dead_letters import discard
 from tests.dashboard.conftest import Client, api_for
 from tests.dashboard.dead_letters.dead import OUT_OF_STOCK, give_up
 
@@ -103,12 +104,19 @@ async def test_a_run_is_started_watched_and_stopped_by_page(log_in: Client, gate
     assert refused.status_code == 302 and await PutBackRun.objects.acount() == 1
 
 
-async def test_letters_are_discarded_by_their_number(log_in: Client, gateway: Gateway, make_topic) -> None:  # type: ignore[no-untyped-def]
+async def test_letters_are_discarded_by_their_number(
+    log_in: Client, gateway: Gateway, make_topic, monkeypatch: pytest.MonkeyPatch
+) -> None:  # type: ignore[no-untyped-def]
     await give_up(gateway, await make_topic("dead-page-gone"), "page-gones", [OUT_OF_STOCK, ""])
     client = await log_in("operator")
     asked = (await client.get("/dead-letters/page-gones/discard")).content.decode()
     assert OUT_OF_STOCK in asked and "export/jsonl" in asked and "letters=2" in asked
     assert "gantry admin dead-letters discard page-gones --letters 2" in asked
+    assert "All of them as" in asked and "gantry admin dead-letters export page-gones" in asked
+    with monkeypatch.context() as patched:
+        patched.setattr(discard, "MESSAGES_MAX", 1)  # what a file can't hold is not promised
+        cut = (await client.get("/dead-letters/page-gones/discard")).content.decode()
+    assert "The newest 1 as" in cut and "All of them as" not in cut
     wrong = await client.post("/dead-letters/page-gones/discard", {"letters": "3"})
     assert wrong.status_code == 422 and "There are 2 now" in wrong.content.decode()
     done = await client.post("/dead-letters/page-gones/discard", {"letters": "2"})
