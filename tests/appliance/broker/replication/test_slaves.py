@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 import struct
 from pathlib import Path
@@ -11,9 +12,11 @@ from typing import Any
 import pytest
 
 from appliance.bench.frames import send_fields
+from appliance.broker.replication import slaves
 from appliance.broker.replication.ha_frames import EPOCH_HEAD, EPOCH_OFFSET, STATE
 from appliance.broker.replication.handshake import Hello, read_hello
 from appliance.broker.replication.slaves import HOT_BYTES
+from appliance.process.logs import FactsFormatter
 from gantrymq.remoting.admin_bodies import KVTable, SlaveDifferences
 from gantrymq.remoting.codes import RequestCode
 from tests.appliance.peer import connected, registration
@@ -249,20 +252,31 @@ async def test_a_stuck_slave_holds_up_neither_sends_nor_another_slave(tmp_path: 
             stuck.close()
 
 
-async def test_a_slave_that_falls_behind_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    def told(event: str) -> int:
-        return sum(getattr(record, "event", "") == event for record in caplog.records)
+async def test_a_slave_that_falls_behind_is_told_once_and_its_difference_each_minute(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slaves, "REPORT_S", 0.0)
+
+    def told(event: str) -> list[logging.LogRecord]:
+        return [record for record in caplog.records if getattr(record, "event", "") == event]
 
     async with serving(tmp_path, broker=SLAVES | {"slave_fall_behind_bytes": 1000}) as cluster:
         copy = await Copy.of(cluster, 0)
         with caplog.at_level("INFO"):
-            await until(lambda: told("slave_in_sync") == 1)
+            await until(lambda: len(told("slave_in_sync")) == 1)
             await send(cluster, 3)
-            await until(lambda: told("slave_falls_behind") == 1)
+            await until(lambda: len(told("slave_falls_behind")) == 1)
+            lacks = cluster.broker.slaves.behind_bytes
+            line = f"bytes={lacks} messages="
+            formatter = FactsFormatter()
+            await until(lambda: any(line in formatter.format(record) for record in told("slave_difference")))
+            assert told("slave_difference")[0].getMessage() == "Slave fall behind master", "as RocketMQ's"
             await copy.follow(cluster.broker.store.max_physical_offset)
-            await until(lambda: told("slave_in_sync") == 2)
-            assert told("slave_falls_behind") == 1
-        copy.close()
+            await until(lambda: len(told("slave_in_sync")) == 2)
+            assert len(told("slave_falls_behind")) == 1
+            copy.close()
+            await until(lambda: len(told("slave_gone")) == 1)
+            assert told("slave_gone")[0].levelno == logging.WARNING
 
 
 async def test_the_port_is_closed_unless_it_is_wanted(tmp_path: Path) -> None:
