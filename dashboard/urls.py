@@ -14,6 +14,7 @@ from dashboard.views import (
     audit,
     clients,
     connect,
+    find,
     group_changes,
     group_list,
     groups,
@@ -107,6 +108,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("invitation", invitation.invitation, name="invitation"),
     path("tokens", tokens.tokens, name="tokens"),
     path("tokens/<int:token_id>/revoke", tokens.revoke, name="token-revoke"),
+    path("find", find.find, name="find"),
     path("preferences/theme", preferences.theme, name="theme"),
     # programs
     path("api/v1/openapi.json", document.openapi, name="api-openapi"),

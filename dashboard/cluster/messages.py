@@ -114,6 +114,11 @@ class MessageCalls:
             tuple(detail.failures) + tuple(failures) + tuple(more), elsewhere,
         )  # fmt: skip
 
+    async def at_offset_id(self, text: str) -> list[MessageExt]:
+        """The message of an offset id; [] when the text is none, or no message of a topic one may see is there."""
+        found, _ = await self._at_offset_id(text)
+        return found
+
     async def _at_offset_id(self, text: str) -> tuple[list[MessageExt], list[PartialFailure]]:
         """The message of an offset id, which names a broker of this cluster and a place in its log."""
         try:

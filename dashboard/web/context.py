@@ -8,7 +8,7 @@ from typing import Any
 from django.http import HttpRequest
 from django.urls import reverse
 
-from dashboard.accounts.access import Permission
+from dashboard.accounts.access import Permission, Principal
 
 THEMES = ("auto", "light", "dark")
 THEME_COOKIE = "gantry_theme"
@@ -50,9 +50,14 @@ def chrome(request: HttpRequest) -> dict[str, Any]:
         "principal": principal,
         "section": {"topic": "topics", "group": "groups"}.get(section, section),
         "theme": theme if theme in THEMES else "auto",
-        "navigation": [
-            NavEntry(key, label, reverse(name), icon)
-            for key, label, name, icon, permission in _ENTRIES
-            if principal is not None and principal.may(permission)
-        ],
+        "navigation": navigation_of(principal),
     }
+
+
+def navigation_of(principal: Principal | None) -> list[NavEntry]:
+    """The pages that the account may open."""
+    return [
+        NavEntry(key, label, reverse(name), icon)
+        for key, label, name, icon, permission in _ENTRIES
+        if principal is not None and principal.may(permission)
+    ]

@@ -83,6 +83,7 @@ PAGES = {
     "broker": READERS,
     "broker-config": ADMINS,
     "broker-succession": ADMINS,
+    "find": READERS,
     "security": ADMINS,
     "people": ADMINS,
     "person": ADMINS,

@@ -133,6 +133,20 @@ def test_from_the_printed_link_to_a_message_that_arrives_live(
     page.wait("the end of the search", lambda: "1 found" in find("[data-scan-text]").text)
     assert "all looked at" in find("[data-scan-text]").text and "needle" in find("tr.row").text
 
+    # Ctrl-K goes to what is typed; ? says which keys there are; g g goes to the groups
+    body = find("body")
+    body.send_keys(Keys.CONTROL, "k")
+    find("#palette input").send_keys("first-li")
+    page.wait("the topic, chosen", lambda: find("#palette [aria-selected=true]").text.startswith("first-light"))
+    find("#palette input").send_keys(Keys.ENTER)
+    page.wait("the topic's page", lambda: browser.current_url == url + "/topic/first-light")
+    find("body").send_keys("?")
+    page.wait("the keys", lambda: find("#keys").is_displayed())
+    page.click("#keys .primary")
+    page.wait("no list of keys", lambda: not find("#keys").is_displayed())
+    find("body").send_keys("gg")
+    page.wait("the groups", lambda: browser.current_url == url + "/groups")
+
     # groups: none yet, and how to make one; a broker's settings: a change, the difference, saved
     browser.get(url + "/groups")
     page.wait("no groups", lambda: "No consumer group yet" in find("main").text)
