@@ -50,5 +50,14 @@ def test_a_ratio_is_each_rounds_own() -> None:
     ]
 
 
+def test_where_the_rate_is_given_only_latencies_are_told() -> None:
+    flow = "end to end, 200/s"
+    table = render({flow: {SDK: [Cost(1, 10.0, 200.0, 1.0, 4.0)], "one": [Cost(1, 40.0, 200.0, 2.0, 2.0)]}})
+    assert table.splitlines()[2:] == [
+        f"| {flow}, p50, ms | 1.00 | 2.00 | 2.00 (2.00) |",
+        f"| {flow}, p99, ms | 4.00 | 2.00 | 0.50 (0.50) |",
+    ]
+
+
 def test_the_sdk_alone_has_no_ratio() -> None:
     assert render({"consume": {SDK: [Cost(1, 10.0, 2000.0)]}}).splitlines()[-1] == "| consume | 2,000 (10) |  |"
