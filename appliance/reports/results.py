@@ -46,7 +46,7 @@ def write_results(
     head = {"report": spec.report, "begin_ms": spec.begin_ms, "end_ms": spec.end_ms}
     write_whole(folder.result("json", spec.report), json.dumps({**head, "rows": rows}).encode())
     if spec.report == TRAFFIC:
-        page = page_of(rows, begin_ms=spec.begin_ms, end_ms=spec.end_ms, notes=notes)
+        page = {**page_of(rows, begin_ms=spec.begin_ms, end_ms=spec.end_ms, notes=notes), "facts": [*facts]}
     else:
         page = {
             **head,

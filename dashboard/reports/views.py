@@ -287,7 +287,8 @@ def _row(run: ReportRun) -> dict[str, Any]:
         "run": run,
         "title": REPORTS[run.report].title if run.report in REPORTS else "Log copied to the lake",
         "by": _asked_by(run),
-        "range": f"{_minute(run.begin_ms)[:10]} to {_minute(run.end_ms - 1)[:10]}",
+        "first_day": _minute(run.begin_ms)[:10],
+        "last_day": _minute(run.end_ms - 1)[:10],
         "progress": None,
         "elapsed_s": run.duration_s,
     }

@@ -115,7 +115,9 @@ async def _send_if_ready(mail: WeeklyMail, now: datetime) -> None:
 
 def _letter(mail: WeeklyMail, runs: Sequence[ReportRun]) -> Letter:
     by_name = {run.report: run for run in runs if run.has_result}
-    notes = list(dict.fromkeys(run.error for run in by_name.values() if run.error))
+    folders = [RunFolder.in_data(settings.APPLIANCE.data, run.run_id) for run in by_name.values()]
+    told = [fact for folder in folders for fact in (folder.page() or {}).get("facts", ())]
+    notes = list(dict.fromkeys([*(run.error for run in by_name.values() if run.error), *told]))
     notes += [f"{REPORTS[name].title}: no result." for name in REPORTS_OF_A_WEEK if name not in by_name]
     return letter_of(_week(mail), {name: _rows(run) for name, run in by_name.items()}, notes)
 

@@ -23,6 +23,7 @@ from appliance.reports.results import (
     csv_bytes,
     page_of,
     table_page_of,
+    write_results,
 )
 from appliance.reports.runs import RunFolder, RunSpec, new_run_id
 
@@ -66,6 +67,19 @@ def test_an_empty_report_has_an_empty_page() -> None:
     page = page_of([], begin_ms=0, end_ms=1, notes=["a note"])
     assert (page["messages"], page["busiest_hour"], page["chart"]) == (0, None, {"hours": [], "series": []})
     assert page["notes"] == ["a note"]
+
+
+@pytest.mark.parametrize("report", ["traffic", "sizes"])
+def test_the_page_of_every_report_says_what_its_readers_should_know(tmp_path: Path, report: str) -> None:
+    folder = RunFolder(tmp_path)
+    kinds = {"topic": pa.string(), "hour": pa.timestamp("s"), "kind": pa.string()}
+    names = [column.name for column in REPORTS[report].columns]
+    table = pa.table({name: pa.array([], kinds.get(name, pa.int64())) for name in names})
+    spec = RunSpec(report=report, data=str(tmp_path), begin_ms=0, end_ms=1)
+    write_results(folder, table, spec, notes=["a note"], facts=["the lake keeps five days"])
+    page = folder.page()
+    assert page is not None
+    assert (page["notes"], page["facts"]) == (["a note"], ["the lake keeps five days"])
 
 
 @pytest.mark.parametrize("run_id", ["", "..", "../../etc", "20261121T120000Z-0a1b2c/..", "20261121T120000Z-0A1B2C"])

@@ -65,6 +65,7 @@ async def finish(data: Path, run: ReportRun, rows: list[dict[str, Any]]) -> None
     folder = RunFolder.in_data(data, run.run_id)
     folder.path.mkdir(parents=True)
     write_json(folder.result("json", run.report), {"rows": rows})
+    write_json(folder.path / "page.json", {"rows": rows[:1], "facts": ["the lake keeps five days"]})
     run.state = ReportRun.State.SUCCEEDED
     await run.asave()
 
@@ -162,6 +163,7 @@ async def test_a_due_summary_waits_for_its_runs_and_arrives_as_text_and_html(dat
     assert message["Subject"].startswith("GantryMQ: the week of ")
     plain, html = message.get_body(("plain",)), message.get_body(("html",))
     assert plain is not None and html is not None
+    assert plain.get_content().count("Note: the lake keeps five days") == 1
     assert "billing" in plain.get_content() and "<table" in html.get_content()
     assert [part.get_content_type() for part in message.walk()] == ["multipart/alternative", "text/plain", "text/html"]
 
