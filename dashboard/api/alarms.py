@@ -23,7 +23,7 @@ from dashboard.api.schemas.alarms import (
     ChannelIn,
     ChannelOut,
     DeliveryList,
-    DeliveryOut,
+    NoticeOut,
     RuleIn,
     RuleOut,
     SilenceIn,
@@ -134,13 +134,13 @@ async def delete_channel(request: HttpRequest, channel_id: int) -> Any:
     return Status(204, None)
 
 
-@router.post("/channels/{int:channel_id}/test", response={200: DeliveryOut} | REFUSALS, auth=CONFIG,
+@router.post("/channels/{int:channel_id}/test", response={200: NoticeOut} | REFUSALS, auth=CONFIG,
              summary="Send a test", operation_id="test_alarm_channel")  # fmt: skip
-async def test_channel(request: HttpRequest, channel_id: int) -> DeliveryOut:
+async def test_channel(request: HttpRequest, channel_id: int) -> NoticeOut:
     row = await _get(AlarmChannel, channel_id)
     delivery = await send_test(row, str(caller(request)["username"]))
     note(request, "alarm channel tested", row.name, {"result": delivery.state})
-    return DeliveryOut.of(delivery)
+    return NoticeOut.of(delivery)
 
 
 @router.get("/silences", response={200: list[SilenceOut]} | REFUSALS, auth=READ, summary="List silences",
@@ -180,7 +180,7 @@ async def list_deliveries(
     limit: int = Query(50, ge=1, le=LIST_MAX),
 ) -> DeliveryList:
     rows = AlarmDelivery.objects.all()
-    shown = [DeliveryOut.of(row) async for row in rows[offset : offset + limit]]
+    shown = [NoticeOut.of(row) async for row in rows[offset : offset + limit]]
     return DeliveryList(total=await rows.acount(), deliveries=shown)
 
 

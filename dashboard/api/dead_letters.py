@@ -11,11 +11,11 @@ from dashboard.accounts.access import Permission
 from dashboard.api.auth import Token
 from dashboard.api.problems import REFUSALS, FormProblem, caller
 from dashboard.api.schemas.dead_letters import (
-    CauseOut,
     CausesOut,
     DeadGroupList,
     DeadGroupOut,
     DiscardOut,
+    LetterCauseOut,
     PutBackIn,
     PutBackOut,
     PutBackRecord,
@@ -74,7 +74,7 @@ async def get_dead_letter_causes(
         raise FormProblem(asked.problems())
     step = await letters.look(gateway(), await letters.detail_of(gateway(), name), asked.search(), older=older)
     return CausesOut(
-        causes=[CauseOut.of(cause) for cause in grouped(step.letters)],
+        causes=[LetterCauseOut.of(cause) for cause in grouped(step.letters)],
         scanned=step.scanned, matched=len(step.letters), older=step.older, troubles=step.troubles,
     )  # fmt: skip
 

@@ -19,7 +19,7 @@ Word = Literal["attention", "problem"]
 PEOPLE = Token(Permission.USERS_WRITE)
 
 
-class FindingOut(Schema):
+class PostureFindingOut(Schema):
     """A weakness. code: stays the same over versions; lines: settings or a command that change it; page: its page."""
 
     code: str
@@ -34,7 +34,7 @@ class FindingOut(Schema):
 class PostureOut(Schema):
     """The worst first. troubles: what could not be looked at."""
 
-    findings: list[FindingOut]
+    findings: list[PostureFindingOut]
     troubles: list[str]
 
 
@@ -44,7 +44,7 @@ async def get_posture(request: HttpRequest) -> PostureOut:
     found = await review(gateway(), settings.APPLIANCE)
     return PostureOut(
         findings=[
-            FindingOut(code=one.code, level=cast(Word, one.level.word), title=one.title, seen=one.seen,
+            PostureFindingOut(code=one.code, level=cast(Word, one.level.word), title=one.title, seen=one.seen,
                        advice=one.advice, lines=one.lines, page=one.href)
             for one in found.findings
         ],

@@ -142,7 +142,7 @@ class SilenceOut(SilenceIn):
         )  # fmt: skip
 
 
-class DeliveryOut(Schema):
+class NoticeOut(Schema):
     """One notice to one channel. answer: the begin of the last one."""
 
     id: int
@@ -157,7 +157,7 @@ class DeliveryOut(Schema):
     answer: str
 
     @classmethod
-    def of(cls, row: AlarmDelivery) -> DeliveryOut:
+    def of(cls, row: AlarmDelivery) -> NoticeOut:
         return cls(
             id=row.pk, channel=row.channel_id, what=cast(Any, row.what), title=row.title, state=cast(Any, row.state),
             attempts=row.attempts, made_at=row.made_at, due_at=row.due_at, ended_at=row.ended_at, answer=row.answer,
@@ -168,4 +168,4 @@ class DeliveryList(Schema):
     """Some of the deliveries, the newest first."""
 
     total: int
-    deliveries: list[DeliveryOut]
+    deliveries: list[NoticeOut]

@@ -16,7 +16,7 @@ from dashboard.dead_letters.put_back import RATE_DEFAULT, RATE_MAX, PutBackStep
 from dashboard.models import PutBackRow, PutBackRun
 
 
-class CauseOut(Schema):
+class LetterCauseOut(Schema):
     """Letters that failed for one reason. cause: empty when no client told one; condition: finds them, as q.
 
     newest: the place of the newest in the topic of dead letters.
@@ -31,7 +31,7 @@ class CauseOut(Schema):
     newest: str
 
     @classmethod
-    def of(cls, cause: Cause) -> CauseOut:
+    def of(cls, cause: Cause) -> LetterCauseOut:
         return cls(
             cause=cause.error, text=cause.text, count=cause.count, first_at=_moment(cause.first_ms),
             last_at=_moment(cause.last_ms), condition=cause.condition, newest=cause.place,
@@ -46,7 +46,7 @@ class DeadGroupOut(Schema):
     stored: int | None
     last_at: datetime | None
     looked_at: int
-    causes: list[CauseOut]
+    causes: list[LetterCauseOut]
     trouble: str
 
     @classmethod
@@ -54,7 +54,7 @@ class DeadGroupOut(Schema):
         return cls(
             group=row.name, topic=f"%DLQ%{row.name}", stored=row.stored, looked_at=row.looked_at, trouble=row.why,
             last_at=_moment(row.last_ms) if row.last_ms > 0 else None,
-            causes=[CauseOut.of(cause) for cause in row.causes],
+            causes=[LetterCauseOut.of(cause) for cause in row.causes],
         )  # fmt: skip
 
 
@@ -69,7 +69,7 @@ class DeadGroupList(Schema):
 class CausesOut(Schema):
     """A group's letters by cause, of those looked at. older: give it back to look further, null at the end."""
 
-    causes: list[CauseOut]
+    causes: list[LetterCauseOut]
     scanned: int
     matched: int
     older: str | None

@@ -9,7 +9,7 @@ from dashboard.forms.succession import BYTES_MAX
 from gantrymq.client.admin.succession import Changed
 
 
-class MemberOut(Schema):
+class ReplicaOut(Schema):
     """A master or a slave of the name. epoch: the highest it has heard of; end: of its log, in bytes."""
 
     address: str
@@ -19,7 +19,7 @@ class MemberOut(Schema):
     end: int
 
     @classmethod
-    def of_all(cls, plan: Succession) -> list[MemberOut]:
+    def of_all(cls, plan: Succession) -> list[ReplicaOut]:
         return [
             cls(address=one.address, is_master=one.is_master, answers=one.answers, epoch=one.epoch, end=one.end)
             for one in plan.members
@@ -34,7 +34,7 @@ class SuccessionOut(Schema):
     """
 
     broker: str
-    members: list[MemberOut]
+    members: list[ReplicaOut]
     is_switch_over: bool
     is_possible: bool
     successor: str | None
@@ -46,7 +46,7 @@ class SuccessionOut(Schema):
     def of(cls, plan: Succession) -> SuccessionOut:
         found = plan.promotion
         return cls(
-            broker=plan.broker_name, members=MemberOut.of_all(plan), is_switch_over=plan.master is not None,
+            broker=plan.broker_name, members=ReplicaOut.of_all(plan), is_switch_over=plan.master is not None,
             is_possible=plan.is_possible, successor=found.slave.address if found else None,
             obstacles=list(found.obstacles) if found else [plan.why_none],
             missing_bytes=found.slave.missing_bytes if found and plan.master is None else None, seen=plan.seen,

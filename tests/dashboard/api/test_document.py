@@ -6,7 +6,8 @@ gets a few: this looks for what a person did not think of, and the other tests f
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import hypothesis
@@ -14,6 +15,7 @@ import requests
 import schemathesis
 from django.http import HttpResponse
 from django.test import AsyncClient
+from ninja import Schema
 from schemathesis.config import SchemathesisConfig
 from schemathesis.core.transport import Response
 from schemathesis.generation import GenerationMode
@@ -80,6 +82,18 @@ async def answer_to(case: Any, headers: dict[str, str]) -> tuple[HttpResponse, R
         content = answer.content
     told = {name.lower(): [value] for name, value in answer.headers.items()}
     return answer, Response(answer.status_code, told, content, request, 0.0, verify=False)
+
+
+def test_each_shape_of_the_document_has_a_name_of_its_own() -> None:
+    """Of two with one name the document has the later one, and tells of the other what is not so."""
+    names = Counter(shape.__name__ for shape in below(Schema) if shape.__module__.startswith("dashboard.api"))
+    assert names and [name for name, count in names.items() if count > 1] == []
+
+
+def below(shape: type) -> Iterator[type]:
+    for one in shape.__subclasses__():
+        yield one
+        yield from below(one)
 
 
 async def test_each_answer_is_one_that_the_document_describes(
