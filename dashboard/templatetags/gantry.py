@@ -71,6 +71,12 @@ def commands(
     return {"lines": [*lines, curl_line(context["request"].build_absolute_uri(api), body, method=method)]}
 
 
+@register.simple_tag
+def body(**fields: Any) -> dict[str, Any]:
+    """A body for `commands`, without what is empty: `{% body role="reader" as same %}`."""
+    return {name: value for name, value in fields.items() if value not in (None, "")}
+
+
 @register.filter(name="topic_body")
 def topic_form_body(form: Any) -> dict[str, Any]:
     """A topic's form as REST's body."""
