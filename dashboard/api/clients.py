@@ -17,7 +17,7 @@ from dashboard.api.schemas.clients import (
     ConnectOut,
     Disconnected,
     DisconnectIn,
-    FindingOut,
+    DoctorFindingOut,
     Level,
     MeaningOut,
     TickOut,
@@ -81,7 +81,7 @@ async def examine_connection(
         name_servers=gateway().namesrv,
         ticks=[TickOut(title=one.title, is_done=one.is_done, told=one.told) for one in await current_ticks(gateway())],
         findings=[
-            FindingOut(what=one.what, level=cast(Level, one.level), told=one.told, advice=one.advice)
+            DoctorFindingOut(what=one.what, level=cast(Level, one.level), told=one.told, advice=one.advice)
             for one in findings
         ],
         meanings=[MeaningOut(meaning=meaning, advice=advice) for meaning, advice in explain(error)],

@@ -84,7 +84,7 @@ class TickOut(Schema):
     told: str
 
 
-class FindingOut(Schema):
+class DoctorFindingOut(Schema):
     """One thing that was looked at, from the dashboard's machine."""
 
     what: str
@@ -105,7 +105,7 @@ class ConnectOut(Schema):
 
     name_servers: str
     ticks: list[TickOut]
-    findings: list[FindingOut]
+    findings: list[DoctorFindingOut]
     meanings: list[MeaningOut]
 
 
