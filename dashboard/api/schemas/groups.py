@@ -198,7 +198,7 @@ class MemberOut(Schema):
         )
 
 
-class CauseOut(Schema):
+class LagCauseOut(Schema):
     """One reason why a group is behind."""
 
     title: str
@@ -237,7 +237,7 @@ class GroupDetailOut(Schema):
     subscriptions: list[SubscriptionOut]
     disagreement: list[PartyOut]
     troubles: list[str]
-    causes: list[CauseOut]
+    causes: list[LagCauseOut]
     seen: SeenGroupOut
     is_partial: bool = False
 
@@ -260,7 +260,7 @@ class GroupDetailOut(Schema):
                 PartyOut(members=party.client_ids, subscriptions=party.subscriptions) for party in detail.parties
             ],
             troubles=[f"{failure.what}: {failure.reason}" for failure in detail.failures],
-            causes=[CauseOut(title=one.title, evidence=one.evidence, advice=one.advice) for one in view.causes],
+            causes=[LagCauseOut(title=one.title, evidence=one.evidence, advice=one.advice) for one in view.causes],
             seen=SeenGroupOut.of_row(view.row),
             is_partial=detail.is_partial,
         )

@@ -123,3 +123,14 @@ async def test_each_answer_is_one_that_the_document_describes(
                     wrong.append(f"{operation.label}: 500 to {response.request.url} {response.request.body!r}"[:600])
     assert wrong == []
     assert {200, 201, 204, 404, 422} <= seen
+
+
+def test_no_two_schemas_of_rest_share_a_name() -> None:
+    """The document has one of each name: the second would stand in the place of the first."""
+    kinds = {kind for kind in _subclasses(Schema) if kind.__module__.startswith("dashboard.api")}
+    names = Counter(kind.__name__ for kind in kinds)
+    assert [name for name, count in names.items() if count > 1] == []
+
+
+def _subclasses(kind: type) -> set[type]:
+    return {each for one in kind.__subclasses__() for each in (one, *_subclasses(one))}
