@@ -180,17 +180,18 @@ class JavaClient:
         *arguments: object,
         encoding: str = "JSON",
         java_properties: Mapping[str, object] = MappingProxyType({}),
+        agent: Path | None = None,
     ) -> Iterator[ClientProgram]:
         """Run Produce, Consume, Look, SendModes, ... while the block runs.
 
-        encoding: of headers, JSON or ROCKETMQ. java_properties: what -D gives.
+        encoding: of headers, JSON or ROCKETMQ. java_properties: what -D gives. agent: jar of a Java agent.
         """
         command = ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m", f"-Duser.home={self._logs}"]
         command += [f"-Djava.io.tmpdir={self._logs}"]
         command += [f"-Drocketmq.serialize.type={encoding}"]
         java_properties = {**QUICK_JAVA, **java_properties}
         command += [f"-D{name}={value}" for name, value in java_properties.items()]
-        command += archive_flags(self._pom)
+        command += archive_flags(self._pom) if agent is None else [f"-javaagent:{agent}"]
         command += ["-cp", f"{class_path(self._jars)}:{self._classes}", "Run", program, *map(str, arguments)]
         yield from running(f"java {program}", command, self._logs)
 
