@@ -24,6 +24,7 @@ from dashboard.cluster.values import (
     topic_kind,
 )
 from dashboard.limits.names import current
+from gantrymq.client.admin.client import AdminClient
 from gantrymq.message.topic_attributes import RETENTION_MESSAGES, RETENTION_MS, without_effect
 from gantrymq.remoting.admin_bodies import TopicConfig, TopicStatsTable
 from gantrymq.remoting.bodies import PERM_READ, PERM_WRITE
@@ -151,9 +152,7 @@ class TopicCalls:
             attributes={key: str(value) for key, value in kept.items() if value} or None,
         )
         try:
-            await self._calls.tell_brokers(
-                targets, lambda admin, broker: admin.topics.create_at(broker.address, config)
-            )
+            await self._calls.tell_brokers(targets, lambda admin, broker: _take_over(admin, broker, config))
         finally:
             self._listing = None
 
@@ -180,9 +179,7 @@ class TopicCalls:
 
         targets = [broker for broker in cluster.brokers if broker.name in detail.addresses]
         try:
-            await self._calls.tell_brokers(
-                targets, lambda admin, broker: admin.topics.create_at(broker.address, config_for(broker))
-            )
+            await self._calls.tell_brokers(targets, lambda admin, broker: _take_over(admin, broker, config_for(broker)))
         finally:
             self._listing = None
 
@@ -269,6 +266,18 @@ def _settings(broker_name: str, config: TopicConfig) -> TopicSettings:
 def _limit(config: TopicConfig, name: str) -> int | None:
     text = (config.attributes or {}).get(name, "")
     return int(text) if text.isdecimal() and len(text) < 19 else None
+
+
+async def _take_over(admin: AdminClient, broker: BrokerRef, config: TopicConfig) -> None:
+    """Have the broker create or change the topic. Raises Refused where it takes no retention of a topic's own."""
+    await admin.topics.create_at(broker.address, config)
+    wanted = {name for name in config.attributes or {} if not name.startswith("-")}
+    if wanted:
+        made = await admin.topics.config_at(broker.address, config.topic_name)
+        if made is None or wanted - set(made.attributes or {}):
+            raise Refused(
+                f"{broker.name} keeps all topics equally long, as brokers of RocketMQ 4.9 do. It took everything else."
+            )
 
 
 def _retention_changes(now: TopicSettings, retention_ms: int | None, messages: int | None) -> dict[str, str] | None:
