@@ -45,7 +45,7 @@ def test_s06_root_becomes_the_account_for_good_and_the_folder_is_its_own(tmp_pat
     command = [sys.executable, "-c", BECOME, str(data), OTHER, str(ROOT)]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     if os.geteuid() != 0:
-        assert "only root can become another account" in result.stderr
+        assert "only root can switch accounts" in result.stderr
         return
     numbers = " ".join([str(account.pw_uid)] * 3 + [str(account.pw_gid)] * 3)
     assert result.stdout == f"{numbers} {OTHER}\nfor good\n", result.stderr

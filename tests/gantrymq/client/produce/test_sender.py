@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
 import time
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import Future
@@ -502,19 +503,23 @@ async def test_a_connected_thread_does_not_ask_the_loop(cluster: Cluster, monkey
 
 async def test_a_callback_on_the_loops_own_thread_may_not_block_it(cluster: Cluster) -> None:
     def send() -> BaseException | None:
-        told: Future[BaseException | None] = Future()
+        told: Future[tuple[int, BaseException | None]] = Future()
 
         def sends(stored: Future[SendResult]) -> None:
             try:
                 producer.send(Message("T", b"x"))
             except RuntimeError as exc:
-                told.set_result(exc)
+                told.set_result((threading.get_ident(), exc))
             else:
-                told.set_result(None)
+                told.set_result((threading.get_ident(), None))
 
         with connected_thread(cluster) as producer:
-            producer.send_soon(Message("T", b"x"), queue=QUEUES[0]).add_done_callback(sends)
-            return told.result(WITHIN_S)
+            while True:
+                producer.send_soon(Message("T", b"x"), queue=QUEUES[0]).add_done_callback(sends)
+                thread, failure = told.result(WITHIN_S)
+                if thread != threading.get_ident():  # else it was stored before the callback was added, and ran here
+                    return failure
+                told = Future()
 
     assert "would wait for itself" in str(await asyncio.to_thread(send))
 
