@@ -18,7 +18,7 @@ from gantrymq.client.connection.session import ClientSession
 from gantrymq.client.produce.fault_latency import FaultLatency
 from gantrymq.client.produce.retry import TRIES_A_CALL, Retry
 from gantrymq.client.results import SendResult, SendStatus
-from gantrymq.errors import ConnectError, GantryError, MessageRejected, WrongType
+from gantrymq.errors import ConnectError, GantryError, MessageRejected, RequestTimeout, WrongType
 from gantrymq.message import properties as names
 from gantrymq.message.model import Message, MessageExt, MessageQueue
 from gantrymq.message.properties import string_hash_code
@@ -79,11 +79,15 @@ class Sender:
             return queues
         deadline = asyncio.get_running_loop().time() + timeout_s
         retry = Retry(self._retries)
+        told: GantryError | None = None
         while True:
             try:
                 return await self._look_up(topic, deadline, timeout_s)
             except GantryError as exc:
-                await self._pause(retry, exc, "", set(), deadline)
+                # a try that the deadline cut off says less than the one before it
+                is_cut = isinstance(exc, RequestTimeout) and asyncio.get_running_loop().time() >= deadline
+                told = told if is_cut and told is not None else exc
+                await self._pause(retry, told, "", set(), deadline)
 
     def known_queues(self, topic: str) -> Sequence[MessageQueue] | None:
         """The queues that take messages of the topic, None when they have to be asked for."""

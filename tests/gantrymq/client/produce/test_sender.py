@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from gantrymq import Message, MessageQueue, Producer, SendResult, SendStatus, SyncProducer
+from gantrymq.client.connection.routes import Routes
 from gantrymq.client.produce import fault_latency
 from gantrymq.client.produce.first_try import FirstTry
 from gantrymq.client.produce.sender import Sender
@@ -250,6 +251,26 @@ async def test_many_messages_wait_for_silent_name_servers_together() -> None:
         assert len(caught.value.failures) == 100
         assert {type(failure) for failure in caught.value.failures.values()} == {RequestTimeout}
         assert time.monotonic() - started < time_limit(10), "one after the other they take fifty seconds"
+
+
+async def test_what_a_name_server_refused_with_is_told_and_not_that_the_time_ran_out_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The last try is cut off by the deadline."""
+    refused, tries = ConnectError("127.0.0.1:1", "refused"), 0
+
+    async def to_send(_: object, topic: str, *, timeout_s: float) -> None:
+        nonlocal tries
+        tries += 1
+        if tries == 1:
+            raise refused
+        await asyncio.get_running_loop().create_future()
+
+    monkeypatch.setattr(Routes, "to_send", to_send)
+    async with Producer(closed_port(), delivery_timeout_s=2.0) as producer:
+        with pytest.raises(ConnectError) as caught:
+            await producer.queues("T")
+    assert caught.value is refused and tries == 2
 
 
 async def test_many_messages_go_on_when_the_name_server_is_back(cluster: Cluster) -> None:
