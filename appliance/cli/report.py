@@ -20,7 +20,8 @@ The lake is plain Parquet, so other tools read it too, without Spark. Which file
                     added AS (SELECT lake || unnest(add).path AS path FROM said),
                     removed AS (SELECT lake || unnest(remove) AS path FROM said)
                SELECT list(DISTINCT path) FROM added WHERE path NOT IN (SELECT path FROM removed));
-             SELECT topic, count(*) FROM read_parquet(getvariable('files')) GROUP BY topic"
+             SELECT topic, count(*) FROM read_parquet(getvariable('files'), union_by_name = true)
+             GROUP BY topic"
 """
 
 from __future__ import annotations

@@ -157,10 +157,12 @@ _ALL = (
     Report(
         name="retries",
         title="Retries and dead letters",
-        about="Messages that a group sent back, and those it gave up, on each day. The cause is not stored with them.",
+        about="Messages that a group sent back, and those it gave up, on each day and by cause: the error that its "
+        "listener raised, and where, as GantryMQ's SDK tells the broker. Other clients tell none.",
         columns=(
             _DAY,
             Column("group", "Group", Kind.TEXT),
+            Column("cause", "Cause", Kind.TEXT),
             Column("retried", "Retried"),
             Column("dead_letters", "Dead letters"),
             Column("attempts_max", "Most attempts"),

@@ -47,7 +47,8 @@ def groups_of(files: Sequence[LakeFile], now_ms: int, rows_max: int = ROWS_MAX) 
 def merge(paths: Sequence[str], lake: Path) -> StagedFile:
     """Stage one file with the rows of all, in the order in which range_reader.py writes them. Paths are the lake's."""
     pa.set_cpu_count(1)
-    table = pa.concat_tables([pq.ParquetFile(lake / path).read() for path in paths])
+    tables = [pq.ParquetFile(lake / path).read() for path in paths]
+    table = pa.concat_tables(tables, promote_options="default")  # older files lack the newest columns
     is_log = "physical_offset" in table.column_names
     keys = [("topic", "ascending"), ("physical_offset", "ascending")] if is_log else [("at_ms", "ascending")]
     table = table.sort_by(keys)

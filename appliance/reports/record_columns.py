@@ -15,11 +15,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from appliance.reports.record_blocks import BORN_HOST_V6, Bytes, Ints, RecordBlock
+from gantrymq.message.properties import CONSUME_ERROR, TAGS
 
 # The same columns for Spark; a test compares the two.
 SCHEMA_DDL = (
     "physical_offset BIGINT, size_bytes INT, topic STRING, queue_id INT, queue_offset BIGINT, sys_flag INT, "
-    "born_timestamp BIGINT, born_host STRING, store_timestamp BIGINT, reconsume_times INT, body_bytes INT, tags STRING"
+    "born_timestamp BIGINT, born_host STRING, store_timestamp BIGINT, reconsume_times INT, body_bytes INT, "
+    "tags STRING, cause STRING"
 )
 SCHEMA = pa.schema(
     [
@@ -35,12 +37,16 @@ SCHEMA = pa.schema(
         pa.field("reconsume_times", pa.int32()),
         pa.field("body_bytes", pa.int32()),  # as stored, so still compressed
         pa.field("tags", pa.string()),  # null without a tag
+        # Why a group failed, of what it sent back or gave up; null when no client told. Older files lack the column.
+        pa.field("cause", pa.string()),
     ]
 )
 BATCH_RECORDS = 1 << 15
 
 _KEY_END, _PAIR_END = 1, 2  # properties text: key 0x01 value 0x02 key 0x01 value
-_TAGS = np.frombuffer(b"TAGS", dtype=np.uint8)
+_TAGS = np.frombuffer(TAGS.encode(), dtype=np.uint8)
+_CAUSE = np.frombuffer(CONSUME_ERROR.encode(), dtype=np.uint8)
+_GROUPS_OWN = ord("%")  # %RETRY% and %DLQ% begin with it
 
 
 def record_batches(block: RecordBlock) -> Iterator[pa.RecordBatch]:
@@ -63,7 +69,8 @@ def _batch(block: RecordBlock, rows: slice) -> pa.RecordBatch:
             pa.array(block.store_timestamp[rows]),
             _int32(block.reconsume_times[rows]),
             _int32(block.body_bytes[rows]),
-            _tags(block.buffer, block.properties_at[rows], block.properties_bytes[rows]),
+            _property(block.buffer, block.properties_at[rows], block.properties_bytes[rows], _TAGS),
+            _causes(block, rows),
         ],
         schema=SCHEMA,
     )
@@ -113,18 +120,27 @@ def _born_hosts(buffer: Bytes, positions: Ints, sys_flag: Ints) -> pa.Array:
     return pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(names, pa.string())).dictionary_decode()
 
 
-def _tags(buffer: Bytes, starts: Ints, lengths: Ints) -> pa.Array:
-    """The value of the TAGS property, null without one; of several the last one, as in RocketMQ."""
+def _causes(block: RecordBlock, rows: slice) -> pa.Array:
+    """Why a group failed, for the records of groups' own topics: others are not looked at, which costs nothing then."""
+    is_own = block.buffer[block.topic_at[rows]] == _GROUPS_OWN
+    if not is_own.any():
+        return pa.nulls(len(is_own), pa.string())
+    lengths = np.where(is_own, block.properties_bytes[rows], 0)
+    return _property(block.buffer, block.properties_at[rows], lengths, _CAUSE)
+
+
+def _property(buffer: Bytes, starts: Ints, lengths: Ints, name: Bytes) -> pa.Array:
+    """The value of a property, null without one; of several the last one, as in RocketMQ."""
     flat, offsets = _flat(buffer, starts, lengths)
     value_at = np.zeros(len(starts), dtype=np.int64)
     value_bytes = np.zeros(len(starts), dtype=np.int64)
     key_ends = np.flatnonzero(flat == _KEY_END)
-    key_ends = key_ends[key_ends >= len(_TAGS)]
-    key_ends = key_ends[(flat[key_ends[:, None] + np.arange(-4, 0)] == _TAGS).all(axis=1)]
+    key_ends = key_ends[key_ends >= len(name)]
+    key_ends = key_ends[(flat[key_ends[:, None] + np.arange(-len(name), 0)] == name).all(axis=1)]
     if len(key_ends):
         record = np.searchsorted(offsets, key_ends, side="right") - 1
-        # "TAGS" may also be the end of another key or of a value: a key starts the properties or follows a pair.
-        key_at = key_ends - len(_TAGS)
+        # The name may also be the end of another key or of a value: a key starts the properties or follows a pair.
+        key_at = key_ends - len(name)
         whole_key = (key_at == offsets[record]) | ((key_at > offsets[record]) & (flat[key_at - 1] == _PAIR_END))
         key_ends, record = key_ends[whole_key], record[whole_key]
         pair_ends = np.append(np.flatnonzero(flat == _PAIR_END), len(flat))

@@ -9,7 +9,13 @@ from pathlib import Path
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-TASK_MODULES = ("appliance/__init__.py", "gantrymq/__init__.py", "gantrymq/errors.py")  # beside this folder's
+TASK_MODULES = (  # beside this folder's
+    "appliance/__init__.py",
+    "gantrymq/__init__.py",
+    "gantrymq/errors.py",
+    "gantrymq/message/__init__.py",
+    "gantrymq/message/properties.py",
+)
 
 
 def create_session(

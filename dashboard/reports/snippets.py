@@ -26,7 +26,8 @@ SET VARIABLE files = (
        added AS (SELECT lake || unnest(add).path AS path FROM said),
        removed AS (SELECT lake || unnest(remove) AS path FROM said)
   SELECT list(DISTINCT path) FROM added WHERE path NOT IN (SELECT path FROM removed));
-SELECT topic, count(*) AS messages, sum(size_bytes) AS stored_bytes FROM read_parquet(getvariable('files'))
+SELECT topic, count(*) AS messages, sum(size_bytes) AS stored_bytes
+FROM read_parquet(getvariable('files'), union_by_name = true)
 WHERE store_timestamp >= {begin} AND store_timestamp < {end}{topics} GROUP BY topic ORDER BY messages DESC"""
 
 RESULT_ALONE = """\

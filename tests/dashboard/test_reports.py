@@ -150,7 +150,14 @@ async def test_any_report_is_shown_by_its_columns_with_a_chart_and_downloaded(da
     table_page_of = pytest.importorskip("appliance.reports.results").table_page_of
     client = await log_in("reader")
     run = await enqueue("retries", 1, requested_by=None, now=NOW)
-    row = {"day": "2026-11-21", "group": NASTY, "retried": 1234, "dead_letters": 5, "attempts_max": None}
+    row = {
+        "day": "2026-11-21",
+        "group": NASTY,
+        "cause": NASTY,
+        "retried": 1234,
+        "dead_letters": 5,
+        "attempts_max": None,
+    }
     folder = RunFolder.in_data(data, run.run_id)
     folder.path.mkdir(parents=True)
     shown = table_page_of(REPORTS["retries"], [row]) | {"notes": ["broker-a: 7 bytes of the log were deleted"]}

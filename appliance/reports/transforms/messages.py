@@ -12,6 +12,7 @@ from appliance.reports.transforms.scope import Scope, topic_kind
 from gantrymq.message.topics import DLQ_PREFIX, RETRY_PREFIX
 
 TALKERS = 100
+NO_CAUSE = "no client told"
 PERCENTILES = (0.5, 0.9, 0.99)
 TOPIC_CHARS_MAX = 32767  # more than a record can hold
 
@@ -152,7 +153,7 @@ def produce_latency(messages: DataFrame, scope: Scope) -> DataFrame:
 
 
 def retries_and_dead_letters(messages: DataFrame, scope: Scope) -> DataFrame:
-    """What each group sent back and gave up on each day of the zone."""
+    """What each group sent back and gave up on each day of the zone, by the cause that its consumer told."""
     topic = F.col("topic")
     is_retry, is_dead = topic.startswith(RETRY_PREFIX), topic.startswith(DLQ_PREFIX)
     group = F.when(is_retry, F.substring(topic, len(RETRY_PREFIX) + 1, TOPIC_CHARS_MAX)).otherwise(
@@ -161,14 +162,18 @@ def retries_and_dead_letters(messages: DataFrame, scope: Scope) -> DataFrame:
     return (
         scope.cut(messages)
         .where(is_retry | is_dead)
-        .groupBy(F.date_format(scope.local(), "yyyy-MM-dd").alias("day"), group.alias("group"))
+        .groupBy(
+            F.date_format(scope.local(), "yyyy-MM-dd").alias("day"),
+            group.alias("group"),
+            F.coalesce("cause", F.lit(NO_CAUSE)).alias("cause"),
+        )
         .agg(
             F.count_if(is_retry).alias("retried"),
             F.count_if(is_dead).alias("dead_letters"),
             F.max("reconsume_times").alias("attempts_max"),
         )
-        .orderBy("day", "group")
-        .select("day", "group", "retried", "dead_letters", "attempts_max")
+        .orderBy("day", "group", "cause")
+        .select("day", "group", "cause", "retried", "dead_letters", "attempts_max")
     )
 
 

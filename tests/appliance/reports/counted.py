@@ -28,8 +28,9 @@ QUERIES = {
     "latency": f"SELECT topic, count(*), {PERCENTILES.format(value=LATENCY)}, max{LATENCY}, "
     f"count(*) FILTER ({LATENCY} < 0) FROM wanted WHERE {ORDINARY} GROUP BY 1 ORDER BY 1",
     "retries": f"SELECT strftime({LOCAL}, '%Y-%m-%d'), regexp_replace(topic, '^%(RETRY|DLQ)%', '') AS consumers, "
+    "coalesce(cause, 'no client told') AS why, "
     "count(*) FILTER (topic LIKE '\\%RETRY%' ESCAPE '\\'), count(*) FILTER (topic LIKE '\\%DLQ%' ESCAPE '\\'), "
-    "max(reconsume_times) FROM wanted WHERE topic LIKE '\\%%' ESCAPE '\\' GROUP BY 1, 2 ORDER BY 1, 2",
+    "max(reconsume_times) FROM wanted WHERE topic LIKE '\\%%' ESCAPE '\\' GROUP BY 1, 2, 3 ORDER BY 1, 2, 3",
     "delays": f"SELECT strftime({LOCAL}, '%Y-%m-%d'), printf('level %02d', queue_id + 1), "
     "count(*) FILTER (reconsume_times = 0), count(*) FILTER (reconsume_times > 0), sum(size_bytes)::BIGINT FROM wanted "
     "WHERE topic = 'SCHEDULE_TOPIC_XXXX' GROUP BY 1, 2 ORDER BY 1, 2",
@@ -55,7 +56,10 @@ def counted(report: str, paths: list[str], begin_ms: int, end_ms: int, zone: str
     import duckdb
 
     with duckdb.connect() as connection:
-        connection.sql(f"CREATE TABLE stored AS SELECT * FROM read_parquet({paths}) WHERE store_timestamp < {end_ms}")
+        connection.sql(
+            f"CREATE TABLE stored AS SELECT * FROM read_parquet({paths}, union_by_name = true) "
+            f"WHERE store_timestamp < {end_ms}"
+        )
         connection.sql(f"CREATE VIEW wanted AS SELECT * FROM stored WHERE store_timestamp >= {begin_ms}")
         local = LOCAL.format(zone=zone)
         connection.sql(

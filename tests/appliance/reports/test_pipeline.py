@@ -435,6 +435,8 @@ def frame(spark: SparkSession, rows: Iterable[tuple[str, int, int, int]]) -> Any
 
 def test_every_report_agrees_with_duckdb(spark: SparkSession, tmp_path: Path) -> None:
     """Over nine days in which a clock was put back, in the zone of that clock."""
+    import pyarrow.parquet as pq
+
     from appliance.reports.catalogue import REPORTS
     from appliance.reports.runner.jobs import compute
     from appliance.reports.runs import RunSpec
@@ -450,6 +452,7 @@ def test_every_report_agrees_with_duckdb(spark: SparkSession, tmp_path: Path) ->
             born_ip=f"10.0.{index % 3}.{index % 5}",
             queue_id=index % 3,
             sys_flag=8 if index % 5 == 1 else 0,
+            properties={"CONSUME_ERROR": f"shop.Error{index % 3} at a.py:1"} if index % 5 else {},
         )
         for index in range(400)
     ]
@@ -457,6 +460,7 @@ def test_every_report_agrees_with_duckdb(spark: SparkSession, tmp_path: Path) ->
     write_log(log, records, file_bytes=1 << 16)
     run_ingest(spark, log, lake)
     paths = [str(lake.path / file.path) for file in lake.files()]
+    pq.write_table(pq.ParquetFile(paths[0]).read().drop_columns("cause"), paths[0])  # as files of before are
     end, zone = begin + 9 * 24 * HOUR_MS, "Europe/Berlin"
     for name in sorted(
         name for name, report in REPORTS.items() if report.tables == ("messages",) and name != "traffic"
@@ -687,20 +691,20 @@ def test_each_report_of_ten_rows_is_what_a_person_counts(spark: SparkSession) ->
     noon, hour = NOON, HOUR_MS
     columns = (
         "topic STRING, born_host STRING, store_timestamp BIGINT, born_timestamp BIGINT, size_bytes INT, "
-        "body_bytes INT, reconsume_times INT"
+        "body_bytes INT, reconsume_times INT, cause STRING"
     )
     messages = spark.createDataFrame(
         [
-            ("orders", "a", noon, noon - 10, 100, 1, 0),
-            ("orders", "a", noon + hour, noon + hour - 30, 100, 3, 0),
-            ("orders", "b", noon + hour, noon + hour + 5, 100, 5, 0),
-            ("mail", "b", noon + 2 * hour, noon + 2 * hour, 700, 9, 0),
-            ("%RETRY%g", "a", noon, noon - 1, 10, 1, 2),
-            ("%RETRY%g", "a", noon + hour, noon - 1, 10, 1, 3),
-            ("%DLQ%g", "a", noon + hour, noon - 1, 10, 1, 16),
-            ("SCHEDULE_TOPIC_XXXX", "a", noon, noon - 1, 10, 1, 0),
-            ("orders", "a", noon - 1, noon - 1, 5, 1, 0),
-            ("orders", "a", noon + 3 * hour, noon, 5, 1, 0),
+            ("orders", "a", noon, noon - 10, 100, 1, 0, None),
+            ("orders", "a", noon + hour, noon + hour - 30, 100, 3, 0, None),
+            ("orders", "b", noon + hour, noon + hour + 5, 100, 5, 0, None),
+            ("mail", "b", noon + 2 * hour, noon + 2 * hour, 700, 9, 0, None),
+            ("%RETRY%g", "a", noon, noon - 1, 10, 1, 2, None),
+            ("%RETRY%g", "a", noon + hour, noon - 1, 10, 1, 3, "shop.OutOfStock at a.py:1"),
+            ("%DLQ%g", "a", noon + hour, noon - 1, 10, 1, 16, "shop.OutOfStock at a.py:1"),
+            ("SCHEDULE_TOPIC_XXXX", "a", noon, noon - 1, 10, 1, 0, None),
+            ("orders", "a", noon - 1, noon - 1, 5, 1, 0, None),
+            ("orders", "a", noon + 3 * hour, noon, 5, 1, 0, None),
         ],
         columns,
     )
@@ -716,7 +720,10 @@ def test_each_report_of_ten_rows_is_what_a_person_counts(spark: SparkSession) ->
         "talkers": [("b", "mail", 1, 700, 0.7), ("a", "orders", 2, 200, 0.2), ("b", "orders", 1, 100, 0.1)],
         "sizes": [("mail", 1, 9, 9.0, 9.0, 9.0, 9), ("orders", 3, 1, 3.0, 4.6, 4.96, 5)],
         "latency": [("mail", 1, 0.0, 0.0, 0.0, 0, 0), ("orders", 3, 10.0, 26.0, 29.6, 30, 1)],
-        "retries": [("2026-11-21", "g", 2, 1, 16)],
+        "retries": [
+            ("2026-11-21", "g", "no client told", 1, 0, 2),
+            ("2026-11-21", "g", "shop.OutOfStock at a.py:1", 1, 1, 16),
+        ],
     }
     for name, rows in expected.items():
         found = TRANSFORMS[name](messages, Scope(noon, noon + 3 * hour)).collect()

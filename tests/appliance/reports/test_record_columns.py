@@ -54,6 +54,7 @@ def test_a_store_of_apache_rocketmq_becomes_equal_rows(tmp_path: Path, name: str
             "reconsume_times": message.reconsume_times,
             "body_bytes": len(message.body),
             "tags": message.tags,
+            "cause": None,
         }
 
 
@@ -73,6 +74,24 @@ def test_the_tag_is_found_among_other_properties(tmp_path: Path, properties: dic
     neighbours = [Record(properties={"TAGS": "before"}), Record(properties={"KEYS": "after"})]
     write_log(tmp_path, [neighbours[0], Record(properties=properties), neighbours[1]])
     assert read_table(tmp_path)["tags"].to_pylist() == ["before", tags, None]
+
+
+def test_the_cause_is_read_of_what_groups_sent_back_and_gave_up(tmp_path: Path) -> None:
+    told = {"CONSUME_ERROR_TEXT": "OutOfStock: none left", "CONSUME_ERROR": "shop.OutOfStock at orders.py:42"}
+    records = [
+        Record(topic=topic, properties=properties)
+        for topic, properties in (
+            ("%DLQ%billing", told),
+            ("orders", told),
+            ("%RETRY%billing", {"TAGS": "a"}),
+            ("%RETRY%billing", told | {"TAGS": "b"}),
+        )
+    ]
+    write_log(tmp_path, records)
+    table = read_table(tmp_path)
+    cause = told["CONSUME_ERROR"]
+    assert table["cause"].to_pylist() == [cause, None, None, cause]
+    assert table["tags"].to_pylist() == [None, None, "a", "b"]
 
 
 def test_addresses_of_both_families_stand_in_one_column(tmp_path: Path) -> None:

@@ -117,7 +117,7 @@ def test_a_spec_that_makes_no_sense_is_refused(change: dict[str, object], senten
 
 def test_the_page_of_any_report_stays_small_and_its_chart_whole() -> None:
     every = [
-        {"day": f"{2000 + day // 28}-01-{1 + day % 28:02}", "group": f"g{group:02}", "retried": 1 + group}
+        {"day": f"{2000 + day // 28}-01-{1 + day % 28:02}", "group": f"g{group:02}", "cause": "E", "retried": 1 + group}
         | {"dead_letters": 0, "attempts_max": 1}
         for day in range(CHART_BARS + 50)
         for group in range(CHART_TOPICS + 3)

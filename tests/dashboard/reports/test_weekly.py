@@ -43,7 +43,9 @@ ROWS: dict[str, list[dict[str, Any]]] = {
         {"hour": "x", "group": "billing", "lag": 9, "behind_seconds": late, "minutes_over": over}
         for late, over in ((90.0, 3), (30.0, None), (None, 4))
     ],
-    "retries": [{"day": "x", "group": "billing", "retried": 4, "dead_letters": 2, "attempts_max": 16}],
+    "retries": [
+        {"day": "x", "group": "billing", "cause": "no client told", "retried": 4, "dead_letters": 2, "attempts_max": 16}
+    ],
     "unused": [
         {"kind": "topic", "name": f"attic{n}", "last_ms": None, "days": None, "waiting": None} for n in range(12)
     ],
