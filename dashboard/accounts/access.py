@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.conf import settings
 from django.contrib.auth import alogout, get_user
 from django.contrib.auth.models import AnonymousUser
@@ -28,6 +27,7 @@ from django.utils.http import urlencode
 
 from dashboard.accounts.tokens import find_token
 from dashboard.http.error_pages import error_card, not_found
+from dashboard.http.middleware import AsyncMiddleware
 from dashboard.http.problems import problem
 from dashboard.limits.names import NO_LIMIT, NameLimit, NameRefused, current, use
 from dashboard.models.management import ApiToken, Role, User
@@ -171,16 +171,8 @@ def requires(permission: Permission, *, token: bool = False) -> Callable[[View],
     return mark
 
 
-class AccessMiddleware:
+class AccessMiddleware(AsyncMiddleware):
     """Finds the principal of each request and checks the view's permission; a view without one is refused."""
-
-    async_capable = True
-    sync_capable = False
-
-    def __init__(self, get_response: Callable[[HttpRequest], Any]) -> None:
-        assert iscoroutinefunction(get_response)
-        self.get_response = get_response
-        markcoroutinefunction(self)
 
     async def __call__(self, request: HttpRequest) -> HttpResponseBase:
         try:

@@ -7,11 +7,9 @@ address: no change goes unseen because a line was forgotten.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from http import HTTPStatus
-from typing import Any
 
-from asgiref.sync import iscoroutinefunction, markcoroutinefunction, sync_to_async
+from asgiref.sync import sync_to_async
 from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponseBase
 
@@ -19,6 +17,7 @@ from dashboard.accounts.access import Principal
 from dashboard.audit.chain import Change, append
 from dashboard.audit.notes import notes_of
 from dashboard.http.client_address import client_address
+from dashboard.http.middleware import AsyncMiddleware
 from dashboard.http.request_ids import request_id
 from dashboard.models.audit import Result, Way
 
@@ -27,16 +26,8 @@ logger = logging.getLogger(__name__)
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 
 
-class AuditMiddleware:
+class AuditMiddleware(AsyncMiddleware):
     """Stands around all that finds out who asks, and after what guards the database."""
-
-    async_capable = True
-    sync_capable = False
-
-    def __init__(self, get_response: Callable[[HttpRequest], Any]) -> None:
-        assert iscoroutinefunction(get_response)
-        self.get_response = get_response
-        markcoroutinefunction(self)
 
     async def __call__(self, request: HttpRequest) -> HttpResponseBase:
         response: HttpResponseBase = await self.get_response(request)

@@ -6,12 +6,10 @@ there.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
+
+from dashboard.http.middleware import AsyncMiddleware
 
 POLICY = {
     "default-src": "'none'",
@@ -37,16 +35,8 @@ def content_security_policy(extra: dict[str, str] | None = None) -> str:
 _PLAIN_POLICY = content_security_policy()
 
 
-class SecurityHeaders:
+class SecurityHeaders(AsyncMiddleware):
     """Adds the headers to every response."""
-
-    async_capable = True
-    sync_capable = False
-
-    def __init__(self, get_response: Callable[[HttpRequest], Any]) -> None:
-        assert iscoroutinefunction(get_response)
-        self.get_response = get_response
-        markcoroutinefunction(self)
 
     async def __call__(self, request: HttpRequest) -> HttpResponseBase:
         response = await self.get_response(request)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any
 
-from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
+
+from dashboard.http.middleware import AsyncMiddleware
 
 MEDIA_TYPE = "application/problem+json"
 KEPT_HEADERS = ("Allow", "Retry-After", "WWW-Authenticate")
@@ -25,16 +25,8 @@ def problem(status: int, detail: str, **more: Any) -> HttpResponse:
     return HttpResponse(body, status=status, content_type=MEDIA_TYPE)
 
 
-class ProblemMiddleware:
+class ProblemMiddleware(AsyncMiddleware):
     """Below /api/ every refusal is a problem document: also those of Django and of the REST library themselves."""
-
-    async_capable = True
-    sync_capable = False
-
-    def __init__(self, get_response: Callable[[HttpRequest], Any]) -> None:
-        assert iscoroutinefunction(get_response)
-        self.get_response = get_response
-        markcoroutinefunction(self)
 
     async def __call__(self, request: HttpRequest) -> HttpResponseBase:
         response: HttpResponseBase = await self.get_response(request)

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Any
 
-from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.http import HttpRequest, HttpResponseBase
+
+from dashboard.http.middleware import AsyncMiddleware
 
 HEADER = "X-Request-ID"
 ID_MAX = 64
@@ -27,16 +26,8 @@ def request_id() -> str:
     return _current.get()
 
 
-class RequestIds:
+class RequestIds(AsyncMiddleware):
     """The first of all, so that no answer and no line goes without."""
-
-    async_capable = True
-    sync_capable = False
-
-    def __init__(self, get_response: Callable[[HttpRequest], Any]) -> None:
-        assert iscoroutinefunction(get_response)
-        self.get_response = get_response
-        markcoroutinefunction(self)
 
     async def __call__(self, request: HttpRequest) -> HttpResponseBase:
         given = request.headers.get(HEADER, "")

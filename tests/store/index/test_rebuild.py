@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from gantrymq.message import record
 from store import MessageStore, MessageStoreConfig
 from store.index import rebuild as index_rebuild
 from store.index.file import ENTRY, HEADER_BYTES
-from tests.store.conftest import message, small_config
+from tests.store.conftest import message, running, small_config
 from tests.waiting import WITHIN_S
 
 COUNT = 350
@@ -56,17 +55,6 @@ def opened(config: MessageStoreConfig) -> MessageStore:
     store.load()
     store.start()
     return store
-
-
-@contextlib.asynccontextmanager
-async def running(store: MessageStore) -> AsyncIterator[None]:
-    task = asyncio.create_task(store.run())
-    try:
-        yield
-    finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
 
 
 async def rebuilt(store: MessageStore) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,19 +11,8 @@ import pytest
 from store import MessageStore, PutMessageStatus, RunningFlags
 from store.index.file import IndexFile
 from store.upkeep import flush
-from tests.store.conftest import FakeClock, OpenStore, message, small_config
+from tests.store.conftest import FakeClock, OpenStore, message, running, small_config
 from tests.waiting import WITHIN_S, until
-
-
-@contextlib.asynccontextmanager
-async def running(store: MessageStore) -> AsyncIterator[None]:
-    task = asyncio.create_task(store.run())
-    try:
-        yield
-    finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
 
 
 async def flushed(store: MessageStore, end_offset: int) -> bool:
