@@ -29,6 +29,7 @@ from store.queues.consume_queue import UNIT, ConsumeQueue
 from store.queues.consume_queue_table import ConsumeQueueTable
 from store.queues.filter import Filter
 from store.queues.repair import ConsumeQueueRepair, are_messages, are_plausible
+from store.queues.sizes import size_of_units
 from store.unit_scan import Limits, Stop, Unit, UnitScan
 
 FILTER_UNITS_MIN = 800  # RocketMQ reads so many units at once for a filter: 16000 bytes
@@ -247,6 +248,11 @@ class StoreReader:
         if data and offset < queue.doubted_below:
             data = self._believable(queue, offset, data)
         return [ConsumeQueueUnit._make(unit) for unit in UNIT.iter_unpack(data or b"")]
+
+    def size_of_units(self, topic: str, queue_id: int, offset: int, count: int) -> tuple[int, int]:
+        """Return how many units one read has from an offset on, at most `count`, and their messages' bytes."""
+        queue = self._queues.find(topic, queue_id)
+        return size_of_units(queue, offset, count) if queue is not None else (0, 0)
 
     def store_timestamp(self, topic: str, queue_id: int, queue_offset: int) -> int:
         """Return when the message was stored, ms; -1 when it is not there."""

@@ -72,6 +72,7 @@ from appliance.broker.timer.rolling import Rolling
 from appliance.broker.timer.service import TimerService
 from appliance.broker.topics.send_target import SendTargets
 from appliance.broker.topics.topic_config import TopicConfigManager
+from appliance.broker.topics.topic_figures import TopicFigureBook
 from appliance.broker.topics.topic_retention import TopicRetention
 from appliance.broker.transaction.check import load_ended
 from appliance.broker.transaction.ended import EndedHalves
@@ -151,6 +152,7 @@ class BrokerController:
         config = self.config
         self.send_targets = SendTargets(self.stats, self.store, config)
         self.topics = TopicConfigManager(folder / "topics.json", config, on_replaced=self.send_targets.forget)
+        self.topic_figures = TopicFigureBook(self.store, self.topics)
         self.topic_retention = TopicRetention(
             self.store, self.topics, interval_s=lambda: max(config.topic_retention_interval_ms, 100) / 1000
         )

@@ -125,6 +125,7 @@ class RequestCode(IntEnum):
     HOLD_MESSAGES = 29402
     GET_CONNECTIONS = 29403
     CLOSE_CONNECTIONS = 29404
+    GET_TOPIC_FIGURES = 29405
 
 
 class ResponseCode(IntEnum):

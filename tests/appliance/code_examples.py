@@ -346,6 +346,9 @@ BROKER = [
         Code.CLOSE_CONNECTIONS, "broker", {"clientId": text("10.0.0.1@away")},
         answer_fields=("count",),
     ),
+    Example(
+        Code.GET_TOPIC_FIGURES, "broker", {"after": maybe(""), "topic": maybe(TOPIC)}, answer_body=("topics", "next")
+    ),
 ]  # fmt: skip
 
 _REGISTER_FIELDS, _REGISTER_BODY = registration("127.0.0.1:1", name="broker-z", topics=("CodesZ",))

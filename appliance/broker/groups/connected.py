@@ -50,6 +50,18 @@ def described(connection: ServerConnection, producers: ProducerManager, consumer
     }
 
 
+def sender_of(connection: ServerConnection, producers: ProducerManager) -> dict[str, Any]:
+    """One connection as a producer; a sender that sends no heartbeat has no name but its address."""
+    made = producers.of_connection(connection)
+    members = [*made.values()]
+    return {
+        "address": connection.remote_text,
+        "clientId": members[0].client_id if members else "",
+        "language": members[0].language if members else "",
+        "groups": sorted(made)[:GROUPS_SHOWN_MAX],
+    }
+
+
 def those_of(
     connections: Iterable[ServerConnection],
     client_id: str,

@@ -11,16 +11,20 @@ from appliance.broker.cluster.outer_api import BrokerOuterApi
 from appliance.broker.filters.consumer_filter import ConsumerFilterManager
 from appliance.broker.filters.filter import filter_of, is_by_tag
 from appliance.broker.filters.queue_view import unit_view
+from appliance.broker.groups.clients import ProducerManager
+from appliance.broker.groups.connected import sender_of
 from appliance.broker.groups.consumer_groups import ConsumerManager
 from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
 from appliance.broker.status.stats import BrokerStatsManager
 from appliance.broker.topics.topic_attributes import merged_attributes, read_attributes
 from appliance.broker.topics.topic_config import TopicConfigManager
+from appliance.broker.topics.topic_figures import TopicFigureBook, TopicFigures
 from appliance.broker.topics.topic_sharing import CREATED_ON_SEND
 from appliance.errors import BrokerError
 from appliance.process.cooperative import in_slices
 from appliance.remoting.header_fields import INT_MAX, INT_MIN, FieldError, int_field, long_field, text_field
 from appliance.remoting.request_body import read_document
+from appliance.remoting.server import RemotingServer
 from appliance.settings.roles import BrokerConfig
 from gantrymq.errors import BodyError, MessageRejected
 from gantrymq.message import topics as names
@@ -43,6 +47,7 @@ QUEUES_MAX = 16_384  # a topic with more is a slip of the finger; many answers l
 PERM_MAX = 15
 QUEUES_A_SLICE = 32  # looked at before others have a turn: each may take a read of its file
 QUEUE_UNITS_MAX = 1024  # of one answer to 321
+FIGURES_A_SLICE = 4  # topics
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +62,18 @@ class Parts:
     filters: ConsumerFilterManager
     consumers: ConsumerManager
     outer_api: BrokerOuterApi
+    topic_figures: TopicFigureBook
+
+
+@dataclass(frozen=True, slots=True)
+class FigureParts:
+    """What the handler of topics' figures uses of the broker."""
+
+    topics: TopicConfigManager
+    topic_figures: TopicFigureBook
+    server: RemotingServer
+    vip_server: RemotingServer
+    producers: ProducerManager
 
 
 # -- topics -----------------------------------------------------------------------------------------------------------
@@ -148,6 +165,7 @@ async def delete_topic(parts: Parts, connection: ServerConnection, request: Remo
     parts.store.delete_topic(topic)
     parts.offsets.remove_topic(topic)
     parts.stats.topic_deleted(topic)
+    parts.topic_figures.forget(topic)
     logger.info(
         "topic deleted by request",
         extra={"event": "admin_topic_deleted", "peer": connection.remote_text, "topic": topic},
@@ -190,6 +208,41 @@ async def get_topic_stats(parts: Parts, connection: ServerConnection, request: R
         async for queue_id in in_slices(queue_ids, QUEUES_A_SLICE)
     ]
     return request.reply(body=b'{"offsetTable":{%b}}' % b",".join(entries))
+
+
+async def get_topic_figures(
+    parts: FigureParts, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
+    """29405: what topics take in the log, and who sent their newest messages: of `topic`, or of those behind `after`.
+
+    next: the name to ask for then; "": that was all. An answer ends early when it has read enough of the queues.
+    """
+    wanted = request.ext_fields.get("topic", "")
+    names = [known_topic(parts.topics, wanted).topic_name] if wanted else []
+    names = names or parts.topic_figures.page_after(request.ext_fields.get("after", ""))
+    found = [one async for one in in_slices(parts.topic_figures.look(names), FIGURES_A_SLICE)]
+    open_ones = {one.remote_text: one for one in (*parts.server.connections, *parts.vip_server.connections)}
+    rest = found[-1].name if found and not wanted and parts.topic_figures.page_after(found[-1].name) else ""
+    shown = [_shown_figures(one, open_ones, parts.producers) for one in found]
+    return request.reply(body=fastjson.dumps({"topics": shown, "next": rest}))
+
+
+def _shown_figures(
+    figures: TopicFigures, open_ones: dict[str, ServerConnection], producers: ProducerManager
+) -> dict[str, Any]:
+    """Of the senders those that are connected."""
+    senders = [
+        sender_of(open_ones[address], producers) | {"lastStoredAt": stored}
+        for address, stored in figures.senders.items()
+        if address in open_ones and not open_ones[address].is_closing
+    ]
+    return {
+        "topic": figures.name,
+        "messages": figures.messages,
+        "countedMessages": figures.counted,
+        "countedBytes": figures.size_bytes,
+        "producers": senders,
+    }
 
 
 def queue_entry(queue: MessageQueue, value: Body) -> bytes:

@@ -105,6 +105,7 @@ TABLE: tuple[Row[Any], ...] = (
     Row(Code.HOLD_MESSAGES, replication.hold, replication.Parts, "admin"),  # 29402
     Row(Code.GET_CONNECTIONS, clients.get_connections, clients.ConnectionParts, "admin"),  # 29403
     Row(Code.CLOSE_CONNECTIONS, clients.close_connections, clients.ConnectionParts, "admin"),  # 29404
+    Row(Code.GET_TOPIC_FIGURES, admin_topics.get_topic_figures, admin_topics.FigureParts, "admin"),  # 29405
 )
 
 

@@ -20,10 +20,12 @@ from appliance.cli.admin.topic_format import (
 from appliance.cli.tables import Cell, facts, table
 from gantrymq.client.admin.calls import ask_each
 from gantrymq.client.admin.client import AdminClient
+from gantrymq.client.admin.figures import TopicFigures
 from gantrymq.client.admin.topics import changed_attributes
-from gantrymq.errors import ConfigError, MessageRejected
+from gantrymq.errors import ConfigError, MessageRejected, ResponseError
 from gantrymq.message.topics import check_topic
 from gantrymq.remoting.admin_bodies import TopicConfig
+from gantrymq.remoting.codes import ResponseCode
 
 
 async def list_topics(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
@@ -59,12 +61,14 @@ async def show_topic(admin: AdminClient, arguments: argparse.Namespace) -> Shown
     offsets = await admin.topics.offsets(arguments.topic)
     configs = await admin.topics.plan_change(arguments.topic)
     consumers = await admin.topics.groups(arguments.topic)
+    figures = await _figures(admin, arguments.topic)
     total = sum(at.max_offset - at.min_offset for at in offsets.values())
     last = max((at.last_update_timestamp for at in offsets.values()), default=0)
     lines = facts(
         [
             ("topic", arguments.topic),
             ("messages kept", total),
+            *_figure_facts(figures),
             ("last message", ago(last) or "never"),
             ("consumer groups", ", ".join(consumers) or "none"),
         ]
@@ -87,8 +91,34 @@ async def show_topic(admin: AdminClient, arguments: argparse.Namespace) -> Shown
         "consumerGroups": consumers,
         "brokers": {name: config for name, (config, _) in configs.items()},
         "queues": [{"queue": queue, **at.to_dict()} for queue, at in offsets.items()],
+        "figures": figures,
     }
     return Shown(document, lines)
+
+
+async def _figures(admin: AdminClient, topic: str) -> dict[str, TopicFigures] | None:
+    """By broker; None where a broker has no request for it, as Apache's have not."""
+    masters = await admin.topics.masters(topic)
+    found, failures = await ask_each(masters, lambda name: admin.topics.figures_at(masters[name], topic))
+    for failure in failures.values():
+        if not isinstance(failure, ResponseError) or failure.code != ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+            raise failure
+    return None if failures else found
+
+
+def _figure_facts(figures: dict[str, TopicFigures] | None) -> list[tuple[str, str]]:
+    """What its messages take in the logs, and who sent the newest of them."""
+    if figures is None:
+        return []
+    sizes = [one.size_bytes for one in figures.values()]
+    about = "" if all(one.is_exact for one in figures.values()) else "about "
+    size = "not counted yet" if None in sizes else f"{about}{sum(filter(None, sizes)):,} bytes"
+    names = {one.client_id or one.address: ", ".join(one.groups) for each in figures.values() for one in each.producers}
+    told = [f"{name} ({groups})" if groups else name for name, groups in sorted(names.items())]
+    return [
+        ("size in the logs", size),
+        ("producers", "; ".join(told) or "none connected that sent the newest messages"),
+    ]
 
 
 async def route_of(admin: AdminClient, arguments: argparse.Namespace) -> Shown:

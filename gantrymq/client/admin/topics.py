@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from gantrymq.client.admin.brokers import BrokerAdmin
 from gantrymq.client.admin.calls import AdminCalls, ask_each, tell_each
 from gantrymq.client.admin.cluster import ClusterAdmin
+from gantrymq.client.admin.figures import TopicFigures, TopicFiguresPage
 from gantrymq.client.admin.name_servers import NameServerAdmin
 from gantrymq.client.admin.results import TopicTraffic
 from gantrymq.errors import ConfigError, RouteNotFound
@@ -93,6 +94,18 @@ class TopicAdmin:
         """The consumer groups that subscribe to the topic or have offsets on it."""
         answer = await self._calls.call(address, RequestCode.QUERY_TOPIC_CONSUME_BY_WHO, {"topic": topic})
         return GroupList.from_json(answer.body).group_list
+
+    async def figures_at(self, address: str, topic: str) -> TopicFigures:
+        """What the topic takes at a GantryMQ broker, and who sends to it. Apache's brokers refuse with
+        REQUEST_CODE_NOT_SUPPORTED."""
+        answer = await self._calls.call(address, RequestCode.GET_TOPIC_FIGURES, {"topic": topic})
+        found = TopicFiguresPage.from_json(answer.body).topics
+        return found[0] if found else TopicFigures(topic)
+
+    async def figures_page_at(self, address: str, after: str = "") -> TopicFiguresPage:
+        """The same of the next topics behind a name, as many as the broker gives in one answer."""
+        answer = await self._calls.call(address, RequestCode.GET_TOPIC_FIGURES, {"after": after})
+        return TopicFiguresPage.from_json(answer.body)
 
     # -- at all brokers at once ---------------------------------------------------------------------------------------
 

@@ -44,7 +44,7 @@ from tests.harness import ServingCluster
 FOR_ADMINS = {
     17, 18, 21, 25, 26, 28, 43, 45, 50, 51, 52, 53, 54, 200, 201, 204, 207, 215, 222, 225, 301, 306, 308, 309, 314,
     315, 316, 317, 323, 328, 329, 401, 907, 29401, 29402,
-    29403, 29404,
+    29403, 29404, 29405,
 }  # fmt: skip
 FOR_ANY_ACCOUNT = {305}
 FOR_WHO_HAS_THE_TOPIC_OR_GROUP = {

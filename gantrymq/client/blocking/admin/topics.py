@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from gantrymq.client.admin.figures import TopicFigures, TopicFiguresPage
 from gantrymq.client.admin.results import TopicTraffic
 from gantrymq.client.admin.topics import TopicAdmin
 from gantrymq.client.blocking.base import BlockingPart
@@ -49,6 +50,15 @@ class SyncTopicAdmin(BlockingPart[TopicAdmin]):
     def groups_at(self, address: str, topic: str) -> list[str]:
         """The consumer groups that subscribe to the topic or have offsets on it."""
         return self._run(self._part().groups_at(address, topic))
+
+    def figures_at(self, address: str, topic: str) -> TopicFigures:
+        """What the topic takes at a GantryMQ broker, and who sends to it. Apache's brokers refuse with
+        REQUEST_CODE_NOT_SUPPORTED."""
+        return self._run(self._part().figures_at(address, topic))
+
+    def figures_page_at(self, address: str, after: str = "") -> TopicFiguresPage:
+        """The same of the next topics behind a name, as many as the broker gives in one answer."""
+        return self._run(self._part().figures_page_at(address, after))
 
     def masters(self, topic: str) -> dict[str, str]:
         """Broker name to master's address of the brokers that have the topic. RouteNotFound when none has it."""
