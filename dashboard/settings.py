@@ -12,6 +12,7 @@ from pathlib import Path
 
 from appliance.process.data_folder import ensure_secret
 from appliance.settings.appliance_config import ApplianceConfig
+from dashboard.language.compiled import compile_catalogs
 
 PROJECT_FOLDER = Path(__file__).resolve().parent.parent
 APPLIANCE = ApplianceConfig.from_environment()
@@ -48,6 +49,7 @@ MIDDLEWARE = [
     "dashboard.http.request_ids.RequestIds",
     "dashboard.http.headers.SecurityHeaders",
     "dashboard.http.problems.ProblemMiddleware",
+    "dashboard.language.choice.LanguageMiddleware",
     "dashboard.http.database_guard.DatabaseGuard",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -73,7 +75,7 @@ TEMPLATES = [
                 "django.contrib.messages.context_processors.messages",
                 "dashboard.web.context.chrome",
             ],
-            "builtins": ["dashboard.templatetags.gantry", "django.templatetags.static"],
+            "builtins": ["dashboard.templatetags.gantry", "django.templatetags.i18n", "django.templatetags.static"],
         },
     }
 ]
@@ -140,7 +142,10 @@ DATA_UPLOAD_MAX_NUMBER_FIELDS = 200
 SECURE_CONTENT_TYPE_NOSNIFF = True
 
 LANGUAGE_CODE = "en"
-USE_I18N = False
+LANGUAGES = [("en", "English"), ("zh-hans", "简体中文")]
+LANGUAGE_COOKIE_NAME = "gantry_language"
+LOCALE_PATHS = [compile_catalogs(APPLIANCE.dashboard_folder / "locale")]
+USE_I18N = True
 USE_TZ = True
 TIME_ZONE = "UTC"
 

@@ -29,6 +29,7 @@ from dashboard.accounts.tokens import find_token
 from dashboard.http.error_pages import error_card, not_found
 from dashboard.http.middleware import AsyncMiddleware
 from dashboard.http.problems import problem
+from dashboard.language.choice import speak
 from dashboard.limits.names import NO_LIMIT, NameLimit, NameRefused, current, use
 from dashboard.models.management import ApiToken, Role, User
 from gantrymq.log_limit import LogLimit
@@ -225,7 +226,10 @@ class AccessMiddleware(AsyncMiddleware):
             await alogout(request)
             user = AnonymousUser()
         request.user = user  # type: ignore[assignment]  # resolved now: templates can't wait for the database
-        return principal_of(user)
+        principal = principal_of(user)
+        if principal is not None:
+            speak(request, principal.user.language)
+        return principal
 
 
 async def bearer_principal(request: HttpRequest) -> Principal | None:

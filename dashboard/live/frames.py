@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,19 +13,37 @@ from dashboard.status.metrics import Metrics, overview_metrics
 
 OVERVIEW = "overview"
 TOPIC = "topic:"
-OVERVIEW_GROUP = "live.overview"
 ROWS_MAX = 25  # message rows in one frame; what is more is only counted
 
 Frame = dict[str, Any]
 
 
-def topic_group(topic: str) -> str:
-    """The Channels group of a topic; names hold characters that group names may not."""
-    return "live.topic." + hashlib.sha256(topic.encode()).hexdigest()[:40]
+_listeners: Counter[tuple[str, str]] = Counter()  # sockets of a channel, by language
+
+
+def listen(channel: str, language: str) -> None:
+    """Count a socket: a frame is made once for each language in which its channel is watched, not for each socket."""
+    _listeners[channel, language] += 1
+
+
+def leave(channel: str, language: str) -> None:
+    _listeners[channel, language] -= 1
+    if _listeners[channel, language] <= 0:
+        del _listeners[channel, language]
+
+
+def languages_of(channel: str) -> list[str]:
+    """The languages in which sockets watch the channel."""
+    return sorted(language for watched, language in _listeners if watched == channel)
+
+
+def group_of(channel: str, language: str) -> str:
+    """The Channels group of a channel in a language; names hold characters that group names may not."""
+    return f"live.{language}." + hashlib.sha256(channel.encode()).hexdigest()[:40]
 
 
 def overview_frame(snapshot: Snapshot, point: Point) -> Frame:
-    """One second of the Overview."""
+    """One second of the Overview, in the language that is active."""
     verdict = judge(snapshot)
     frame = _metrics_frame(OVERVIEW, overview_metrics(snapshot, verdict))
     frame |= {

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from channels.layers import get_channel_layer
+from django.utils import translation
 
 from appliance.process.stall_watch import StallWatch
 from dashboard.audit.broker_trails import TrailReader
@@ -185,12 +186,14 @@ def masters_of(states: Iterable[BrokerState]) -> frozenset[str]:
 
 
 async def publish(snapshot: Snapshot, point: Point) -> None:
-    """Send one frame to all sockets that watch the overview."""
+    """Send one frame for each language to all sockets that watch the overview in it."""
     layer = get_channel_layer()
-    if layer is not None:
-        await layer.group_send(
-            frames.OVERVIEW_GROUP, {"type": "live.frame", "frame": frames.overview_frame(snapshot, point)}
-        )
+    if layer is None:
+        return
+    for language in frames.languages_of(frames.OVERVIEW):
+        with translation.override(language):
+            frame = frames.overview_frame(snapshot, point)
+        await layer.group_send(frames.group_of(frames.OVERVIEW, language), {"type": "live.frame", "frame": frame})
 
 
 def read_facts(broker: BrokerRef, info: Mapping[str, str], now: float, before: BrokerFacts | None) -> BrokerFacts:

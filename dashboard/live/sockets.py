@@ -23,10 +23,12 @@ from channels.generic.websocket import AsyncWebsocketConsumer
 from django.conf import settings
 from django.db import DatabaseError
 from django.http.request import split_domain_port, validate_host
+from django.utils import translation
 
 from dashboard.accounts.access import Permission, Principal, account_of_session
 from dashboard.cluster.errors import GatewayError
 from dashboard.cluster.gateway import gateway
+from dashboard.language.choice import language_of_socket
 from dashboard.limits.names import use
 from dashboard.live import frames
 from dashboard.live.tail import TooManyWatched, render_rows, topic_tail
@@ -73,6 +75,8 @@ class LiveSocket(AsyncWebsocketConsumer):
             await self.close()
             return
         self.owner = owner
+        self.language = language_of_socket(self.scope, owner.user.language)
+        translation.activate(self.language)  # of this socket's task
         _open_sockets[owner.user.pk] += 1
         await self.accept()
         self.tasks = [
@@ -124,8 +128,7 @@ class LiveSocket(AsyncWebsocketConsumer):
             await self._refuse(channel, "not allowed")
             return
         if channel == frames.OVERVIEW:
-            self.subscribed.add(channel)
-            await self.channel_layer.group_add(frames.OVERVIEW_GROUP, self.channel_name)
+            await self._listen(channel)
             start = frames.overview_start(board)
             if start is not None:
                 self._queue(start)
@@ -136,9 +139,13 @@ class LiveSocket(AsyncWebsocketConsumer):
         except TooManyWatched:
             await self._refuse(channel, "too many topics are watched at the moment")
             return
-        self.subscribed.add(channel)
-        await self.channel_layer.group_add(frames.topic_group(topic), self.channel_name)
+        await self._listen(channel)
         await self._start_topic(channel, topic)
+
+    async def _listen(self, channel: str) -> None:
+        self.subscribed.add(channel)
+        frames.listen(channel, self.language)
+        await self.channel_layer.group_add(frames.group_of(channel, self.language), self.channel_name)
 
     async def _start_topic(self, channel: str, topic: str) -> None:
         """What arrived between the page and the socket: the newest messages, which the page merges by their place."""
@@ -155,12 +162,10 @@ class LiveSocket(AsyncWebsocketConsumer):
     async def _leave(self, channel: str) -> None:
         self.subscribed.discard(channel)
         self.pending.pop(channel, None)
-        if channel == frames.OVERVIEW:
-            await self.channel_layer.group_discard(frames.OVERVIEW_GROUP, self.channel_name)
-            return
-        topic = channel.removeprefix(frames.TOPIC)
-        topic_tail.unwatch(topic)
-        await self.channel_layer.group_discard(frames.topic_group(topic), self.channel_name)
+        frames.leave(channel, self.language)
+        if channel != frames.OVERVIEW:
+            topic_tail.unwatch(channel.removeprefix(frames.TOPIC))
+        await self.channel_layer.group_discard(frames.group_of(channel, self.language), self.channel_name)
 
     async def _refuse(self, channel: str | None, reason: str) -> None:
         await self.send(json.dumps({"channel": channel, "error": reason}))

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 from channels.layers import get_channel_layer
 from django.template.loader import render_to_string
+from django.utils import translation
 
 from dashboard.cluster.browse import newest_first
 from dashboard.cluster.calls import CALL_ERRORS
@@ -160,11 +161,15 @@ class TopicTail:
         fresh, more, ends = await self._fresh_messages(gateway, topic, queues, known)
         now = time.time()
         detail = TopicDetail(topic, "", (), queues, {}, now)
-        metrics = topic_metrics(detail, known.rate(now, detail.put_total))
-        layer = get_channel_layer()
-        if layer is not None and topic in self._watchers:
-            frame = frames.topic_frame(topic, metrics, render_rows(topic, fresh), more)
-            await layer.group_send(frames.topic_group(topic), {"type": "live.frame", "frame": frame})
+        rate = known.rate(now, detail.put_total)
+        layer, channel = get_channel_layer(), frames.TOPIC + topic
+        languages = frames.languages_of(channel) if layer is not None else []
+        rows = render_rows(topic, fresh) if languages else []  # without a word of any language
+        for language in languages:
+            with translation.override(language):
+                frame = frames.topic_frame(topic, topic_metrics(detail, rate), rows, more)
+            group = frames.group_of(channel, language)
+            await layer.group_send(group, {"type": "live.frame", "frame": frame})  # type: ignore[union-attr]
         for arrivals in self._listeners.get(topic, ()):
             arrivals.put(fresh, more)
         known.ends.update(ends)  # not before: a look that is cut off has shown nothing

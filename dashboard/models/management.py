@@ -45,6 +45,7 @@ class User(AbstractBaseUser):
     role = models.CharField(max_length=16, choices=Role.choices, default=Role.READER)
     is_active = models.BooleanField(default=True)
     name_prefixes = models.TextField(blank=True, default="")  # separated by spaces; "": every topic and group
+    language = models.CharField(max_length=16, blank=True, default="")  # "": as the browser asks
     created_at = models.DateTimeField(auto_now_add=True)
 
     objects: ClassVar[UserManager] = UserManager()

@@ -11,6 +11,7 @@ from django.conf import settings
 from django.template import Context
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
+from django.utils.translation import gettext, ngettext
 
 from dashboard.bodies.commands import admin_line, curl_line, topic_body, topic_words
 from dashboard.cluster import units
@@ -159,8 +160,9 @@ def ago(at_ms: float | None, now: float) -> str:
 
 @register.filter
 def plural(number: int | None, word: str) -> str:
-    """3|plural:"queue" → "3 queues"."""
-    return f"{units.count(number)} {word}" + ("" if number == 1 else "s")
+    """3|plural:"queue" → "3 queues". The texts in the catalog are "%(count)s queue" and "%(count)s queues"."""
+    one = f"%(count)s {word}"
+    return ngettext(one, f"{one}s", 2 if number is None else number) % {"count": units.count(number)}
 
 
 @register.filter
@@ -171,8 +173,9 @@ def may(principal: Any, permission: str) -> bool:
 
 @register.filter
 def pairs(text: str) -> list[list[str]]:
-    """ "a:A,b:B" → [[a, A], [b, B]], for loops over what a template itself names."""
-    return [part.split(":", 1) for part in text.split(",")]
+    """ "a:A,b:B" → [[a, A], [b, B]], for loops over what a template itself names; A and B are translated."""
+    parts = [part.split(":", 1) for part in text.split(",")]
+    return [[key, gettext(label)] for key, label in parts]
 
 
 @register.filter

@@ -36,7 +36,7 @@ async def find(request: HttpRequest) -> HttpResponse:
     """Those whose name has the text `q`; names that begin with it come first."""
     principal: Principal = request.principal  # type: ignore[attr-defined]
     text = request.GET.get("q", "").strip()[:TEXT_CHARS_MAX]
-    pages = [_item("Page", entry.label, entry.href) for entry in navigation_of(principal)]
+    pages = [_item("Page", str(entry.label), entry.href) for entry in navigation_of(principal)]
     actions = [
         _item("Action", label, reverse(name) + query) for label, name, query, needs in _ACTIONS if principal.may(needs)
     ]

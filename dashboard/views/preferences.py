@@ -1,13 +1,19 @@
-"""POST /preferences/theme: light, dark, or as the system says. Works without the script."""
+"""POST /preferences/theme: light, dark, or as the system says; /preferences/language. Both work without the script."""
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.views.decorators.http import require_POST
+from django.utils import translation
+from django.views.decorators.cache import cache_control
+from django.views.decorators.http import require_POST, require_safe
+from django.views.i18n import JavaScriptCatalog
 
 from dashboard.accounts.access import Permission, requires
 from dashboard.audit.notes import note_nothing
+from dashboard.language.choice import PLAIN, languages
+from dashboard.models.management import User
 from dashboard.views.accounts.session import safe_target
 from dashboard.web.context import THEME_COOKIE, THEMES
 
@@ -17,8 +23,36 @@ from dashboard.web.context import THEME_COOKIE, THEMES
 async def theme(request: HttpRequest) -> HttpResponse:
     note_nothing(request)  # a cookie of this browser
     chosen = request.POST.get("theme", "auto")
+    return _back_with_cookie(request, THEME_COOKIE, chosen if chosen in THEMES else "auto")
+
+
+@requires(Permission.OPEN)
+@require_POST
+async def language(request: HttpRequest) -> HttpResponse:
+    """Kept with the account, so that it is the same in each browser; before log-in in a cookie only."""
+    note_nothing(request)  # how the pages look for one person
+    chosen = request.POST.get("language", "")
+    if chosen not in languages():
+        return redirect(safe_target(request, request.POST.get("back", "")))
+    principal = request.principal  # type: ignore[attr-defined]
+    if principal is not None:
+        await User.objects.filter(pk=principal.user.pk).aupdate(language=chosen)
+    return _back_with_cookie(request, settings.LANGUAGE_COOKIE_NAME, chosen)
+
+
+def _back_with_cookie(request: HttpRequest, name: str, value: str) -> HttpResponse:
     response = redirect(safe_target(request, request.POST.get("back", "")))
-    response.set_cookie(
-        THEME_COOKIE, chosen if chosen in THEMES else "auto", max_age=365 * 86400, samesite="Lax", path="/"
-    )
+    response.set_cookie(name, value, max_age=365 * 86400, samesite="Lax", path="/")
     return response
+
+
+@requires(Permission.OPEN)
+@require_safe
+@cache_control(public=True, max_age=365 * 86400, immutable=True)
+async def words(request: HttpRequest, language: str, version: str) -> HttpResponse:
+    """GET /words/<language>/<version>.js: gettext for the scripts, and their texts. A new text has a new version."""
+    with translation.override(language if language in languages() else PLAIN):
+        return JavaScriptCatalog().get(request)
+
+
+words.is_static = True  # type: ignore[attr-defined]  # no session is looked up for it

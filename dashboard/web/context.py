@@ -5,13 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from django.conf import settings
 from django.http import HttpRequest
 from django.urls import reverse
+from django.utils.functional import Promise
+from django.utils.translation import get_language
+from django.utils.translation import gettext_lazy as _
 
 from dashboard.accounts.access import Permission, Principal
+from dashboard.language.choice import html_tag
+from dashboard.language.compiled import words_version
 
 THEMES = ("auto", "light", "dark")
 THEME_COOKIE = "gantry_theme"
+WORDS_VERSION = words_version()
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,25 +26,25 @@ class NavEntry:
     """One line of the navigation. key: the first part of the address, which marks the current entry."""
 
     key: str
-    label: str
+    label: str | Promise
     href: str
     icon: str
 
 
 _ENTRIES = (
-    ("", "Overview", "overview", "overview", Permission.CLUSTER_READ),
-    ("topics", "Topics", "topics", "topics", Permission.TOPICS_READ),
-    ("groups", "Groups", "groups", "groups", Permission.GROUPS_READ),
-    ("connect", "Connect", "connect", "connect", Permission.CLUSTER_READ),
-    ("clients", "Clients", "clients", "clients", Permission.CLUSTER_READ),
-    ("dead-letters", "Dead letters", "dead-letters", "dead", Permission.MESSAGES_READ),
-    ("alarms", "Alarms", "alarms", "bell", Permission.CLUSTER_READ),
-    ("incidents", "Incidents", "incidents", "warn", Permission.CLUSTER_READ),
-    ("reports", "Reports", "reports:index", "reports", Permission.REPORTS_READ),
-    ("audit", "Audit", "audit", "audit", Permission.AUDIT_READ),
-    ("security", "Security", "security", "shield", Permission.USERS_WRITE),
-    ("people", "People", "people", "people", Permission.USERS_WRITE),
-    ("tokens", "API tokens", "tokens", "tokens", Permission.ACCOUNT),
+    ("", _("Overview"), "overview", "overview", Permission.CLUSTER_READ),
+    ("topics", _("Topics"), "topics", "topics", Permission.TOPICS_READ),
+    ("groups", _("Groups"), "groups", "groups", Permission.GROUPS_READ),
+    ("connect", _("Connect"), "connect", "connect", Permission.CLUSTER_READ),
+    ("clients", _("Clients"), "clients", "clients", Permission.CLUSTER_READ),
+    ("dead-letters", _("Dead letters"), "dead-letters", "dead", Permission.MESSAGES_READ),
+    ("alarms", _("Alarms"), "alarms", "bell", Permission.CLUSTER_READ),
+    ("incidents", _("Incidents"), "incidents", "warn", Permission.CLUSTER_READ),
+    ("reports", _("Reports"), "reports:index", "reports", Permission.REPORTS_READ),
+    ("audit", _("Audit"), "audit", "audit", Permission.AUDIT_READ),
+    ("security", _("Security"), "security", "shield", Permission.USERS_WRITE),
+    ("people", _("People"), "people", "people", Permission.USERS_WRITE),
+    ("tokens", _("API tokens"), "tokens", "tokens", Permission.ACCOUNT),
 )
 
 
@@ -50,6 +57,10 @@ def chrome(request: HttpRequest) -> dict[str, Any]:
         "principal": principal,
         "section": {"topic": "topics", "group": "groups"}.get(section, section),
         "theme": theme if theme in THEMES else "auto",
+        "language": get_language(),
+        "language_tag": html_tag(get_language()),
+        "languages": settings.LANGUAGES,
+        "words_version": WORDS_VERSION,
         "navigation": navigation_of(principal),
     }
 
