@@ -93,8 +93,8 @@ def _silent(snapshot: Snapshot) -> Readings:
 
 def _slave_behind(snapshot: Snapshot) -> Readings:
     """Seconds; a slave that is gone falls behind by each second that it is gone."""
-    begin = len(series.SLAVE_BEHIND) + len(series.SEPARATOR)
-    found: dict[str, float | None] = {name[begin:]: value for name, value in series.slaves_behind(snapshot).items()}
+    behind = series.of_slaves(snapshot, [series.SLAVE_BEHIND])
+    found: dict[str, float | None] = {series.subject_of(name): value for name, value in behind.items()}
     for master in snapshot.masters:
         if master.is_answering and master.facts is not None:
             found |= {f"slave at {host}": float(seconds) for host, seconds in master.facts.services.slaves_gone}

@@ -7,11 +7,11 @@ from array import array
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from dashboard.history.series import EACH_SECOND, SUBJECTS_MAX, Several, kind_of
+from dashboard.history.series import EACH_SECOND, KEEPS, SUBJECTS_MAX, Several, kind_of
 
 SECOND, MINUTE, HOUR = 1, 60, 3600
 LENGTHS = {SECOND: 60, MINUTE: 60, HOUR: 24}  # values of a block
-SERIES_MAX = 16 * SUBJECTS_MAX  # in one minute, of all kinds
+SERIES_MAX = len(KEEPS) * SUBJECTS_MAX  # in one minute, of all kinds
 BLOCKS_MAX = 8 * SERIES_MAX  # in memory, those that no database took yet with them
 HOURS_EACH_MINUTES = 10  # how often the value of the hour that runs is made anew
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import islice
 
 from dashboard.status.board import FRESH_S, BrokerState, Snapshot, WatchedGroup
-from dashboard.status.slave_metrics import name_of
+from dashboard.status.slave_metrics import seen_slaves
+from gantrymq.remoting.admin_bodies import SlaveDifference
 
 SEEN_FRESH_S = 60.0  # groups are looked at in turn: with 5 000 of them, each once in some minutes
 SUBJECTS_MAX = 100  # of one kind at one look; the busiest come first
@@ -20,7 +22,8 @@ MEAN, MOST, LEAST, LAST = "mean", "most", "least", "last"  # what a minute, and 
 IN, OUT, STORED, DISK = "in", "out", "stored", "disk"
 BROKER_IN, BROKER_OUT, BROKER_DISK = "broker-in", "broker-out", "broker-disk"
 BROKER_FULL_IN, BROKER_SILENT = "broker-full-in-s", "broker-silent-s"
-SLAVE_BEHIND = "slave-behind-s"
+SLAVE_BEHIND, SLAVE_BYTES, SLAVE_MESSAGES = "slave-behind-s", "slave-behind-bytes", "slave-behind-messages"
+SLAVE_IN_SYNC, SLAVE_FED = "slave-in-sync", "slave-bytes-rate"  # 1: in sync, 0: not; bytes a second
 TOPIC_IN = "topic-in"
 GROUP_LAG, GROUP_BEHIND, GROUP_IN, GROUP_OUT = "group-lag", "group-behind-s", "group-in", "group-out"
 GROUP_ALONE = "group-alone-s"
@@ -29,11 +32,13 @@ DEAD_LETTERS = "dead-letters"
 KEEPS = {  # kind → what is kept of the values of a longer step
     IN: MEAN, OUT: MEAN, STORED: LAST, DISK: MOST,
     BROKER_IN: MEAN, BROKER_OUT: MEAN, BROKER_DISK: MOST,
-    BROKER_FULL_IN: LEAST, BROKER_SILENT: MOST, SLAVE_BEHIND: MOST,
+    BROKER_FULL_IN: LEAST, BROKER_SILENT: MOST,
+    SLAVE_BEHIND: MOST, SLAVE_BYTES: MOST, SLAVE_MESSAGES: MOST, SLAVE_IN_SYNC: MEAN, SLAVE_FED: MEAN,
     TOPIC_IN: MEAN,
     GROUP_LAG: MOST, GROUP_BEHIND: MOST, GROUP_IN: MEAN, GROUP_OUT: MEAN, GROUP_ALONE: MOST, DEAD_LETTERS: MOST,
 }  # fmt: skip
-EACH_SECOND = (IN, OUT, BROKER_IN, BROKER_OUT)  # kinds that are kept by the second, too
+OF_SLAVES = (SLAVE_BEHIND, SLAVE_BYTES, SLAVE_MESSAGES, SLAVE_IN_SYNC, SLAVE_FED)
+EACH_SECOND = frozenset((IN, OUT, BROKER_IN, BROKER_OUT, *OF_SLAVES))  # kinds that are kept by the second, too
 Readings = dict[str, float]
 
 
@@ -67,7 +72,7 @@ def each_second(snapshot: Snapshot) -> Readings:
         found[DISK] = max(known)
     if snapshot.stored is not None and not snapshot.stored.missing:
         found[STORED] = snapshot.stored.messages
-    return found | slaves_behind(snapshot)
+    return found | of_slaves(snapshot)
 
 
 def now_and_then(snapshot: Snapshot) -> Readings:
@@ -95,16 +100,25 @@ def seconds_silent(broker: BrokerState, now: float) -> float:
     return 0.0 if broker.is_answering else max(0.0, now - (broker.failing_since or now))
 
 
-def slaves_behind(snapshot: Snapshot) -> Readings:
-    """Seconds that each slave is behind its master."""
-    return {
-        name_for(SLAVE_BEHIND, name_of(slave.address, master, snapshot)): slave.behind_seconds
-        for master in snapshot.masters
-        if master.is_answering and master.facts is not None
-        for slave in master.facts.services.slaves
-    }
+def of_slaves(snapshot: Snapshot, kinds: Iterable[str] = OF_SLAVES) -> Readings:
+    """How far each slave is, and what it is fed. Of slaves that share a name, the worst."""
+    found: Readings = {}
+    for _, name, slave in islice(seen_slaves(snapshot), SUBJECTS_MAX):
+        for kind in kinds:
+            value, series = _OF_SLAVE[kind](slave), name_for(kind, name)
+            if value is not None:
+                worse = min if kind == SLAVE_IN_SYNC else max
+                found[series] = worse(value, found.get(series, value))
+    return found
 
 
+_OF_SLAVE: dict[str, Callable[[SlaveDifference], float | None]] = {
+    SLAVE_BEHIND: lambda slave: slave.behind_seconds,
+    SLAVE_BYTES: lambda slave: slave.behind_bytes,
+    SLAVE_MESSAGES: lambda slave: slave.behind_messages if slave.behind_messages >= 0 else None,
+    SLAVE_IN_SYNC: lambda slave: float(slave.in_sync),
+    SLAVE_FED: lambda slave: slave.bytes_per_second,
+}
 _OF_GROUPS: dict[str, Callable[[WatchedGroup], float | None]] = {
     GROUP_LAG: lambda group: group.lag,
     GROUP_BEHIND: lambda group: None if group.lag_ms is None else group.lag_ms / 1000,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from appliance.reports.samples.kinds import SLAVES, SlaveSample
 from dashboard.live.minute_rows import MinuteRows
 from dashboard.status.board import Snapshot
-from dashboard.status.slave_metrics import name_of
+from dashboard.status.slave_metrics import seen_slaves
 from gantrymq.remoting.admin_bodies import SlaveDifference
 
 
@@ -46,11 +46,5 @@ class SlaveMinutes(MinuteRows[SlaveSample]):
         return [each.sample(at_ms, broker, slave) for (broker, slave), each in sorted(seen.items())]
 
     def _take(self, snapshot: Snapshot) -> None:
-        for master in snapshot.masters:
-            if not master.is_answering or master.facts is None:
-                continue
-            for slave in master.facts.services.slaves:
-                name = name_of(slave.address, master, snapshot)
-                is_slaves_own = name != slave.address
-                key = master.broker_name, name if is_slaves_own else name.rpartition(":")[0]
-                self._seen.setdefault(key, _Seen()).each.append(slave)
+        for broker, name, slave in seen_slaves(snapshot):
+            self._seen.setdefault((broker, name), _Seen()).each.append(slave)

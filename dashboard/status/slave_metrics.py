@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from dashboard.cluster import units
 from dashboard.status.board import BrokerState, Snapshot
 from dashboard.status.metric import Metrics
+from gantrymq.remoting.admin_bodies import SlaveDifference
 
 
 def put_slaves(metrics: Metrics, broker: BrokerState, snapshot: Snapshot) -> None:
@@ -40,3 +43,16 @@ def name_of(connection: str, master: BrokerState, snapshot: Snapshot) -> str:
         if copying is not None and copying.connection == connection:
             return slave.name
     return connection
+
+
+def seen_slaves(snapshot: Snapshot) -> Iterator[tuple[str, str, SlaveDifference]]:
+    """(broker, name of the slave, how far it is) of each slave that is connected to a master that answers.
+
+    The name stays over a new connection: a slave that does not tell has its host's address, without the port.
+    """
+    for master in snapshot.masters:
+        if not master.is_answering or master.facts is None:
+            continue
+        for slave in master.facts.services.slaves:
+            name = name_of(slave.address, master, snapshot)
+            yield master.broker_name, name if name != slave.address else name.rpartition(":")[0], slave

@@ -14,6 +14,7 @@ from dashboard.cluster.errors import GatewayError
 from dashboard.cluster.gateway import gateway
 from dashboard.history.charts import Chart, Line, Range, chart_of, range_of
 from dashboard.history.series import BROKER_DISK, BROKER_IN, BROKER_OUT, BROKER_SILENT, name_for
+from dashboard.history.slave_charts import slave_charts
 from dashboard.http.error_pages import gateway_error
 from dashboard.status.board import BrokerState, board
 from dashboard.status.checks import judge
@@ -42,6 +43,7 @@ async def broker(request: HttpRequest, name: str) -> HttpResponse:
         "snapshot": snapshot,
         "metrics": overview_metrics(snapshot, judge(snapshot)) if snapshot is not None else None,
         "charts": await _charts(name, span, principal),
+        "slave_charts": await slave_charts(state, snapshot, span, principal),
         "entries": await entries_of(name, ENTRIES_SHOWN) if may_see_changes else None,
         "has_slaves": snapshot is not None and snapshot.has_slaves,
     }

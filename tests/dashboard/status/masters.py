@@ -13,6 +13,7 @@ from gantrymq.remoting.admin_bodies import SlaveDifference, SlaveDifferences
 MASTER = BrokerRef("broker-a", "127.0.0.1:10911", "C")
 SLAVE = BrokerRef("broker-a", "127.0.0.1:10921", "C", 1)
 CONNECTION = "127.0.0.1:40001"
+STRANGER = "10.0.0.7:40002"  # a slave that does not tell its name
 COPYING = {"slaveState": "copying", "slaveStateWhy": "none", "slaveMaster": "127.0.0.1:10912"}
 
 
@@ -34,3 +35,9 @@ def slave(why: str | None = None, age_s: float = 0.0, changes: Mapping[str, str]
 
 def seen(*brokers: BrokerState) -> Snapshot:
     return Snapshot(100.0, "ns", None, brokers, (), None)
+
+
+def telling(at: float, *differences: SlaveDifference, why: str | None = None) -> Snapshot:
+    """A master that tells how far its slaves are."""
+    text = SlaveDifferences(list(differences)).to_json().decode()
+    return replace(seen(state(MASTER, why, slaveDifferences=text), slave()), at=at)
