@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from dashboard.cluster.errors import BrokerUnreachable, ClusterUnreachable, Refused, explain
 from dashboard.cluster.values import BrokerRef, ClusterView, PartialFailure
@@ -28,6 +28,7 @@ CLUSTER_MAX_AGE_S = 1.0  # several parts of one page share one look at the name 
 CALLS_AT_ONCE = 8  # to one cluster from one page: a dashboard must never be able to hurt a broker
 
 Answer = TypeVar("Answer")
+Table = TypeVar("Table")
 CALL_ERRORS = (GantryError, OSError, TimeoutError)
 
 
@@ -163,6 +164,33 @@ class ClusterCalls:
                 raise Refused(f"{broker.name}: {explain(exc)}") from exc
             except CALL_ERRORS as exc:
                 raise BrokerUnreachable(f"{broker.name}: {explain(exc)}") from exc
+
+
+class KeptTables(Generic[Table]):
+    """A table that each broker sends whole, such as all its topics: the same bytes again are not decoded again.
+
+    The same bytes give the same object, so what was made of it may be kept as well. It must not be changed.
+    """
+
+    def __init__(self, code: int, decode: Callable[[BrokerRef, bytes], Table]) -> None:
+        self._code = code
+        self._decode = decode
+        self._kept: dict[str, tuple[BrokerRef, bytes, Table]] = {}  # by address
+
+    async def ask(self, admin: AdminClient, broker: BrokerRef) -> Table:
+        """What the broker has now. Raises what the client raises, and BodyError."""
+        body = (await admin.calls.call(broker.address, self._code)).body
+        kept = self._kept.get(broker.address)
+        if kept is not None and kept[0] == broker and kept[1] == body:
+            return kept[2]
+        table = self._decode(broker, body)
+        self._kept[broker.address] = broker, body, table
+        return table
+
+    def keep_only(self, brokers: Sequence[BrokerRef]) -> None:
+        """Forget those that are not there any more."""
+        there = {broker.address for broker in brokers}
+        self._kept = {address: kept for address, kept in self._kept.items() if address in there}
 
 
 def own_names(cluster: ClusterView) -> frozenset[str]:

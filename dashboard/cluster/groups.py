@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import operator
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from dashboard.cluster.calls import CALL_ERRORS, CALLS_AT_ONCE, ClusterCalls
+from dashboard.cluster.calls import CALL_ERRORS, CALLS_AT_ONCE, ClusterCalls, KeptTables
 from dashboard.cluster.errors import BrokerUnreachable, GroupNotFound, MemberNotFound, Refused, TopicNotFound, explain
 from dashboard.cluster.group_values import (
     GroupDetail,
@@ -26,8 +27,13 @@ from gantrymq.client.admin.offsets import TO_END
 from gantrymq.client.admin.results import QueueMove
 from gantrymq.errors import ConfigError, ResponseError, RouteNotFound
 from gantrymq.message.model import MessageQueue
-from gantrymq.remoting.admin_bodies import ConsumerConnection, ConsumeStats, SubscriptionGroupConfig
-from gantrymq.remoting.codes import ResponseCode
+from gantrymq.remoting.admin_bodies import (
+    ConsumerConnection,
+    ConsumeStats,
+    SubscriptionGroupConfig,
+    SubscriptionGroupWrapper,
+)
+from gantrymq.remoting.codes import RequestCode, ResponseCode
 
 GROUPS_SHOWN_MAX = 100
 OWNERS_ASKED_MAX = 16  # members asked which queues they hold
@@ -36,6 +42,7 @@ STACKS_TIMEOUT_S = 12.0  # the broker waits ten seconds for the client
 STACKS_CHARS_MAX = 1 << 20
 RESET_TIMEOUT_S = 15.0  # running consumers are told one by one
 
+Settings = dict[str, list[GroupSettings]]  # of each group, by broker
 Place = tuple[ConsumeStats, dict[str, dict[int, int]]]
 
 
@@ -44,18 +51,23 @@ class GroupCalls:
 
     def __init__(self, calls: ClusterCalls) -> None:
         self._calls = calls
+        self._asked = KeptTables(RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, _group_table)
+        self._settings: Settings = {}
+        self._settings_of: list[dict[str, GroupSettings]] = []  # what they were made of
 
-    async def settings(self) -> tuple[dict[str, list[GroupSettings]], list[PartialFailure]]:
-        """Every group's settings by broker, sorted by name."""
+    async def settings(self) -> tuple[Settings, list[PartialFailure]]:
+        """Every group's settings by broker, sorted by name; shared by all who ask, so not to be changed."""
         cluster = await self._calls.cluster()
-        answers, failures = await self._calls.ask_brokers(
-            cluster.brokers, lambda admin, broker: admin.groups.configs_at(broker.address)
-        )
-        found: dict[str, list[GroupSettings]] = {}
-        for broker, table in answers:
-            for name, config in table.subscription_group_table.items():
-                found.setdefault(name, []).append(_settings(broker.name, config))
-        return dict(sorted(found.items())), failures
+        answers, failures = await self._calls.ask_brokers(cluster.brokers, self._asked.ask)
+        self._asked.keep_only(cluster.brokers)
+        tables = [table for _, table in answers]
+        if len(tables) != len(self._settings_of) or not all(map(operator.is_, tables, self._settings_of)):
+            found: Settings = {}
+            for table in tables:
+                for name, settings in table.items():
+                    found.setdefault(name, []).append(settings)
+            self._settings, self._settings_of = dict(sorted(found.items())), tables
+        return self._settings, failures
 
     async def summaries(self, names: Sequence[str], settings: dict[str, list[GroupSettings]]) -> list[GroupSummary]:
         """The groups with their metrics, in the order given."""
@@ -261,7 +273,7 @@ def _by_topic(stats: Sequence[tuple[BrokerRef, ConsumeStats]]) -> tuple[GroupPla
 
 async def _place(admin: AdminClient, broker: BrokerRef, group: str) -> Place:
     with unlimited():  # of all offsets the group's own are taken
-        offsets = await admin.offsets.all_at(broker.address)
+        offsets = await admin.offsets.of_group_at(broker.address, group)
     return await admin.offsets.stats_at(broker.address, group), offsets
 
 
@@ -281,7 +293,7 @@ def _queue_places(
     rows = []
     for broker, (stats, offsets) in places:
         for queue, place in stats.offset_table.items():
-            written = offsets.get(f"{queue.topic}@{group}", {}).get(queue.queue_id)
+            written = offsets.get(queue.topic, {}).get(queue.queue_id)
             lag = None if written is None else max(place.broker_offset - written, 0)
             rows.append(
                 QueuePlace(
@@ -315,6 +327,12 @@ def _subscriptions(members: Sequence[tuple[BrokerRef, ConsumerConnection]]) -> t
         for topic, data in connection.subscription_table.items()
     }
     return tuple(sorted(wanted))
+
+
+def _group_table(broker: BrokerRef, body: bytes) -> dict[str, GroupSettings]:
+    """A broker's groups by name. Raises BodyError."""
+    table = SubscriptionGroupWrapper.from_json(body).subscription_group_table
+    return {name: _settings(broker.name, config) for name, config in table.items()}
 
 
 def _settings(broker_name: str, config: SubscriptionGroupConfig) -> GroupSettings:

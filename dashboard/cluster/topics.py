@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import heapq
+import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from dashboard.cluster import units
-from dashboard.cluster.calls import CALL_ERRORS, CALL_TIMEOUT_S, CALLS_AT_ONCE, ClusterCalls, own_names
+from dashboard.cluster.calls import (
+    CALL_ERRORS,
+    CALL_TIMEOUT_S,
+    CALLS_AT_ONCE,
+    ClusterCalls,
+    KeptTables,
+    own_names,
+)
 from dashboard.cluster.errors import BrokerUnreachable, NotAllowed, Refused, TopicExists, TopicNotFound, explain
 from dashboard.cluster.values import (
     BrokerExtent,
@@ -26,15 +35,16 @@ from dashboard.cluster.values import (
 from dashboard.limits.names import current
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.message.topic_attributes import RETENTION_MESSAGES, RETENTION_MS, without_effect
-from gantrymq.remoting.admin_bodies import TopicConfig, TopicStatsTable
+from gantrymq.remoting.admin_bodies import TopicConfig, TopicConfigSerializeWrapper, TopicStatsTable
 from gantrymq.remoting.bodies import PERM_READ, PERM_WRITE
+from gantrymq.remoting.codes import RequestCode
 
 METRICS_MAX_AGE_S = 4.0
 LISTING_SHARED_S = 1.0  # tabs that ask again share a listing that is so young
+READ_FOR_A_LIST_MAX = 25  # topics of a page that are read at once, those read longest ago; each is a call a broker
 
-Tables = tuple[
-    list[tuple[BrokerRef, dict[str, TopicConfig]]], list[PartialFailure]
-]  # of each broker; who did not answer
+TopicTable = dict[str, TopicSettings]
+Tables = tuple[list[tuple[BrokerRef, TopicTable]], list[PartialFailure]]  # of each broker; who did not answer
 
 
 class TopicCalls:
@@ -44,7 +54,10 @@ class TopicCalls:
         self._calls = calls
         self._metrics: dict[str, Reading[TopicMetrics]] = {}
         self._listing: tuple[asyncio.AbstractEventLoop, float, asyncio.Task[TopicListing]] | None = None
-        self._tables: dict[str, tuple[float, dict[str, TopicConfig]]] = {}  # last known topics of each broker
+        self._asked = KeptTables(RequestCode.GET_ALL_TOPIC_CONFIG, _topic_table)
+        self._tables: dict[str, tuple[float, TopicTable]] = {}  # last known topics of each broker
+        self._rows: dict[str, TopicSummary] = {}  # by name, in order
+        self._rows_of: tuple[Sequence[TopicTable], frozenset[str]] = ((), frozenset())  # what they were made of
 
     # ---- reading
 
@@ -66,33 +79,55 @@ class TopicCalls:
         tables, failures = await self._topic_tables(cluster)
         if cluster.why:
             failures.append(PartialFailure("name server", cluster.why))
-        clusters_own = own_names(cluster)
+        self._make_rows([table for _, table in tables], own_names(cluster))
+        return TopicListing(tuple(self._rows.values()), self._calls.clock(), tuple(failures))
+
+    def _make_rows(self, tables: Sequence[TopicTable], clusters_own: frozenset[str]) -> None:
+        """The rows of these tables; those that were made of the same tables before stay as they are."""
+        made_of, own = self._rows_of
+        is_same = len(made_of) == len(tables) and all(map(operator.is_, made_of, tables))
+        if is_same and own == clusters_own:
+            return
         found: dict[str, list[TopicSettings]] = {}
-        for broker, table in tables:
-            for name, config in table.items():
-                found.setdefault(name, []).append(_settings(broker.name, config))
-        rows = [
-            TopicSummary(name, topic_kind(name, clusters_own), tuple(settings), self._metrics.get(name))
+        for table in tables:
+            for name, settings in table.items():
+                found.setdefault(name, []).append(settings)
+        self._metrics = {name: reading for name, reading in self._metrics.items() if name in found}
+        self._rows = {
+            name: TopicSummary(name, topic_kind(name, clusters_own), tuple(settings), self._metrics.get(name))
             for name, settings in sorted(found.items())
-        ]
-        self._forget_metrics_but(found)
-        return TopicListing(tuple(rows), self._calls.clock(), tuple(failures))
+        }
+        self._rows_of = tables, clusters_own
 
     async def with_metrics(
-        self, rows: Sequence[TopicSummary], *, max_age_s: float = METRICS_MAX_AGE_S
+        self, rows: Sequence[TopicSummary], *, max_age_s: float = METRICS_MAX_AGE_S, reads_max: int | None = None
     ) -> Sequence[TopicSummary]:
-        """The same rows with metrics no older than asked; only those that are missing or old are read."""
+        """The same rows with metrics no older than asked; only those that are missing or old are read.
+
+        Of more than `reads_max` those that were read longest ago are read; the others keep what is known of them.
+        """
         cluster = await self._calls.cluster()
-        gate = asyncio.Semaphore(CALLS_AT_ONCE)
+        gate, now = asyncio.Semaphore(CALLS_AT_ONCE), self._calls.clock()
+        due = [row.name for row in rows if self._is_due(row.name, now - max_age_s)]
+        if reads_max is not None and len(due) > reads_max:
+            due = heapq.nsmallest(reads_max, due, key=self._read_at)
+        read_now = frozenset(due)
 
         async def fill(row: TopicSummary) -> TopicSummary:
-            known = self._metrics.get(row.name)
-            if known is not None and known.value is not None and self._calls.clock() - known.at < max_age_s:
-                return replace(row, metrics=known)
+            if row.name not in read_now:
+                return replace(row, metrics=self._metrics.get(row.name))
             async with gate:
                 return replace(row, metrics=await self._read_metrics(row, cluster))
 
         return list(await asyncio.gather(*(fill(row) for row in rows)))
+
+    def _is_due(self, name: str, read_before: float) -> bool:
+        known = self._metrics.get(name)
+        return known is None or known.value is None or known.at <= read_before
+
+    def _read_at(self, name: str) -> float:
+        known = self._metrics.get(name)
+        return 0.0 if known is None or known.value is None else known.at
 
     async def get(self, name: str) -> TopicDetail:
         """One topic whole. Raises TopicNotFound when every broker answered and none has it."""
@@ -110,7 +145,7 @@ class TopicCalls:
         return TopicDetail(
             name=name,
             kind=topic_kind(name, own_names(cluster)),
-            settings=tuple(_settings(broker.name, config) for broker, config in holders),
+            settings=tuple(settings for _, settings in holders),
             queues=tuple(sorted(queues, key=lambda row: (row.broker_name, row.queue_id))),
             addresses={broker.name: broker.address for broker, _ in holders},
             at=self._calls.clock(),
@@ -204,11 +239,10 @@ class TopicCalls:
 
     async def _topic_tables(self, cluster: ClusterView) -> Tables:
         """Every broker's topics; of a silent broker the last known ones, and a failure that says how old they are."""
-        answers, failures = await self._calls.ask_brokers(
-            cluster.brokers, lambda admin, broker: admin.topics.configs_at(broker.address)
-        )
+        answers, failures = await self._calls.ask_brokers(cluster.brokers, self._asked.ask)
+        self._asked.keep_only(cluster.brokers)
         now = self._calls.clock()
-        tables = [(broker, wrapper.topic_config_table) for broker, wrapper in answers]
+        tables = list(answers)
         for broker, table in tables:
             self._tables[broker.name] = (now, table)
         for index, failure in enumerate(failures):
@@ -233,12 +267,9 @@ class TopicCalls:
             queues = [queue for broker, table in stats for queue in _queue_extents(broker.name, table)]
             reading = Reading(_metrics(queues, now, before), now)
         self._metrics[row.name] = reading
+        if row.name in self._rows:
+            self._rows[row.name] = replace(self._rows[row.name], metrics=reading)
         return reading
-
-    def _forget_metrics_but(self, names: Iterable[str]) -> None:
-        living = set(names)
-        for name in [known for known in self._metrics if known not in living]:
-            del self._metrics[name]
 
 
 def _visible(listing: TopicListing) -> TopicListing:
@@ -247,6 +278,12 @@ def _visible(listing: TopicListing) -> TopicListing:
     if not limit.is_limited:
         return listing
     return replace(listing, rows=tuple(row for row in listing.rows if limit.allows(row.name)))
+
+
+def _topic_table(broker: BrokerRef, body: bytes) -> TopicTable:
+    """A broker's topics by name. Raises BodyError."""
+    table = TopicConfigSerializeWrapper.from_json(body).topic_config_table
+    return {name: _settings(broker.name, config) for name, config in table.items()}
 
 
 def _settings(broker_name: str, config: TopicConfig) -> TopicSettings:

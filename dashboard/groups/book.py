@@ -43,10 +43,12 @@ class GroupBook:
     """One per process. Written by the watch, read by pages, REST and the sampler."""
 
     def __init__(self) -> None:
+        self.changes = 0  # grows with each look: what was made of `seen` holds as long as it stays
         self.clear()
 
     def clear(self) -> None:
         """Forget everything."""
+        self.changes += 1
         self._seen: dict[str, WatchedGroup] = {}
         self._looked_at: dict[str, float] = {}  # by the monotonic clock
         self._wanted: dict[str, float] = {}  # until when
@@ -66,6 +68,7 @@ class GroupBook:
     def forget(self, name: str) -> None:
         """It was moved: what was seen before says nothing any more."""
         self._seen.pop(name, None)
+        self.changes += 1
         self._looked_at.pop(name, None)
 
     async def listing(self, gateway: Gateway) -> GroupListing:
@@ -119,6 +122,7 @@ class GroupBook:
         for row in await gateway.groups.summaries(names, self._settings):
             self._looked_at[row.name] = time.monotonic()
             self._seen[row.name] = watched(row, self._seen.get(row.name), time.time())
+        self.changes += 1
 
     def _last_look(self, name: str) -> float:
         return self._looked_at.get(name, _NEVER)

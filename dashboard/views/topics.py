@@ -20,7 +20,7 @@ from dashboard.accounts.access import Permission, requires
 from dashboard.audit.notes import changed, note
 from dashboard.cluster.errors import GatewayError, NotAllowed, TopicExists
 from dashboard.cluster.gateway import gateway
-from dashboard.cluster.topics import LISTING_SHARED_S
+from dashboard.cluster.topics import LISTING_SHARED_S, READ_FOR_A_LIST_MAX
 from dashboard.cluster.values import TopicDetail, TopicListing, TopicMetrics, TopicSummary
 from dashboard.exports.topics import csv_response
 from dashboard.forms.base import TypedNameForm
@@ -30,7 +30,7 @@ from dashboard.groups.book import group_book
 from dashboard.history.charts import Line, chart_of, range_of
 from dashboard.history.series import TOPIC_IN, name_for
 from dashboard.http.error_pages import gateway_error
-from dashboard.limits.names import current
+from dashboard.limits.names import NameLimit, current
 from dashboard.status.board import board
 from dashboard.status.metrics import topic_list_metrics, topic_metrics
 from dashboard.status.readers import Readers, readers_of
@@ -38,14 +38,14 @@ from dashboard.views.paging import page_of
 
 logger = logging.getLogger(__name__)
 
-PAGE_ROWS = 100
+PAGE_ROWS = 50
 SORTS = ("name", "stored", "rate", "written", "queues", "groups", "lag")
 FRAGMENTS_MAX = 32
-METRICS_FOR_SORT_MAX = 400  # more than that are sorted by what was counted in turn, some seconds ago
 
 
 # The list as it was drawn last, by address: tabs that share a listing see the same.
 _fragments: dict[str, tuple[TopicListing, asyncio.Task[bytes]]] = {}
+_readers_known: tuple[tuple[int, NameLimit] | None, Mapping[str, Readers]] = (None, {})
 
 
 @requires(Permission.TOPICS_READ)
@@ -233,9 +233,9 @@ async def export(request: HttpRequest) -> HttpResponse:
 
 def _found(request: HttpRequest, listing: TopicListing) -> tuple[int, list[TopicSummary]]:
     """How many topics of the wanted kinds there are, and those that match."""
-    wanted = request.GET.get("q", "").strip()
-    shown = [row for row in listing.rows if row.kind in _shown_kinds(request)]
-    return len(shown), [row for row in shown if wanted.lower() in row.name.lower()]
+    wanted, kinds = request.GET.get("q", "").strip().lower(), _shown_kinds(request)
+    shown = [row for row in listing.rows if row.kind in kinds]
+    return len(shown), [row for row in shown if wanted in row.name.lower()] if wanted else shown
 
 
 def _shown_kinds(request: HttpRequest) -> set[str]:
@@ -260,7 +260,12 @@ def _counted() -> Mapping[str, TopicMetrics]:
 
 
 def _readers() -> Mapping[str, Readers]:
-    return readers_of(group_book.seen)
+    """Who reads which topic; put together once for each look at the groups."""
+    global _readers_known
+    as_of = group_book.changes, current()
+    if _readers_known[0] != as_of:
+        _readers_known = as_of, readers_of(group_book.seen)
+    return _readers_known[1]
 
 
 async def _list_context(request: HttpRequest, listing: TopicListing) -> dict[str, Any]:
@@ -268,10 +273,10 @@ async def _list_context(request: HttpRequest, listing: TopicListing) -> dict[str
     total, matching = _found(request, listing)
     found: Sequence[TopicSummary] = matching
     sort, down, readers = _sort_of(request), request.GET.get("down") == "1", _readers()
-    if sort in ("stored", "rate", "written") and len(found) <= METRICS_FOR_SORT_MAX:
+    if sort in ("stored", "rate", "written") and len(found) <= READ_FOR_A_LIST_MAX:  # others: by what was counted
         found = await gateway().topics.with_metrics(found)
     page = page_of(request, _sorted(request, found, readers), PAGE_ROWS)
-    rows = await gateway().topics.with_metrics(page.rows)
+    rows = await gateway().topics.with_metrics(page.rows, reads_max=READ_FOR_A_LIST_MAX)
     return {
         "rows": rows,
         "metrics": topic_list_metrics(rows, time.time(), readers),
@@ -306,7 +311,7 @@ def _columns(sort: str, down: bool) -> list[dict[str, Any]]:
 def _sort_key(
     row: TopicSummary, sort: str, counted: Mapping[str, TopicMetrics], readers: Mapping[str, Readers]
 ) -> tuple[Any, ...]:
-    value = row.metrics.value if row.metrics is not None else counted.get(row.name)
+    value = (row.metrics.value if row.metrics is not None else None) or counted.get(row.name)
     if sort in ("groups", "lag"):
         known = readers.get(row.name)
         return (-1 if known is None else known.groups if sort == "groups" else known.lag, row.name)

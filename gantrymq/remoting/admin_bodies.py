@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from gantrymq.errors import BodyError
 from gantrymq.message.model import MessageQueue
+from gantrymq.remoting import fastjson
 from gantrymq.remoting.bodies import PERM_READ, PERM_WRITE, SubscriptionData
 from gantrymq.remoting.json_body import (
     Body,
@@ -222,6 +223,15 @@ class ConsumerOffsetTable(Body):
         },
         default=dict,
     )
+
+
+def offsets_of_group(body: bytes, group: str) -> dict[str, dict[int, int]]:
+    """Of the body of 43 only one group's: topic to queue id to offset. Raises BodyError; others are not looked at."""
+    table, end = fastjson.loads(body), f"@{group}"
+    offsets = table.get("offsetTable") if isinstance(table, Mapping) else None
+    own = {key: queues for key, queues in (offsets or {}).items() if key_text(key).endswith(end)}
+    found = ConsumerOffsetTable.from_dict({"offsetTable": own}).offset_table
+    return {key.removesuffix(end): queues for key, queues in found.items()}
 
 
 @dataclass

@@ -13,7 +13,7 @@ from gantrymq.client.admin.results import GroupProgress, QueueMove, QueueProgres
 from gantrymq.client.admin.topics import TopicAdmin
 from gantrymq.errors import ConfigError, ResponseError
 from gantrymq.message.model import MessageQueue
-from gantrymq.remoting.admin_bodies import ConsumerOffsetTable, ConsumeStats, OffsetWrapper
+from gantrymq.remoting.admin_bodies import ConsumerOffsetTable, ConsumeStats, OffsetWrapper, offsets_of_group
 from gantrymq.remoting.bodies import ResetOffsetBody
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 
@@ -86,6 +86,11 @@ class OffsetAdmin:
         answer = await self._calls.call(address, RequestCode.GET_ALL_CONSUMER_OFFSET)
         return ConsumerOffsetTable.from_json(answer.body).offset_table
 
+    async def of_group_at(self, address: str, group: str) -> dict[str, dict[int, int]]:
+        """The group's offsets at this broker: topic to queue id to next offset. Quicker than `all_at`."""
+        answer = await self._calls.call(address, RequestCode.GET_ALL_CONSUMER_OFFSET)
+        return offsets_of_group(answer.body, group)
+
     # -- progress -----------------------------------------------------------------------------------------------------
 
     async def progress(
@@ -100,7 +105,7 @@ class OffsetAdmin:
 
         async def ask(name: str) -> tuple[ConsumeStats, dict[str, dict[int, int]]]:
             stats, offsets = await asyncio.gather(
-                self.stats_at(masters[name], group, topic), self.all_at(masters[name])
+                self.stats_at(masters[name], group, topic), self.of_group_at(masters[name], group)
             )
             return stats, offsets
 
@@ -111,7 +116,7 @@ class OffsetAdmin:
         for stats, offsets in found.values():
             progress.consume_tps += stats.consume_tps
             for queue, place in stats.offset_table.items():
-                written = offsets.get(f"{queue.topic}@{group}", {})
+                written = offsets.get(queue.topic, {})
                 progress.queues.append(_queue_progress(queue, place, written.get(queue.queue_id)))
         progress.queues.sort(key=lambda each: each.queue)
         if with_clients:
@@ -154,7 +159,7 @@ class OffsetAdmin:
         moves: list[QueueMove] = []
         for name, table in sorted(tables.items()):
             address = masters[name]
-            written = (await self.all_at(address)).get(f"{topic}@{group}", {})
+            written = (await self.of_group_at(address, group)).get(topic, {})
             for queue, at in sorted(table.offset_table.items()):
                 if offset is not None:
                     target = min(max(offset, at.min_offset), at.max_offset)

@@ -26,13 +26,32 @@ QUEUE = MessageQueue("T", "broker-a", 3)
         ('{a:{"b":1,}}', {"a": {"b": 1}}),
         ('{0:"quote \\" and } brace"}', {"0": 'quote " and } brace'}),
         ('{0:"\\u00e9\\n"}', {"0": "é\n"}),
+        ('{0:{"a":"} \\" {","b":1}}', {"0": {"a": '} " {', "b": 1}}),
+        ('{0:{"a":1,}}', {"0": {"a": 1}}),
+        ('{0:{"a":{"b":[]}}}', {"0": {"a": {"b": []}}}),
     ],
 )
 def test_the_dialect_is_read(text: str, value: Any) -> None:
     assert fastjson.loads(text) == value
 
 
-@pytest.mark.parametrize("text", ["", "{", "{0:", "{0:1", "{0:1}x", "{0 1}", "[1 2]x", '{0:"open', "{0:nope}", "{:1}"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "{0:",
+        "{0:1",
+        "{0:1}x",
+        "{0 1}",
+        "[1 2]x",
+        '{0:"open',
+        "{0:nope}",
+        "{:1}",
+        '{0:{"a":nope}}',
+        '{0:{"a" 1}}',
+    ],
+)
 def test_what_is_neither_is_a_body_error(text: str) -> None:
     with pytest.raises(BodyError):
         fastjson.loads(text)
