@@ -75,7 +75,12 @@ TEMPLATES = [
                 "django.contrib.messages.context_processors.messages",
                 "dashboard.web.context.chrome",
             ],
-            "builtins": ["dashboard.templatetags.gantry", "django.templatetags.i18n", "django.templatetags.static"],
+            "builtins": [
+                "dashboard.templatetags.gantry",
+                "dashboard.templatetags.times",
+                "django.templatetags.i18n",
+                "django.templatetags.static",
+            ],
         },
     }
 ]

@@ -9,6 +9,8 @@ from dashboard.bodies.body_view import preview
 from dashboard.cluster import units
 from gantrymq.message.model import MessageExt
 
+DAY_MS = 86_400_000
+
 
 @dataclass(frozen=True, slots=True)
 class MessageLine:
@@ -18,9 +20,7 @@ class MessageLine:
     broker_name: str
     queue_id: int
     queue_offset: int
-    stored_at: str
-    day: str  # of the store time, empty when it is today (UTC)
-    time: str
+    is_today: bool  # stored on this day of UTC
     tag: str
     keys: tuple[str, ...]
     size: str
@@ -31,22 +31,19 @@ class MessageLine:
 
     @classmethod
     def of(cls, message: MessageExt) -> MessageLine:
-        stored_at = units.moment(message.store_timestamp)
-        day = stored_at[:10]
+        stored_ms = message.store_timestamp
         return cls(
             place=f"{message.broker_name}.{message.queue_id}.{message.queue_offset}",
             broker_name=message.broker_name,
             queue_id=message.queue_id,
             queue_offset=message.queue_offset,
-            stored_at=stored_at,
-            day="" if day == units.moment(time.time() * 1000)[:10] else day,
-            time=stored_at[11:],
+            is_today=stored_ms // DAY_MS == int(time.time() * 1000) // DAY_MS,
             tag=message.tags or "",
             keys=tuple(message.keys),
             size=units.size(len(message.body)),
             preview=preview(message),
             msg_id=message.msg_id,
-            stored_ms=message.store_timestamp,
+            stored_ms=stored_ms,
             size_bytes=len(message.body),
         )
 

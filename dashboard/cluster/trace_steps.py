@@ -31,10 +31,6 @@ class Step:
     width: str = "0"
 
     @property
-    def at(self) -> str:
-        return units.moment(self.at_ms)
-
-    @property
     def took(self) -> str:
         return units.milliseconds(self.took_ms)
 

@@ -18,6 +18,14 @@ class Role(models.TextChoices):
     ADMIN = "admin", "Administrator"
 
 
+class Times(models.TextChoices):
+    """In which zone an account reads moments; "local" is that of the browser."""
+
+    UTC = "utc", "UTC"
+    LOCAL = "local", "Local"
+    BOTH = "both", "Both"
+
+
 class UserManager(BaseUserManager["User"]):
     """Creates accounts with a hashed password; finds them without regard to case."""
 
@@ -46,6 +54,7 @@ class User(AbstractBaseUser):
     is_active = models.BooleanField(default=True)
     name_prefixes = models.TextField(blank=True, default="")  # separated by spaces; "": every topic and group
     language = models.CharField(max_length=16, blank=True, default="")  # "": as the browser asks
+    times = models.CharField(max_length=5, choices=Times.choices, default=Times.BOTH)
     created_at = models.DateTimeField(auto_now_add=True)
 
     objects: ClassVar[UserManager] = UserManager()

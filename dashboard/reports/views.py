@@ -62,8 +62,7 @@ async def index(request: HttpRequest) -> HttpResponse:
         context |= result_context(page) | {
             "latest": shown,
             "topics_max": TOPICS_ON_INDEX,
-            "latest_begin": _minute(shown.begin_ms),
-            "latest_end": _minute(min(shown.end_ms, int(shown.created_at.timestamp() * 1000))),
+            "latest_end_ms": min(shown.end_ms, int(shown.created_at.timestamp() * 1000)),
             "age": units.ago(shown.created_at.timestamp(), time.time()),
         }
     context |= {
@@ -97,8 +96,6 @@ async def detail(request: HttpRequest, run_id: str) -> HttpResponse:
     context = {
         "run": run,
         "row": _row(run),
-        "begin": _minute(run.begin_ms),
-        "end": _minute(run.end_ms),
         "install": install_state(settings.APPLIANCE.data),
         "log": "" if run.is_live else log_end(run),
         "snippets": snippets(run, settings.APPLIANCE.data) if page is not None else [],
@@ -207,7 +204,7 @@ def result_context(page: Mapping[str, Any]) -> dict[str, Any]:
         "topics": [{**topic, "share": topic["messages"] / page["messages"]} for topic in page["topics"]],
         "topics_slice": ":",
         "hours": [_readable(row) for row in page["rows"]],
-        "busiest": _readable(busiest) | {"weekday": _weekday(busiest["hour"])} if busiest else None,
+        "busiest": _readable(busiest) if busiest else None,
         "figure": chart_figure(page["chart"], page["begin_ms"], page["end_ms"]) if page["chart"]["hours"] else None,
         "whole_range": [_minute(page["begin_ms"]), _minute(page["end_ms"])],
     }
@@ -287,8 +284,7 @@ def _row(run: ReportRun) -> dict[str, Any]:
         "run": run,
         "title": REPORTS[run.report].title if run.report in REPORTS else "Log copied to the lake",
         "by": _asked_by(run),
-        "first_day": _minute(run.begin_ms)[:10],
-        "last_day": _minute(run.end_ms - 1)[:10],
+        "last_ms": run.end_ms - 1,
         "progress": None,
         "elapsed_s": run.duration_s,
     }
@@ -321,12 +317,7 @@ def _folder(run_id: str) -> RunFolder:
 def _readable(row: Mapping[str, Any]) -> dict[str, Any]:
     begin = datetime.fromisoformat(str(row["hour"]))
     end = begin + timedelta(hours=1)
-    return {**row, "hour": f"{begin:%Y-%m-%d %H:%M}", "begin": begin.isoformat(), "end": end.isoformat()}
-
-
-def _weekday(hour: str) -> str:
-    """Sat 14 Nov."""
-    return datetime.fromisoformat(hour).strftime("%a %d %b")
+    return {**row, "begin_ms": _hour_ms(str(row["hour"])), "begin": begin.isoformat(), "end": end.isoformat()}
 
 
 def _minute(at_ms: int) -> str:

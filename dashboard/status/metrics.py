@@ -173,4 +173,4 @@ def _process(metrics: Metrics, process: ProcessFacts) -> None:
 
 def _clock_time(at_ms: int) -> str:
     text = units.moment(at_ms)
-    return text if text == units.UNKNOWN else text[:-4]
+    return text if text == units.UNKNOWN else f"{text[:19]} UTC"

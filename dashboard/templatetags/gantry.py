@@ -19,7 +19,7 @@ from dashboard.status.metric import Metric, Metrics
 
 register = template.Library()
 
-for _name in ("count", "rate", "size", "percent", "mark", "duration", "milliseconds", "moment"):
+for _name in ("count", "rate", "size", "percent", "mark", "duration", "milliseconds"):
     register.filter(_name, getattr(units, _name))
 
 _NOT_THERE = Metric(units.UNKNOWN, None, "not known yet")
@@ -188,18 +188,6 @@ def split(text: str) -> list[str]:
 def at(table: Mapping[str, Any], key: str) -> Any:
     """table[key], None when it is not there."""
     return table.get(key)
-
-
-@register.filter
-def stamp(seconds: float) -> str:
-    """Epoch seconds as day and time of day, UTC."""
-    return units.moment(seconds * 1000)[:19]
-
-
-@register.filter
-def clock(seconds: float) -> str:
-    """Epoch seconds as the time of day, UTC."""
-    return units.moment(seconds * 1000)[11:19]
 
 
 @register.filter

@@ -18,7 +18,6 @@ from dashboard.accounts.access import Permission, requires
 from dashboard.audit.notes import note, note_nothing
 from dashboard.bodies.body_view import view_body
 from dashboard.bodies.program import python_of
-from dashboard.cluster import units
 from dashboard.cluster.errors import GatewayError, TopicNotFound
 from dashboard.cluster.gateway import gateway
 from dashboard.cluster.message_values import MessageLine, read_place
@@ -94,7 +93,6 @@ async def message_context(found: MessageExt, topic: str, tab: str | None, form: 
         "line": MessageLine.of(found),
         "message_tab": tab,
         "message_tabs": TABS.items(),
-        "born_at": units.moment(found.born_timestamp),
         "born_host": f"{found.born_host[0]}:{found.born_host[1]}",
     }
     try:

@@ -64,7 +64,7 @@ async def search(request: HttpRequest, name: str) -> HttpResponse:
             "rows": render_lines(name, step.lines),
             "scanned": step.scanned,
             "older": step.older,
-            "reached": units.moment(step.reached_ms) if step.reached_ms else "",
+            "reached": f"{units.moment(step.reached_ms)[:19]} UTC" if step.reached_ms else "",
             "troubles": [f"{failure.what}: {failure.reason}" for failure in step.failures],
         }
     )

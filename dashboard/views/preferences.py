@@ -1,4 +1,4 @@
-"""POST /preferences/theme: light, dark, or as the system says; /preferences/language. Both work without the script."""
+"""How pages look to a person: light or dark, the language, the zone of times. All work without the script."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from django.views.i18n import JavaScriptCatalog
 from dashboard.accounts.access import Permission, requires
 from dashboard.audit.notes import note_nothing
 from dashboard.language.choice import PLAIN, languages
-from dashboard.models.management import User
+from dashboard.models.management import Times, User
 from dashboard.views.accounts.session import safe_target
 from dashboard.web.context import THEME_COOKIE, THEMES
 
@@ -21,7 +21,8 @@ from dashboard.web.context import THEME_COOKIE, THEMES
 @requires(Permission.OPEN)
 @require_POST
 async def theme(request: HttpRequest) -> HttpResponse:
-    note_nothing(request)  # a cookie of this browser
+    """Light, dark, or as the system says: a cookie of this browser."""
+    note_nothing(request)
     chosen = request.POST.get("theme", "auto")
     return _back_with_cookie(request, THEME_COOKIE, chosen if chosen in THEMES else "auto")
 
@@ -44,6 +45,18 @@ def _back_with_cookie(request: HttpRequest, name: str, value: str) -> HttpRespon
     response = redirect(safe_target(request, request.POST.get("back", "")))
     response.set_cookie(name, value, max_age=365 * 86400, samesite="Lax", path="/")
     return response
+
+
+@requires(Permission.ACCOUNT)
+@require_POST
+async def times(request: HttpRequest) -> HttpResponse:
+    """UTC, the browser's own zone, or both: kept with the account, and changes nothing for others."""
+    note_nothing(request)
+    chosen = request.POST.get("times", "")
+    if chosen in Times.values:
+        user = request.principal.user  # type: ignore[attr-defined]
+        await User.objects.filter(pk=user.pk).aupdate(times=chosen)
+    return redirect(safe_target(request, request.POST.get("back", "")))
 
 
 @requires(Permission.OPEN)

@@ -1,7 +1,8 @@
-"""What every page's frame needs: who is there, the navigation, the theme."""
+"""What every page's frame needs: who is there, the navigation, the theme, the zone of times, the server's clock."""
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ from django.utils.translation import gettext_lazy as _
 from dashboard.accounts.access import Permission, Principal
 from dashboard.language.choice import html_tag
 from dashboard.language.compiled import words_version
+from dashboard.models.management import Times
 
 THEMES = ("auto", "light", "dark")
 THEME_COOKIE = "gantry_theme"
@@ -61,6 +63,8 @@ def chrome(request: HttpRequest) -> dict[str, Any]:
         "language_tag": html_tag(get_language()),
         "languages": settings.LANGUAGES,
         "words_version": WORDS_VERSION,
+        "times": principal.user.times if principal is not None else Times.BOTH,
+        "now_s": f"{time.time():.3f}",
         "navigation": navigation_of(principal),
     }
 

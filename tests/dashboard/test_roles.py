@@ -89,6 +89,7 @@ PAGES = {
     "person": ADMINS,
     "invitation-withdraw": ADMINS,
     "logout": READERS,
+    "times": READERS,
     "password": READERS,
     "tokens": READERS,
     "token-revoke": READERS,

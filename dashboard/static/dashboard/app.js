@@ -9,6 +9,7 @@
   const AT_LEAST = "≥";       // before a sum that lacks a part
   const HISTORY_S = 900;
   const $ = (selector, root = document) => root.querySelector(selector);
+  const times = window.gantryTimes;
   const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
 
   // ---- figures: each knows its age -------------------------------------------------------------------------------
@@ -23,7 +24,7 @@
   };
 
   function showFigure(element, [text, at, why]) {
-    if (element.firstChild?.nodeValue !== text) element.textContent = text;
+    if (!times.isShown(element, text)) times.put(element, text);
     element.dataset.at = at ?? "";
     element.dataset.why = why ?? "";
     showAge(element);
@@ -181,6 +182,7 @@
   }
 
   function patch(element, fresh) {
+    times.showAll(fresh);       // as this page shows moments: what is the same then stays
     const nowShaped = element.matches("[data-shape]") ? element : $("[data-shape]", element);
     const newShaped = $("[data-shape]", fresh);
     if (!newShaped) return;
@@ -193,7 +195,7 @@
     const values = new Map($$("[data-live]", newShaped).map((item) => [item.dataset.live, item]));
     for (const item of $$("[data-live]", nowShaped)) {
       const value = values.get(item.dataset.live);
-      if (value) showFigure(item, [value.textContent, value.dataset.at || null, value.title || null]);
+      if (value) showFigure(item, [value.dataset.utc ?? value.textContent, value.dataset.at || null, value.title || null]);
     }
     patchCells(nowShaped, newShaped);
     const bars = new Map($$("[data-bar]", newShaped).map((item) => [item.dataset.bar, item]));
@@ -341,7 +343,7 @@
     const end = state.older ? state.isRunning ? "" : state.trouble ? ` · ${state.trouble}` : " · stopped" : " · all looked at";
     // Read out at the end, not at each step.
     text.setAttribute("aria-live", state.isRunning ? "off" : "polite");
-    text.textContent = `${thin(state.scanned)} messages looked at${state.reached ? `, back to ${state.reached}` : ""} · ${thin(state.matched)} found · ${(state.tookMs / 1000).toFixed(1)} s${end}`;
+    text.textContent = `${thin(state.scanned)} messages looked at${state.reached ? `, back to ${times.text(state.reached)}` : ""} · ${thin(state.matched)} found · ${(state.tookMs / 1000).toFixed(1)} s${end}`;
     if (toggle) {
       toggle.hidden = !state.older;
       toggle.textContent = state.isRunning ? "Stop" : "Look further back";
@@ -393,7 +395,7 @@
 
   function startScan(scan) {
     const { older, scanned, matched, took } = scan.dataset;
-    const [, reached = ""] = /back to ([\d-]+ [\d:.]+)/.exec($("[data-scan-text]", scan).textContent) ?? [];
+    const reachedAt = $("[data-scan-text] time", scan)?.dateTime ?? "", reached = reachedAt && `${reachedAt.slice(0, 19).replace("T", " ")} UTC`;
     scan.state = { older: older || null, scanned: Number(scanned), matched: Number(matched), tookMs: Number(took), reached, isRunning: false };
     if (older && !("stopped" in scan.dataset)) runScan(scan);
   }
@@ -534,7 +536,7 @@
       this.tip.hidden = !nearest;
       if (!nearest) return;
       const isNear = Math.abs(nearest[0] - this.cursorAt) < 3;
-      const time = new Date(this.cursorAt * 1000).toISOString().slice(11, 19);
+      const time = times.text(`${new Date(this.cursorAt * 1000).toISOString().slice(11, 19)} UTC`);
       this.tip.textContent = isNear ? `${time}  in ${short(nearest[1])}  out ${short(nearest[2])}` : `${time}  ${UNKNOWN}`;
       const at = this.scale.x(this.cursorAt), room = this.scale.width - this.tip.offsetWidth;
       this.tip.style.left = `${Math.min(Math.max(0, at + 10), room)}px`;
@@ -617,5 +619,6 @@
   if (first && $("[data-pulse]")) clockOffset = Math.max(...$$("[data-live]").map((item) => parseFloat(item.dataset.at) || 0)) - Date.now() / 1000;
   start(document);
   document.addEventListener("htmx:afterSwap", () => { for (const item of $$("[data-live]")) { item.dataset.why ??= item.title; showAge(item); } });
+  document.addEventListener("gantry:times", () => chart?.draw());
   connect();
 })();

@@ -1,7 +1,7 @@
 // Charts of the history: lines over a range, gaps where nothing is known, marks for restarts and changes.
 "use strict";
 (() => {
-  const LEFT = 48, BOTTOM = 20, TOP = 8;
+  const LEFT = 48, LINE = 15, TOP = 8;
   const niceMax = (value) => {
     const power = 10 ** Math.floor(Math.log10(value));
     return [1, 2, 4, 5, 10].find((step) => step * power >= value) * power;
@@ -13,8 +13,10 @@
     return value >= 10 ? Math.round(value).toLocaleString("en").replaceAll(",", "\u202f") : `${+value.toFixed(1)}`;
   };
   const escaped = (text) => text.replace(/[&<>"]/g, (char) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[char]);
-  const stamp = (at) => new Date(at * 1000).toISOString().slice(0, 16).replace("T", " ");
-  const label = (at, span) => stamp(at).slice(span > 172800 ? 5 : 11, span > 172800 ? 10 : 16);
+  const stamp = (at) => window.gantryTimes.text(`${new Date(at * 1000).toISOString().slice(0, 16).replace("T", " ")} UTC`);
+  const labels = (at, span) => window.gantryTimes.axis(at, span > 172800 ? 5 : 11, span > 172800 ? 10 : 16);
+
+  const charts = new Set();
 
   class HistoryChart {
     constructor(element) {
@@ -34,16 +36,18 @@
         const last = this.points.length - 1;
         this.show(Math.min(last, Math.max(0, (this.at ?? last) + step)));
       });
+      charts.add(this);
       new ResizeObserver(() => this.draw()).observe(element);
     }
 
     draw() {
       const { clientWidth: width, clientHeight: height } = this.element;
       if (!width || !this.points.length) return;
+      const zones = window.gantryTimes.axisZones(this.points.at(-1)[0]), bottom = 5 + zones.length * LINE;
       const begin = this.points[0][0], end = this.points.at(-1)[0] + this.step, span = end - begin;
       const most = niceMax(Math.max(1, ...this.points.flatMap((point) => point.slice(1).map((value) => value ?? 0))));
       const x = (at) => LEFT + ((at - begin) / span) * (width - LEFT - 2);
-      const y = (value) => TOP + (1 - value / most) * (height - TOP - BOTTOM);
+      const y = (value) => TOP + (1 - value / most) * (height - TOP - bottom);
       Object.assign(this, { x, width, begin, span });
       const parts = [];
       for (const share of [0, 0.5, 1]) {
@@ -53,18 +57,23 @@
       const ticks = Math.max(2, Math.min(6, Math.floor(width / 130)));
       for (let tick = 0; tick <= ticks; tick += 1) {
         const anchor = tick === 0 ? "start" : tick === ticks ? "end" : "middle", at = begin + (span * tick) / ticks;
-        parts.push(`<text x="${x(at).toFixed(1)}" y="${height - 3}" text-anchor="${anchor}">${label(at, span)}</text>`);
+        labels(at, span).forEach((text, row) => {
+          parts.push(`<text x="${x(at).toFixed(1)}" y="${height - 3 - (zones.length - 1 - row) * LINE}" text-anchor="${anchor}">${text}</text>`);
+        });
       }
+      zones.forEach((zone, row) => {
+        parts.push(`<text class="zone" x="${LEFT - 8}" y="${height - 3 - (zones.length - 1 - row) * LINE}" text-anchor="end">${zone}</text>`);
+      });
       for (const [at, text] of this.marks) {
         if (at < begin || at > end) continue;
-        parts.push(`<line class="mark" x1="${x(at).toFixed(1)}" x2="${x(at).toFixed(1)}" y1="${TOP}" y2="${height - BOTTOM}"><title>${escaped(`${stamp(at)} ${text}`)}</title></line>`);
+        parts.push(`<line class="mark" x1="${x(at).toFixed(1)}" x2="${x(at).toFixed(1)}" y1="${TOP}" y2="${height - bottom}"><title>${escaped(`${stamp(at)} ${text}`)}</title></line>`);
       }
       this.lines.forEach(([, style], index) => {
         parts.push(`<path class="line line-${escaped(style)}" d="${this.path(index + 1, x, y)}"/>`);
       });
       if (this.at !== null) {
         const at = x(this.points[this.at][0]).toFixed(1);
-        parts.push(`<line class="cursor" x1="${at}" x2="${at}" y1="${TOP}" y2="${height - BOTTOM}"/>`);
+        parts.push(`<line class="cursor" x1="${at}" x2="${at}" y1="${TOP}" y2="${height - bottom}"/>`);
       }
       this.svg.innerHTML = parts.join("");          // numbers, and texts that are escaped
     }
@@ -103,4 +112,5 @@
     for (const element of root.querySelectorAll("[data-history]")) if (!element.querySelector("svg")) new HistoryChart(element).draw();
   };
   window.drawHistory(document);
+  document.addEventListener("gantry:times", () => { for (const chart of charts) if (chart.element.isConnected) chart.draw(); else charts.delete(chart); });
 })();

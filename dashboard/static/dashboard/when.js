@@ -13,17 +13,31 @@
     const quick = make("div", { className: "when-quick" });
     const box = make("details", { className: "when-pick" }, make("summary", { textContent: "Pick", ariaLabel: `Pick a time for ${field.labels?.[0]?.textContent.trim() || "this field"}` }), make("div", { className: "when-box" }, picked, zone, quick));
     if (new Date().getTimezoneOffset() === 0 && LOCAL.endsWith("UTC")) zone.hidden = true;
+    else if (window.gantryTimes.mode() === "local") zone.value = "local";
+    const beside = make("small", { className: "when-beside muted" });
 
-    // What stands in the field, as it opens; an hour ago if that is no time.
+    // The moment that stands in the field; null if it is none.
+    function read() {
+      const text = field.value.trim(), told = /^\d{4}-/.test(text) ? new Date(/(Z|[+-]\d\d:?\d\d)$/.test(text) ? text.replace(" ", "T") : `${text.replace(" ", "T")}${text.length > 10 ? "Z" : ""}`) : null;
+      return told && !Number.isNaN(told.getTime()) ? told : null;
+    }
+
+    // As the picker opens; an hour ago if the field has no moment.
     function show() {
-      const text = field.value.trim(), told = /^\d{4}-/.test(text) ? new Date(/(Z|[+-]\d\d:?\d\d)$/.test(text) ? text : `${text.replace(" ", "T")}${text.length > 10 ? "Z" : ""}`) : null;
-      const at = told && !Number.isNaN(told.getTime()) ? told : new Date(Date.now() - 3600e3);
+      const at = read() ?? new Date(Date.now() - 3600e3);
       const minutes = zone.value === "utc" ? 0 : -at.getTimezoneOffset();
       picked.value = new Date(at.getTime() + minutes * 60e3).toISOString().slice(0, 19);
     }
 
+    // What was typed is UTC unless it has a zone: the reader's own time stands under it.
+    function echo() {
+      const at = read();
+      beside.textContent = at && window.gantryTimes.offsetAt(at.getTime()) ? `= ${window.gantryTimes.both(at.getTime())}` : "";
+    }
+
     function set(text) {
       field.value = text;
+      echo();
       const [name, value] = field.dataset.when.split("=");
       const other = value && field.form?.elements[name];
       if (other) other.value = value;
@@ -46,12 +60,14 @@
     const today = make("button", { type: "button", className: "ghost small", textContent: "Today, 00:00" });
     today.addEventListener("click", () => { const now = new Date(); picked.value = `${zone.value === "utc" ? now.toISOString().slice(0, 10) : `${now.getFullYear()}-${two(now.getMonth() + 1)}-${two(now.getDate())}`}T00:00:00`; take(); box.open = false; field.focus(); });
     quick.append(today);
+    field.addEventListener("input", echo);
     picked.addEventListener("input", take);
     zone.addEventListener("change", take);
     box.addEventListener("toggle", () => { if (box.open) show(); });
     box.addEventListener("keydown", (event) => { if (event.key === "Escape") { box.open = false; field.focus(); } });
     document.addEventListener("click", (event) => { if (box.open && !box.contains(event.target)) box.open = false; });
     const label = field.closest("label");
-    (label && label.contains(field) ? label : field).after(box);
+    (label && label.contains(field) ? label : field).after(box, beside);
+    echo();
   }
 })();

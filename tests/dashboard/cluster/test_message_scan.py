@@ -14,7 +14,7 @@ from tests.bounded import bounded
 
 
 def line(queue: str, offset: int, at_ms: int) -> MessageLine:
-    return MessageLine(f"{queue}.{offset}", queue, 0, offset, "", "", "", "", (), "", "", "", at_ms, 0)
+    return MessageLine(f"{queue}.{offset}", queue, 0, offset, True, "", (), "", "", "", at_ms, 0)
 
 
 def looked_through(times: Mapping[str, Sequence[int]], limit: int) -> tuple[list[MessageLine], int]:

@@ -37,7 +37,7 @@ def test_steps_stand_in_the_order_of_time_with_their_outcome() -> None:
 
 def test_without_what_clients_told_there_is_the_broker() -> None:
     [step] = steps_of(STORED, [])
-    assert (step.what, step.at) == ("Stored", "1970-01-01 00:00:01.010")
+    assert (step.what, step.at_ms) == ("Stored", 1010)
 
 
 def test_an_outcome_of_another_client_is_harmless() -> None:

@@ -12,7 +12,7 @@ from django.test import AsyncClient
 
 from dashboard.cluster.gateway import Gateway
 from dashboard.live.sampler import Sampler
-from dashboard.models.management import ApiToken, Role
+from dashboard.models.management import ApiToken, Role, User
 from dashboard.status.board import board
 from dashboard.status.checks import judge
 from gantrymq.message.model import Message
@@ -355,3 +355,13 @@ async def test_the_theme_is_kept_in_a_cookie(log_in: Client) -> None:
     assert answer.headers["Location"] == "/tokens"
     assert 'data-theme="dark"' in await page_of(client, "/tokens")
     assert (await client.post("/preferences/theme", {"theme": "x", "back": "//evil"})).headers["Location"] == "/"
+
+
+async def test_the_zone_of_times_is_kept_with_the_account(log_in: Client) -> None:
+    client = await log_in("reader")
+    assert 'data-times="both"' in await page_of(client, "/tokens")
+    answer = await client.post("/preferences/times", {"times": "local", "back": "/topics"})
+    assert (answer.status_code, answer.headers["Location"]) == (302, "/topics")
+    assert 'data-times="local"' in await page_of(client, "/tokens")
+    await client.post("/preferences/times", {"times": "moon"})
+    assert [user.times async for user in User.objects.filter(role="reader")] == ["local"]
