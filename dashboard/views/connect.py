@@ -42,8 +42,8 @@ async def connect(request: HttpRequest) -> HttpResponse:
     error = request.GET.get("error", "").strip()[:ERROR_CHARS_MAX]
     appliance = django_settings.APPLIANCE
     context: dict[str, Any] = _ticks(ticks) | {
-        "languages": LANGUAGES,
-        "language": language if language in LANGUAGES else "python",
+        "programs": LANGUAGES,
+        "program": language if language in LANGUAGES else "python",
         "namesrv_address": appliance.namesrv_address,
         "demo_topic": DEMO_TOPIC,
         "has_accounts": appliance.accounts,

@@ -9,7 +9,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 
 from dashboard.api import api
 
-OPEN = {"login", "first-run", "invitation", "theme", "healthz", "static"}
+OPEN = {"login", "first-run", "invitation", "theme", "language", "words", "healthz", "static"}
 EXAMPLES = {
     "name": "no-such-topic",
     "place": "broker-a.0.0",
