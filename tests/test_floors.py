@@ -284,7 +284,7 @@ def test_no_room_is_crowded() -> None:
     """More modules than this can't be taken in at a glance: the folder wants rooms."""
     folders: dict[Path, int] = {}
     for path in (*sources(), *sources_of_tests()):
-        if path.name != "__init__.py":
+        if path.name != "__init__.py" and path.parent.name != "migrations":  # a sequence: only its end is read
             folders[path.parent] = folders.get(path.parent, 0) + 1
     crowded = {str(folder.relative_to(ROOT)): n for folder, n in folders.items() if n > MODULES_A_ROOM_MAX}
     assert crowded == {}
