@@ -24,13 +24,13 @@ class RuleForm(BaseForm):
     name = forms.CharField(label="Name", max_length=AlarmRule.NAME_MAX)
     kind = forms.ChoiceField(label="Rings when", choices=[
         (kind.key, f"{kind.label} ({kind.unit})") for kind in KINDS.values()])  # fmt: skip
-    threshold = forms.FloatField(label="Threshold", help_text="In the unit that stands in brackets above.")
+    threshold = forms.FloatField(label="Threshold", help_text="In the unit that the choice names in brackets.")
     clear = forms.FloatField(
-        label="Over at", required=False,
+        label="Ends at", required=False,
         help_text="A little away from the threshold, so that a value that swings around it rings once.",
     )  # fmt: skip
     for_s = DurationField(label="For at least", required=False, help_text="So long it has to last: 30 s, 5 min.")
-    clear_s = DurationField(label="Over after", required=False)
+    clear_s = DurationField(label="Ends after", required=False, help_text="So long it has to be better.")
     pattern = forms.CharField(
         label="Only about", max_length=AlarmRule.PATTERN_MAX, required=False,
         help_text="Names of groups, topics or brokers; * stands for any text: orders-*",

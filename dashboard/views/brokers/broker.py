@@ -19,6 +19,7 @@ from dashboard.http.error_pages import gateway_error
 from dashboard.status.board import BrokerState, board
 from dashboard.status.checks import judge
 from dashboard.status.metrics import overview_metrics
+from dashboard.views.brokers.tabs import Tabs
 
 ENTRIES_SHOWN = 10
 
@@ -39,13 +40,12 @@ async def broker(request: HttpRequest, name: str) -> HttpResponse:
     may_see_changes = principal.may(Permission.AUDIT_READ)
     context: dict[str, Any] = {
         "broker": state,
-        "tab": "broker",
+        "tabs": Tabs(state.name, state.broker_name, "broker"),
         "snapshot": snapshot,
         "metrics": overview_metrics(snapshot, judge(snapshot)) if snapshot is not None else None,
         "charts": await _charts(name, span, principal),
         "slave_charts": await slave_charts(state, snapshot, span, principal),
         "entries": await entries_of(name, ENTRIES_SHOWN) if may_see_changes else None,
-        "has_slaves": snapshot is not None and snapshot.has_slaves,
     }
     return render(request, "brokers/broker.html", context)
 

@@ -18,6 +18,7 @@ from dashboard.cluster.errors import GatewayError
 from dashboard.cluster.gateway import gateway
 from dashboard.cluster.settings_table import BrokerSetting, read_changes
 from dashboard.http.error_pages import gateway_error
+from dashboard.views.brokers.tabs import Tabs
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +33,8 @@ async def config(request: HttpRequest, name: str) -> HttpResponse:
         broker = await gateway().brokers.get(name)
         rows = await gateway().brokers.settings(broker)
         changes_before = newest_by_key(await changes_of(name))
-        context: dict[str, Any] = {"broker": broker, "tab": "config", "changed_by": changes_before}
+        tabs = Tabs(name, broker.name, "config")
+        context: dict[str, Any] = {"broker": broker, "tabs": tabs, "changed_by": changes_before}
         if request.method != "POST":
             return render(request, "brokers/config.html", context | _table(request, rows, {}, {}))
         wanted = {key.removeprefix(FIELD): str(text) for key, text in request.POST.items() if key.startswith(FIELD)}

@@ -18,6 +18,7 @@ from dashboard.cluster.succession import Succession
 from dashboard.forms.base import TypedNameForm
 from dashboard.forms.succession import SuccessionForm
 from dashboard.http.error_pages import gateway_error
+from dashboard.views.brokers.tabs import Tabs
 
 
 @requires(Permission.CONFIG_WRITE)
@@ -43,7 +44,7 @@ async def succession(request: HttpRequest, name: str) -> HttpResponse:
         return gateway_error(request, exc)
     context = {
         "name": name, "plan": plan, "form": form, "typed": typed, "is_meant": is_meant, "is_as_seen": is_as_seen,
-        "accept_loss": given.get("accept_loss", ""), "line": _line(plan, form),
+        "accept_loss": given.get("accept_loss", ""), "line": _line(plan, form), "tabs": Tabs(name, name, "succession"),
     }  # fmt: skip
     status = 422 if request.method == "POST" or not is_meant else 200
     return render(request, "succession/succession.html", context, status=status)

@@ -1,0 +1,22 @@
+"""The pages of one broker, side by side on each of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dashboard.status.board import board
+
+
+@dataclass(frozen=True, slots=True)
+class Tabs:
+    """`name` tells one process from its slaves, `broker_name` names all of them; `here` is the page that shows them."""
+
+    name: str
+    broker_name: str
+    here: str
+
+    @property
+    def has_master_page(self) -> bool:
+        """Whether there is something to choose a master from."""
+        snapshot = board.snapshot
+        return self.here == "succession" or (snapshot is not None and snapshot.has_slaves)
