@@ -111,7 +111,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("find", find.find, name="find"),
     path("preferences/theme", preferences.theme, name="theme"),
     path("preferences/language", preferences.language, name="language"),
-    re_path(r"^words/(?P<language>[a-z-]{2,12})/(?P<version>[0-9a-f]{12})\.js$", preferences.words, name="words"),
+    path("words/<slug:language>/<slug:version>.js", preferences.words, name="words"),
     path("preferences/times", preferences.times, name="times"),
     # programs
     path("api/v1/openapi.json", document.openapi, name="api-openapi"),

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from django.utils.translation import gettext
+
 UNKNOWN = "—"
 AT_LEAST = "≥\u202f"  # before a sum that lacks a part
 THIN = "\u202f"
@@ -83,7 +85,7 @@ def ago(at: float | None, now: float) -> str:
     if at is None:
         return UNKNOWN
     age = now - at
-    return "now" if age < 1.5 else f"{duration(int(age))} ago"
+    return gettext("now") if age < 1.5 else gettext("%(time)s ago") % {"time": duration(int(age))}
 
 
 def moment(at_ms: float | None) -> str:

@@ -50,16 +50,17 @@ def write(entries: Iterable[Entry]) -> str:
 
 
 def _blocks(source: str) -> Iterable[tuple[int, list[str]]]:
-    """Line number and lines of each entry: they are parted by empty lines, or begin with the next msgid."""
+    """Line number and lines of each entry. A merge of two people's entries may have no empty line between them."""
     block: list[str] = []
     start = 1
     for number, line in enumerate([*source.splitlines(), ""], start=1):
+        is_next = line.startswith(("msgctxt ", "msgid ")) and any(before.startswith("msgstr") for before in block)
+        if block and (is_next or not line.strip()):
+            yield start, block
+            block = []
         if line.strip():
             start = start if block else number
             block.append(line)
-        elif block:
-            yield start, block
-            block = []
 
 
 def _entry(lines: list[str], place: str) -> Entry:

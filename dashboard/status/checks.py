@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from django.utils.translation import gettext, gettext_noop, ngettext
+
 from dashboard.cluster import units
 from dashboard.status.board import FRESH_S, SILENT_S, BrokerFacts, BrokerState, Snapshot
 from dashboard.status.group_checks import dead_letter_problems, group_problems
@@ -16,7 +18,15 @@ LANE_FULL = 0.8  # of the capacity
 FULL_SOON_S, FULL_NOW_S = 6 * 3600.0, 3600.0  # by the growth of the last half hour
 FORECAST_AFTER_S = 600.0  # what a minute brought is no forecast for hours
 HEAD_WAIT_MS = 200.0  # RocketMQ refuses sends that waited longer (waitTimeMillsInSendQueue)
-STATES = {"crash loop": "in a crash loop"}  # of processes, where a sentence needs another word
+# What a process is, as sentences say it; its state's own name when it is none of these.
+STATES = {
+    "crash loop": gettext_noop("Process %(name)s is in a crash loop"),
+    "waiting": gettext_noop("Process %(name)s is waiting"),
+    "starting": gettext_noop("Process %(name)s is starting"),
+    "restarting": gettext_noop("Process %(name)s is restarting"),
+    "stopping": gettext_noop("Process %(name)s is stopping"),
+    "failed": gettext_noop("Process %(name)s is failed"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,22 +42,24 @@ class Verdict:
 def judge(snapshot: Snapshot | None) -> Verdict:
     """Everything the checks say about a snapshot."""
     if snapshot is None:
-        return Verdict(Level.WARN, "Looking at the cluster for the first time …", ())
+        return Verdict(Level.WARN, gettext("Looking at the cluster for the first time …"), ())
     problems = sorted(_problems(snapshot), key=lambda problem: -problem.level)
     if not problems:
-        return Verdict(Level.GOOD, f"All good, {_traffic(snapshot)}", ())
+        return Verdict(Level.GOOD, _all_good(snapshot), ())
     worst = problems[0]
-    more = f", and {len(problems) - 1} more" if len(problems) > 1 else ""
-    return Verdict(worst.level, f"{worst.title}{more}", tuple(problems), worst.link)
+    sentence = worst.title
+    if len(problems) > 1:
+        sentence = gettext("%(worst)s, and %(count)s more") % {"worst": worst.title, "count": len(problems) - 1}
+    return Verdict(worst.level, sentence, tuple(problems), worst.link)
 
 
-def _traffic(snapshot: Snapshot) -> str:
+def _all_good(snapshot: Snapshot) -> str:
     in_rate, _, _ = snapshot.known_sum("in_rate")
     if in_rate is None:
-        return "rates are known in a second"
+        return gettext("All good, rates are known in a second")
     if in_rate == 0 and snapshot.stored is not None and snapshot.stored.messages == 0:
-        return "waiting for the first message"
-    return f"{units.rate(in_rate)} msg/s in"
+        return gettext("All good, waiting for the first message")
+    return gettext("All good, %(rate)s msg/s in") % {"rate": units.rate(in_rate)}
 
 
 def _problems(snapshot: Snapshot) -> list[Problem]:
@@ -56,18 +68,18 @@ def _problems(snapshot: Snapshot) -> list[Problem]:
         found.append(
             Problem(
                 Level.BAD,
-                "The name server does not answer",
+                gettext("The name server does not answer"),
                 snapshot.namesrv_why,
-                "Clients that start now find no broker. Look at its process below and at its log.",
+                gettext("Clients that start now find no broker. Look at its process below and at its log."),
             )
         )
     elif not snapshot.brokers:
         found.append(
             Problem(
                 Level.BAD,
-                "No broker is registered",
-                f"name server {snapshot.namesrv} answers and lists none",
-                "A starting broker registers within seconds. If it does not, look at its process and log.",
+                gettext("No broker is registered"),
+                gettext("name server %(address)s answers and lists none") % {"address": snapshot.namesrv},
+                gettext("A starting broker registers within seconds. If it does not, look at its process and log."),
             )
         )
     for broker in snapshot.brokers:
@@ -84,16 +96,17 @@ def _broker_problems(broker: BrokerState, snapshot: Snapshot) -> list[Problem]:
     facts, now = broker.facts, snapshot.at
     if broker.why is not None and (facts is None or now - facts.at > SILENT_S):
         is_short = facts is not None and now - facts.at <= FRESH_S  # one answer came late: worth a look, not an alarm
-        since = f" for {units.duration(int(now - broker.failing_since))}" if broker.failing_since else ""
-        title = f"Slave {broker.name} does not answer" if broker.is_slave else f"{broker.name} does not answer"
+        again = gettext(
+            "When its process ends, or answers nothing for a while (worker_hang_s), it is started again; its log says "
+            "why."
+        )
         return [
             Problem(
                 Level.WARN if is_short or broker.is_slave else Level.BAD,
-                f"{title}{since}",
+                _silent_title(broker, now),
                 f"{broker.address}: {broker.why}",
-                f"{what_goes_on(broker, snapshot)} When its process ends, or answers nothing for a while "
-                "(worker_hang_s), it is started again; its log says why.",
-                name=title,
+                f"{what_goes_on(broker, snapshot)} {again}",
+                name=_silent_title(broker, None),
             )
         ]
     if facts is None:
@@ -101,23 +114,40 @@ def _broker_problems(broker: BrokerState, snapshot: Snapshot) -> list[Problem]:
     return _disk_problems(facts) + _store_problems(facts) + _lane_problems(facts) + service_problems(facts)
 
 
+def _silent_title(broker: BrokerState, now: float | None) -> str:
+    """Who does not answer; with `now`, for how long."""
+    names = {"name": broker.name}
+    if now is None or not broker.failing_since:
+        title = gettext("Slave %(name)s does not answer") if broker.is_slave else gettext("%(name)s does not answer")
+        return title % names
+    names["time"] = units.duration(int(now - broker.failing_since))
+    if broker.is_slave:
+        return gettext("Slave %(name)s does not answer for %(time)s") % names
+    return gettext("%(name)s does not answer for %(time)s") % names
+
+
 def _disk_problems(facts: BrokerFacts) -> list[Problem]:
     """By the broker's own marks, and as it compares: at a mark nothing happens yet."""
     ratio, marks = facts.disk_ratio, facts.disk_marks
     if ratio is None or ratio <= min(marks):
         return _forecast(facts)
-    used = f"{facts.name}: {units.percent(ratio)} used. {facts.disk_text}{_whose_bytes(facts)}".strip()
+    used = gettext("%(broker)s: %(percent)s used.") % {"broker": facts.name, "percent": units.percent(ratio)}
+    used = f"{used} {facts.disk_text}{_whose_bytes(facts)}".strip()
     name = _disk_of(facts)
     if ratio > marks.force and facts.disk_filled_by_others:
         return [_filled_by_others(facts, used)]
     if ratio > marks.refuse:
-        action = f"Writes are refused above {units.mark(marks.refuse)}. Free space or add a disk."
-        return [Problem(Level.BAD, "The disk is full", used, action, name)]
+        action = gettext("Writes are refused above %(mark)s. Free space or add a disk.")
+        return [Problem(Level.BAD, gettext("The disk is full"), used, action % _mark(marks.refuse), name)]
     if ratio > marks.force:
-        action = f"Above {units.mark(marks.force)} the oldest messages go early. Free space."
-        return [Problem(Level.BAD, "The disk is nearly full", used, action, name)]
-    action = f"Above {units.mark(marks.clean)} expired messages are cleaned at once."
-    return [Problem(Level.WARN, "The disk is filling", used, action, name)]
+        action = gettext("Above %(mark)s the oldest messages go early. Free space.")
+        return [Problem(Level.BAD, gettext("The disk is nearly full"), used, action % _mark(marks.force), name)]
+    action = gettext("Above %(mark)s expired messages are cleaned at once.")
+    return [Problem(Level.WARN, gettext("The disk is filling"), used, action % _mark(marks.clean), name)]
+
+
+def _mark(ratio: float) -> dict[str, str]:
+    return {"mark": units.mark(ratio)}
 
 
 def _forecast(facts: BrokerFacts) -> list[Problem]:
@@ -129,14 +159,21 @@ def _forecast(facts: BrokerFacts) -> list[Problem]:
     return [
         Problem(
             Level.BAD if full_in_s <= FULL_NOW_S else Level.WARN,
-            f"The disk is filling: full in {units.duration(round(full_in_s))}",
-            f"{facts.name}: {units.percent(facts.disk_ratio)} used, {units.size(facts.disk_growth)} a second more. "
-            f"{facts.disk_text}{_whose_bytes(facts)}".strip(),
-            f"Writes are refused above {units.mark(facts.disk_marks.refuse)}. Free space, add a disk, or keep messages "
-            "for a shorter time.",
+            gettext("The disk is filling: full in %(time)s") % {"time": units.duration(round(full_in_s))},
+            f"{_growing(facts)} {facts.disk_text}{_whose_bytes(facts)}".strip(),
+            gettext("Writes are refused above %(mark)s. Free space, add a disk, or keep messages for a shorter time.")
+            % _mark(facts.disk_marks.refuse),
             name=_disk_of(facts),
         )
     ]
+
+
+def _growing(facts: BrokerFacts) -> str:
+    return gettext("%(broker)s: %(percent)s used, %(size)s a second more.") % {
+        "broker": facts.name,
+        "percent": units.percent(facts.disk_ratio),
+        "size": units.size(facts.disk_growth),
+    }
 
 
 def _store_problems(facts: BrokerFacts) -> list[Problem]:
@@ -145,10 +182,12 @@ def _store_problems(facts: BrokerFacts) -> list[Problem]:
     return [
         Problem(
             Level.BAD,
-            f"{facts.name} has trouble with its disk",
+            gettext("%(broker)s has trouble with its disk") % {"broker": facts.name},
             facts.store_trouble,
-            "What was acknowledged is kept; what is refused, clients send again or elsewhere. Look at the disk and at "
-            "the broker's log.",
+            gettext(
+                "What was acknowledged is kept; what is refused, clients send again or elsewhere. Look at the disk and "
+                "at the broker's log."
+            ),
         )
     ]
 
@@ -156,12 +195,15 @@ def _store_problems(facts: BrokerFacts) -> list[Problem]:
 def _whose_bytes(facts: BrokerFacts) -> str:
     if facts.disk_store_bytes is None or facts.disk_others_bytes is None:
         return ""
-    return f" Messages hold {units.size(facts.disk_store_bytes)}, others {units.size(facts.disk_others_bytes)}."
+    return " " + gettext("Messages hold %(size)s, others %(others)s.") % {
+        "size": units.size(facts.disk_store_bytes),
+        "others": units.size(facts.disk_others_bytes),
+    }
 
 
 def _disk_of(facts: BrokerFacts) -> str:
     """The problem's name: one for each broker's disk, however full it is and whatever filled it."""
-    return f"disk of {facts.name}"
+    return gettext("disk of %(broker)s") % {"broker": facts.name}
 
 
 def _filled_by_others(facts: BrokerFacts, used: str) -> Problem:
@@ -170,10 +212,15 @@ def _filled_by_others(facts: BrokerFacts, used: str) -> Problem:
     is_full = facts.disk_ratio is not None and facts.disk_ratio > refuse
     return Problem(
         Level.BAD,
-        "The disk is full: others filled it" if is_full else "The disk is nearly full: others fill it",
+        gettext("The disk is full: others filled it")
+        if is_full
+        else gettext("The disk is nearly full: others fill it"),
         used,
-        f"Writes are refused above {units.mark(refuse)}; messages that have not expired stay. "
-        "Free what other programs wrote, or add a disk.",
+        gettext(
+            "Writes are refused above %(mark)s; messages that have not expired stay. Free what other programs wrote, "
+            "or add a disk."
+        )
+        % _mark(refuse),
         name=_disk_of(facts),
     )
 
@@ -187,44 +234,58 @@ def _lane_problems(facts: BrokerFacts) -> list[Problem]:
             found.append(
                 Problem(
                     Level.WARN,
-                    f"{facts.name} is busy: the {lane.name} lane is {'full' if is_full else 'slow'}",
-                    f"{units.count(lane.size)} of {units.count(lane.capacity)} waiting, "
-                    f"the first for {units.milliseconds(lane.head_wait_ms)}",
-                    "Clients are told to try again. A slow disk or too little CPU is the usual cause.",
+                    (
+                        gettext("%(broker)s is busy: the %(lane)s lane is full")
+                        if is_full
+                        else gettext("%(broker)s is busy: the %(lane)s lane is slow")
+                    )
+                    % {"broker": facts.name, "lane": lane.name},
+                    gettext("%(size)s of %(capacity)s waiting, the first for %(time)s")
+                    % {
+                        "size": units.count(lane.size),
+                        "capacity": units.count(lane.capacity),
+                        "time": units.milliseconds(lane.head_wait_ms),
+                    },
+                    gettext("Clients are told to try again. A slow disk or too little CPU is the usual cause."),
                 )
             )
     return found
 
 
 def process_problems(process: ProcessFacts) -> list[Problem]:
+    count = units.count(process.restarts)
+    restarts = ngettext("%(count)s restart", "%(count)s restarts", process.restarts or 0) % {"count": count}
     if process.note:
         return [
             Problem(
                 Level.WARN,
-                f"Process {process.name} was started again",
-                f"{process.note}; {units.count(process.restarts)} restarts",
-                "Brokers served on. guardian.log and gantry.log in the data folder say why.",
+                gettext("Process %(name)s was started again") % {"name": process.name},
+                f"{process.note}; {restarts}",
+                gettext("Brokers served on. guardian.log and gantry.log in the data folder say why."),
             )
         ]
     if process.is_suspended:
         return [
             Problem(
                 Level.BAD,
-                f"Process {process.name} is stopped by a signal",
-                f"pid {process.pid} is suspended (SIGSTOP, or a debugger)",
-                f"It serves no request until it goes on: kill -CONT {process.pid}. Where worker_hang_s is set (10 s), "
-                "it is killed and started again after that time.",
+                gettext("Process %(name)s is stopped by a signal") % {"name": process.name},
+                gettext("pid %(pid)s is suspended (SIGSTOP, or a debugger)") % {"pid": process.pid},
+                gettext(
+                    "It serves no request until it goes on: kill -CONT %(pid)s. Where worker_hang_s is set (10 s), "
+                    "it is killed and started again after that time."
+                )
+                % {"pid": process.pid},
             )
         ]
     if process.state in ("running", "done", "stopped"):
         return []
     is_passing = process.state in ("waiting", "starting", "restarting", "stopping") or process.role == "report"
-    level = Level.WARN if is_passing else Level.BAD
+    title = gettext(STATES[process.state]) if process.state in STATES else gettext("Process %(name)s is %(state)s")
     return [
         Problem(
-            level,
-            f"Process {process.name} is {STATES.get(process.state, process.state)}",
-            f"{units.count(process.restarts)} restarts" + (f", pid {process.pid}" if process.pid else ""),
-            "Its log in the data folder says why.",
+            Level.WARN if is_passing else Level.BAD,
+            title % {"name": process.name, "state": process.state},
+            restarts + (f", pid {process.pid}" if process.pid else ""),
+            gettext("Its log in the data folder says why."),
         )
     ]

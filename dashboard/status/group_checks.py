@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from django.urls import NoReverseMatch, reverse
+from django.utils.translation import gettext, ngettext
 
 from dashboard.cluster import units
 from dashboard.status.board import Stored, WatchedGroup
@@ -25,10 +26,14 @@ def group_problems(groups: Sequence[WatchedGroup], now: float) -> list[Problem]:
         found.append(
             Problem(
                 Level.WARN,
-                f"{units.count(len(more))} more consumer groups are behind",
-                f"{units.count(sum(group.lag or 0 for group in more))} messages wait for them",
-                "The list of groups has the furthest behind first.",
-                name="more groups behind",
+                ngettext(
+                    "%(count)s more consumer group is behind", "%(count)s more consumer groups are behind", len(more)
+                )
+                % {"count": units.count(len(more))},
+                gettext("%(count)s messages wait for them")
+                % {"count": units.count(sum(group.lag or 0 for group in more))},
+                gettext("The list of groups has the furthest behind first."),
+                name=gettext("more groups behind"),
                 link=reverse("groups"),
             )
         )
@@ -42,13 +47,19 @@ def dead_letter_problems(stored: Stored | None) -> list[Problem]:
     number = sum(count for _, count in stored.dead_letters)
     named = ", ".join(f"{group} {units.count(count)}" for group, count in stored.dead_letters[:NAMED_MAX])
     more = len(stored.dead_letters) - NAMED_MAX
+    if more > 0:
+        named = gettext("%(groups)s and %(count)s more groups") % {"groups": named, "count": more}
     return [
         Problem(
             Level.WARN,
-            f"{units.count(number)} dead {'letter lies' if number == 1 else 'letters lie'} there",
-            named + (f" and {more} more groups" if more > 0 else ""),
-            "Their consumers failed at every try. Look at one, fix the cause, and send them again before they expire.",
-            name="dead letters",
+            ngettext("%(count)s dead letter lies there", "%(count)s dead letters lie there", number)
+            % {"count": units.count(number)},
+            named,
+            gettext(
+                "Their consumers failed at every try. Look at one, fix the cause, and send them again before they "
+                "expire."
+            ),
+            name=gettext("dead letters"),
             link=_dead_letters_page(stored),
         )
     ]
@@ -63,17 +74,43 @@ def _is_alone(group: WatchedGroup, now: float) -> bool:
 
 
 def _problem(group: WatchedGroup, now: float) -> Problem:
-    least = "at least " if group.is_partial else ""
-    behind = f"{least}{units.duration(group.lag_ms // 1000)} behind" if group.lag_ms else ""
-    waiting = f"{least}{units.count(group.lag)} {'message waits' if group.lag == 1 else 'messages wait'}"
+    values = {"group": group.name, "time": units.duration(group.lag_ms // 1000) if group.lag_ms else ""}
     if _is_alone(group, now):
-        title = f"{group.name} has no consumers" + (f" and is {behind}" if _is_behind(group) else "")
-        action = "Nothing takes its messages. Start its consumers; when it is not needed any more, delete the group."
-        return Problem(Level.WARN, title, waiting, action, f"group {group.name}", _group_page(group.name))
-    members = "" if group.members is None else f", {units.count(group.members)} in the group"
-    action = "More comes than its consumers take, or one of them is stuck. Its page shows which queues wait."
-    title = f"{group.name} is {behind}"
-    return Problem(Level.WARN, title, f"{waiting}{members}", action, f"group {group.name}", _group_page(group.name))
+        title = gettext("%(group)s has no consumers")
+        if _is_behind(group):
+            title = (
+                gettext("%(group)s has no consumers and is at least %(time)s behind")
+                if group.is_partial
+                else gettext("%(group)s has no consumers and is %(time)s behind")
+            )
+        evidence = _waiting(group)
+        action = gettext(
+            "Nothing takes its messages. Start its consumers; when it is not needed any more, delete the group."
+        )
+    else:
+        title = (
+            gettext("%(group)s is at least %(time)s behind")
+            if group.is_partial
+            else gettext("%(group)s is %(time)s behind")
+        )
+        members = (
+            "" if group.members is None else gettext("%(count)s in the group") % {"count": units.count(group.members)}
+        )
+        evidence = ", ".join(part for part in (_waiting(group), members) if part)
+        action = gettext(
+            "More comes than its consumers take, or one of them is stuck. Its page shows which queues wait."
+        )
+    name = gettext("group %(group)s") % values
+    return Problem(Level.WARN, title % values, evidence, action, name, _group_page(group.name))
+
+
+def _waiting(group: WatchedGroup) -> str:
+    lag = 0 if group.lag is None else group.lag
+    if group.is_partial:
+        text = ngettext("at least %(count)s message waits", "at least %(count)s messages wait", lag)
+    else:
+        text = ngettext("%(count)s message waits", "%(count)s messages wait", lag)
+    return text % {"count": units.count(group.lag)}
 
 
 def _group_page(name: str) -> str:

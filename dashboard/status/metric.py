@@ -6,6 +6,8 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from django.utils.translation import gettext
+
 from dashboard.cluster import units
 from dashboard.status.board import FRESH_S
 
@@ -40,4 +42,6 @@ class Metrics:
     def put(self, key: str, text: str, at: float | None, why: str | None = None) -> None:
         """Add a metric. The text of an unknown value makes it unknown, whatever its moment."""
         is_unknown = text == units.UNKNOWN or at is None
-        self.values[key] = Metric(units.UNKNOWN, None, why or "not known yet") if is_unknown else Metric(text, at, why)
+        self.values[key] = (
+            Metric(units.UNKNOWN, None, why or gettext("not known yet")) if is_unknown else Metric(text, at, why)
+        )

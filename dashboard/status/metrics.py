@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from django.utils.translation import gettext
+
 from dashboard.cluster import units
 from dashboard.cluster.values import TopicDetail, TopicSummary
 from dashboard.status.board import BrokerFacts, BrokerState, Snapshot
@@ -16,6 +18,7 @@ from dashboard.status.processes import ProcessFacts
 from dashboard.status.readers import Readers
 from dashboard.status.service_metrics import put_services
 from dashboard.status.slave_metrics import put_slaves
+from dashboard.status.words import in_words
 
 
 def overview_metrics(snapshot: Snapshot, verdict: Verdict | None = None) -> Metrics:
@@ -28,13 +31,18 @@ def overview_metrics(snapshot: Snapshot, verdict: Verdict | None = None) -> Metr
     stored = snapshot.stored
     least, why = "", snapshot.stored_why
     if stored is not None and stored.missing:
-        least, why = units.AT_LEAST, f"without {', '.join(stored.missing)}"
+        least, why = units.AT_LEAST, gettext("without %(brokers)s") % {"brokers": ", ".join(stored.missing)}
     for key, number in (("stored", stored.messages if stored else None), ("topics", stored.topics if stored else None)):
         text = units.count(number)
         text = text if text == units.UNKNOWN else least + text
         metrics.put(f"cluster.{key}", text, stored.at if stored else None, why)
     answering = sum(1 for broker in snapshot.brokers if broker.is_answering)
-    metrics.put("cluster.brokers", f"{answering} of {len(snapshot.brokers)}", snapshot.at, snapshot.namesrv_why)
+    metrics.put(
+        "cluster.brokers",
+        gettext("%(known)s of %(all)s") % {"known": answering, "all": len(snapshot.brokers)},
+        snapshot.at,
+        snapshot.namesrv_why,
+    )
     for broker in snapshot.brokers:
         _broker(metrics, broker, snapshot.at)
         put_slaves(metrics, broker, snapshot)
@@ -60,8 +68,8 @@ def topic_metrics(detail: TopicDetail, in_rate: float | None, why: str | None = 
     at = None if missing else detail.at
     metrics.put("topic.stored", units.count(detail.stored), at, missing)
     metrics.put("topic.total", units.count(detail.put_total), at, missing)
-    metrics.put("topic.in", units.rate(in_rate), at, why or missing or "known from the next second on")
-    never = "no message yet" if detail.put_total == 0 else "nothing is stored any more"
+    metrics.put("topic.in", units.rate(in_rate), at, why or missing or gettext("known from the next second on"))
+    never = gettext("no message yet") if detail.put_total == 0 else gettext("nothing is stored any more")
     metrics.put("topic.last", _clock_time(detail.last_write_ms), at, never)
     for queue in detail.queues:
         metrics.put(f"queue.{queue.key}.min", units.count(queue.min_offset), detail.at)
@@ -84,10 +92,13 @@ def topic_list_metrics(rows: Sequence[TopicSummary], now: float, readers: Mappin
         at, why = (reading.at, reading.why) if reading is not None else (None, None)
         metrics.put(f"{prefix}.stored", units.count(value.stored if value else None), at, why)
         in_rate = value.in_rate if value is not None else None
-        metrics.put(f"{prefix}.in", units.rate(in_rate), at, why or "known at the next reading")
+        metrics.put(f"{prefix}.in", units.rate(in_rate), at, why or gettext("known at the next reading"))
         written = value.last_write_ms if value is not None else 0
         metrics.put(
-            f"{prefix}.written", units.ago(written / 1000, now) if written else units.UNKNOWN, at, why or "never"
+            f"{prefix}.written",
+            units.ago(written / 1000, now) if written else units.UNKNOWN,
+            at,
+            why or gettext("never"),
         )
         _readers(metrics, prefix, readers.get(row.name))
     metrics.shape = shape_of(
@@ -99,8 +110,9 @@ def topic_list_metrics(rows: Sequence[TopicSummary], now: float, readers: Mappin
 def _readers(metrics: Metrics, prefix: str, readers: Readers | None) -> None:
     """The groups that read a topic, and the lag of the worst. They are looked at in turn: their age is no fault."""
     if readers is None:
-        metrics.put(f"{prefix}.groups", units.count(0), metrics.now, "no group that was looked at has a place in it")
-        metrics.put(f"{prefix}.lag", units.UNKNOWN, None, "no group that was looked at has a place in it")
+        nothing = gettext("no group that was looked at has a place in it")
+        metrics.put(f"{prefix}.groups", units.count(0), metrics.now, nothing)
+        metrics.put(f"{prefix}.lag", units.UNKNOWN, None, nothing)
         return
     late = "" if not (readers.lag and readers.lag_ms) else f" · {units.duration(readers.lag_ms // 1000)}"
     metrics.put(f"{prefix}.groups", units.count(readers.groups), metrics.now, None)
@@ -114,10 +126,10 @@ def _broker(metrics: Metrics, broker: BrokerState, now: float) -> None:
             metrics.put(f"{prefix}.{name}", units.UNKNOWN, None, why)
         metrics.bars[f"{prefix}.disk"] = None
         return
-    first_second = why or "known from the next second on"
+    first_second = why or gettext("known from the next second on")
     metrics.put(f"{prefix}.in", units.rate(facts.in_rate), facts.at, first_second if facts.in_rate is None else why)
     metrics.put(f"{prefix}.out", units.rate(facts.out_rate), facts.at, first_second if facts.out_rate is None else why)
-    metrics.put(f"{prefix}.disk", units.percent(facts.disk_ratio), facts.at, why or "the broker does not say")
+    metrics.put(f"{prefix}.disk", units.percent(facts.disk_ratio), facts.at, why or gettext("the broker does not say"))
     metrics.bars[f"{prefix}.disk"] = facts.disk_ratio
     metrics.put(f"{prefix}.disk.full", _full_in(facts), facts.at, why or _why_no_forecast(facts))
     metrics.put(f"{prefix}.log", units.size(facts.commit_log_bytes), facts.at, why)
@@ -126,11 +138,11 @@ def _broker(metrics: Metrics, broker: BrokerState, now: float) -> None:
     metrics.put(f"{prefix}.uptime", units.duration(uptime), facts.at, why)
     side = [lane.size for lane in facts.side_lanes]
     waiting = sum(size for size in side if size is not None) if side and None not in side else None
-    metrics.put(f"{prefix}.lanes.side", units.count(waiting), facts.at, why or "the broker does not say")
+    metrics.put(f"{prefix}.lanes.side", units.count(waiting), facts.at, why or gettext("the broker does not say"))
     put_services(metrics, prefix, facts, why)
     for lane in facts.lanes:
         key = f"{prefix}.lane.{lane.name}"
-        silent = why or "the broker does not say"
+        silent = why or gettext("the broker does not say")
         metrics.put(f"{key}.size", units.count(lane.size), facts.at, silent)
         metrics.put(f"{key}.capacity", units.count(lane.capacity), facts.at, silent)
         metrics.put(f"{key}.wait", units.milliseconds(lane.head_wait_ms), facts.at, silent)
@@ -153,16 +165,20 @@ def _parts(broker: BrokerState) -> str:
 
 def _full_in(facts: BrokerFacts) -> str:
     """When the broker will refuse writes, if its disk goes on filling up as it does now."""
-    return units.UNKNOWN if facts.disk_full_in_s is None else f"full in {units.duration(round(facts.disk_full_in_s))}"
+    return (
+        units.UNKNOWN
+        if facts.disk_full_in_s is None
+        else gettext("full in %(time)s") % {"time": units.duration(round(facts.disk_full_in_s))}
+    )
 
 
 def _why_no_forecast(facts: BrokerFacts) -> str:
-    return "known after a minute" if facts.disk_growth is None else "the disk is not filling up"
+    return gettext("known after a minute") if facts.disk_growth is None else gettext("the disk is not filling up")
 
 
 def _process(metrics: Metrics, process: ProcessFacts) -> None:
     prefix = f"process.{process.name}"
-    metrics.put(f"{prefix}.state", process.state, process.at)
+    metrics.put(f"{prefix}.state", in_words(process.state), process.at)
     metrics.put(f"{prefix}.pid", str(process.pid) if process.pid else units.UNKNOWN, process.at, process.why)
     metrics.put(f"{prefix}.restarts", units.count(process.restarts), process.at)
     metrics.put(f"{prefix}.cpu", units.percent(process.cpu_ratio), process.at, process.why)

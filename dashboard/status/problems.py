@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
+from django.utils.translation import gettext, gettext_noop
+
 
 class Level(IntEnum):
     """How bad; the words are what a person reads beside the colour."""
@@ -15,7 +17,16 @@ class Level(IntEnum):
 
     @property
     def word(self) -> str:
-        return {Level.GOOD: "good", Level.WARN: "attention", Level.BAD: "problem"}[self]
+        """Of the interface: REST, the classes of pages."""
+        return _WORDS[self]
+
+    @property
+    def label(self) -> str:
+        """The word in the language of the page."""
+        return gettext(_WORDS[self])
+
+
+_WORDS = {Level.GOOD: gettext_noop("good"), Level.WARN: gettext_noop("attention"), Level.BAD: gettext_noop("problem")}
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from django.utils.translation import gettext, ngettext
+
 from dashboard.cluster import units
 from dashboard.status.board import BrokerFacts
 from dashboard.status.problems import Level, Problem
@@ -38,9 +40,11 @@ def _not_saved(name: str, services: Services) -> Problem | None:
         return None
     return Problem(
         Level.BAD,
-        f"{name} can't save its tables",
-        f"not on disk: {', '.join(services.tables_not_saved)}",
-        "A restart would lose what changed since. Look at the disk's space and the folder's rights; it tries again.",
+        gettext("%(broker)s can't save its tables") % {"broker": name},
+        gettext("not on disk: %(tables)s") % {"tables": ", ".join(services.tables_not_saved)},
+        gettext(
+            "A restart would lose what changed since. Look at the disk's space and the folder's rights; it tries again."
+        ),
     )
 
 
@@ -50,9 +54,16 @@ def _not_registered(name: str, services: Services) -> Problem | None:
         return None
     return Problem(
         Level.BAD if known == 0 else Level.WARN,
-        f"{name} is not registered with {'any' if known == 0 else 'every'} name server",
-        f"{known} of {all_} know it",
-        "Clients that ask the others don't find its topics. Look at those name servers and at the broker's log.",
+        (
+            gettext("%(broker)s is not registered with any name server")
+            if known == 0
+            else gettext("%(broker)s is not registered with every name server")
+        )
+        % {"broker": name},
+        gettext("%(known)s of %(all)s know it") % {"known": known, "all": all_},
+        gettext(
+            "Clients that ask the others don't find its topics. Look at those name servers and at the broker's log."
+        ),
     )
 
 
@@ -62,11 +73,20 @@ def _out_of_files(name: str, services: Services) -> Problem | None:
         return None
     return Problem(
         Level.BAD,
-        f"{name} has too few files left and refuses connections",
-        f"{units.count(services.connections_refused_for_files)} refused since its start, the last {ago_s} s ago; it "
-        f"may have {units.count(services.open_files_max)} files and connections open",
-        "See who opens so many connections, or start with a higher limit: `ulimit -n 65536` (systemd: "
-        "LimitNOFILE=65536). The rest is kept for the store: messages on open connections are safe.",
+        gettext("%(broker)s has too few files left and refuses connections") % {"broker": name},
+        gettext(
+            "%(count)s refused since its start, the last %(seconds)s s ago; it may have %(most)s files and connections "
+            "open"
+        )
+        % {
+            "count": units.count(services.connections_refused_for_files),
+            "seconds": ago_s,
+            "most": units.count(services.open_files_max),
+        },
+        gettext(
+            "See who opens so many connections, or start with a higher limit: `ulimit -n 65536` (systemd: "
+            "LimitNOFILE=65536). The rest is kept for the store: messages on open connections are safe."
+        ),
     )
 
 
@@ -76,11 +96,17 @@ def _attacked(name: str, services: Services) -> Problem | None:
         return None
     return Problem(
         Level.WARN,
-        f"A client asked {name} for settings that no request may change",
-        f"{units.count(services.settings_refused)} requests refused, the last from {services.settings_refused_from}, "
-        f"{units.duration(ago_s)} ago",
-        "Nothing was changed. Public attacks on RocketMQ begin so: if that address is none of yours, close the port to "
-        "it, and ask for accounts (--accounts). The broker's log names the settings (settings_refused).",
+        gettext("A client asked %(broker)s for settings that no request may change") % {"broker": name},
+        gettext("%(count)s requests refused, the last from %(address)s, %(time)s ago")
+        % {
+            "count": units.count(services.settings_refused),
+            "address": services.settings_refused_from,
+            "time": units.duration(ago_s),
+        },
+        gettext(
+            "Nothing was changed. Public attacks on RocketMQ begin so: if that address is none of yours, close the "
+            "port to it, and ask for accounts (--accounts). The broker's log names the settings (settings_refused)."
+        ),
     )
 
 
@@ -90,20 +116,24 @@ def _refusing(facts: BrokerFacts) -> Problem | None:
     lanes = ", ".join(_lane_text(lane) for lane in facts.refusing)
     return Problem(
         Level.WARN,
-        f"{facts.name} refuses requests",
-        f"{lanes}; last at {units.moment(facts.refused_at * 1000)[11:19]} UTC",
-        "More comes than is served. Clients try again; a slow disk, too little CPU or one wild client is the cause.",
+        gettext("%(broker)s refuses requests") % {"broker": facts.name},
+        gettext("%(lanes)s; last at %(time)s UTC")
+        % {"lanes": lanes, "time": units.moment(facts.refused_at * 1000)[11:19]},
+        gettext(
+            "More comes than is served. Clients try again; a slow disk, too little CPU or one wild client is the cause."
+        ),
     )
 
 
 def _lane_text(lane: LaneCounts) -> str:
     parts = []
     if lane.rejected:
-        parts.append(f"{units.count(lane.rejected)} rejected")
+        parts.append(gettext("%(count)s rejected") % {"count": units.count(lane.rejected)})
     if lane.expired:
-        parts.append(f"{units.count(lane.expired)} expired")
-    lost = f", {units.count(lane.oneway_refused)} of them one-way and lost" if lane.oneway_refused else ""
-    return f"{lane.name} lane: {' and '.join(parts)}{lost}"
+        parts.append(gettext("%(count)s expired") % {"count": units.count(lane.expired)})
+    if lane.oneway_refused:
+        parts.append(gettext("%(count)s of them one-way and lost") % {"count": units.count(lane.oneway_refused)})
+    return gettext("%(lane)s lane: %(counts)s") % {"lane": lane.name, "counts": ", ".join(parts)}
 
 
 def _timer(name: str, services: Services) -> Problem | None:
@@ -112,9 +142,13 @@ def _timer(name: str, services: Services) -> Problem | None:
         return None
     return Problem(
         Level.WARN,
-        f"{name} delivers delayed messages late",
-        f"{units.milliseconds(behind)} behind, {units.count(services.timers_pending)} wait",
-        "It catches up by itself when the disk and the CPU have time. If it grows, spread what is due at one moment.",
+        gettext("%(broker)s delivers delayed messages late") % {"broker": name},
+        gettext("%(time)s behind, %(count)s wait")
+        % {"time": units.milliseconds(behind), "count": units.count(services.timers_pending)},
+        gettext(
+            "It catches up by itself when the disk and the CPU have time. If it grows, spread what is due at one "
+            "moment."
+        ),
     )
 
 
@@ -123,9 +157,14 @@ def _not_shared(name: str, services: Services) -> Problem | None:
         return None
     return Problem(
         Level.WARN,
-        f"{name} could not create {units.count(services.topics_not_shared)} topics on the other brokers",
-        "made here by a first message, and still missing elsewhere",
-        "Each minute it tries again. This broker's log names topic and reason (topic_not_shared).",
+        ngettext(
+            "%(broker)s could not create %(count)s topic on the other brokers",
+            "%(broker)s could not create %(count)s topics on the other brokers",
+            services.topics_not_shared,
+        )
+        % {"broker": name, "count": units.count(services.topics_not_shared)},
+        gettext("made here by a first message, and still missing elsewhere"),
+        gettext("Each minute it tries again. This broker's log names topic and reason (topic_not_shared)."),
     )
 
 
@@ -134,10 +173,17 @@ def _suspended(name: str, services: Services) -> Problem | None:
         return None
     return Problem(
         Level.WARN,
-        f"{name} holds back {units.count(services.suspensions)} slow consumer {_groups(services.suspensions)}",
+        ngettext(
+            "%(broker)s holds back %(count)s slow consumer group",
+            "%(broker)s holds back %(count)s slow consumer groups",
+            services.suspensions,
+        )
+        % {"broker": name, "count": units.count(services.suspensions)},
         _named(services.suspended_groups, services.suspensions),
-        "They were too far behind and get nothing until they are near again: move their position, or switch "
-        "disableConsumeIfConsumerReadSlowly off.",
+        gettext(
+            "They were too far behind and get nothing until they are near again: move their position, or switch "
+            "disableConsumeIfConsumerReadSlowly off."
+        ),
     )
 
 
@@ -146,17 +192,26 @@ def _disagreeing(name: str, services: Services) -> Problem | None:
         return None
     return Problem(
         Level.WARN,
-        f"Members of {units.count(services.disagreements)} consumer {_groups(services.disagreements)} disagree",
-        f"{_named(services.disagreeing_groups, services.disagreements)} (at {name})",
-        "Queues are shared among all members, so what only some of them want is skipped. Give each kind its own group.",
+        ngettext(
+            "Members of %(count)s consumer group disagree",
+            "Members of %(count)s consumer groups disagree",
+            services.disagreements,
+        )
+        % {"count": units.count(services.disagreements)},
+        gettext("%(groups)s (at %(broker)s)")
+        % {"groups": _named(services.disagreeing_groups, services.disagreements), "broker": name},
+        gettext(
+            "Queues are shared among all members, so what only some of them want is skipped. Give each kind its own "
+            "group."
+        ),
     )
-
-
-def _groups(count: int) -> str:
-    return "group" if count == 1 else "groups"
 
 
 def _named(names: tuple[str, ...], count: int) -> str:
     shown = names[:NAMED_MAX]
     more = count - len(shown)
-    return ", ".join(shown) + (f" and {more} more" if more > 0 and shown else "") if shown else f"{count} in all"
+    if not shown:
+        return gettext("%(count)s in all") % {"count": count}
+    if more <= 0:
+        return ", ".join(shown)
+    return gettext("%(names)s and %(count)s more") % {"names": ", ".join(shown), "count": more}

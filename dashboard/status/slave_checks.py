@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from django.utils.translation import gettext
+
 from dashboard.cluster import units
 from dashboard.status.board import BrokerState, Snapshot
 from dashboard.status.problems import Level, Problem
 from dashboard.status.services import Services
+from dashboard.status.words import in_words
 
 NAMED_MAX = 5  # slaves named in one line
 FINE = ("copying", "comparing logs")  # states of a slave
@@ -21,14 +24,14 @@ def slave_problems(name: str, services: Services) -> list[Problem]:
 def what_goes_on(broker: BrokerState, snapshot: Snapshot) -> str:
     """What clients do while a broker does not answer."""
     if broker.is_slave:
-        return "Its master goes on without it; what the master's disk loses meanwhile is lost."
+        return gettext("Its master goes on without it; what the master's disk loses meanwhile is lost.")
     readable = [slave.name for slave in snapshot.slaves_of(broker.name) if slave.is_answering]
     if not readable:
-        return "Its messages are safe on disk, and clients use other brokers meanwhile."
-    return (
-        f"Its messages are safe on disk. Meanwhile producers use other brokers, and consumers read from its slave "
-        f"{', '.join(readable[:NAMED_MAX])}."
-    )
+        return gettext("Its messages are safe on disk, and clients use other brokers meanwhile.")
+    return gettext(
+        "Its messages are safe on disk. Meanwhile producers use other brokers, and consumers read from its slave "
+        "%(slaves)s."
+    ) % {"slaves": ", ".join(readable[:NAMED_MAX])}
 
 
 def without_master(snapshot: Snapshot) -> list[Problem]:
@@ -38,10 +41,14 @@ def without_master(snapshot: Snapshot) -> list[Problem]:
     return [
         Problem(
             Level.BAD,
-            f"{name} has no master",
-            f"slaves: {', '.join(slave.address for slave in slaves if slave.broker_name == name)}",
-            "Consumers read from its slaves, producers use other brokers. Start the master again. If it is lost, an "
-            "administrator promotes a slave, by “Master” on its card; see docs/operations.md, “A slave takes over”.",
+            gettext("%(broker)s has no master") % {"broker": name},
+            gettext("slaves: %(slaves)s")
+            % {"slaves": ", ".join(slave.address for slave in slaves if slave.broker_name == name)},
+            gettext(
+                "Consumers read from its slaves, producers use other brokers. Start the master again. If it is lost, "
+                "an administrator promotes a slave, by “Master” on its card; see docs/operations.md, “A slave takes "
+                "over”."
+            ),
         )
         for name in sorted({slave.broker_name for slave in slaves})
     ]
@@ -52,31 +59,45 @@ def _slave_behind(name: str, services: Services) -> Problem | None:
     if not behind:
         return None
     texts = [
-        f"{slave.address}: {units.size(slave.behind_bytes)}, {units.duration(round(slave.behind_seconds))} behind"
+        gettext("%(slave)s: %(size)s, %(time)s behind")
+        % {
+            "slave": slave.address,
+            "size": units.size(slave.behind_bytes),
+            "time": units.duration(round(slave.behind_seconds)),
+        }
         for slave in behind
     ]
     return Problem(
         Level.WARN,
-        f"{name}: {units.count(len(behind))} of {units.count(len(services.slaves))} slaves far behind",
+        gettext("%(broker)s: %(count)s of %(all)s slaves far behind")
+        % {"broker": name, "count": units.count(len(behind)), "all": units.count(len(services.slaves))},
         ", ".join(texts[:NAMED_MAX]),
-        "What a slave lacks is lost with the master's disk. See whether its disk or the network is slow; a new slave "
-        "catches up by itself. With SYNC_MASTER sends don't wait for it.",
-        name=f"{name}: slaves behind",
+        gettext(
+            "What a slave lacks is lost with the master's disk. See whether its disk or the network is slow; a new "
+            "slave catches up by itself. With SYNC_MASTER sends don't wait for it."
+        ),
+        name=gettext("%(broker)s: slaves behind") % {"broker": name},
     )
 
 
 def _slave_gone(name: str, services: Services) -> Problem | None:
     if not services.slaves_gone:
         return None
-    hosts = ", ".join(f"{host} {units.duration(seconds)} ago" for host, seconds in services.slaves_gone[:NAMED_MAX])
+    hosts = ", ".join(
+        gettext("%(host)s %(time)s ago") % {"host": host, "time": units.duration(seconds)}
+        for host, seconds in services.slaves_gone[:NAMED_MAX]
+    )
     left = len(services.slaves)
+    connected = gettext("%(count)s connected") % {"count": units.count(left)} if left else gettext("none connected")
     return Problem(
         Level.WARN if left else Level.BAD,
-        f"A slave of {name} is gone",
-        f"{hosts}; {units.count(left) if left else 'none'} connected",
-        "Start it again, or look at the network and its log. A slave that was taken away for good is forgotten after a "
-        "day, or when the master restarts.",
-        name=f"{name}: slave gone",
+        gettext("A slave of %(broker)s is gone") % {"broker": name},
+        f"{hosts}; {connected}",
+        gettext(
+            "Start it again, or look at the network and its log. A slave that was taken away for good is forgotten "
+            "after a day, or when the master restarts."
+        ),
+        name=gettext("%(broker)s: slave gone") % {"broker": name},
     )
 
 
@@ -85,12 +106,14 @@ def _not_copying(name: str, services: Services) -> Problem | None:
     if copying is None or copying.state in FINE:
         return None
     is_stuck = copying.state in NEEDS_A_PERSON
+    state = in_words(copying.state)
     why = f": {copying.why}" if copying.why else ""
+    master = " " + gettext("(master at %(address)s)") % {"address": copying.master} if copying.master else ""
     return Problem(
         Level.BAD if is_stuck else Level.WARN,
-        f"Slave {name} does not copy",
-        f"{copying.state}{why}" + (f" (master at {copying.master})" if copying.master else ""),
-        "A person has to act: docs/operations.md, “Master and slaves”, says what this state means."
+        gettext("Slave %(name)s does not copy") % {"name": name},
+        f"{state}{why}{master}",
+        gettext("A person has to act: docs/operations.md, “Master and slaves”, says what this state means.")
         if is_stuck
-        else "It tries again by itself. What its master stores meanwhile is on the master's disk alone.",
+        else gettext("It tries again by itself. What its master stores meanwhile is on the master's disk alone."),
     )

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from django.utils.translation import gettext
+
 from dashboard.cluster import units
 from dashboard.status.board import BrokerState, Snapshot
 from dashboard.status.metric import Metrics
+from dashboard.status.words import in_words
 from gantrymq.remoting.admin_bodies import SlaveDifference
 
 
@@ -22,17 +25,19 @@ def put_slaves(metrics: Metrics, broker: BrokerState, snapshot: Snapshot) -> Non
             metrics.put(f"{key}.{name}", text, facts.at, reason)
 
         put("name", name_of(slave.address, broker, snapshot))
-        put("in_sync", "in sync" if slave.in_sync else "behind")
+        put("in_sync", gettext("in sync") if slave.in_sync else gettext("behind"))
         put("bytes", units.size(slave.behind_bytes))
         is_known = slave.behind_messages >= 0
         messages = units.count(slave.behind_messages) if is_known else units.UNKNOWN
-        put("messages", messages, why or "the broker does not know")
+        put("messages", messages, why or gettext("the broker does not know"))
         put("seconds", units.duration(round(slave.behind_seconds)))
         put("fed", f"{units.size(slave.bytes_per_second)}/s")
     copying = facts.services.copying
     if copying is not None:
-        metrics.put(f"{prefix}.copying.state", copying.state, facts.at, why)
-        metrics.put(f"{prefix}.copying.master", copying.master or units.UNKNOWN, facts.at, why or "no master is known")
+        metrics.put(f"{prefix}.copying.state", in_words(copying.state), facts.at, why)
+        metrics.put(
+            f"{prefix}.copying.master", copying.master or units.UNKNOWN, facts.at, why or gettext("no master is known")
+        )
         metrics.put(f"{prefix}.copying.received", units.size(copying.received_bytes), facts.at, why)
 
 

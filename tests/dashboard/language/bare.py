@@ -15,8 +15,8 @@ SAME = {
     "GantryMQ", "Gantry", "MQ", "RocketMQ", "UTC", "SHA", "JSON", "JSONL", "CSV", "TLS", "SQL", "SQL92", "REST", "API",
     "CPU", "URL", "HTTP", "HTTPS", "TCP", "ms", "KiB", "MiB", "GiB", "Ctrl", "Esc", "Python", "Java", "Go", "Node.js",
     "Maven", "npm", "Spark", "Parquet", "OpenAPI", "Swagger", "Prometheus", "Grafana", "curl", "hex", "base64", "UTF",
-    "Slack", "ID", "PID", "IP", "xml", "pom", "msg", "min", "h", "d", "s", "B", "q", "RSS", "JVM", "GC", "n", "x",
-    "MessagePack", "gzip", "zlib", "zstd", "Base64", "Hex", "bash", "sh", "topic", "tag", "SQLite", "PostgreSQL", "K",
+    "Slack", "ID", "PID", "IP", "xml", "pom", "min", "h", "d", "s", "B", "q", "RSS", "JVM", "GC", "n", "x",
+    "MessagePack", "gzip", "zlib", "zstd", "Base64", "Hex", "bash", "sh", "SQLite", "PostgreSQL", "K",
 }  # fmt: skip
 _WORD = re.compile(r"[^\W\d_](?:[\w.'’-]*\w)?")
 _ENGLISH = re.compile(r"[A-Za-z]")

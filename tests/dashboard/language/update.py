@@ -21,7 +21,10 @@ def catalogs() -> dict[str, Path]:
 
 def updated(entries: list[Entry], wanted: set[Message]) -> list[Entry]:
     """The entries of what is wanted; those without a translation have empty texts. The header stays."""
-    known = {entry.message: entry for entry in entries if not entry.message.text or entry.message in wanted}
+    known: dict[Message, Entry] = {}
+    for entry in entries:  # of two that a merge left, the one with a translation
+        if (not entry.message.text or entry.message in wanted) and (all(entry.texts) or entry.message not in known):
+            known[entry.message] = entry
     return [*known.values(), *(Entry(message, [""]) for message in wanted - known.keys())]
 
 

@@ -1,0 +1,40 @@
+"""Words that brokers and processes tell of themselves, for people to read: what is not listed is shown as it came."""
+
+from __future__ import annotations
+
+from django.utils.translation import gettext, gettext_noop
+
+_KNOWN = {
+    # processes
+    "running": gettext_noop("running"),
+    "starting": gettext_noop("starting"),
+    "stopping": gettext_noop("stopping"),
+    "stopped": gettext_noop("stopped"),
+    "waiting": gettext_noop("waiting"),
+    "restarting": gettext_noop("restarting"),
+    "crash loop": gettext_noop("crash loop"),
+    "done": gettext_noop("done"),
+    "failed": gettext_noop("failed"),
+    # slaves
+    "copying": gettext_noop("copying"),
+    "comparing logs": gettext_noop("comparing logs"),
+    "connecting": gettext_noop("connecting"),
+    "ahead of the master": gettext_noop("ahead of the master"),
+    "left behind": gettext_noop("left behind"),
+    "diverged": gettext_noop("diverged"),
+    "disk full": gettext_noop("disk full"),
+    "no master known": gettext_noop("no master known"),
+    "old master": gettext_noop("old master"),
+    "cutting": gettext_noop("cutting"),
+    # settings of a broker
+    "none": gettext_noop("none"),
+    "all": gettext_noop("all"),
+    "on": gettext_noop("on"),
+    "off": gettext_noop("off"),
+    "not asked for": gettext_noop("not asked for"),
+}
+
+
+def in_words(told: str) -> str:
+    """The word in the language of the page."""
+    return gettext(_KNOWN[told]) if told in _KNOWN else told
