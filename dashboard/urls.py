@@ -25,6 +25,7 @@ from dashboard.views import (
     metrics,
     overview,
     preferences,
+    topic_figures,
     topics,
 )
 from dashboard.views.accounts import first_run, invitation, password, people, posture, session, tokens
@@ -54,6 +55,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     re_path(TOPIC + r"/send$", messages.send, name="topic-send"),
     re_path(TOPIC + r"/queues$", topics.queues, name="topic-queues"),
     re_path(TOPIC + r"/groups$", topics.groups, name="topic-groups"),
+    re_path(TOPIC + r"/charts$", topic_figures.charts, name="topic-charts"),
+    re_path(TOPIC + r"/producers$", topic_figures.producers, name="topic-producers"),
     re_path(TOPIC + r"/settings$", topics.settings, name="topic-settings"),
     re_path(TOPIC + r"/delete$", topics.delete, name="topic-delete"),
     # consumer groups

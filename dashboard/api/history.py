@@ -19,7 +19,8 @@ READ = Token(Permission.CLUSTER_READ)
 Kind = Literal[
     "in", "out", "stored", "disk", "broker-in", "broker-out", "broker-disk", "broker-full-in-s", "broker-silent-s",
     "slave-behind-s", "slave-behind-bytes", "slave-behind-messages", "slave-in-sync", "slave-bytes-rate",
-    "topic-in", "group-lag", "group-behind-s", "group-in", "group-out", "group-alone-s", "dead-letters",
+    "topic-in", "topic-out", "topic-lag", "topic-bytes",
+    "group-lag", "group-behind-s", "group-in", "group-out", "group-alone-s", "dead-letters",
 ]  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -13,9 +14,14 @@ from dashboard.accounts.access import Permission
 from dashboard.api.auth import Token
 from dashboard.api.problems import REFUSALS, FormProblem, caller
 from dashboard.api.schemas.cluster import TopicChange, TopicDetailOut, TopicIn, TopicList, TopicOut
+from dashboard.api.schemas.topic_figures import TopicFiguresOut
 from dashboard.audit.notes import changed, note
 from dashboard.cluster.gateway import gateway
+from dashboard.cluster.values import TopicSummary
 from dashboard.forms.topics import TopicChangeForm, TopicForm
+from dashboard.groups.book import group_book
+from dashboard.status.readers import Readers, readers_of
+from dashboard.topics.book import topic_book
 
 logger = logging.getLogger(__name__)
 
@@ -38,8 +44,9 @@ async def list_topics(
     kinds = {"normal"} | ({"system"} if system else set()) | ({"retry", "dead letter"} if retry else set())
     rows = [row for row in listing.rows if row.kind in kinds and q.lower() in row.name.lower()]
     shown = await gateway().topics.with_metrics(rows[offset : offset + limit])
+    readers = readers_of(group_book.seen)
     return TopicList(
-        topics=[TopicOut.of(row) for row in shown],
+        topics=[TopicOut.of(row, _figures(row, readers)) for row in shown],
         total=len(rows),
         troubles=[f"{failure.what}: {failure.reason}" for failure in listing.failures],
     )
@@ -101,6 +108,17 @@ async def delete_topic(request: HttpRequest, name: str) -> Status[None]:
     await gateway().topics.delete(name)
     _log(request, "topic deleted", "topic_deleted", name)
     return Status(204, None)
+
+
+@router.get("/{name}/figures", response={200: TopicFiguresOut} | REFUSALS, auth=READ,
+            summary="A topic's bytes, producers and groups", operation_id="get_topic_figures")  # fmt: skip
+async def get_topic_figures(request: HttpRequest, name: str) -> TopicFiguresOut:
+    detail = await gateway().topics.get(name)
+    return _figures(TopicSummary(detail.name, detail.kind, detail.settings), readers_of(group_book.seen))
+
+
+def _figures(row: TopicSummary, readers: Mapping[str, Readers]) -> TopicFiguresOut:
+    return TopicFiguresOut.of(row, readers, topic_book.facts(row.name, row.brokers))
 
 
 def _form_data(given: dict[str, Any]) -> dict[str, Any]:

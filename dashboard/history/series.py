@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from dashboard.status.board import FRESH_S, BrokerState, Snapshot, WatchedGroup
+from dashboard.status.readers import readers_of
 from dashboard.status.slave_metrics import seen_slaves
 from gantrymq.remoting.admin_bodies import SlaveDifference
 
@@ -24,7 +25,7 @@ BROKER_IN, BROKER_OUT, BROKER_DISK = "broker-in", "broker-out", "broker-disk"
 BROKER_FULL_IN, BROKER_SILENT = "broker-full-in-s", "broker-silent-s"
 SLAVE_BEHIND, SLAVE_BYTES, SLAVE_MESSAGES = "slave-behind-s", "slave-behind-bytes", "slave-behind-messages"
 SLAVE_IN_SYNC, SLAVE_FED = "slave-in-sync", "slave-bytes-rate"  # 1: in sync, 0: not; bytes a second
-TOPIC_IN = "topic-in"
+TOPIC_IN, TOPIC_OUT, TOPIC_LAG, TOPIC_SIZE = "topic-in", "topic-out", "topic-lag", "topic-bytes"
 GROUP_LAG, GROUP_BEHIND, GROUP_IN, GROUP_OUT = "group-lag", "group-behind-s", "group-in", "group-out"
 GROUP_ALONE = "group-alone-s"
 DEAD_LETTERS = "dead-letters"
@@ -34,7 +35,7 @@ KEEPS = {  # kind → what is kept of the values of a longer step
     BROKER_IN: MEAN, BROKER_OUT: MEAN, BROKER_DISK: MOST,
     BROKER_FULL_IN: LEAST, BROKER_SILENT: MOST,
     SLAVE_BEHIND: MOST, SLAVE_BYTES: MOST, SLAVE_MESSAGES: MOST, SLAVE_IN_SYNC: MEAN, SLAVE_FED: MEAN,
-    TOPIC_IN: MEAN,
+    TOPIC_IN: MEAN, TOPIC_OUT: MEAN, TOPIC_LAG: MOST, TOPIC_SIZE: LAST,
     GROUP_LAG: MOST, GROUP_BEHIND: MOST, GROUP_IN: MEAN, GROUP_OUT: MEAN, GROUP_ALONE: MOST, DEAD_LETTERS: MOST,
 }  # fmt: skip
 OF_SLAVES = (SLAVE_BEHIND, SLAVE_BYTES, SLAVE_MESSAGES, SLAVE_IN_SYNC, SLAVE_FED)
@@ -79,7 +80,11 @@ def now_and_then(snapshot: Snapshot) -> Readings:
     """What is looked at in turn: topics, groups, dead letters. The busiest of each kind."""
     found: Readings = {}
     found |= _busiest(TOPIC_IN, ((name, one.in_rate) for name, one in snapshot.topics.items()))
+    found |= _busiest(TOPIC_SIZE, snapshot.topic_sizes.items())
     groups = [group for group in snapshot.groups if snapshot.at - group.at < SEEN_FRESH_S and not group.is_partial]
+    readers = readers_of(groups)
+    found |= _busiest(TOPIC_OUT, ((topic, one.out_rate) for topic, one in readers.items()))
+    found |= _busiest(TOPIC_LAG, ((topic, one.lag) for topic, one in readers.items()))
     for kind, value in _OF_GROUPS.items():
         found |= _busiest(kind, ((group.name, value(group)) for group in groups))
     found |= _busiest(GROUP_ALONE, ((group.name, seconds_alone(group, snapshot.at)) for group in groups))

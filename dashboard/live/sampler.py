@@ -36,6 +36,7 @@ from dashboard.live.problem_log import ProblemLog
 from dashboard.live.slave_minutes import SlaveMinutes
 from dashboard.live.stored_count import StoredCount
 from dashboard.live.tail import TopicTail, topic_tail
+from dashboard.live.topic_watch import TopicWatch
 from dashboard.reports import alarm
 from dashboard.status import processes
 from dashboard.status.board import (
@@ -56,6 +57,7 @@ from dashboard.status.board import (
 )
 from dashboard.status.checks import judge
 from dashboard.status.services import REFUSALS_REMEMBERED_S, read_services, refusing_lanes
+from dashboard.topics.book import topic_book
 
 logger = logging.getLogger(__name__)
 
@@ -88,6 +90,7 @@ class Sampler:
                 group.create_task(self._each_second(), name="sampler")
                 group.create_task(self._count.run(), name="sampler-topics")
                 group.create_task(self._groups.run(), name="sampler-groups")
+                group.create_task(TopicWatch(self._gateway).run(), name="sampler-topic-figures")
                 group.create_task(self._incidents.run(), name="incidents")
                 group.create_task(self._history.run(), name="history")
                 group.create_task(TrailReader().run(), name="audit trails")
@@ -123,6 +126,7 @@ class Sampler:
             stored_why=self._count.why,
             groups=self._groups.seen,
             topics=self._count.topics(),
+            topic_sizes=topic_book.sizes,
             problems=(*database.problems(time.time()), *alarm.problems()),
         )
         point = self._board.put(snapshot)

@@ -34,6 +34,8 @@ from dashboard.live import frames
 from dashboard.live.tail import TooManyWatched, render_rows, topic_tail
 from dashboard.status.board import board
 from dashboard.status.metrics import topic_metrics
+from dashboard.topics.book import topic_book
+from dashboard.topics.metrics import put_size
 from gantrymq.log_limit import LogLimit
 
 logger = logging.getLogger(__name__)
@@ -157,7 +159,9 @@ class LiveSocket(AsyncWebsocketConsumer):
             await self._refuse(channel, str(exc))
             return
         rows = render_rows(topic, list(page.messages))
-        self._queue(frames.topic_frame(topic, topic_metrics(detail, None), rows) | {"all": True})
+        metrics = topic_metrics(detail, None)
+        put_size(metrics, "topic", topic_book.facts(topic, detail.addresses))
+        self._queue(frames.topic_frame(topic, metrics, rows) | {"all": True})
 
     async def _leave(self, channel: str) -> None:
         self.subscribed.discard(channel)

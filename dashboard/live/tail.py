@@ -25,6 +25,8 @@ from dashboard.cluster.message_values import MessageLine
 from dashboard.cluster.values import QueueExtent, TopicDetail
 from dashboard.live import frames
 from dashboard.status.metrics import topic_metrics
+from dashboard.topics.book import topic_book
+from dashboard.topics.metrics import put_size
 from gantrymq.message.model import MessageExt
 from gantrymq.timeouts import timeout
 
@@ -162,12 +164,15 @@ class TopicTail:
         now = time.time()
         detail = TopicDetail(topic, "", (), queues, {}, now)
         rate = known.rate(now, detail.put_total)
+        facts = topic_book.facts(topic, {queue.broker_name for queue in queues})
         layer, channel = get_channel_layer(), frames.TOPIC + topic
         languages = frames.languages_of(channel) if layer is not None else []
         rows = render_rows(topic, fresh) if languages else []  # without a word of any language
         for language in languages:
             with translation.override(language):
-                frame = frames.topic_frame(topic, topic_metrics(detail, rate), rows, more)
+                metrics = topic_metrics(detail, rate)
+                put_size(metrics, "topic", facts)
+                frame = frames.topic_frame(topic, metrics, rows, more)
             group = frames.group_of(channel, language)
             await layer.group_send(group, {"type": "live.frame", "frame": frame})  # type: ignore[union-attr]
         for arrivals in self._listeners.get(topic, ()):

@@ -199,6 +199,7 @@ class Snapshot:
     problems: tuple[Problem, ...] = ()  # of the appliance itself
     groups: tuple[WatchedGroup, ...] = ()
     topics: Mapping[str, TopicMetrics] = field(default_factory=dict)  # as counted last, without the system's
+    topic_sizes: Mapping[str, int] = field(default_factory=dict)  # bytes in the logs, of those that are known
 
     @property
     def masters(self) -> tuple[BrokerState, ...]:

@@ -20,6 +20,7 @@ class Readers:
     lag_ms: int | None = None
     group: str = ""
     at: float = 0.0
+    out_rate: float | None = None  # messages a second that all of them consume together; None: of none it is known
 
 
 def readers_of(groups: Iterable[WatchedGroup]) -> Mapping[str, Readers]:
@@ -27,12 +28,17 @@ def readers_of(groups: Iterable[WatchedGroup]) -> Mapping[str, Readers]:
     found: dict[str, Readers] = {}
     for group in groups:
         lags: dict[str, tuple[int, int | None]] = {}
+        rates: dict[str, float] = {}
         for place in group.places:
             lag, lag_ms = lags.get(place.topic, (0, None))
             times = [value for value in (lag_ms, place.lag_ms) if value is not None]
             lags[place.topic] = lag + place.lag, max(times, default=None)
+            if place.consume_rate is not None:
+                rates[place.topic] = rates.get(place.topic, 0.0) + place.consume_rate
         for topic, (lag, lag_ms) in lags.items():
             readers = found.setdefault(topic, Readers(at=group.at))
+            if topic in rates:
+                readers.out_rate = (readers.out_rate or 0.0) + rates[topic]
             readers.groups += 1
             readers.at = min(readers.at, group.at)
             if not readers.group or lag > readers.lag:

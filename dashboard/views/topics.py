@@ -27,22 +27,24 @@ from dashboard.forms.base import TypedNameForm
 from dashboard.forms.fields import duration_text
 from dashboard.forms.topics import PERMS, TopicChangeForm, TopicForm
 from dashboard.groups.book import group_book
-from dashboard.history.charts import Line, chart_of, range_of
-from dashboard.history.series import TOPIC_IN, name_for
 from dashboard.http.error_pages import gateway_error
 from dashboard.limits.names import NameLimit, current
 from dashboard.status.board import board
+from dashboard.status.metric import Metrics
 from dashboard.status.metrics import topic_list_metrics, topic_metrics
 from dashboard.status.readers import Readers, readers_of
+from dashboard.topics.book import topic_book
+from dashboard.topics.metrics import put_figures, put_size
 from dashboard.views.paging import page_of
 
 logger = logging.getLogger(__name__)
 
 PAGE_ROWS = 50
-SORTS = ("name", "stored", "rate", "written", "queues", "groups", "lag")
+SORTS = ("name", "stored", "rate", "out", "size", "written", "queues", "groups", "lag", "senders")
 FRAGMENTS_MAX = 32
 
 
+_NO_READERS = Readers()
 # The list as it was drawn last, by address: tabs that share a listing see the same.
 _fragments: dict[str, tuple[TopicListing, asyncio.Task[bytes]]] = {}
 _readers_known: tuple[tuple[int, NameLimit] | None, Mapping[str, Readers]] = (None, {})
@@ -93,9 +95,7 @@ async def queues(request: HttpRequest, name: str) -> HttpResponse:
         detail = await gateway().topics.get(name)
     except GatewayError as exc:
         return gateway_error(request, exc)
-    span, principal = range_of(request.GET.get("range", "")), request.principal  # type: ignore[attr-defined]
-    chart = await chart_of("Messages in", "msg/s", (Line("in", name_for(TOPIC_IN, name), "in"),), span, principal)
-    return render(request, "topics/queues.html", await topic_context(detail, "queues") | {"chart": chart})
+    return render(request, "topics/queues.html", await topic_context(detail, "queues"))
 
 
 @requires(Permission.TOPICS_READ)
@@ -181,11 +181,13 @@ async def topic_context(detail: TopicDetail, tab: str) -> dict[str, Any]:
     summary = TopicSummary(detail.name, detail.kind, detail.settings)
     [summary] = await gateway().topics.with_metrics([summary], max_age_s=1.0)
     in_rate = summary.metrics.value.in_rate if summary.metrics and summary.metrics.value else None
+    metrics = topic_metrics(detail, in_rate)
+    put_size(metrics, "topic", topic_book.facts(detail.name, detail.addresses))
     return {
         "topic": detail.name,
         "detail": detail,
         "tab": tab,
-        "metrics": topic_metrics(detail, in_rate),
+        "metrics": metrics,
         "failures": detail.failures,
         "namesrv_address": django_settings.APPLIANCE.namesrv_address,
     }
@@ -228,7 +230,7 @@ async def export(request: HttpRequest) -> HttpResponse:
     except GatewayError as exc:
         return gateway_error(request, exc)
     _, found = _found(request, listing)
-    return csv_response(_sorted(request, found, _readers()), _counted(), _readers())
+    return csv_response(_sorted(request, found, _readers()), _counted(), _readers(), topic_book)
 
 
 def _found(request: HttpRequest, listing: TopicListing) -> tuple[int, list[TopicSummary]]:
@@ -279,7 +281,7 @@ async def _list_context(request: HttpRequest, listing: TopicListing) -> dict[str
     rows = await gateway().topics.with_metrics(page.rows, reads_max=READ_FOR_A_LIST_MAX)
     return {
         "rows": rows,
-        "metrics": topic_list_metrics(rows, time.time(), readers),
+        "metrics": _list_metrics(rows, readers),
         "total": total,
         "hidden": len(listing.rows) - total,
         "failures": listing.failures,
@@ -294,11 +296,18 @@ async def _list_context(request: HttpRequest, listing: TopicListing) -> dict[str
     }
 
 
+def _list_metrics(rows: Sequence[TopicSummary], readers: Mapping[str, Readers]) -> Metrics:
+    metrics = topic_list_metrics(rows, time.time(), readers)
+    put_figures(metrics, rows, topic_book)
+    return metrics
+
+
 def _columns(sort: str, down: bool) -> list[dict[str, Any]]:
     """Head cells: what a click on each asks for. Columns of numbers start with the biggest."""
     columns = []
-    for key, label in (("name", "Topic"), ("rate", "In/s"), ("stored", "Stored"), ("groups", "Groups"),
-                       ("lag", "Worst lag"), ("queues", "Queues"), ("written", "Last write")):  # fmt: skip
+    for key, label in (("name", "Topic"), ("rate", "In/s"), ("out", "Out/s"), ("stored", "Stored"), ("size", "Size"),
+                       ("groups", "Groups"), ("lag", "Worst lag"), ("senders", "Producers"), ("queues", "Queues"),
+                       ("written", "Last write")):  # fmt: skip
         is_current = key == sort
         next_down = (not down) if is_current else key != "name"
         aria = ("descending" if down else "ascending") if is_current else "none"
@@ -312,9 +321,14 @@ def _sort_key(
     row: TopicSummary, sort: str, counted: Mapping[str, TopicMetrics], readers: Mapping[str, Readers]
 ) -> tuple[Any, ...]:
     value = (row.metrics.value if row.metrics is not None else None) or counted.get(row.name)
-    if sort in ("groups", "lag"):
-        known = readers.get(row.name)
-        return (-1 if known is None else known.groups if sort == "groups" else known.lag, row.name)
+    if sort in ("groups", "lag", "out"):
+        known = readers.get(row.name) or _NO_READERS
+        wanted = {"groups": known.groups, "lag": known.lag if known.groups else -1, "out": known.out_rate}[sort]
+        return (-1 if wanted is None else wanted, row.name)
+    if sort in ("size", "senders"):
+        facts = topic_book.facts(row.name, row.brokers)
+        size = -1 if facts.size_bytes is None else facts.size_bytes
+        return (size if sort == "size" else len(facts.senders), row.name)
     if sort == "queues":
         return (row.write_queues, row.name)
     if sort == "stored":

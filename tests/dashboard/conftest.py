@@ -19,6 +19,7 @@ from dashboard.cluster.gateway import Gateway, use_gateway
 from dashboard.groups.book import group_book
 from dashboard.models.management import Role, User
 from dashboard.status.board import board
+from dashboard.topics.book import topic_book
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.message.model import Message
 from tests.harness import ServingCluster, serving
@@ -64,9 +65,11 @@ def patient_gateway(namesrv: str, monkeypatch: pytest.MonkeyPatch) -> Gateway:
 def _empty_board() -> Iterator[None]:
     board.clear()
     group_book.clear()
+    topic_book.clear()
     yield
     board.clear()
     group_book.clear()
+    topic_book.clear()
 
 
 @pytest.fixture

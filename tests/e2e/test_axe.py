@@ -39,7 +39,8 @@ HEIGHT = 900
 FURTHER = ("/no-such-page", f"/topic/{TOPIC}?send=1", "/topics?new=1", "/groups?q=nothing-has-this-name")
 # Screens that must have been looked at, whatever the addresses are called.
 KNOWN = {
-    "/", "/topics", f"/topic/{TOPIC}", f"/topic/{TOPIC}/queues", f"/topic/{TOPIC}/groups", f"/topic/{TOPIC}/settings",
+    "/", "/topics", f"/topic/{TOPIC}", f"/topic/{TOPIC}/queues", f"/topic/{TOPIC}/groups", f"/topic/{TOPIC}/charts",
+    f"/topic/{TOPIC}/producers", f"/topic/{TOPIC}/settings",
     f"/topic/{TOPIC}/delete", f"/topic/{TOPIC}/messages/broker-a.0.0", "/groups", "/dead-letters", "/alarms",
     "/alarms/rules/new", "/alarms/channels/new/webhook", "/incidents", "/reports/", "/audit", "/security", "/people",
     "/people/1", "/tokens", "/password", "/broker/broker-a/config", "/api/v1/docs", "/no-such-page",

@@ -8,6 +8,7 @@ from typing import Any, Literal, cast
 
 from ninja import Field, Schema
 
+from dashboard.api.schemas.topic_figures import TopicFiguresOut
 from dashboard.cluster.values import QueueExtent, TopicDetail, TopicSettings, TopicSummary
 from dashboard.forms.topics import QUEUES_MAX
 from dashboard.status.board import BrokerState, Snapshot
@@ -74,9 +75,10 @@ class TopicOut(Schema):
     stored_messages: int | None = None
     in_rate: float | None = None
     last_write_at: datetime | None = None
+    figures: TopicFiguresOut
 
     @classmethod
-    def of(cls, row: TopicSummary) -> TopicOut:
+    def of(cls, row: TopicSummary, figures: TopicFiguresOut) -> TopicOut:
         value = row.metrics.value if row.metrics else None
         return cls(
             name=row.name,
@@ -89,6 +91,7 @@ class TopicOut(Schema):
             stored_messages=value.stored if value else None,
             in_rate=value.in_rate if value else None,
             last_write_at=moment(value.last_write_ms) if value else None,
+            figures=figures,
         )
 
 

@@ -27,7 +27,8 @@ TOPIC, GROUP = "orders", "billing"
 MESSAGES = 12
 OF_GROUPS = ("group", "dead-letters", "put-back")  # beginnings of names of pages whose address has a group
 SHOWN = {
-    "overview", "topics", "topic", "topic-queues", "topic-groups", "topic-settings", "topic-message", "topic-search",
+    "overview", "topics", "topic", "topic-queues", "topic-groups", "topic-charts", "topic-producers",
+    "topic-settings", "topic-message", "topic-search",
     "groups", "group", "group-reset", "clients", "dead-letters", "alarms", "incidents", "broker-config",
     "broker-succession", "audit", "security",
 }  # fmt: skip

@@ -116,6 +116,6 @@ async def test_pages_and_rest_show_the_range_that_the_address_says(log_in: Clien
 async def test_topics_and_groups_have_charts(log_in: Client, make_topic, gateway: Gateway) -> None:  # type: ignore[no-untyped-def]
     topic = await make_topic("charted")
     client = await log_in("reader")
-    for address in (f"/topic/{topic}/queues", "/group/TOOLS_CONSUMER?range=24h"):
+    for address in (f"/topic/{topic}/charts", "/group/TOOLS_CONSUMER?range=24h"):
         page = (await client.get(address)).content.decode()
         assert "data-history-points" in page and "Nothing is known of this time yet" in page

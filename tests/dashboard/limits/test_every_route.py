@@ -26,7 +26,17 @@ from tests.dashboard.live.socket_client import connected
 
 MINE, THEIRS = "limited-mine", "foreign-theirs"
 PREFIX, CANARY = "limited-", "foreign-"
-SHOWN = {"topic", "topic-queues", "topic-groups", "topic-settings", "topic-delete", "group", "group-reset"}
+SHOWN = {
+    "topic",
+    "topic-queues",
+    "topic-groups",
+    "topic-charts",
+    "topic-producers",
+    "topic-settings",
+    "topic-delete",
+    "group",
+    "group-reset",
+}
 Topic = Callable[..., Awaitable[str]]
 
 
