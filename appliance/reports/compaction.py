@@ -6,16 +6,13 @@ A day that may still get rows is left alone, so that each is rewritten a few tim
 
 from __future__ import annotations
 
-import secrets
 from collections import defaultdict
 from collections.abc import Sequence
-from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from appliance.reports.lake_state import LakeFile
-from appliance.reports.manifest import STAGING, sync_file
+from appliance.reports.lake_files import LakeFiles
+from appliance.reports.lake_state import LakeFile, span_of
 from appliance.reports.range_reader import PARQUET, StagedFile
 
 ROWS_MAX = 2_000_000  # of the file that is made; as many as a range reader has in memory
@@ -44,17 +41,17 @@ def groups_of(files: Sequence[LakeFile], now_ms: int, rows_max: int = ROWS_MAX) 
     return [group for group in groups if len(group) >= FILES_MIN]
 
 
-def merge(paths: Sequence[str], lake: Path) -> StagedFile:
+def merge(paths: Sequence[str], place: LakeFiles) -> StagedFile:
     """Stage one file with the rows of all, in the order in which range_reader.py writes them. Paths are the lake's."""
     pa.set_cpu_count(1)
-    tables = [pq.ParquetFile(lake / path).read() for path in paths]
+    tables = [place.read(path) for path in paths]
     table = pa.concat_tables(tables, promote_options="default")  # older files lack the newest columns
     is_log = "physical_offset" in table.column_names
     keys = [("topic", "ascending"), ("physical_offset", "ascending")] if is_log else [("at_ms", "ascending")]
     table = table.sort_by(keys)
-    staged = lake / STAGING / f"{secrets.token_hex(8)}.parquet"
-    pq.write_table(table, staged, **(PARQUET if is_log else {"compression": "zstd"}))
-    sync_file(staged)
-    stored = table["store_timestamp" if is_log else "at_ms"].to_numpy()
     date = paths[0].split("/")[1].removeprefix("date=")
-    return StagedFile(staged.name, date, table.num_rows, staged.stat().st_size, int(stored.min()), int(stored.max()))
+    spans = [span_of(path) for path in paths]
+    span = min(begin for begin, _ in spans), max(end for _, end in spans)
+    name, size_bytes = place.stage(table, date, span, PARQUET if is_log else {"compression": "zstd"})
+    stored = table["store_timestamp" if is_log else "at_ms"].to_numpy()
+    return StagedFile(name, date, table.num_rows, size_bytes, int(stored.min()), int(stored.max()))

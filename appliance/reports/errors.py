@@ -5,6 +5,7 @@ ReportError                    the report can't be computed; the text says why a
 ├─ LakeBusy                    another run is writing this lake
 ├─ LogTruncated                the commit log no longer contains what was read from it before
 ├─ BrokenRecordChain           bytes in the middle of a commit log are not a chain of records
+├─ PlaceUnreachable            the store of the lake's files refuses, or does not answer
 └─ StoreUnreadable             the store folder is missing, has no commit log, or a file is missing
 """
 
@@ -43,6 +44,10 @@ class BrokenRecordChain(ReportError):
             f"{self.path}: no valid record at physical offset {self.physical_offset}, although later files hold some; "
             "stop the broker and start it again so that it repairs its log, then run the report again"
         )
+
+
+class PlaceUnreachable(ReportError):
+    """The store that holds the lake's files refused, or did not answer."""
 
 
 class StoreUnreadable(ReportError):

@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 
 from appliance.reports.lake_state import LakeFile
-from appliance.reports.manifest import STAGING, Lake, sync_folder
+from appliance.reports.manifest import Lake
 from appliance.reports.range_reader import Stretch
 
 logger = logging.getLogger(__name__)
@@ -76,9 +76,7 @@ class LakeWriter:
         if not self._pending:
             return
         added = [file for stretch in self._pending for file in self._move_in_place(stretch)]
-        for date in {file.date for file in added}:
-            sync_folder(self.lake.path / "data" / f"date={date}")
-        sync_folder(self.lake.path / "data")
+        self.lake.place.settle([file.path for file in added])
         marks = [stretch.last for stretch in self._pending if stretch.last is not None]
         self.lake.commit(self.committed, self.position, added, marks[-1] if marks else None)
         self.committed = self.position
@@ -91,9 +89,7 @@ class LakeWriter:
         added = []
         for number, file in enumerate(stretch.files):
             path = f"data/date={file.date}/{stretch.begin:020}-{stretch.end:020}-{number:05}.parquet"
-            target = self.lake.path / path
-            target.parent.mkdir(exist_ok=True)
-            (self.lake.path / STAGING / file.name).replace(target)
+            path = self.lake.place.keep(file.name, path)
             added.append(
                 LakeFile(
                     path, file.date, file.rows, file.size_bytes, file.min_store_timestamp, file.max_store_timestamp

@@ -12,6 +12,9 @@ committed when its entry exists. An entry is created by `os.link`, which fails i
 writers can succeed. The next range begins where the last entry ends. So checkpoint and file list are one atomic object.
 Files are synced before their entry, the entry before its name, and the folder after it.
 
+The Parquet files may be at another place than the manifest (lake_files.py). Entries are published there, one behind the
+other: who reads them there sees the lake as it is, or as it was some entries ago.
+
 Readers use `files()` and never list the folder, which may contain uncommitted files of a killed run. What an entry
 takes out (lake_state.py has the kinds) stays on the disk for GARBAGE_S, for those who still read it. After some entries
 one is a checkpoint: it says all that those before it said, and they go, the oldest first.
@@ -23,7 +26,6 @@ import contextlib
 import fcntl
 import json
 import os
-import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -31,19 +33,23 @@ from pathlib import Path
 from typing import Any
 
 from appliance.reports.errors import LakeBusy, ReportError
+from appliance.reports.lake_files import FolderFiles, LakeFiles, sync_folder
 from appliance.reports.lake_state import CHECKPOINT, Gap, LakeFile, LakeState
 
-STAGING = "_staging"
 ENTRIES_MAX = 64  # then a checkpoint; reading that many takes some milliseconds
 READS_MAX = 5  # looks at a manifest that changes meanwhile
 GARBAGE_S = 6 * 3600.0  # what was taken out is deleted then: no run takes that long
 
 
 class Lake:
-    """One broker's lake. Reading needs no lock; everything that writes happens inside `writing()`."""
+    """One broker's lake. Reading needs no lock; everything that writes happens inside `writing()`.
 
-    def __init__(self, path: Path) -> None:
+    path: of the manifest. place: of the Parquet files, beside it if it is not said.
+    """
+
+    def __init__(self, path: Path, place: LakeFiles | None = None) -> None:
         self.path = path
+        self.place: LakeFiles = place if place is not None else FolderFiles(path)
         self.broker_name = path.name
         self._log = path / "_log"
 
@@ -51,12 +57,12 @@ class Lake:
     def writing(self) -> Iterator[None]:
         """Hold the writers' lock while the block runs. Raises LakeBusy at once when another process has it."""
         self._log.mkdir(parents=True, exist_ok=True)
-        (self.path / "data").mkdir(exist_ok=True)
         with (self.path / "lake.lock").open("a") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise LakeBusy(f"{self.path}: another report run is writing it; wait until it has ended") from None
+            self.place.claim(self._log)
             yield
 
     def state(self) -> LakeState:
@@ -121,7 +127,8 @@ class Lake:
         """Write a checkpoint when it is time, delete entries from before one. Call it inside `writing()`."""
         state = self.state()
         if state.entries >= ENTRIES_MAX:
-            state.removed = {path: at for path, at in state.removed.items() if (self.path / path).exists()}
+            there = set(self.place.paths())
+            state.removed = {path: at for path, at in state.removed.items() if path in there}
             self._write(state.checkpoint_entry())
         self._forget_old_entries()
 
@@ -131,16 +138,16 @@ class Lake:
         Staged files, Parquet files that no entry lists, unfinished entries: they must go before others get the same
         names. Call it inside `writing()`: then they belong to no other run.
         """
-        shutil.rmtree(self.path / STAGING, ignore_errors=True)
-        (self.path / STAGING).mkdir()
+        self.place.clear()
         state, now = self.state(), time.time()
-        listed = {self.path / path for path in state.files}
-        listed |= {self.path / path for path, at in state.removed.items() if now - at < GARBAGE_S}
-        unlisted = [path for path in (self.path / "data").glob("*/*.parquet") if path not in listed]
-        unlisted += self._log.glob("*.tmp")
+        listed = {*state.files, *(path for path, at in state.removed.items() if now - at < GARBAGE_S)}
+        unlisted = [path for path in self.place.paths() if path not in listed]
         for path in unlisted:
-            path.unlink()
-        return len(unlisted)
+            self.place.delete(path)
+        unfinished = [*self._log.glob("*.tmp")]
+        for entry in unfinished:
+            entry.unlink()
+        return len(unlisted) + len(unfinished)
 
     def gaps(self) -> list[Gap]:
         """What the broker deleted unread, gaps that follow each other as one."""
@@ -172,13 +179,15 @@ class Lake:
 
     def _write(self, entry: Mapping[str, Any]) -> None:
         # A crash before the link leaves a .tmp that no reader looks at; a crash after it leaves a complete entry.
-        temporary = self._log / f"{os.getpid()}.tmp"
-        write_synced(temporary, json.dumps(entry, indent=1).encode())
+        temporary, name = self._log / f"{os.getpid()}.tmp", _entry_name(self.next_sequence())
+        data = json.dumps(entry, indent=1).encode()
+        write_synced(temporary, data)
         try:
-            os.link(temporary, self._log / _entry_name(self.next_sequence()))  # fails when taken: one winner
+            os.link(temporary, self._log / name)  # fails when taken: one winner
         finally:
             temporary.unlink()
         sync_folder(self._log)
+        self.place.publish(name, data)
 
     def _forget_old_entries(self) -> None:
         """Delete the entries before the newest checkpoint, the oldest first: what one took out never counts again."""
@@ -187,6 +196,7 @@ class Lake:
             if json.loads((self._log / names[at]).read_bytes())["op"] == CHECKPOINT:
                 for name in names[:at]:
                     (self._log / name).unlink()
+                    self.place.retract(name)
                 if at:
                     sync_folder(self._log)
                 return
@@ -195,32 +205,12 @@ class Lake:
         return sorted(path.name for path in self._log.glob("*.json")) if self._log.is_dir() else []
 
 
-def lakes_in(folder: Path) -> list[Lake]:
-    """All lakes, sorted by the brokers' names."""
-    if not folder.is_dir():
-        return []
-    return [Lake(path) for path in sorted(folder.iterdir()) if (path / "_log").is_dir()]
-
-
 def write_synced(path: Path, data: bytes) -> None:
     """Write the file and sync it."""
     with path.open("wb") as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
-
-
-def sync_file(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def sync_folder(path: Path) -> None:
-    """Make the names in the folder durable."""
-    sync_file(path)
 
 
 def _entry_name(sequence: int) -> str:

@@ -12,20 +12,18 @@ and no Spark.
 from __future__ import annotations
 
 import itertools
-import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from appliance.reports.commit_log_files import RecordMark, read_range
 from appliance.reports.errors import BrokenRecordChain
+from appliance.reports.lake_files import LakeFiles
 from appliance.reports.log_ranges import LogPiece, LogRange
-from appliance.reports.manifest import STAGING, sync_file
 from appliance.reports.record_blocks import Ints
 from appliance.reports.record_columns import SCHEMA, record_batches
 
@@ -33,7 +31,7 @@ ROWS_MAX = 2_000_000  # what a task has in memory, some 300 MB; more rows become
 _DAY_MS = 86_400_000
 # Numbers that grow are written as differences: smaller and faster than a dictionary, which suits the rest.
 _GROWING = ("physical_offset", "queue_offset", "born_timestamp", "store_timestamp")
-PARQUET = {
+PARQUET: dict[str, Any] = {
     "compression": "zstd",
     "use_dictionary": [name for name in SCHEMA.names if name not in _GROWING],
     "column_encoding": dict.fromkeys(_GROWING, "DELTA_BINARY_PACKED"),
@@ -73,13 +71,13 @@ class RangeResult:
     broken: BrokenRecordChain | None = None
 
 
-def copy_range(pieces: LogRange, lake: Path) -> RangeResult:
-    """Read the range, stage its files, return what became of it. `lake`: the lake's folder."""
+def copy_range(pieces: LogRange, place: LakeFiles) -> RangeResult:
+    """Read the range, stage its files, return what became of it. `place`: of the lake's files."""
     pa.set_cpu_count(1)  # Spark gave this task one core
     stretches: list[Stretch] = []
     for piece in pieces:
         try:
-            stretches.append(_copy(piece, lake / STAGING))
+            stretches.append(_copy(piece, place))
         except FileNotFoundError:
             if piece.file.path.exists():
                 raise  # then it is the lake that is not there
@@ -89,7 +87,7 @@ def copy_range(pieces: LogRange, lake: Path) -> RangeResult:
     return RangeResult(tuple(stretches))
 
 
-def _copy(piece: LogPiece, staging: Path) -> Stretch:
+def _copy(piece: LogPiece, place: LakeFiles) -> Stretch:
     files: list[StagedFile] = []
     batches: list[pa.RecordBatch] = []
     last = None
@@ -99,14 +97,14 @@ def _copy(piece: LogPiece, staging: Path) -> Stretch:
         batches += record_batches(block)
         rows += len(block)
         if rows >= ROWS_MAX:
-            files += _write(batches, staging)
+            files += _write(batches, piece, place)
             batches, rows = [], 0
     if rows:
-        files += _write(batches, staging)
+        files += _write(batches, piece, place)
     return Stretch(piece.begin, piece.end, piece.begins_file, False, tuple(files), last)
 
 
-def _write(batches: list[pa.RecordBatch], staging: Path) -> Iterator[StagedFile]:
+def _write(batches: list[pa.RecordBatch], piece: LogPiece, place: LakeFiles) -> Iterator[StagedFile]:
     """Stage the rows, a file for each day."""
     table = pa.Table.from_batches(batches)
     stored = table["store_timestamp"].to_numpy()
@@ -115,14 +113,13 @@ def _write(batches: list[pa.RecordBatch], staging: Path) -> Iterator[StagedFile]
     table, stored, days = table.take(pa.array(order)), stored[order], days[order]
     begins = [0, *(np.flatnonzero(np.diff(days)) + 1).tolist(), len(days)]
     for begin, end in itertools.pairwise(begins):
-        path = staging / f"{secrets.token_hex(8)}.parquet"
-        pq.write_table(table.slice(begin, end - begin), path, **PARQUET)
-        sync_file(path)
+        date = str(days[begin].astype("datetime64[D]"))
+        name, size_bytes = place.stage(table.slice(begin, end - begin), date, (piece.begin, piece.end), PARQUET)
         yield StagedFile(
-            name=path.name,
-            date=str(days[begin].astype("datetime64[D]")),
+            name=name,
+            date=date,
             rows=end - begin,
-            size_bytes=path.stat().st_size,
+            size_bytes=size_bytes,
             min_store_timestamp=int(stored[begin:end].min()),
             max_store_timestamp=int(stored[begin:end].max()),
         )

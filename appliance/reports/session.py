@@ -11,6 +11,8 @@ from pyspark.sql import SparkSession
 
 TASK_MODULES = (  # beside this folder's
     "appliance/__init__.py",
+    "appliance/settings/__init__.py",
+    "appliance/settings/lake_place.py",
     "gantrymq/__init__.py",
     "gantrymq/errors.py",
     "gantrymq/message/__init__.py",
@@ -58,7 +60,8 @@ def pack_code(folder: Path) -> Path:
     """Write the modules that tasks import as one file for the executors, which need only numpy and pyarrow then."""
     packed = folder / "gantry_tasks.zip"
     root = Path(__file__).resolve().parents[2]
-    names = [*TASK_MODULES, *(path.relative_to(root).as_posix() for path in Path(__file__).parent.glob("*.py"))]
+    own = [path for pattern in ("*.py", "places/*.py") for path in Path(__file__).parent.glob(pattern)]
+    names = [*TASK_MODULES, *(path.relative_to(root).as_posix() for path in own)]
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in names:
             archive.write(root / name, name)

@@ -32,6 +32,7 @@ from appliance.settings.broker_processes import (
     BrokerProcess,
     broker_processes,
 )
+from appliance.settings.lake_place import place_of
 from gantrymq.errors import ConfigError
 from gantrymq.remoting.signature import Credentials
 from gantrymq.remoting.tls import TlsConfig
@@ -112,6 +113,10 @@ class ApplianceConfig:
     report_timeout_s: float = option(900.0, "seconds after which a report run is killed; what it has read is kept")
     report_memory: str = option("1g", "heap of a report run's JVM, as Java writes it")
     report_conf: str = option("", "further settings of Spark for report runs: name=value, separated by commas")
+    report_lake: str = option(
+        "",
+        "where the reports' lake is: a folder, s3://BUCKET/PREFIX or hdfs://HOST:PORT/FOLDER; empty: the data folder",
+    )
     report_lake_days: float = option(0.0, "days that the reports' lake keeps; 0: for ever")
     report_lake_bytes: int = option(0, "bytes that the reports' lake keeps, of all brokers, the newest; 0: all")
     stop_grace_s: float = option(20.0, "seconds for a process to stop before it is killed")
@@ -151,6 +156,7 @@ class ApplianceConfig:
         self._check_proxies()
         self._check_networks()
         check_attached(self)
+        place_of(self.report_lake)
         object.__setattr__(self, "data", Path(self.data).expanduser().absolute())
         object.__setattr__(self, "log_level", self.log_level.upper())
         if not self.advertise:

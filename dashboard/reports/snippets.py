@@ -14,6 +14,7 @@ from django.urls import reverse
 
 from appliance.reports.catalogue import REPORTS
 from appliance.reports.runs import RunFolder
+from appliance.settings.lake_place import StoreAddress, place_of
 from dashboard.bodies.commands import curl_line
 from dashboard.models.reports import ReportRun
 
@@ -73,11 +74,17 @@ class Snippet:
     text: str
 
 
-def snippets(run: ReportRun, data: Path) -> list[Snippet]:
-    """How other tools read what the run read and what it wrote, on the machine that has the data folder."""
+def snippets(run: ReportRun, data: Path, place: str = "") -> list[Snippet]:
+    """How other tools read what the run read and what it wrote, on the machine that has the data folder.
+
+    place: the setting `report_lake`. Of a lake in a store the notebook has the result alone.
+    """
     result = str(RunFolder.in_data(data, run.run_id).result("parquet", run.report))
-    lake = data / "reports" / "lake"
-    notebook = NOTEBOOK.format(result=repr(result), lake=repr(str(lake)), begin=run.begin_ms, end=run.end_ms)
+    found = place_of(place)
+    lake = found.address + "/lake" if isinstance(found, StoreAddress) else str((found or data / "reports") / "lake")
+    notebook = NOTEBOOK.format(result=repr(result), lake=repr(lake), begin=run.begin_ms, end=run.end_ms)
+    if isinstance(found, StoreAddress):
+        notebook = RESULT_ALONE.format(result=repr(result))
     if MESSAGES not in REPORTS[run.report].tables:
         return [
             Snippet("duckdb", "DuckDB, in a shell", _duckdb(f"SELECT * FROM {_quoted(result)}")),

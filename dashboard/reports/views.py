@@ -98,7 +98,7 @@ async def detail(request: HttpRequest, run_id: str) -> HttpResponse:
         "row": _row(run),
         "install": install_state(settings.APPLIANCE.data),
         "log": "" if run.is_live else log_end(run),
-        "snippets": snippets(run, settings.APPLIANCE.data) if page is not None else [],
+        "snippets": snippets(run, settings.APPLIANCE.data, settings.APPLIANCE.report_lake) if page is not None else [],
         "run_commands": run_commands(request, run),
         "drill_reports": _drill_reports(),
         "may_run": request.principal.may(Permission.REPORTS_RUN),  # type: ignore[attr-defined]

@@ -8,17 +8,14 @@ there now explains a cut: without one, another record in the place of the last o
 from __future__ import annotations
 
 import logging
-import secrets
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from appliance.reports.commit_log_files import CommitLogFiles
 from appliance.reports.lake_state import LakeFile
-from appliance.reports.manifest import STAGING, Lake, sync_file, sync_folder
+from appliance.reports.manifest import Lake
 from appliance.reports.range_reader import PARQUET
 from appliance.reports.runner.standing import Epoch
 
@@ -58,7 +55,7 @@ def _is_there(log: CommitLogFiles, last: _Last) -> bool:
 def _cut(lake: Lake, log: CommitLogFiles, epoch: Epoch, last: _Last | None) -> int:
     before = sum(file.rows for file in lake.files())
     found = log.mark_at(last.physical_offset) if last is not None else None
-    (lake.path / STAGING).mkdir(exist_ok=True)
+    lake.place.clear()
     beyond = [file for file in lake.files() if file.span[1] > epoch.start]
     prefix = f"k{lake.next_sequence():x}"
     kept = {file.path: _kept(lake, file, epoch.start, f"{prefix}-{at:05}") for at, file in enumerate(beyond)}
@@ -78,13 +75,13 @@ def _last_below(lake: Lake, end: int) -> _Last | None:
         if found is not None and file.span[1] <= found.physical_offset:
             break
         if file.span[0] < end:
-            found = max(filter(None, (found, _last_row(lake.path / file.path, end))), default=None)
+            found = max(filter(None, (found, _last_row(lake, file.path, end))), default=None)
     return found
 
 
-def _last_row(path: Path, end: int) -> _Last | None:
+def _last_row(lake: Lake, path: str, end: int) -> _Last | None:
     """The file's last row below the offset."""
-    table = pq.ParquetFile(path).read(columns=["physical_offset", "store_timestamp"])
+    table = lake.place.read(path, ["physical_offset", "store_timestamp"])
     table = table.filter(pc.field("physical_offset") < end)
     if not table.num_rows:
         return None
@@ -94,17 +91,14 @@ def _last_row(path: Path, end: int) -> _Last | None:
 
 def _kept(lake: Lake, file: LakeFile, end: int, suffix: str) -> LakeFile | None:
     """What a file has below the offset, as a file of its own; the file itself if that is all, None if nothing."""
-    table = pq.ParquetFile(lake.path / file.path).read()
+    table = lake.place.read(file.path)
     table = table.filter(pc.field("physical_offset") < end)
     if table.num_rows == file.rows:
         return file
     if not table.num_rows:
         return None
-    staged = lake.path / STAGING / f"{secrets.token_hex(8)}.parquet"
-    pq.write_table(table, staged, **PARQUET)
-    sync_file(staged)
-    path = f"data/date={file.date}/{file.span[0]:020}-{end:020}-{suffix}.parquet"
-    size_bytes, stored = staged.stat().st_size, table["store_timestamp"].to_numpy()
-    staged.replace(lake.path / path)
-    sync_folder((lake.path / path).parent)
+    name, size_bytes = lake.place.stage(table, file.date, (file.span[0], end), PARQUET)
+    path = lake.place.keep(name, f"data/date={file.date}/{file.span[0]:020}-{end:020}-{suffix}.parquet")
+    lake.place.settle([path])
+    stored = table["store_timestamp"].to_numpy()
     return LakeFile(path, file.date, table.num_rows, size_bytes, int(stored.min()), int(stored.max()))

@@ -28,6 +28,7 @@ from pyspark.sql import SparkSession
 
 from appliance.reports.commit_log_files import CommitLogFiles
 from appliance.reports.errors import BrokenRecordChain, LogTruncated, StoreUnreadable
+from appliance.reports.lake_files import LakeFiles
 from appliance.reports.lake_writer import LakeWriter
 from appliance.reports.log_ranges import LogRange, ranges_of
 from appliance.reports.manifest import Lake
@@ -202,7 +203,7 @@ class _Copy:
         range_bytes = min(self._limits.range_bytes, max(self._limits.range_bytes_min, share))
         ranges = ranges_of(files, position, self._end, range_bytes=range_bytes, uncut=self._uncut)
         timely = itertools.takewhile(lambda _: self._has_time(), ranges)
-        with contextlib.closing(_in_order(self._spark, timely, self._writer.lake.path, self._cores + 1)) as results:
+        with contextlib.closing(_in_order(self._spark, timely, self._writer.lake.place, self._cores + 1)) as results:
             for pieces, result in results:
                 self._check_lost(result)
                 self._writer.add(result.stretches)
@@ -232,10 +233,10 @@ class _Copy:
 
 
 def _in_order(
-    spark: SparkSession, ranges: Iterator[LogRange], lake: Path, width: int
+    spark: SparkSession, ranges: Iterator[LogRange], place: LakeFiles, width: int
 ) -> Generator[tuple[LogRange, RangeResult]]:
     """Run a Spark job for each range, `width` of them at a time; yield what came back, in the order of the log."""
-    copy = functools.partial(copy_range, lake=lake)
+    copy = functools.partial(copy_range, place=place)
     waiting: deque[tuple[LogRange, Future[RangeResult]]] = deque()
     with ThreadPoolExecutor(width) as pool:
         try:

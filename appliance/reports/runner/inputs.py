@@ -9,11 +9,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from appliance.reports.catalogue import REPORTS
-from appliance.reports.manifest import Lake, lakes_in
+from appliance.reports.manifest import Lake
+from appliance.reports.places.lakes import Lakes
+from appliance.reports.places.reader import read_files
 from appliance.reports.record_columns import SCHEMA_DDL
 from appliance.reports.runner.broker_folders import brokers_in
 from appliance.reports.runner.listed_names import NAMES_DDL, listed_names
-from appliance.reports.runner.sample_table import SAMPLES_DDL, sample_table
+from appliance.reports.runner.sample_table import SAMPLES_DDL
 from appliance.reports.runs import HOUR_MS, RunSpec
 
 MESSAGES, NAMES = "messages", "names"
@@ -33,27 +35,27 @@ def lake_messages(spark: SparkSession, lakes: list[Lake], begin_ms: int, end_ms:
     """All rows that may be in the range, with their broker. Only files listed in the manifest are read."""
     frames = []
     for lake in lakes:
-        paths = [str(lake.path / file.path) for file in lake.files(begin_ms, end_ms)]
+        paths = [file.path for file in lake.files(begin_ms, end_ms)]
         if paths:
-            read = spark.read.schema(SCHEMA_DDL).option("basePath", str(lake.path / "data")).parquet(*paths)
+            read = read_files(spark, lake, paths, SCHEMA_DDL)
             frames.append(read.withColumn("broker_name", F.lit(lake.broker_name)))
     if not frames:
         return spark.createDataFrame([], SCHEMA_DDL + ", broker_name STRING")
     return reduce(DataFrame.unionByName, frames)
 
 
-def lake_folder(spec: RunSpec) -> Path:
-    return Path(spec.data) / "reports" / "lake"
+def lakes_of(spec: RunSpec) -> Lakes:
+    return Lakes(Path(spec.data), spec.lake)
 
 
 def _table(spark: SparkSession, spec: RunSpec, name: str) -> DataFrame:
     begin_ms = read_from_ms(spec)
     if name == MESSAGES:
-        return lake_messages(spark, lakes_in(lake_folder(spec)), begin_ms, spec.end_ms)
+        return lake_messages(spark, lakes_of(spec).of_brokers(), begin_ms, spec.end_ms)
     if name == NAMES:
         return spark.createDataFrame(listed_names(brokers_in(Path(spec.data))), NAMES_DDL)
-    table = sample_table(Path(spec.data), name)
-    paths = [str(table.path / file.path) for file in table.files(begin_ms, spec.end_ms)]
+    table = lakes_of(spec).of_samples(name)
+    paths = [file.path for file in table.files(begin_ms, spec.end_ms)]
     if not paths:
         return spark.createDataFrame([], SAMPLES_DDL[name])
-    return spark.read.schema(SAMPLES_DDL[name]).parquet(*paths)
+    return read_files(spark, table, paths, SAMPLES_DDL[name])

@@ -25,14 +25,13 @@ from pyspark.sql import SparkSession
 from appliance.process.parent_death import ask_for_signal
 from appliance.reports.catalogue import FORECAST, REPORTS
 from appliance.reports.errors import ReportError
-from appliance.reports.manifest import Lake, lakes_in
 from appliance.reports.results import write_results
 from appliance.reports.runner.broker_folders import brokers_in
 from appliance.reports.runner.capacity import capacity
 from appliance.reports.runner.ingest import IngestLimits, IngestProgress, IngestResult, ingest
-from appliance.reports.runner.inputs import MESSAGES, inputs, lake_folder, read_from_ms
+from appliance.reports.runner.inputs import MESSAGES, inputs, lakes_of, read_from_ms
 from appliance.reports.runner.lake_upkeep import keep_up
-from appliance.reports.runner.sample_table import copy_samples, tables_folder
+from appliance.reports.runner.sample_table import copy_samples
 from appliance.reports.runner.sources import sources
 from appliance.reports.runs import RunFolder, RunSpec, write_json
 from appliance.reports.session import create_session, end_session
@@ -97,10 +96,11 @@ def ingest_all(
     """
     results: list[IngestResult] = []
     failures: list[ReportError] = []
+    lakes = lakes_of(spec)
     for broker in brokers_in(Path(spec.data)):
         if not broker.has_log:
             continue
-        lake = Lake(lake_folder(spec) / broker.broker_name)
+        lake = lakes.of_broker(broker.broker_name)
         progress = _Progress(folder, broker.broker_name, sum(result.rows for result in results))
         progress(IngestProgress(0, 0, 0))
         try:
@@ -122,14 +122,13 @@ def ingest_all(
     if failures and not results:
         raise failures[0]
     try:
-        copy_samples(Path(spec.data))
+        copy_samples(Path(spec.data), lakes)
     except ReportError as failure:
         logger.exception("samples not copied", extra={"event": "report_samples_failed"})
         failures.append(failure)
     try:
-        lakes = [*lakes_in(lake_folder(spec)), *lakes_in(tables_folder(Path(spec.data)))]
         run = functools.partial(run_on_a_worker, spark)
-        keep_up(lakes, run, days=spec.lake_days, size_bytes=spec.lake_bytes, until=until)
+        keep_up(lakes.every(), run, days=spec.lake_days, size_bytes=spec.lake_bytes, until=until)
     except ReportError:  # what is in the lake counts as before
         logger.exception("lake not tidied", extra={"event": "report_upkeep_failed"})
     return results, [f"not read: {failure}" for failure in failures]
@@ -174,7 +173,7 @@ def compute(spark: SparkSession, spec: RunSpec) -> tuple[pa.Table, list[str]]:
     notes = [
         f"{lake.broker_name}: {gap.end - gap.begin:,} bytes of the log were deleted by the broker before a run could "
         f"read them; they held messages stored from {_minute(gap.from_ms)} to {_minute(gap.to_ms)} UTC"
-        for lake in lakes_in(lake_folder(spec))
+        for lake in lakes_of(spec).of_brokers()
         for gap in lake.gaps()
         if gap.touches(read_from_ms(spec), spec.end_ms)
     ]
@@ -186,7 +185,7 @@ def expired(spec: RunSpec) -> list[str]:
     return [
         f"{lake.broker_name}: what was stored before {_minute(at_ms)} UTC is not in the lake any more: its age or its "
         "size is limited"
-        for lake in lakes_in(lake_folder(spec))
+        for lake in lakes_of(spec).of_brokers()
         if (at_ms := lake.state().expired_ms) is not None and at_ms > spec.begin_ms
     ]
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from appliance.reports.compaction import groups_of, merge
 from appliance.reports.errors import LakeBusy
 from appliance.reports.lake_state import LakeFile
-from appliance.reports.manifest import STAGING, Lake, sync_folder
+from appliance.reports.manifest import Lake
 from appliance.reports.range_reader import StagedFile
 
 logger = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ def compact(lake: Lake, run: Merge, *, until: float = float("inf"), now_ms: int 
     for group in groups_of(lake.files(), now_ms):
         if time.monotonic() >= until:
             break
-        staged = run(functools.partial(merge, lake=lake.path), [file.path for file in group])
+        staged = run(functools.partial(merge, place=lake.place), [file.path for file in group])
         assert staged.rows == sum(file.rows for file in group), (staged, group)
         lake.replace("compact", group, [_put(lake, group, staged)])
         merged += len(group)
@@ -48,8 +48,8 @@ def _put(lake: Lake, group: Sequence[LakeFile], staged: StagedFile) -> LakeFile:
     """Move a staged file to its place. Its number is the entry's, which no other file's name has."""
     begin, end = min(file.span[0] for file in group), max(file.span[1] for file in group)
     path = f"data/date={staged.date}/{begin:020}-{end:020}-c{lake.next_sequence():x}.parquet"
-    (lake.path / STAGING / staged.name).replace(lake.path / path)
-    sync_folder((lake.path / path).parent)
+    path = lake.place.keep(staged.name, path)
+    lake.place.settle([path])
     return LakeFile(
         path, staged.date, staged.rows, staged.size_bytes, staged.min_store_timestamp, staged.max_store_timestamp
     )

@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from appliance.reports.lake_state import LakeFile
-from appliance.reports.manifest import Lake, sync_file, sync_folder
+from appliance.reports.manifest import Lake
+from appliance.reports.places.lakes import Lakes
 from appliance.reports.samples.kinds import BROKERS, GROUPS, SLAVES, Row, SampleKind
 from appliance.reports.samples.lines import MINUTE_MS, read
 
@@ -69,21 +69,13 @@ SAMPLES_DDL = {  # the same as Spark says it
 }
 
 
-def tables_folder(data: Path) -> Path:
-    return data / "reports" / "tables"
+def copy_samples(data: Path, lakes: Lakes) -> int:
+    """Bring all tables up to date; return how many rows are new. Raises ReportError."""
+    return _copy(data, SLAVES, lakes) + _copy(data, GROUPS, lakes) + _copy(data, BROKERS, lakes)
 
 
-def sample_table(data: Path, name: str) -> Lake:
-    return Lake(tables_folder(data) / name)
-
-
-def copy_samples(data: Path) -> int:
-    """Bring all tables up to date; return how many rows are new. Raises LakeBusy."""
-    return _copy(data, SLAVES) + _copy(data, GROUPS) + _copy(data, BROKERS)
-
-
-def _copy(data: Path, kind: SampleKind[Row]) -> int:
-    table = sample_table(data, kind.name)
+def _copy(data: Path, kind: SampleKind[Row], lakes: Lakes) -> int:
+    table = lakes.of_samples(kind.name)
     if not table.path.exists() and not read(data, kind, 0):
         return 0  # nothing was ever sampled, as with slaves where there are none
     with table.writing():
@@ -95,7 +87,7 @@ def _copy(data: Path, kind: SampleKind[Row]) -> int:
             end = rows[-1].at_ms + MINUTE_MS
             days = itertools.groupby(rows, key=lambda row: _date_of(row.at_ms))
             files = [_write(table, SCHEMAS[kind.name], day, list(some), begin, end) for day, some in days]
-            sync_folder(table.path / "data")
+            table.place.settle([file.path for file in files])
             table.commit(begin, end, files, None)
     return len(rows)
 
@@ -105,10 +97,7 @@ def _date_of(at_ms: int) -> str:
 
 
 def _write(table: Lake, schema: pa.Schema, date: str, rows: Sequence[Row], begin: int, end: int) -> LakeFile:
-    name = f"data/date={date}/{begin:020}-{end:020}-00000.parquet"
-    path = table.path / name
-    path.parent.mkdir(exist_ok=True)
-    pq.write_table(pa.Table.from_pylist([dataclasses.asdict(row) for row in rows], schema), path)
-    sync_file(path)
-    sync_folder(path.parent)
-    return LakeFile(name, date, len(rows), path.stat().st_size, rows[0].at_ms, rows[-1].at_ms)
+    values = pa.Table.from_pylist([dataclasses.asdict(row) for row in rows], schema)
+    name, size_bytes = table.place.stage(values, date, (begin, end), {"compression": "zstd"})
+    path = table.place.keep(name, f"data/date={date}/{begin:020}-{end:020}-00000.parquet")
+    return LakeFile(path, date, len(rows), size_bytes, rows[0].at_ms, rows[-1].at_ms)

@@ -423,6 +423,29 @@ def test_a_store_can_be_queried_without_a_lake(spark: SparkSession, tmp_path: Pa
     assert frame_of_store.where("topic = 'mail'").count() == 20
 
 
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_lake_in_a_store_is_read_by_spark_or_by_its_tasks(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_known: bool
+) -> None:
+    from appliance.reports.places import reader
+    from appliance.reports.places.object_store import StoreFiles
+    from appliance.reports.runner.inputs import lake_messages
+    from appliance.settings.lake_place import StoreAddress
+
+    log = tmp_path / "commitlog"
+    records = [*day_of_records(60), Record(topic="%DLQ%g", properties={"CONSUME_ERROR": "shop.Late at a.py:1"})]
+    *offsets, _ = write_log(log, records, file_bytes=1 << 14)
+    lake = Lake(
+        tmp_path / "manifest" / "broker-a", StoreFiles(StoreAddress(f"file://{tmp_path}/place"), "lake/broker-a")
+    )
+    assert run_ingest(spark, log, lake, limits=small_ranges(5 << 12)).rows == len(records)
+    monkeypatch.setattr(reader, "_is_known", lambda *_: is_known)
+    rows = lake_messages(spark, [lake], 0, 1 << 60).select("physical_offset", "topic", "cause", "broker_name").collect()
+    assert sorted(row.physical_offset for row in rows) == offsets
+    assert {(row.topic, row.cause) for row in rows if row.cause} == {("%DLQ%g", "shop.Late at a.py:1")}
+    assert {row.broker_name for row in rows} == {"broker-a"}
+
+
 def frame(spark: SparkSession, rows: Iterable[tuple[str, int, int, int]]) -> Any:
     from pyspark.sql import functions as F
 
@@ -477,8 +500,9 @@ def test_every_report_agrees_with_duckdb(spark: SparkSession, tmp_path: Path) ->
 def test_the_report_of_slaves_agrees_with_duckdb(spark: SparkSession, tmp_path: Path) -> None:
     """Over two days in which a clock was put back, in the zone of that clock, with what runs copied at two times."""
     from appliance.reports.catalogue import REPORTS
+    from appliance.reports.places.lakes import Lakes
     from appliance.reports.runner.jobs import compute
-    from appliance.reports.runner.sample_table import copy_samples, sample_table
+    from appliance.reports.runner.sample_table import copy_samples
     from appliance.reports.runs import RunSpec
 
     begin = int(datetime(2026, 10, 24, tzinfo=UTC).timestamp() * 1000)
@@ -491,11 +515,11 @@ def test_the_report_of_slaves_agrees_with_duckdb(spark: SparkSession, tmp_path: 
         other = sample(at_ms, "broker-a:2", in_sync=bool(minute % 3), seconds=1 + minute % 60)
         append(tmp_path, SLAVES, [one, other])
         if minute == 24:
-            copy_samples(tmp_path)
-    copy_samples(tmp_path)
+            copy_samples(tmp_path, Lakes(tmp_path))
+    copy_samples(tmp_path, Lakes(tmp_path))
     table, notes = compute(spark, spec)
     assert table.column_names == [column.name for column in REPORTS["slaves"].columns] and notes == []
-    slaves = sample_table(tmp_path, "slaves")
+    slaves = Lakes(tmp_path).of_samples("slaves")
     expected = counted_samples("slaves", [str(slaves.path / file.path) for file in slaves.files()], begin, end, zone)
     assert [tuple(row.values()) for row in table.to_pylist()] == [pytest.approx(row) for row in expected]
     assert len(expected) == 2 * 47  # an hour that comes twice on the clock is one
@@ -532,8 +556,9 @@ def test_the_report_of_slaves_of_ten_rows_is_what_a_person_counts(spark: SparkSe
 def test_the_reports_of_groups_and_brokers_agree_with_duckdb(spark: SparkSession, tmp_path: Path) -> None:
     """Over two days in which a clock was put forward, in the zone of that clock."""
     from appliance.reports.catalogue import REPORTS
+    from appliance.reports.places.lakes import Lakes
     from appliance.reports.runner.jobs import compute
-    from appliance.reports.runner.sample_table import copy_samples, sample_table
+    from appliance.reports.runner.sample_table import copy_samples
     from appliance.reports.runs import RunSpec
 
     begin = int(datetime(2026, 3, 28, tzinfo=UTC).timestamp() * 1000)
@@ -546,14 +571,14 @@ def test_the_reports_of_groups_and_brokers_agree_with_duckdb(spark: SparkSession
             group_sample(at_ms, "unsure", behind_seconds=None, lag=None),
         ])  # fmt: skip
         append(tmp_path, BROKERS, [broker_sample(at_ms, in_rate=late, disk_ratio=late / 100)])
-    copy_samples(tmp_path)
+    copy_samples(tmp_path, Lakes(tmp_path))
     for name, rows in (("lag", 3 * 48), ("brokers", 48)):
         spec = RunSpec(
             report=name, data=str(tmp_path), begin_ms=begin, end_ms=end, zone=zone, promises={"": 20.0, "mail": 40.5}
         )
         table, notes = compute(spark, spec)
         assert table.column_names == [column.name for column in REPORTS[name].columns] and notes == []
-        samples = sample_table(tmp_path, "groups" if name == "lag" else "brokers")
+        samples = Lakes(tmp_path).of_samples("groups" if name == "lag" else "brokers")
         paths = [str(samples.path / file.path) for file in samples.files()]
         expected = counted_samples(name, paths, begin, end, zone)
         assert [tuple(row.values()) for row in table.to_pylist()] == [pytest.approx(row) for row in expected]

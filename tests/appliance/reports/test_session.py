@@ -23,11 +23,12 @@ import sys
 sys.path[:0] = [{str(pack_code(tmp_path))!r}]
 from pathlib import Path
 from appliance.reports import range_reader
+from appliance.reports.lake_files import FolderFiles
 from appliance.reports.commit_log_files import CommitLogFiles
 from appliance.reports.log_ranges import ranges_of
 assert ".zip" in range_reader.__file__
 (pieces,) = ranges_of(CommitLogFiles([Path({str(log)!r})]).files(), 0, {end}, range_bytes=1 << 20)
-(stretch,) = range_reader.copy_range(pieces, Path({str(tmp_path / "lake")!r})).stretches
+(stretch,) = range_reader.copy_range(pieces, FolderFiles(Path({str(tmp_path / "lake")!r}))).stretches
 print(sum(file.rows for file in stretch.files), "pyspark" in sys.modules)
 """
     done = subprocess.run(

@@ -102,3 +102,15 @@ def test_the_same_run_from_a_shell_has_its_range_topics_and_zone(run: ReportRun)
     assert "/api/v1/reports/runs" in curl and '"zone": "Europe/Berlin"' in curl and moment in curl
     run.report = "ingest"
     assert run_commands(RequestFactory().get("/"), run) == []
+
+
+def test_the_line_reads_the_lake_where_it_is(run: ReportRun, tmp_path: Path) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (tmp_path / "reports" / "lake").rename(elsewhere / "lake")
+    line, _ = snippets(run, tmp_path, str(elsewhere))
+    assert len(duckdb.connect().sql(sql_of(line.text)).fetchall()) == len(COUNTED)
+    line, notebook = snippets(run, tmp_path, "s3://bucket/history?region=eu-west-1")
+    assert "read_json('s3://bucket/history/lake/*/_log/*.json'" in sql_of(line.text)
+    assert "bucket" not in notebook.text

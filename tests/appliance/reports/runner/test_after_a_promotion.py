@@ -30,7 +30,7 @@ def read_into(lake: Lake, folder: Path, end: int | None = None, *, range_bytes: 
         writer = LakeWriter(lake, files[0].start if checkpoint is None else checkpoint)
         to = log.valid_end() if end is None else end
         for pieces in ranges_of(files, writer.position, to, range_bytes=range_bytes, uncut=set()):
-            writer.add(copy_range(pieces, lake.path).stretches)
+            writer.add(copy_range(pieces, lake.place).stretches)
             writer.finish()
 
 

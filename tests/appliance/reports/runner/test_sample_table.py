@@ -19,37 +19,44 @@ pytest.importorskip("pyarrow", reason="the report stack is not installed")
 def rows_of(data: Path, name: str = "slaves") -> list[dict[str, Any]]:
     import pyarrow.parquet as pq
 
-    from appliance.reports.runner.sample_table import sample_table
+    from appliance.reports.places.lakes import Lakes
 
-    table = sample_table(data, name)
+    table = Lakes(data).of_samples(name)
     return [row for file in table.files() for row in pq.ParquetFile(table.path / file.path).read().to_pylist()]
 
 
-def test_each_minute_is_copied_once(tmp_path: Path) -> None:
-    from appliance.reports.runner.sample_table import copy_samples, sample_table
+def copy(data: Path) -> int:
+    from appliance.reports.places.lakes import Lakes
+    from appliance.reports.runner.sample_table import copy_samples
 
-    assert copy_samples(tmp_path) == 0
-    assert not sample_table(tmp_path, "slaves").path.exists(), "without slaves there is no table"
+    return copy_samples(data, Lakes(data))
+
+
+def test_each_minute_is_copied_once(tmp_path: Path) -> None:
+    from appliance.reports.places.lakes import Lakes
+
+    assert copy(tmp_path) == 0
+    assert not Lakes(tmp_path).of_samples("slaves").path.exists(), "without slaves there is no table"
     first = [sample(), sample(slave="broker-a:2", behind_messages=None)]
     append(tmp_path, SLAVES, first)
-    assert (copy_samples(tmp_path), copy_samples(tmp_path)) == (2, 0)
+    assert (copy(tmp_path), copy(tmp_path)) == (2, 0)
     later = [sample(NOON + 5 * MINUTE_MS), sample(NOON + DAY_MS)]
     for row in later:
         append(tmp_path, SLAVES, [row])
     append(tmp_path, SLAVES, [sample(NOON)])  # a clock was set back
-    assert copy_samples(tmp_path) == 2
+    assert copy(tmp_path) == 2
     assert rows_of(tmp_path) == [dataclasses.asdict(row) for row in first + later]
-    assert len({file.date for file in sample_table(tmp_path, "slaves").files()}) == 2
+    assert len({file.date for file in Lakes(tmp_path).of_samples("slaves").files()}) == 2
 
 
 def test_the_rows_of_every_kind_come_through_whole(tmp_path: Path) -> None:
-    from appliance.reports.runner.sample_table import SCHEMAS, copy_samples
+    from appliance.reports.runner.sample_table import SCHEMAS
 
     groups = [group_sample(), group_sample(group="mail", lag=None, behind_seconds=None, members=None, in_rate=None)]
     brokers = [broker_sample(), broker_sample(broker="b", in_rate=None, out_rate=None, disk_ratio=None)]
     append(tmp_path, GROUPS, groups)
     append(tmp_path, BROKERS, brokers)
-    assert copy_samples(tmp_path) == 4
+    assert copy(tmp_path) == 4
     assert rows_of(tmp_path, "groups") == [dataclasses.asdict(row) for row in groups]
     assert rows_of(tmp_path, "brokers") == [dataclasses.asdict(row) for row in brokers]
     for kind in (SLAVES, GROUPS, BROKERS):
