@@ -6,6 +6,7 @@ the command line of `gantry up`. DEBUG is always off; the process serves its own
 
 from __future__ import annotations
 
+import importlib.util
 import socket
 from pathlib import Path
 
@@ -120,12 +121,16 @@ SESSION_COOKIE_AGE = 12 * 3600  # seconds without a request; the absolute limit 
 CSRF_COOKIE_NAME = f"gantry_csrf_{APPLIANCE.http_port}"
 CSRF_COOKIE_SAMESITE = "Lax"
 CSRF_COOKIE_HTTPONLY = True  # htmx sends the token from the page (hx-headers), not from the cookie
+SIGN_IN_COOKIE_NAME = f"gantry_sign_in_{APPLIANCE.http_port}"  # see views/accounts/provider
 KNOWN_BROWSER_COOKIE_NAME = f"gantry_known_{APPLIANCE.http_port}"  # see known_browsers
 CSRF_FAILURE_VIEW = "dashboard.http.error_pages.csrf_failure"
 
 CHANNEL_LAYERS = {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}
 
 STATIC_URL = "/static/"
+_plotly = importlib.util.find_spec("plotly")
+_plotly_folder = Path(_plotly.origin).parent / "package_data" if _plotly and _plotly.origin else None
+STATICFILES_DIRS = [("plotly", _plotly_folder)] if _plotly_folder and _plotly_folder.is_dir() else []
 STATICFILES_FINDERS = [
     "django.contrib.staticfiles.finders.FileSystemFinder",
     "django.contrib.staticfiles.finders.AppDirectoriesFinder",

@@ -28,7 +28,7 @@ from dashboard.views import (
     topic_figures,
     topics,
 )
-from dashboard.views.accounts import first_run, invitation, password, people, posture, session, tokens
+from dashboard.views.accounts import first_run, invitation, password, people, posture, provider, session, tokens
 from dashboard.views.brokers import broker, config, succession
 from dashboard.views.dead_letters import discard, letters, runs
 from dashboard.web import static_files
@@ -102,6 +102,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     # accounts
     path("first-run", first_run.first_run, name="first-run"),
     path("login", session.login, name="login"),
+    path("login/provider", provider.start, name="provider"),
+    path("login/provider/back", provider.back, name="provider-back"),
     path("logout", session.logout, name="logout"),
     path("password", password.password, name="password"),
     path("security", posture.posture, name="security"),

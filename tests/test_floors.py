@@ -35,6 +35,7 @@ WEB = (
     "ninja",
     "asgiref",
     "django_htmx",
+    "plotly",
     "argon2",
 )
 REPORTS_WITHOUT_SPARK = ("catalogue", "errors", "install_state", "java", "results", "runs", "samples")
@@ -130,6 +131,7 @@ ROOMS = {
     "dashboard.cluster.settings_table": Room(
         ("gantrymq", "store.base.config", "dashboard", *SHARED)
     ),  # settings, as declared
+    "dashboard.sign_in": Room(("gantrymq", "dashboard", *SHARED), ("django", "asgiref", "authlib", "joserfc")),
     "dashboard.reports.schedule": Room(
         (
             "gantrymq",

@@ -33,6 +33,7 @@ from appliance.settings.broker_processes import (
     broker_processes,
 )
 from appliance.settings.lake_place import place_of
+from appliance.settings.sign_in import SECRET_VARIABLE, check_sign_in
 from gantrymq.errors import ConfigError
 from gantrymq.remoting.signature import Credentials
 from gantrymq.remoting.tls import TlsConfig
@@ -44,7 +45,8 @@ DEFAULT_FILE = "gantry.toml"
 X_FORWARDED, FORWARDED = "x-forwarded", "forwarded"  # families of headers that proxies set
 # Names with the prefix of settings that are none: what `gantry admin` connects to, what is used between processes, and
 # switches of tests and benchmarks.
-RESERVED_VARIABLES = (CONFIG_VARIABLE, "GANTRY_NAMESRV", "GANTRY_GUARDIAN_FD", "GANTRY_PARENT_PID")
+RESERVED_VARIABLES = (CONFIG_VARIABLE, SECRET_VARIABLE, "GANTRY_NAMESRV", "GANTRY_GUARDIAN_FD", "GANTRY_PARENT_PID")
+PATHS = ("tls_cert", "tls_key", "tls_trust", "attach_account", "attach_trust", "oidc_client_secret_file", "oidc_trust")
 RESERVED_PREFIXES = ("GANTRY_TEST_", "GANTRY_BENCH_")
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -95,6 +97,25 @@ class ApplianceConfig:
     )
     alarm_networks: str = option(
         "", "addresses and networks that alarms may be sent to although they are private, separated by commas"
+    )
+    oidc_issuer: str = option(
+        "", "OpenID Connect provider that people may sign in with, by its issuer URL; empty: none"
+    )
+    oidc_client_id: str = option("", "the dashboard's client id at that provider")
+    oidc_client_secret_file: str = option(
+        "", "file with its secret; empty: the variable GANTRY_OIDC_CLIENT_SECRET, or a public client without one"
+    )
+    oidc_name: str = option("", "what the button calls the provider; empty: its host")
+    oidc_scope: str = option("openid profile", "scopes that are asked for; openid is one of them")
+    oidc_user_claim: str = option("preferred_username", "claim with the name of the account")
+    oidc_role_claim: str = option("groups", "claim with groups or roles; a.b looks into an object")
+    oidc_roles: str = option(
+        "", "roles by that claim's values: VALUE=ROLE or VALUE=ROLE:PREFIX PREFIX, separated by semicolons"
+    )
+    oidc_others: str = option("refuse", "people without such a role: refuse, or reader, who may read all")
+    oidc_trust: str = option("", "authorities (PEM) that signed the provider's certificate; empty: the machine's")
+    oidc_networks: str = option(
+        "", "private addresses and networks of the provider's hosts other than the issuer's, separated by commas"
     )
     http_hsts_s: int = option(0, "seconds for which browsers use https only, on every port of the host (HSTS); 0: off")
     http_body_bytes_max: int = option(
@@ -157,6 +178,7 @@ class ApplianceConfig:
         self._check_networks()
         check_attached(self)
         place_of(self.report_lake)
+        check_sign_in(self)
         object.__setattr__(self, "data", Path(self.data).expanduser().absolute())
         object.__setattr__(self, "log_level", self.log_level.upper())
         if not self.advertise:
@@ -170,18 +192,18 @@ class ApplianceConfig:
             raise ConfigError(f"tls_client_auth={self.tls_client_auth}: use none, optional or require")
         if not self.tls_cert and (self.tls_key or self.tls_trust or self.tls_mode in ("permissive", "enforcing")):
             raise ConfigError("TLS needs a certificate: name one with tls_cert (`gantry tls create FOLDER` makes one)")
-        for name in ("tls_cert", "tls_key", "tls_trust", "attach_account", "attach_trust"):
+        for name in PATHS:
             if path := getattr(self, name):
                 object.__setattr__(self, name, str(Path(path).expanduser().absolute()))
 
     def _check_networks(self) -> None:
-        try:
-            _ = self.alarm_networks_allowed
-        except ValueError as exc:
-            raise ConfigError(
-                f"alarm_networks={self.alarm_networks}: {exc}; use an address or a network, such as 10.0.0.7 or "
-                "10.0.0.0/24"
-            ) from exc
+        for name in ("alarm_networks", "oidc_networks"):
+            try:
+                _networks(getattr(self, name))
+            except ValueError as exc:
+                raise ConfigError(
+                    f"{name}={getattr(self, name)}: {exc}; use an address or a network, such as 10.0.0.7 or 10.0.0.0/24"
+                ) from exc
 
     def _check_proxies(self) -> None:
         if self.proxy_headers not in (X_FORWARDED, FORWARDED):
@@ -203,6 +225,11 @@ class ApplianceConfig:
     def alarm_networks_allowed(self) -> tuple[Network, ...]:
         """The networks of `alarm_networks`."""
         return _networks(self.alarm_networks)
+
+    @property
+    def oidc_networks_allowed(self) -> tuple[Network, ...]:
+        """The networks of `oidc_networks`."""
+        return _networks(self.oidc_networks)
 
     @property
     def client_tls(self) -> TlsConfig | None:

@@ -20,6 +20,7 @@ from gantrymq.log_limit import LogLimit
 logger = logging.getLogger(__name__)
 
 RETRY_AFTER_S = 2
+PROVIDER_PATHS = ("/login/provider", "/login/provider/back")
 _PAGE = b"""<!doctype html><html lang="en"><meta charset="utf-8"><title>Busy</title>
 <h1>Too many log-ins at once</h1><p>Nothing was tried. Go back, and try again in a moment.</p></html>
 """
@@ -46,7 +47,7 @@ class LogInLimit:
         self._log_limit = LogLimit()
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
-        if scope["method"] != "POST" or not scope["path"].endswith("/login"):  # a proxy may have added a prefix
+        if not _is_log_in(scope):
             await self._pages(scope, receive, send)
             return
         source = _source_of(scope)
@@ -69,6 +70,12 @@ class LogInLimit:
             logger.warning("too many log-ins at once", extra=facts)
         await send({"type": "http.response.start", "status": 429, "headers": _HEADERS})
         await send({"type": "http.response.body", "body": _PAGE})
+
+
+def _is_log_in(scope: dict[str, Any]) -> bool:
+    """A password that is tried, or a step of a sign-in with a provider. A proxy may have added a prefix."""
+    path: str = scope["path"]
+    return (scope["method"] == "POST" and path.endswith("/login")) or path.endswith(PROVIDER_PATHS)
 
 
 def _source_of(scope: dict[str, Any]) -> Source:

@@ -21,6 +21,7 @@ from django.utils import timezone
 from dashboard.accounts import lockout
 from dashboard.accounts.access import SESSION_ADDRESS, SESSION_LIFE_S, SESSION_STARTED, SESSION_TOUCHED
 from dashboard.limits.names import BadPrefix, read_prefixes
+from dashboard.models.identities import Identity
 from dashboard.models.management import ApiToken, Role, User
 from gantrymq.errors import GantryError
 
@@ -92,9 +93,8 @@ def add_user(user: User, password: str) -> None:
 def set_role(user: User, role: Role) -> None:
     """Give the account another role. The last administrator stays one."""
     with transaction.atomic():
-        others = User.objects.filter(role=Role.ADMIN, is_active=True).exclude(pk=user.pk)
-        if user.role == Role.ADMIN and role != Role.ADMIN and not others.exists():
-            raise UserProblem(f"{user.username} is the last administrator: make another one first")
+        if role != Role.ADMIN:
+            _check_not_last(user)
         if role == Role.ADMIN and user.prefixes:
             raise UserProblem(f"{user.username} is limited to some names: take that limit away first")
         User.objects.filter(pk=user.pk).update(role=role)
@@ -118,11 +118,21 @@ def as_prefixes(text: str) -> tuple[str, ...]:
 def close_account(user: User) -> int:
     """No log-in and no token from now on. Returns how many sessions ended. The last administrator stays open."""
     with transaction.atomic():
-        others = User.objects.filter(role=Role.ADMIN, is_active=True).exclude(pk=user.pk)
-        if user.role == Role.ADMIN and not others.exists():
-            raise UserProblem(f"{user.username} is the last administrator: make another one first")
+        _check_not_last(user)
         User.objects.filter(pk=user.pk).update(is_active=False)
         return end_sessions(open_sessions(user))
+
+
+def _check_not_last(user: User) -> None:
+    """Raises UserProblem for the last administrator with a password: who signs in with a provider needs that one up."""
+    others = User.objects.filter(role=Role.ADMIN, is_active=True, identity=None).exclude(pk=user.pk)
+    if user.role == Role.ADMIN and not issuer_of(user) and not others.exists():
+        raise UserProblem(f"{user.username} is the last administrator with a password: make another one first")
+
+
+def issuer_of(user: User) -> str:
+    """The provider that the account signs in with; "" when it has a password here. Blocking."""
+    return Identity.objects.filter(user=user).values_list("issuer", flat=True).first() or ""
 
 
 def open_account(user: User) -> None:
@@ -132,6 +142,8 @@ def open_account(user: User) -> None:
 
 def reset_password(user: User, password: str, *, revoke_tokens: bool = False) -> tuple[int, int]:
     """A new password: sessions end, wrong tries are forgotten. Returns how many sessions and tokens ended."""
+    if issuer := issuer_of(user):
+        raise UserProblem(f"{user.username} signs in with {issuer} and has no password here")
     check_password(user, password)
     user.set_password(password)
     with transaction.atomic():

@@ -18,11 +18,11 @@ from typing import Any
 from django.conf import settings
 from django.utils import timezone
 
-from dashboard.alarms.http_post import Post
-from dashboard.alarms.mail import Mail
+from dashboard.alarms.mail import NETWORKS, Mail
 from dashboard.alarms.outgoing import Outcome, outcome_of, request_for, without_secrets
-from dashboard.alarms.targets import NotResolved, TargetRefused
 from dashboard.models.alarms import AlarmChannel, AlarmDelivery, ChannelKind, DeliveryState
+from dashboard.outward.http_call import Call, Request
+from dashboard.outward.targets import NotResolved, TargetRefused, resolve
 from gantrymq.timeouts import timeout
 
 logger = logging.getLogger(__name__)
@@ -30,6 +30,7 @@ logger = logging.getLogger(__name__)
 RETRY_AFTER_S = (5, 15, 60, 300, 900, 3600)  # then it has failed
 WHOLE_TIMEOUT_S = 30.0  # of one attempt
 AT_ONCE_MAX = 8  # channels
+ANSWER_BYTES_MAX = 4096
 OF_A_CHANNEL_MAX = 20  # deliveries that a turn of a channel sends, one after the other
 
 
@@ -83,8 +84,10 @@ class Sender:
         if channel.kind == ChannelKind.MAIL:
             mail = Mail(known, delivery.notice, number, allowed)
             return await self._in_thread(lambda: Outcome(True, False, mail.send()), mail.close)
-        post = Post(request_for(channel.kind, known, delivery.notice, time.time(), number), allowed)
-        return await self._in_thread(lambda: outcome_of(channel.kind, *post.send()), post.close)
+        post = request_for(channel.kind, known, delivery.notice, time.time(), number)
+        request = Request("POST", post.url, post.headers, post.body)
+        call = Call(request, lambda host, port: resolve(host, port, allowed, NETWORKS), ANSWER_BYTES_MAX)
+        return await self._in_thread(lambda: _told(channel.kind, call), call.close)
 
     async def _in_thread(self, send: Callable[[], Outcome], close: Callable[[], None]) -> Outcome:
         """The outcome of a blocking send, which is ended after a while."""
@@ -103,3 +106,8 @@ class Sender:
             return Outcome(False, True, f"{type(exc).__name__}: {exc}")
         finally:
             close()
+
+
+def _told(kind: str, call: Call) -> Outcome:
+    answer = call.send()
+    return outcome_of(kind, answer.status, answer.body.decode("utf-8", "replace"))

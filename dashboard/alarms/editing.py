@@ -18,8 +18,8 @@ from django.utils import timezone
 from dashboard.alarms.kinds import KINDS
 from dashboard.alarms.mail import PLAIN, STARTTLS, TLS
 from dashboard.alarms.rules import RULES_MAX, changes
-from dashboard.alarms.targets import TargetRefused, split_url
 from dashboard.models.alarms import AlarmChannel, AlarmRule, AlarmSilence, ChannelKind
+from dashboard.outward.targets import TargetRefused, split_url
 from gantrymq.errors import GantryError
 
 WAIT_S_MAX = 86_400.0

@@ -12,9 +12,10 @@ from typing import Any
 
 from appliance.settings.appliance_config import Network
 from dashboard.alarms.notices import html_of, text_of
-from dashboard.alarms.targets import resolve
+from dashboard.outward.targets import resolve
 
 STEP_TIMEOUT_S = 10.0
+NETWORKS = "alarm_networks"  # the setting that allows receivers at private addresses
 PLAIN, STARTTLS, TLS = "none", "starttls", "tls"
 
 
@@ -31,7 +32,8 @@ class Mail:
     def send(self) -> str:
         """What the server said. Raises TargetRefused, NotResolved, OSError, SMTPException."""
         host, port = self._settings["host"], int(self._settings["port"])
-        self._socket = socket.create_connection((resolve(host, port, self._allowed), port), timeout=STEP_TIMEOUT_S)
+        address = resolve(host, port, self._allowed, NETWORKS)
+        self._socket = socket.create_connection((address, port), timeout=STEP_TIMEOUT_S)
         security = self._settings["security"]
         if security == TLS:
             self._socket = ssl.create_default_context().wrap_socket(self._socket, server_hostname=host)

@@ -39,6 +39,7 @@ from dashboard.audit.notes import changed, note, note_nothing
 from dashboard.cluster import units
 from dashboard.forms.accounts import PasswordForm
 from dashboard.http.client_address import client_address
+from dashboard.models.identities import Identity
 from dashboard.models.management import Role, User
 
 logger = logging.getLogger(__name__)
@@ -60,7 +61,9 @@ async def list_users(
     limit: int = Query(100, ge=1, le=LIST_MAX),
 ) -> UserList:
     rows = User.objects.filter(username__icontains=q).order_by("username")
-    shown = [UserOut.of(user) async for user in rows[offset : offset + limit]]
+    found = [user async for user in rows[offset : offset + limit]]
+    issuers = {row.user_id: row.issuer async for row in Identity.objects.filter(user__in=found)}
+    shown = [UserOut.of(user, issuers.get(user.pk, "")) for user in found]
     return UserList(users=shown, total=await rows.acount())
 
 
@@ -165,7 +168,7 @@ async def _named(name: str) -> User:
 
 async def _whole(user: User) -> UserDetailOut:
     def read() -> Any:
-        return user_accounts.open_sessions(user), list(living_tokens(user))
+        return user_accounts.issuer_of(user), user_accounts.open_sessions(user), list(living_tokens(user))
 
     return UserDetailOut.whole(user, *await sync_to_async(read)())
 

@@ -13,6 +13,7 @@ from dashboard.models.audit import AuditEntry, Result, TrailPosition, Way
 from dashboard.models.dead_letters import PutBackRow, PutBackRun, PutBackState
 from dashboard.models.groups import GroupMove
 from dashboard.models.history import HistoryBlock, HistoryMark
+from dashboard.models.identities import Identity
 from dashboard.models.incidents import IncidentRow
 from dashboard.models.management import (
     ApiToken,
@@ -41,6 +42,7 @@ __all__ = [
     "GroupPromise",
     "HistoryBlock",
     "HistoryMark",
+    "Identity",
     "IncidentRow",
     "Invitation",
     "LoginFailure",

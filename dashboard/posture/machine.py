@@ -1,4 +1,4 @@
-"""Weaknesses of the appliance's settings, its folder and its process. Pure but for `look`."""
+"""Weaknesses of the appliance's settings, its folder and its process. Pure but for `look` and rights of a file."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from appliance.settings.appliance_config import ApplianceConfig
+from appliance.settings.sign_in import REFUSE
 from dashboard.posture.finding import Finding
 from dashboard.status.problems import Level
 
@@ -37,6 +38,7 @@ def findings(settings: ApplianceConfig, machine: Machine) -> Iterator[Finding]:
     yield from _network(settings)
     yield from _tls(settings)
     yield from _lists(settings)
+    yield from _sign_in(settings)
     if machine.is_root:
         yield Finding(
             code="root", level=Level.WARN, title="The appliance runs as root", seen="The process has user id 0.",
@@ -115,6 +117,31 @@ def _lists(settings: ApplianceConfig) -> Iterator[Finding]:
             seen=f"allowed_hosts is {settings.allowed_hosts}.",
             advice="A page elsewhere could send requests here under a name of its own. List the names in use.",
             lines='allowed_hosts = "queues.example.com"',
+        )  # fmt: skip
+
+
+def _sign_in(settings: ApplianceConfig) -> Iterator[Finding]:
+    if not settings.oidc_issuer:
+        return
+    if settings.oidc_others != REFUSE:
+        yield Finding(
+            code="sign-in-all", level=Level.WARN, title="All people that the provider knows may read all messages",
+            seen=f"oidc_others is {settings.oidc_others}.",
+            advice="Name the groups that may read, and refuse the others.",
+            lines='oidc_roles = "GROUP=reader"\noidc_others = "refuse"',
+        )  # fmt: skip
+    if wide := _wide(settings.oidc_networks):
+        yield Finding(
+            code="sign-in-wide", level=Level.WARN, title="The provider may name whole private networks", seen=wide,
+            advice="Its document could have services there asked. Name the addresses of its hosts.",
+            lines='oidc_networks = "10.0.0.9"',
+        )  # fmt: skip
+    path = Path(settings.oidc_client_secret_file) if settings.oidc_client_secret_file else None
+    if path is not None and path.is_file() and path.stat().st_mode & stat.S_IRWXO:
+        yield Finding(
+            code="sign-in-secret", level=Level.BAD, title="Other accounts of this machine may read the client's secret",
+            seen=str(path), advice="With it and a code of the provider they are this dashboard. Take the rights away.",
+            lines=f"chmod o= {path}",
         )  # fmt: skip
 
 

@@ -9,7 +9,18 @@ from django.urls import URLPattern, URLResolver, get_resolver
 
 from dashboard.api import api
 
-OPEN = {"login", "first-run", "invitation", "theme", "language", "words", "healthz", "static"}
+OPEN = {
+    "login",
+    "provider",
+    "provider-back",
+    "first-run",
+    "invitation",
+    "theme",
+    "language",
+    "words",
+    "healthz",
+    "static",
+}
 EXAMPLES = {
     "name": "no-such-topic",
     "place": "broker-a.0.0",

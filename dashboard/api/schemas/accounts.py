@@ -78,12 +78,13 @@ class UserOut(Schema):
     is_open: bool
     created_at: datetime
     last_login_at: datetime | None
+    issuer: str = Field(description='the OpenID Connect provider that it signs in with; "": it has a password')
 
     @classmethod
-    def of(cls, user: User) -> UserOut:
+    def of(cls, user: User, issuer: str) -> UserOut:
         return cls(
             name=user.username, role=cast(RoleName, user.role), prefixes=list(user.prefixes),
-            is_open=user.is_active, created_at=user.created_at, last_login_at=user.last_login,
+            is_open=user.is_active, created_at=user.created_at, last_login_at=user.last_login, issuer=issuer,
         )  # fmt: skip
 
 
@@ -94,9 +95,9 @@ class UserDetailOut(UserOut):
     api_access: list[TokenOut]
 
     @classmethod
-    def whole(cls, user: User, sessions: list[OpenSession], tokens: list[ApiToken]) -> UserDetailOut:
+    def whole(cls, user: User, issuer: str, sessions: list[OpenSession], tokens: list[ApiToken]) -> UserDetailOut:
         return cls(
-            **UserOut.of(user).dict(),
+            **UserOut.of(user, issuer).dict(),
             sessions=[SessionOut.of(one) for one in sessions],
             api_access=[TokenOut.of(row) for row in tokens],
         )

@@ -22,6 +22,7 @@ from dashboard.accounts.known_browsers import account_key
 from dashboard.accounts.user_accounts import OpenSession, UserProblem
 from dashboard.audit.chain import Change, append
 from dashboard.models.audit import Way
+from dashboard.models.identities import Identity
 from dashboard.models.management import ApiToken, Role, User
 
 PASSWORD_CHARS_MAX = 1024
@@ -65,12 +66,14 @@ def _list(request: Request) -> Iterable[str]:
     living = ApiToken.objects.filter(revoked_at=None, expires_at__gt=timezone.now())
     tokens = Counter(living.values_list("user__username", flat=True))
     locks = lockout.locks()
+    issuers = dict(Identity.objects.values_list("user_id", "issuer"))
     rows: list[dict[str, Any]] = [
         {
             "name": user.username,
             "role": user.role,
             "prefixes": list(user.prefixes),
             "active": user.is_active,
+            "issuer": issuers.get(user.pk),
             "last_login": _time(user.last_login),
             "sessions": sessions[user.username],
             "tokens": tokens[user.username],
@@ -84,7 +87,10 @@ def _list(request: Request) -> Iterable[str]:
         [*row.values()]
         for row in (row | {key: ", ".join(row[key]) or None for key in ("prefixes", "locked_for")} for row in rows)
     ]
-    return table(["name", "role", "only names", "active", "last log-in", "sessions", "tokens", "locked for"], shown)
+    return table(
+        ["name", "role", "only names", "active", "signs in with", "last log-in", "sessions", "tokens", "locked for"],
+        shown,
+    )
 
 
 def _add(request: Request) -> Iterable[str]:

@@ -17,7 +17,7 @@ from dashboard.accounts.in_flight import TooManyAtOnce
 from dashboard.accounts.known_browsers import remember
 from dashboard.accounts.log_in import start_session, try_password
 from dashboard.accounts.log_in_limit import RETRY_AFTER_S
-from dashboard.audit.notes import note
+from dashboard.audit.notes import note, note_nothing
 from dashboard.cluster import units
 from dashboard.forms.accounts import PasswordForm
 from dashboard.http.client_address import client_address
@@ -31,6 +31,10 @@ logger = logging.getLogger(__name__)
 @require_http_methods(["GET", "HEAD", "POST"])
 async def password(request: HttpRequest) -> HttpResponse:
     user: User = request.principal.user  # type: ignore[attr-defined]
+    if issuer := await sync_to_async(user_accounts.issuer_of)(user):
+        note_nothing(request)
+        status = 200 if request.method != "POST" else 403
+        return render(request, "password/password.html", {"issuer": issuer}, status=status)
     form = PasswordForm(request.POST if request.method == "POST" else None, user=user)
     if request.method != "POST":
         return render(request, "password/password.html", {"form": form})

@@ -21,6 +21,7 @@ from dashboard.accounts.tokens import shown_once
 from dashboard.accounts.user_accounts import UserProblem
 from dashboard.audit.notes import changed, note, note_nothing
 from dashboard.forms.accounts import InvitationForm
+from dashboard.models.identities import Identity
 from dashboard.models.management import ApiToken, Role, User
 
 PEOPLE_MAX = 500  # in the list
@@ -160,8 +161,10 @@ def _people_context() -> dict[str, Any]:
     living = ApiToken.objects.filter(revoked_at=None, expires_at__gt=timezone.now())
     tokens = Counter(living.values_list("user__username", flat=True))
     users = User.objects.order_by("username")[:PEOPLE_MAX]
+    elsewhere = set(Identity.objects.values_list("user_id", flat=True))
     return {
         "people": [(user, sessions[user.username], tokens[user.username]) for user in users],
+        "elsewhere": elsewhere,
         "total": User.objects.count(),
         "invitations": list(invitations.open_invitations().order_by("expires_at")),
     }
@@ -170,6 +173,7 @@ def _people_context() -> dict[str, Any]:
 def _person_context(found: User) -> dict[str, Any]:
     return {
         "person": found,
+        "issuer": user_accounts.issuer_of(found),
         "roles": [(role, sorted(ROLE_PERMISSIONS[role])) for role in Role],
         "sessions": user_accounts.open_sessions(found),
         "tokens": list(ApiToken.objects.filter(user=found, revoked_at=None)[:200]),

@@ -19,6 +19,8 @@ from dashboard.audit.notes import note
 from dashboard.cluster import units
 from dashboard.forms.accounts import LoginForm
 from dashboard.http.client_address import client_address
+from dashboard.models.identities import Identity
+from dashboard.sign_in.offer import offer
 
 logger = logging.getLogger(__name__)
 
@@ -33,10 +35,10 @@ async def login(request: HttpRequest) -> HttpResponse:
     if request.method != "POST":
         if request.principal is not None:  # type: ignore[attr-defined]
             return redirect(target)
-        return render(request, "session/login.html", {"form": LoginForm(), "next": target})
+        return log_in_page(request, LoginForm(), target)
     form = LoginForm(request.POST)
     if not form.is_valid():
-        return render(request, "session/login.html", {"form": form, "next": target}, status=422)
+        return log_in_page(request, form, target, status=422)
     username = form.cleaned_data["username"]
     outcome = await try_password(request, username, form.cleaned_data["password"])
     if outcome.user is None:
@@ -64,7 +66,7 @@ def _refused(request: HttpRequest, form: LoginForm, target: str, outcome: Outcom
         facts = {"event": "login_failed", "username": outcome.tried or None, "address": client_address(request)}
         logger.warning("log-in failed", extra=facts)
     status = 429 if outcome.wait_s else 422
-    response = render(request, "session/login.html", {"form": form, "next": target}, status=status)
+    response = log_in_page(request, form, target, status=status)
     if outcome.wait_s:
         response.headers["Retry-After"] = str(outcome.wait_s)
     return response
@@ -74,8 +76,17 @@ def _refused(request: HttpRequest, form: LoginForm, target: str, outcome: Outcom
 @require_POST
 async def logout(request: HttpRequest) -> HttpResponse:
     note(request, "logged out")
+    signs_in_there = await Identity.objects.filter(user=request.principal.user).aexists()  # type: ignore[attr-defined]
     await alogout(request)
-    return redirect("login")
+    return redirect(f"{reverse('login')}?out=1" if signs_in_there else "login")
+
+
+def log_in_page(
+    request: HttpRequest, form: LoginForm, target: str, *, problem: str = "", status: int = 200
+) -> HttpResponse:
+    """The form, and the button of the provider if there is one. problem: why signing in there did not work."""
+    context = {"form": form, "next": target, "problem": problem, "provider": offer(request)}
+    return render(request, "session/login.html", context, status=status)
 
 
 def safe_target(request: HttpRequest, target: str) -> str:

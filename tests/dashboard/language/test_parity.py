@@ -31,6 +31,7 @@ NOT_YET: set[str] = {
     "clients",
     "connect",
     "dead_letters",
+    "groups",
     "history",
     "incidents",
     "people",

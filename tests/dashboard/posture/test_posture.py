@@ -100,6 +100,20 @@ def test_s65_a_strict_appliance_has_no_finding(tmp_path: Path) -> None:
     assert [one.code for one in machine.findings(replace(strict, http_hsts_s=0), PRIVATE)] == ["no-hsts"]
 
 
+def test_s65_a_wide_sign_in_is_found(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.touch()
+    secret.chmod(0o604)
+    strict = ApplianceConfig(
+        data=tmp_path, accounts=True, oidc_issuer="https://id.example", oidc_client_id="gantry", oidc_roles="a=admin",
+        oidc_client_secret_file=str(secret), oidc_networks="10.0.0.0/8", oidc_others="reader",
+    )  # fmt: skip
+    found = [one.code for one in machine.findings(strict, PRIVATE)]
+    assert found == ["sign-in-all", "sign-in-wide", "sign-in-secret"]
+    secret.chmod(0o600)
+    assert not list(machine.findings(replace(strict, oidc_networks="10.0.0.9", oidc_others="refuse"), PRIVATE))
+
+
 def test_s65_a_broker_that_asks_for_no_account_is_found_where_the_appliance_wants_it(tmp_path: Path) -> None:
     told = broker_settings({"aclEnable": "false", "autoCreateTopicEnable": "false"})
     asking = ApplianceConfig(data=tmp_path, accounts=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dashboard.alarms.targets import NotResolved, TargetRefused, may_send_to, resolve, split_url
+from dashboard.outward.targets import NotResolved, TargetRefused, may_send_to, resolve, split_url
 
 PRIVATE = [
     "127.0.0.1", "127.9.9.9", "0.0.0.0", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1",
@@ -42,7 +42,7 @@ def test_a_name_with_one_private_address_is_refused_as_a_whole(monkeypatch: pyte
 
     monkeypatch.setattr(socket, "getaddrinfo", both)
     with pytest.raises(TargetRefused, match=r"127\.0\.0\.1"):
-        resolve("rebinding.example", 443, ())
+        resolve("rebinding.example", 443, (), "alarm_networks")
 
 
 def test_a_name_without_address_may_have_one_later(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,7 +51,7 @@ def test_a_name_without_address_may_have_one_later(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(socket, "getaddrinfo", fails)
     with pytest.raises(NotResolved):
-        resolve("gone.example", 443, ())
+        resolve("gone.example", 443, (), "alarm_networks")
 
 
 @pytest.mark.parametrize(

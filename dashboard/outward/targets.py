@@ -1,4 +1,4 @@
-"""Where alarms may be sent: no address of this machine or a private network, unless the setting alarm_networks has it.
+"""Where the dashboard may send to: no address of this machine or a private network, unless a setting has it.
 
 A name is resolved once, every address it has is looked at, and the connection goes to the address that was looked at:
 a name that means something else a moment later changes nothing (DNS rebinding).
@@ -43,8 +43,8 @@ def split_url(url: str) -> tuple[str, str, int]:
     return parts.scheme, parts.hostname, port
 
 
-def resolve(host: str, port: int, allowed: Sequence[Network]) -> str:
-    """The address to connect to. Blocking. Raises TargetRefused, NotResolved."""
+def resolve(host: str, port: int, allowed: Sequence[Network], setting: str) -> str:
+    """The address to connect to. Blocking. setting: where `allowed` comes from. Raises TargetRefused, NotResolved."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as exc:
@@ -53,7 +53,7 @@ def resolve(host: str, port: int, allowed: Sequence[Network]) -> str:
     for address in addresses:
         if not may_send_to(address, allowed):
             raise TargetRefused(
-                f"{host} is {address}, which is not a public address. Where that is meant, the setting alarm_networks "
+                f"{host} is {address}, which is not a public address. Where that is meant, the setting {setting} "
                 "of the appliance allows it."
             )
     if not addresses:
