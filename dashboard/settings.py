@@ -6,7 +6,6 @@ the command line of `gantry up`. DEBUG is always off; the process serves its own
 
 from __future__ import annotations
 
-import importlib.util
 import socket
 from pathlib import Path
 
@@ -128,9 +127,6 @@ CSRF_FAILURE_VIEW = "dashboard.http.error_pages.csrf_failure"
 CHANNEL_LAYERS = {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}
 
 STATIC_URL = "/static/"
-_plotly = importlib.util.find_spec("plotly")
-_plotly_folder = Path(_plotly.origin).parent / "package_data" if _plotly and _plotly.origin else None
-STATICFILES_DIRS = [("plotly", _plotly_folder)] if _plotly_folder and _plotly_folder.is_dir() else []
 STATICFILES_FINDERS = [
     "django.contrib.staticfiles.finders.FileSystemFinder",
     "django.contrib.staticfiles.finders.AppDirectoriesFinder",

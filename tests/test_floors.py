@@ -35,7 +35,6 @@ WEB = (
     "ninja",
     "asgiref",
     "django_htmx",
-    "plotly",
     "argon2",
 )
 REPORTS_WITHOUT_SPARK = ("catalogue", "errors", "install_state", "java", "results", "runs", "samples")

@@ -65,10 +65,14 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class RangeResult:
-    """The stretches of a range in order, up to where its chain of records is `broken`, if it is."""
+    """The stretches of a range in order, up to where its chain of records is `broken`, if it is.
+
+    has_no_lake: the lake's folder is not there where the task ran.
+    """
 
     stretches: tuple[Stretch, ...]
     broken: BrokenRecordChain | None = None
+    has_no_lake: bool = False
 
 
 def copy_range(pieces: LogRange, place: LakeFiles) -> RangeResult:
@@ -80,7 +84,7 @@ def copy_range(pieces: LogRange, place: LakeFiles) -> RangeResult:
             stretches.append(_copy(piece, place))
         except FileNotFoundError:
             if piece.file.path.exists():
-                raise  # then it is the lake that is not there
+                return RangeResult(tuple(stretches), has_no_lake=True)
             stretches.append(Stretch(piece.begin, piece.end, piece.begins_file, is_lost=True))
         except BrokenRecordChain as broken:
             return RangeResult(tuple(stretches), broken)

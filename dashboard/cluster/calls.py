@@ -12,6 +12,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Generic, TypeVar
 
+from django.utils.translation import gettext
+
 from dashboard.cluster.errors import BrokerUnreachable, ClusterUnreachable, Refused, explain
 from dashboard.cluster.values import BrokerRef, ClusterView, PartialFailure
 from dashboard.limits.wire import check
@@ -105,7 +107,7 @@ class ClusterCalls:
         try:
             info = await self.call(lambda admin: admin.cluster.info(), timeout_s)
         except CALL_ERRORS as exc:
-            why = f"name server {self.namesrv}: {explain(exc)}"
+            why = gettext("name server %(namesrv)s: %(exc)s") % {"namesrv": self.namesrv, "exc": explain(exc)}
             if known is None or not known.brokers + known.slaves:
                 raise ClusterUnreachable(why) from exc
             self._cluster = replace(known, why=why)

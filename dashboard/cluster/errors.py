@@ -18,6 +18,8 @@ GatewayError
 
 from __future__ import annotations
 
+from django.utils.translation import gettext, gettext_noop
+
 from gantrymq.errors import ConnectError, GantryError, RequestTimeout, ResponseError
 
 
@@ -25,108 +27,112 @@ class GatewayError(GantryError):
     """Root; `status` is the HTTP status that says it best, `advice` what a person can do."""
 
     status = 502
-    advice = "Try again; if it stays, look at the processes on the Overview."
+    advice = gettext_noop("Try again; if it stays, look at the processes on the Overview.")
 
 
 class ClusterUnreachable(GatewayError):
     """No name server answers."""
 
     status = 503
-    advice = "The name server is starting or stopped. The Overview shows its process."
+    advice = gettext_noop("The name server is starting or stopped. The Overview shows its process.")
 
 
 class BrokerUnreachable(GatewayError):
     """A broker that had to answer did not."""
 
     status = 503
-    advice = "The broker is starting, busy or stopped. The Overview shows its process."
+    advice = gettext_noop("The broker is starting, busy or stopped. The Overview shows its process.")
 
 
 class TopicNotFound(GatewayError):
     """No broker has this topic."""
 
     status = 404
-    advice = "It may have been deleted. The list of topics shows what exists."
+    advice = gettext_noop("It may have been deleted. The list of topics shows what exists.")
 
 
 class BrokerNotFound(GatewayError):
     """No broker of this name is registered."""
 
     status = 404
-    advice = "The Overview shows the brokers that are."
+    advice = gettext_noop("The Overview shows the brokers that are.")
 
 
 class GroupNotFound(GatewayError):
     """No broker knows this consumer group."""
 
     status = 404
-    advice = "A group is known from the moment a consumer of it connects. The list of groups shows what exists."
+    advice = gettext_noop(
+        "A group is known from the moment a consumer of it connects. The list of groups shows what exists."
+    )
 
 
 class ClientNotFound(GatewayError):
     """No client of this id is connected."""
 
     status = 404
-    advice = "It may have left. The list of clients shows who is connected."
+    advice = gettext_noop("It may have left. The list of clients shows who is connected.")
 
 
 class MemberNotFound(GatewayError):
     """The client is not connected as a member of the group."""
 
     status = 404
-    advice = "Clients come and go. The group's page shows who is connected."
+    advice = gettext_noop("Clients come and go. The group's page shows who is connected.")
 
 
 class TopicExists(GatewayError):
     """A topic of that name is there already."""
 
     status = 409
-    advice = "Open it and change its settings, or choose another name."
+    advice = gettext_noop("Open it and change its settings, or choose another name.")
 
 
 class NotAllowed(GatewayError):
     """It can't be done with this topic or group, or not now; the text says why."""
 
     status = 409
-    advice = "Nothing was changed. The sentence above says what stands in the way."
+    advice = gettext_noop("Nothing was changed. The sentence above says what stands in the way.")
 
 
 class NotWritable(GatewayError):
     """The topic takes no messages: its permission, or it has no queue to write to."""
 
     status = 409
-    advice = "Its Settings say what may be done with it."
+    advice = gettext_noop("Its Settings say what may be done with it.")
 
 
 class NoSuccessor(GatewayError):
     """A slave did not become the master, or is not known as it yet."""
 
     status = 502
-    advice = "Look at the broker's masters and slaves again: what they say now counts. Their logs tell why."
+    advice = gettext_noop(
+        "Look at the broker's masters and slaves again: what they say now counts. Their logs tell why."
+    )
 
 
 class TooManySearches(GatewayError):
     """A dashboard must never be able to hurt a broker: so many searches at once, and no more."""
 
     status = 503
-    advice = "Others search at the moment. Try again in a few seconds."
+    advice = gettext_noop("Others search at the moment. Try again in a few seconds.")
 
 
 class Refused(GatewayError):
     """The broker refused."""
 
     status = 502
-    advice = "The text is the broker's own answer."
+    advice = gettext_noop("The text is the broker's own answer.")
 
 
 def explain(exc: Exception) -> str:
     """One short phrase for a failed call, without the stack of words around it."""
     if isinstance(exc, RequestTimeout):
-        return f"no answer within {exc.timeout_s:g} s"
+        return gettext("no answer within %(timeout_s)s s") % {"timeout_s": f"{exc.timeout_s:g}"}
     if isinstance(exc, TimeoutError):
-        return "no answer in time"
+        return gettext("no answer in time")
     if isinstance(exc, ConnectError):
-        return f"not reachable ({exc.reason})"
+        return gettext("not reachable (%(reason)s)") % {"reason": exc.reason}
     if isinstance(exc, ResponseError):
-        return exc.remark or f"answered with code {int(exc.code)}"
+        return exc.remark or (gettext("answered with code %(code)s") % {"code": int(exc.code)})
     return str(exc) or type(exc).__name__

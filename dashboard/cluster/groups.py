@@ -7,6 +7,8 @@ import operator
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
+from django.utils.translation import gettext
+
 from dashboard.cluster.calls import CALL_ERRORS, CALLS_AT_ONCE, ClusterCalls, KeptTables
 from dashboard.cluster.errors import BrokerUnreachable, GroupNotFound, MemberNotFound, Refused, TopicNotFound, explain
 from dashboard.cluster.group_values import (
@@ -94,7 +96,7 @@ class GroupCalls:
         if not settings:
             if failures:
                 raise BrokerUnreachable(f"{failures[0].what}: {failures[0].reason}")
-            raise GroupNotFound(f"There is no consumer group {name}.")
+            raise GroupNotFound(gettext("There is no consumer group %(name)s.") % {"name": name})
         holders = [broker for broker in cluster.brokers if broker.name in {item.broker_name for item in settings}]
         (places, more), (members, even_more) = await asyncio.gather(
             self._calls.ask_brokers(holders, lambda admin, broker: _place(admin, broker, name)),
@@ -127,7 +129,9 @@ class GroupCalls:
         if not holders:
             if failures:
                 raise BrokerUnreachable(f"{failures[0].what}: {failures[0].reason}")
-            raise MemberNotFound(f"{client_id or 'It'} is no member of {group} now.")
+            raise MemberNotFound(
+                gettext("%(client)s is no member of %(group)s now.") % {"client": client_id or "?", "group": group}
+            )
         try:
             info = await self._calls.call(
                 lambda admin: admin.clients.running_info_at(holders[0].address, group, client_id, with_stacks=True),
@@ -136,7 +140,9 @@ class GroupCalls:
         except ResponseError as exc:
             raise Refused(explain(exc)) from exc
         except CALL_ERRORS as exc:
-            raise BrokerUnreachable(f"{client_id} gave no answer: {explain(exc)}") from exc
+            raise BrokerUnreachable(
+                gettext("%(client_id)s gave no answer: %(exc)s") % {"client_id": client_id, "exc": explain(exc)}
+            ) from exc
         return str(info.get("jstack") or "")[:STACKS_CHARS_MAX]
 
     # ---- moving
@@ -161,7 +167,7 @@ class GroupCalls:
             moves = await self._calls.call(ask)
             members = await self._calls.call(lambda admin: admin.groups.members(group))
         except RouteNotFound as exc:
-            raise TopicNotFound(f"There is no topic {topic}.") from exc
+            raise TopicNotFound(gettext("There is no topic %(topic)s.") % {"topic": topic}) from exc
         except ResponseError as exc:
             raise Refused(explain(exc)) from exc
         except CALL_ERRORS as exc:
@@ -180,7 +186,9 @@ class GroupCalls:
         except (ResponseError, ConfigError) as exc:
             raise Refused(explain(exc)) from exc
         except CALL_ERRORS as exc:
-            raise BrokerUnreachable(f"perhaps only some queues were moved: {explain(exc)}") from exc
+            raise BrokerUnreachable(
+                gettext("perhaps only some queues were moved: %(exc)s") % {"exc": explain(exc)}
+            ) from exc
 
     # ---- helpers
 
@@ -221,7 +229,7 @@ class GroupCalls:
             len({one.client_id for _, found in members for one in found.connection_set}) if members else None,
             any(found.disagreement for _, found in members),
             any(not item.consume_enable for item in settings),
-            why or (None if places else "it has no place in any queue yet"),
+            why or (None if places else gettext("it has no place in any queue yet")),
             bool(missing),
             _by_topic(stats),
         )

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Awaitable
 from dataclasses import dataclass
 
+from django.utils.translation import gettext
+
 from dashboard.cluster import browse
 from dashboard.cluster.calls import CALL_ERRORS, CALLS_AT_ONCE, Answer, ClusterCalls
 from dashboard.cluster.errors import BrokerUnreachable, NotAllowed, Refused, explain
@@ -69,7 +71,9 @@ class MessageFate:
         try:
             told = await self._calls.call(lambda admin: admin.messages.trace(message.msg_id))
         except RouteNotFound:
-            return Trace(steps_of(message, []), "This cluster has no trace topic: tracing is off at its brokers.")
+            return Trace(
+                steps_of(message, []), gettext("This cluster has no trace topic: tracing is off at its brokers.")
+            )
         except ResponseError as exc:
             raise Refused(explain(exc)) from exc
         except CALL_ERRORS as exc:
@@ -78,7 +82,9 @@ class MessageFate:
             return Trace(steps_of(message, told.records))
         return Trace(
             steps_of(message, []),
-            "No client told of it: tracing is off in its producer and consumers, or what they told has expired.",
+            gettext(
+                "No client told of it: tracing is off in its producer and consumers, or what they told has expired."
+            ),
         )
 
     async def related(self, detail: TopicDetail, message: MessageExt) -> list[MessageExt]:
@@ -94,7 +100,7 @@ class MessageFate:
         """Send a copy as a new message; a dead letter or a retry goes to its original topic. Raises NotAllowed."""
         is_again = is_retry_topic(message.topic) or is_dlq_topic(message.topic)
         if not may_clients_send_to(message.topic) and not is_again:
-            raise NotAllowed(f"{message.topic} takes no messages from clients.")
+            raise NotAllowed(gettext("%(topic)s takes no messages from clients.") % {"topic": message.topic})
         try:
             return await self._ask(self._calls.call(lambda admin: admin.messages.resend(message)))
         except (ConfigError, MessageRejected) as exc:
@@ -115,7 +121,9 @@ class MessageFate:
         """Have one client handle it now; the group's offset stays. Raises Refused when the client is not there."""
         broker = (await self._calls.cluster()).named(message.broker_name)
         if broker is None:
-            raise BrokerUnreachable(f"{message.broker_name} is not registered.")
+            raise BrokerUnreachable(
+                gettext("%(broker_name)s is not registered.") % {"broker_name": message.broker_name}
+            )
         return await self._ask(
             self._calls.call(
                 lambda admin: admin.messages.consume_directly_at(broker.address, group, client_id, message),

@@ -7,6 +7,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from django.utils.translation import gettext, ngettext
+
 from dashboard.cluster.errors import TopicNotFound
 from dashboard.cluster.message_query import Place
 from dashboard.cluster.message_search import MessageSearch, Search
@@ -74,14 +76,20 @@ class MessageLookup:
         elsewhere = None
         if page.elsewhere is not None:
             elsewhere = (page.elsewhere.topic, MessageLine.of(page.elsewhere).place)
-        told = f"{'Messages' if len(lines) != 1 else 'The message'} with the id or key “{text}”."
+        told = ngettext(
+            "The message with the id or key “%(key)s”.", "Messages with the id or key “%(key)s”.", len(lines)
+        )
+        told %= {"key": text}
         return Looked(lines, "index", told, None, page.scanned, page.took_ms, 0, page.failures, elsewhere)
 
     async def _at(self, detail: TopicDetail, place: Place) -> Looked:
         """The messages at a queue's offset, at each broker that is meant."""
         named = [word for word in place.before if word in detail.addresses and word != detail.name]
         others = [word for word in place.before if word not in detail.addresses and word != detail.name]
-        told = f"Queue {place.queue_id} at offset {place.queue_offset}."
+        told = gettext("Queue %(queue_id)s at offset %(queue_offset)s.") % {
+            "queue_id": place.queue_id,
+            "queue_offset": place.queue_offset,
+        }
         if others:
             there = " ".join([*named, f"q{place.queue_id} @ {place.queue_offset}"])
             is_name = TOPIC_NAME.fullmatch(others[0]) is not None
@@ -103,7 +111,9 @@ class MessageLookup:
 def _told_of_search(wanted: Search) -> str:
     query = wanted.query
     if query.single:
-        return f"“{query.single}” is no id and no key here: the bodies are looked through for it."
+        return gettext("“%(single)s” is no id and no key here: the bodies are looked through for it.") % {
+            "single": query.single
+        }
     if query.is_empty:
-        return "All messages of that time."
-    return f"Messages with {query.conditions}."
+        return gettext("All messages of that time.")
+    return gettext("Messages with %(conditions)s.") % {"conditions": query.conditions}

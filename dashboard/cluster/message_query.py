@@ -14,6 +14,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from django.utils.translation import gettext
+
 from gantrymq.message.model import MessageExt
 
 QUERY_CHARS_MAX = 500
@@ -60,9 +62,14 @@ class MessageQuery:
     @property
     def conditions(self) -> str:
         """The conditions as a phrase, "tag paid, “hello” in the body"."""
-        told = [f"tag {tag}" for tag in self.tags] + [f"key {key}" for key in self.keys]
-        told += [f"{name} = {value}" if value else f"without {name}" for name, value in self.properties]
-        told += [f"“{word}” in the body" for word in self.words]
+        told = [(gettext("tag %(tag)s") % {"tag": tag}) for tag in self.tags] + [
+            (gettext("key %(key)s") % {"key": key}) for key in self.keys
+        ]
+        told += [
+            f"{name} = {value}" if value else (gettext("without %(name)s") % {"name": name})
+            for name, value in self.properties
+        ]
+        told += [(gettext("“%(word)s” in the body") % {"word": word}) for word in self.words]
         return ", ".join(told)
 
     def matches(self, message: MessageExt) -> bool:
@@ -81,7 +88,10 @@ def understand(text: str) -> MessageQuery:
     """The query of a text. What can't be understood has a `problem`, a sentence for people."""
     text = text.strip()
     if len(text) > QUERY_CHARS_MAX:
-        return MessageQuery(text[:QUERY_CHARS_MAX], problem=f"At most {QUERY_CHARS_MAX} characters.")
+        return MessageQuery(
+            text[:QUERY_CHARS_MAX],
+            problem=(gettext("At most %(query_chars_max)s characters.") % {"query_chars_max": QUERY_CHARS_MAX}),
+        )
     place = _PLACE.fullmatch(text)
     if place is not None:
         before = tuple((place["before"] or "").split())
@@ -100,6 +110,9 @@ def understand(text: str) -> MessageQuery:
         elif part["phrase"] != "":
             words.append(part["phrase"] or part[0])
     if len(parts) > CONDITIONS_MAX:
-        return MessageQuery(text, problem=f"At most {CONDITIONS_MAX} conditions at a time.")
+        return MessageQuery(
+            text,
+            problem=(gettext("At most %(conditions_max)s conditions at a time.") % {"conditions_max": CONDITIONS_MAX}),
+        )
     single = words[0] if len(parts) == 1 and words and parts[0]["phrase"] is None else ""
     return MessageQuery(text, None, single, tuple(tags), tuple(keys), tuple(properties), tuple(words))

@@ -12,6 +12,8 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 
+from django.utils.translation import gettext
+
 from dashboard.cluster import browse
 from dashboard.cluster.calls import CALL_ERRORS, CALLS_AT_ONCE, ClusterCalls
 from dashboard.cluster.errors import TooManySearches, explain
@@ -94,7 +96,15 @@ class MessageSearch:
         results = await asyncio.gather(*(bounds(queue) for queue in queues), return_exceptions=True)
         for queue, result in zip(queues, results, strict=True):
             if isinstance(result, CALL_ERRORS):
-                failures.append(PartialFailure(f"{queue.broker_name} queue {queue.queue_id}", explain(result)))
+                failures.append(
+                    PartialFailure(
+                        (
+                            gettext("%(broker_name)s queue %(queue_id)s")
+                            % {"broker_name": queue.broker_name, "queue_id": queue.queue_id}
+                        ),
+                        explain(result),
+                    )
+                )
                 result = (queue.min_offset, min(older.get(queue.key, queue.max_offset), queue.max_offset))
             elif isinstance(result, BaseException):
                 raise result
@@ -118,7 +128,15 @@ class MessageSearch:
                 try:
                     return Window(span, await self._read_span(detail, span, matches))
                 except CALL_ERRORS as exc:
-                    failures.append(PartialFailure(f"{span.broker_name} queue {span.queue_id}", explain(exc)))
+                    failures.append(
+                        PartialFailure(
+                            (
+                                gettext("%(broker_name)s queue %(queue_id)s")
+                                % {"broker_name": span.broker_name, "queue_id": span.queue_id}
+                            ),
+                            explain(exc),
+                        )
+                    )
                     return None
 
         windows = await asyncio.gather(*(read(span) for span in scan.windows()))
@@ -153,7 +171,7 @@ class MessageSearch:
         if self._gate is None or self._gate[0] is not loop:
             self._gate, self._waiting = (loop, asyncio.Semaphore(SEARCHES_AT_ONCE)), 0
         if self._waiting >= SEARCHES_WAITING_MAX:
-            raise TooManySearches("Too many searches at once.")
+            raise TooManySearches(gettext("Too many searches at once."))
         self._waiting += 1
         try:
             await self._gate[1].acquire()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 
+from django.utils.translation import gettext
+
 from dashboard.cluster import browse
 from dashboard.cluster.calls import CALL_ERRORS, CALLS_AT_ONCE, ClusterCalls
 from dashboard.cluster.errors import BrokerUnreachable, NotAllowed, NotWritable, Refused, TopicNotFound, explain
@@ -32,7 +34,7 @@ class MessageCalls:
     ) -> SendResult:
         """Send one message, to a writable queue chosen here unless given. Raises NotAllowed, NotWritable, Refused."""
         if not may_clients_send_to(message.topic):
-            raise NotAllowed(f"{message.topic} takes no messages from clients.")
+            raise NotAllowed(gettext("%(topic)s takes no messages from clients.") % {"topic": message.topic})
         detail = await self._topics.get(message.topic)
         writable = [
             item
@@ -40,13 +42,19 @@ class MessageCalls:
             if item.perm & PERM_WRITE and item.write_queues and broker_name in (None, item.broker_name)
         ]
         if not writable:
-            raise NotWritable(f"{message.topic} takes no messages there: it is read only, or has no queue to write to.")
+            raise NotWritable(
+                gettext("%(topic)s takes no messages there: it is read only, or has no queue to write to.")
+                % {"topic": message.topic}
+            )
         # The emptiest broker first, then a queue in turn: test messages spread as a producer's would.
         turn = detail.put_total
         target = writable[turn % len(writable)]
         queue = queue_id if queue_id is not None else (turn // len(writable)) % target.write_queues
         if queue >= target.write_queues:
-            raise Refused(f"{target.broker_name} has queues 0 to {target.write_queues - 1}.")
+            raise Refused(
+                gettext("%(broker_name)s has queues 0 to %(value)s.")
+                % {"broker_name": target.broker_name, "value": target.write_queues - 1}
+            )
         address = detail.addresses[target.broker_name]
         try:
             return await self._calls.call(
@@ -71,7 +79,15 @@ class MessageCalls:
                 try:
                     messages = await self._pull_span(detail, span)
                 except CALL_ERRORS as exc:
-                    failures.append(PartialFailure(f"{span.broker_name} queue {span.queue_id}", explain(exc)))
+                    failures.append(
+                        PartialFailure(
+                            (
+                                gettext("%(broker_name)s queue %(queue_id)s")
+                                % {"broker_name": span.broker_name, "queue_id": span.queue_id}
+                            ),
+                            explain(exc),
+                        )
+                    )
                     messages = []
                 return browse.Read(span, messages)
 
@@ -143,7 +159,7 @@ class MessageCalls:
         cluster = await self._calls.cluster()
         broker = cluster.named(broker_name)
         if broker is None:
-            raise TopicNotFound(f"There is no broker {broker_name}.")
+            raise TopicNotFound(gettext("There is no broker %(broker_name)s.") % {"broker_name": broker_name})
         try:
             messages, *_ = await self._calls.call(
                 lambda admin: admin.messages.pull_at(broker.address, topic, queue_id, queue_offset, 1)
@@ -155,7 +171,10 @@ class MessageCalls:
         for message in messages:
             if message.queue_offset == queue_offset:
                 return _named(message, broker_name)
-        raise TopicNotFound(f"Queue {queue_id} of {broker_name} no longer holds offset {queue_offset}.")
+        raise TopicNotFound(
+            gettext("Queue %(queue_id)s of %(broker_name)s no longer holds offset %(queue_offset)s.")
+            % {"queue_id": queue_id, "broker_name": broker_name, "queue_offset": queue_offset}
+        )
 
     async def pull_new(
         self, topic: str, queue: QueueExtent, since: int, limit: int, timeout_s: float

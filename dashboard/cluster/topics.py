@@ -8,6 +8,8 @@ import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from django.utils.translation import gettext
+
 from dashboard.cluster import units
 from dashboard.cluster.calls import (
     CALL_ERRORS,
@@ -78,7 +80,7 @@ class TopicCalls:
         cluster = await self._calls.cluster()
         tables, failures = await self._topic_tables(cluster)
         if cluster.why:
-            failures.append(PartialFailure("name server", cluster.why))
+            failures.append(PartialFailure(gettext("name server"), cluster.why))
         self._make_rows([table for _, table in tables], own_names(cluster))
         return TopicListing(tuple(self._rows.values()), self._calls.clock(), tuple(failures))
 
@@ -137,7 +139,7 @@ class TopicCalls:
         if not holders:
             if failures:
                 raise BrokerUnreachable(f"{failures[0].what}: {failures[0].reason}")
-            raise TopicNotFound(f"There is no topic {name}.")
+            raise TopicNotFound(gettext("There is no topic %(name)s.") % {"name": name})
         stats, more_failures = await self._calls.ask_brokers(
             [broker for broker, _ in holders], lambda admin, broker: admin.topics.stats_at(broker.address, name)
         )
@@ -170,13 +172,13 @@ class TopicCalls:
         """Create on the named brokers, on all when none is named. Raises TopicExists, NotAllowed, Refused."""
         cluster = await self._calls.cluster()
         if topic_kind(name, own_names(cluster)) == "system":
-            raise NotAllowed(f"{name} is a name of the cluster itself.")
+            raise NotAllowed(gettext("%(name)s is a name of the cluster itself.") % {"name": name})
         if any(row.name == name for row in (await self.list()).rows):
-            raise TopicExists(f"The topic {name} exists already.")
+            raise TopicExists(gettext("The topic %(name)s exists already.") % {"name": name})
         wanted = set(broker_names)
         targets = [broker for broker in cluster.brokers if not wanted or broker.name in wanted]
         if not targets:
-            raise Refused("No broker is registered, so there is nowhere to create a topic.")
+            raise Refused(gettext("No broker is registered, so there is nowhere to create a topic."))
         kept = {RETENTION_MS: retention_ms, RETENTION_MESSAGES: retention_messages}
         config = TopicConfig(
             topic_name=name,
@@ -198,7 +200,7 @@ class TopicCalls:
         takes the topic's own away."""
         cluster = await self._calls.cluster()
         if topic_kind(name, own_names(cluster)) == "system":
-            raise NotAllowed(f"{name} is a topic of the cluster itself.")
+            raise NotAllowed(gettext("%(name)s is a topic of the cluster itself.") % {"name": name})
         detail = await self.get(name)
 
         def config_for(broker: BrokerRef) -> TopicConfig:
@@ -222,7 +224,7 @@ class TopicCalls:
         """Delete on every broker, then from the name server. Raises TopicNotFound, NotAllowed."""
         detail = await self.get(name)
         if detail.kind == "system":
-            raise NotAllowed(f"{name} is a topic of the cluster itself.")
+            raise NotAllowed(gettext("%(name)s is a topic of the cluster itself.") % {"name": name})
         cluster = await self._calls.cluster()
         targets = [broker for broker in cluster.brokers if broker.name in detail.addresses]
         try:
@@ -233,7 +235,9 @@ class TopicCalls:
         try:
             await self._calls.call(lambda admin: admin.name_servers.delete_topic(name))
         except CALL_ERRORS as exc:
-            raise Refused(f"Deleted on the brokers, but not from the name server: {explain(exc)}") from exc
+            raise Refused(
+                gettext("Deleted on the brokers, but not from the name server: %(exc)s") % {"exc": explain(exc)}
+            ) from exc
 
     # ---- helpers
 
@@ -251,7 +255,12 @@ class TopicCalls:
                 read_at, table = self._tables[silent.name]
                 tables.append((silent, table))
                 age = units.ago(read_at, now)
-                failures[index] = replace(failure, reason=f"{failure.reason}; its topics as they were {age}")
+                failures[index] = replace(
+                    failure,
+                    reason=(
+                        gettext("%(reason)s; its topics as they were %(age)s") % {"reason": failure.reason, "age": age}
+                    ),
+                )
         return tables, failures
 
     async def _read_metrics(self, row: TopicSummary, cluster: ClusterView) -> Reading[TopicMetrics]:
@@ -313,7 +322,10 @@ async def _take_over(admin: AdminClient, broker: BrokerRef, config: TopicConfig)
         made = await admin.topics.config_at(broker.address, config.topic_name)
         if made is None or wanted - set(made.attributes or {}):
             raise Refused(
-                f"{broker.name} keeps all topics equally long, as brokers of RocketMQ 4.9 do. It took everything else."
+                gettext(
+                    "%(name)s keeps all topics equally long, as brokers of RocketMQ 4.9 do. It took everything else."
+                )
+                % {"name": broker.name}
             )
 
 

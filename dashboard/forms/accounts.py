@@ -6,6 +6,8 @@ from typing import Any
 
 from django import forms
 from django.contrib.auth.password_validation import validate_password
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from dashboard.accounts.tokens import TOKEN_LIFE_DAYS
 from dashboard.forms.base import BaseForm
@@ -16,22 +18,23 @@ from dashboard.models.management import ApiToken, Role, User
 class LoginForm(BaseForm):
     """Name and password."""
 
-    username = forms.CharField(label="Name", max_length=64, widget=forms.TextInput(
+    username = forms.CharField(label=_("Name"), max_length=64, widget=forms.TextInput(
         attrs={"autocomplete": "username", "autofocus": True, "autocapitalize": "none"}))  # fmt: skip
-    password = forms.CharField(label="Password", max_length=1024, strip=False, widget=forms.PasswordInput(
+    password = forms.CharField(label=_("Password"), max_length=1024, strip=False, widget=forms.PasswordInput(
         attrs={"autocomplete": "current-password"}))  # fmt: skip
 
 
 class NewAccountForm(BaseForm):
     """An account of one's own: a name, and a password twice."""
 
-    username = forms.CharField(label="Your name", max_length=64, widget=forms.TextInput(
+    username = forms.CharField(label=_("Your name"), max_length=64, widget=forms.TextInput(
         attrs={"autocomplete": "username", "autocapitalize": "none", "spellcheck": "false"}))  # fmt: skip
     password = forms.CharField(
-        label="Password", max_length=1024, strip=False, help_text="At least ten characters, and not a common one.",
+        label=_("Password"), max_length=1024, strip=False,
+        help_text=_("At least ten characters, and not a common one."),
         widget=forms.PasswordInput(attrs={"autocomplete": "new-password", "autofocus": True}),
     )  # fmt: skip
-    again = forms.CharField(label="Password again", max_length=1024, strip=False, widget=forms.PasswordInput(
+    again = forms.CharField(label=_("Password again"), max_length=1024, strip=False, widget=forms.PasswordInput(
         attrs={"autocomplete": "new-password"}))  # fmt: skip
 
     def clean_username(self) -> str:
@@ -49,7 +52,7 @@ class NewAccountForm(BaseForm):
             except forms.ValidationError as exc:
                 self.add_error("password", exc)
         if password and cleaned.get("again") not in (None, password):
-            self.add_error("again", "The two passwords differ.")
+            self.add_error("again", gettext("The two passwords differ."))
         return cleaned
 
 
@@ -66,8 +69,8 @@ class PrefixesField(forms.CharField):
 
     def __init__(self) -> None:
         super().__init__(
-            label="Only names that begin with", required=False, max_length=6500,
-            widget=forms.TextInput(attrs={"placeholder": "all topics and groups", "spellcheck": "false"}),
+            label=_("Only names that begin with"), required=False, max_length=6500,
+            widget=forms.TextInput(attrs={"placeholder": _("all topics and groups"), "spellcheck": "false"}),
         )  # fmt: skip
 
     def clean(self, value: Any) -> tuple[str, ...]:
@@ -80,22 +83,23 @@ class PrefixesField(forms.CharField):
 class InvitationForm(BaseForm):
     """Whom to invite, and as what."""
 
-    label = forms.CharField(label="Who", max_length=64, widget=forms.TextInput(
-        attrs={"placeholder": "Ada, orders team"}))  # fmt: skip
-    role = forms.ChoiceField(label="As", choices=Role.choices, initial=Role.READER)
+    label = forms.CharField(label=_("Who"), max_length=64, widget=forms.TextInput(
+        attrs={"placeholder": _("Ada, orders team")}))  # fmt: skip
+    role = forms.ChoiceField(label=_("As"), choices=Role.choices, initial=Role.READER)
     prefixes = PrefixesField()
 
 
 class PasswordForm(BaseForm):
     """One's own password: the one of now, and another one twice."""
 
-    current = forms.CharField(label="Password now", max_length=1024, strip=False, widget=forms.PasswordInput(
+    current = forms.CharField(label=_("Password now"), max_length=1024, strip=False, widget=forms.PasswordInput(
         attrs={"autocomplete": "current-password", "autofocus": True}))  # fmt: skip
     password = forms.CharField(
-        label="New password", max_length=1024, strip=False, help_text="At least ten characters, and not a common one.",
+        label=_("New password"), max_length=1024, strip=False,
+        help_text=_("At least ten characters, and not a common one."),
         widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
     )  # fmt: skip
-    again = forms.CharField(label="New password again", max_length=1024, strip=False, widget=forms.PasswordInput(
+    again = forms.CharField(label=_("New password again"), max_length=1024, strip=False, widget=forms.PasswordInput(
         attrs={"autocomplete": "new-password"}))  # fmt: skip
 
     def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
@@ -111,15 +115,18 @@ class PasswordForm(BaseForm):
             except forms.ValidationError as exc:
                 self.add_error("password", exc)
         if password and cleaned.get("again") not in (None, password):
-            self.add_error("again", "The two passwords differ.")
+            self.add_error("again", gettext("The two passwords differ."))
         return cleaned
 
 
 class TokenForm(BaseForm):
     """A new API token."""
 
-    name = forms.CharField(label="What for", max_length=64, widget=forms.TextInput(attrs={"placeholder": "CI"}))
-    scope = forms.ChoiceField(label="May", choices=ApiToken.Scope.choices, initial=ApiToken.Scope.READ)
+    name = forms.CharField(label=_("What for"), max_length=64, widget=forms.TextInput(attrs={"placeholder": "CI"}))
+    scope = forms.ChoiceField(label=_("May"), choices=ApiToken.Scope.choices, initial=ApiToken.Scope.READ)
     life_days = forms.TypedChoiceField(
-        label="Ends after", coerce=int, choices=[(days, f"{days} days") for days in TOKEN_LIFE_DAYS], initial=90
+        label=_("Ends after"),
+        coerce=int,
+        initial=90,
+        choices=lambda: [(days, gettext("%(days)s days") % {"days": days}) for days in TOKEN_LIFE_DAYS],
     )

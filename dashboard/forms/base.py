@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
+from django.utils.translation import gettext_lazy as _
 
 
 class BaseForm(forms.Form):
@@ -23,10 +24,16 @@ class BaseForm(forms.Form):
         return {name: [str(text) for text in texts] for name, texts in self.errors.items()}
 
 
+_NOTHING_DONE = {
+    "deleted": _("That is not the name. Nothing was deleted."),
+    "changed": _("That is not the name. Nothing was changed."),
+}
+
+
 class TypedNameForm(BaseForm):
     """The safety catch before something is lost: its name, typed."""
 
-    typed_name = forms.CharField(label="Name", strip=True, widget=forms.TextInput(attrs={"spellcheck": "false"}))
+    typed_name = forms.CharField(label=_("Name"), strip=True, widget=forms.TextInput(attrs={"spellcheck": "false"}))
 
     def __init__(self, *args: Any, name: str, undone: str = "deleted", **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -35,5 +42,5 @@ class TypedNameForm(BaseForm):
 
     def clean_typed_name(self) -> str:
         if self.cleaned_data["typed_name"] != self.name:
-            raise forms.ValidationError("That is not the name. Nothing was " + self.undone + ".")
+            raise forms.ValidationError(_NOTHING_DONE[self.undone])
         return self.name

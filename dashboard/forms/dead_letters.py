@@ -5,21 +5,26 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from dashboard.cluster.browse import CURSOR_CHARS_MAX
 from dashboard.dead_letters.put_back import RATE_DEFAULT, RATE_MAX, TO_GROUP, TO_TOPIC, Wish
 from dashboard.forms.base import BaseForm
 from dashboard.forms.message_search import MessageSearchForm
 
-TO_CHOICES = [(TO_GROUP, "This group alone"), (TO_TOPIC, "The topic they came from: all its groups get them")]
+TO_CHOICES = [
+    (TO_GROUP, _("This group alone")),
+    (TO_TOPIC, _("The topic they came from: all its groups get them")),
+]
 
 
 class PutBackForm(MessageSearchForm):
     """q, since, until and queue as of a search; `older` is where to go on."""
 
-    to = forms.ChoiceField(label="Back to", choices=TO_CHOICES, initial=TO_GROUP)
-    rate = forms.IntegerField(label="Letters a second", min_value=1, max_value=RATE_MAX, initial=RATE_DEFAULT)
-    again = forms.BooleanField(label="Also those put back before", required=False)
+    to = forms.ChoiceField(label=_("Back to"), choices=TO_CHOICES, initial=TO_GROUP)
+    rate = forms.IntegerField(label=_("Letters a second"), min_value=1, max_value=RATE_MAX, initial=RATE_DEFAULT)
+    again = forms.BooleanField(label=_("Also those put back before"), required=False)
     dry_run = forms.BooleanField(required=False)
     older = forms.CharField(required=False, max_length=CURSOR_CHARS_MAX)
     wanted = forms.IntegerField(required=False, min_value=0, max_value=(1 << 31) - 1)  # letters counted before
@@ -33,7 +38,7 @@ class PutBackForm(MessageSearchForm):
 class DiscardForm(BaseForm):
     """The safety catch before letters are lost: how many there are, typed."""
 
-    letters = forms.IntegerField(label="Letters", min_value=1)
+    letters = forms.IntegerField(label=_("Letters"), min_value=1)
 
     def __init__(self, *args: Any, stored: int, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -42,6 +47,8 @@ class DiscardForm(BaseForm):
     def clean_letters(self) -> int:
         given: int = self.cleaned_data["letters"]
         if given != self.stored:
-            told = f"There are {self.stored} now. Nothing was discarded. Pause the group if more keep coming."
+            told = gettext("There are %(stored)s now. Nothing was discarded. Pause the group if more keep coming.") % {
+                "stored": self.stored
+            }
             raise forms.ValidationError(told)
         return given

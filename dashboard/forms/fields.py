@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from django import forms
+from django.utils.translation import gettext
 
 _UNITS_MS = {"ms": 1, "s": 1000, "min": 60_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DURATION = re.compile(r"(\d{1,15}(?:\.\d{1,3})?)\s*(ms|s|min|m|h|d)")
@@ -55,7 +56,7 @@ class PastMomentField(WhenField):
     def clean(self, value: Any) -> int | None:
         at_ms = super().clean(value)
         if at_ms is not None and at_ms > time.time() * 1000:
-            raise forms.ValidationError("That is yet to come. To skip what waits, choose the end.")
+            raise forms.ValidationError(gettext("That is yet to come. To skip what waits, choose the end."))
         return at_ms
 
 
@@ -63,10 +64,10 @@ def parse_duration(text: str) -> int:
     """Milliseconds, at least 1. Raises ValidationError."""
     found = _DURATION.fullmatch(text.lower())
     if found is None:
-        raise forms.ValidationError("Write it like 90 s, 15 min, 12 h or 7 d.")
+        raise forms.ValidationError(gettext("Write it like 90 s, 15 min, 12 h or 7 d."))
     milliseconds = round(float(found[1]) * _UNITS_MS[found[2]])
     if not 1 <= milliseconds <= DURATION_MS_MAX:
-        raise forms.ValidationError("From 1 ms to 100 years.")
+        raise forms.ValidationError(gettext("From 1 ms to 100 years."))
     return milliseconds
 
 
@@ -76,9 +77,9 @@ def parse_moment(text: str) -> int:
         moment = datetime.fromisoformat(text)
         at_ms = round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
     except (ValueError, OverflowError):
-        raise forms.ValidationError("Write it like 2026-11-21 07:30.") from None
+        raise forms.ValidationError(gettext("Write it like 2026-11-21 07:30.")) from None
     if at_ms <= 0:
-        raise forms.ValidationError("That is before 1970.")
+        raise forms.ValidationError(gettext("That is before 1970."))
     return at_ms
 
 

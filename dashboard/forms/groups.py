@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from dashboard.forms.base import BaseForm
 from dashboard.forms.fields import PastMomentField
@@ -15,40 +17,41 @@ OFFSET_MAX = (1 << 63) - 1
 GROUP_CHARS_MAX = 255
 TOPICS_MAX = 64
 TO_CHOICES = [
-    ("end", "End: skip what waits"),
-    ("begin", "Begin: read all again"),
-    ("time", "A time"),
-    ("offset", "An offset"),
-    ("shift", "So many messages on or back"),
-    ("copy", "Where another group is"),
-    ("undo", "Back to before its last move (24 hours)"),
+    ("end", _("End: skip what waits")),
+    ("begin", _("Begin: read all again")),
+    ("time", _("A time")),
+    ("offset", _("An offset")),
+    ("shift", _("So many messages on or back")),
+    ("copy", _("Where another group is")),
+    ("undo", _("Back to before its last move (24 hours)")),
 ]
 
 
 class ResetForm(BaseForm):
     """Topics, and where to. `position()` gives (timestamp in ms, offset or None) of a time, an offset, an end."""
 
-    topic = forms.MultipleChoiceField(label="Topics", widget=forms.CheckboxSelectMultiple)
-    to = forms.ChoiceField(label="Go on at", choices=TO_CHOICES, initial="end")
+    topic = forms.MultipleChoiceField(label=_("Topics"), widget=forms.CheckboxSelectMultiple)
+    to = forms.ChoiceField(label=_("Go on at"), choices=TO_CHOICES, initial="end")
     at = PastMomentField(
-        label="Time (UTC)", required=False,
-        help_text="For “a time”: what was stored from then on. Give a zone if it is not UTC, or say how long ago: 2 h.",
+        label=_("Time (UTC)"), required=False,
+        help_text=_("For “a time”: what was stored from then on. Give a zone if it is not UTC, or say how long "
+                    "ago: 2 h."),
         widget=forms.TextInput(
-            attrs={"placeholder": "2026-11-21 07:30, or 2 h", "spellcheck": "false", "data-when": "to=time"}
+            attrs={"placeholder": _("2026-11-21 07:30, or 2 h"), "spellcheck": "false", "data-when": "to=time"}
         ),
     )  # fmt: skip
     offset = forms.IntegerField(
-        label="Offset", required=False, min_value=0, max_value=OFFSET_MAX,
-        help_text="For “an offset”, in every queue. Queues that don't reach so far use their nearest.",
+        label=_("Offset"), required=False, min_value=0, max_value=OFFSET_MAX,
+        help_text=_("For “an offset”, in every queue. Queues that don't reach so far use their nearest."),
     )  # fmt: skip
 
     by = forms.IntegerField(
-        label="Messages", required=False, min_value=-OFFSET_MAX, max_value=OFFSET_MAX,
-        help_text="For “so many messages”, in every queue: 100 skips a hundred, -100 reads them again.",
+        label=_("Messages"), required=False, min_value=-OFFSET_MAX, max_value=OFFSET_MAX,
+        help_text=_("For “so many messages”, in every queue: 100 skips a hundred, -100 reads them again."),
     )  # fmt: skip
     source = forms.CharField(
-        label="Other group", required=False, max_length=GROUP_CHARS_MAX,
-        help_text="For “where another group is”: queues in which it has no place stay as they are.",
+        label=_("Other group"), required=False, max_length=GROUP_CHARS_MAX,
+        help_text=_("For “where another group is”: queues in which it has no place stay as they are."),
     )  # fmt: skip
 
     def __init__(self, *args: Any, topics: list[str], **kwargs: Any) -> None:
@@ -60,19 +63,19 @@ class ResetForm(BaseForm):
     def clean_topic(self) -> list[str]:
         chosen: list[str] = self.cleaned_data["topic"]
         if len(chosen) > TOPICS_MAX:
-            raise forms.ValidationError(f"At most {TOPICS_MAX} at once.")
+            raise forms.ValidationError(gettext("At most %(topics_max)s at once.") % {"topics_max": TOPICS_MAX})
         return list(dict.fromkeys(chosen))
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
         if cleaned.get("to") == "time" and cleaned.get("at") is None and "at" not in self.errors:
-            self.add_error("at", "Say which time.")
+            self.add_error("at", gettext("Say which time."))
         if cleaned.get("to") == "offset" and cleaned.get("offset") is None and "offset" not in self.errors:
-            self.add_error("offset", "Say which offset.")
+            self.add_error("offset", gettext("Say which offset."))
         if cleaned.get("to") == "shift" and not cleaned.get("by") and "by" not in self.errors:
-            self.add_error("by", "Say by how many messages.")
+            self.add_error("by", gettext("Say by how many messages."))
         if cleaned.get("to") == "copy" and not cleaned.get("source") and "source" not in self.errors:
-            self.add_error("source", "Say which group.")
+            self.add_error("source", gettext("Say which group."))
         return cleaned
 
     def position(self) -> tuple[int, int | None]:

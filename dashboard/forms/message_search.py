@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from dashboard.cluster.message_query import QUERY_CHARS_MAX, understand
 from dashboard.cluster.message_scan import TimeSpan
@@ -18,9 +20,9 @@ _WHEN = {"placeholder": "1 h, 2026-11-21 07:30", "spellcheck": "false", "data-wh
 class MessageSearchForm(BaseForm):
     """Empty asks for the newest of all."""
 
-    q = forms.CharField(label="Find", required=False, max_length=QUERY_CHARS_MAX, strip=True)
-    since = WhenField(label="From", required=False, widget=forms.TextInput(attrs=_WHEN))
-    until = WhenField(label="To", required=False, widget=forms.TextInput(attrs=_WHEN))
+    q = forms.CharField(label=_("Find"), required=False, max_length=QUERY_CHARS_MAX, strip=True)
+    since = WhenField(label=_("From"), required=False, widget=forms.TextInput(attrs=_WHEN))
+    until = WhenField(label=_("To"), required=False, widget=forms.TextInput(attrs=_WHEN))
     queue = forms.CharField(required=False, max_length=300)
 
     def clean(self) -> dict[str, Any]:
@@ -30,7 +32,7 @@ class MessageSearchForm(BaseForm):
             self.add_error("q", query.problem)
         since, until = cleaned.get("since"), cleaned.get("until")
         if since is not None and until is not None and since > until:
-            self.add_error("until", "That is before the beginning.")
+            self.add_error("until", gettext("That is before the beginning."))
         return cleaned
 
     def search(self) -> Search:

@@ -6,6 +6,8 @@ import re
 from typing import Any
 
 from django import forms
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from dashboard.forms.base import BaseForm
 from dashboard.forms.fields import parse_duration, parse_moment
@@ -14,7 +16,10 @@ BODY_BYTES_MAX = 4 * 1024 * 1024  # what a broker takes (maxMessageSize)
 PROPERTY_LINES_MAX = 64
 _DELAYS = ("1 s", "5 s", "10 s", "30 s", *(f"{minutes} min" for minutes in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 20, 30)),
            "1 h", "2 h")  # fmt: skip
-DELAY_LEVELS = [(0, "None"), *((level, f"{level} · {delay}") for level, delay in enumerate(_DELAYS, start=1))]
+DELAY_LEVELS = [
+    (0, _("None")),
+    *((level, f"{level} · {delay}") for level, delay in enumerate(_DELAYS, start=1)),
+]
 # What the properties text must not hold: the separators of the stored form, and names the protocol uses itself.
 _SEPARATORS = re.compile("[\x00-\x08\x0b-\x1f]")
 _RESERVED_PROPERTIES = frozenset(
@@ -29,23 +34,33 @@ class TestMessageForm(BaseForm):
 
     __test__ = False  # not a test, whatever pytest makes of the name
 
-    tag = forms.CharField(label="Tag", required=False, max_length=127, help_text="What subscriptions select by.")
-    key = forms.CharField(label="Key", required=False, max_length=255, help_text="Makes the message searchable.")
+    tag = forms.CharField(
+        label=_("Tag"),
+        required=False,
+        max_length=127,
+        help_text=_("What subscriptions select by."),
+    )
+    key = forms.CharField(
+        label=_("Key"),
+        required=False,
+        max_length=255,
+        help_text=_("Makes the message searchable."),
+    )
     properties = forms.CharField(
-        label="Properties", required=False, strip=False,
-        widget=forms.Textarea(attrs={"rows": 2, "placeholder": "name=value, one a line", "spellcheck": "false"}),
+        label=_("Properties"), required=False, strip=False,
+        widget=forms.Textarea(attrs={"rows": 2, "placeholder": _("name=value, one a line"), "spellcheck": "false"}),
     )  # fmt: skip
     body = forms.CharField(
-        label="Body", required=False, strip=False,
+        label=_("Body"), required=False, strip=False,
         widget=forms.Textarea(attrs={"rows": 5, "placeholder": '{"hello": "world"}', "spellcheck": "false"}),
     )  # fmt: skip
     delay_level = forms.ChoiceField(
-        label="Delay level", required=False, choices=DELAY_LEVELS, initial=0,
-        help_text="RocketMQ's own; the times are those of a broker that was not told others.",
+        label=_("Delay level"), required=False, choices=DELAY_LEVELS, initial=0,
+        help_text=_("RocketMQ's own; the times are those of a broker that was not told others."),
     )  # fmt: skip
     deliver = forms.CharField(
-        label="Or deliver in / at", required=False, max_length=40,
-        help_text="90 s, 2 h, or 2026-11-21 07:30 (UTC). Empty: at once.",
+        label=_("Or deliver in / at"), required=False, max_length=40,
+        help_text=_("90 s, 2 h, or 2026-11-21 07:30 (UTC). Empty: at once."),
         widget=forms.TextInput(attrs={"placeholder": "90 s", "spellcheck": "false"}),
     )  # fmt: skip
     field_order = ("tag", "key", "body", "properties", "delay_level", "deliver")
@@ -65,18 +80,18 @@ class TestMessageForm(BaseForm):
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
         if cleaned.get("delay_level") and cleaned.get("deliver"):
-            self.add_error("deliver", "Give a delay level or a time, not both.")
+            self.add_error("deliver", gettext("Give a delay level or a time, not both."))
         return cleaned
 
     def clean_tag(self) -> str:
         tag = self.cleaned_data["tag"]
         if _SEPARATORS.search(tag) or "||" in tag:
-            raise forms.ValidationError("Control characters and || can't be part of a tag.")
+            raise forms.ValidationError(gettext("Control characters and || can't be part of a tag."))
         return tag
 
     def clean_key(self) -> str:
         if _SEPARATORS.search(self.cleaned_data["key"]):
-            raise forms.ValidationError("Control characters can't be part of a key.")
+            raise forms.ValidationError(gettext("Control characters can't be part of a key."))
         return self.cleaned_data["key"]
 
     def clean_properties(self) -> dict[str, str]:
@@ -84,16 +99,18 @@ class TestMessageForm(BaseForm):
         table: dict[str, str] = {}
         lines = [line for line in self.cleaned_data["properties"].splitlines() if line.strip()]
         if len(lines) > PROPERTY_LINES_MAX:
-            raise forms.ValidationError(f"At most {PROPERTY_LINES_MAX} properties.")
+            raise forms.ValidationError(
+                gettext("At most %(property_lines_max)s properties.") % {"property_lines_max": PROPERTY_LINES_MAX}
+            )
         for line in lines:
             name, equals, value = line.partition("=")
             name = name.strip()
             if not equals or not name:
-                raise forms.ValidationError(f"“{line.strip()}” is not name=value.")
+                raise forms.ValidationError(gettext("“%(line)s” is not name=value.") % {"line": line.strip()})
             if name.upper() in _RESERVED_PROPERTIES or name.upper().startswith("TIMER_"):
-                raise forms.ValidationError(f"{name} is a property of the protocol itself.")
+                raise forms.ValidationError(gettext("%(name)s is a property of the protocol itself.") % {"name": name})
             if _SEPARATORS.search(name + value):
-                raise forms.ValidationError("Control characters can't be part of a property.")
+                raise forms.ValidationError(gettext("Control characters can't be part of a property."))
             table[name] = value.strip()
         return table
 
@@ -101,5 +118,5 @@ class TestMessageForm(BaseForm):
         # Browsers send line ends as CR LF; the person typed a line end.
         body = self.cleaned_data["body"].replace("\r\n", "\n").encode()
         if len(body) > BODY_BYTES_MAX:
-            raise forms.ValidationError("A message may have 4 MiB.")
+            raise forms.ValidationError(gettext("A message may have 4 MiB."))
         return body

@@ -6,6 +6,8 @@ import re
 from typing import Any
 
 from django import forms
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from dashboard.forms.base import BaseForm
 from dashboard.forms.fields import DurationField
@@ -14,27 +16,35 @@ from gantrymq.remoting.bodies import PERM_READ, PERM_WRITE
 
 QUEUES_MAX = 256  # of one topic on one broker
 PERMS = {"read-write": PERM_READ | PERM_WRITE, "read": PERM_READ, "write": PERM_WRITE}
-PERM_CHOICES = [("read-write", "Read and write"), ("read", "Read only"), ("write", "Write only")]
+PERM_CHOICES = [
+    ("read-write", _("Read and write")),
+    ("read", _("Read only")),
+    ("write", _("Write only")),
+]
 
 
 class TopicSettingsForm(BaseForm):
     """A topic's settings, the same on each broker that holds it."""
 
     queues = forms.IntegerField(
-        label="Queues", min_value=1, max_value=QUEUES_MAX, initial=8,
-        help_text="On each broker. More queues let more consumers of one group share the work.",
+        label=_("Queues"), min_value=1, max_value=QUEUES_MAX, initial=8,
+        help_text=_("On each broker. More queues let more consumers of one group share the work."),
     )  # fmt: skip
     perm = forms.ChoiceField(
-        label="Access", choices=PERM_CHOICES, initial="read-write", help_text="What clients may do with it."
+        label=_("Access"),
+        choices=PERM_CHOICES,
+        initial="read-write",
+        help_text=_("What clients may do with it."),
     )
 
     keep_for = DurationField(
-        label="Keep for", required=False, help_text="Like 12 h or 7 d. Empty: as long as the brokers keep messages.",
+        label=_("Keep for"), required=False,
+        help_text=_("Like 12 h or 7 d. Empty: as long as the brokers keep messages."),
         widget=forms.TextInput(attrs={"placeholder": "7 d", "spellcheck": "false"}),
     )  # fmt: skip
     keep_messages = forms.IntegerField(
-        label="Keep at most", required=False, min_value=1, max_value=(1 << 53),
-        help_text="Messages of each queue. Empty: no limit.",
+        label=_("Keep at most"), required=False, min_value=1, max_value=(1 << 53),
+        help_text=_("Messages of each queue. Empty: no limit."),
     )  # fmt: skip
 
     def clean_perm(self) -> int:
@@ -45,20 +55,20 @@ class TopicChangeForm(TopicSettingsForm):
     """The settings of a topic that is there. read_queues: empty is as many as are written."""
 
     read_queues = forms.IntegerField(
-        label="Read queues", required=False, min_value=1, max_value=QUEUES_MAX,
-        help_text="More than are written while queues that go are read to their end. Empty: as many as are written.",
+        label=_("Read queues"), required=False, min_value=1, max_value=QUEUES_MAX,
+        help_text=_("More than are written while queues that go are read to their end. Empty: as many as are written."),
     )  # fmt: skip
     field_order = ("queues", "read_queues", "perm", "keep_for", "keep_messages")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["queues"].label = "Write queues"
+        self.fields["queues"].label = gettext("Write queues")
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
         if "queues" in cleaned and (cleaned.get("read_queues") or QUEUES_MAX) < cleaned["queues"]:
             self.add_error(
-                "read_queues", "At least as many as are written: messages of the others would never be read."
+                "read_queues", gettext("At least as many as are written: messages of the others would never be read.")
             )
         return cleaned
 
@@ -67,22 +77,22 @@ class TopicForm(TopicSettingsForm):
     """A new topic."""
 
     name = forms.CharField(
-        label="Name", max_length=TOPIC_CHARS_MAX, strip=True,
-        help_text="Letters, digits, - and _. It can't be changed later.",
+        label=_("Name"), max_length=TOPIC_CHARS_MAX, strip=True,
+        help_text=_("Letters, digits, - and _. It can't be changed later."),
         widget=forms.TextInput(attrs={"placeholder": "orders", "spellcheck": "false", "autofocus": True}),
     )  # fmt: skip
     order = forms.BooleanField(
-        label="Ordered", required=False,
-        help_text="Keep the set of queues steady while a broker is away, so that order by key holds.",
+        label=_("Ordered"), required=False,
+        help_text=_("Keep the set of queues steady while a broker is away, so that order by key holds."),
     )  # fmt: skip
     field_order = ("name", "queues", "perm", "keep_for", "keep_messages", "order")
 
     def clean_name(self) -> str:
         name = self.cleaned_data["name"]
         if not re.fullmatch(r"[%|a-zA-Z0-9_-]+", name):
-            raise forms.ValidationError("Only letters, digits, - and _ (and % and |).")
+            raise forms.ValidationError(gettext("Only letters, digits, - and _ (and % and |)."))
         if name.startswith((RETRY_PREFIX, DLQ_PREFIX)):
-            raise forms.ValidationError("Retry and dead-letter topics are made by the brokers.")
+            raise forms.ValidationError(gettext("Retry and dead-letter topics are made by the brokers."))
         if is_system_topic(name):
-            raise forms.ValidationError("This name belongs to the brokers.")
+            raise forms.ValidationError(gettext("This name belongs to the brokers."))
         return name

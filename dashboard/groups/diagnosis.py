@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from django.utils.translation import gettext, ngettext
+
 from dashboard.cluster import units
 from dashboard.cluster.group_values import GroupDetail, QueuePlace
 from dashboard.groups.member_load import HeldMessage, MemberLoad
@@ -56,29 +58,31 @@ def causes(detail: GroupDetail, seen: WatchedGroup, loads: Sequence[MemberLoad])
 def _no_member(detail: GroupDetail, seen: WatchedGroup) -> Iterator[Cause]:
     if not detail.clients and not detail.is_partial:
         yield Cause(
-            "No member is connected",
-            f"{units.count(detail.lag)} messages wait, and none takes them",
-            "Start its consumers, or look into their logs why they do not connect.",
+            gettext("No member is connected"),
+            gettext("%(count)s messages wait, and none takes them") % {"count": units.count(detail.lag)},
+            gettext("Start its consumers, or look into their logs why they do not connect."),
         )
 
 
 def _stuck(seen: WatchedGroup) -> Iterator[Cause]:
     if state(seen) is State.STUCK and seen.idle_since is not None:
         yield Cause(
-            "Its position stands still",
-            f"nothing was confirmed for {units.duration(round(seen.at - seen.idle_since))}",
-            "A position moves past a message only when it and all before it are done.",
+            gettext("Its position stands still"),
+            gettext("nothing was confirmed for %(time)s") % {"time": units.duration(round(seen.at - seen.idle_since))},
+            gettext("A position moves past a message only when it and all before it are done."),
         )
 
 
 def _held(loads: Sequence[MemberLoad]) -> Iterator[Cause]:
     held = [(load, load.oldest) for load in loads if load.oldest is not None and load.oldest.held_ms >= HELD_LONG_MS]
     for load, message in sorted(held, key=lambda item: -item[1].held_ms)[:1]:
-        more = f", and {len(held) - 1} more members hold one as long" if len(held) > 1 else ""
+        told = gettext("%(client)s works on it since then")
+        if len(held) > 1:
+            told = gettext("%(client)s works on it since then, and %(count)s more members hold one as long")
         yield Cause(
-            f"A message is in hand for {units.duration(message.held_ms / 1000)}",
-            f"{load.client_id} works on it since then{more}",
-            "Its listener waits for something. Look at the message, and at the stacks of that client.",
+            gettext("A message is in hand for %(time)s") % {"time": units.duration(message.held_ms / 1000)},
+            told % {"client": load.client_id, "count": len(held) - 1},
+            gettext("Its listener waits for something. Look at the message, and at the stacks of that client."),
             message,
         )
 
@@ -90,10 +94,14 @@ def _without_owner(detail: GroupDetail, loads: Sequence[MemberLoad]) -> Iterator
     if alone:
         waiting = units.count(sum(queue.lag or 0 for queue in alone))
         yield Cause(
-            f"{_queues(len(alone))} without an owner",
-            f"{waiting} messages wait there, the first in {_name(alone[0])}",
-            "Members share queues out anew every 20 s. If it lasts, none of them subscribes to that topic, or "
-            "they see different lists of members.",
+            ngettext("%(count)s queue without an owner", "%(count)s queues without an owner", len(alone))
+            % {"count": len(alone)},
+            gettext("%(count)s messages wait there, the first in %(queue)s")
+            % {"count": waiting, "queue": _name(alone[0])},
+            gettext(
+                "Members share queues out anew every 20 s. If it lasts, none of them subscribes to that topic, or they "
+                "see different lists of members."
+            ),
         )
 
 
@@ -103,9 +111,10 @@ def _failing(loads: Sequence[MemberLoad]) -> Iterator[Cause]:
     if handled and failed / handled >= FAILED_RATIO_MIN:
         worst = max(loads, key=lambda load: load.failed_rate or 0.0)
         yield Cause(
-            f"{units.percent(failed / handled)} of the messages fail",
-            f"{units.rate(failed)} a second, most of them at {worst.client_id}",
-            "Failed messages come again later and take the time of new ones. The clients' logs say why.",
+            gettext("%(percent)s of the messages fail") % {"percent": units.percent(failed / handled)},
+            gettext("%(rate)s a second, most of them at %(client)s")
+            % {"rate": units.rate(failed), "client": worst.client_id},
+            gettext("Failed messages come again later and take the time of new ones. The clients' logs say why."),
         )
 
 
@@ -118,10 +127,15 @@ def _slowest(loads: Sequence[MemberLoad]) -> Iterator[Cause]:
     took_ms = slowest.call_ms or 0.0
     if took_ms >= SLOW_CALL_MS and took_ms >= SLOWER_TIMES * others:
         yield Cause(
-            "One client is slower than the others",
-            f"{slowest.client_id} takes {units.milliseconds(took_ms)} a call, the others "
-            f"{units.milliseconds(others)}; {units.count(slowest.lag)} messages wait in its queues",
-            "Look at that machine: its queues are not given to others as long as it is connected.",
+            gettext("One client is slower than the others"),
+            gettext("%(client)s takes %(time)s a call, the others %(others)s; %(count)s messages wait in its queues")
+            % {
+                "client": slowest.client_id,
+                "time": units.milliseconds(took_ms),
+                "others": units.milliseconds(others),
+                "count": units.count(slowest.lag),
+            },
+            gettext("Look at that machine: its queues are not given to others as long as it is connected."),
         )
 
 
@@ -129,11 +143,13 @@ def _all_busy(seen: WatchedGroup, loads: Sequence[MemberLoad]) -> Iterator[Cause
     full = [load for load in loads if load.busy and load.concurrency and load.busy >= load.concurrency]
     if full and len(full) == len(loads):
         took = [load.call_ms for load in full if load.call_ms is not None]
-        mean = f"; a call takes {units.milliseconds(sum(took) / len(took))}" if took else ""
+        mean = units.milliseconds(sum(took) / len(took)) if took else ""
+        told = gettext("%(count)s calls in progress; a call takes %(time)s")
+        told = told if took else gettext("%(count)s calls in progress")
         yield Cause(
-            "All listeners are busy",
-            f"{sum(load.busy or 0 for load in full)} calls in progress{mean}",
-            "Make the listener faster, raise its concurrency, or start more members, up to one a queue.",
+            gettext("All listeners are busy"),
+            told % {"count": sum(load.busy or 0 for load in full), "time": mean},
+            gettext("Make the listener faster, raise its concurrency, or start more members, up to one a queue."),
         )
 
 
@@ -145,11 +161,13 @@ def _skew(detail: GroupDetail) -> Iterator[Cause]:
     worst = max(queues, key=lambda queue: queue.lag or 0)
     share = (worst.lag or 0) / total
     if share >= SKEW_SHARE:
-        owner = f", held by {worst.owner}" if worst.owner else ""
+        told = gettext("%(percent)s of what waits is in %(queue)s")
+        if worst.owner:
+            told = gettext("%(percent)s of what waits is in %(queue)s, held by %(owner)s")
         yield Cause(
-            "One queue has most of it",
-            f"{units.percent(share)} of what waits is in {_name(worst)}{owner}",
-            "Its producers choose that queue (one key for many messages), or a message there is in the way.",
+            gettext("One queue has most of it"),
+            told % {"percent": units.percent(share), "queue": _name(worst), "owner": worst.owner},
+            gettext("Its producers choose that queue (one key for many messages), or a message there is in the way."),
         )
 
 
@@ -157,9 +175,13 @@ def _idle_members(detail: GroupDetail, loads: Sequence[MemberLoad]) -> Iterator[
     idle = [load for load in loads if load.has_answered and not load.queues]
     if idle and len(idle) < len(loads):
         yield Cause(
-            f"{len(idle)} of {len(loads)} members {'holds' if len(idle) == 1 else 'hold'} no queue",
-            f"{', '.join(load.client_id for load in idle[:3])}: there are {_queues(len(detail.queues))}",
-            "More members than queues bring nothing: give the topic more queues.",
+            ngettext(
+                "%(count)s of %(all)s members holds no queue", "%(count)s of %(all)s members hold no queue", len(idle)
+            )
+            % {"count": len(idle), "all": len(loads)},
+            gettext("%(clients)s: there are only so many queues: %(count)s")
+            % {"clients": ", ".join(load.client_id for load in idle[:3]), "count": len(detail.queues)},
+            gettext("More members than queues bring nothing: give the topic more queues."),
         )
 
 
@@ -175,23 +197,21 @@ def _filter(detail: GroupDetail, seen: WatchedGroup, loads: Sequence[MemberLoad]
     skipped = 1 - handled / moves
     if skipped >= SKIPPED_RATIO_MIN:
         yield Cause(
-            f"The filter skips about {units.percent(skipped)}",
-            f"its position moves by {units.rate(moves)} a second, its listeners get {units.rate(handled)}",
-            "Skipped messages cost time, too. A topic of its own for what it wants would spare that.",
+            gettext("The filter skips about %(percent)s") % {"percent": units.percent(skipped)},
+            gettext("its position moves by %(rate)s a second, its listeners get %(handled)s")
+            % {"rate": units.rate(moves), "handled": units.rate(handled)},
+            gettext("Skipped messages cost time, too. A topic of its own for what it wants would spare that."),
         )
 
 
 def _more_than_it_takes(seen: WatchedGroup) -> Iterator[Cause]:
     if direction(seen) is Direction.GROWING and seen.in_rate and seen.out_rate is not None:
         yield Cause(
-            "More comes in than it takes",
-            f"{units.rate(seen.in_rate)} a second are stored, {units.rate(seen.out_rate)} consumed",
-            "It will not catch up by itself as long as that lasts.",
+            gettext("More comes in than it takes"),
+            gettext("%(rate)s a second are stored, %(consumed)s consumed")
+            % {"rate": units.rate(seen.in_rate), "consumed": units.rate(seen.out_rate)},
+            gettext("It will not catch up by itself as long as that lasts."),
         )
-
-
-def _queues(number: int) -> str:
-    return f"{number} queue" + ("" if number == 1 else "s")
 
 
 def _name(queue: QueuePlace) -> str:

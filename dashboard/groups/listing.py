@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from django.utils.translation import gettext, gettext_noop
+
 from dashboard.cluster import units
 from dashboard.groups.trend import Direction, State, direction, retries, seconds_to_zero, state
 from dashboard.status.board import Stored, WatchedGroup
 from dashboard.status.metric import Metrics, shape_of
+from dashboard.status.words import in_words
 
 ARROWS = {Direction.GROWING: "↗", Direction.SHRINKING: "↘", Direction.STEADY: "→", Direction.UNKNOWN: ""}
 ALARMING = frozenset({State.HELD_BACK, State.NO_MEMBERS, State.STUCK, State.FALLING_BEHIND})
@@ -31,6 +34,11 @@ class GroupRow:
     @property
     def state(self) -> State:
         return state(self.group)
+
+    @property
+    def state_label(self) -> str:
+        """The state in the language of the page."""
+        return in_words(self.state)
 
     @property
     def direction(self) -> Direction:
@@ -58,22 +66,27 @@ class GroupRow:
         """What the sparkline shows, in words."""
         history = self.group.history
         if len(history) < 2:
-            return "Lag over time: known after a few looks"
+            return gettext("Lag over time: known after a few looks")
         (begun_at, first), (ended_at, last) = history[0], history[-1]
         over = units.duration(round(ended_at - begun_at))
-        return f"Lag {self.direction}: from {units.count(first)} to {units.count(last)} in {over}"
+        return gettext("Lag %(direction)s: from %(first)s to %(last)s in %(time)s") % {
+            "direction": in_words(self.direction),
+            "first": units.count(first),
+            "last": units.count(last),
+            "time": over,
+        }
 
 
 # What the list can be sorted by, and what its columns show: key, label, the value, which None has at its end.
 COLUMNS: dict[str, tuple[str, Callable[[GroupRow], float | None]]] = {
-    "lag": ("Lag", lambda row: row.group.lag),
-    "behind": ("Lag, time", lambda row: row.group.lag_ms),
-    "in": ("In/s", lambda row: row.group.in_rate),
-    "out": ("Out/s", lambda row: row.group.out_rate),
-    "zero": ("To zero", lambda row: row.seconds_to_zero),
-    "members": ("Members", lambda row: row.group.members),
-    "retries": ("Retries", lambda row: row.retries),
-    "dead": ("Dead", lambda row: row.dead_letters),
+    "lag": (gettext_noop("Lag"), lambda row: row.group.lag),
+    "behind": (gettext_noop("Lag, time"), lambda row: row.group.lag_ms),
+    "in": (gettext_noop("In/s"), lambda row: row.group.in_rate),
+    "out": (gettext_noop("Out/s"), lambda row: row.group.out_rate),
+    "zero": (gettext_noop("To zero"), lambda row: row.seconds_to_zero),
+    "members": (gettext_noop("Members"), lambda row: row.group.members),
+    "retries": (gettext_noop("Retries"), lambda row: row.retries),
+    "dead": (gettext_noop("Dead"), lambda row: row.dead_letters),
 }
 SORTS = ("name", "state", *COLUMNS)
 _RANKS: dict[State, float] = {state: float(rank) for rank, state in enumerate(State) if state is not State.UNKNOWN}
@@ -124,23 +137,23 @@ def _put(metrics: Metrics, row: GroupRow) -> None:
     group, prefix = row.group, f"row.{row.name}"
     at = group.at or None
     least = units.AT_LEAST if group.is_partial else ""
-    why = group.why or (None if at else "not looked at yet")
-    second_look = why or "known at the next look"
+    why = group.why or (None if at else gettext("not looked at yet"))
+    second_look = why or gettext("known at the next look")
 
     def put(key: str, text: str, why: str | None) -> None:
         metrics.put(f"{prefix}.{key}", text, at, why)
 
     put("lag", _known(units.count(group.lag), least), why)
     time_text = "0" if group.lag_ms == 0 else units.milliseconds(group.lag_ms)
-    put("behind", _known(time_text, least), why or "the broker does not say")
+    put("behind", _known(time_text, least), why or gettext("the broker does not say"))
     put("members", _known(units.count(group.members), least), why)
     put("in", units.rate(group.in_rate), second_look)
     put("out", units.rate(group.out_rate), second_look)
     to_zero = row.seconds_to_zero
-    put("zero", "0" if to_zero == 0 else units.duration(to_zero), why or "it does not come nearer")
+    put("zero", "0" if to_zero == 0 else units.duration(to_zero), why or gettext("it does not come nearer"))
     put("retries", units.count(row.retries), why)
-    put("dead", units.count(row.dead_letters), "not counted yet")
-    put("arrow", ARROWS[row.direction] or units.UNKNOWN, "known after two looks")
+    put("dead", units.count(row.dead_letters), gettext("not counted yet"))
+    put("arrow", ARROWS[row.direction] or units.UNKNOWN, gettext("known after two looks"))
 
 
 def _known(text: str, least: str) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.http import HttpRequest
+from django.utils.translation import gettext
 
 from dashboard.audit.notes import note
 from dashboard.cluster.errors import GatewayError, NotAllowed
@@ -57,14 +58,20 @@ async def _plan(gateway: Gateway, group: str, topic: str, form: ResetForm) -> Re
     if wanted["to"] == "undo":
         done = await last_move(group, topic)
         if done is None:
-            raise NotAllowed(f"{group} was not moved in {topic} from here within the last 24 hours.")
+            raise NotAllowed(
+                gettext("%(group)s was not moved in %(topic)s from here within the last 24 hours.")
+                % {"group": group, "topic": topic}
+            )
         begin = await gateway.groups.plan_reset(group, topic, TO_BEGIN, None)
         end = await gateway.groups.plan_reset(group, topic, TO_END, None)
         return _written(end, undone(done, begin.moves, end.moves))
     if wanted["to"] == "copy":
         plan = await gateway.groups.plan_copy(wanted["source"], group, topic)
         if not plan.moves:
-            raise NotAllowed(f"{wanted['source']} has no place in {topic}, so there is nothing to copy.")
+            raise NotAllowed(
+                gettext("%(wanted)s has no place in %(topic)s, so there is nothing to copy.")
+                % {"wanted": wanted["source"], "topic": topic}
+            )
         return plan
     return await gateway.groups.plan_reset(group, topic, *form.position())
 

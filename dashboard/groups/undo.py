@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from django.utils import timezone
+from django.utils.translation import gettext
 
 from dashboard.cluster.errors import NotAllowed
 from dashboard.cluster.group_values import ResetPlan
@@ -56,5 +57,7 @@ def undone(move: GroupMove, begin: Sequence[QueueMove], end: Sequence[QueueMove]
         if (key := (one.queue.broker_name, one.queue.queue_id)) in before
     ]
     if not moves:
-        raise NotAllowed("The group had no place in this topic before it was moved, so there is nothing to go back to.")
+        raise NotAllowed(
+            gettext("The group had no place in this topic before it was moved, so there is nothing to go back to.")
+        )
     return moves

@@ -9,6 +9,7 @@ from django.db import DatabaseError, DataError, IntegrityError, ProgrammingError
 from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect
 from django.shortcuts import render
 from django.urls import is_valid_path
+from django.utils.translation import gettext, gettext_lazy
 
 from dashboard.cluster.errors import GatewayError, GroupNotFound, TopicNotFound
 from dashboard.database.state import state
@@ -16,7 +17,12 @@ from dashboard.http.problems import problem
 from dashboard.limits.names import NameRefused
 
 BUGS = (DataError, IntegrityError, ProgrammingError)  # errors of a view, which don't mean that the database is bad
-TITLES = {404: "Not found", 409: "Not possible", 502: "The broker said no", 503: "The cluster does not answer"}
+TITLES = {
+    404: gettext_lazy("Not found"),
+    409: gettext_lazy("Not possible"),
+    502: gettext_lazy("The broker said no"),
+    503: gettext_lazy("The cluster does not answer"),
+}
 
 
 def error_card(request: HttpRequest, status: int, title: str, reason: str, advice: str = "") -> HttpResponse:
@@ -31,10 +37,10 @@ def error_card(request: HttpRequest, status: int, title: str, reason: str, advic
 
 def gateway_error(request: HttpRequest, exc: GatewayError) -> HttpResponse:
     """What the cluster could not do, as a page."""
-    title = TITLES.get(exc.status, "It did not work")
+    title = str(TITLES.get(exc.status, gettext_lazy("It did not work")))
     if isinstance(exc, TopicNotFound | GroupNotFound):
-        title = "No such topic" if isinstance(exc, TopicNotFound) else "No such group"
-    return error_card(request, exc.status, title, str(exc), exc.advice)
+        title = gettext("No such topic") if isinstance(exc, TopicNotFound) else gettext("No such group")
+    return error_card(request, exc.status, title, str(exc), gettext(exc.advice) if exc.advice else "")
 
 
 def _plain(request: HttpRequest, status: int, title: str, reason: str) -> HttpResponse:
@@ -44,12 +50,12 @@ def _plain(request: HttpRequest, status: int, title: str, reason: str) -> HttpRe
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    return _plain(request, 400, "Not understood", "The request is not one this page understands.")
+    return _plain(request, 400, gettext("Not understood"), gettext("The request is not one this page understands."))
 
 
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
-    told = str(exception) if isinstance(exception, NameRefused) else "You may not do this."
-    return _plain(request, 403, "Not allowed", told)
+    told = str(exception) if isinstance(exception, NameRefused) else gettext("You may not do this.")
+    return _plain(request, 403, gettext("Not allowed"), told)
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
@@ -57,7 +63,7 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     if is_page and (path := _other_slash(request.path)) is not None:
         query = request.META.get("QUERY_STRING")
         return HttpResponsePermanentRedirect(f"{path}?{query}" if query else path)
-    return _plain(request, 404, "Not found", "There is nothing at this address.")
+    return _plain(request, 404, gettext("Not found"), gettext("There is nothing at this address."))
 
 
 def _other_slash(path: str) -> str | None:
@@ -68,7 +74,9 @@ def _other_slash(path: str) -> str | None:
 
 def database_unusable(request: HttpRequest, why: str) -> HttpResponse:
     """No page without the dashboard's own database; brokers have nothing to do with it."""
-    response = _plain(request, 503, "The dashboard can't show this", f"{why} Brokers serve on.")
+    response = _plain(
+        request, 503, gettext("The dashboard can't show this"), (gettext("%(why)s Brokers serve on.") % {"why": why})
+    )
     response.headers["Retry-After"] = "5"
     return response
 
@@ -78,11 +86,17 @@ def server_error(request: HttpRequest) -> HttpResponse:
     if isinstance(failure, DatabaseError) and not isinstance(failure, BUGS):
         return database_unusable(request, state.noticed(failure))
     return _plain(
-        request, 500, "Our fault", "Something went wrong on our side. The log of the appliance has the details."
+        request,
+        500,
+        gettext("Our fault"),
+        gettext("Something went wrong on our side. The log of the appliance has the details."),
     )
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
     return _plain(
-        request, 403, "Not accepted", "This form is too old or came from elsewhere. Load the page and try again."
+        request,
+        403,
+        gettext("Not accepted"),
+        gettext("This form is too old or came from elsewhere. Load the page and try again."),
     )

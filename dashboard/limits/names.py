@@ -13,6 +13,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 
 from django.core.exceptions import PermissionDenied
+from django.utils.translation import gettext
 
 from gantrymq.errors import GantryError
 from gantrymq.message.topics import DLQ_PREFIX, RETRY_PREFIX
@@ -46,7 +47,10 @@ class NameLimit:
 
     def refusal(self) -> NameRefused:
         begins = ", ".join(self.prefixes)
-        return NameRefused(f"This account may see topics and groups whose names begin with {begins}, and no others.")
+        return NameRefused(
+            gettext("This account may see topics and groups whose names begin with %(begins)s, and no others.")
+            % {"begins": begins}
+        )
 
 
 NO_LIMIT = NameLimit()
@@ -78,7 +82,10 @@ def read_prefixes(text: str) -> tuple[str, ...]:
     found = sorted({part for part in _SEPARATORS.split(text) if part})
     for prefix in found:
         if not PREFIX.fullmatch(prefix):
-            raise BadPrefix(f"{prefix!r} is no beginning of a name: letters, digits, _ - and | only, 127 at most.")
+            raise BadPrefix(
+                gettext("%(prefix)s is no beginning of a name: letters, digits, _ - and | only, 127 at most.")
+                % {"prefix": f"{prefix!r}"}
+            )
     if len(found) > PREFIXES_MAX:
-        raise BadPrefix(f"At most {PREFIXES_MAX} prefixes.")
+        raise BadPrefix(gettext("At most %(prefixes_max)s prefixes.") % {"prefixes_max": PREFIXES_MAX})
     return tuple(found)

@@ -9,7 +9,6 @@ from appliance.reports.catalogue import Column, Kind, Report
 from dashboard.cluster import units
 
 TIMES = ("hour", "day", "month")  # columns whose texts are short and stay on a line
-TICKS = 14
 
 
 def change(ratio: float | None) -> str:
@@ -38,7 +37,7 @@ def table_context(report: Report, page: Mapping[str, Any]) -> dict[str, Any]:
         "report": report,
         "columns": [{"title": column.title, "is_number": column.kind is not Kind.TEXT} for column in report.columns],
         "cells": [[_cell(column, row) for column in report.columns] for row in page["rows"]],
-        "figure": _figure(report, page["chart"]) if _highest(page["chart"]) else None,
+        "figure": _figure(report, page["chart"]) if _has_bars(page["chart"]) else None,
     }
 
 
@@ -50,24 +49,20 @@ def _cell(column: Column, row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _highest(chart: Mapping[str, Any]) -> float:
-    """The tallest bar's value; 0 where nothing is to be seen."""
-    return max((abs(value) for series in chart["series"] for value in series["values"]), default=0)
+def _has_bars(chart: Mapping[str, Any]) -> bool:
+    return any(value for series in chart["series"] for value in series["values"])
 
 
 def _figure(report: Report, chart: Mapping[str, Any]) -> dict[str, Any]:
-    """Plotly's figure JSON. Colours come from the theme, in reports.js."""
-    titles = {column.name: column.title for column in report.columns}
-    bars = [
-        {"type": "bar", "name": series["name"] or titles[report.chart.y], "x": chart["x"], "y": series["values"]}
-        for series in chart["series"]
-    ]
-    layout = {
-        "barmode": "stack" if report.chart.is_stacked else "group",
-        # A text stays a text, also one that looks like a number or a day.
-        "xaxis": {"type": "category", "nticks": TICKS},
-        "yaxis": {"rangemode": "tozero"} | ({"tickformat": "~s"} if _highest(chart) >= 1000 else {}),
-        "hovermode": "x unified",
-        "showlegend": bool(report.chart.series),
+    """What bars.js draws: names along the axis, and for each series a value for each."""
+    columns = {column.name: column for column in report.columns}
+    y = columns[report.chart.y]
+    return {
+        "x": chart["x"],
+        "series": [
+            {"name": series["name"] or ("" if report.chart.series else y.title), "values": series["values"]}
+            for series in chart["series"]
+        ],
+        "is_stacked": report.chart.is_stacked,
+        "kind": y.kind,
     }
-    return {"data": bars, "layout": layout}

@@ -26,6 +26,18 @@ _KNOWN = {
     "no master known": gettext_noop("no master known"),
     "old master": gettext_noop("old master"),
     "cutting": gettext_noop("cutting"),
+    # groups
+    "unknown": gettext_noop("unknown"),
+    "held back": gettext_noop("held back"),
+    "no members": gettext_noop("no members"),
+    "offline": gettext_noop("offline"),
+    "stuck": gettext_noop("stuck"),
+    "falling behind": gettext_noop("falling behind"),
+    "catching up": gettext_noop("catching up"),
+    "steady": gettext_noop("steady"),
+    "up to date": gettext_noop("up to date"),
+    "growing": gettext_noop("growing"),
+    "shrinking": gettext_noop("shrinking"),
     # settings of a broker
     "none": gettext_noop("none"),
     "all": gettext_noop("all"),

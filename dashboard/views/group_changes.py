@@ -8,6 +8,7 @@ from typing import Any
 from django.contrib import messages as notes
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods, require_POST
 
 from dashboard.accounts.access import Permission, requires
@@ -35,7 +36,12 @@ async def consuming(request: HttpRequest, name: str) -> HttpResponse:
     note(request, action, name, consuming_facts(changed, is_on=is_on))
     facts = {"event": "group_consuming", "group": name, "is_on": is_on, "username": str(request.user)}
     logger.info(action, extra=facts)
-    notes.success(request, f"{name} gets messages again." if is_on else f"{name} is paused: what arrives waits for it.")
+    notes.success(
+        request,
+        (gettext("%(name)s gets messages again.") % {"name": name})
+        if is_on
+        else (gettext("%(name)s is paused: what arrives waits for it.") % {"name": name}),
+    )
     return redirect("group", name)
 
 
@@ -51,7 +57,7 @@ async def delete(request: HttpRequest, name: str) -> HttpResponse:
             note(request, "group deleted", name, {"brokers": ", ".join(brokers)})
             facts = {"event": "group_deleted", "group": name, "username": str(request.user)}
             logger.info("group deleted", extra=facts)
-            notes.success(request, f"Group {name} deleted.")
+            notes.success(request, (gettext("Group %(name)s deleted.") % {"name": name}))
             return redirect("groups")
         dead = await letters.stored_of(gateway(), name)
     except GatewayError as exc:

@@ -9,6 +9,7 @@ from typing import Any
 from django.conf import settings as django_settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils.translation import get_language, gettext
 from django.views.decorators.http import require_safe
 
 from dashboard.accounts.access import Permission, requires
@@ -26,8 +27,8 @@ PAGE_GROUPS = 50
 FRAGMENTS_MAX = 32
 FRAGMENT_SHARED_S = 1.0  # below what a tab waits before it asks again
 
-# The list as it was drawn last, by address and by what an account may see: tabs that ask for the same see the same.
-_fragments: dict[tuple[str, NameLimit], tuple[float, asyncio.Task[bytes]]] = {}
+# The list as it was drawn last, by address, what an account may see, and language: tabs that ask for the same see it.
+_fragments: dict[tuple[str, NameLimit, str], tuple[float, asyncio.Task[bytes]]] = {}
 
 
 @requires(Permission.GROUPS_READ)
@@ -48,7 +49,7 @@ async def _shared_fragment(request: HttpRequest) -> bytes:
     async def draw() -> bytes:
         return render(request, "groups/_list.html", await _context(request)).content
 
-    wanted, loop = (request.get_full_path(), current()), asyncio.get_running_loop()
+    wanted, loop = (request.get_full_path(), current(), get_language()), asyncio.get_running_loop()
     now = loop.time()
     drawn = _fragments.get(wanted)
     if drawn is None or now - drawn[0] >= FRAGMENT_SHARED_S or drawn[1].get_loop() is not loop:
@@ -72,7 +73,8 @@ async def _context(request: HttpRequest) -> dict[str, Any]:
     rows = sorted_rows(rows_of(shown, stored), sort, down=down)  # some may have been looked at for the first time
     return {
         "rows": rows, "metrics": metrics_of(rows, time.time()), "columns": _columns(sort, down),
-        "name_column": _column("name", "Consumer group", sort, down), "state_column": _column("state", "", sort, down),
+        "name_column": _column("name", gettext("Consumer group"), sort, down),
+        "state_column": _column("state", "", sort, down),
         "failures": chosen.failures, "q": chosen.wanted.text, "shows_system": chosen.wanted.shows_system,
         "page": page.number, "pages": page.pages, "total": chosen.visible, "hidden": chosen.hidden,
         "unseen": sum(not group.at for group in chosen.groups), "found": len(chosen.groups),
@@ -81,7 +83,7 @@ async def _context(request: HttpRequest) -> dict[str, Any]:
 
 
 def _columns(sort: str, down: bool) -> list[dict[str, Any]]:
-    return [_column(key, label, sort, down) for key, (label, _) in COLUMNS.items()]
+    return [_column(key, gettext(label), sort, down) for key, (label, _) in COLUMNS.items()]
 
 
 def _column(key: str, label: str, sort: str, down: bool) -> dict[str, Any]:

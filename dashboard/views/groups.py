@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 from django.contrib import messages as notes
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods, require_safe
 
 from dashboard.accounts.access import Permission, requires
@@ -75,8 +76,8 @@ async def _charts(request: HttpRequest, name: str) -> list[Chart]:
     lag = (Line("lag", name_for(GROUP_LAG, name), "lag"),)
     rates = (Line("in", name_for(GROUP_IN, name), "in"), Line("out", name_for(GROUP_OUT, name), "out"))
     return [
-        await chart_of("Lag", "messages", lag, span, principal),
-        await chart_of("Messages per second", "msg/s", rates, span, principal),
+        await chart_of(gettext("Lag"), "messages", lag, span, principal),
+        await chart_of(gettext("Messages per second"), "msg/s", rates, span, principal),
     ]
 
 
@@ -116,19 +117,30 @@ async def reset(request: HttpRequest, name: str) -> HttpResponse:
 
 def _tell(request: HttpRequest, moved: Moved) -> None:
     """What became of one topic, for the next page."""
-    name, topic = moved.plan.group, moved.plan.topic
+    values = {"name": moved.plan.group, "topic": moved.plan.topic}
     if moved.trouble:
-        notes.error(request, f"{name} was perhaps not moved in {topic}: {moved.trouble}")
+        notes.error(
+            request,
+            (
+                gettext("%(name)s was perhaps not moved in %(topic)s: %(trouble)s")
+                % (values | {"trouble": moved.trouble})
+            ),
+        )
     elif moved.elsewhere:
         queues = ", ".join(f"{one.queue.broker_name} · {one.queue.queue_id}" for one in moved.elsewhere[:5])
         notes.warning(
             request,
-            f"{name} was moved in {topic}, but {len(moved.elsewhere)} of {len(moved.plan.moves)} queues stand "
-            f"elsewhere now: {queues}. A consumer may have started meanwhile.",
+            gettext(
+                "%(name)s was moved in %(topic)s, but %(count)s of %(all)s queues stand elsewhere now: %(queues)s. A "
+                "consumer may have started meanwhile."
+            )
+            % (values | {"count": len(moved.elsewhere), "all": len(moved.plan.moves), "queues": queues}),
         )
     else:
-        how = "its running consumers were told" if moved.was_told else "checked, its new offsets are written"
-        notes.success(request, f"{name} goes on elsewhere in {topic}: {how}.")
+        told = gettext("%(name)s goes on elsewhere in %(topic)s: checked, its new offsets are written.")
+        if moved.was_told:
+            told = gettext("%(name)s goes on elsewhere in %(topic)s: its running consumers were told.")
+        notes.success(request, told % values)
 
 
 def _now(view: GroupView) -> dict[str, Any]:

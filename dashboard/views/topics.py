@@ -14,6 +14,7 @@ from django.contrib import messages as notes
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.translation import get_language
 from django.views.decorators.http import require_http_methods, require_safe
 
 from dashboard.accounts.access import Permission, requires
@@ -45,8 +46,8 @@ FRAGMENTS_MAX = 32
 
 
 _NO_READERS = Readers()
-# The list as it was drawn last, by address: tabs that share a listing see the same.
-_fragments: dict[str, tuple[TopicListing, asyncio.Task[bytes]]] = {}
+# The list as it was drawn last, by address and language: tabs that share a listing see the same.
+_fragments: dict[tuple[str, str], tuple[TopicListing, asyncio.Task[bytes]]] = {}
 _readers_known: tuple[tuple[int, NameLimit] | None, Mapping[str, Readers]] = (None, {})
 
 
@@ -213,7 +214,7 @@ async def _shared_fragment(request: HttpRequest, listing: TopicListing) -> bytes
 
     if current().is_limited:
         return await draw()
-    address = request.get_full_path()
+    address = request.get_full_path(), get_language()
     if any(known is not listing for known, _ in _fragments.values()) or len(_fragments) >= FRAGMENTS_MAX:
         _fragments.clear()  # no listing is kept longer than it is shared
     if address not in _fragments:

@@ -2,7 +2,7 @@
 
 The address of a file holds the start of its SHA-256: /static/<hash>/<path>. With the right hash the answer may be
 kept for a year; a new version has a new address. An address without the hash works too, but must be asked for again
-each time. Text is compressed once and kept; big files (Plotly is 4.5 MB) are kept compressed only.
+each time. Text is compressed once and kept; a file of more than KEEP_BYTES_MAX is read each time.
 """
 
 from __future__ import annotations

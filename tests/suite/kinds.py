@@ -16,7 +16,11 @@ NAMED = {
     "apache": ("interop", "peers", "appliance/broker/status/test_config_handover.py", "dashboard/attached"),
     "fault": ("faults", "soak"),
     "e2e": ("e2e",),
-    "spark": ("appliance/reports/test_pipeline.py", "appliance/reports/test_report_command.py"),
+    "spark": (
+        "appliance/reports/test_pipeline.py",
+        "appliance/reports/test_report_command.py",
+        "appliance/reports/test_cluster.py",
+    ),
     "packaging": ("deploy", "test_wheel.py", "test_checks.py"),
     "fuzz": ("fuzz",),
 }

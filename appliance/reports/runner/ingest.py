@@ -213,14 +213,19 @@ class _Copy:
                 self._after_range()
 
     def _check_lost(self, result: RangeResult) -> None:
+        if result.has_no_lake:
+            raise StoreUnreadable(
+                f"{self._writer.lake.path}: a task of Spark could not write to the lake, because this folder is not "
+                "there where it ran; on a cluster put the lake where every executor reaches it, with report_lake"
+            )
         lost = [stretch for stretch in result.stretches if stretch.is_lost]
         there = self._log.files() if lost else []
         for stretch in lost:
             for file in there:
                 if file.start <= stretch.begin < file.end:
                     raise StoreUnreadable(
-                        f"{file.path}: a task of Spark could not open the file, although it is there; "
-                        "on a cluster every executor needs the store and the lake under the driver's paths"
+                        f"{file.path}: a task of Spark could not open the file, although it is there; on a cluster "
+                        "every executor needs the brokers' folders under the driver's paths (a network's file system)"
                     )
 
     def _leave_whole(self, pieces: LogRange, result: RangeResult) -> None:

@@ -1,7 +1,7 @@
 // Charts of the history: lines over a range, gaps where nothing is known, marks for restarts and changes.
 "use strict";
 (() => {
-  const LEFT = 48, LINE = 15, TOP = 8;
+  const LEFT = 54, LINE = 15, TOP = 8;
   const niceMax = (value) => {
     const power = 10 ** Math.floor(Math.log10(value));
     return [1, 2, 4, 5, 10].find((step) => step * power >= value) * power;
@@ -62,7 +62,7 @@
         });
       }
       zones.forEach((zone, row) => {
-        parts.push(`<text class="zone" x="${LEFT - 8}" y="${height - 3 - (zones.length - 1 - row) * LINE}" text-anchor="end">${zone}</text>`);
+        parts.push(`<text class="zone" x="0" y="${height - 3 - (zones.length - 1 - row) * LINE}">${zone}</text>`);
       });
       for (const [at, text] of this.marks) {
         if (at < begin || at > end) continue;

@@ -31,7 +31,6 @@ NOT_YET: set[str] = {
     "clients",
     "connect",
     "dead_letters",
-    "groups",
     "history",
     "incidents",
     "people",
