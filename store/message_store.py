@@ -97,6 +97,10 @@ class MessageStore:
         self.is_page_cache_busy = parts.state.is_page_cache_busy
         self.when_flushed = self.log_flusher.when_flushed
 
+    def is_log_in_memory(self, physical_offset: int, size_max: int) -> bool:
+        """Whether `log_view` of as much would look at pages that are in memory alone."""
+        return self._view.is_log_in_memory(physical_offset, size_max)
+
     def _make_upkeep(self, parts: StoreParts) -> None:
         """Make what works in the background, and the files that only a start and a stop touch."""
         config, root = parts.config, parts.config.root

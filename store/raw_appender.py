@@ -15,7 +15,7 @@ never continued.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from gantrymq.message import record
 from store.appender import ArrivalListener
@@ -27,6 +27,7 @@ from store.startup.dispatch import Arrived
 
 JOINT_BYTES_MAX = 16 << 20  # of the newest record and what follows it in no queue
 JOINT_BYTES = 64 << 10  # where no queue tells the newest record
+TOGETHER_MAX = 256  # pieces in one call; the kernel takes 1024
 _SIZES = "mappedFileSizeCommitLog has to be the master's"
 
 
@@ -58,7 +59,7 @@ class RawAppender:
             self._begin_at(physical_offset)
         try:
             try:
-                for data in run:
+                for data in self._add_together(run):
                     self._add(memoryview(data))
             finally:  # also where the disk is full: what is there counts
                 self._take_whole_records()
@@ -106,6 +107,22 @@ class RawAppender:
                 f"{log.file_bytes}: set it to the master's"
             )
         log.begin_at(physical_offset)
+
+    def _add_together(self, run: Sequence[bytes | memoryview]) -> Sequence[bytes | memoryview]:
+        """Write what lies within the file at once; return what is left for `_add`: all, if it does not fit."""
+        log, end, size = self._log, self.end, sum(map(len, run))
+        place = end % log.file_bytes
+        if not 1 < len(run) <= TOGETHER_MAX or not place or place + size > log.file_bytes:
+            return run
+        file = log.queue.find(end - 1)
+        if file is None or not log.make_room_to(end + size):
+            return run
+        try:
+            written = file.write_together(place, run)
+        except OSError:  # `_add` meets it again, and says so
+            return run
+        self._part_bytes += written
+        return () if written == size else _behind(run, written)
 
     def _add(self, rest: memoryview) -> None:
         """Write bytes at the end. Those that end a file are taken before the next one begins."""
@@ -192,3 +209,13 @@ class RawAppender:
                 self._arrived[queue] = fields.queue_offset, [tags_code]
             else:
                 arrived[1].append(tags_code)
+
+
+def _behind(run: Sequence[bytes | memoryview], written: int) -> list[memoryview]:
+    """What follows the first `written` bytes of pieces that stand side by side."""
+    rest = []
+    for data in run:
+        if written < len(data):
+            rest.append(memoryview(data)[written:])
+        written = max(written - len(data), 0)
+    return rest

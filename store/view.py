@@ -104,7 +104,7 @@ class StoreView:
     def log_view(self, physical_offset: int, size_max: int) -> memoryview | bytes:
         """Return the log's bytes from there as a view, at most size_max, and not over a file's end.
 
-        For what was written just now: the caller looks at mapped pages.
+        For what is in memory: the caller looks at mapped pages.
         """
         log = self._log
         file = log.queue.find(physical_offset)
@@ -112,6 +112,14 @@ class StoreView:
             return b""
         size = min(size_max, log.readable_end - physical_offset, file.end - physical_offset)
         return log.read(physical_offset, size) or b""
+
+    def is_log_in_memory(self, physical_offset: int, size_max: int) -> bool:
+        """Whether `log_view` of as much would look at pages that are in memory alone."""
+        file = self._log.queue.find(physical_offset)
+        if file is None:
+            return False
+        start = physical_offset - file.base
+        return file.is_in_memory(start, min(start + size_max, self._log.readable_end - file.base, file.size))
 
     def min_offset(self, topic: str, queue_id: int) -> int:
         """Return the first queue offset whose message is kept; 0 for an unknown queue."""

@@ -20,6 +20,7 @@ _ZEROS = bytes(1 << 20)
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+_libc.mincore.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
 _libc.fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
 
 
@@ -86,6 +87,16 @@ def sync_file_system(folder: Path) -> None:
 def map_address(mapping: mmap.mmap) -> int:
     """Return where a writable map lies. The caller keeps the map alive while it uses the address."""
     return ctypes.addressof(ctypes.c_char.from_buffer(mapping))
+
+
+def is_in_memory(address: int, size_bytes: int) -> bool:
+    """Whether all pages of a map's range are in the page cache, so that a look at them waits for no disk."""
+    start = address - address % mmap.PAGESIZE
+    pages = -(-(address + size_bytes - start) // mmap.PAGESIZE)
+    told = ctypes.create_string_buffer(pages)
+    if _libc.mincore(start, pages * mmap.PAGESIZE, told) != 0:
+        return False
+    return told.raw.count(1) == pages
 
 
 def read_through(fd: int, start: int, end: int) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import mmap
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from store.base import file_bytes
@@ -82,11 +83,21 @@ class MappedFile:
         if self._fd >= 0:
             file_bytes.read_through(self._fd, start, min(end, self.allocated_end))
 
+    def is_in_memory(self, start: int, end: int) -> bool:
+        """Whether a look at this range waits for no disk."""
+        return self._map is not None and file_bytes.is_in_memory(self._address + start, end - start)
+
     def write(self, start: int, data: memoryview) -> None:
         """Write to the file itself, not through the map. Blocks; OSError when the disk fails."""
         if self._fd < 0:
             self.open_for_write()
         file_bytes.write_all(self._fd, data, start)
+
+    def write_together(self, start: int, pieces: Sequence[bytes | memoryview]) -> int:
+        """Write pieces behind each other in one call, or the first of their bytes; return how many. As `write`."""
+        if self._fd < 0:
+            self.open_for_write()
+        return os.pwritev(self._fd, pieces, start)
 
     def sync(self) -> None:
         """Wait until the disk has what was written so far, and the file's name.

@@ -135,8 +135,8 @@ def _scan_stride(
         (size, magic, crc, queue_id, queue_offset, physical_offset, sys_flag, timestamp, body_bytes) = _unpack(
             view, position
         )
-        # What another life of the file left here says another place.
-        if physical_offset != base + position or magic != record.MESSAGE_MAGIC:
+        # What another life of the file left here says another place; one that is longer than all is not whole.
+        if physical_offset != base + position or magic != record.MESSAGE_MAGIC or size > len(view) - position:
             return position, False
         topic_at = position + BODY_AT + body_bytes + 1
         end = position + size

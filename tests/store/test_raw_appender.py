@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -11,6 +11,7 @@ import pytest
 from gantrymq.message import ids, sysflag
 from store import MessageStore, MessageStoreConfig, PutMessageStatus
 from store.base.errors import CopyRefused, NoRoomForCopy
+from store.log.mapped_file import MappedFile
 from tests.store.conftest import HOST, FakeClock, message, read_all, small_config
 from tests.store.made_records import Making
 
@@ -256,6 +257,23 @@ def test_pieces_that_come_together_are_one_append(master: MessageStore, copy: Co
     parts = list(pieces(log, dice, 3000))
     for start in range(0, len(parts), count):
         copy.store.copy.append_raw(copy.store.copy.end, *parts[start : start + count])
+    assert_same(copy.store, master)
+
+
+def test_a_write_that_takes_a_part_is_gone_on_with(
+    master: MessageStore, copy: CopyAt, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dice, log = random.Random(5), log_of(master)[: master.max_physical_offset]
+    at_once = MappedFile.write_together
+
+    def some_of(file: MappedFile, start: int, run: Sequence[bytes | memoryview]) -> int:
+        whole = b"".join(run)
+        return at_once(file, start, [whole[: dice.randrange(len(whole) + 1)]])
+
+    monkeypatch.setattr(MappedFile, "write_together", some_of)
+    parts = list(pieces(log, dice, 3000))
+    for start in range(0, len(parts), 7):
+        copy.store.copy.append_raw(copy.store.copy.end, *parts[start : start + 7])
     assert_same(copy.store, master)
 
 

@@ -256,11 +256,7 @@ class HaClient:
         elif self.state is not HaState.DIVERGED:
             self._enter(HaState.JOINING)
         while True:
-            try:
-                async with timeout(beat_s):
-                    data = await stream.read()
-            except TimeoutError:
-                data = None
+            data = await stream.read(beat_s)
             now = time.monotonic()
             if data is not None:
                 if not data:

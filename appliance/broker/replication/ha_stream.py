@@ -32,6 +32,9 @@ class HaStream(asyncio.BufferedProtocol):
         self._changed = asyncio.Event()  # something came, or nothing more comes
         self._may_write = asyncio.Event()
         self._closed = asyncio.Event()
+        self._until_s = 0.0  # of the loop's clock: the reader waits so long
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_late = False
 
     # -- what asyncio calls -------------------------------------------------------------------------------------------
 
@@ -78,9 +81,13 @@ class HaStream(asyncio.BufferedProtocol):
         assert self._transport is not None
         return self._transport
 
-    async def read(self) -> memoryview:
-        """What came, as soon as anything did; nothing at the connection's end. OSError when it broke."""
-        await self._until(1)
+    async def read(self, within_s: float) -> memoryview | None:
+        """What came, as soon as anything did; nothing at the connection's end; None: within that time nothing came.
+
+        OSError when it broke.
+        """
+        if not self._end and not self._is_over and not await self._until_or_late(within_s):
+            return None
         if not self._end and self._why is not None:
             raise self._why
         self._given = self._end
@@ -112,6 +119,30 @@ class HaStream(asyncio.BufferedProtocol):
         self._take(n)
         return data
 
+    async def _until_or_late(self, within_s: float) -> bool:
+        """Wait until something is there, or nothing more comes. One timer serves many readings: most need none."""
+        loop = asyncio.get_running_loop()
+        self._until_s, self._is_late = loop.time() + within_s, False
+        if self._timer is None or self._timer.when() > self._until_s:
+            self._start_timer(loop)
+        while not self._end and not self._is_over and not self._is_late:
+            self._changed.clear()
+            await self._changed.wait()
+        return bool(self._end) or self._is_over
+
+    def _start_timer(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = loop.call_at(self._until_s, self._look_at_clock, loop)
+
+    def _look_at_clock(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._timer = None
+        if loop.time() < self._until_s:
+            self._start_timer(loop)
+            return
+        self._is_late = True
+        self._changed.set()
+
     async def _until(self, size_bytes: int) -> None:
         """Wait until so many bytes are there, or nothing more comes."""
         while self._end < size_bytes and not self._is_over:
@@ -131,6 +162,8 @@ class HaStream(asyncio.BufferedProtocol):
 
     async def close(self) -> None:
         """Say good-bye, unless what is to be said waits for the master."""
+        if self._timer is not None:
+            self._timer.cancel()
         if self.transport.get_write_buffer_size():
             self.transport.abort()
         self.transport.close()

@@ -497,12 +497,14 @@ class SlaveService:
             slave.more.clear()
 
     async def _next_bytes(self, position: int) -> bytes | memoryview:
-        """The log from there on, none when there is nothing new; older bytes are read by a thread."""
+        """The log from there on, none when there is nothing new; what is not in memory is read by a thread."""
         store = self._store
-        if position >= max(store.max_physical_offset - HOT_BYTES, self._written_from):
+        if position >= self._written_from and (
+            position >= store.max_physical_offset - HOT_BYTES or store.is_log_in_memory(position, READ_BYTES)
+        ):
             return store.log_view(position, READ_BYTES)
         read = store.log_reader(position, READ_BYTES)
-        return await asyncio.to_thread(read) if read is not None else b""
+        return memoryview(await asyncio.to_thread(read)) if read is not None else b""
 
     async def _send(self, slave: Slave, writer: asyncio.StreamWriter, data: bytes | memoryview) -> None:
         frame_bytes = self._config.ha_transfer_batch_bytes
@@ -513,7 +515,7 @@ class SlaveService:
             position = slave.sent
             slave.sent += len(part)
             slave.sent_bytes += len(part)
-            await give(writer, b"".join((_head(slave, position, len(part)), part)))
+            await give(writer, _head(slave, position, len(part)), part)
 
 
 class _States:
@@ -556,9 +558,9 @@ class SlaveLost(Exception):
     """The connection to a slave is over; the text says why."""
 
 
-async def give(writer: asyncio.StreamWriter, data: bytes) -> None:
+async def give(writer: asyncio.StreamWriter, *parts: bytes | memoryview) -> None:
     """Write, and wait while the slave takes nothing. SlaveLost; OSError."""
     if writer.is_closing():  # uvloop's transport raises RuntimeError then
         raise SlaveLost("closed by the slave")
-    writer.write(data)
+    writer.writelines(parts)
     await writer.drain()

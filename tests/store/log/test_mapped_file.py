@@ -45,6 +45,15 @@ def test_only_allocated_bytes_own_disk_blocks(file: MappedFile) -> None:
     assert blocks(file) >= SIZE
 
 
+def test_what_was_written_is_in_memory_and_what_no_page_holds_is_not(file: MappedFile) -> None:
+    file.open_for_write()
+    file.write(5000, memoryview(b"x" * 10_000))
+    assert file.is_in_memory(5000, 15_000) and file.is_in_memory(14_999, 15_000)
+    assert not file.is_in_memory(5000, SIZE // 2)
+    file.close()
+    assert not file.is_in_memory(5000, 15_000), "it is not mapped: that is not known"
+
+
 @pytest.mark.parametrize("by_map", [True, False])
 def test_what_is_written_is_read_by_map_view_and_file(file: MappedFile, by_map: bool) -> None:
     file.allocate(SIZE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import socket
 import ssl
 import struct
@@ -16,6 +17,7 @@ import uvloop
 from appliance.broker.replication.ha_stream import HaStream, connect
 from appliance.broker.replication.slaves import SlaveLost, give
 from tests.certificates import authority
+from tests.waiting import WITHIN_S
 
 SIZE = 4096
 Loop = Callable[[], asyncio.AbstractEventLoop]
@@ -55,7 +57,7 @@ def test_more_than_the_memory_arrives_whole_and_in_order(loop: Loop) -> None:
 
     async def act(stream: HaStream) -> None:
         came = [bytes(await stream.readexactly(12))]
-        while data := await stream.read():
+        while data := await stream.read(WITHIN_S):
             assert len(data) <= SIZE
             await asyncio.sleep(0.001)  # what comes meanwhile goes behind, or waits in the socket
             came.append(bytes(data))
@@ -80,7 +82,7 @@ def test_a_greeting_as_large_as_the_memory_is_read_behind_other_bytes(loop: Loop
         with pytest.raises(asyncio.IncompleteReadError) as end:
             await stream.readexactly(1)
         assert end.value.partial == b""
-        assert not await stream.read()
+        assert not await stream.read(WITHIN_S)
 
     talk(loop, serve, act)
 
@@ -92,7 +94,7 @@ def test_a_connection_that_is_reset_is_an_error(loop: Loop) -> None:
 
     async def act(stream: HaStream) -> None:
         with pytest.raises(ConnectionResetError):
-            await stream.read()
+            await stream.read(WITHIN_S)
         stream.write(b"not heard")
         with pytest.raises(ConnectionResetError):
             await stream.drain()
@@ -109,9 +111,29 @@ def test_a_connection_that_the_system_gives_up_is_no_limit_of_the_reader(loop: L
 
     async def act(stream: HaStream) -> None:
         stream.connection_lost(TimeoutError(110, "Connection timed out"))
-        for say in (stream.read, stream.drain):
+        for say in (functools.partial(stream.read, WITHIN_S), stream.drain):
             with pytest.raises(ConnectionAbortedError, match="timed out"):
                 await say()
+
+    talk(loop, serve, act)
+
+
+def test_a_reader_is_told_when_nothing_came_in_time_and_again_when_something_did(loop: Loop) -> None:
+    go_on = asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await go_on.wait()
+        writer.write(b"late")
+        await reader.read()
+        writer.close()
+
+    async def act(stream: HaStream) -> None:
+        for _ in range(2):
+            assert await stream.read(0.01) is None
+        go_on.set()
+        assert await stream.read(WITHIN_S) == b"late"
+        stream.release()
+        assert await stream.read(0.01) is None, "a shorter limit than the timer's"
 
     talk(loop, serve, act)
 
