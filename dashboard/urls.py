@@ -25,6 +25,7 @@ from dashboard.views import (
     metrics,
     overview,
     preferences,
+    topic_changes,
     topic_figures,
     topics,
 )
@@ -46,6 +47,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("topics", topics.topics, name="topics"),
     path("topics/export.csv", topics.export, name="topics-export"),
     path("topics/create", topics.create, name="topic-create"),
+    path("topics/change", topic_changes.change, name="topics-change"),
+    path("topics/changes/<int:number>", topic_changes.changes, name="topic-changes"),
+    path("topics/changes/<int:number>/stop", topic_changes.stop, name="topic-changes-stop"),
     re_path(TOPIC + r"$", messages.messages, name="topic"),
     re_path(TOPIC + r"/export/(?P<form>jsonl|csv)$", messages.export, name="topic-export"),
     re_path(TOPIC + r"/search$", messages.search, name="topic-search"),

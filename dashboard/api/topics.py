@@ -1,4 +1,4 @@
-"""/api/v1/topics: list, get, create, change, delete."""
+"""/api/v1/topics: list, get, create, change, delete; /topic-changes: the same for many, as runs."""
 
 from __future__ import annotations
 
@@ -8,24 +8,32 @@ from dataclasses import asdict
 from typing import Any
 
 from django.http import HttpRequest
-from ninja import Query, Router, Status
+from ninja import Path, Query, Router, Status
 
 from dashboard.accounts.access import Permission
 from dashboard.api.auth import Token
 from dashboard.api.problems import REFUSALS, FormProblem, caller
 from dashboard.api.schemas.cluster import TopicChange, TopicDetailOut, TopicIn, TopicList, TopicOut
+from dashboard.api.schemas.topic_changes import TopicChangesIn, TopicChangesOut
 from dashboard.api.schemas.topic_figures import TopicFiguresOut
 from dashboard.audit.notes import changed, note
 from dashboard.cluster.gateway import gateway
 from dashboard.cluster.values import TopicSummary
 from dashboard.forms.topics import TopicChangeForm, TopicForm
 from dashboard.groups.book import group_book
+from dashboard.http.client_address import client_address
+from dashboard.http.request_ids import request_id
+from dashboard.models.audit import Way
 from dashboard.status.readers import Readers, readers_of
 from dashboard.topics.book import topic_book
+from dashboard.topics.changes import Asker, change_runs
+from dashboard.topics.form import TopicChangesForm
 
 logger = logging.getLogger(__name__)
 
 router = Router()
+changes = Router()
+RUN_MAX = 1 << 31
 LIST_MAX = 500
 READ = Token(Permission.TOPICS_READ)
 WRITE = Token(Permission.TOPICS_WRITE)
@@ -115,6 +123,41 @@ async def delete_topic(request: HttpRequest, name: str) -> Status[None]:
 async def get_topic_figures(request: HttpRequest, name: str) -> TopicFiguresOut:
     detail = await gateway().topics.get(name)
     return _figures(TopicSummary(detail.name, detail.kind, detail.settings), readers_of(group_book.seen))
+
+
+@changes.post("", response={202: TopicChangesOut} | REFUSALS, auth=WRITE, summary="Change or delete many topics",
+             operation_id="change_topics")  # fmt: skip
+async def change_topics(request: HttpRequest, body: TopicChangesIn) -> Status[TopicChangesOut]:
+    form = TopicChangesForm(body.form_data())
+    if not form.is_valid():
+        raise FormProblem(form.problems())
+    wanted, username = form.wanted(), caller(request)["username"]
+    asker = Asker(username, Way.REST, client_address(request), request_id())
+    run = change_runs.start(gateway(), wanted, body.topics, asker)
+    note(request, "change of many topics started", "", wanted.facts | {"run": run.number, "topics": len(run.topics)})
+    facts = {"event": "topic_changes_started", "run": run.number, "topics": len(run.topics)}
+    logger.info("change of many topics started", extra=facts | caller(request))
+    return Status(202, TopicChangesOut.of(run))
+
+
+@changes.get("", response={200: list[TopicChangesOut]} | REFUSALS, auth=WRITE, summary="Runs that changed many topics",
+            operation_id="list_topic_changes")  # fmt: skip
+async def list_topic_changes(request: HttpRequest) -> list[TopicChangesOut]:
+    return [TopicChangesOut.of(run) for run in change_runs.newest]
+
+
+@changes.get("/{run}", response={200: TopicChangesOut} | REFUSALS, auth=WRITE, summary="How far a run is",
+            operation_id="get_topic_changes")  # fmt: skip
+async def get_topic_changes(request: HttpRequest, run: int = Path(..., ge=1, le=RUN_MAX)) -> TopicChangesOut:
+    return TopicChangesOut.of(change_runs.found(run))
+
+
+@changes.post("/{run}/stop", response={200: TopicChangesOut} | REFUSALS, auth=WRITE,
+             summary="Begin with no further topic", operation_id="stop_topic_changes")  # fmt: skip
+async def stop_topic_changes(request: HttpRequest, run: int = Path(..., ge=1, le=RUN_MAX)) -> TopicChangesOut:
+    found = change_runs.stop(run, caller(request)["username"])
+    note(request, "change of many topics stopped", "", {"run": run, "dealt_with": len(found.dealt)})
+    return TopicChangesOut.of(found)
 
 
 def _figures(row: TopicSummary, readers: Mapping[str, Readers]) -> TopicFiguresOut:

@@ -230,11 +230,11 @@ async def export(request: HttpRequest) -> HttpResponse:
         listing = await gateway().topics.list(max_age_s=LISTING_SHARED_S)
     except GatewayError as exc:
         return gateway_error(request, exc)
-    _, found = _found(request, listing)
+    _, found = found_rows(request, listing)
     return csv_response(_sorted(request, found, _readers()), _counted(), _readers(), topic_book)
 
 
-def _found(request: HttpRequest, listing: TopicListing) -> tuple[int, list[TopicSummary]]:
+def found_rows(request: HttpRequest, listing: TopicListing) -> tuple[int, list[TopicSummary]]:
     """How many topics of the wanted kinds there are, and those that match."""
     wanted, kinds = request.GET.get("q", "").strip().lower(), _shown_kinds(request)
     shown = [row for row in listing.rows if row.kind in kinds]
@@ -273,7 +273,7 @@ def _readers() -> Mapping[str, Readers]:
 
 async def _list_context(request: HttpRequest, listing: TopicListing) -> dict[str, Any]:
     wanted = request.GET.get("q", "").strip()
-    total, matching = _found(request, listing)
+    total, matching = found_rows(request, listing)
     found: Sequence[TopicSummary] = matching
     sort, down, readers = _sort_of(request), request.GET.get("down") == "1", _readers()
     if sort in ("stored", "rate", "written") and len(found) <= READ_FOR_A_LIST_MAX:  # others: by what was counted
@@ -284,6 +284,7 @@ async def _list_context(request: HttpRequest, listing: TopicListing) -> dict[str
         "rows": rows,
         "metrics": _list_metrics(rows, readers),
         "total": total,
+        "found": len(found),
         "hidden": len(listing.rows) - total,
         "failures": listing.failures,
         "q": wanted,

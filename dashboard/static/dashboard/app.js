@@ -579,7 +579,7 @@
       return;
     }
     const row = event.target.closest("tr[data-href]");
-    if (row && !event.target.closest("a, button") && !String(getSelection())) location.href = row.dataset.href;
+    if (row && !event.target.closest("a, button, label, .pick") && !String(getSelection())) location.href = row.dataset.href;
   });
 
   document.addEventListener("submit", (event) => {

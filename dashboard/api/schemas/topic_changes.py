@@ -1,0 +1,70 @@
+"""A change of many topics as REST takes and tells it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from ninja import Field, Schema
+
+from dashboard.api.schemas.cluster import NUMBER_MAX, Perm
+from dashboard.forms.topics import QUEUES_MAX
+from dashboard.topics.changes import TOPICS_MAX, ChangeRun
+
+What = Literal["access", "queues", "keep", "skip", "again", "delete"]
+
+
+class TopicChangesIn(Schema):
+    """access needs perm, queues both numbers; keep takes the topics' own retention away where it is absent.
+
+    skip and again move all groups of each topic to its end, to its beginning.
+    """
+
+    what: What
+    topics: list[str] = Field(min_length=1, max_length=TOPICS_MAX)
+    perm: Perm | None = None
+    read_queues: int | None = Field(None, ge=1, le=QUEUES_MAX, description="on each broker")
+    write_queues: int | None = Field(None, ge=1, le=QUEUES_MAX, description="on each broker")
+    retention_ms: int | None = Field(None, ge=1, le=NUMBER_MAX)
+    retention_messages: int | None = Field(None, ge=1, le=NUMBER_MAX)
+
+    def form_data(self) -> dict[str, Any]:
+        """As the pages' form takes it."""
+        kept = f"{self.retention_ms} ms" if self.retention_ms else ""
+        given = self.dict(exclude={"topics", "retention_ms", "retention_messages"}, exclude_none=True)
+        return given | {"keep_for": kept, "keep_messages": self.retention_messages or ""}
+
+
+class TopicChangeResult(Schema):
+    """One topic. result: null while it waits. told: more about it, or why it failed."""
+
+    topic: str
+    result: Literal["done", "failed"] | None
+    told: str
+
+
+class TopicChangesOut(Schema):
+    """A run; known until the dashboard starts again."""
+
+    run: int
+    what: What
+    state: Literal["running", "done", "stopped"]
+    started_at: datetime
+    done: int
+    failed: int
+    topics: list[TopicChangeResult]
+
+    @classmethod
+    def of(cls, run: ChangeRun) -> TopicChangesOut:
+        return cls(
+            run=run.number, what=run.wanted.what, state=run.state, done=run.done, failed=run.failed,
+            started_at=datetime.fromtimestamp(run.started_at, UTC),
+            topics=[
+                TopicChangeResult(
+                    topic=name,
+                    result=None if dealt is None else "done" if dealt.is_done else "failed",
+                    told=dealt.told if dealt else "",
+                )
+                for name, dealt in run.rows
+            ],
+        )  # fmt: skip
