@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from django.utils.translation import gettext
+
 from dashboard.clients.values import ClientListing
 from dashboard.status.board import Snapshot
 
@@ -19,8 +21,16 @@ class Tick:
     told: str
 
 
-def ticks_of(snapshot: Snapshot | None, clients: ClientListing | None) -> tuple[Tick, ...]:
-    """Name server, broker, producer, consumer."""
+@dataclass(frozen=True, slots=True)
+class Traces:
+    """What clients left that have gone again: the topic that was written to last, the group that read last; "" none."""
+
+    topic: str = ""
+    group: str = ""
+
+
+def ticks_of(snapshot: Snapshot | None, clients: ClientListing | None, traces: Traces = Traces()) -> tuple[Tick, ...]:
+    """Name server, broker, producer, consumer. A client that has gone again has been there."""
     if snapshot is None:
         return tuple(
             Tick(title, False, "not looked at yet") for title in ("Name server", "Broker", "Producer", "Consumer")
@@ -35,9 +45,23 @@ def ticks_of(snapshot: Snapshot | None, clients: ClientListing | None) -> tuple[
     return (
         Tick("Name server", why is None, snapshot.namesrv if why is None else why),
         Tick("Broker", bool(masters), broker_told),
-        Tick("Producer", bool(senders), _some(senders) or "run the program below, or send one from here"),
-        Tick("Consumer", bool(readers), _some(readers) or "run the program below"),
+        Tick(
+            "Producer",
+            bool(senders or traces.topic),
+            _some(senders) or _written(traces.topic) or "run the program below, or send one from here",
+        ),
+        Tick(
+            "Consumer", bool(readers or traces.group), _some(readers) or _read(traces.group) or "run the program below"
+        ),
     )
+
+
+def _written(topic: str) -> str:
+    return gettext("gone again; its messages are in %(topic)s") % {"topic": topic} if topic else ""
+
+
+def _read(group: str) -> str:
+    return gettext("gone again; %(group)s has read") % {"group": group} if group else ""
 
 
 def _some(names: list[str]) -> str:

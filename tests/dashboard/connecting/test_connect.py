@@ -14,7 +14,7 @@ from dashboard.clients.values import ClientListing, ConnectedClient, Connection
 from dashboard.cluster.gateway import Gateway
 from dashboard.cluster.values import BrokerRef, ClusterView
 from dashboard.connecting.doctor import examine, explain, is_loopback
-from dashboard.connecting.ticks import ticks_of
+from dashboard.connecting.ticks import Traces, ticks_of
 from dashboard.live.sampler import Sampler
 from dashboard.models.audit import AuditEntry
 from dashboard.models.management import Role, User
@@ -48,6 +48,9 @@ def test_each_tick_is_what_is_there() -> None:
     assert [one.is_done for one in ticks] == [True, True, False, True], "a consumer's inner producer is none"
     assert ticks[3].told == "g at 10.0.0.1@app"
     assert ticks_of(snapshot(answering), ClientListing((client(("shop",)),), 1.0))[2].is_done
+    gone = ticks_of(snapshot(answering), nothing, Traces("orders", "billing"))
+    assert [one.is_done for one in gone] == [True] * 4
+    assert ("orders" in gone[2].told, "billing" in gone[3].told) == (True, True)
 
 
 @pytest.mark.parametrize(
@@ -132,5 +135,12 @@ async def test_a_message_is_sent_from_here_and_the_ticks_follow(
         part = (await operator.get("/connect", headers={"HX-Target": "ticks"})).content.decode()
         assert part.count("is-done") >= 3 and 'data-shape="111' in part
         status, told = await api.call("get", "/connect?error=broker+busy")
+
+    async def is_gone() -> bool:
+        return not await is_seen()
+
+    await until(is_gone)
+    gone = (await operator.get("/connect", headers={"HX-Target": "ticks"})).content.decode()
+    assert 'data-shape="111' in gone, "what a producer has sent stays when it goes"
     assert status == 200 and [tick["is_done"] for tick in told["ticks"][:3]] == [True, True, True]
     assert told["meanings"] and {one["what"] for one in told["findings"]} >= {"Name server", "Address of broker-a"}
