@@ -24,6 +24,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.http import urlencode
+from django.utils.translation import gettext
 
 from dashboard.accounts.tokens import find_token
 from dashboard.http.error_pages import error_card, not_found
@@ -195,7 +196,7 @@ class AccessMiddleware(AsyncMiddleware):
     ) -> HttpResponseBase | None:
         permission = getattr(view, "permission", None)
         if permission is None:
-            return forbidden(request, "This address has no declared permission, so it can't be used.")
+            return forbidden(request, gettext("This address has no declared permission, so it can't be used."))
         if getattr(view, "is_static", False):
             return None
         principal = await self._principal(request, takes_token=getattr(view, "takes_token", False))
@@ -283,11 +284,13 @@ def _is_api(request: HttpRequest) -> bool:
 def _ask_to_log_in(request: HttpRequest) -> HttpResponseBase:
     """401 for programs and fragments, the log-in page for people."""
     if _is_api(request):
-        response = problem(401, "Log in, or send a valid API token.")
+        response = problem(401, gettext("Log in, or send a valid API token."))
         response.headers["WWW-Authenticate"] = "Bearer"
         return response
     if request.headers.get("HX-Request"):
-        return HttpResponse("Your session has ended.", status=401, headers={"HX-Redirect": reverse(settings.LOGIN_URL)})
+        return HttpResponse(
+            gettext("Your session has ended."), status=401, headers={"HX-Redirect": reverse(settings.LOGIN_URL)}
+        )
     target = request.get_full_path() if request.method == "GET" else ""
     login = reverse(settings.LOGIN_URL)
     return redirect(f"{login}?{urlencode({'next': target})}" if target not in ("", "/") else login)
@@ -295,8 +298,10 @@ def _ask_to_log_in(request: HttpRequest) -> HttpResponseBase:
 
 def _why_not(principal: Principal) -> str:
     if principal.names.is_limited:
-        return f"{principal.names.refusal()} Pages about the whole cluster are closed to it."
-    return f"Your role ({principal.user.get_role_display()}) may not do this."
+        return gettext("%(names)s Pages about the whole cluster are closed to it.") % {
+            "names": principal.names.refusal()
+        }
+    return gettext("Your role (%(user)s) may not do this.") % {"user": principal.user.get_role_display()}
 
 
 def unknown_host(request: HttpRequest) -> HttpResponseBase:
@@ -307,11 +312,13 @@ def unknown_host(request: HttpRequest) -> HttpResponseBase:
         host = request.META.get("HTTP_HOST", "")[:HOST_CHARS_LOGGED]
         facts = {"event": "host_refused", "host": host, "address": address}
         logger.warning("unknown host refused", extra=facts | ({"left_out": left_out} if left_out else {}))
-    reason = "This dashboard does not answer to this host name."
+    reason = gettext("This dashboard does not answer to this host name.")
     if _is_api(request):
         response = problem(400, reason)
     else:
-        response = error_card(request, 400, "Unknown host name", reason, "Ask the administrator to allow this name.")
+        response = error_card(
+            request, 400, gettext("Unknown host name"), reason, gettext("Ask the administrator to allow this name.")
+        )
     response._has_been_logged = True  # type: ignore[attr-defined]  # or Django would add lines of its own
     return response
 
@@ -320,4 +327,4 @@ def forbidden(request: HttpRequest, reason: str) -> HttpResponseBase:
     """403 with the reason."""
     if _is_api(request):
         return problem(403, reason)
-    return error_card(request, 403, "Not allowed", reason)
+    return error_card(request, 403, gettext("Not allowed"), reason)

@@ -12,6 +12,7 @@ from datetime import timedelta
 
 from django.db import transaction
 from django.utils import timezone
+from django.utils.translation import gettext
 
 from dashboard.accounts.tokens import hash_secret
 from dashboard.models.management import Role, SetupToken, User
@@ -62,9 +63,11 @@ def claim(token: str, username: str, password_hash: str) -> User:
             used_at=now
         )
         if taken != 1:
-            raise SetupRefused("This set-up link was used already, has expired, or belongs to another appliance.")
+            raise SetupRefused(
+                gettext("This set-up link was used already, has expired, or belongs to another appliance.")
+            )
         if admin_exists():
-            raise SetupRefused("This appliance has an administrator already.")
+            raise SetupRefused(gettext("This appliance has an administrator already."))
         user = User.objects.create(username=username, password=password_hash, role=Role.ADMIN)
     logger.info("first administrator created", extra={"event": "first_admin_created", "username": user.username})
     return user

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from collections import Counter
 
+from django.utils.translation import gettext
+
 from gantrymq.errors import GantryError
 
 
@@ -28,7 +30,7 @@ class InFlight:
         """Take a place, or raise TooManyAtOnce. Each place is left once, with the same key."""
         with self._lock:
             if self._of_key.total() >= self.all_max or self._of_key[key] >= self.of_one_max:
-                raise TooManyAtOnce("too many at once; try again in a moment")
+                raise TooManyAtOnce(gettext("too many at once; try again in a moment"))
             self._of_key[key] += 1
 
     def leave(self, key: str) -> None:

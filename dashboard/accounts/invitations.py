@@ -12,6 +12,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext
 
 from dashboard.accounts.tokens import hash_secret
 from dashboard.accounts.user_accounts import UserProblem, new_user
@@ -24,10 +25,12 @@ OPEN_MAX = 50  # at the same time
 def invite(made_by: User, role: Role, label: str, prefixes: tuple[str, ...] = ()) -> str:
     """Make an invitation; returns the secret of its link, which exists nowhere else. Raises UserProblem."""
     if prefixes and role == Role.ADMIN:
-        raise UserProblem("An administrator sees all: choose another role, or no limit.")
+        raise UserProblem(gettext("An administrator sees all: choose another role, or no limit."))
     with transaction.atomic():
         if open_invitations().count() >= OPEN_MAX:
-            raise UserProblem(f"{OPEN_MAX} invitations are open. Withdraw one first.")
+            raise UserProblem(
+                gettext("%(open_max)s invitations are open. Withdraw one first.") % {"open_max": OPEN_MAX}
+            )
         secret = secrets.token_urlsafe(32)
         Invitation.objects.create(
             token_hash=hash_secret(secret), role=role, label=label, made_by=made_by, expires_at=timezone.now() + LIFE,
@@ -58,7 +61,7 @@ def accept(secret: str, username: str, password_hash: str) -> User:
     with transaction.atomic():
         invitation = find(secret)
         if invitation is None or not _end(invitation):
-            raise UserProblem("This invitation was used already, withdrawn, or has expired.")
+            raise UserProblem(gettext("This invitation was used already, withdrawn, or has expired."))
         user = new_user(username, Role(invitation.role))
         user.password, user.name_prefixes = password_hash, invitation.name_prefixes
         user.save()

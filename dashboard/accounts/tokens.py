@@ -13,6 +13,7 @@ from datetime import timedelta
 
 from django.db.models import QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext
 
 from dashboard.models.management import ApiToken, User
 from gantrymq.errors import GantryError
@@ -41,7 +42,7 @@ def living_tokens(user: User) -> QuerySet[ApiToken]:
 async def create_token(user: User, name: str, scope: str, life_days: int) -> tuple[ApiToken, str]:
     """Make a token; returns its row and the secret, which exists nowhere else. Raises TooManyTokens."""
     if await living_tokens(user).acount() >= TOKENS_MAX:
-        raise TooManyTokens(f"{TOKENS_MAX} tokens are enough. Revoke one first.")
+        raise TooManyTokens(gettext("%(tokens_max)s tokens are enough. Revoke one first.") % {"tokens_max": TOKENS_MAX})
     secret = TOKEN_START + secrets.token_urlsafe(32)
     token = await ApiToken.objects.acreate(
         user=user,

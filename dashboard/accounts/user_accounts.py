@@ -17,6 +17,7 @@ from django.contrib.sessions.models import Session
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.utils import timezone
+from django.utils.translation import gettext
 
 from dashboard.accounts import lockout
 from dashboard.accounts.access import SESSION_ADDRESS, SESSION_LIFE_S, SESSION_STARTED, SESSION_TOUCHED
@@ -49,7 +50,10 @@ def find_user(name: str) -> User:
     user = User.objects.filter(username__iexact=name).first()
     if user is None:
         known = ", ".join(User.objects.order_by("username").values_list("username", flat=True)[:20])
-        raise UserProblem(f"there is no account {name!r}; there are: {known or 'none'}")
+        raise UserProblem(
+            gettext("there is no account %(name)s; there are: %(value)s")
+            % {"name": f"{name!r}", "value": known or "none"}
+        )
     return user
 
 
@@ -57,7 +61,10 @@ def as_role(name: str) -> Role:
     try:
         return Role(name)
     except ValueError:
-        raise UserProblem(f"there is no role {name!r}; there are: {', '.join(Role.values)}") from None
+        raise UserProblem(
+            gettext("there is no role %(name)s; there are: %(values)s")
+            % {"name": f"{name!r}", "values": ", ".join(Role.values)}
+        ) from None
 
 
 def check_password(user: User, password: str) -> None:
@@ -76,7 +83,7 @@ def new_user(name: str, role: Role) -> User:
     except ValidationError as exc:
         raise UserProblem(" ".join(exc.messages)) from exc
     if User.objects.filter(username__iexact=name).exists():
-        raise UserProblem(f"there is an account {name!r} already")
+        raise UserProblem(gettext("there is an account %(name)s already") % {"name": f"{name!r}"})
     return user
 
 
@@ -86,7 +93,7 @@ def add_user(user: User, password: str) -> None:
     user.set_password(password)
     with transaction.atomic():
         if User.objects.filter(username__iexact=user.username).exists():
-            raise UserProblem(f"there is an account {user.username!r} already")
+            raise UserProblem(gettext("there is an account %(username)s already") % {"username": f"{user.username!r}"})
         user.save()
 
 
@@ -96,7 +103,10 @@ def set_role(user: User, role: Role) -> None:
         if role != Role.ADMIN:
             _check_not_last(user)
         if role == Role.ADMIN and user.prefixes:
-            raise UserProblem(f"{user.username} is limited to some names: take that limit away first")
+            raise UserProblem(
+                gettext("%(username)s is limited to some names: take that limit away first")
+                % {"username": user.username}
+            )
         User.objects.filter(pk=user.pk).update(role=role)
 
 
@@ -104,7 +114,10 @@ def set_prefixes(user: User, prefixes: tuple[str, ...]) -> None:
     """Limit the account to topics and groups whose names begin so; () takes the limit away."""
     with transaction.atomic():
         if prefixes and User.objects.filter(pk=user.pk, role=Role.ADMIN).exists():
-            raise UserProblem(f"{user.username} is an administrator, who sees all: choose another role first")
+            raise UserProblem(
+                gettext("%(username)s is an administrator, who sees all: choose another role first")
+                % {"username": user.username}
+            )
         User.objects.filter(pk=user.pk).update(name_prefixes=" ".join(prefixes))
 
 
@@ -127,7 +140,10 @@ def _check_not_last(user: User) -> None:
     """Raises UserProblem for the last administrator with a password: who signs in with a provider needs that one up."""
     others = User.objects.filter(role=Role.ADMIN, is_active=True, identity=None).exclude(pk=user.pk)
     if user.role == Role.ADMIN and not issuer_of(user) and not others.exists():
-        raise UserProblem(f"{user.username} is the last administrator with a password: make another one first")
+        raise UserProblem(
+            gettext("%(username)s is the last administrator with a password: make another one first")
+            % {"username": user.username}
+        )
 
 
 def issuer_of(user: User) -> str:
@@ -143,7 +159,10 @@ def open_account(user: User) -> None:
 def reset_password(user: User, password: str, *, revoke_tokens: bool = False) -> tuple[int, int]:
     """A new password: sessions end, wrong tries are forgotten. Returns how many sessions and tokens ended."""
     if issuer := issuer_of(user):
-        raise UserProblem(f"{user.username} signs in with {issuer} and has no password here")
+        raise UserProblem(
+            gettext("%(username)s signs in with %(issuer)s and has no password here")
+            % {"username": user.username, "issuer": issuer}
+        )
     check_password(user, password)
     user.set_password(password)
     with transaction.atomic():

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext
 
 from dashboard.bodies.json_tree import fold
 from dashboard.bodies.unpack import messagepack, unpack
@@ -38,7 +39,9 @@ class BodyView:
 def body_bytes(message: MessageExt) -> tuple[bytes, str | None]:
     """The body as the SDK unpacked it, and a note when it had to leave it compressed."""
     still_packed = message.sys_flag & sysflag.COMPRESSED
-    return bytes(message.body), "compressed in a way that can't be unpacked here; as stored" if still_packed else None
+    return bytes(message.body), gettext(
+        "compressed in a way that can't be unpacked here; as stored"
+    ) if still_packed else None
 
 
 def view_body(message: MessageExt, wanted: str | None = None) -> BodyView:
@@ -47,7 +50,11 @@ def view_body(message: MessageExt, wanted: str | None = None) -> BodyView:
     packed = unpack(stored)
     body = stored if packed is None else packed[1]
     if packed is not None:
-        note = f"{packed[0]}, unpacked from {len(stored)} bytes to {len(body)}"
+        note = gettext("%(packed)s, unpacked from %(stored)s bytes to %(body)s") % {
+            "packed": packed[0],
+            "stored": len(stored),
+            "body": len(body),
+        }
     text = _text(body)
     value = _printable(_json(text)) if text is not None else None
     decoded = _printable(messagepack(body)) if text is None else None

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from django.utils.translation import gettext
+
 from dashboard.cluster import units
 from gantrymq.client.produce.trace_records import ConsumeOutcome, TraceKind, TraceRecord
 from gantrymq.message.model import MessageExt
@@ -37,17 +39,21 @@ class Step:
 
 def steps_of(message: MessageExt, records: Sequence[TraceRecord]) -> tuple[Step, ...]:
     """The steps in the order of time, with their bars."""
-    steps = [Step("Stored", message.broker_name, message.store_timestamp, 0, "", False)]
+    steps = [Step(gettext("Stored"), message.broker_name, message.store_timestamp, 0, "", False)]
     ends = {record.request_id: record for record in records if record.kind is TraceKind.SUB_AFTER}
     for record in records[:STEPS_MAX]:
         if record.kind is TraceKind.PUB:
             outcome = "" if record.is_success else "failed"
-            steps.append(Step("Sent", _who(record), record.time_ms, record.cost_ms, outcome, not record.is_success))
+            steps.append(
+                Step(gettext("Sent"), _who(record), record.time_ms, record.cost_ms, outcome, not record.is_success)
+            )
         elif record.kind is TraceKind.SUB_BEFORE:
             steps.append(_handled(record, ends.get(record.request_id)))
         elif record.kind is TraceKind.END_TRANSACTION:
             state = record.transaction_state.removesuffix("_MESSAGE").lower()
-            steps.append(Step("Transaction ended", _who(record), record.time_ms, 0, state, state == "rollback"))
+            steps.append(
+                Step(gettext("Transaction ended"), _who(record), record.time_ms, 0, state, state == "rollback")
+            )
     steps.sort(key=lambda step: step.at_ms)
     begin = steps[0].at_ms
     whole = max(1, max(step.at_ms + (step.took_ms or 0) for step in steps) - begin)
@@ -55,16 +61,20 @@ def steps_of(message: MessageExt, records: Sequence[TraceRecord]) -> tuple[Step,
 
 
 def _handled(begun: TraceRecord, ended: TraceRecord | None) -> Step:
-    what = f"Handled, try {begun.retry_times + 1}"
+    what = gettext("Handled, try %(value)s") % {"value": begun.retry_times + 1}
     if ended is None:
-        return Step(what, _who(begun), begun.time_ms, None, "no end told: it runs, or its client went", False)
+        return Step(what, _who(begun), begun.time_ms, None, gettext("no end told: it runs, or its client went"), False)
     name = ConsumeOutcome(ended.outcome).name.lower().replace("_", " ") if ended.outcome in set(ConsumeOutcome) else ""
     outcome = "success" if ended.is_success else name if name not in ("", "success") else "failed"
     return Step(what, _who(begun), begun.time_ms, ended.cost_ms, outcome, not ended.is_success)
 
 
 def _who(record: TraceRecord) -> str:
-    return f"{record.group} at {record.client_host}" if record.client_host else record.group
+    return (
+        (gettext("%(group)s at %(client_host)s") % {"group": record.group, "client_host": record.client_host})
+        if record.client_host
+        else record.group
+    )
 
 
 def _placed(step: Step, begin: int, whole: int) -> Step:

@@ -6,6 +6,8 @@ next letter.
 
 from __future__ import annotations
 
+from django.utils.translation import gettext
+
 from dashboard.cluster.errors import BrokerUnreachable, NotAllowed
 from dashboard.cluster.gateway import Gateway
 from dashboard.dead_letters import letters
@@ -21,8 +23,11 @@ async def discard(gateway: Gateway, group: str, expected: int) -> int:
     if detail.failures:
         raise BrokerUnreachable(f"{detail.failures[0].what}: {detail.failures[0].reason}")
     if detail.stored != expected:
-        raise NotAllowed(f"{group} has {detail.stored} dead letters now, not {expected}. Nothing was discarded.")
+        raise NotAllowed(
+            gettext("%(group)s has %(stored)s dead letters now, not %(expected)s. Nothing was discarded.")
+            % {"group": group, "stored": detail.stored, "expected": expected}
+        )
     if await PutBackRun.objects.filter(group=group, state=PutBackRun.State.RUNNING).aexists():
-        raise NotAllowed(f"Letters of {group} are being put back: stop that first.")
+        raise NotAllowed(gettext("Letters of %(group)s are being put back: stop that first.") % {"group": group})
     await gateway.topics.delete(detail.name)
     return detail.stored

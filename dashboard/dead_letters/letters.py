@@ -7,6 +7,8 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from django.utils.translation import gettext
+
 from dashboard.cluster.browse import read_cursor, write_cursor
 from dashboard.cluster.calls import CALLS_AT_ONCE
 from dashboard.cluster.errors import GatewayError, GroupNotFound, TopicNotFound
@@ -90,7 +92,7 @@ async def detail_of(source: Gateway, group: str) -> TopicDetail:
     try:
         return await source.topics.get(dlq_topic(group))
     except TopicNotFound as exc:
-        raise GroupNotFound(f"{group} has no dead letters.") from exc
+        raise GroupNotFound(gettext("%(group)s has no dead letters.") % {"group": group}) from exc
 
 
 async def look(

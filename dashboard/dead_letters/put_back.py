@@ -14,6 +14,7 @@ from typing import Any
 
 from django.http import HttpRequest
 from django.utils import timezone
+from django.utils.translation import gettext, gettext_noop
 
 from dashboard.audit.notes import note, note_nothing
 from dashboard.cluster.browse import read_cursor, write_cursor
@@ -90,7 +91,7 @@ class PutBacks:
     ) -> PutBackStep:
         """Go on from the cursor. Raises GatewayError; a broker that does not answer ends the step with a trouble."""
         if self.running >= AT_ONCE_MAX:
-            raise TooManyPutBacks("Too many are putting letters back at once.")
+            raise TooManyPutBacks(gettext("Too many are putting letters back at once."))
         self.running += 1
         try:
             return await _Walk(source, group, detail, wish, older, username).run()
@@ -102,7 +103,7 @@ class TooManyPutBacks(GatewayError):
     """This process puts back as much as it may."""
 
     status = 503
-    advice = "Wait for the others."
+    advice = gettext_noop("Wait for the others.")
 
 
 class _Walk:

@@ -16,6 +16,7 @@ from typing import Any
 from django.db import DatabaseError
 from django.db.models import F, QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext, gettext_noop
 
 from dashboard.accounts.access import Permission, principal_of
 from dashboard.cluster.browse import write_cursor
@@ -99,7 +100,7 @@ async def start(group: str, wish: Wish, *, older: str, wanted: int | None, usern
     """A new run, from the cursor on, or from the newest letter of now. Raises NotAllowed, GroupNotFound."""
     detail = await letters.detail_of(gateway(), group)
     if await PutBackRun.objects.filter(group=group, state=State.RUNNING).aexists():
-        raise NotAllowed(f"Letters of {group} are being put back already.")
+        raise NotAllowed(gettext("Letters of %(group)s are being put back already.") % {"group": group})
     begin = older or write_cursor({queue.key: queue.max_offset for queue in detail.queues})
     now, search = timezone.now(), wish.wanted
     row = await PutBackRun.objects.acreate(
@@ -116,7 +117,7 @@ async def stop(group: str, number: int, username: str) -> PutBackRun:
     await found(group, number)
     running = PutBackRun.objects.filter(pk=number, state=State.RUNNING)
     if not await running.aupdate(state=State.STOPPED, stopped_by=username, changed_at=timezone.now()):
-        raise NotAllowed("It has ended already.")
+        raise NotAllowed(gettext("It has ended already."))
     return await found(group, number)
 
 
@@ -124,13 +125,13 @@ async def go_on(group: str, number: int, username: str) -> PutBackRun:
     """A run that was stopped or failed goes on where it was, for this account now. Raises NotAllowed."""
     row = await found(group, number)
     if not row.may_go_on:
-        raise NotAllowed("Nothing is left of it.")
+        raise NotAllowed(gettext("Nothing is left of it."))
     if await PutBackRun.objects.filter(group=group, state=State.RUNNING).aexists():
-        raise NotAllowed(f"Letters of {group} are being put back already.")
+        raise NotAllowed(gettext("Letters of %(group)s are being put back already.") % {"group": group})
     ended = PutBackRun.objects.filter(pk=number, state=row.state)
     now = timezone.now()
     if not await ended.aupdate(state=State.RUNNING, username=username, stopped_by="", told="", changed_at=now):
-        raise NotAllowed("Another has let it go on already.")
+        raise NotAllowed(gettext("Another has let it go on already."))
     news.tell()
     return await found(group, number)
 
@@ -139,7 +140,7 @@ async def found(group: str, number: int) -> PutBackRun:
     """The run. Raises RunNotFound."""
     row = await PutBackRun.objects.filter(group=group, pk=number).afirst()
     if row is None:
-        raise RunNotFound(f"{group} has no run {number}.")
+        raise RunNotFound(gettext("%(group)s has no run %(number)s.") % {"group": group, "number": number})
     return row
 
 
@@ -147,7 +148,7 @@ class RunNotFound(GatewayError):
     """No such run, or it is forgotten."""
 
     status = 404
-    advice = "Runs are kept for 90 days."
+    advice = gettext_noop("Runs are kept for 90 days.")
 
 
 async def work(row: PutBackRun) -> None:
@@ -160,7 +161,7 @@ async def work(row: PutBackRun) -> None:
                 gateway(), row.group, detail, wish_of(row), older=row.older, username=row.username
             )
         except GroupNotFound:
-            await _end(row, State.FAILED, "The letters are gone: they have expired, or were discarded.")
+            await _end(row, State.FAILED, gettext("The letters are gone: they have expired, or were discarded."))
             return
         except NameRefused as exc:
             await _end(row, State.FAILED, str(exc))

@@ -37,11 +37,34 @@ class Entry:
 
 
 def read(source: str, name: str = "catalog") -> list[Entry]:
-    """The entries of a `.po` file, its header (the empty text) first. Raises CatalogError."""
+    """The entries of a `.po` file, its header (the empty text) first. Raises CatalogError.
+
+    Two people's changes may be merged without a person (`merge=union` in .gitattributes): an entry may follow another
+    without an empty line, and one may lack its translation because the next one's is the same line.
+    """
     entries: list[Entry] = []
-    for block_start, block in _blocks(source):
-        entries.append(_entry(block, f"{name}:{block_start}"))
-    return entries
+    waiting: list[dict[str, str]] = []  # what has no translation yet, the last of them being read
+    key, is_fuzzy = "", False
+    for number, line in enumerate(source.splitlines(), start=1):
+        if not line.strip() or line.startswith("#"):
+            is_fuzzy = is_fuzzy or (line.startswith("#,") and "fuzzy" in line)
+            if line.startswith("#~"):
+                raise CatalogError(f"{name}:{number}: an entry that is not used any more")
+            continue
+        found = _LINE.fullmatch(line.strip())
+        if found is None or not (found[1] or key):
+            raise CatalogError(f"{name}:{number}: not a line of a catalog: {line}")
+        if found[1] in ("msgctxt", "msgid") and key != "msgctxt":
+            if key.startswith("msgstr"):
+                entries += _entries(waiting, is_fuzzy, f"{name}:{number}")
+                waiting, is_fuzzy = [], False
+            waiting.append({})
+        key = found[1] or key
+        if not waiting:
+            raise CatalogError(f"{name}:{number}: {key} without a msgid")
+        text = json.loads(found[3])
+        waiting[-1][key] = text if found[1] else waiting[-1].get(key, "") + text
+    return entries + _entries(waiting, is_fuzzy, name)
 
 
 def write(entries: Iterable[Entry]) -> str:
@@ -49,45 +72,17 @@ def write(entries: Iterable[Entry]) -> str:
     return "\n".join(_block(entry) for entry in sorted(entries, key=lambda entry: entry.message))
 
 
-def _blocks(source: str) -> Iterable[tuple[int, list[str]]]:
-    """Line number and lines of each entry. A merge of two people's entries may have no empty line between them."""
-    block: list[str] = []
-    start = 1
-    for number, line in enumerate([*source.splitlines(), ""], start=1):
-        is_next = line.startswith(("msgctxt ", "msgid ")) and any(before.startswith("msgstr") for before in block)
-        if block and (is_next or not line.strip()):
-            yield start, block
-            block = []
-        if line.strip():
-            start = start if block else number
-            block.append(line)
-
-
-def _entry(lines: list[str], place: str) -> Entry:
-    parts: dict[str, str] = {}
-    key = ""
-    is_fuzzy = False
-    for line in lines:
-        if line.startswith("#~"):
-            raise CatalogError(f"{place}: an entry that is not used any more")
-        if line.startswith("#"):
-            is_fuzzy = is_fuzzy or (line.startswith("#,") and "fuzzy" in line)
-            continue
-        found = _LINE.fullmatch(line.strip())
-        if found is None:
-            raise CatalogError(f"{place}: not a line of a catalog: {line}")
-        if found[1]:
-            key = found[1]
-            if key in parts:
-                raise CatalogError(f"{place}: {key} comes twice")
-            parts[key] = ""
-        elif not key:
-            raise CatalogError(f"{place}: a text without a word before it")
-        parts[key] += json.loads(found[3])
-    if "msgid" not in parts:
-        raise CatalogError(f"{place}: no msgid")
-    message = Message(parts["msgid"], parts.get("msgid_plural", ""), parts.get("msgctxt", ""))
-    return Entry(message, [parts[name] for name in sorted(parts) if name.startswith("msgstr")], is_fuzzy)
+def _entries(parts: list[dict[str, str]], is_fuzzy: bool, place: str) -> list[Entry]:
+    """Entries that end in one translation: the last one's."""
+    if not parts:
+        return []
+    texts = [parts[-1][key] for key in sorted(parts[-1]) if key.startswith("msgstr")]
+    if not texts or any("msgid" not in part for part in parts):
+        raise CatalogError(f"{place}: an entry before this line lacks its msgid or msgstr")
+    return [
+        Entry(Message(part["msgid"], part.get("msgid_plural", ""), part.get("msgctxt", "")), list(texts), is_fuzzy)
+        for part in parts
+    ]
 
 
 def _block(entry: Entry) -> str:

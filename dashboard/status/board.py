@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from django.utils.translation import gettext
+
 from dashboard.cluster.group_values import GroupPlace
 from dashboard.cluster.values import TopicMetrics
 from dashboard.status.problems import Problem
@@ -220,7 +222,7 @@ class Snapshot:
         What slaves hand out counts as far as it is known; what they take in are copies.
         """
         if not self.masters:
-            return None, None, self.namesrv_why or "no master is registered"
+            return None, None, self.namesrv_why or gettext("no master is registered")
         values, moments = [], []
         if name == "out_rate":
             slaves = (broker.facts for broker in self.brokers if broker.is_slave and broker.is_answering)
@@ -228,7 +230,7 @@ class Snapshot:
         for broker in self.masters:
             value = getattr(broker.facts, name) if broker.facts is not None else None
             if broker.facts is None or value is None:
-                return None, None, f"{broker.name}: {broker.why or 'known from the next second on'}"
+                return None, None, f"{broker.name}: {broker.why or gettext('known from the next second on')}"
             values.append(value)
             moments.append(broker.facts.at)
         late = next((f"{broker.name}: {broker.why}" for broker in self.masters if broker.why), None)

@@ -38,6 +38,17 @@ _KNOWN = {
     "up to date": gettext_noop("up to date"),
     "growing": gettext_noop("growing"),
     "shrinking": gettext_noop("shrinking"),
+    # topics and messages
+    "read, write": gettext_noop("read, write"),
+    "read only": gettext_noop("read only"),
+    "write only": gettext_noop("write only"),
+    "retry": gettext_noop("retry"),
+    "dead letter": gettext_noop("dead letter"),
+    "system": gettext_noop("system"),
+    "success": gettext_noop("success"),
+    "commit": gettext_noop("commit"),
+    "rollback": gettext_noop("rollback"),
+    "put back before": gettext_noop("put back before"),
     # settings of a broker
     "none": gettext_noop("none"),
     "all": gettext_noop("all"),

@@ -16,13 +16,12 @@ from django.utils.translation import gettext, ngettext
 from dashboard.bodies.commands import admin_line, curl_line, topic_body, topic_words
 from dashboard.cluster import units
 from dashboard.status.metric import Metric, Metrics
+from dashboard.status.words import in_words
 
 register = template.Library()
 
 for _name in ("count", "rate", "size", "percent", "mark", "duration", "milliseconds"):
     register.filter(_name, getattr(units, _name))
-
-_NOT_THERE = Metric(units.UNKNOWN, None, "not known yet")
 
 
 @register.simple_tag
@@ -30,7 +29,7 @@ def live(metrics: Metrics | None, *key: object) -> SafeString:
     """A metric as a span that the script keeps up to date; its class says live, stale or unknown."""
     name = "".join(str(part) for part in key)
     now = metrics.now if metrics else 0.0
-    metric = metrics.values.get(name, _NOT_THERE) if metrics else _NOT_THERE
+    metric = (metrics.values.get(name) if metrics else None) or Metric(units.UNKNOWN, None, gettext("not known yet"))
     at = "" if metric.at is None else f"{metric.at:.1f}"
     state = metric.state(now)
     is_whole = state == "live" and not metric.text.startswith(units.AT_LEAST)
@@ -85,6 +84,7 @@ def topic_form_body(form: Any) -> dict[str, Any]:
 
 
 register.filter("topic_words", topic_words)
+register.filter("in_words", in_words)
 
 
 def bar_level(ratio: float | None, marks: Sequence[float]) -> str:

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from asgiref.sync import sync_to_async
 from django.db import DatabaseError
+from django.utils.translation import gettext, gettext_noop
 
 from dashboard.audit.chain import Change, append
 from dashboard.cluster.errors import GatewayError, NotAllowed
@@ -118,12 +119,15 @@ class ChangeRuns:
         """Begin, with the names that the running account may touch. Raises NotAllowed."""
         names = tuple(dict.fromkeys(topics))
         if not names or len(names) > TOPICS_MAX:
-            raise NotAllowed(f"Choose 1 to {TOPICS_MAX} topics.")
+            raise NotAllowed(gettext("Choose 1 to %(topics_max)s topics.") % {"topics_max": TOPICS_MAX})
         for name in names:
             if not current().allows(name):
                 raise current().refusal()
         if sum(run.is_running for run in self._runs.values()) >= RUNS_AT_ONCE:
-            raise NotAllowed(f"{RUNS_AT_ONCE} changes of many topics run already. Wait for one, or stop it.")
+            raise NotAllowed(
+                gettext("%(runs_at_once)s changes of many topics run already. Wait for one, or stop it.")
+                % {"runs_at_once": RUNS_AT_ONCE}
+            )
         self._last += 1
         run = self._runs[self._last] = ChangeRun(self._last, wanted, names, asker, time.time())
         run.task = asyncio.get_running_loop().create_task(self._work(gateway, run), name=f"topic changes {run.number}")
@@ -136,7 +140,7 @@ class ChangeRuns:
         """Raises RunNotFound, also for a run with names beyond the account's."""
         run = self._runs.get(number)
         if run is None or not all(map(current().allows, run.topics)):
-            raise RunNotFound(f"There is no run {number}.")
+            raise RunNotFound(gettext("There is no run %(number)s.") % {"number": number})
         return run
 
     @property
@@ -149,7 +153,7 @@ class ChangeRuns:
         """It begins with no further topic. Raises RunNotFound, NotAllowed."""
         run = self.found(number)
         if not run.is_running:
-            raise NotAllowed("It has ended already.")
+            raise NotAllowed(gettext("It has ended already."))
         run.state, run.stopped_by = "stopped", username
         return run
 
@@ -175,7 +179,7 @@ class RunNotFound(GatewayError):
     """No such run, or it is forgotten."""
 
     status = 404
-    advice = "Runs are known until the dashboard starts again. The audit log has every topic's result."
+    advice = gettext_noop("Runs are known until the dashboard starts again. The audit log has every topic's result.")
 
 
 async def _deal(gateway: Gateway, run: ChangeRun, name: str) -> Dealt:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any, cast
 
 from django import forms
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from dashboard.forms.base import BaseForm
 from dashboard.forms.fields import DurationField
@@ -12,12 +14,12 @@ from dashboard.forms.topics import PERM_CHOICES, PERMS, QUEUES_MAX
 from dashboard.topics.changes import TopicChange, What
 
 WHAT_CHOICES = [
-    ("access", "Access"),
-    ("queues", "Queues to read and to write"),
-    ("keep", "How long messages are kept"),
-    ("skip", "Move all groups to the end: skip what waits"),
-    ("again", "Move all groups to the beginning: read all again"),
-    ("delete", "Delete"),
+    ("access", _("Access")),
+    ("queues", _("Queues to read and to write")),
+    ("keep", _("How long messages are kept")),
+    ("skip", _("Move all groups to the end: skip what waits")),
+    ("again", _("Move all groups to the beginning: read all again")),
+    ("delete", _("Delete")),
 ]
 NEEDS = {"access": ("perm",), "queues": ("read_queues", "write_queues"), "keep": ("keep_for", "keep_messages")}
 
@@ -25,20 +27,21 @@ NEEDS = {"access": ("perm",), "queues": ("read_queues", "write_queues"), "keep":
 class TopicChangesForm(BaseForm):
     """What is to become of the chosen topics; of the fields behind `what` only those that it needs count."""
 
-    what = forms.ChoiceField(label="Change", choices=WHAT_CHOICES, initial="access")
-    perm = forms.ChoiceField(label="Access", choices=PERM_CHOICES, initial="read-write", required=False)
+    what = forms.ChoiceField(label=_("Change"), choices=WHAT_CHOICES, initial="access")
+    perm = forms.ChoiceField(label=_("Access"), choices=PERM_CHOICES, initial="read-write", required=False)
     read_queues = forms.IntegerField(
-        label="Read queues", required=False, min_value=1, max_value=QUEUES_MAX,
-        help_text="On each broker. First write to fewer; read fewer when those that go are read to their end.",
+        label=_("Read queues"), required=False, min_value=1, max_value=QUEUES_MAX,
+        help_text=_("On each broker. First write to fewer; read fewer when those that go are read to their end."),
     )  # fmt: skip
-    write_queues = forms.IntegerField(label="Write queues", required=False, min_value=1, max_value=QUEUES_MAX)
+    write_queues = forms.IntegerField(label=_("Write queues"), required=False, min_value=1, max_value=QUEUES_MAX)
     keep_for = DurationField(
-        label="Keep for", required=False, help_text="Like 12 h or 7 d. Empty: as long as the brokers keep messages.",
+        label=_("Keep for"), required=False,
+        help_text=_("Like 12 h or 7 d. Empty: as long as the brokers keep messages."),
         widget=forms.TextInput(attrs={"placeholder": "7 d", "spellcheck": "false"}),
     )  # fmt: skip
     keep_messages = forms.IntegerField(
-        label="Keep at most", required=False, min_value=1, max_value=(1 << 53),
-        help_text="Messages of each queue. Empty: no limit.",
+        label=_("Keep at most"), required=False, min_value=1, max_value=(1 << 53),
+        help_text=_("Messages of each queue. Empty: no limit."),
     )  # fmt: skip
 
     use_required_attribute = False  # what is not shown does not count
@@ -55,7 +58,7 @@ class TopicChangesForm(BaseForm):
         cleaned = super().clean() or self.cleaned_data
         if cleaned.get("what") == "queues" and not self.errors and cleaned["read_queues"] < cleaned["write_queues"]:
             self.add_error(
-                "read_queues", "At least as many as are written: messages of the others would never be read."
+                "read_queues", gettext("At least as many as are written: messages of the others would never be read.")
             )
         return cleaned
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.urls import reverse
+from django.utils.translation import gettext, gettext_lazy
 from django.views.decorators.http import require_safe
 
 from dashboard.accounts.access import Permission, Principal, requires
@@ -20,13 +21,13 @@ SHOWN_MAX = 8  # of each kind
 TEXT_CHARS_MAX = 255
 
 _ACTIONS = (
-    ("Create a topic", "topics", "?new=1", Permission.TOPICS_WRITE),
-    ("Make an alarm rule", "alarm-rule-new", "", Permission.ALARMS_WRITE),
-    ("Silence alarms", "alarm-silence", "", Permission.ALARMS_WRITE),
-    ("Invite a person", "people", "", Permission.USERS_WRITE),
-    ("Make an API token", "tokens", "", Permission.ACCOUNT),
-    ("Change your password", "password", "", Permission.ACCOUNT),
-    ("Read about the REST API", "api-docs", "", Permission.ACCOUNT),
+    (gettext_lazy("Create a topic"), "topics", "?new=1", Permission.TOPICS_WRITE),
+    (gettext_lazy("Make an alarm rule"), "alarm-rule-new", "", Permission.ALARMS_WRITE),
+    (gettext_lazy("Silence alarms"), "alarm-silence", "", Permission.ALARMS_WRITE),
+    (gettext_lazy("Invite a person"), "people", "", Permission.USERS_WRITE),
+    (gettext_lazy("Make an API token"), "tokens", "", Permission.ACCOUNT),
+    (gettext_lazy("Change your password"), "password", "", Permission.ACCOUNT),
+    (gettext_lazy("Read about the REST API"), "api-docs", "", Permission.ACCOUNT),
 )
 
 
@@ -36,9 +37,11 @@ async def find(request: HttpRequest) -> HttpResponse:
     """Those whose name has the text `q`; names that begin with it come first."""
     principal: Principal = request.principal  # type: ignore[attr-defined]
     text = request.GET.get("q", "").strip()[:TEXT_CHARS_MAX]
-    pages = [_item("Page", str(entry.label), entry.href) for entry in navigation_of(principal)]
+    pages = [_item(gettext("Page"), str(entry.label), entry.href) for entry in navigation_of(principal)]
     actions = [
-        _item("Action", label, reverse(name) + query) for label, name, query, needs in _ACTIONS if principal.may(needs)
+        _item(gettext("Action"), str(label), reverse(name) + query)
+        for label, name, query, needs in _ACTIONS
+        if principal.may(needs)
     ]
     found = _matching(pages, text, len(pages)) + _matching(actions, text, len(actions))
     trouble = ""
@@ -57,14 +60,18 @@ async def _in_cluster(principal: Principal, text: str) -> list[dict[str, str]]:
         for message in await gateway().messages.at_offset_id(text):
             place = f"{message.broker_name}.{message.queue_id}.{message.queue_offset}"
             label = f"{message.topic} q{message.queue_id} @ {message.queue_offset}"
-            found.append(_item("Message", label, reverse("topic-message", args=[message.topic, place])))
+            found.append(_item(gettext("Message"), label, reverse("topic-message", args=[message.topic, place])))
     if principal.may(Permission.TOPICS_READ):
         rows = (await gateway().topics.list(max_age_s=LISTING_SHARED_S)).rows
-        topics = [_item("Topic", row.name, reverse("topic", args=[row.name])) for row in rows if row.kind == "normal"]
+        topics = [
+            _item(gettext("Topic"), row.name, reverse("topic", args=[row.name])) for row in rows if row.kind == "normal"
+        ]
         found += _matching(topics, text, SHOWN_MAX)
     if principal.may(Permission.GROUPS_READ):
         names = (await group_book.listing(gateway())).settings
-        groups = [_item("Group", name, reverse("group", args=[name])) for name in names if not is_system_group(name)]
+        groups = [
+            _item(gettext("Group"), name, reverse("group", args=[name])) for name in names if not is_system_group(name)
+        ]
         found += _matching(groups, text, SHOWN_MAX)
     return found
 

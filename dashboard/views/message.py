@@ -12,6 +12,7 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils.translation import gettext, gettext_lazy
 from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.accounts.access import Permission, requires
@@ -28,7 +29,12 @@ from gantrymq.message.model import MessageExt
 
 logger = logging.getLogger(__name__)
 
-TABS = {"message": "Message", "consumers": "Consumers", "trace": "Trace", "related": "Same keys"}
+TABS = {
+    "message": gettext_lazy("Message"),
+    "consumers": gettext_lazy("Consumers"),
+    "trace": gettext_lazy("Trace"),
+    "related": gettext_lazy("Same keys"),
+}
 
 
 @requires(Permission.MESSAGES_READ)
@@ -116,7 +122,7 @@ async def message_context(found: MessageExt, topic: str, tab: str | None, form: 
 async def _found(name: str, place: str) -> MessageExt:
     found = read_place(place)
     if found is None:
-        raise TopicNotFound("That is not the place of a message.")
+        raise TopicNotFound(gettext("That is not the place of a message."))
     return await gateway().messages.get(name, *found)
 
 

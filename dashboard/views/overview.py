@@ -8,6 +8,7 @@ from typing import Any
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils.translation import gettext
 from django.views.decorators.http import require_safe
 
 from dashboard.accounts.access import Permission, requires
@@ -40,7 +41,7 @@ async def _context(request: HttpRequest) -> dict[str, Any]:
     chart = None
     if span.key != LIVE:
         principal = request.principal  # type: ignore[attr-defined]
-        chart = await chart_of("Messages per second", "msg/s", LINES, span, principal)
+        chart = await chart_of(gettext("Messages per second"), "msg/s", LINES, span, principal)
     waited = 0.0
     while board.snapshot is None and waited < FIRST_SAMPLE_WAIT_S:
         await asyncio.sleep(0.1)

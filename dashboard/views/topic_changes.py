@@ -9,6 +9,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from dashboard.accounts.access import Permission, requires
@@ -50,7 +51,7 @@ async def change(request: HttpRequest) -> HttpResponse:
         listing = await gateway().topics.list(max_age_s=LISTING_SHARED_S)
         rows = found_rows(request, listing)[1] if given.get("all") == "1" else _named(listing.rows, given)
         if not 0 < len(rows) <= TOPICS_MAX:
-            raise NotAllowed(f"Choose 1 to {TOPICS_MAX} topics.")
+            raise NotAllowed(gettext("Choose 1 to %(topics_max)s topics.") % {"topics_max": TOPICS_MAX})
         form = TopicChangesForm(given if "what" in given else None)
         names = [row.name for row in rows]
         context: dict[str, Any] = {"form": form, "names": names, "shown": names[:NAMES_SHOWN]}
@@ -58,10 +59,10 @@ async def change(request: HttpRequest) -> HttpResponse:
             return render(request, "topics/change.html", context, status=422 if form.is_bound else 200)
         own = [row.name for row in rows if row.kind == "system"]
         if own:
-            raise NotAllowed(f"{own[0]} is a topic of the cluster itself.")
+            raise NotAllowed(gettext("%(own)s is a topic of the cluster itself.") % {"own": own[0]})
         wanted, typed_text = form.wanted(), f"{len(names)} topic{'' if len(names) == 1 else 's'}"
         typed = TypedNameForm(given if is_go else None, name=typed_text, undone="changed")
-        typed.fields["typed_name"].label = "How many"
+        typed.fields["typed_name"].label = gettext("How many")
         if is_go and typed.is_valid():
             asker = Asker(str(request.user), Way.PAGE, client_address(request), request_id())
             run = change_runs.start(gateway(), wanted, names, asker)
@@ -111,7 +112,9 @@ def _named(rows: tuple[TopicSummary, ...], given: Any) -> list[TopicSummary]:
     names = list(dict.fromkeys(given.getlist("topic")))
     gone = next((name for name in names if name not in known), None)
     if gone is not None:
-        raise NotAllowed(f"There is no topic {gone}: it was deleted meanwhile, or not all brokers answer.")
+        raise NotAllowed(
+            gettext("There is no topic %(gone)s: it was deleted meanwhile, or not all brokers answer.") % {"gone": gone}
+        )
     return [known[name] for name in names]
 
 

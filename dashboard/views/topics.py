@@ -14,7 +14,7 @@ from django.contrib import messages as notes
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.utils.translation import get_language
+from django.utils.translation import get_language, gettext, gettext_noop
 from django.views.decorators.http import require_http_methods, require_safe
 
 from dashboard.accounts.access import Permission, requires
@@ -82,7 +82,7 @@ async def create(request: HttpRequest) -> HttpResponse:
             status = exc.status
         else:
             _log(request, "topic created", "topic_created", form.cleaned_data["name"], **form.cleaned_data)
-            notes.success(request, f"Topic {form.cleaned_data['name']} created.")
+            notes.success(request, (gettext("Topic %(name)s created.") % {"name": form.cleaned_data["name"]}))
             target = reverse("topic", args=[form.cleaned_data["name"]])
             return HttpResponse(headers={"HX-Redirect": target}) if _is_fragment(request) else redirect(target)
     template = "topics/_create_form.html" if _is_fragment(request) else "topics/create.html"
@@ -140,7 +140,7 @@ async def settings(request: HttpRequest, name: str) -> HttpResponse:
                 after = await gateway().topics.get(name)
                 _log(request, "topic changed", "topic_changed", name,
                      **changed(asdict(detail.first_settings), asdict(after.first_settings)))  # fmt: skip
-                notes.success(request, "Settings saved on every broker that holds the topic.")
+                notes.success(request, gettext("Settings saved on every broker that holds the topic."))
                 return redirect("topic-settings", name)
     else:
         now = detail.first_settings
@@ -169,7 +169,7 @@ async def delete(request: HttpRequest, name: str) -> HttpResponse:
         if request.method == "POST" and form.is_valid():
             await gateway().topics.delete(name)
             _log(request, "topic deleted", "topic_deleted", name)
-            notes.success(request, f"Topic {name} deleted.")
+            notes.success(request, (gettext("Topic %(name)s deleted.") % {"name": name}))
             return redirect("topics")
     except GatewayError as exc:
         return gateway_error(request, exc)
@@ -304,17 +304,35 @@ def _list_metrics(rows: Sequence[TopicSummary], readers: Mapping[str, Readers]) 
     return metrics
 
 
+_LABELS = {
+    "name": gettext_noop("Topic"),
+    "rate": gettext_noop("In/s"),
+    "out": gettext_noop("Out/s"),
+    "stored": gettext_noop("Stored"),
+    "size": gettext_noop("Size"),
+    "groups": gettext_noop("Groups"),
+    "lag": gettext_noop("Worst lag"),
+    "senders": gettext_noop("Producers"),
+    "queues": gettext_noop("Queues"),
+    "written": gettext_noop("Last write"),
+}
+
+
 def _columns(sort: str, down: bool) -> list[dict[str, Any]]:
     """Head cells: what a click on each asks for. Columns of numbers start with the biggest."""
     columns = []
-    for key, label in (("name", "Topic"), ("rate", "In/s"), ("out", "Out/s"), ("stored", "Stored"), ("size", "Size"),
-                       ("groups", "Groups"), ("lag", "Worst lag"), ("senders", "Producers"), ("queues", "Queues"),
-                       ("written", "Last write")):  # fmt: skip
+    for key, label in _LABELS.items():
         is_current = key == sort
         next_down = (not down) if is_current else key != "name"
         aria = ("descending" if down else "ascending") if is_current else "none"
         columns.append(
-            {"key": key, "label": label, "down": "1" if next_down else None, "aria": aria, "numeric": key != "name"}
+            {
+                "key": key,
+                "label": gettext(label),
+                "down": "1" if next_down else None,
+                "aria": aria,
+                "numeric": key != "name",
+            }
         )
     return columns
 

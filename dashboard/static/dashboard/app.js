@@ -17,10 +17,12 @@
   let clockOffset = 0;        // server clock minus ours, seconds; from the newest frame
   const serverNow = () => Date.now() / 1000 + clockOffset;
 
+  const said = (text, values) => interpolate(text, values, true);   // both of Django's catalog, as gettext
+
   const ageText = (seconds) => {
     const whole = Math.max(0, Math.floor(seconds));
-    if (whole < 60) return `${whole} s ago`;
-    return whole < 3600 ? `${Math.floor(whole / 60)} min ago` : `${Math.floor(whole / 3600)} h ago`;
+    const time = whole < 60 ? `${whole} s` : whole < 3600 ? `${Math.floor(whole / 60)} min` : `${Math.floor(whole / 3600)} h`;
+    return said(gettext("%(time)s ago"), { time });
   };
 
   function showFigure(element, [text, at, why]) {
@@ -40,7 +42,7 @@
     element.classList.toggle("is-live", !isUnknown && !isStale);
     const why = element.dataset.why ?? element.title;
     const lacks = element.firstChild?.nodeValue?.startsWith(AT_LEAST) ? why : "";
-    const title = isUnknown ? why || "not known yet" : isStale ? `${ageText(age)}${why ? `: ${why}` : ""}` : lacks;
+    const title = isUnknown ? why || gettext("not known yet") : isStale ? `${ageText(age)}${why ? `: ${why}` : ""}` : lacks;
     if (title) element.title = title; else element.removeAttribute("title");
     if (element.closest(".tile-value")) {
       let note = $(".age", element);
@@ -106,12 +108,12 @@
     const bar = $("#connection-bar");
     const isLost = !live.isOpen && live.tries > 0;
     bar.hidden = !isLost;
-    if (isLost) bar.textContent = live.hadOne ? "Connection lost. Reconnecting …" : "No live connection. Values are asked for every few seconds.";
+    if (isLost) bar.textContent = live.hadOne ? gettext("Connection lost. Reconnecting …") : gettext("No live connection. Values are asked for every few seconds.");
     const silentS = silence();
     for (const pulse of $$("[data-pulse]")) {
       pulse.classList.toggle("is-live", live.isOpen && !silentS);
       pulse.lastElementChild.textContent =
-        silentS ? `no news for ${silentS} s` : live.isOpen ? "live" : isLost ? "not live" : "connecting";
+        silentS ? said(gettext("no news for %(seconds)s s"), { seconds: silentS }) : live.isOpen ? gettext("live") : isLost ? gettext("not live") : gettext("connecting");
     }
   }
 
@@ -132,7 +134,7 @@
       if (!silentS) { delete sentence.dataset.before; continue; }
       sentence.dataset.before ??= sentence.textContent;
       sentence.setAttribute("aria-live", "off");
-      sentence.textContent = `No news for ${silentS} s. Before: ${sentence.dataset.before}`;
+      sentence.textContent = said(gettext("No news for %(seconds)s s. Before: %(sentence)s"), { seconds: silentS, sentence: sentence.dataset.before });
       header.className = "verdict verdict-unknown";
     }
   }
@@ -258,7 +260,7 @@
       const most = frame.all ? Math.max(list.held ?? 0, isPaused ? fresh.length : 0) : (list.held ?? 0) + fresh.length + (frame.more ?? 0);
       list.held = most;
       note.hidden = !list.held;
-      if (list.held) showHeldNote(note, `${short(list.held)} new, held while ${isOpened ? "a message is open" : "paused"}. `, isOpened ? "Close and show" : "Show");
+      if (list.held) showHeldNote(note, `${said(isOpened ? gettext("%(count)s new, held while a message is open.") : gettext("%(count)s new, held while paused."), { count: short(list.held) })} `, isOpened ? gettext("Close and show") : gettext("Show"));
       return;
     }
     list.held = 0;
@@ -274,7 +276,7 @@
     }
     list.skipped = frame.all ? 0 : (list.skipped ?? 0) + (frame.more ?? 0);
     note.hidden = !list.skipped;
-    if (list.skipped) note.textContent = `Too many to show each: ${list.skipped.toLocaleString("en").replaceAll(",", "\u202f")} more arrived between these.`;
+    if (list.skipped) note.textContent = said(gettext("Too many to show each: %(count)s more arrived between these."), { count: list.skipped.toLocaleString("en").replaceAll(",", "\u202f") });
   }
 
   // The button stays while the number grows: it may be just under a finger, or have the focus.
@@ -340,13 +342,15 @@
   function showScan(scan, state) {
     const text = $("[data-scan-text]", scan), toggle = $("[data-scan-toggle]", scan);
     const thin = (number) => number.toLocaleString("en").replaceAll(",", "\u202f");
-    const end = state.older ? state.isRunning ? "" : state.trouble ? ` · ${state.trouble}` : " · stopped" : " · all looked at";
+    const end = state.older ? state.isRunning ? "" : state.trouble ? ` · ${state.trouble}` : ` · ${gettext("stopped")}` : ` · ${gettext("all looked at")}`;
     // Read out at the end, not at each step.
     text.setAttribute("aria-live", state.isRunning ? "off" : "polite");
-    text.textContent = `${thin(state.scanned)} messages looked at${state.reached ? `, back to ${times.text(state.reached)}` : ""} · ${thin(state.matched)} found · ${(state.tookMs / 1000).toFixed(1)} s${end}`;
+    const back = { count: thin(state.scanned), moment: state.reached ? times.text(state.reached) : "" };
+    const looked = said(state.reached ? gettext("%(count)s messages looked at, back to %(moment)s") : gettext("%(count)s messages looked at"), back);
+    text.textContent = `${looked} · ${said(gettext("%(count)s found"), { count: thin(state.matched) })} · ${(state.tookMs / 1000).toFixed(1)} s${end}`;
     if (toggle) {
       toggle.hidden = !state.older;
-      toggle.textContent = state.isRunning ? "Stop" : "Look further back";
+      toggle.textContent = state.isRunning ? gettext("Stop") : gettext("Look further back");
     }
     const empty = $("[data-scan-empty]", scan.parentElement);
     if (empty) empty.hidden = Boolean(state.older);
@@ -366,7 +370,7 @@
         const answer = await fetch(address, { headers: { "HX-Request": "true" }, credentials: "same-origin", signal: state.stop.signal });
         if (answer.headers.has("HX-Redirect")) { location.href = answer.headers.get("HX-Redirect"); return; }
         const step = await answer.json();
-        if (!answer.ok) { state.trouble = step.detail ?? "not possible"; break; }
+        if (!answer.ok) { state.trouble = step.detail ?? gettext("not possible"); break; }
         const holder = document.createElement("template");
         holder.innerHTML = step.rows.join("");      // rows are made and escaped by the server's template
         const known = new Set($$("tr.row", body).map((row) => row.dataset.place));
@@ -377,7 +381,7 @@
         state.reached = step.reached || state.reached; state.older = step.older; state.tookMs = performance.now() - before;
         if (step.troubles.length) { state.trouble = step.troubles[0]; break; }
       } catch (error) {
-        if (error.name !== "AbortError") state.trouble = "the connection was lost";
+        if (error.name !== "AbortError") state.trouble = gettext("the connection was lost");
         break;
       }
       if (state.isRunning) showScan(scan, state);
@@ -484,7 +488,7 @@
       }
       const tick = span > 600 ? 300 : span > 240 ? 120 : 30;
       for (let back = 0; back <= span - tick / 4; back += tick) {
-        const label = back === 0 ? "now" : back % 60 ? `−${back} s` : `−${back / 60} min`;
+        const label = back === 0 ? gettext("now") : back % 60 ? `−${back} s` : `−${back / 60} min`;
         parts.push(`<text x="${Math.max(x(end - back), left + 18).toFixed(1)}" y="${height - 3}" text-anchor="${back ? "middle" : "end"}">${label}</text>`);
       }
       const ins = this.path(1, x, y), outs = this.path(2, x, y);
@@ -537,7 +541,7 @@
       if (!nearest) return;
       const isNear = Math.abs(nearest[0] - this.cursorAt) < 3;
       const time = times.text(`${new Date(this.cursorAt * 1000).toISOString().slice(11, 19)} UTC`);
-      this.tip.textContent = isNear ? `${time}  in ${short(nearest[1])}  out ${short(nearest[2])}` : `${time}  ${UNKNOWN}`;
+      this.tip.textContent = isNear ? `${time}  ${gettext("in")} ${short(nearest[1])}  ${gettext("out")} ${short(nearest[2])}` : `${time}  ${UNKNOWN}`;
       const at = this.scale.x(this.cursorAt), room = this.scale.width - this.tip.offsetWidth;
       this.tip.style.left = `${Math.min(Math.max(0, at + 10), room)}px`;
     }
@@ -566,7 +570,7 @@
       }
       copier.classList.add("is-copied");
       const word = $("span", copier), was = word?.textContent;
-      if (word) word.textContent = "Copied";
+      if (word) word.textContent = gettext("Copied");
       setTimeout(() => { copier.classList.remove("is-copied"); if (word) word.textContent = was; }, 1400);
       return;
     }

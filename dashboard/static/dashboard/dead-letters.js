@@ -2,7 +2,7 @@
 (() => {
   "use strict";
   const number = (value) => value.toLocaleString("en").replaceAll(",", "\u202f");
-  const letters = (count) => `${number(count)} ${count === 1 ? "letter" : "letters"}`;
+  const letters = (count) => interpolate(ngettext("%(count)s letter", "%(count)s letters", count), { count: number(count) }, true);
 
   for (const card of document.querySelectorAll("[data-put-back]")) start(card);
 
@@ -19,7 +19,7 @@
       part("go").hidden = isRunning || !counted?.matched;
       form.elements.older.value = counted?.begin ?? "";
       form.elements.wanted.value = counted?.matched ?? "";
-      if (counted) part("go").textContent = `Put ${letters(counted.matched)} back`;
+      if (counted) part("go").textContent = interpolate(gettext("Put %(letters)s back"), { letters: letters(counted.matched) }, true);
       for (const field of form.elements) if (!field.matches("[type=hidden], button")) field.disabled = isRunning;
     }
 
@@ -34,7 +34,7 @@
           answer = await fetch(card.dataset.putBack, { method: "POST", body, credentials: "same-origin", headers: { "HX-Request": "true" } });
           if (answer.headers.has("HX-Redirect")) { location.href = answer.headers.get("HX-Redirect"); return answered; }
           step = await answer.json();
-        } catch { answered.detail = "The connection was lost. Count again."; break; }
+        } catch { answered.detail = gettext("The connection was lost. Count again."); break; }
         if (!answer.ok) { answered.detail = Object.values(step.fields ?? {}).flat()[0] ?? step.detail; break; }
         each(step);
         older = step.older;
@@ -47,19 +47,19 @@
     part("count").addEventListener("click", async () => {
       const fields = Object.fromEntries(new FormData(form));
       const total = { matched: 0, scanned: 0, begin: null };
-      counted = null; show(true); say("Counting …");
+      counted = null; show(true); say(gettext("Counting …"));
       const end = await walk(fields, (step) => {
         total.begin ??= step.begin;
         total.matched += step.matched; total.scanned += step.scanned;
-        say(`${letters(total.matched)} of ${number(total.scanned)} looked at …`);
+        say(interpolate(gettext("%(letters)s of %(count)s looked at …"), { letters: letters(total.matched), count: number(total.scanned) }, true));
       });
       counted = end.isWhole ? total : null;
-      say(end.isWhole ? `${letters(total.matched)} of ${number(total.scanned)} looked at. Nothing was sent yet.` : end.detail || "Stopped.");
+      say(end.isWhole ? interpolate(gettext("%(letters)s of %(count)s looked at. Nothing was sent yet."), { letters: letters(total.matched), count: number(total.scanned) }, true) : end.detail || gettext("Stopped."));
       show(false);
       if (counted?.matched) part("go").focus();
     });
 
-    part("stop").addEventListener("click", () => { stop?.abort(); say("Stopping after this step …"); });
+    part("stop").addEventListener("click", () => { stop?.abort(); say(gettext("Stopping after this step …")); });
     form.addEventListener("change", () => { counted = null; show(false); });
     form.addEventListener("submit", (event) => { if (!counted?.matched) event.preventDefault(); });
   }

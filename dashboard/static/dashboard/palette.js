@@ -28,7 +28,7 @@
       row.addEventListener("click", () => { location.href = item.href; });
       return row;
     }));
-    status.textContent = answer.trouble || (items.length ? "" : "Nothing has this in its name.");
+    status.textContent = answer.trouble || (items.length ? "" : gettext("Nothing has this in its name."));
     choose(0);
   }
 
@@ -36,11 +36,11 @@
     const turn = ++asked;
     try {
       const answer = await fetch(`${palette.dataset.find}?q=${encodeURIComponent(input.value)}`);
-      if (!answer.ok) throw new Error(`answered with ${answer.status}`);
+      if (!answer.ok) throw new Error(interpolate(gettext("answered with %(status)s"), answer, true));
       const told = await answer.json();
       if (turn === asked) draw(told);
     } catch (error) {
-      if (turn === asked) draw({ found: [], trouble: `Not found out: ${error.message}` });
+      if (turn === asked) draw({ found: [], trouble: interpolate(gettext("Not found out: %(why)s"), { why: error.message }, true) });
     }
   }
 

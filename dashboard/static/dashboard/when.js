@@ -8,10 +8,10 @@
   const make = (tag, facts = {}, ...children) => { const made = Object.assign(document.createElement(tag), facts); made.append(...children); return made; };
 
   for (const field of document.querySelectorAll("input[data-when]")) {
-    const picked = make("input", { type: "datetime-local", step: "1", ariaLabel: "Date and time" });
-    const zone = make("select", { ariaLabel: "Zone" }, make("option", { value: "utc", textContent: "UTC" }), make("option", { value: "local", textContent: LOCAL }));
+    const picked = make("input", { type: "datetime-local", step: "1", ariaLabel: gettext("Date and time") });
+    const zone = make("select", { ariaLabel: gettext("Zone") }, make("option", { value: "utc", textContent: "UTC" }), make("option", { value: "local", textContent: LOCAL }));
     const quick = make("div", { className: "when-quick" });
-    const box = make("details", { className: "when-pick" }, make("summary", { textContent: "Pick", ariaLabel: `Pick a time for ${field.labels?.[0]?.textContent.trim() || "this field"}` }), make("div", { className: "when-box" }, picked, zone, quick));
+    const box = make("details", { className: "when-pick" }, make("summary", { textContent: gettext("Pick"), ariaLabel: interpolate(gettext("Pick a time: %(field)s"), { field: field.labels?.[0]?.textContent.trim() ?? "" }, true) }), make("div", { className: "when-box" }, picked, zone, quick));
     if (new Date().getTimezoneOffset() === 0 && LOCAL.endsWith("UTC")) zone.hidden = true;
     else if (window.gantryTimes.mode() === "local") zone.value = "local";
     const beside = make("small", { className: "when-beside muted" });
@@ -53,11 +53,11 @@
     }
 
     for (const ago of AGO) {
-      const button = make("button", { type: "button", className: "ghost small", textContent: `${ago} ago` });
+      const button = make("button", { type: "button", className: "ghost small", textContent: interpolate(gettext("%(time)s ago"), { time: ago }, true) });
       button.addEventListener("click", () => { set(ago); box.open = false; field.focus(); });
       quick.append(button);
     }
-    const today = make("button", { type: "button", className: "ghost small", textContent: "Today, 00:00" });
+    const today = make("button", { type: "button", className: "ghost small", textContent: gettext("Today, 00:00") });
     today.addEventListener("click", () => { const now = new Date(); picked.value = `${zone.value === "utc" ? now.toISOString().slice(0, 10) : `${now.getFullYear()}-${two(now.getMonth() + 1)}-${two(now.getDate())}`}T00:00:00`; take(); box.open = false; field.focus(); });
     quick.append(today);
     field.addEventListener("input", echo);

@@ -5,6 +5,7 @@ from __future__ import annotations
 from asgiref.sync import sync_to_async
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
@@ -40,7 +41,7 @@ async def invitation(request: HttpRequest) -> HttpResponse:
         password_hash = await hashing.known_browsers.hash(client_address(request), wanted["password"])
         user = await sync_to_async(invitations.accept)(token, wanted["username"], password_hash)
     except TooManyAtOnce:
-        form.add_error(None, "Too much at once. Try again in a moment.")
+        form.add_error(None, gettext("Too much at once. Try again in a moment."))
         response = render(request, "people/invitation.html", context | {"form": form}, status=429)
         response.headers["Retry-After"] = str(RETRY_AFTER_S)
         return response

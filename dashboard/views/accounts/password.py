@@ -8,6 +8,7 @@ from asgiref.sync import sync_to_async
 from django.contrib import messages as notes
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
@@ -43,20 +44,24 @@ async def password(request: HttpRequest) -> HttpResponse:
     outcome = await try_password(request, user.username, form.cleaned_data["current"])
     if outcome.user is None:
         if outcome.wait_s:
-            form.add_error(None, f"Too many tries. Wait {units.duration(outcome.wait_s)}.")
+            form.add_error(
+                None, (gettext("Too many tries. Wait %(wait_s)s.") % {"wait_s": units.duration(outcome.wait_s)})
+            )
         else:
-            form.add_error("current", "That is not your password.")
+            form.add_error("current", gettext("That is not your password."))
         return _again(request, form, outcome.wait_s)
     try:
         new_hash = await hashing.known_browsers.hash(client_address(request), form.cleaned_data["password"])
     except TooManyAtOnce:
-        form.add_error(None, "Too much at once. Try again in a moment.")
+        form.add_error(None, gettext("Too much at once. Try again in a moment."))
         return _again(request, form, RETRY_AFTER_S)
     ended = await sync_to_async(user_accounts.change_password)(outcome.user, new_hash)
     await start_session(request, outcome.user)
     note(request, "password changed", str(user), {"sessions_ended": ended})
     logger.info("password changed", extra={"event": "password_changed", "username": str(user), "sessions": ended})
-    notes.success(request, "Your password is changed. Other browsers are logged out; API tokens go on working.")
+    notes.success(
+        request, gettext("Your password is changed. Other browsers are logged out; API tokens go on working.")
+    )
     response = redirect("overview")
     remember(request, response, user.username)
     return response

@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.translation import gettext, gettext_lazy
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
@@ -24,7 +25,7 @@ from dashboard.sign_in.offer import offer
 
 logger = logging.getLogger(__name__)
 
-WRONG = "Name and password don't match."
+WRONG = gettext_lazy("Name and password don't match.")
 
 
 @requires(Permission.OPEN)
@@ -57,9 +58,15 @@ def _refused(request: HttpRequest, form: LoginForm, target: str, outcome: Outcom
     """The form again, with the reason; the same for a wrong name and for a wrong password."""
     if outcome.is_locked:
         wait = units.duration(max(60, outcome.wait_s + 59))
-        form.add_error(None, f"Too many wrong tries. Wait {wait}, or run `gantry users unlock` on the server.")
+        form.add_error(
+            None,
+            (
+                gettext("Too many wrong tries. Wait %(wait)s, or run `gantry users unlock` on the server.")
+                % {"wait": wait}
+            ),
+        )
     elif outcome.wait_s:
-        form.add_error(None, "Too many log-ins at once. Try again in a moment.")
+        form.add_error(None, gettext("Too many log-ins at once. Try again in a moment."))
     else:
         form.add_error(None, WRONG)
         # what was typed is not logged when no account has that name: it may have been the password

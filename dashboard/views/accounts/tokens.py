@@ -10,6 +10,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.http import urlencode
+from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods
 
 from dashboard.accounts.access import Permission, requires
@@ -54,7 +55,7 @@ async def revoke(request: HttpRequest, token_id: int) -> HttpResponse:
     if await revoke_token(user, token_id):
         note(request, "token revoked", f"token {token_id}")
         logger.info("token revoked", extra={"event": "token_revoked", "username": str(user)})
-        notes.success(request, "Token revoked. Calls with it are refused from now on.")
+        notes.success(request, gettext("Token revoked. Calls with it are refused from now on."))
     return redirect("tokens")
 
 

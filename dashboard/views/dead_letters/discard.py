@@ -7,6 +7,7 @@ import logging
 from django.contrib import messages as notes
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods
 
 from dashboard.accounts.access import Permission, requires
@@ -39,7 +40,9 @@ async def discard(request: HttpRequest, name: str) -> HttpResponse:
             note(request, "dead letters discarded", name, {"letters": count})
             facts = {"event": "dead_letters_discarded", "group": name, "letters": count, "username": str(request.user)}
             logger.info("dead letters discarded", extra=facts)
-            notes.success(request, f"{count} dead letters of {name} discarded.")
+            notes.success(
+                request, (gettext("%(count)s dead letters of %(name)s discarded.") % {"count": count, "name": name})
+            )
             return redirect("dead-letters")
         everything = MessageSearchForm({})
         everything.full_clean()

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
+from django.utils.translation import gettext
 from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.accounts.access import Permission, requires
@@ -83,7 +84,7 @@ async def put_back(request: HttpRequest, name: str) -> HttpResponse:
     """One step, counting (dry_run) or putting back, for the script; its answer says where to go on."""
     form = PutBackForm(request.POST)
     if not form.is_valid():
-        return JsonResponse({"detail": "Some fields can't be taken.", "fields": form.problems()}, status=422)
+        return JsonResponse({"detail": gettext("Some fields can't be taken."), "fields": form.problems()}, status=422)
     username = str(request.user)
     try:
         detail = await letters.detail_of(gateway(), name)

@@ -8,6 +8,7 @@ from typing import Any
 from django.contrib import messages as notes
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext
 from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.accounts.access import Permission, requires
@@ -84,5 +85,5 @@ def to_runs(name: str) -> HttpResponse:
 
 def redirect_with_problem(request: HttpRequest, name: str, problem: str) -> HttpResponse:
     """Back to the page, which says why nothing was begun."""
-    notes.error(request, f"Nothing was put back: {problem}")
+    notes.error(request, (gettext("Nothing was put back: %(problem)s") % {"problem": problem}))
     return redirect("dead-letters-group", name)

@@ -32,7 +32,7 @@ def bare(source: str) -> list[str]:
     plain, literals = _without_tags(source)
     found.feed(plain)
     found.close()
-    return sorted({*found.texts, *literals}, key=lambda text: int(text.split(":")[0]))
+    return sorted({*found.texts, *literals}, key=lambda text: (int(text.split(":")[0]), text))
 
 
 def _without_tags(source: str) -> tuple[str, list[str]]:
@@ -98,3 +98,22 @@ class _Texts(HTMLParser):
             before = len(data) - len(data.lstrip())
             line = self.getpos()[0] + data[:before].count("\n")
             self.texts.append(f"{line}: {' '.join(data.split())}")
+
+
+_SCRIPT_STRING = re.compile(
+    r'\b(n?gettext)\((?:"(?:[^"\\]|\\.)*"(?:, )?)+'  # what is translated
+    r'|"((?:[^"\\\n]|\\.)*)"|`((?:[^`\\$]|\\.|\$(?!\{))*)'
+)
+_WORDS_OF_A_SENTENCE = re.compile(r"(?:^|[ .])[A-Za-z][a-z]+ [a-z]{2,}\b")
+# What else has words in strings: names of classes, selectors, markup, modes.
+_NO_SENTENCE = re.compile(r"[<=\[]|^use strict$|^ghost small$|-\w*\b.* |^[a-z]+ [a-z]+-|^muted")
+
+
+def bare_in_script(source: str) -> list[str]:
+    """`line: text` of each sentence in a script that is not given to gettext."""
+    found = []
+    for string in _SCRIPT_STRING.finditer(re.sub(r"(^|\s)//.*", "", source)):
+        text = string[2] or string[3] or ""
+        if not string[1] and ";" not in text and _WORDS_OF_A_SENTENCE.search(text) and not _NO_SENTENCE.search(text):
+            found.append(f"{source.count(chr(10), 0, string.start()) + 1}: {text}")
+    return found
