@@ -12,6 +12,7 @@ from urllib.parse import urlencode
 from asgiref.sync import sync_to_async
 from django.http import HttpRequest
 from django.urls import reverse
+from django.utils import timezone
 from ninja import Query, Router, Status
 
 from dashboard.accounts import hashing, invitations, user_accounts
@@ -40,7 +41,7 @@ from dashboard.cluster import units
 from dashboard.forms.accounts import PasswordForm
 from dashboard.http.client_address import client_address
 from dashboard.models.identities import Identity
-from dashboard.models.management import Role, User
+from dashboard.models.management import ApiToken, Role, User
 
 logger = logging.getLogger(__name__)
 
@@ -146,6 +147,19 @@ async def withdraw_invitation(request: HttpRequest, invitation_id: int) -> Statu
         note_nothing(request)
         raise NotPossible("There is no such open invitation.", status=404)
     note(request, "invitation withdrawn", ended.label)
+    return Status(204, None)
+
+
+@users.delete("/{name}/tokens/{int:token_id}", response={204: None} | REFUSALS, auth=PEOPLE,
+              summary="Revoke a token of an account", operation_id="revoke_token_of")  # fmt: skip
+async def revoke_token_of(request: HttpRequest, name: str, token_id: int) -> Status[None]:
+    user = await _named(name)
+    token = await ApiToken.objects.filter(user=user, revoked_at=None, pk=token_id).afirst()
+    if token is None:
+        note_nothing(request)
+        raise NotPossible("There is no such token any more.", status=404)
+    await ApiToken.objects.filter(pk=token.pk).aupdate(revoked_at=timezone.now())
+    note(request, "token revoked", user.username, {"token": token.name})
     return Status(204, None)
 
 

@@ -15,6 +15,8 @@ from django.utils.translation import gettext, ngettext
 
 from dashboard.bodies.commands import admin_line, curl_line, topic_body, topic_words
 from dashboard.cluster import units
+from dashboard.forms.alarms import rule_initial
+from dashboard.forms.rest_bodies import BODIES, values_of
 from dashboard.status.metric import Metric, Metrics
 from dashboard.status.words import in_words
 
@@ -85,6 +87,30 @@ def topic_form_body(form: Any) -> dict[str, Any]:
 
 register.filter("topic_words", topic_words)
 register.filter("in_words", in_words)
+
+
+@register.filter
+def rest_body(form: Any, what: str) -> dict[str, Any]:
+    """A form as REST's body of its kind: see dashboard/forms/rest_bodies.py."""
+    return BODIES[what](values_of(form))
+
+
+@register.filter
+def with_kind(body: dict[str, Any], kind: str) -> dict[str, Any]:
+    """A channel's body with its kind."""
+    return {"name": body["name"], "kind": str(kind)} | body
+
+
+@register.filter
+def prefixes_body(person: Any) -> dict[str, Any]:
+    """An account's limit as REST's body."""
+    return {"prefixes": list(person.prefixes)}
+
+
+@register.filter
+def rule_rest_body(rule: Any) -> dict[str, Any]:
+    """A rule that is there, with nothing but its switch turned."""
+    return BODIES["rule"](rule_initial(rule, ()) | {"is_on": not rule.is_on})
 
 
 def bar_level(ratio: float | None, marks: Sequence[float]) -> str:

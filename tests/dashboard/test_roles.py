@@ -197,6 +197,7 @@ REST = {
     ("get", "/users/no-such"): (PEOPLE, ADMINS),
     ("put", "/users/no-such"): (PEOPLE, ADMINS),
     ("delete", "/users/no-such/sessions"): (PEOPLE, ADMINS),
+    ("delete", "/users/no-such/tokens/1000000"): (PEOPLE, ADMINS),
     ("get", "/invitations"): (PEOPLE, ADMINS),
     ("post", "/invitations"): (PEOPLE, ADMINS),
     ("delete", "/invitations/1000000"): (PEOPLE, ADMINS),
