@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
 
 from appliance.cli.admin.command import Command, Shown
 from appliance.cli.admin.failures import NotThere, troubles_of
@@ -12,6 +14,7 @@ from appliance.cli.admin.options import add_cluster, parse_pair
 from appliance.cli.admin.output import ago, amount
 from appliance.cli.parser import did_you_mean
 from appliance.cli.tables import Cell, facts, table
+from gantrymq.client.admin.brokers import SettingOrigins
 from gantrymq.client.admin.calls import ask_each
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.errors import PartlyDone
@@ -177,13 +180,45 @@ async def show_broker(admin: AdminClient, arguments: argparse.Namespace) -> Show
 
 
 async def get_config(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
-    settings = await _settings(admin, arguments)
+    """Settings with where each comes from, which GantryMQ's brokers tell."""
+    settings, origins = await _settings_with_origins(admin, arguments)
     wanted = {
         name: {key: value for key, value in sorted(values.items()) if _is_wanted(key, arguments.key)}
         for name, values in settings.items()
     }
-    rows = [(name, key, value) for name, values in wanted.items() for key, value in values.items()]
-    return Shown(wanted, table(("at", "setting", "value"), rows, empty="no such setting"), is_failure=not rows)
+    rows = [
+        (name, key, value, _source(key, origins.get(name)))
+        for name, values in wanted.items()
+        for key, value in values.items()
+    ]
+    document: Any = wanted
+    if arguments.sources:
+        document = {name: {} for name in wanted}
+        for name, key, value, source in rows:
+            document[name][key] = {"value": value, "source": source}
+    heads = ("at", "setting", "value", "from")
+    return Shown(document, table(heads, rows, empty="no such setting"), is_failure=not rows)
+
+
+async def _settings_with_origins(
+    admin: AdminClient, arguments: argparse.Namespace
+) -> tuple[dict[str, dict[str, str]], dict[str, SettingOrigins | None]]:
+    """Settings as `_settings` has them, and what each broker tells of where they come from."""
+    if arguments.namesrv_settings:
+        return await _settings(admin, arguments), {}
+    brokers = await choose_brokers(admin, arguments.broker)
+    told = {broker.name: await admin.brokers.config_with_origins(broker.address) for broker in brokers}
+    return {name: values for name, (values, _) in told.items()}, {name: origins for name, (_, origins) in told.items()}
+
+
+def _source(key: str, origins: SettingOrigins | None) -> str:
+    """In words; "" where the server does not tell, as RocketMQ's do not."""
+    if origins is None:
+        return ""
+    if key in origins.changed:
+        at = datetime.fromtimestamp(origins.changed[key] / 1000, UTC)
+        return f"changed while it runs, {at:%Y-%m-%d %H:%M:%S} UTC"
+    return "file" if key in origins.in_file else "default, or follows from others"
 
 
 def _is_wanted(key: str, patterns: list[str]) -> bool:
@@ -244,6 +279,7 @@ def _config_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _get_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("key", nargs="*", metavar="SETTING", help="names, or parts of names; default: all")
+    parser.add_argument("--sources", action="store_true", help="with --json: where each value comes from, too")
     _config_arguments(parser)
 
 

@@ -112,7 +112,13 @@ def test_a_setting_is_changed_after_a_look_at_it(peer: Peer, gantry: Gantry) -> 
     assert planned.out.endswith("nothing was changed (--dry-run)\n")
     assert gantry("config", "get", "fileReservedTime", "--json").json[peer.broker_name] == before
     assert gantry("config", "set", "fileReservedTime=437", "-b", peer.broker_name, "--yes").code == 0
-    assert gantry("config", "get", "fileReservedTime").rows[1][2] == "437"
+    changed = gantry("config", "get", "fileReservedTime")
+    assert changed.rows[1][2] == "437"
+    of_port = gantry("config", "get", "listenPort", "--json", "--sources").json[peer.broker_name]["listenPort"]
+    if peer.label == "gantry":
+        assert "changed while it runs, 2" in changed.out and of_port["source"] == "file"
+    else:
+        assert "changed while" not in changed.out and of_port["source"] == ""
     assert gantry("config", "get", "--of-namesrv", "listenPort").code == 0
 
 
