@@ -140,7 +140,7 @@ ROOMS = {
         ),
         WEB,
     ),
-    "dashboard.forms.cron": Room(("gantrymq.errors",), ("cronsim",)),
+    "dashboard.forms.cron": Room(("gantrymq.errors",), ("cronsim", "django")),
     "dashboard.management.commands.users": Room(("gantrymq", "dashboard", "appliance.cli.tables", *SHARED), WEB),
     "dashboard.management.commands.up": Room(
         ("dashboard", "appliance.cli", "appliance.supervisor", *SHARED), (*WEB, "psutil")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from django.utils.translation import gettext, gettext_noop
+
 from dashboard.cluster import units
 from dashboard.history import series
 from dashboard.status.board import Snapshot
@@ -38,6 +40,11 @@ class Kind:
 
     def is_beyond(self, value: float, limit: float) -> bool:
         return value <= limit if self.is_below else value >= limit
+
+    @property
+    def words(self) -> str:
+        """The label in the language of the page."""
+        return gettext(self.label)
 
     def shown(self, value: float) -> str:
         """A value for people."""
@@ -112,24 +119,84 @@ def _topic_in(snapshot: Snapshot) -> Readings:
 KINDS = {
     kind.key: kind
     for kind in (
-        Kind("group-behind", "Group is behind by time", "group", "s", _behind, series.GROUP_BEHIND, "group"),
-        Kind("group-lag", "Group is behind by messages", "group", "messages", _lag, series.GROUP_LAG, "group"),
-        Kind("group-alone", "Messages wait and the group has no members", "group", "s", _alone, series.GROUP_ALONE,
-             "group"),
-        Kind("dead-letters", "Dead letters lie there", "group", "messages", _dead_letters, series.DEAD_LETTERS,
-             "dead-letters-group"),
-        Kind("disk-full-in", "Disk is full within", "broker", "h", _disk_full_in, series.BROKER_FULL_IN,
-             scale=1 / 3600, is_below=True),
-        Kind("disk-used", "Disk is used up to", "broker", "%", _disk_used, series.BROKER_DISK, scale=100),
-        Kind("broker-silent", "Broker does not answer", "broker", "s", _silent, series.BROKER_SILENT, gone_s=A_DAY_S),
-        Kind("slave-behind", "Slave is behind its master", "slave", "s", _slave_behind, series.SLAVE_BEHIND),
-        Kind("in-above", "Messages come in faster than", "cluster", "msg/s", _cluster_in, series.IN),
-        Kind("in-below", "Messages come in slower than", "cluster", "msg/s", _cluster_in, series.IN, is_below=True),
-        Kind("topic-above", "A topic gets more than", "topic", "msg/s", _topic_in, series.TOPIC_IN, "topic"),
-        Kind("topic-below", "A topic gets less than", "topic", "msg/s", _topic_in, series.TOPIC_IN, "topic",
-             is_below=True),
+        Kind(
+            "group-behind", gettext_noop("Group is behind by time"), "group", "s", _behind, series.GROUP_BEHIND, "group"
+        ),
+        Kind(
+            "group-lag",
+            gettext_noop("Group is behind by messages"),
+            "group",
+            "messages",
+            _lag,
+            series.GROUP_LAG,
+            "group",
+        ),
+        Kind(
+            "group-alone",
+            gettext_noop("Messages wait and the group has no members"),
+            "group",
+            "s",
+            _alone,
+            series.GROUP_ALONE,
+            "group",
+        ),
+        Kind(
+            "dead-letters",
+            gettext_noop("Dead letters lie there"),
+            "group",
+            "messages",
+            _dead_letters,
+            series.DEAD_LETTERS,
+            "dead-letters-group",
+        ),
+        Kind(
+            "disk-full-in",
+            gettext_noop("Disk is full within"),
+            "broker",
+            "h",
+            _disk_full_in,
+            series.BROKER_FULL_IN,
+            scale=1 / 3600,
+            is_below=True,
+        ),
+        Kind("disk-used", gettext_noop("Disk is used up to"), "broker", "%", _disk_used, series.BROKER_DISK, scale=100),
+        Kind(
+            "broker-silent",
+            gettext_noop("Broker does not answer"),
+            "broker",
+            "s",
+            _silent,
+            series.BROKER_SILENT,
+            gone_s=A_DAY_S,
+        ),
+        Kind(
+            "slave-behind", gettext_noop("Slave is behind its master"), "slave", "s", _slave_behind, series.SLAVE_BEHIND
+        ),
+        Kind("in-above", gettext_noop("Messages come in faster than"), "cluster", "msg/s", _cluster_in, series.IN),
+        Kind(
+            "in-below",
+            gettext_noop("Messages come in slower than"),
+            "cluster",
+            "msg/s",
+            _cluster_in,
+            series.IN,
+            is_below=True,
+        ),
+        Kind(
+            "topic-above", gettext_noop("A topic gets more than"), "topic", "msg/s", _topic_in, series.TOPIC_IN, "topic"
+        ),
+        Kind(
+            "topic-below",
+            gettext_noop("A topic gets less than"),
+            "topic",
+            "msg/s",
+            _topic_in,
+            series.TOPIC_IN,
+            "topic",
+            is_below=True,
+        ),
     )
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True, slots=True)

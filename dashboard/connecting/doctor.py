@@ -11,6 +11,9 @@ import ipaddress
 import re
 from dataclasses import dataclass
 
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
 from dashboard.cluster.gateway import Gateway
 from dashboard.status.board import Snapshot
 from gantrymq.timeouts import timeout
@@ -38,34 +41,61 @@ async def examine(gateway: Gateway, snapshot: Snapshot | None) -> list[Finding]:
     brokers = (*cluster.brokers, *cluster.slaves)[:BROKERS_TRIED_MAX]
     reached = await asyncio.gather(*(_why_not(broker.address) for broker in brokers))
     for broker, why in zip(brokers, reached, strict=True):
-        what = f"Address of {broker.key}"
+        what = gettext("Address of %(key)s") % {"key": broker.key}
         if why is not None:
             findings.append(
-                Finding(what, PROBLEM, f"clients are told {broker.address}, which is {why} from here",
-                        "Start the broker, or have it say an address that clients reach: gantry up --advertise.")
-            )  # fmt: skip
+                Finding(
+                    what,
+                    PROBLEM,
+                    gettext("clients are told %(address)s, which is %(why)s from here")
+                    % {"address": broker.address, "why": why},
+                    gettext("Start the broker, or have it say an address that clients reach: gantry up --advertise."),
+                )
+            )
         elif is_loopback(broker.address):
             findings.append(
-                Finding(what, ATTENTION, f"clients are told {broker.address}, which only this machine reaches",
+                Finding(
+                    what,
+                    ATTENTION,
+                    gettext("clients are told %(address)s, which only this machine reaches")
+                    % {"address": broker.address},
+                    gettext(
                         "For others: gantry up --bind 0.0.0.0 --advertise ADDRESS --accounts, and their name server is "
-                        "this machine's address.")
-            )  # fmt: skip
+                        "this machine's address."
+                    ),
+                )
+            )
         else:
-            findings.append(Finding(what, OK, f"clients are told {broker.address}; it can be reached from here"))
+            findings.append(
+                Finding(
+                    what,
+                    OK,
+                    gettext("clients are told %(address)s; it can be reached from here") % {"address": broker.address},
+                )
+            )
     if not brokers:
-        findings.append(Finding("Brokers", PROBLEM, "none is registered", "The Overview shows their processes."))
+        findings.append(
+            Finding(
+                gettext("Brokers"),
+                PROBLEM,
+                gettext("none is registered"),
+                gettext("The Overview shows their processes."),
+            )
+        )
     return [*findings, *_doors(snapshot)]
 
 
 def _name_server(address: str, why: str | None) -> Finding:
     if why is not None:
-        return Finding("Name server", PROBLEM, why, "The Overview shows its process.")
+        return Finding(gettext("Name server"), PROBLEM, why, gettext("The Overview shows its process."))
     if all(is_loopback(one) for one in address.split(";")):
         return Finding(
-            "Name server", ATTENTION, f"{address} answers, to programs on this machine only",
-            "For others: gantry up --bind 0.0.0.0 --accounts.",
-        )  # fmt: skip
-    return Finding("Name server", OK, f"{address} answers")
+            gettext("Name server"),
+            ATTENTION,
+            gettext("%(address)s answers, to programs on this machine only") % {"address": address},
+            gettext("For others: gantry up --bind 0.0.0.0 --accounts."),
+        )
+    return Finding(gettext("Name server"), OK, gettext("%(address)s answers") % {"address": address})
 
 
 def _doors(snapshot: Snapshot | None) -> list[Finding]:
@@ -74,15 +104,28 @@ def _doors(snapshot: Snapshot | None) -> list[Finding]:
     tls = sorted({one.tls for one in services if one.tls})
     accounts = sorted({one.accounts for one in services if one.accounts})
     if not tls and not accounts:
-        return [Finding("TLS and accounts", ATTENTION, "not known: these brokers do not say")]
+        return [Finding(gettext("TLS and accounts"), ATTENTION, gettext("not known: these brokers do not say"))]
     enforced = any("enforcing" in one for one in tls)
     return [
-        Finding("TLS", OK, ", ".join(tls) or "not known",
-                "Clients without TLS are refused: tls=True in Python, -Dtls.enable=true in Java." if enforced else ""),
-        Finding("Accounts", OK, ", ".join(accounts) or "not known",
-                "" if accounts in ([], ["not asked for"]) else
-                "A client needs an access key and a secret key: gantry admin accounts set NAME --secret generate."),
-    ]  # fmt: skip
+        Finding(
+            gettext("TLS"),
+            OK,
+            ", ".join(tls) or gettext("not known"),
+            gettext("Clients without TLS are refused: tls=True in Python, -Dtls.enable=true in Java.")
+            if enforced
+            else "",
+        ),
+        Finding(
+            gettext("Accounts"),
+            OK,
+            ", ".join(accounts) or gettext("not known"),
+            ""
+            if accounts in ([], ["not asked for"])
+            else gettext(
+                "A client needs an access key and a secret key: gantry admin accounts set NAME --secret generate."
+            ),
+        ),
+    ]
 
 
 async def _why_not(address: str) -> str | None:
@@ -113,39 +156,70 @@ def is_loopback(address: str) -> bool:
 
 # What clients print, and what it means: Java's, Go's and npm's words, and the SDK's own.
 _MEANINGS = (
-    (r"No route info of this topic|RouteNotFound|topic route .*not exist|the topic route info not exist",
-     "The name server knows no broker with that topic.",
-     "Create the topic, or look at its spelling. A client that only reads makes no topic."),
-    (r"No name server address|name ?server address.*(empty|null)",
-     "The client was given no name server.", "Give it the address that stands above."),
-    (r"connect to .*(null|failed)|ECONNREFUSED|connection refused|ConnectError|dial tcp",
-     "The address answers no connection.",
-     "If it is the name server's, compare it with the one above. Another one is what the name server told: "
-     "the broker has to say an address that the client reaches (--advertise)."),
-    (r"sendDefaultImpl call timeout|RemotingTimeout|wait response on the channel|RequestTimeout|timed? ?out",
-     "A connection is there, and no answer came in time.",
-     "Often a firewall, or an address that leads elsewhere; else the broker is busy: look at its lanes."),
-    (r"system busy|broker busy|SYSTEM_BUSY|TIMEOUT_CLEAN_QUEUE|too many requests",
-     "The broker refuses work for the moment.", "Look at its lanes and its disk; clients try again by themselves."),
-    (r"AclException|signature|No accessKey|NO_PERMISSION|no permission|CODE: ?1 .*acl",
-     "The account was refused.",
-     "Compare access key and secret key, and what the account may do with this topic and group."),
-    (r"SSL|TLS|certificate|plain ?text|handshake",
-     "One side speaks TLS and the other does not, or the certificate is not trusted.",
-     "See TLS above; Java: -Dtls.enable=true, and the authority's certificate as trusted."),
-    (r"disk ?full|service not available|SERVICE_NOT_AVAILABLE|the broker's disk",
-     "The broker takes no messages: its disk is full, or it is a slave.", "Look at the disk on the broker's page."),
-    (r"subscription.*(not exist|not latest|differ)|SUBSCRIPTION_NOT",
-     "Members of the group subscribe to different things, or the group is new to the broker.",
-     "The group's page names who disagrees. All members of a group need the same subscription."),
-    (r"clientId|has been created before|same group name",
-     "Two clients of one process use the same group or instance name.", "Give each an instance name of its own."),
-    (r"MESSAGE_ILLEGAL|message body size over|MessageRejected|body.*too (large|long)",
-     "The message is larger than the client or the broker takes.", "maxMessageSize is 4 MiB unless changed."),
-)  # fmt: skip
+    (
+        r"No route info of this topic|RouteNotFound|topic route .*not exist|the topic route info not exist",
+        _("The name server knows no broker with that topic."),
+        _("Create the topic, or look at its spelling. A client that only reads makes no topic."),
+    ),
+    (
+        r"No name server address|name ?server address.*(empty|null)",
+        _("The client was given no name server."),
+        _("Give it the address that stands above."),
+    ),
+    (
+        r"connect to .*(null|failed)|ECONNREFUSED|connection refused|ConnectError|dial tcp",
+        _("The address answers no connection."),
+        _(
+            "If it is the name server's, compare it with the one above. Another one is what the name server told: "
+            "the broker has to say an address that the client reaches (--advertise)."
+        ),
+    ),
+    (
+        r"sendDefaultImpl call timeout|RemotingTimeout|wait response on the channel|RequestTimeout|timed? ?out",
+        _("A connection is there, and no answer came in time."),
+        _("Often a firewall, or an address that leads elsewhere; else the broker is busy: look at its lanes."),
+    ),
+    (
+        r"system busy|broker busy|SYSTEM_BUSY|TIMEOUT_CLEAN_QUEUE|too many requests",
+        _("The broker refuses work for the moment."),
+        _("Look at its lanes and its disk; clients try again by themselves."),
+    ),
+    (
+        r"AclException|signature|No accessKey|NO_PERMISSION|no permission|CODE: ?1 .*acl",
+        _("The account was refused."),
+        _("Compare access key and secret key, and what the account may do with this topic and group."),
+    ),
+    (
+        r"SSL|TLS|certificate|plain ?text|handshake",
+        _("One side speaks TLS and the other does not, or the certificate is not trusted."),
+        _("See TLS above; Java: -Dtls.enable=true, and the authority's certificate as trusted."),
+    ),
+    (
+        r"disk ?full|service not available|SERVICE_NOT_AVAILABLE|the broker's disk",
+        _("The broker takes no messages: its disk is full, or it is a slave."),
+        _("Look at the disk on the broker's page."),
+    ),
+    (
+        r"subscription.*(not exist|not latest|differ)|SUBSCRIPTION_NOT",
+        _("Members of the group subscribe to different things, or the group is new to the broker."),
+        _("The group's page names who disagrees. All members of a group need the same subscription."),
+    ),
+    (
+        r"clientId|has been created before|same group name",
+        _("Two clients of one process use the same group or instance name."),
+        _("Give each an instance name of its own."),
+    ),
+    (
+        r"MESSAGE_ILLEGAL|message body size over|MessageRejected|body.*too (large|long)",
+        _("The message is larger than the client or the broker takes."),
+        _("maxMessageSize is 4 MiB unless changed."),
+    ),
+)
 
 
 def explain(text: str) -> list[tuple[str, str]]:
     """What a client's error means, and what to do: each meaning that fits. An unknown one fits none."""
     text = text[:ERROR_CHARS_MAX]
-    return [(meaning, advice) for pattern, meaning, advice in _MEANINGS if re.search(pattern, text, re.IGNORECASE)]
+    return [
+        (str(meaning), str(advice)) for pattern, meaning, advice in _MEANINGS if re.search(pattern, text, re.IGNORECASE)
+    ]

@@ -33,25 +33,34 @@ def ticks_of(snapshot: Snapshot | None, clients: ClientListing | None, traces: T
     """Name server, broker, producer, consumer. A client that has gone again has been there."""
     if snapshot is None:
         return tuple(
-            Tick(title, False, "not looked at yet") for title in ("Name server", "Broker", "Producer", "Consumer")
+            Tick(title, False, gettext("not looked at yet"))
+            for title in (gettext("Name server"), gettext("Broker"), gettext("Producer"), gettext("Consumer"))
         )
     masters = [broker.name for broker in snapshot.masters if broker.is_answering]
     silent = next((broker for broker in snapshot.masters if not broker.is_answering), None)
     why = snapshot.namesrv_why
-    broker_told = ", ".join(masters) or (f"{silent.name}: {silent.why}" if silent else "none is registered yet")
+    broker_told = ", ".join(masters) or (
+        f"{silent.name}: {silent.why}" if silent else gettext("none is registered yet")
+    )
     named = clients.named if clients is not None else []
     senders = [one.name for one in named if one.sends_as]
-    readers = [f"{one.consumer_groups[0]} at {one.name}" for one in named if one.consumer_groups]
+    readers = [
+        gettext("%(group)s at %(client)s") % {"group": one.consumer_groups[0], "client": one.name}
+        for one in named
+        if one.consumer_groups
+    ]
     return (
-        Tick("Name server", why is None, snapshot.namesrv if why is None else why),
-        Tick("Broker", bool(masters), broker_told),
+        Tick(gettext("Name server"), why is None, snapshot.namesrv if why is None else why),
+        Tick(gettext("Broker"), bool(masters), broker_told),
         Tick(
-            "Producer",
+            gettext("Producer"),
             bool(senders or traces.topic),
-            _some(senders) or _written(traces.topic) or "run the program below, or send one from here",
+            _some(senders) or _written(traces.topic) or gettext("run the program below, or send one from here"),
         ),
         Tick(
-            "Consumer", bool(readers or traces.group), _some(readers) or _read(traces.group) or "run the program below"
+            gettext("Consumer"),
+            bool(readers or traces.group),
+            _some(readers) or _read(traces.group) or gettext("run the program below"),
         ),
     )
 
@@ -66,4 +75,4 @@ def _read(group: str) -> str:
 
 def _some(names: list[str]) -> str:
     more = len(names) - NAMES_SHOWN
-    return ", ".join(names[:NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    return ", ".join(names[:NAMES_SHOWN]) + (gettext(" and %(count)s more") % {"count": more} if more > 0 else "")

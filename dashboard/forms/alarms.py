@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from django import forms
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from dashboard.alarms.editing import CHANNELS_MAX, FIELDS, NotTaken, RuleValues
 from dashboard.alarms.kinds import KINDS
@@ -21,26 +23,31 @@ Choices = Sequence[tuple[str, str]]
 class RuleForm(BaseForm):
     """One rule."""
 
-    name = forms.CharField(label="Name", max_length=AlarmRule.NAME_MAX)
-    kind = forms.ChoiceField(label="Rings when", choices=[
-        (kind.key, f"{kind.label} ({kind.unit})") for kind in KINDS.values()])  # fmt: skip
-    threshold = forms.FloatField(label="Threshold", help_text="In the unit that the choice names in brackets.")
-    clear = forms.FloatField(
-        label="Ends at", required=False,
-        help_text="A little away from the threshold, so that a value that swings around it rings once.",
-    )  # fmt: skip
-    for_s = DurationField(label="For at least", required=False, help_text="So long it has to last: 30 s, 5 min.")
-    clear_s = DurationField(label="Ends after", required=False, help_text="So long it has to be better.")
-    pattern = forms.CharField(
-        label="Only about", max_length=AlarmRule.PATTERN_MAX, required=False,
-        help_text="Names of groups, topics or brokers; * stands for any text: orders-*",
-    )  # fmt: skip
-    level = forms.ChoiceField(label="How bad", choices=[
-        (str(int(Level.WARN)), "attention"), (str(int(Level.BAD)), "problem")])  # fmt: skip
-    channels = forms.MultipleChoiceField(
-        label="Tells", required=False, widget=forms.CheckboxSelectMultiple, help_text="None chosen: all of them."
+    name = forms.CharField(label=_("Name"), max_length=AlarmRule.NAME_MAX)
+    kind = forms.ChoiceField(
+        label=_("Rings when"), choices=lambda: [(kind.key, f"{kind.words} ({kind.unit})") for kind in KINDS.values()]
     )
-    is_on = forms.BooleanField(label="On", required=False, initial=True)
+    threshold = forms.FloatField(label=_("Threshold"), help_text=_("In the unit that the choice names in brackets."))
+    clear = forms.FloatField(
+        label=_("Ends at"),
+        required=False,
+        help_text=_("A little away from the threshold, so that a value that swings around it rings once."),
+    )
+    for_s = DurationField(label=_("For at least"), required=False, help_text=_("So long it has to last: 30 s, 5 min."))
+    clear_s = DurationField(label=_("Ends after"), required=False, help_text=_("So long it has to be better."))
+    pattern = forms.CharField(
+        label=_("Only about"),
+        max_length=AlarmRule.PATTERN_MAX,
+        required=False,
+        help_text=_("Names of groups, topics or brokers; * stands for any text: orders-*"),
+    )
+    level = forms.ChoiceField(
+        label=_("How bad"), choices=[(str(int(Level.WARN)), _("attention")), (str(int(Level.BAD)), _("problem"))]
+    )
+    channels = forms.MultipleChoiceField(
+        label=_("Tells"), required=False, widget=forms.CheckboxSelectMultiple, help_text=_("None chosen: all of them.")
+    )
+    is_on = forms.BooleanField(label=_("On"), required=False, initial=True)
 
     def __init__(self, *args: Any, channels: Choices, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -52,11 +59,17 @@ class RuleForm(BaseForm):
         """What was given, for editing.save_rule."""
         known = self.cleaned_data
         return RuleValues(
-            name=known["name"], kind=known["kind"], pattern=known["pattern"], threshold=known["threshold"],
-            clear=known["clear"], for_s=(known["for_s"] or 0) / 1000, clear_s=(known["clear_s"] or 0) / 1000,
-            level=int(known["level"]), is_on=known["is_on"],
+            name=known["name"],
+            kind=known["kind"],
+            pattern=known["pattern"],
+            threshold=known["threshold"],
+            clear=known["clear"],
+            for_s=(known["for_s"] or 0) / 1000,
+            clear_s=(known["clear_s"] or 0) / 1000,
+            level=int(known["level"]),
+            is_on=known["is_on"],
             channels=[int(key) for key in known.get("channels", ())],
-        )  # fmt: skip
+        )
 
     def refuse(self, refused: NotTaken) -> None:
         refuse(self, refused)
@@ -65,32 +78,52 @@ class RuleForm(BaseForm):
 def rule_initial(row: AlarmRule, channels: Sequence[int]) -> dict[str, Any]:
     """The form of a rule that is there."""
     return {
-        "name": row.name, "kind": row.kind, "threshold": _number(row.threshold), "clear": _number(row.clear),
+        "name": row.name,
+        "kind": row.kind,
+        "threshold": _number(row.threshold),
+        "clear": _number(row.clear),
         "for_s": duration_text(round(row.for_s * 1000)) if row.for_s else "",
         "clear_s": duration_text(round(row.clear_s * 1000)) if row.clear_s else "",
-        "pattern": row.pattern, "level": str(row.level), "channels": [str(key) for key in channels],
+        "pattern": row.pattern,
+        "level": str(row.level),
+        "channels": [str(key) for key in channels],
         "is_on": row.is_on,
-    }  # fmt: skip
+    }
 
 
 class ChannelForm(BaseForm):
     """One channel; the fields are those of its kind."""
 
-    name = forms.CharField(label="Name", max_length=AlarmChannel.NAME_MAX)
-    host = forms.CharField(label="Mail server", max_length=255)
-    port = forms.IntegerField(label="Port", min_value=1, max_value=65535, initial=587)
-    security = forms.ChoiceField(label="Security", choices=[
-        ("starttls", "STARTTLS"), ("tls", "TLS"), ("none", "none")])  # fmt: skip
-    username = forms.CharField(label="Account", max_length=255, required=False)
-    password = forms.CharField(label="Password", max_length=1024, required=False, strip=False,
-                               widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}))  # fmt: skip
-    sender = forms.CharField(label="From", max_length=255)
-    recipients = forms.CharField(label="To", max_length=2000, help_text="Addresses, separated by commas.")
-    url = forms.CharField(label="Address", max_length=2000, widget=forms.PasswordInput(
-        attrs={"autocomplete": "off", "spellcheck": "false"}), help_text="It is never shown again.")  # fmt: skip
-    secret = forms.CharField(label="Secret of the signature", max_length=1024, required=False, strip=False,
-                             widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}))  # fmt: skip
-    is_on = forms.BooleanField(label="On", required=False, initial=True)
+    name = forms.CharField(label=_("Name"), max_length=AlarmChannel.NAME_MAX)
+    host = forms.CharField(label=_("Mail server"), max_length=255)
+    port = forms.IntegerField(label=_("Port"), min_value=1, max_value=65535, initial=587)
+    security = forms.ChoiceField(
+        label=_("Security"), choices=[("starttls", _("STARTTLS")), ("tls", _("TLS")), ("none", _("none"))]
+    )
+    username = forms.CharField(label=_("Account"), max_length=255, required=False)
+    password = forms.CharField(
+        label=_("Password"),
+        max_length=1024,
+        required=False,
+        strip=False,
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+    )
+    sender = forms.CharField(label=_("From"), max_length=255)
+    recipients = forms.CharField(label=_("To"), max_length=2000, help_text=_("Addresses, separated by commas."))
+    url = forms.CharField(
+        label=_("Address"),
+        max_length=2000,
+        widget=forms.PasswordInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
+        help_text=_("It is never shown again."),
+    )
+    secret = forms.CharField(
+        label=_("Secret of the signature"),
+        max_length=1024,
+        required=False,
+        strip=False,
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+    )
+    is_on = forms.BooleanField(label=_("On"), required=False, initial=True)
 
     def __init__(self, *args: Any, kind: str, has_one: bool = False, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -99,9 +132,9 @@ class ChannelForm(BaseForm):
         if has_one:
             for name in [name for name in ("url", "secret", "password") if name in self.fields]:
                 self.fields[name].required = False
-                self.fields[name].help_text = "Left empty, it stays as it is."
+                self.fields[name].help_text = gettext("Left empty, it stays as it is.")
         elif kind == ChannelKind.WEBHOOK:
-            self.fields["secret"].help_text = "Left empty, one is made and shown once."
+            self.fields["secret"].help_text = gettext("Left empty, one is made and shown once.")
 
     def settings(self) -> Mapping[str, Any]:
         return {key: value for key, value in self.cleaned_data.items() if key not in ("name", "is_on")}
@@ -113,16 +146,24 @@ class ChannelForm(BaseForm):
 class SilenceForm(BaseForm):
     """Which rule's notices to hold back, and until when."""
 
-    rule = forms.ChoiceField(label="Rule", required=False)
-    pattern = forms.CharField(label="Only about", max_length=AlarmRule.PATTERN_MAX, required=False,
-                              help_text="* stands for any text; empty: everything.")  # fmt: skip
-    until = forms.CharField(label="Ends", max_length=40, initial="1 h",
-                            help_text="In 30 min, 2 h, 1 d, or at a moment: 2026-11-23 18:00, UTC.")  # fmt: skip
-    reason = forms.CharField(label="Why", max_length=200)
+    rule = forms.ChoiceField(label=_("Rule"), required=False)
+    pattern = forms.CharField(
+        label=_("Only about"),
+        max_length=AlarmRule.PATTERN_MAX,
+        required=False,
+        help_text=_("* stands for any text; empty: everything."),
+    )
+    until = forms.CharField(
+        label=_("Ends"),
+        max_length=40,
+        initial="1 h",
+        help_text=_("In 30 min, 2 h, 1 d, or at a moment: 2026-11-23 18:00, UTC."),
+    )
+    reason = forms.CharField(label=_("Why"), max_length=200)
 
     def __init__(self, *args: Any, rules: Choices, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["rule"].choices = [("", "every rule"), *rules]  # type: ignore[attr-defined]
+        self.fields["rule"].choices = [("", gettext("every rule")), *rules]  # type: ignore[attr-defined]
 
     def clean_until(self) -> datetime:
         text = self.cleaned_data["until"].strip()
@@ -134,7 +175,7 @@ class SilenceForm(BaseForm):
         try:
             return datetime.fromtimestamp(at_ms / 1000, UTC)
         except (ValueError, OverflowError):
-            raise forms.ValidationError("That is too far away.") from None
+            raise forms.ValidationError(gettext("That is too far away.")) from None
 
     def refuse(self, refused: NotTaken) -> None:
         refuse(self, refused)

@@ -6,6 +6,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from django import forms
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from dashboard.audit.listing import Asked
 from dashboard.forms.base import BaseForm
@@ -18,28 +20,33 @@ _WHEN = {"placeholder": "24 h, 2026-11-21 07:30", "spellcheck": "false"}
 class AuditForm(BaseForm):
     """Empty asks for all, but for the calls of the appliance itself."""
 
-    q = forms.CharField(label="Find", required=False, max_length=200, strip=True)
+    q = forms.CharField(label=_("Find"), required=False, max_length=200, strip=True)
     who = forms.CharField(required=False, max_length=160, strip=True)
-    way = forms.ChoiceField(required=False, choices=[("", "Any way"), *Way.choices])
-    result = forms.ChoiceField(required=False, choices=[("", "Any result"), *Result.choices])
-    since = WhenField(label="From", required=False, widget=forms.TextInput(attrs=_WHEN))
-    until = WhenField(label="To", required=False, widget=forms.TextInput(attrs=_WHEN))
+    way = forms.ChoiceField(required=False, choices=[("", _("Any way")), *Way.choices])
+    result = forms.ChoiceField(required=False, choices=[("", _("Any result")), *Result.choices])
+    since = WhenField(label=_("From"), required=False, widget=forms.TextInput(attrs=_WHEN))
+    until = WhenField(label=_("To"), required=False, widget=forms.TextInput(attrs=_WHEN))
     own = forms.BooleanField(required=False)
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
         since, until = cleaned.get("since"), cleaned.get("until")
         if since is not None and until is not None and since > until:
-            self.add_error("until", "That is before the beginning.")
+            self.add_error("until", gettext("That is before the beginning."))
         return cleaned
 
     def asked(self) -> Asked:
         """Call it when the form is valid."""
         given = self.cleaned_data
         return Asked(
-            text=given["q"], who=given["who"], way=given["way"], result=given["result"],
-            since=_moment(given["since"]), until=_moment(given["until"]), with_own=given["own"],
-        )  # fmt: skip
+            text=given["q"],
+            who=given["who"],
+            way=given["way"],
+            result=given["result"],
+            since=_moment(given["since"]),
+            until=_moment(given["until"]),
+            with_own=given["own"],
+        )
 
 
 def _moment(at_ms: int | None) -> datetime | None:

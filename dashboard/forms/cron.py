@@ -11,6 +11,7 @@ import zoneinfo
 from datetime import UTC, datetime
 
 from cronsim import CronSim, CronSimError
+from django.utils.translation import gettext
 
 from gantrymq.errors import GantryError
 
@@ -28,7 +29,7 @@ def following(line: str, zone: str, after: datetime) -> datetime:
     try:
         return next(_times(line, zone, after)).astimezone(UTC)
     except StopIteration:
-        raise CronRefused(f"{line!r}: no such time comes.") from None
+        raise CronRefused(gettext("%(line)s: no such time comes.") % {"line": repr(line)}) from None
 
 
 def check(line: str, zone: str, after: datetime) -> None:
@@ -36,10 +37,13 @@ def check(line: str, zone: str, after: datetime) -> None:
     times = _times(line, zone, after)
     moments = [moment.astimezone(UTC) for moment in itertools.islice(times, LOOKED_AT)]
     if not moments:
-        raise CronRefused(f"{line!r}: no such time comes.")
+        raise CronRefused(gettext("%(line)s: no such time comes.") % {"line": repr(line)})
     for earlier, later in itertools.pairwise(moments):
         if (later - earlier).total_seconds() < MINUTES_MIN * 60:
-            raise CronRefused(f"{line!r} comes more often than each {MINUTES_MIN} minutes.")
+            raise CronRefused(
+                gettext("%(line)s comes more often than each %(minutes)s minutes.")
+                % {"line": repr(line), "minutes": MINUTES_MIN}
+            )
 
 
 def _times(line: str, zone: str, after: datetime) -> CronSim:
@@ -47,9 +51,14 @@ def _times(line: str, zone: str, after: datetime) -> CronSim:
         local = after.astimezone(zoneinfo.ZoneInfo(zone))
         return CronSim(line, local)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError) as wrong:
-        raise CronRefused(f"{zone!r} is no time zone; write a name such as Europe/Berlin.") from wrong
+        raise CronRefused(
+            gettext("%(zone)s is no time zone; write a name such as Europe/Berlin.") % {"zone": repr(zone)}
+        ) from wrong
     except CronSimError as wrong:
         raise CronRefused(
-            f"{line!r} is no cron line ({wrong}); write minute, hour, day of the month, month and day of the week, "
-            "such as: 0 6 * * mon-fri"
+            gettext(
+                "%(line)s is no cron line (%(wrong)s); write minute, hour, day of the month, month and day of the week,"
+                " such as: 0 6 * * mon-fri"
+            )
+            % {"line": repr(line), "wrong": wrong}
         ) from wrong

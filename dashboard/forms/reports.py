@@ -7,21 +7,24 @@ from datetime import UTC, datetime
 from typing import Any
 
 from django import forms
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from appliance.reports.catalogue import REPORTS
 from dashboard.forms.base import BaseForm
 from dashboard.forms.cron import CRON_CHARS_MAX, CronRefused
 from dashboard.forms.cron import check as check_cron
+from dashboard.language.report_words import in_words
 from gantrymq.errors import MessageRejected
 from gantrymq.message.topics import check_group, check_topic
 
-RANGES = ((1, "last 24 hours"), (7, "last 7 days"), (30, "last 30 days"), (90, "last 90 days"))
+RANGES = ((1, _("last 24 hours")), (7, _("last 7 days")), (30, _("last 30 days")), (90, _("last 90 days")))
 INTERVALS = (
-    (15, "every 15 minutes"),
-    (60, "every hour"),
-    (360, "every 6 hours"),
-    (1440, "every day"),
-    (0, "never"),
+    (15, _("every 15 minutes")),
+    (60, _("every hour")),
+    (360, _("every 6 hours")),
+    (1440, _("every day")),
+    (0, _("never")),
 )
 TOPICS_MAX = 50
 TOPICS_CHARS_MAX = 8192
@@ -43,35 +46,42 @@ class ZoneForm(BaseForm):
     zone = forms.CharField(
         required=False,
         max_length=64,
-        label="Time zone",
+        label=_("Time zone"),
         widget=forms.TextInput(attrs={"placeholder": "UTC", "spellcheck": "false"}),
     )
 
     def clean_zone(self) -> str:
         zone: str = self.cleaned_data["zone"] or "UTC"
         if zone not in zoneinfo.available_timezones():
-            raise forms.ValidationError(f"{zone!r} is no time zone; write a name such as Europe/Berlin.")
+            raise forms.ValidationError(
+                gettext("%(zone)s is no time zone; write a name such as Europe/Berlin.") % {"zone": repr(zone)}
+            )
         return zone
 
 
 class RunForm(ZoneForm):
     """What "Run now" may ask for: a report of the last days, or of a range of its own, perhaps of some topics only."""
 
-    report = forms.ChoiceField(choices=[(one.name, one.title) for one in REPORTS.values()], label="Report")
-    days = forms.TypedChoiceField(choices=RANGES, coerce=int, initial=7, label="Range")
-    begin = forms.DateTimeField(required=False, label="From (UTC)", widget=MinuteInput)
-    end = forms.DateTimeField(required=False, label="To (UTC), exclusive", widget=MinuteInput)
+    report = forms.ChoiceField(
+        choices=lambda: [(one.name, in_words(one).title) for one in REPORTS.values()], label=_("Report")
+    )
+    days = forms.TypedChoiceField(choices=RANGES, coerce=int, initial=7, label=_("Range"))
+    begin = forms.DateTimeField(required=False, label=_("From (UTC)"), widget=MinuteInput)
+    end = forms.DateTimeField(required=False, label=_("To (UTC), exclusive"), widget=MinuteInput)
     topics = forms.CharField(
         required=False,
         max_length=TOPICS_CHARS_MAX,
-        label="Only these topics",
-        widget=forms.TextInput(attrs={"placeholder": "all; names with a space between them", "spellcheck": "false"}),
+        label=_("Only these topics"),
+        widget=forms.TextInput(attrs={"placeholder": _("all; names with a space between them"), "spellcheck": "false"}),
     )
 
     def clean_topics(self) -> list[str]:
         topics = list(dict.fromkeys(self.cleaned_data["topics"].replace(",", " ").split()))
         if len(topics) > TOPICS_MAX:
-            raise forms.ValidationError(f"{len(topics)} topics are too many: name at most {TOPICS_MAX}.")
+            raise forms.ValidationError(
+                gettext("%(topics)s topics are too many: name at most %(most)s.")
+                % {"topics": len(topics), "most": TOPICS_MAX}
+            )
         for topic in topics:
             try:
                 check_topic(topic)
@@ -83,9 +93,9 @@ class RunForm(ZoneForm):
         values: dict[str, Any] = super().clean() or self.cleaned_data
         begin, end = values.get("begin"), values.get("end")
         if bool(begin) is not bool(end):
-            self.add_error("end" if begin else "begin", "A range of its own needs both times.")
+            self.add_error("end" if begin else "begin", gettext("A range of its own needs both times."))
         elif begin and begin >= end:
-            self.add_error("end", "The range must end after it begins.")
+            self.add_error("end", gettext("The range must end after it begins."))
         return values
 
     @property
@@ -98,19 +108,19 @@ class RunForm(ZoneForm):
 class PlanForm(ZoneForm):
     """How often reports run by themselves, how far back they count, and which."""
 
-    interval_minutes = forms.TypedChoiceField(choices=INTERVALS, coerce=int, label="Run")
-    days = forms.TypedChoiceField(choices=RANGES, coerce=int, label="Range")
+    interval_minutes = forms.TypedChoiceField(choices=INTERVALS, coerce=int, label=_("Run"))
+    days = forms.TypedChoiceField(choices=RANGES, coerce=int, label=_("Range"))
     cron = forms.CharField(
         required=False,
         max_length=CRON_CHARS_MAX,
-        label="Or by a cron line",
+        label=_("Or by a cron line"),
         widget=forms.TextInput(attrs={"placeholder": "0 6 * * mon-fri", "spellcheck": "false"}),
     )
     reports = forms.MultipleChoiceField(
-        choices=[(one.name, one.title) for one in REPORTS.values()],
+        choices=lambda: [(one.name, in_words(one).title) for one in REPORTS.values()],
         widget=forms.CheckboxSelectMultiple,
-        label="Reports",
-        error_messages={"required": "Choose a report, or let them run never."},
+        label=_("Reports"),
+        error_messages={"required": _("Choose a report, or let them run never.")},
     )
     field_order = ("interval_minutes", "days", "cron", "zone", "reports")
 
@@ -126,15 +136,15 @@ class PromiseForm(BaseForm):
     group = forms.CharField(
         required=False,
         max_length=255,
-        label="Group",
-        widget=forms.TextInput(attrs={"placeholder": "all others", "spellcheck": "false"}),
+        label=_("Group"),
+        widget=forms.TextInput(attrs={"placeholder": _("all others"), "spellcheck": "false"}),
     )
     seconds = forms.FloatField(
         required=False,
         min_value=1,
         max_value=SECONDS_MAX,
-        label="Seconds at most",
-        widget=forms.NumberInput(attrs={"placeholder": "none", "step": "any"}),
+        label=_("Seconds at most"),
+        widget=forms.NumberInput(attrs={"placeholder": _("none"), "step": "any"}),
     )
 
     def clean_group(self) -> str:
@@ -150,10 +160,10 @@ class PromiseForm(BaseForm):
 class WeeklyForm(ZoneForm):
     """By which mail channels the summary of a week is sent, and when; by none: it is not sent."""
 
-    channels = forms.MultipleChoiceField(required=False, widget=forms.CheckboxSelectMultiple, label="To")
+    channels = forms.MultipleChoiceField(required=False, widget=forms.CheckboxSelectMultiple, label=_("To"))
     cron = forms.CharField(
         max_length=CRON_CHARS_MAX,
-        label="When, as a cron line",
+        label=_("When, as a cron line"),
         widget=forms.TextInput(attrs={"spellcheck": "false"}),
     )
     field_order = ("channels", "cron", "zone")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from dashboard.forms.base import BaseForm
 
@@ -14,15 +16,18 @@ BYTES_MAX = (1 << 63) - 1
 class SuccessionForm(BaseForm):
     """to: a slave's address, "" for the best; accept_loss: bytes of the old master's log that may be missing."""
 
-    to = forms.ChoiceField(label="Becomes master", required=False)
+    to = forms.ChoiceField(label=_("Becomes master"), required=False)
     accept_loss = forms.IntegerField(
-        label="Bytes that may be missing", required=False, min_value=0, max_value=BYTES_MAX,
-        help_text="Of the old master's log, once that can't be had back. What these bytes held is lost.",
-    )  # fmt: skip
+        label=_("Bytes that may be missing"),
+        required=False,
+        min_value=0,
+        max_value=BYTES_MAX,
+        help_text=_("Of the old master's log, once that can't be had back. What these bytes held is lost."),
+    )
 
     def __init__(self, *args: Any, slaves: list[str], has_master: bool, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        choices = [("", "Longest log"), *((address, address) for address in slaves)]
+        choices = [("", gettext("Longest log")), *((address, address) for address in slaves)]
         self.fields["to"].choices = choices  # type: ignore[attr-defined]
         if has_master:
             del self.fields["accept_loss"]  # a switch-over loses nothing

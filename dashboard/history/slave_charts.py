@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+from django.utils.translation import gettext, gettext_noop
+
 from dashboard.accounts.access import Principal
 from dashboard.history.book import MINUTE, block_start
 from dashboard.history.charts import Chart, Line, Range, chart_of
@@ -24,11 +26,11 @@ from dashboard.status.slave_metrics import seen_slaves
 SLAVES_MAX = 5  # lines of a chart
 AFTER_SEPARATOR = chr(ord(SEPARATOR) + 1)
 CHARTS = (  # title, unit, kind, scale
-    ("Bytes behind", "B", SLAVE_BYTES, 1.0),
-    ("Messages behind", "messages", SLAVE_MESSAGES, 1.0),
-    ("Seconds behind", "s", SLAVE_BEHIND, 1.0),
-    ("In sync, % of the time", "%", SLAVE_IN_SYNC, 100.0),
-    ("Transfer rate, bytes/s", "B/s", SLAVE_FED, 1.0),
+    (gettext_noop("Bytes behind"), "B", SLAVE_BYTES, 1.0),
+    (gettext_noop("Messages behind"), "messages", SLAVE_MESSAGES, 1.0),
+    (gettext_noop("Seconds behind"), "s", SLAVE_BEHIND, 1.0),
+    (gettext_noop("In sync, % of the time"), "%", SLAVE_IN_SYNC, 100.0),
+    (gettext_noop("Transfer rate, bytes/s"), "B/s", SLAVE_FED, 1.0),
 )
 
 
@@ -43,7 +45,7 @@ async def slave_charts(
             Line(name, name_for(kind, name), f"slave-{number}", scale)
             for number, name in enumerate(names[:SLAVES_MAX], start=1)
         ]
-        charts.append(await chart_of(title, unit, lines, span, principal))
+        charts.append(await chart_of(gettext(title), unit, lines, span, principal))
     return [chart for chart in charts if not chart.is_empty]
 
 

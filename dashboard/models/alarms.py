@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from django.db import models
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 from dashboard.status.problems import Level
 
@@ -14,12 +15,12 @@ from dashboard.status.problems import Level
 class ChannelKind(models.TextChoices):
     """Where a channel leads."""
 
-    MAIL = "mail", "Mail"
-    WEBHOOK = "webhook", "Webhook"
-    SLACK = "slack", "Slack"
-    DINGTALK = "dingtalk", "DingTalk"
-    FEISHU = "feishu", "Feishu"
-    WECOM = "wecom", "WeCom"
+    MAIL = "mail", _("Mail")
+    WEBHOOK = "webhook", _("Webhook")
+    SLACK = "slack", _("Slack")
+    DINGTALK = "dingtalk", _("DingTalk")
+    FEISHU = "feishu", _("Feishu")
+    WECOM = "wecom", _("WeCom")
 
 
 class AlarmChannel(models.Model):
@@ -107,9 +108,9 @@ class AlarmRow(models.Model):
 class DeliveryState(models.TextChoices):
     """Where a delivery is."""
 
-    WAITING = "waiting", "Waiting"
-    SENT = "sent", "Sent"
-    FAILED = "failed", "Failed"
+    WAITING = "waiting", _("Waiting")
+    SENT = "sent", _("Sent")
+    FAILED = "failed", _("Failed")
 
 
 class AlarmDelivery(models.Model):

@@ -6,23 +6,24 @@ import json
 from typing import Any, ClassVar
 
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 
 class Way(models.TextChoices):
     """How a change came in."""
 
-    PAGE = "page", "Page"
-    REST = "rest", "REST"
-    COMMAND = "command", "Command line"
-    REMOTING = "remoting", "Remoting"
+    PAGE = "page", _("Page")
+    REST = "rest", _("REST")
+    COMMAND = "command", _("Command line")
+    REMOTING = "remoting", _("Remoting")
 
 
 class Result(models.TextChoices):
     """What came of it."""
 
-    DONE = "done", "Done"
-    REFUSED = "refused", "Refused"
-    FAILED = "failed", "Failed"
+    DONE = "done", _("Done")
+    REFUSED = "refused", _("Refused")
+    FAILED = "failed", _("Failed")
 
 
 class AuditEntry(models.Model):

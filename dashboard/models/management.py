@@ -8,22 +8,23 @@ from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
 from django.core.validators import RegexValidator
 from django.db import connection, models
 from django.db.models.functions import Lower
+from django.utils.translation import gettext_lazy as _
 
 
 class Role(models.TextChoices):
     """What an account may do, from least to most; the table of permissions stands in access.py."""
 
-    READER = "reader", "Reader"
-    OPERATOR = "operator", "Operator"
-    ADMIN = "admin", "Administrator"
+    READER = "reader", _("Reader")
+    OPERATOR = "operator", _("Operator")
+    ADMIN = "admin", _("Administrator")
 
 
 class Times(models.TextChoices):
     """In which zone an account reads moments; "local" is that of the browser."""
 
-    UTC = "utc", "UTC"
-    LOCAL = "local", "Local"
-    BOTH = "both", "Both"
+    UTC = "utc", _("UTC")
+    LOCAL = "local", _("Local")
+    BOTH = "both", _("Both")
 
 
 class UserManager(BaseUserManager["User"]):
@@ -127,11 +128,11 @@ class ApiToken(models.Model):
     """A bearer token for /api/v1. The secret is shown once; its SHA-256 stays. Never outlives its account's rights."""
 
     class Scope(models.TextChoices):
-        METRICS = "metrics", "Read /metrics only"
-        READ = "read", "Read only"
-        WRITE = "write", "Read and write"
-        CONFIG = "config", "Read, write and change brokers' settings"
-        ADMIN = "admin", "All that the account may, accounts and tokens too"
+        METRICS = "metrics", _("Read /metrics only")
+        READ = "read", _("Read only")
+        WRITE = "write", _("Read and write")
+        CONFIG = "config", _("Read, write and change brokers' settings")
+        ADMIN = "admin", _("All that the account may, accounts and tokens too")
 
     name = models.CharField(max_length=64)
     prefix = models.CharField(max_length=12)  # the readable start of the token, to recognise it in a list

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from django.conf import settings
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 __all__ = ["GroupPromise", "ReportPlan", "ReportRun", "WeeklyMail"]
 
@@ -15,13 +16,13 @@ class ReportRun(models.Model):
     """One run, asked for by a person or by a plan. `run_id` is its folder's name."""
 
     class State(models.TextChoices):
-        QUEUED = "queued", "Waiting"
-        RUNNING = "running", "Running"
-        SUCCEEDED = "succeeded", "Done"
-        INCOMPLETE = "incomplete", "Done, incomplete"
-        FAILED = "failed", "Failed"
-        TIMEOUT = "timeout", "Took too long"
-        CANCELLED = "cancelled", "Stopped"
+        QUEUED = "queued", _("Waiting")
+        RUNNING = "running", _("Running")
+        SUCCEEDED = "succeeded", _("Done")
+        INCOMPLETE = "incomplete", _("Done, incomplete")
+        FAILED = "failed", _("Failed")
+        TIMEOUT = "timeout", _("Took too long")
+        CANCELLED = "cancelled", _("Stopped")
 
     LIVE: ClassVar[tuple[str, ...]] = (State.QUEUED, State.RUNNING)
     WITH_RESULT: ClassVar[tuple[str, ...]] = (State.SUCCEEDED, State.INCOMPLETE)

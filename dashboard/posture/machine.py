@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from django.utils.translation import gettext
+
 from appliance.settings.appliance_config import ApplianceConfig
 from appliance.settings.sign_in import REFUSE
 from dashboard.posture.finding import Finding
@@ -41,17 +43,24 @@ def findings(settings: ApplianceConfig, machine: Machine) -> Iterator[Finding]:
     yield from _sign_in(settings)
     if machine.is_root:
         yield Finding(
-            code="root", level=Level.WARN, title="The appliance runs as root", seen="The process has user id 0.",
-            advice="Whatever goes wrong in it goes wrong with all rights of the machine. Name an account to run as.",
+            code="root",
+            level=Level.WARN,
+            title=gettext("The appliance runs as root"),
+            seen=gettext("The process has user id 0."),
+            advice=gettext(
+                "Whatever goes wrong in it goes wrong with all rights of the machine. Name an account to run as."
+            ),
             lines='user = "gantry"',
-        )  # fmt: skip
+        )
     if machine.open_folders:
         yield Finding(
-            code="folder-open", level=Level.BAD, title="Other accounts of this machine may look into the data folder",
+            code="folder-open",
+            level=Level.BAD,
+            title=gettext("Other accounts of this machine may look into the data folder"),
             seen=", ".join(machine.open_folders),
-            advice="Messages, password hashes and keys lie there. Take the rights of group and others away.",
+            advice=gettext("Messages, password hashes and keys lie there. Take the rights of group and others away."),
             lines=f"chmod -R go= {machine.open_folders[0]}",
-        )  # fmt: skip
+        )
 
 
 def _network(settings: ApplianceConfig) -> Iterator[Finding]:
@@ -59,17 +68,25 @@ def _network(settings: ApplianceConfig) -> Iterator[Finding]:
         return
     if settings.is_loopback:
         yield Finding(
-            code="no-accounts", level=Level.WARN, title="Clients need no account",
-            seen=f"Every program that reaches {settings.bind} may send, read and administer.",
-            advice="That is every program on this machine. Have brokers ask for accounts.", lines="accounts = true",
-        )  # fmt: skip
+            code="no-accounts",
+            level=Level.WARN,
+            title=gettext("Clients need no account"),
+            seen=gettext("Every program that reaches %(bind)s may send, read and administer.")
+            % {"bind": settings.bind},
+            advice=gettext("That is every program on this machine. Have brokers ask for accounts."),
+            lines="accounts = true",
+        )
         return
     yield Finding(
-        code="open-network", level=Level.BAD, title="The network may do everything",
-        seen=f"Brokers and name server listen on {settings.bind} and ask for no account.",
-        advice="Each program that reaches them may read, send and delete. Ask for accounts, or bind to 127.0.0.1.",
+        code="open-network",
+        level=Level.BAD,
+        title=gettext("The network may do everything"),
+        seen=gettext("Brokers and name server listen on %(bind)s and ask for no account.") % {"bind": settings.bind},
+        advice=gettext(
+            "Each program that reaches them may read, send and delete. Ask for accounts, or bind to 127.0.0.1."
+        ),
         lines="accounts = true",
-    )  # fmt: skip
+    )
 
 
 def _tls(settings: ApplianceConfig) -> Iterator[Finding]:
@@ -77,47 +94,64 @@ def _tls(settings: ApplianceConfig) -> Iterator[Finding]:
         return
     if not settings.http_tls:
         yield Finding(
-            code="no-tls", level=Level.BAD, title="Connections are not encrypted",
-            seen=f"{settings.bind} is reached over the network, without TLS.",
-            advice="Passwords, tokens and messages can be read on the way. Make a certificate, then name it.",
+            code="no-tls",
+            level=Level.BAD,
+            title=gettext("Connections are not encrypted"),
+            seen=gettext("%(bind)s is reached over the network, without TLS.") % {"bind": settings.bind},
+            advice=gettext("Passwords, tokens and messages can be read on the way. Make a certificate, then name it."),
             lines='tls_cert = "/etc/gantrymq/server.pem"\ntls_mode = "enforcing"  # gantry tls create makes one',
-        )  # fmt: skip
+        )
         return
     if settings.tls_mode != "enforcing" and not settings.attach:
         yield Finding(
-            code="tls-permissive", level=Level.WARN, title="Connections without TLS are accepted, too",
-            seen="tls_mode is permissive: a client that is not set up for TLS goes unnoticed.",
-            advice="When all clients use TLS, refuse the others.", lines='tls_mode = "enforcing"',
-        )  # fmt: skip
+            code="tls-permissive",
+            level=Level.WARN,
+            title=gettext("Connections without TLS are accepted, too"),
+            seen=gettext("tls_mode is permissive: a client that is not set up for TLS goes unnoticed."),
+            advice=gettext("When all clients use TLS, refuse the others."),
+            lines='tls_mode = "enforcing"',
+        )
     if not settings.http_hsts_s and not settings.is_loopback:
         yield Finding(
-            code="no-hsts", level=Level.WARN, title="Browsers may be led to plain HTTP",
-            seen="http_hsts_s is 0.",
-            advice="With it browsers use https only, on every port of this host; nothing there may need plain HTTP.",
+            code="no-hsts",
+            level=Level.WARN,
+            title=gettext("Browsers may be led to plain HTTP"),
+            seen=gettext("http_hsts_s is 0."),
+            advice=gettext(
+                "With it browsers use https only, on every port of this host; nothing there may need plain HTTP."
+            ),
             lines="http_hsts_s = 31536000",
-        )  # fmt: skip
+        )
 
 
 def _lists(settings: ApplianceConfig) -> Iterator[Finding]:
     if wide := _wide(settings.trusted_proxies):
         yield Finding(
-            code="proxies-wide", level=Level.BAD, title="Too many addresses count as proxies", seen=wide,
-            advice="A client at such an address may claim to be any other one. Name the proxies themselves.",
+            code="proxies-wide",
+            level=Level.BAD,
+            title=gettext("Too many addresses count as proxies"),
+            seen=wide,
+            advice=gettext("A client at such an address may claim to be any other one. Name the proxies themselves."),
             lines='trusted_proxies = "10.0.0.7"',
-        )  # fmt: skip
+        )
     if wide := _wide(settings.alarm_networks):
         yield Finding(
-            code="alarms-wide", level=Level.WARN, title="Notices may go to whole private networks", seen=wide,
-            advice="A channel may make the dashboard call services there. Name the receivers' addresses.",
+            code="alarms-wide",
+            level=Level.WARN,
+            title=gettext("Notices may go to whole private networks"),
+            seen=wide,
+            advice=gettext("A channel may make the dashboard call services there. Name the receivers' addresses."),
             lines='alarm_networks = "10.0.0.9"',
-        )  # fmt: skip
+        )
     if "*" in settings.allowed_hosts:
         yield Finding(
-            code="any-host", level=Level.BAD, title="The dashboard answers to every host name",
-            seen=f"allowed_hosts is {settings.allowed_hosts}.",
-            advice="A page elsewhere could send requests here under a name of its own. List the names in use.",
+            code="any-host",
+            level=Level.BAD,
+            title=gettext("The dashboard answers to every host name"),
+            seen=gettext("allowed_hosts is %(allowed_hosts)s.") % {"allowed_hosts": settings.allowed_hosts},
+            advice=gettext("A page elsewhere could send requests here under a name of its own. List the names in use."),
             lines='allowed_hosts = "queues.example.com"',
-        )  # fmt: skip
+        )
 
 
 def _sign_in(settings: ApplianceConfig) -> Iterator[Finding]:
@@ -125,24 +159,32 @@ def _sign_in(settings: ApplianceConfig) -> Iterator[Finding]:
         return
     if settings.oidc_others != REFUSE:
         yield Finding(
-            code="sign-in-all", level=Level.WARN, title="All people that the provider knows may read all messages",
-            seen=f"oidc_others is {settings.oidc_others}.",
-            advice="Name the groups that may read, and refuse the others.",
+            code="sign-in-all",
+            level=Level.WARN,
+            title=gettext("All people that the provider knows may read all messages"),
+            seen=gettext("oidc_others is %(oidc_others)s.") % {"oidc_others": settings.oidc_others},
+            advice=gettext("Name the groups that may read, and refuse the others."),
             lines='oidc_roles = "GROUP=reader"\noidc_others = "refuse"',
-        )  # fmt: skip
+        )
     if wide := _wide(settings.oidc_networks):
         yield Finding(
-            code="sign-in-wide", level=Level.WARN, title="The provider may name whole private networks", seen=wide,
-            advice="Its document could have services there asked. Name the addresses of its hosts.",
+            code="sign-in-wide",
+            level=Level.WARN,
+            title=gettext("The provider may name whole private networks"),
+            seen=wide,
+            advice=gettext("Its document could have services there asked. Name the addresses of its hosts."),
             lines='oidc_networks = "10.0.0.9"',
-        )  # fmt: skip
+        )
     path = Path(settings.oidc_client_secret_file) if settings.oidc_client_secret_file else None
     if path is not None and path.is_file() and path.stat().st_mode & stat.S_IRWXO:
         yield Finding(
-            code="sign-in-secret", level=Level.BAD, title="Other accounts of this machine may read the client's secret",
-            seen=str(path), advice="With it and a code of the provider they are this dashboard. Take the rights away.",
+            code="sign-in-secret",
+            level=Level.BAD,
+            title=gettext("Other accounts of this machine may read the client's secret"),
+            seen=str(path),
+            advice=gettext("With it and a code of the provider they are this dashboard. Take the rights away."),
             lines=f"chmod o= {path}",
-        )  # fmt: skip
+        )
 
 
 def _wide(networks: str) -> str:

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from django.db.models import Q
 from django.urls import reverse
+from django.utils.translation import gettext
 
 from dashboard.alarms.mail import PLAIN
 from dashboard.models.alarms import AlarmChannel, ChannelKind
@@ -33,21 +34,34 @@ def findings(now: datetime) -> Iterator[Finding]:
 def _accounts(now: datetime) -> Iterator[Finding]:
     unseen = Q(last_login__lt=now - UNSEEN) | Q(last_login=None, created_at__lt=now - UNSEEN)
     for user in User.objects.filter(unseen, is_active=True).order_by("username")[:SHOWN_MAX]:
-        seen = f"Last log-in: {user.last_login:%Y-%m-%d}" if user.last_login else f"Made {user.created_at:%Y-%m-%d}"
+        seen = (
+            gettext("Last log-in: %(last_login)s") % {"last_login": f"{user.last_login:%Y-%m-%d}"}
+            if user.last_login
+            else gettext("Made %(created_at)s") % {"created_at": f"{user.created_at:%Y-%m-%d}"}
+        )
         yield Finding(
-            code="account-unused", level=Level.WARN, title=f"{user.username} has not logged in for {UNSEEN.days} days",
+            code="account-unused",
+            level=Level.WARN,
+            title=gettext("%(username)s has not logged in for %(days)s days")
+            % {"username": user.username, "days": UNSEEN.days},
             seen=f"{seen}; {user.get_role_display().lower()}.",
-            advice="An account that is not used can be misused without notice. Close it; it can be opened again.",
-            href=reverse("person", args=[user.pk]), does="Open the account",
-        )  # fmt: skip
+            advice=gettext(
+                "An account that is not used can be misused without notice. Close it; it can be opened again."
+            ),
+            href=reverse("person", args=[user.pk]),
+            does=gettext("Open the account"),
+        )
     admins = list(User.objects.filter(role=Role.ADMIN, is_active=True).order_by("username"))
     if len(admins) > ADMINS_MANY:
         yield Finding(
-            code="many-admins", level=Level.WARN, title=f"{len(admins)} accounts are administrators",
+            code="many-admins",
+            level=Level.WARN,
+            title=gettext("%(admins)s accounts are administrators") % {"admins": len(admins)},
             seen=", ".join(user.username for user in admins[:SHOWN_MAX]),
-            advice="Each may manage accounts and change brokers. Give those who need less another role.",
-            href=reverse("people"), does="Show people",
-        )  # fmt: skip
+            advice=gettext("Each may manage accounts and change brokers. Give those who need less another role."),
+            href=reverse("people"),
+            does=gettext("Show people"),
+        )
 
 
 def _tokens(now: datetime) -> Iterator[Finding]:
@@ -57,27 +71,43 @@ def _tokens(now: datetime) -> Iterator[Finding]:
         place = {"href": reverse("person", args=[token.user.pk]), "does": "Open the account"}
         if token.scope in STRONG and token.expires_at - now > LONG_LIFE:
             yield Finding(
-                code="token-long", level=Level.WARN, title=f"A strong token lives long: {named}",
-                seen=f"{token.get_scope_display()}; until {token.expires_at:%Y-%m-%d}.",
-                advice="Revoke it, and make one for 90 days or of a narrower scope.", **place,
-            )  # fmt: skip
+                code="token-long",
+                level=Level.WARN,
+                title=gettext("A strong token lives long: %(named)s") % {"named": named},
+                seen=gettext("%(scope)s; until %(expires_at)s.")
+                % {"scope": token.get_scope_display(), "expires_at": f"{token.expires_at:%Y-%m-%d}"},
+                advice=gettext("Revoke it, and make one for 90 days or of a narrower scope."),
+                **place,
+            )
         if (token.last_used_at or token.created_at) < now - UNSEEN:
-            used = f"Last used {token.last_used_at:%Y-%m-%d}." if token.last_used_at else "It was never used."
+            used = (
+                gettext("Last used %(last_used_at)s.") % {"last_used_at": f"{token.last_used_at:%Y-%m-%d}"}
+                if token.last_used_at
+                else gettext("It was never used.")
+            )
             yield Finding(
-                code="token-unused", level=Level.WARN, title=f"A token is not used: {named}", seen=used,
-                advice="Revoke it: what nothing needs is only of use to a thief.", **place,
-            )  # fmt: skip
+                code="token-unused",
+                level=Level.WARN,
+                title=gettext("A token is not used: %(named)s") % {"named": named},
+                seen=used,
+                advice=gettext("Revoke it: what nothing needs is only of use to a thief."),
+                **place,
+            )
 
 
 def _invitations(now: datetime) -> Iterator[Finding]:
     rows = Invitation.objects.filter(ended_at=None, expires_at__gt=now, role=Role.ADMIN).select_related("made_by")
     for row in rows[:SHOWN_MAX]:
         yield Finding(
-            code="invitation-admin", level=Level.WARN, title=f"A link that makes an administrator is open: {row.label}",
-            seen=f"Made by {row.made_by.username}; it ends {row.expires_at:%Y-%m-%d %H:%M} UTC.",
-            advice="Who has the link has the role. Withdraw it if it is not on its way any more.",
-            href=reverse("people"), does="Show invitations",
-        )  # fmt: skip
+            code="invitation-admin",
+            level=Level.WARN,
+            title=gettext("A link that makes an administrator is open: %(label)s") % {"label": row.label},
+            seen=gettext("Made by %(username)s; it ends %(expires_at)s UTC.")
+            % {"username": row.made_by.username, "expires_at": f"{row.expires_at:%Y-%m-%d %H:%M}"},
+            advice=gettext("Who has the link has the role. Withdraw it if it is not on its way any more."),
+            href=reverse("people"),
+            does=gettext("Show invitations"),
+        )
 
 
 def _channels() -> Iterator[Finding]:
@@ -87,11 +117,19 @@ def _channels() -> Iterator[Finding]:
         if channel.kind == ChannelKind.MAIL:
             if known.get("security") == PLAIN:
                 yield Finding(
-                    code="mail-plain", level=Level.WARN, title=f"Mail goes out unencrypted: {channel.name}",
-                    seen=f"{known.get('host')} without TLS.", advice="Use STARTTLS or TLS.", **place,
-                )  # fmt: skip
+                    code="mail-plain",
+                    level=Level.WARN,
+                    title=gettext("Mail goes out unencrypted: %(name)s") % {"name": channel.name},
+                    seen=gettext("%(host)s without TLS.") % {"host": known.get("host")},
+                    advice=gettext("Use STARTTLS or TLS."),
+                    **place,
+                )
         elif urlsplit(known["url"]).scheme == "http":
             yield Finding(
-                code="hook-plain", level=Level.WARN, title=f"Notices go out unencrypted: {channel.name}",
-                seen=f"http to {urlsplit(known['url']).netloc}.", advice="Use https.", **place,
-            )  # fmt: skip
+                code="hook-plain",
+                level=Level.WARN,
+                title=gettext("Notices go out unencrypted: %(name)s") % {"name": channel.name},
+                seen=gettext("http to %(netloc)s.") % {"netloc": urlsplit(known["url"]).netloc},
+                advice=gettext("Use https."),
+                **place,
+            )

@@ -10,6 +10,7 @@ from django.db.models import Max, QuerySet
 
 from appliance.reports.catalogue import REPORTS
 from dashboard.cluster import units
+from dashboard.language.report_words import in_words
 from dashboard.models.reports import ReportRun
 
 
@@ -33,7 +34,7 @@ async def overview(scheduled: Collection[str]) -> list[dict[str, Any]]:
     found, now = await results(), time.time()
     return [
         {
-            "report": report,
+            "report": in_words(report),
             "run": newest.get(report.name),
             "result": (result := found.get(report.name)),
             "age": units.ago(result.created_at.timestamp(), now) if result is not None else "",

@@ -13,6 +13,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db.models import Q, QuerySet
+from django.utils.translation import gettext
 
 from appliance.reports.catalogue import REPORTS
 from appliance.reports.runs import HOUR_MS, new_run_id
@@ -38,7 +39,7 @@ async def ask_for(report: str, days: int, user: User, **scope: Any) -> ReportRun
         raise NotTaken(NO_STORES)
     count = await waiting(datetime.now(UTC)).acount()
     if count >= WAITING_MAX:
-        raise NotTaken(f"{count} runs are waiting already.")
+        raise NotTaken(gettext("%(count)s runs are waiting already.") % {"count": count})
     return await enqueue(report, days, requested_by=user, **scope)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from django.contrib import messages as notes
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
+from django.utils.translation import gettext
 from django.views.decorators.http import require_POST
 
 from dashboard.accounts.access import Permission, requires
@@ -62,12 +63,12 @@ async def settings_context(plan: plans.Schedule) -> dict[str, Any]:
 async def schedule(request: HttpRequest) -> HttpResponseBase:
     form = PlanForm(request.POST)
     if not form.is_valid():
-        return refused("The schedule stays as it is.", form)
+        return refused(gettext("The schedule stays as it is."), form)
     before = await plans.schedule()
     await plans.set_schedule(**form.cleaned_data)
     note(request, "report schedule changed", "", changed(before.facts(), (await plans.schedule()).facts()))
     logger.info("report schedule changed", extra={"event": "report_schedule_changed", **form.cleaned_data})
-    notes.success(request, "Schedule saved.")
+    notes.success(request, gettext("Schedule saved."))
     return redirect("reports:index")
 
 
@@ -77,7 +78,7 @@ async def promises(request: HttpRequest) -> HttpResponseBase:
     """Set a group's promise, or take it away."""
     form = PromiseForm(request.POST)
     if not form.is_valid():
-        return refused("No promise was changed.", form)
+        return refused(gettext("No promise was changed."), form)
     group, seconds = form.cleaned_data["group"], form.cleaned_data["seconds"]
     try:
         await group_promises.promise(group, seconds)
@@ -87,7 +88,7 @@ async def promises(request: HttpRequest) -> HttpResponseBase:
         return redirect("reports:index")
     note(request, "promise of a group changed", group, {"seconds": seconds})
     logger.info("promise changed", extra={"event": "promise_changed", "group": group, "seconds": seconds})
-    notes.success(request, "Promise saved." if seconds is not None else "Promise taken away.")
+    notes.success(request, gettext("Promise saved.") if seconds is not None else gettext("Promise taken away."))
     return redirect("reports:index")
 
 
@@ -96,11 +97,13 @@ async def promises(request: HttpRequest) -> HttpResponseBase:
 async def weekly(request: HttpRequest) -> HttpResponseBase:
     form = WeeklyForm(request.POST, channels=await _mail_channels())
     if not form.is_valid():
-        return refused("The weekly mail stays as it is.", form)
+        return refused(gettext("The weekly mail stays as it is."), form)
     await set_weekly(**form.cleaned_data)
     note(request, "weekly mail changed", "", form.cleaned_data)
     logger.info("weekly mail changed", extra={"event": "weekly_changed", **form.cleaned_data})
-    notes.success(request, "Weekly mail saved." if form.cleaned_data["channels"] else "The weekly mail is off.")
+    notes.success(
+        request, gettext("Weekly mail saved.") if form.cleaned_data["channels"] else gettext("The weekly mail is off.")
+    )
     return redirect("reports:index")
 
 
@@ -111,10 +114,10 @@ async def send_weekly(request: HttpRequest) -> HttpResponseBase:
     if await send_now():
         note(request, "weekly mail sent by hand", "", {})
         logger.info("weekly mail asked for", extra={"event": "weekly_asked"})
-        notes.success(request, "The summary is being made; it is sent when its reports are computed.")
+        notes.success(request, gettext("The summary is being made; it is sent when its reports are computed."))
     else:
         note_nothing(request)
-        notes.warning(request, "Nothing was begun: no channel is chosen, or a summary is being made already.")
+        notes.warning(request, gettext("Nothing was begun: no channel is chosen, or a summary is being made already."))
     return redirect("reports:index")
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from django.http import HttpRequest
 from django.urls import reverse
+from django.utils.translation import gettext
 
 from appliance.reports.catalogue import REPORTS
 from appliance.reports.runs import RunFolder
@@ -87,14 +88,14 @@ def snippets(run: ReportRun, data: Path, place: str = "") -> list[Snippet]:
         notebook = RESULT_ALONE.format(result=repr(result))
     if MESSAGES not in REPORTS[run.report].tables:
         return [
-            Snippet("duckdb", "DuckDB, in a shell", _duckdb(f"SELECT * FROM {_quoted(result)}")),
-            Snippet("notebook", "In a notebook", RESULT_ALONE.format(result=repr(result))),
+            Snippet("duckdb", gettext("DuckDB, in a shell"), _duckdb(f"SELECT * FROM {_quoted(result)}")),
+            Snippet("notebook", gettext("In a notebook"), RESULT_ALONE.format(result=repr(result))),
         ]
     topics = f" AND topic IN ({', '.join(map(_quoted, run.topics))})" if run.topics else ""
     sql = DUCKDB.format(entries=_quoted(f"{lake}/*/_log/*.json"), begin=run.begin_ms, end=run.end_ms, topics=topics)
     return [
-        Snippet("duckdb", "DuckDB, in a shell", _duckdb(sql)),
-        Snippet("notebook", "In a notebook", notebook),
+        Snippet("duckdb", gettext("DuckDB, in a shell"), _duckdb(sql)),
+        Snippet("notebook", gettext("In a notebook"), notebook),
     ]
 
 

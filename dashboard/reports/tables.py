@@ -7,6 +7,7 @@ from typing import Any
 
 from appliance.reports.catalogue import Column, Kind, Report
 from dashboard.cluster import units
+from dashboard.language.report_words import in_words
 
 TIMES = ("hour", "day", "month")  # columns whose texts are short and stay on a line
 
@@ -32,6 +33,7 @@ SHOWN: Mapping[Kind, Callable[[Any], str]] = {
 
 def table_context(report: Report, page: Mapping[str, Any]) -> dict[str, Any]:
     """What _table.html needs."""
+    report = in_words(report)
     return {
         "page": page,
         "report": report,

@@ -16,7 +16,7 @@ from django.conf import settings
 from django.contrib import messages as notes
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
-from django.utils.translation import ngettext
+from django.utils.translation import gettext, ngettext
 from django.views.decorators.http import require_POST, require_safe
 
 from appliance.reports.catalogue import REPORTS, TRAFFIC, Kind, Report
@@ -27,6 +27,7 @@ from dashboard.accounts.access import Permission, requires
 from dashboard.audit.notes import note, note_nothing
 from dashboard.cluster import units
 from dashboard.forms.reports import RunForm
+from dashboard.language.report_words import in_words
 from dashboard.models.reports import ReportRun
 from dashboard.reports import latest, plans
 from dashboard.reports.queue import NO_STORES, NotTaken, ask_for
@@ -127,7 +128,7 @@ async def download(request: HttpRequest, run_id: str, report: str, suffix: str) 
 async def run_now(request: HttpRequest) -> HttpResponseBase:
     form = RunForm(request.POST)
     if not form.is_valid():
-        return refused("Nothing was started.", form)
+        return refused(gettext("Nothing was started."), form)
     values = form.cleaned_data
     return await _ask_for(
         request, values["report"], values["days"], range_ms=form.range_ms, topics=values["topics"], zone=values["zone"]
@@ -153,12 +154,15 @@ async def stop_run(request: HttpRequest, run_id: str) -> HttpResponseBase:
     if await stop(run):
         note(request, "report run stopped", run.report, {"run": run_id})
         logger.info("report run stopped", extra={"event": "report_stopped", "run": run_id})
-        notes.success(request, "The run is being stopped.")
+        notes.success(request, gettext("The run is being stopped."))
     else:
         note_nothing(request)
         is_shells = run.from_shell and run.is_live
         notes.warning(
-            request, "Stop it where it was started: in a shell." if is_shells else "The run has ended already."
+            request,
+            gettext("Stop it where it was started: in a shell.")
+            if is_shells
+            else gettext("The run has ended already."),
         )
     return redirect("reports:detail", run_id=run_id)
 
@@ -180,14 +184,16 @@ async def _ask_for(request: HttpRequest, report: str, days: int, **scope: Any) -
 def _drill_reports() -> list[Report]:
     """Those that say more about the messages of an hour."""
     return [
-        one for one in REPORTS.values() if one.tables == ("messages",) and not one.days_before and one.name != TRAFFIC
+        in_words(one)
+        for one in REPORTS.values()
+        if one.tables == ("messages",) and not one.days_before and one.name != TRAFFIC
     ]
 
 
 def _page_context(run: ReportRun, page: Mapping[str, Any]) -> dict[str, Any]:
     if run.report == TRAFFIC:
         return result_context(page)
-    report = REPORTS[run.report]
+    report = in_words(REPORTS[run.report])
     titles = {column.name: column.title for column in report.columns}
     return table_context(report, page) | {"chart_title": titles[report.chart.y]}
 
@@ -265,7 +271,7 @@ def _row(run: ReportRun) -> dict[str, Any]:
     """A run as the list shows it; a running one with how far it is."""
     row: dict[str, Any] = {
         "run": run,
-        "title": REPORTS[run.report].title if run.report in REPORTS else "Log copied to the lake",
+        "title": in_words(REPORTS[run.report]).title if run.report in REPORTS else gettext("Log copied to the lake"),
         "by": _asked_by(run),
         "last_ms": run.end_ms - 1,
         "progress": None,
@@ -279,8 +285,8 @@ def _row(run: ReportRun) -> dict[str, Any]:
 
 def _asked_by(run: ReportRun) -> str:
     if run.from_shell:
-        return "command line"
-    return run.requested_by.username if run.requested_by is not None else "schedule"
+        return gettext("command line")
+    return run.requested_by.username if run.requested_by is not None else gettext("schedule")
 
 
 async def _find(run_id: str) -> ReportRun:

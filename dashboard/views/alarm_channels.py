@@ -13,6 +13,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.http import urlencode
+from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods, require_POST
 
 from dashboard.accounts.access import Permission, requires
@@ -61,7 +62,7 @@ async def delete(request: HttpRequest, channel_id: int) -> HttpResponse:
     if request.method == "POST":
         await row.adelete()
         note(request, "alarm channel deleted", row.name, {"kind": row.kind})
-        notes.success(request, f"The channel “{row.name}” is deleted.")
+        notes.success(request, gettext("The channel “%(name)s” is deleted.") % {"name": row.name})
         return redirect("alarms")
     rules = [rule.name async for rule in row.alarmrule_set.filter(deleted_at=None)]
     return render(request, "alarms/channel_delete.html", {"channel": row, "rules": rules})
@@ -71,9 +72,14 @@ async def send_test(row: AlarmChannel, who: str) -> AlarmDelivery:
     """One attempt, which stands in the log like others."""
     now = timezone.now()
     delivery = AlarmDelivery(
-        channel=row, what=TEST, title="A test", made_at=now, due_at=now, state="failed",
+        channel=row,
+        what=TEST,
+        title=gettext("A test"),
+        made_at=now,
+        due_at=now,
+        state="failed",
         notice=notice_of_test(who, address_of_page("/alarms")).to_json(),
-    )  # fmt: skip
+    )
     await delivery.asave()
     sender = Sender()
     try:
@@ -106,7 +112,7 @@ async def _edit(request: HttpRequest, kind: str, row: AlarmChannel | None) -> Ht
                 user = request.principal.user  # type: ignore[attr-defined]
                 made = urlencode({"made": shown_once.put(user, secret)})
                 return redirect(f"{reverse('alarm-channel', args=[saved.pk])}?{made}")
-            notes.success(request, f"The channel “{saved.name}” is kept. Send it a test.")
+            notes.success(request, gettext("The channel “%(name)s” is kept. Send it a test.") % {"name": saved.name})
             return redirect("alarms")
     secret = None
     if request.method == "GET" and "made" in request.GET:

@@ -11,6 +11,7 @@ from django.contrib import messages as notes
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
+from django.utils.translation import gettext, gettext_noop
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from dashboard.accounts.access import Permission, requires
@@ -72,7 +73,7 @@ async def rule(request: HttpRequest, rule_id: int = 0) -> HttpResponse:
         else:
             action = "alarm rule changed" if row is not None else "alarm rule made"
             note(request, action, saved.name, changed(before, _facts(saved)) if before else _facts(saved))
-            notes.success(request, f"The rule “{saved.name}” is kept.")
+            notes.success(request, gettext("The rule “%(name)s” is kept.") % {"name": saved.name})
             return redirect("alarms")
     context = {"form": form, "rule": row}
     return render(request, "alarms/rule.html", context, status=422 if request.method == "POST" else 200)
@@ -89,7 +90,7 @@ async def rule_do(request: HttpRequest, rule_id: int) -> HttpResponse:
     act, action, said = does
     await sync_to_async(act)(row)
     note(request, action, row.name)
-    notes.success(request, said.format(row.name))
+    notes.success(request, gettext(said) % {"name": row.name})
     return redirect("alarms")
 
 
@@ -123,16 +124,20 @@ async def silence_end(request: HttpRequest, silence_id: int) -> HttpResponse:
         raise Http404
     await sync_to_async(editing.end_silence)(row)
     note(request, "silence ended", row.rule.name if row.rule else "every rule", {"about": row.pattern})
-    notes.success(request, "The silence is over. What still rings is told now.")
+    notes.success(request, gettext("The silence is over. What still rings is told now."))
     return redirect("alarms")
 
 
 Deed = tuple[Callable[[AlarmRule], None], str, str]  # what is done, what the audit log calls it, what the page says
 _DEEDS: dict[str, Deed] = {
-    "on": (lambda row: editing.switch_rule(row, True), "alarm rule switched on", "“{}” is on."),
-    "off": (lambda row: editing.switch_rule(row, False), "alarm rule switched off", "“{}” is off."),
-    "delete": (editing.delete_rule, "alarm rule deleted", "“{}” is deleted. For a day it can be had back below."),
-    "restore": (editing.restore_rule, "alarm rule restored", "“{}” is back."),
+    "on": (lambda row: editing.switch_rule(row, True), "alarm rule switched on", gettext_noop("“%(name)s” is on.")),
+    "off": (lambda row: editing.switch_rule(row, False), "alarm rule switched off", gettext_noop("“%(name)s” is off.")),
+    "delete": (
+        editing.delete_rule,
+        "alarm rule deleted",
+        gettext_noop("“%(name)s” is deleted. For a day it can be had back below."),
+    ),
+    "restore": (editing.restore_rule, "alarm rule restored", gettext_noop("“%(name)s” is back.")),
 }
 
 
@@ -145,9 +150,15 @@ async def _rule(rule_id: int) -> AlarmRule:
 
 def _facts(row: AlarmRule) -> dict[str, Any]:
     return {
-        "kind": row.kind, "about": row.pattern, "threshold": row.threshold, "over at": row.clear,
-        "for_s": row.for_s, "clear_s": row.clear_s, "level": row.word, "on": row.is_on,
-    }  # fmt: skip
+        "kind": row.kind,
+        "about": row.pattern,
+        "threshold": row.threshold,
+        "over at": row.clear,
+        "for_s": row.for_s,
+        "clear_s": row.clear_s,
+        "level": row.word,
+        "on": row.is_on,
+    }
 
 
 def _context() -> dict[str, Any]:

@@ -9,6 +9,7 @@ from django.conf import settings as django_settings
 from django.contrib import messages as notes
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods, require_safe
 
 from dashboard.accounts.access import Permission, requires
@@ -54,7 +55,11 @@ async def disconnect(request: HttpRequest) -> HttpResponse:
     note(request, "client disconnected", client_id, {name: f"{count} closed" for name, count in closed.items()})
     facts = {"event": "client_disconnected", "client": client_id, "username": str(request.user)}
     logger.info("client disconnected", extra=facts)
-    notes.success(request, f"{sum(closed.values())} connections of {client_id} closed. It may connect again.")
+    notes.success(
+        request,
+        gettext("%(count)s connections of %(client_id)s closed. It may connect again.")
+        % {"count": sum(closed.values()), "client_id": client_id},
+    )
     return redirect("clients")
 
 
@@ -67,12 +72,21 @@ async def _context(request: HttpRequest) -> dict[str, Any]:
     found = in_order(select(listing, text, with_tools=with_tools, only_twice=only_twice), sort, down=down)
     page = page_of(request, found, PAGE_ROWS)
     return {
-        "listing": listing, "rows": page.rows, "metrics": client_metrics(page.rows, listing),
-        "columns": {key: _column(key, sort, down) for key in SORTS}, "q": text, "shows_tools": with_tools,
-        "only_twice": only_twice, "twice": sum(one.is_twice for one in listing.named),
-        "tools": len(listing.clients) - len(listing.named), "found": len(found), "failures": listing.failures,
-        "page": page.number, "pages": page.pages, "namesrv_address": django_settings.APPLIANCE.namesrv_address,
-    }  # fmt: skip
+        "listing": listing,
+        "rows": page.rows,
+        "metrics": client_metrics(page.rows, listing),
+        "columns": {key: _column(key, sort, down) for key in SORTS},
+        "q": text,
+        "shows_tools": with_tools,
+        "only_twice": only_twice,
+        "twice": sum(one.is_twice for one in listing.named),
+        "tools": len(listing.clients) - len(listing.named),
+        "found": len(found),
+        "failures": listing.failures,
+        "page": page.number,
+        "pages": page.pages,
+        "namesrv_address": django_settings.APPLIANCE.namesrv_address,
+    }
 
 
 def _column(key: str, sort: str, down: bool) -> dict[str, str]:

@@ -10,6 +10,7 @@ from django.conf import settings as django_settings
 from django.contrib import messages as notes
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext
 from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.accounts.access import Permission, requires
@@ -66,7 +67,7 @@ async def send_one(request: HttpRequest) -> HttpResponse:
         return gateway_error(request, exc)
     note(request, "message sent", DEMO_TOPIC, {"message": result.msg_id})
     logger.info("demo message sent", extra={"event": "demo_message_sent", "username": str(request.user)})
-    notes.success(request, f"Sent to {DEMO_TOPIC}: {result.msg_id}")
+    notes.success(request, gettext("Sent to %(topic)s: %(msg_id)s") % {"topic": DEMO_TOPIC, "msg_id": result.msg_id})
     return redirect("connect")
 
 

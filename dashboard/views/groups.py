@@ -64,17 +64,24 @@ async def stacks(request: HttpRequest, name: str) -> HttpResponse:
     except GatewayError as exc:
         return gateway_error(request, exc)
     context = {
-        "group": name, "client": client, "stacks": text, "words": ["consumers", name, client, "--stacks"],
-        "query": urlencode({"client": client}), "at": time.time(),
-    }  # fmt: skip
+        "group": name,
+        "client": client,
+        "stacks": text,
+        "words": ["consumers", name, client, "--stacks"],
+        "query": urlencode({"client": client}),
+        "at": time.time(),
+    }
     return render(request, "groups/stacks.html", context)
 
 
 async def _charts(request: HttpRequest, name: str) -> list[Chart]:
     """How far it was behind, and what came and went."""
     span, principal = range_of(request.GET.get("range", "")), request.principal  # type: ignore[attr-defined]
-    lag = (Line("lag", name_for(GROUP_LAG, name), "lag"),)
-    rates = (Line("in", name_for(GROUP_IN, name), "in"), Line("out", name_for(GROUP_OUT, name), "out"))
+    lag = (Line(gettext("lag"), name_for(GROUP_LAG, name), "lag"),)
+    rates = (
+        Line(gettext("in"), name_for(GROUP_IN, name), "in"),
+        Line(gettext("out"), name_for(GROUP_OUT, name), "out"),
+    )
     return [
         await chart_of(gettext("Lag"), "messages", lag, span, principal),
         await chart_of(gettext("Messages per second"), "msg/s", rates, span, principal),
@@ -107,11 +114,16 @@ async def reset(request: HttpRequest, name: str) -> HttpResponse:
         return gateway_error(request, exc)
     wanted = given.dict() | {"topics": form.cleaned_data["topic"]}
     context |= {
-        "plans": plans, "refusal": refusal, "typed": typed, "topics": wanted["topics"],
-        "skipped": sum(plan.skipped for plan in plans), "repeated": sum(plan.repeated for plan in plans),
+        "plans": plans,
+        "refusal": refusal,
+        "typed": typed,
+        "topics": wanted["topics"],
+        "skipped": sum(plan.skipped for plan in plans),
+        "repeated": sum(plan.repeated for plan in plans),
         "is_online": any(plan.is_online for plan in plans),
-        "same_body": move_body(wanted), "same_words": move_words(name, wanted),
-    }  # fmt: skip
+        "same_body": move_body(wanted),
+        "same_words": move_words(name, wanted),
+    }
     return render(request, "groups/reset.html", context, status=422 if request.method == "POST" else 200)
 
 

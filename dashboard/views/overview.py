@@ -20,7 +20,6 @@ from dashboard.status.checks import judge
 from dashboard.status.metrics import overview_metrics
 
 LIVE = "15m"  # the range that is drawn live
-LINES = (Line("in", IN, "in"), Line("out", OUT, "out"))
 FIRST_SAMPLE_WAIT_S = 0.7  # a page opened right at the start waits this long for the first look at the cluster
 
 
@@ -36,12 +35,16 @@ async def live(request: HttpRequest) -> HttpResponse:
     return render(request, "overview/_live.html", await _context(request))
 
 
+def _lines() -> tuple[Line, ...]:
+    return Line(gettext("in"), IN, "in"), Line(gettext("out"), OUT, "out")
+
+
 async def _context(request: HttpRequest) -> dict[str, Any]:
     span = range_of(request.GET.get("range", ""), LIVE)
     chart = None
     if span.key != LIVE:
         principal = request.principal  # type: ignore[attr-defined]
-        chart = await chart_of(gettext("Messages per second"), "msg/s", LINES, span, principal)
+        chart = await chart_of(gettext("Messages per second"), "msg/s", _lines(), span, principal)
     waited = 0.0
     while board.snapshot is None and waited < FIRST_SAMPLE_WAIT_S:
         await asyncio.sleep(0.1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils.translation import gettext
 from django.views.decorators.http import require_safe
 
 from dashboard.accounts.access import Permission, requires
@@ -27,13 +28,16 @@ async def charts(request: HttpRequest, name: str) -> HttpResponse:
     except GatewayError as exc:
         return gateway_error(request, exc)
     span, principal = range_of(request.GET.get("range", "")), request.principal  # type: ignore[attr-defined]
-    rates = (Line("in", name_for(TOPIC_IN, name), "in"), Line("out", name_for(TOPIC_OUT, name), "out"))
-    lag = (Line("lag", name_for(TOPIC_LAG, name), "lag"),)
-    size = (Line("size", name_for(TOPIC_SIZE, name), "in", scale=1 / MIB),)
+    rates = (
+        Line(gettext("in"), name_for(TOPIC_IN, name), "in"),
+        Line(gettext("out"), name_for(TOPIC_OUT, name), "out"),
+    )
+    lag = (Line(gettext("lag"), name_for(TOPIC_LAG, name), "lag"),)
+    size = (Line(gettext("size"), name_for(TOPIC_SIZE, name), "in", scale=1 / MIB),)
     found = [
-        await chart_of("Messages per second", "msg/s", rates, span, principal),
-        await chart_of("Lag of the group that is furthest behind", "messages", lag, span, principal),
-        await chart_of("Size in the logs", "MiB", size, span, principal),
+        await chart_of(gettext("Messages per second"), "msg/s", rates, span, principal),
+        await chart_of(gettext("Lag of the group that is furthest behind"), "messages", lag, span, principal),
+        await chart_of(gettext("Size in the logs"), "MiB", size, span, principal),
     ]
     return render(request, "topics/charts.html", await topic_context(detail, "charts") | {"charts": found})
 

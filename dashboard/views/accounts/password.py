@@ -45,7 +45,7 @@ async def password(request: HttpRequest) -> HttpResponse:
     if outcome.user is None:
         if outcome.wait_s:
             form.add_error(
-                None, (gettext("Too many tries. Wait %(wait_s)s.") % {"wait_s": units.duration(outcome.wait_s)})
+                None, gettext("Too many tries. Wait %(wait_s)s.") % {"wait_s": units.duration(outcome.wait_s)}
             )
         else:
             form.add_error("current", gettext("That is not your password."))

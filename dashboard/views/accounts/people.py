@@ -13,6 +13,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.http import urlencode
+from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods, require_POST
 
 from dashboard.accounts import invitations, user_accounts
@@ -61,7 +62,7 @@ async def withdraw(request: HttpRequest, invitation_id: int) -> HttpResponse:
         note_nothing(request)
     else:
         note(request, "invitation withdrawn", ended.label)
-        notes.success(request, "The invitation is withdrawn: its link opens nothing.")
+        notes.success(request, gettext("The invitation is withdrawn: its link opens nothing."))
     return redirect("people")
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils.translation import gettext
 from django.views.decorators.http import require_safe
 
 from dashboard.accounts.access import Permission, requires
@@ -51,11 +52,14 @@ async def broker(request: HttpRequest, name: str) -> HttpResponse:
 
 
 async def _charts(name: str, span: Range, principal: Any) -> list[Chart]:
-    rates = (Line("in", name_for(BROKER_IN, name), "in"), Line("out", name_for(BROKER_OUT, name), "out"))
-    disk = (Line("used %", name_for(BROKER_DISK, name), "in", 100.0),)
-    silent = (Line("silent", name_for(BROKER_SILENT, name), "out"),)
+    rates = (
+        Line(gettext("in"), name_for(BROKER_IN, name), "in"),
+        Line(gettext("out"), name_for(BROKER_OUT, name), "out"),
+    )
+    disk = (Line(gettext("used %"), name_for(BROKER_DISK, name), "in", 100.0),)
+    silent = (Line(gettext("silent"), name_for(BROKER_SILENT, name), "out"),)
     return [
-        await chart_of("Messages per second", "msg/s", rates, span, principal),
-        await chart_of("Disk", "%", disk, span, principal),
-        await chart_of("Time without an answer", "s", silent, span, principal),
+        await chart_of(gettext("Messages per second"), "msg/s", rates, span, principal),
+        await chart_of(gettext("Disk"), "%", disk, span, principal),
+        await chart_of(gettext("Time without an answer"), "s", silent, span, principal),
     ]

@@ -8,6 +8,7 @@ from django.conf import settings as django_settings
 from django.contrib import messages as notes
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods
 
 from dashboard.accounts.access import Permission, requires
@@ -38,14 +39,23 @@ async def succession(request: HttpRequest, name: str) -> HttpResponse:
         if request.method == "POST" and is_meant and plan.is_possible and is_as_seen and typed.is_valid():
             changed = await change_master(gateway(), request, plan, str(request.user))
             text = f"{changed.address} is the master of {changed.broker_name} in epoch {changed.epoch}"
-            notes.success(request, f"{text}, after {changed.seconds:.1f} s.")
+            notes.success(
+                request, gettext("%(text)s, after %(seconds)s s.") % {"text": text, "seconds": f"{changed.seconds:.1f}"}
+            )
             return redirect("broker-succession", name)
     except GatewayError as exc:
         return gateway_error(request, exc)
     context = {
-        "name": name, "plan": plan, "form": form, "typed": typed, "is_meant": is_meant, "is_as_seen": is_as_seen,
-        "accept_loss": given.get("accept_loss", ""), "line": _line(plan, form), "tabs": Tabs(name, name, "succession"),
-    }  # fmt: skip
+        "name": name,
+        "plan": plan,
+        "form": form,
+        "typed": typed,
+        "is_meant": is_meant,
+        "is_as_seen": is_as_seen,
+        "accept_loss": given.get("accept_loss", ""),
+        "line": _line(plan, form),
+        "tabs": Tabs(name, name, "succession"),
+    }
     status = 422 if request.method == "POST" or not is_meant else 200
     return render(request, "succession/succession.html", context, status=status)
 

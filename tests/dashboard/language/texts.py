@@ -14,6 +14,7 @@ from django.template import Engine
 from django.template.base import Lexer, Node, NodeList, TokenType
 from django.templatetags.i18n import BlockTranslateNode, TranslateNode
 
+from appliance.reports.catalogue import REPORTS, Report
 from dashboard.language.catalog import Message
 from tests.source_files import ROOT
 
@@ -42,7 +43,14 @@ def texts_of_pages() -> Found:
         if "migrations" not in path.parts:
             for message, line in _of_python(path.read_text(encoding="utf-8")):
                 found.setdefault(message, f"{path.relative_to(ROOT)}:{line}")
+    for text in (text for report in REPORTS.values() for text in _of_report(report)):
+        found.setdefault(Message(text), "appliance/reports/catalogue.py")
     return found
+
+
+def _of_report(report: Report) -> tuple[str, ...]:
+    """What report_words.in_words translates."""
+    return (report.title, report.about, report.nothing, *(column.title for column in report.columns))
 
 
 def texts_of_scripts() -> Found:

@@ -1,0 +1,20 @@
+"""The reports' titles and texts in the language of the page. The catalogue, which Spark reads too, is English."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from django.utils.translation import gettext
+
+from appliance.reports.catalogue import Report
+
+
+def in_words(report: Report) -> Report:
+    """The same report with what people read of it translated."""
+    return replace(
+        report,
+        title=gettext(report.title),
+        about=gettext(report.about),
+        nothing=gettext(report.nothing),
+        columns=tuple(replace(column, title=gettext(column.title)) for column in report.columns),
+    )
