@@ -18,6 +18,8 @@ from pathlib import Path
 
 import pytest
 
+from appliance.reports.java import Java
+from tests.appliance.reports.conftest import java as java
 from tests.conftest import missing
 from tests.harness import LocalCluster
 
@@ -121,7 +123,7 @@ def test_a_bare_install_asks_for_nothing_heavy(wheel: Path) -> None:
     bare = {re.match(r"[\w-]+", item)[0] for item in required if "extra ==" not in item}  # type: ignore[index]
     assert bare == {"orjson"}
     extras = {"appliance", "bench", "compression", "django", "docs", "fast-path", "faststream", "opentelemetry"}
-    extras |= {"prometheus", "reports", "test"}
+    extras |= {"prometheus", "reports", "spark", "test"}
     assert set(headers.get_all("Provides-Extra") or []) == extras
 
 
@@ -133,3 +135,62 @@ def test_the_wheel_sends_and_receives_a_message_beside_a_foreign_store(stranger:
     assert told["foreign"] == []
     assert "site-packages" in told["where"]
     assert str(ROOT) not in told["where"]
+
+
+READ_ON_EXECUTORS = """
+import importlib.util, json, sys
+from pyspark.sql import SparkSession
+import gantrymq
+from gantrymq.contrib.spark import GantrySource
+
+def seen(number):
+    import gantrymq
+    return gantrymq.__file__, importlib.util.find_spec("appliance") is None
+
+builder = SparkSession.builder.master("local-cluster[2,1,1024]").config("spark.ui.enabled", "false")
+spark = builder.config("spark.network.timeout", "600s").config("spark.log.level", "ERROR").getOrCreate()
+spark.dataSource.register(GantrySource)
+options = {"path": sys.argv[1], "columns": "topic,queue_offset,body", "minPartitions": "4"}
+frame = spark.read.format("gantrymq").options(**options).load()
+told = {"rows": frame.count(), "distinct": frame.distinct().count(), "tasks": frame.rdd.getNumPartitions()}
+told["seen"] = spark.sparkContext.parallelize(range(4), 4).map(seen).collect()
+executors = spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size() - 1  # the driver counts, too
+spark.stop()
+print("TOLD", json.dumps(told | {"executors": executors}))
+"""
+
+
+@pytest.mark.slow
+def test_the_wheels_data_source_runs_on_executors_that_have_no_checkout(
+    wheel: Path, java: Java, tmp_path: Path
+) -> None:
+    """Two executors, processes of their own, in an environment of the wheel and other projects' packages."""
+    import pyspark
+
+    from tests.appliance.reports.stores import unpack_golden
+
+    store = unpack_golden("rolled_preblank", tmp_path)
+    run(sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv", cwd=tmp_path)
+    (site_packages,) = (tmp_path / "venv" / "lib").glob("python3*/site-packages")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(site_packages)
+    packages = Path(pyspark.__file__).parents[1]
+    (site_packages / "others.pth").write_text(f"{packages}\n")  # what that folder's own .pth files say is not read
+    home = tmp_path / "spark"  # executors write beside Spark's files, which are not the test's
+    home.mkdir()
+    for path in (packages / "pyspark").iterdir():
+        (home / path.name).symlink_to(path)
+    python = tmp_path / "venv" / "bin" / "python"
+    variables = {
+        "JAVA_HOME": str(java.home),
+        "SPARK_HOME": str(home),
+        "SPARK_SCALA_VERSION": "2.13",
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_PYTHON": str(python),
+    }
+    output = run(python, "-c", READ_ON_EXECUTORS, str(store), cwd=tmp_path, environment=variables)
+    (line,) = [line for line in output.splitlines() if line.startswith("TOLD ")]
+    told = json.loads(line.removeprefix("TOLD "))
+    assert (told["rows"], told["distinct"], told["tasks"]) == (919, 919, 4)
+    assert told["executors"] == 2
+    assert {(str(site_packages / "gantrymq" / "__init__.py"), True)} == {(file, alone) for file, alone in told["seen"]}

@@ -5,10 +5,9 @@
     cli/report → sessions/  gives reports to a process with a Spark session, with a time limit
     jobs                    the main program of that process: session, ingest of every broker, report, result
     ingest                  cuts the log into ranges, lets Spark's workers copy them, goes on behind what is lost
-    range_reader            the work of a task: record_blocks and record_columns decode, pyarrow writes Parquet
+    range_reader            the work of a task: gantrymq.contrib.arrow and record_columns decode, pyarrow writes Parquet
     lake_writer, manifest   exactly-once append: offsets and file list are committed as one file by `os.link`
     worker_jobs             a task that fails is repeated; what Spark says, in a sentence
-    spark_source            a store folder as a DataFrame, without a lake
     transforms              reports as functions, DataFrame to DataFrame
     runs, java, install_state    plain files and plain Python for the dashboard, without Spark or numpy
 

@@ -10,22 +10,18 @@ because a record that the broker is just writing may already have a valid header
 from __future__ import annotations
 
 import contextlib
-import re
 import zlib
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 from appliance.reports.errors import BrokenRecordChain, StoreUnreadable
-from appliance.reports.record_blocks import BLOCK_BYTES, LogFile, RecordBlock, RecordScan, ScanEnd
+from gantrymq.contrib.arrow.log_files import LogUnreadable, log_files
+from gantrymq.contrib.arrow.record_blocks import BLOCK_BYTES, LogFile, RecordBlock, RecordScan, ScanEnd
 
 TAIL_BYTES_CHECKED = 4 << 20  # no write is larger than one batch, and a batch is at most 4 MiB
-LOOKS = 5  # a broker that deletes files while they are listed leaves a hole in the list, not in the log
 TAIL_BLOCK_BYTES = 1 << 20  # the most that a search for the end reads of the hole after it
-
-_FILE_NAME = re.compile(r"\d{20}")
 
 
 class RecordMark(NamedTuple):
@@ -43,22 +39,11 @@ class CommitLogFiles:
         self.folders = list(folders)
 
     def files(self) -> list[LogFile]:
-        """All files in order. Raises StoreUnreadable when all folders, or a file in the middle, are missing.
-
-        A broker creates a folder with its first file, so some of several folders may not exist yet.
-        """
-        folders = [folder for folder in self.folders if folder.is_dir()]
-        if not folders:
-            raise StoreUnreadable(f"{', '.join(map(str, self.folders))}: no such commit-log folder")
-        for look in range(1, LOOKS + 1):
-            found = sorted((file for folder in folders for file in _files_of(folder)), key=lambda file: file.start)
-            hole = next(((file, after) for file, after in pairwise(found) if file.end != after.start), None)
-            if hole is None:
-                return found
-            if look == LOOKS:
-                file, after = hole
-                raise StoreUnreadable(f"{file.path}: the next commit-log file is {after.path.name}, not {file.end:020}")
-        raise AssertionError("the last look returns or raises")
+        """All files in order. Raises StoreUnreadable when all folders, or a file in the middle, are missing."""
+        try:
+            return log_files(self.folders)
+        except LogUnreadable as missing:
+            raise StoreUnreadable(str(missing)) from missing
 
     def begun_files(self) -> list[LogFile]:
         """The files that hold records: those before the first one without a valid record at its start."""
@@ -106,13 +91,6 @@ def read_range(file: LogFile, begin: int, end: int, *, block_bytes: int = BLOCK_
     closed_by_blank = scan.ended is ScanEnd.BLANK and end == file.end
     if scan.position != end and not closed_by_blank:
         raise BrokenRecordChain(str(file.path), scan.position)
-
-
-def _files_of(folder: Path) -> Iterator[LogFile]:
-    for path in folder.iterdir():
-        if _FILE_NAME.fullmatch(path.name):
-            with contextlib.suppress(FileNotFoundError):  # the broker deletes its oldest file just now
-                yield LogFile(path, int(path.name), path.stat().st_size)
 
 
 def _has_begun(file: LogFile) -> bool:

@@ -13,7 +13,7 @@ import struct
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from appliance.reports.record_blocks import LogFile, RecordScan
+from gantrymq.contrib.arrow.record_blocks import LogFile, RecordScan
 
 SEARCH_BYTES = 8 << 20  # two records of the largest size; without a boundary in them the file is not cut there
 _WINDOW_BYTES = 1 << 16

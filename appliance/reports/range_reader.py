@@ -24,8 +24,8 @@ from appliance.reports.commit_log_files import RecordMark, read_range
 from appliance.reports.errors import BrokenRecordChain
 from appliance.reports.lake_files import LakeFiles
 from appliance.reports.log_ranges import LogPiece, LogRange
-from appliance.reports.record_blocks import Ints
 from appliance.reports.record_columns import SCHEMA, record_batches
+from gantrymq.contrib.arrow.record_blocks import Ints
 
 ROWS_MAX = 2_000_000  # what a task has in memory, some 300 MB; more rows become another file
 _DAY_MS = 86_400_000

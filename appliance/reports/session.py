@@ -9,15 +9,17 @@ from pathlib import Path
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-TASK_MODULES = (  # beside this folder's
+TASK_MODULES = (
     "appliance/__init__.py",
     "appliance/settings/__init__.py",
     "appliance/settings/lake_place.py",
     "gantrymq/__init__.py",
     "gantrymq/errors.py",
+    "gantrymq/contrib/__init__.py",
     "gantrymq/message/__init__.py",
     "gantrymq/message/properties.py",
 )
+TASK_ROOMS = ("appliance/reports", "appliance/reports/places", "gantrymq/contrib/arrow")  # all of their modules
 
 
 def create_session(
@@ -60,8 +62,8 @@ def pack_code(folder: Path) -> Path:
     """Write the modules that tasks import as one file for the executors, which need only numpy and pyarrow then."""
     packed = folder / "gantry_tasks.zip"
     root = Path(__file__).resolve().parents[2]
-    own = [path for pattern in ("*.py", "places/*.py") for path in Path(__file__).parent.glob(pattern)]
-    names = [*TASK_MODULES, *(path.relative_to(root).as_posix() for path in own)]
+    rooms = (path.relative_to(root).as_posix() for room in TASK_ROOMS for path in (root / room).glob("*.py"))
+    names = [*TASK_MODULES, *rooms]
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in names:
             archive.write(root / name, name)

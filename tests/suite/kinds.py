@@ -13,13 +13,20 @@ TESTS = Path(__file__).resolve().parent.parent
 
 # Folders and modules whose kind has a name; kinds that last long come first, and a parallel run keeps this order.
 NAMED = {
-    "apache": ("interop", "peers", "appliance/broker/status/test_config_handover.py", "dashboard/attached"),
+    "apache": (
+        "interop",
+        "peers",
+        "appliance/broker/status/test_config_handover.py",
+        "dashboard/attached",
+        "gantrymq/contrib/spark/test_apache.py",
+    ),
     "fault": ("faults", "soak"),
     "e2e": ("e2e",),
     "spark": (
         "appliance/reports/test_pipeline.py",
         "appliance/reports/test_report_command.py",
         "appliance/reports/test_cluster.py",
+        "gantrymq/contrib/spark/test_with_spark.py",
     ),
     "packaging": ("deploy", "test_wheel.py", "test_checks.py"),
     "fuzz": ("fuzz",),

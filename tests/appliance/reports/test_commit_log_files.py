@@ -11,7 +11,6 @@ from tests.appliance.reports.stores import Record, unpack_golden, write_log
 
 pytest.importorskip("numpy")
 
-from appliance.reports import record_blocks
 from appliance.reports.commit_log_files import (
     TAIL_BLOCK_BYTES,
     CommitLogFiles,
@@ -19,6 +18,7 @@ from appliance.reports.commit_log_files import (
     read_range,
 )
 from appliance.reports.errors import BrokenRecordChain, StoreUnreadable
+from gantrymq.contrib.arrow import record_blocks
 
 
 @pytest.mark.parametrize(

@@ -92,16 +92,12 @@ def test_each_record_is_taken_exactly_once_over_several_runs_and_batches(spark: 
 
 
 def test_a_folder_may_have_any_name(spark: SparkSession, tmp_path: Path) -> None:
-    from appliance.reports.spark_source import FORMAT, StoreDataSource
-
     folder = tmp_path / "100%20, zwölf"
     *offsets, _ = write_log(folder / "commitlog", [Record()] * 3)
     lake = Lake(folder / "lake" / "broker-a")
     assert run_ingest(spark, folder / "commitlog", lake).rows == 3
     assert offsets_in(lake) == offsets
     assert [path.name for path in tmp_path.iterdir()] == [folder.name]
-    spark.dataSource.register(StoreDataSource)
-    assert spark.read.format(FORMAT).option("path", str(folder)).load().count() == 3
 
 
 def test_sparks_ports_are_this_machines_alone_and_there_is_no_page_and_no_event_log(spark: SparkSession) -> None:
@@ -410,17 +406,6 @@ def test_a_lake_without_files_gives_an_empty_report(spark: SparkSession, tmp_pat
     table, _ = compute(spark, RunSpec(report="traffic", data=str(tmp_path), begin_ms=0, end_ms=1))
     assert table.num_rows == 0
     assert table.column_names == ["hour", "topic", "kind", "messages", "stored_bytes", "body_bytes"]
-
-
-def test_a_store_can_be_queried_without_a_lake(spark: SparkSession, tmp_path: Path) -> None:
-    from appliance.reports.record_columns import SCHEMA
-    from appliance.reports.spark_source import FORMAT, StoreDataSource
-
-    write_log(tmp_path / "commitlog", day_of_records(80), file_bytes=1 << 14)
-    spark.dataSource.register(StoreDataSource)
-    frame_of_store = spark.read.format(FORMAT).option("path", str(tmp_path)).load()
-    assert [field.name for field in frame_of_store.schema] == SCHEMA.names
-    assert frame_of_store.where("topic = 'mail'").count() == 20
 
 
 @pytest.mark.parametrize("is_known", [True, False])

@@ -1,4 +1,4 @@
-"""Decodes commit-log bytes to checked records, a block at a time; the part of the data source without Spark.
+"""Decodes stored bytes to checked records, a block at a time: of a commit log, or of the answer to a pull.
 
 A plain loop follows the chain of record sizes, which is sequential; then numpy reads the header fields of all records
 of the block at once and checks them. One log may have both IP widths and both magics, so the positions of all fields
@@ -6,7 +6,7 @@ after the born host are computed, instead of one fixed header.
 
 A record is valid if its magic is known, its physical offset is its position, and its total size is the sum of its
 parts. The scan ends at the first invalid one. The caller knows whether that is the end of the log or damage. Format:
-the store package's docstring, RocketMQ's CommitLog.java.
+gantrymq.message.record, RocketMQ's CommitLog.java.
 """
 
 from __future__ import annotations
@@ -66,9 +66,11 @@ class RecordBlock:
     physical_offset: Ints
     queue_id: Ints
     queue_offset: Ints
+    flag: Ints
     sys_flag: Ints
     born_timestamp: Ints
     store_timestamp: Ints
+    store_host_at: Ints
     reconsume_times: Ints
     body_crc: Ints
     body_at: Ints
@@ -83,7 +85,11 @@ class RecordBlock:
 
     def head(self, count: int) -> RecordBlock:
         """The first `count` records."""
-        return RecordBlock(self.buffer, *(getattr(self, name)[:count] for name in self.__slots__[1:]))
+        return self.take(slice(count))
+
+    def take(self, rows: slice | Ints | NDArray[np.bool_]) -> RecordBlock:
+        """Some of the records: a range, their indexes, or a truth for each."""
+        return RecordBlock(self.buffer, *(getattr(self, name)[rows] for name in self.__slots__[1:]))
 
 
 class ScanEnd(enum.Enum):
@@ -159,8 +165,9 @@ def follow_chain(buffer: Bytes, bytes_until_limit: int) -> tuple[Ints, int, Scan
     return np.array(positions, dtype=np.int64), missing_bytes, end
 
 
-def decode_block(buffer: Bytes, positions: Ints, base: int) -> RecordBlock:
-    """Decode the records at `positions`, up to the first invalid one. `base`: physical offset of buffer[0]."""
+def decode_block(buffer: Bytes, positions: Ints, base: int | Ints | None) -> RecordBlock:
+    """Decode the records at `positions`, up to the first invalid one. base: what a position lacks to the physical
+    offset, one for all or one for each; None: that is not known."""
     head = _gather(buffer, positions, _HEAD)
     size_bytes = head["size"].astype(np.int64)
     sys_flag = head["sys_flag"].astype(np.int64)
@@ -173,17 +180,14 @@ def decode_block(buffer: Bytes, positions: Ints, base: int) -> RecordBlock:
     tail = _gather(buffer, store_at + 8 + store_bytes, _TAIL)
     body_at = store_at + 24 + store_bytes
     body_bytes = tail["body_bytes"].astype(np.int64)
-    topic_length_at = body_at + body_bytes
-    short = _gather(buffer, topic_length_at, np.dtype(">i1")).astype(np.int64)
-    long = _gather(buffer, topic_length_at, np.dtype(">i2")).astype(np.int64) if is_v2.any() else short
-    topic_bytes = np.where(is_v2, long, short)
-    topic_at = topic_length_at + 1 + is_v2
+    topic_bytes = _topic_lengths(buffer, body_at + body_bytes, is_v2)
+    topic_at = body_at + body_bytes + 1 + is_v2
     properties_bytes = _gather(buffer, topic_at + topic_bytes, np.dtype(">i2")).astype(np.int64)
 
     # Lengths of damaged records are arbitrary, so the parts must add up to the total size exactly.
     fixed_bytes = 75 + born_bytes + store_bytes + is_v2
     valid = (
-        (head["physical_offset"] == positions + base)
+        (True if base is None else head["physical_offset"] == positions + base)
         & (body_bytes >= 0)
         & (topic_bytes > 0)
         & (properties_bytes >= 0)
@@ -196,9 +200,11 @@ def decode_block(buffer: Bytes, positions: Ints, base: int) -> RecordBlock:
         physical_offset=head["physical_offset"].astype(np.int64),
         queue_id=head["queue_id"].astype(np.int64),
         queue_offset=head["queue_offset"].astype(np.int64),
+        flag=head["flag"].astype(np.int64),
         sys_flag=sys_flag,
         born_timestamp=head["born_timestamp"].astype(np.int64),
         store_timestamp=store_timestamp,
+        store_host_at=store_at + 8,
         reconsume_times=tail["reconsume_times"].astype(np.int64),
         body_crc=head["body_crc"].astype(np.int64),
         body_at=body_at,
@@ -209,6 +215,11 @@ def decode_block(buffer: Bytes, positions: Ints, base: int) -> RecordBlock:
         properties_bytes=properties_bytes,
     )
     return block if valid.all() else block.head(int(np.argmin(valid)))
+
+
+def _topic_lengths(buffer: Bytes, positions: Ints, is_v2: Ints) -> Ints:
+    short = _gather(buffer, positions, np.dtype(">i1")).astype(np.int64)
+    return np.where(is_v2, _gather(buffer, positions, np.dtype(">i2")), short) if is_v2.any() else short
 
 
 def _gather(buffer: Bytes, positions: Ints, dtype: np.dtype) -> np.ndarray:

@@ -12,7 +12,7 @@ from tests.appliance.reports.stores import Record, unpack_golden, write_log
 pytest.importorskip("numpy")
 
 from appliance.reports.commit_log_files import CommitLogFiles
-from appliance.reports.record_blocks import LogFile, RecordScan, ScanEnd
+from gantrymq.contrib.arrow.record_blocks import LogFile, RecordScan, ScanEnd
 from gantrymq.message.record import decode_record
 
 SHAPES = [

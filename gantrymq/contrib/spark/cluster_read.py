@@ -1,0 +1,225 @@
+"""What a task does with a cluster: pulls of one queue's range, several on their way, their records decoded together.
+
+A broker answers a pull with what fits into some 256 KiB, often 32 messages. So a range is read in pieces, IN_FLIGHT of
+them at once and given out in order; a piece holds PIECE_BYTES and what one more answer has, at most.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+
+from gantrymq.client.admin.calls import AdminCalls
+from gantrymq.client.connection.answer_fields import int_field
+from gantrymq.client.connection.broker_calls import PULL_SUBSCRIPTION
+from gantrymq.contrib.arrow.record_blocks import Ints, RecordBlock, decode_block, follow_chain
+from gantrymq.contrib.spark.errors import ReadFailed
+from gantrymq.contrib.spark.ranges import QueueRange
+from gantrymq.errors import ConnectError, NoBrokerYet, RequestTimeout, ResponseError
+from gantrymq.remoting.codes import RequestCode, ResponseCode
+from gantrymq.remoting.command import RemotingCommand
+from gantrymq.remoting.failures import refused
+
+PIECE_MESSAGES = 2048
+PIECE_BYTES = 4 << 20
+IN_FLIGHT = 4
+PULL_MESSAGES = 1024  # a broker gives as many as its own limits allow
+PULL_TIMEOUT_S = 30.0
+PAUSE_S, PAUSE_S_MAX = 0.1, 3.0
+
+T = TypeVar("T")
+
+_PASSING = {ResponseCode.SYSTEM_BUSY.value, ResponseCode.SERVICE_NOT_AVAILABLE.value}  # a broker that starts or stops
+_OUTCOMES = (
+    ResponseCode.SUCCESS.value,
+    ResponseCode.PULL_NOT_FOUND.value,
+    ResponseCode.PULL_RETRY_IMMEDIATELY.value,
+    ResponseCode.PULL_OFFSET_MOVED.value,
+)
+
+
+async def patiently(
+    ask: Callable[[], Awaitable[T]], timeout_s: float, *, after_failure: Callable[[], object] = lambda: None
+) -> T:
+    """What `ask` returns; what fails because a server is away or busy is asked again until the time is over."""
+    until = asyncio.get_running_loop().time() + timeout_s
+    pause_s = PAUSE_S
+    while True:
+        try:
+            return await ask()
+        except (ConnectError, RequestTimeout, NoBrokerYet, ResponseError) as failure:
+            passes = not isinstance(failure, ResponseError) or failure.code in _PASSING
+            if not passes or asyncio.get_running_loop().time() + pause_s > until:
+                raise
+            after_failure()
+        await asyncio.sleep(pause_s)
+        pause_s = min(2 * pause_s, PAUSE_S_MAX)
+
+
+class Answer(NamedTuple):
+    """What a broker said to a pull. `next_offset`: where to go on."""
+
+    records: bytes
+    next_offset: int
+
+
+class Pulls:
+    """Pulls of one queue. `find`: looks up the address of its broker anew."""
+
+    def __init__(self, calls: AdminCalls, group: str, find: Callable[[], Awaitable[str]], timeout_s: float) -> None:
+        self._calls, self._group, self._find, self._timeout_s = calls, group, find, timeout_s
+        self._address = ""
+        self._finding = asyncio.Lock()
+
+    async def pull(self, item: QueueRange) -> Answer:
+        """Some messages from the beginning of the range on; where there are none any more, where to go on."""
+        until = asyncio.get_running_loop().time() + self._timeout_s
+        while True:
+            answer = await patiently(lambda: self._ask(item), self._timeout_s, after_failure=self._forget)
+            found = self._outcome(answer, item)
+            if found is not None:
+                return found
+            if asyncio.get_running_loop().time() > until:
+                raise ReadFailed(
+                    f"{item}: the broker has nothing from {item.begin} on, although its queue was longer before: is it "
+                    "a slave that is behind, or was the topic made anew?"
+                )
+            await asyncio.sleep(PAUSE_S_MAX / 3)
+            self._forget()
+
+    def _forget(self) -> None:
+        self._address = ""
+
+    async def _ask(self, item: QueueRange) -> RemotingCommand:
+        async with self._finding:
+            self._address = self._address or await self._find()
+        queue = item.queue
+        fields = {
+            "consumerGroup": self._group,
+            "topic": queue.topic,
+            "queueId": str(queue.queue_id),
+            "queueOffset": str(item.begin),
+            "maxMsgNums": str(min(len(item), PULL_MESSAGES)),
+            "sysFlag": str(PULL_SUBSCRIPTION),
+            "commitOffset": "0",
+            "suspendTimeoutMillis": "0",
+            "subVersion": "0",
+            "expressionType": "TAG",
+            "subscription": "*",
+        }
+        request = RemotingCommand.request(RequestCode.PULL_MESSAGE, fields)
+        answer = await self._calls.remoting.invoke(self._address, request, timeout_s=PULL_TIMEOUT_S)
+        if answer.code not in _OUTCOMES:
+            raise refused(answer, self._address, RequestCode.PULL_MESSAGE)
+        return answer
+
+    def _outcome(self, answer: RemotingCommand, item: QueueRange) -> Answer | None:
+        """None: nothing yet."""
+        if answer.code == ResponseCode.SUCCESS:
+            records, next_offset = bytes(answer.body), int_field(answer, "nextBeginOffset", self._address)
+            return Answer(records, next_offset) if next_offset > item.begin else None
+        if answer.code == ResponseCode.PULL_OFFSET_MOVED:  # the offset is outside of the queue
+            least = int_field(answer, "minOffset", self._address)
+            most = int_field(answer, "maxOffset", self._address)
+            if least > item.begin:
+                return Answer(b"", least)
+            return Answer(b"", item.end) if most < item.begin else None  # made anew: all of the range is gone
+        if answer.code == ResponseCode.PULL_RETRY_IMMEDIATELY:  # the broker left out what it has not any more
+            next_offset = int_field(answer, "nextBeginOffset", self._address)
+            return Answer(b"", next_offset) if next_offset > item.begin else None
+        return None
+
+
+class Piece(NamedTuple):
+    """Records of a part of the range, and what of that part is lost."""
+
+    block: RecordBlock | None
+    lost: list[QueueRange]
+
+
+class ClusterReading:
+    """Reads one range. `next` until it returns None, then or before that `close`."""
+
+    def __init__(self, pulls: Pulls, item: QueueRange) -> None:
+        self._pulls = pulls
+        self._item = item
+        self._begun = item.begin  # what comes before is asked for
+        self._window: deque[tuple[QueueRange, asyncio.Task[tuple[bytes, int]]]] = deque()
+
+    async def next(self) -> Piece | None:
+        """The next records of the range. ReadFailed and what a request raises."""
+        while len(self._window) < IN_FLIGHT and self._begun < self._item.end:
+            end = min(self._begun + PIECE_MESSAGES, self._item.end)
+            self._ask(QueueRange(self._item.queue, self._begun, end))
+            self._begun = end
+        if not self._window:
+            return None
+        item, task = self._window.popleft()
+        try:
+            records, reached = await task
+        except BaseException:
+            task.cancel()
+            raise
+        if reached < item.end:
+            rest = QueueRange(item.queue, reached, item.end)
+            self._window.appendleft((rest, asyncio.ensure_future(self._fetch(rest))))
+        return decoded(records, QueueRange(item.queue, item.begin, min(reached, item.end)))
+
+    async def first_since(self, time_ms: int) -> int:
+        """The offset of the first message stored at that time or later, else the range's end."""
+        at = self._item.begin
+        while at < self._item.end:
+            asked = QueueRange(self._item.queue, at, self._item.end)
+            answer = await self._pulls.pull(asked)
+            block = decoded(answer.records, asked).block
+            if block is not None and (block.store_timestamp >= time_ms).any():
+                return int(block.queue_offset[np.argmax(block.store_timestamp >= time_ms)])
+            at = answer.next_offset
+        return self._item.end
+
+    async def close(self) -> None:
+        """End what is on its way."""
+        tasks = [task for _, task in self._window]
+        self._window.clear()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _ask(self, item: QueueRange) -> None:
+        self._window.append((item, asyncio.ensure_future(self._fetch(item))))
+
+    async def _fetch(self, item: QueueRange) -> tuple[bytes, int]:
+        """Records of the range from its beginning on, and the offset behind them."""
+        parts: list[bytes] = []
+        size_bytes, at = 0, item.begin
+        while at < item.end and size_bytes < PIECE_BYTES:
+            answer = await self._pulls.pull(QueueRange(item.queue, at, item.end))
+            parts.append(answer.records)
+            size_bytes += len(answer.records)
+            at = answer.next_offset
+        return b"".join(parts), at
+
+
+def decoded(records: bytes, item: QueueRange) -> Piece:
+    """The records of the range, and what of it is missing among them. ReadFailed when they are no records."""
+    if not records:
+        return Piece(None, [item] if len(item) else [])
+    buffer = np.frombuffer(records, dtype=np.uint8)
+    positions, _, _ = follow_chain(buffer, len(buffer))
+    block = decode_block(buffer, positions, None)
+    if not len(block) or int(block.positions[-1] + block.size_bytes[-1]) != len(buffer):
+        raise ReadFailed(f"{item}: the broker's answer is damaged; ask again, and look at the broker's disk")
+    offsets = block.queue_offset
+    wanted = (offsets >= item.begin) & (offsets < item.end)
+    return Piece(block if wanted.all() else block.take(wanted), _missing(offsets[wanted], item))
+
+
+def _missing(offsets: Ints, item: QueueRange) -> list[QueueRange]:
+    """The offsets of a range that are not among these, which rise."""
+    edges = np.concatenate([[item.begin - 1], offsets, [item.end]])
+    holes = np.flatnonzero(np.diff(edges) > 1)
+    return [QueueRange(item.queue, int(edges[hole]) + 1, int(edges[hole + 1])) for hole in holes]
