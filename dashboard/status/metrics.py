@@ -110,7 +110,7 @@ def topic_list_metrics(rows: Sequence[TopicSummary], now: float, readers: Mappin
 def _readers(metrics: Metrics, prefix: str, readers: Readers | None) -> None:
     """The groups that read a topic, and the lag of the worst. They are looked at in turn: their age is no fault."""
     out_rate = readers.out_rate if readers is not None else None
-    metrics.put(f"{prefix}.out", units.rate(out_rate), metrics.now, "no group is seen consuming it")
+    metrics.put(f"{prefix}.out", units.rate(out_rate), metrics.now, gettext("no group is seen consuming it"))
     if readers is None:
         nothing = gettext("no group that was looked at has a place in it")
         metrics.put(f"{prefix}.groups", units.count(0), metrics.now, nothing)

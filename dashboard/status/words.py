@@ -55,6 +55,9 @@ _KNOWN = {
     "on": gettext_noop("on"),
     "off": gettext_noop("off"),
     "not asked for": gettext_noop("not asked for"),
+    "disabled": gettext_noop("disabled"),
+    "permissive": gettext_noop("permissive"),
+    "enforcing": gettext_noop("enforcing"),
 }
 
 

@@ -83,8 +83,8 @@ async def _charts(request: HttpRequest, name: str) -> list[Chart]:
         Line(gettext("out"), name_for(GROUP_OUT, name), "out"),
     )
     return [
-        await chart_of(gettext("Lag"), "messages", lag, span, principal),
-        await chart_of(gettext("Messages per second"), "msg/s", rates, span, principal),
+        await chart_of(gettext("Lag"), gettext("messages"), lag, span, principal),
+        await chart_of(gettext("Messages per second"), gettext("msg/s"), rates, span, principal),
     ]
 
 

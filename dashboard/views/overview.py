@@ -44,7 +44,7 @@ async def _context(request: HttpRequest) -> dict[str, Any]:
     chart = None
     if span.key != LIVE:
         principal = request.principal  # type: ignore[attr-defined]
-        chart = await chart_of(gettext("Messages per second"), "msg/s", _lines(), span, principal)
+        chart = await chart_of(gettext("Messages per second"), gettext("msg/s"), _lines(), span, principal)
     waited = 0.0
     while board.snapshot is None and waited < FIRST_SAMPLE_WAIT_S:
         await asyncio.sleep(0.1)

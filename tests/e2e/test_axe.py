@@ -45,6 +45,7 @@ KNOWN = {
     "/alarms/rules/new", "/alarms/channels/new/webhook", "/incidents", "/reports/", "/audit", "/security", "/people",
     "/people/1", "/tokens", "/password", "/broker/broker-a/config", "/api/v1/docs", "/no-such-page",
 }  # fmt: skip
+CHINESE = ["/", "/topics", f"/topic/{TOPIC}", "/groups", "/dead-letters", "/alarms", "/connect"]  # one of each kind
 IS_PAGE = """
 const [address, done] = arguments;
 fetch(address).then(async (answer) => done((await answer.text()).includes('<main ')), () => done(false));
@@ -107,7 +108,22 @@ def test_no_screen_has_a_violation(appliance: RunningAppliance, browser: webdriv
     screens = [address for address in addresses if browser.execute_async_script(IS_PAGE, address)]
     assert set(screens) >= KNOWN
     found += look(browser, axe, url, screens)
+    found += look_in_chinese(browser, page, axe, url)
     assert found == []
+
+
+def look_in_chinese(browser: webdriver.Chrome, page: Page, axe: str, url: str) -> list[Any]:
+    """The menu changes the language; axe asks whether pages say so, and what grew out of its place."""
+    browser.get(f"{url}/topics")
+    page.click("button[name=language][value=zh-hans]")
+    page.wait("the page in Chinese", lambda: page.find("html").get_attribute("lang") == "zh-CN")
+    assert browser.current_url == f"{url}/topics"
+    assert page.find("h1").text == "主题"
+    found = look(browser, axe, url, CHINESE)
+    browser.get(f"{url}/tokens")
+    page.click("button[name=language][value=en]")
+    page.wait("the page in English", lambda: page.find("html").get_attribute("lang") == "en")
+    return found
 
 
 def addresses_of_all() -> list[str]:
