@@ -21,7 +21,7 @@ from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
 from selenium.webdriver.remote.webelement import WebElement  # noqa: E402
 
-from tests.e2e import operators_day, zones  # noqa: E402
+from tests.e2e import cluster_day, operators_day, zones  # noqa: E402
 from tests.e2e.page import Page  # noqa: E402
 
 pytestmark = pytest.mark.e2e
@@ -160,6 +160,7 @@ def test_from_the_printed_link_to_a_message_that_arrives_live(
     page.wait("what was saved", lambda: "1 setting changed" in find(".note").text)
 
     operators_day.walk(browser, page, url, appliance.namesrv)
+    cluster_day.walk(browser, page, url, appliance.namesrv)
     zones.walk(browser, page, url + "/topic/first-light")
 
     # a telephone: the navigation is behind a button, for the keyboard, too

@@ -23,14 +23,14 @@ def walk(browser: Chrome, page: Page, address: str) -> None:
     page.wait("the own zone alone", lambda: names(page.find("tr.row .time").text) == [NAME])
     assert names(page.find("[data-live='topic.last']").text) == [NAME]
     page.wait("a choice that is kept", lambda: kept(browser, address) == "local")
-    browser.get(f"{address}/queues")
+    browser.get(f"{address}/charts")
     page.wait(
-        "the chart's axis", lambda: [zone.text for zone in browser.find_elements(By.CSS_SELECTOR, ".zone")] == [NAME]
+        "the charts' axes", lambda: {zone.text for zone in browser.find_elements(By.CSS_SELECTOR, ".zone")} == {NAME}
     )
 
     page.click("[data-times-form] [value=utc]")
     page.wait(
-        "the axis in UTC", lambda: [zone.text for zone in browser.find_elements(By.CSS_SELECTOR, ".zone")] == ["UTC"]
+        "the axes in UTC", lambda: {zone.text for zone in browser.find_elements(By.CSS_SELECTOR, ".zone")} == {"UTC"}
     )
     page.wait("a choice that is kept", lambda: kept(browser, address) == "utc")
 
