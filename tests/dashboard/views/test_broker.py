@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
+from datetime import UTC, datetime
+from typing import Any
 
 import pytest
+from asgiref.sync import sync_to_async
 
+from dashboard.audit.broker_changes import entries_of
+from dashboard.audit.chain import Change, append
 from dashboard.cluster.gateway import Gateway
 from dashboard.history.keeper import HistoryKeeper
 from dashboard.live.sampler import Sampler
+from dashboard.models.audit import Way
 from dashboard.models.management import Role
 from dashboard.status.board import BrokerFacts, BrokerState, Snapshot, board
 from tests.dashboard.conftest import Client
@@ -35,6 +42,20 @@ async def test_a_broker_that_is_gone_keeps_its_last_figures_and_says_why(gateway
     board.put(Snapshot(time.time(), "n", None, (state,), (), None))
     page = (await (await log_in(Role.OPERATOR)).get("/broker/broker-z")).content.decode()
     assert "It does not answer: not reachable (refused)" in page and "those of the last time" in page
+
+
+async def test_what_was_asked_of_a_slaves_process_stands_on_its_brokers_page(
+    transactional_db: None, settings: Any
+) -> None:
+    settings.APPLIANCE = dataclasses.replace(settings.APPLIANCE, brokers=2, slaves=1)
+    at = datetime.now(UTC)
+    made = [
+        Change(who="", way=Way.REMOTING, address="127.0.0.1", action="slave made the master", target=target, at=at)
+        for target in ("broker-a-2", "broker-b-2")
+    ]
+    await sync_to_async(append)(made)
+    for name in ("broker-a", "broker-b"):
+        assert [entry.target for entry in await entries_of(name, 10)] == [f"{name}-2"]
 
 
 @pytest.mark.parametrize("name", ["no-such", "%3Cscript%3E"])
