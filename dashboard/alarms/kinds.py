@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from django.utils.translation import gettext, gettext_noop
+from django.utils.translation import gettext, gettext_noop, ngettext
 
 from dashboard.cluster import units
 from dashboard.history import series
@@ -56,7 +56,7 @@ class Kind:
             return f"{value:.1f} %"
         if self.unit == "msg/s":
             return f"{units.rate(value)} msg/s"
-        return f"{units.count(round(value))} {'message' if round(value) == 1 else 'messages'}"
+        return ngettext("%(count)s message", "%(count)s messages", round(value)) % {"count": units.count(round(value))}
 
 
 def _behind(snapshot: Snapshot) -> Readings:
@@ -213,10 +213,15 @@ class Preset:
 
 
 PRESETS = (
-    Preset("A group is behind", "group-behind", 300, 240, 10, 60, Level.WARN),
-    Preset("A group has no members", "group-alone", 20, 0, 0, 10, Level.WARN),
-    Preset("Dead letters", "dead-letters", 1, 0, 0, 60, Level.WARN),
-    Preset("A disk will be full", "disk-full-in", 6, 8, 300, 600, Level.BAD),
-    Preset("A broker is silent", "broker-silent", 15, 0, 0, 5, Level.BAD),
-    Preset("A slave is behind", "slave-behind", 30, 5, 30, 60, Level.WARN),
+    Preset(gettext_noop("A group is behind"), "group-behind", 300, 240, 10, 60, Level.WARN),
+    Preset(gettext_noop("A group has no members"), "group-alone", 20, 0, 0, 10, Level.WARN),
+    Preset(gettext_noop("Dead letters"), "dead-letters", 1, 0, 0, 60, Level.WARN),
+    Preset(gettext_noop("A disk will be full"), "disk-full-in", 6, 8, 300, 600, Level.BAD),
+    Preset(gettext_noop("A broker is silent"), "broker-silent", 15, 0, 0, 5, Level.BAD),
+    Preset(gettext_noop("A slave is behind"), "slave-behind", 30, 5, 30, 60, Level.WARN),
 )
+
+
+def name_in_words(name: str) -> str:
+    """A rule's name: those of the rules that are on from the start in the language of the page, a person's as it is."""
+    return gettext(name) if any(name == preset.name for preset in PRESETS) else name

@@ -16,6 +16,7 @@ from django.utils.translation import gettext_lazy as _
 
 from dashboard.cluster.gateway import Gateway
 from dashboard.status.board import Snapshot
+from dashboard.status.words import in_words
 from gantrymq.timeouts import timeout
 
 REACH_TIMEOUT_S = 2.0
@@ -110,7 +111,7 @@ def _doors(snapshot: Snapshot | None) -> list[Finding]:
         Finding(
             gettext("TLS"),
             OK,
-            ", ".join(tls) or gettext("not known"),
+            ", ".join(map(in_words, tls)) or gettext("not known"),
             gettext("Clients without TLS are refused: tls=True in Python, -Dtls.enable=true in Java.")
             if enforced
             else "",
@@ -118,7 +119,7 @@ def _doors(snapshot: Snapshot | None) -> list[Finding]:
         Finding(
             gettext("Accounts"),
             OK,
-            ", ".join(accounts) or gettext("not known"),
+            ", ".join(map(in_words, accounts)) or gettext("not known"),
             ""
             if accounts in ([], ["not asked for"])
             else gettext(

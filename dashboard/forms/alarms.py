@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from django import forms
-from django.utils.translation import gettext
+from django.utils.translation import gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 
 from dashboard.alarms.editing import CHANNELS_MAX, FIELDS, NotTaken, RuleValues
@@ -34,7 +34,9 @@ class RuleForm(BaseForm):
         help_text=_("A little away from the threshold, so that a value that swings around it rings once."),
     )
     for_s = DurationField(label=_("For at least"), required=False, help_text=_("So long it has to last: 30 s, 5 min."))
-    clear_s = DurationField(label=_("Ends after"), required=False, help_text=_("So long it has to be better."))
+    clear_s = DurationField(
+        label=pgettext_lazy("an alarm", "Ends after"), required=False, help_text=_("So long it has to be better.")
+    )
     pattern = forms.CharField(
         label=_("Only about"),
         max_length=AlarmRule.PATTERN_MAX,
@@ -108,7 +110,7 @@ class ChannelForm(BaseForm):
         strip=False,
         widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
     )
-    sender = forms.CharField(label=_("From"), max_length=255)
+    sender = forms.CharField(label=pgettext_lazy("a mail", "From"), max_length=255)
     recipients = forms.CharField(label=_("To"), max_length=2000, help_text=_("Addresses, separated by commas."))
     url = forms.CharField(
         label=_("Address"),

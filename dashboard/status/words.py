@@ -58,6 +58,15 @@ _KNOWN = {
     "disabled": gettext_noop("disabled"),
     "permissive": gettext_noop("permissive"),
     "enforcing": gettext_noop("enforcing"),
+    # levels, and where a setting comes from
+    "attention": gettext_noop("attention"),
+    "problem": gettext_noop("problem"),
+    "ok": gettext_noop("ok"),
+    "default": gettext_noop("default"),
+    "file": gettext_noop("file"),
+    "changed while it runs": gettext_noop("changed while it runs"),
+    "follows from others": gettext_noop("follows from others"),
+    "set": gettext_noop("set"),
 }
 
 

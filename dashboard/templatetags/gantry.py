@@ -13,6 +13,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext, ngettext
 
+from dashboard.alarms.kinds import name_in_words
 from dashboard.bodies.commands import admin_line, curl_line, topic_body, topic_words
 from dashboard.cluster import units
 from dashboard.forms.alarms import rule_initial
@@ -87,6 +88,7 @@ def topic_form_body(form: Any) -> dict[str, Any]:
 
 register.filter("topic_words", topic_words)
 register.filter("in_words", in_words)
+register.filter("rule_name", name_in_words)
 
 
 @register.filter
