@@ -5,8 +5,9 @@ GantryMQ's and Apache's store, starts after kill -9. Without a JDK and Maven it 
 
 `gantry bench sdk` measures the Python client: CPU time a message and rate of each way to send and to consume.
 
-`gantry bench reports` measures reports over logs of a million and of ten million messages (--messages), without a
-broker: cold and warm starts, reading the log, each report, and the same by DuckDB if that is installed.
+`gantry bench reports` measures reports over logs of a million and of ten million messages (--messages, --body-bytes):
+cold and warm starts, reading the log, each report, and the same by DuckDB if that is installed. Then a broker's latency
+at 1 000 messages a second, alone and beside runs, alternating (--rounds, --seconds; --rounds 0 leaves it out).
 
 Maven downloads Apache RocketMQ at the first run. The load is a C program, compiled at the first run; without a compiler
 a Python program puts on the loads that it can. The full run takes about twenty minutes; --quick five.
@@ -46,6 +47,8 @@ from appliance.bench.peer import Peer
 from appliance.bench.profile import render_profile
 from appliance.bench.python_load.driver import PythonLoad
 from appliance.bench.report import render
+from appliance.bench.reports.beside import measure_beside
+from appliance.bench.reports.fill import BODY_BYTES
 from appliance.bench.reports.measure import measure
 from appliance.bench.reports.table import render as render_reports
 from appliance.bench.results import APACHE, FLOOR, GANTRY
@@ -65,6 +68,7 @@ PROFILED = ("send-16x8", "batch-4x2", "pull-8")
 # Start-up and idle memory of Apache's broker are taken with a small heap: what it could do at best.
 IDLE_HEAP = "256m"
 REPORTS_FULL, REPORTS_QUICK = (1_000_000, 10_000_000), (100_000,)
+BESIDE_ROUNDS, BESIDE_S, BESIDE_QUICK_S = 5, 30.0, 10.0
 STORE_FULL = {"count": 20_000, "total_bytes": 1 << 30, "stall_bytes": 3 << 30, "stall_rate": 60_000_000}
 SDK_FULL, SDK_QUICK = 20_000, 4_000  # messages of a run
 STORE_QUICK = {"count": 4_000, "total_bytes": 256 << 20, "stall_bytes": 256 << 20, "stall_rate": 60_000_000}
@@ -112,6 +116,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_places_and_memory(parser)
     parser.add_argument(
         "--messages", action="append", type=_from_one, metavar="N", help="reports: messages in the log; repeatable"
+    )
+    parser.add_argument(
+        "--body-bytes", type=_from_one, metavar="N", help="reports: of each message (default: of half 128, half 1024)"
     )
     parser.add_argument(
         "--profile", type=Path, metavar="FILE", help="don't compare: run this broker under cProfile, write it to FILE"
@@ -245,15 +252,22 @@ def _run_sdk(arguments: argparse.Namespace) -> int:
 
 
 def _run_reports(arguments: argparse.Namespace) -> int:
-    for name in ("peer", "scenario", "profile", "rounds", "seconds", "patience", "python", "brokers"):
+    for name in ("peer", "scenario", "profile", "patience", "python", "brokers"):
         if getattr(arguments, name):
-            raise ConfigError(f"bench reports has no --{name}: use --quick, --messages, --json and --work")
+            raise ConfigError(f"bench reports has no --{name}: use --quick, --messages, --rounds, --seconds and --json")
     signal.signal(signal.SIGTERM, _leave)
     sizes = arguments.messages or (REPORTS_QUICK if arguments.quick else REPORTS_FULL)
+    bodies = (arguments.body_bytes,) if arguments.body_bytes else BODY_BYTES
+    rounds = arguments.rounds if arguments.rounds is not None else 1 if arguments.quick else BESIDE_ROUNDS
+    seconds = arguments.seconds or (BESIDE_QUICK_S if arguments.quick else BESIDE_S)
     with tempfile.TemporaryDirectory(prefix="gantry-bench-", dir=arguments.work) as work:
-        found = [measure(Path(work) / str(count), count, _say) for count in sizes]
-    print(render_reports(found), flush=True)
-    _write_json(arguments, [each.as_json() for each in found])
+        found = [measure(Path(work) / str(count), count, bodies, _say) for count in sizes]
+        print(render_reports(found), flush=True)
+        beside = measure_beside(Path(work) / "beside", load_generator(), rounds, seconds, _say) if rounds else None
+    if beside is not None:
+        print(f"\n{beside}", flush=True)
+    facts = {"sizes": [each.as_json() for each in found], "beside": beside.as_json() if beside is not None else None}
+    _write_json(arguments, facts)
     return 0
 
 

@@ -163,6 +163,8 @@ def _session_settings(config: ApplianceConfig, conf: list[str]) -> dict[str, Any
         "data": str(config.data),
         "master": config.spark_master,
         "driver_memory": config.report_memory,
+        "priority": config.report_priority,
+        "cores": config.report_cores,
         "java_home": config.java_home,
         "timeout_s": config.report_timeout_s,
         "lake": config.report_lake,

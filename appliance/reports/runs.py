@@ -8,6 +8,7 @@
                             REPORT.json, .csv, .parquet    the whole result
                             lock            held by the launcher (flock) from before the others are written
 
+    pause, beside runs/           touched each second while runs should leave the machine to the brokers
     work/<name>/, beside runs/    temporary files of a Spark process; its owner holds the lock in it, and removes it
 
 Every file is written atomically (to a temporary name, then renamed).
@@ -39,6 +40,7 @@ RESULT_SUFFIXES = ("csv", "json", "parquet")
 HOUR_MS = 3_600_000
 DEFAULT_TIMEOUT_S = 900.0
 LOOKS, LOOK_AGAIN_S = 20, 0.05
+PAUSE_S = 3.0  # so long a pause holds after it was asked for: who asks may have died
 WITH_RESULT = ("succeeded", "incomplete")
 
 
@@ -58,6 +60,8 @@ class RunSpec:
     lake: str = ""  # where the lakes are: a folder or a URI; empty: in the data folder
     master: str = "local[2]"
     driver_memory: str = "1g"
+    priority: str = "low"
+    cores: int = 0  # of this machine, that all of the run may use; 0: all
     java_home: str = ""
     timeout_s: float = DEFAULT_TIMEOUT_S
     conf: Mapping[str, str] = field(default_factory=dict)  # further Spark settings, for a cluster
@@ -231,3 +235,17 @@ def _read_json(path: Path) -> dict[str, Any] | None:
     except FileNotFoundError:
         return None
     return value
+
+
+def ask_for_pause(data: Path) -> None:
+    """Have runs pause for PAUSE_S. Nothing where no run has been yet. Raises OSError."""
+    with contextlib.suppress(FileNotFoundError):
+        (data / "reports" / "pause").touch()
+
+
+def is_pause_asked(data: Path) -> bool:
+    try:
+        age_s = time.time() - (data / "reports" / "pause").stat().st_mtime
+    except FileNotFoundError:
+        return False
+    return 0 <= age_s < PAUSE_S

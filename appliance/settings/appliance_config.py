@@ -133,6 +133,13 @@ class ApplianceConfig:
     java_home: str = option("", "Java for reports; empty: JAVA_HOME, java on the path, or the report stack's own")
     report_timeout_s: float = option(900.0, "seconds after which a report run is killed; what it has read is kept")
     report_memory: str = option("1g", "heap of a report run's JVM, as Java writes it")
+    report_priority: str = option(
+        "low", "what runs get of the processor beside brokers: low, or idle (only what nothing else wants)"
+    )
+    report_cores: int = option(0, "cores of this machine that a run may use, Java included; 0: all")
+    report_pause_ms: float = option(
+        50.0, "milliseconds that a request waits in a broker's lane, from which runs pause their reading; 0: never"
+    )
     report_conf: str = option("", "further settings of Spark for report runs: name=value, separated by commas")
     report_lake: str = option(
         "",
@@ -156,6 +163,10 @@ class ApplianceConfig:
         _check_range("slaves", self.slaves, 0, SLAVES_MAX)
         _check_range("stop_grace_s", self.stop_grace_s, 0, 600)
         _check_range("report_timeout_s", self.report_timeout_s, 1, 30 * 86400)
+        _check_range("report_cores", self.report_cores, 0, 4096)
+        _check_range("report_pause_ms", self.report_pause_ms, 0, 3_600_000)
+        if self.report_priority not in ("low", "idle"):
+            raise ConfigError(f"report_priority={self.report_priority}: use low or idle")
         _check_range("report_lake_days", self.report_lake_days, 0, 36525)
         _check_range("report_lake_bytes", self.report_lake_bytes, 0, 1 << 60)
         _check_range("http_body_bytes_max", self.http_body_bytes_max, 64 << 10, 1 << 30)

@@ -33,6 +33,7 @@ from dashboard.live.group_watch import GroupWatch
 from dashboard.live.history import Minute, keep_minute
 from dashboard.live.minute_rows import keep_rows
 from dashboard.live.problem_log import ProblemLog
+from dashboard.live.report_pause import pause_reports
 from dashboard.live.slave_minutes import SlaveMinutes
 from dashboard.live.stored_count import StoredCount
 from dashboard.live.tail import TopicTail, topic_tail
@@ -139,6 +140,7 @@ class Sampler:
         if finished is not None:
             await keep_minute(finished)
         await self._keep_rows(snapshot)
+        await pause_reports(snapshot)
         return snapshot
 
     async def _keep_rows(self, snapshot: Snapshot) -> None:

@@ -29,17 +29,20 @@ class _Clock:
         return self.now
 
 
-def fill(root: Path, count: int) -> int:
-    """Put `count` messages, rounded up to whole batches, into a new store. Returns how many bytes its log has."""
+def fill(root: Path, count: int, sizes: tuple[int, ...] = BODY_BYTES) -> int:
+    """Put `count` messages, rounded up to whole batches, into a new store. Returns how many bytes its log has.
+
+    sizes: of the bodies, in turn.
+    """
     clock = _Clock()
     store = MessageStore(MessageStoreConfig(root=root, **STORE_MARKS), clock=clock)
     store.load()
     store.start()
     batches = -(-count // BATCH)
-    topics = itertools.cycle([(f"topic-{number:02}", size) for number in range(TOPICS) for size in BODY_BYTES])
+    topics = itertools.cycle([(f"topic-{number:02}", size) for number in range(TOPICS) for size in sizes])
     bodies = {
         (topic, size): encode_batch([Message(topic, bytes(size), tags="bench", keys=f"k{n}") for n in range(BATCH)])
-        for topic, size in itertools.islice(topics, TOPICS * len(BODY_BYTES))
+        for topic, size in itertools.islice(topics, TOPICS * len(sizes))
     }
     try:
         for number in range(batches):

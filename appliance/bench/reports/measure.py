@@ -71,15 +71,15 @@ class Measured(NamedTuple):
         )
 
 
-def measure(data: Path, count: int, say: Callable[[str], None]) -> Measured:
-    """Everything for a log of `count` messages, in a new folder. Raises ReportFailed, OSError."""
+def measure(data: Path, count: int, sizes: tuple[int, ...], say: Callable[[str], None]) -> Measured:
+    """Everything for a log of `count` messages of these sizes, in a new folder. Raises ReportFailed, OSError."""
     home = data / "brokers" / "broker-a"
     home.mkdir(parents=True)
     (home / "broker.properties").write_text("brokerName=broker-a\n")
     with ReportSession(data) as session:
         start = session.run(REPORTS[0], BEGIN_MS, END_MS)
     say(f"first start: {start.wall_s:.1f} s")
-    log_bytes = fill(home / "store", count)
+    log_bytes = fill(home / "store", count, sizes)
     say(f"{count:,} messages written")
     plain_read = _plain_read(home / "store" / "commitlog", log_bytes)
     with ReportSession(data) as session:

@@ -39,6 +39,7 @@ class Run(NamedTuple):
     rows: int
     ingested_rows: int
     seconds: dict[str, float]  # session, ingest, report
+    memory_bytes: int = 0  # of all processes together at most, as seen each second; what they share counts once
 
 
 class ReportSession:
@@ -57,7 +58,7 @@ class ReportSession:
                 env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
             )
 
-        self._cpu = CpuOfAll(self._process.pid)
+        self._cpu = CostOfAll(self._process.pid)
 
     def __enter__(self) -> ReportSession:
         return self
@@ -93,6 +94,7 @@ class ReportSession:
             status["rows"],
             status["ingested_rows"],
             status["seconds"],
+            self._cpu.take_memory(),
         )
         self._began, self._cpu_s = now, cpu_s
         return run
@@ -105,8 +107,8 @@ class ReportSession:
         return status
 
 
-class CpuOfAll:
-    """CPU seconds of a process and of all below it, those that have ended too, as far as a look has seen them.
+class CostOfAll:
+    """CPU seconds and memory of a process and of all below it, the ended ones too, as far as a look has seen them.
 
     Spark's Python daemon does not wait for its workers, so their time is in no parent's.
     """
@@ -114,10 +116,19 @@ class CpuOfAll:
     def __init__(self, pid: int) -> None:
         self._process = psutil.Process(pid)
         self._seen: dict[psutil.Process, float] = {}
+        self._memory_bytes = 0
 
     def look(self) -> float:
+        memory_bytes = 0
         with contextlib.suppress(psutil.NoSuchProcess):
             for each in (self._process, *self._process.children(recursive=True)):
                 with contextlib.suppress(psutil.NoSuchProcess):  # it has just ended
                     self._seen[each] = sum(each.cpu_times()[:2])
+                    memory_bytes += each.memory_full_info().pss
+        self._memory_bytes = max(self._memory_bytes, memory_bytes)
         return sum(self._seen.values())
+
+    def take_memory(self) -> int:
+        """The most memory since the last time."""
+        taken, self._memory_bytes = self._memory_bytes, 0
+        return taken

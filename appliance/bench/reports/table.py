@@ -16,6 +16,7 @@ _ROWS: tuple[tuple[str, Callable[[Measured], str]], ...] = (
     ("cold start to the first result, all is new", lambda found: _taken(found.first)),
     ("  reading the log, messages/s", lambda found: f"{found.rows_per_s:,.0f}"),
     ("  reading the log, CPU us a message", lambda found: f"{found.cpu_us_a_row:.2f}"),
+    ("  memory at most, MiB", lambda found: f"{found.first.memory_bytes / MIB:,.0f}"),
     ("cold start to the first result, nothing is new", lambda found: _taken(found.cold)),
 )
 

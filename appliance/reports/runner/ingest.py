@@ -72,11 +72,12 @@ class IngestProgress:
 class IngestLimits:
     """`until`: the steady clock's time from which on no further range is begun. `range_bytes`: tests cut smaller.
 
-    `end`: where reading ends at the latest, the begin of a file.
+    `end`: where reading ends at the latest, the begin of a file. `before_range`: called before each; it may wait.
     """
 
     until: float = float("inf")
     end: int | None = None
+    before_range: Callable[[], object] | None = None
     range_bytes: int = RANGE_BYTES
     range_bytes_min: int = RANGE_BYTES_MIN
 
@@ -187,6 +188,11 @@ class _Copy:
         self._writer.finish()
         self._after_range()
 
+    def _may_begin(self) -> bool:
+        if self._limits.before_range is not None:
+            self._limits.before_range()
+        return self._has_time()
+
     def _has_time(self) -> bool:
         return time.monotonic() < self._limits.until
 
@@ -202,7 +208,7 @@ class _Copy:
         share = (self._end - position) // self._cores
         range_bytes = min(self._limits.range_bytes, max(self._limits.range_bytes_min, share))
         ranges = ranges_of(files, position, self._end, range_bytes=range_bytes, uncut=self._uncut)
-        timely = itertools.takewhile(lambda _: self._has_time(), ranges)
+        timely = itertools.takewhile(lambda _: self._may_begin(), ranges)
         with contextlib.closing(_in_order(self._spark, timely, self._writer.lake.place, self._cores + 1)) as results:
             for pieces, result in results:
                 self._check_lost(result)

@@ -28,6 +28,7 @@ from appliance.reports.errors import ReportError
 from appliance.reports.results import write_results
 from appliance.reports.runner.broker_folders import brokers_in
 from appliance.reports.runner.capacity import capacity
+from appliance.reports.runner.giving_way import give_way, wait_while_busy
 from appliance.reports.runner.ingest import IngestLimits, IngestProgress, IngestResult, ingest
 from appliance.reports.runner.inputs import MESSAGES, inputs, lakes_of, read_from_ms
 from appliance.reports.runner.lake_upkeep import keep_up
@@ -40,7 +41,6 @@ from appliance.reports.worker_jobs import reason_of, run_on_a_worker
 
 logger = logging.getLogger(__name__)
 
-NICE = 10  # brokers have priority over reports
 ENDING_S = 280.0  # for the JVM, which may have to write its class archive; the launcher waits somewhat longer
 READING_SHARE = 0.75  # of a run's time; the rest is for the report itself
 
@@ -97,6 +97,7 @@ def ingest_all(
     results: list[IngestResult] = []
     failures: list[ReportError] = []
     lakes = lakes_of(spec)
+    before_range = functools.partial(wait_while_busy, Path(spec.data), until)
     for broker in brokers_in(Path(spec.data)):
         if not broker.has_log:
             continue
@@ -112,7 +113,7 @@ def ingest_all(
                         lake,
                         store_folder=source.broker.store_folder,
                         epochs=source.broker.standing.epochs,
-                        limits=IngestLimits(until=until, end=source.end),
+                        limits=IngestLimits(until=until, end=source.end, before_range=before_range),
                         progress=progress,
                     )
                 )
@@ -203,12 +204,13 @@ def scope_of(spec: RunSpec) -> Scope:
 def main(arguments: list[str]) -> int:
     """Serve runs until the input ends, or one of them failed in a way that may have hurt the session."""
     ask_for_signal(signal.SIGKILL)  # a run whose launcher was killed must not go on unseen
-    os.nice(NICE)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     logging.getLogger("py4j").setLevel(logging.WARNING)
     with os.fdopen(os.dup(sys.stdout.fileno()), "w") as answers:
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # whatever else prints, Java for one, prints to the log
-        runs = Runs(Path(arguments[0]), json.loads(sys.stdin.readline()))
+        settings = json.loads(sys.stdin.readline())
+        give_way(settings.pop("priority"), settings.pop("cores"))
+        runs = Runs(Path(arguments[0]), settings)
         for line in sys.stdin:
             exit_code, is_whole = _run_one(runs, RunFolder(Path(line.rstrip("\n"))))
             answers.write(f"{exit_code}\n")

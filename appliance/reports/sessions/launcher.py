@@ -92,10 +92,11 @@ class Launcher:
 
     def _process_for(self, spec: RunSpec) -> SparkProcess:
         """The process that is there if it suits the run, else a new one. Raises JavaNotFound."""
-        wanted = (spec.master, spec.driver_memory, dict(spec.conf), spec.java_home)
+        wanted = (spec.master, spec.driver_memory, dict(spec.conf), spec.java_home, spec.priority, spec.cores)
         if self._process is not None:
             settings = self._process.settings
-            has = (settings.master, settings.driver_memory, dict(settings.conf), self._java_home)
+            given = (settings.priority, settings.cores)
+            has = (settings.master, settings.driver_memory, dict(settings.conf), self._java_home, *given)
             if self._process.is_usable and has == wanted:
                 return self._process
             self.close()
@@ -107,6 +108,8 @@ class Launcher:
             master=spec.master,
             driver_memory=spec.driver_memory,
             conf=spec.conf,
+            priority=spec.priority,
+            cores=spec.cores,
             java_options=self._archive.options(may_write=self._is_kept),
         )
         self._process = SparkProcess(new_work_folder(self._data), settings, java, self._archive)

@@ -37,12 +37,17 @@ LOG_BYTES_MAX = 4 << 20  # of a run's part of the log
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SessionSettings:
-    """What a session can't change later. `java_options`: of its JVM, beside those that session.py sets."""
+    """What a session can't change later. `java_options`: of its JVM, beside those that session.py sets.
+
+    priority, cores: as runner/giving_way.py has them.
+    """
 
     master: str
     driver_memory: str
     conf: Mapping[str, str] = field(default_factory=dict)
     java_options: str = ""
+    priority: str = "low"
+    cores: int = 0
 
 
 class SparkProcess:
