@@ -11,7 +11,9 @@ from pathlib import Path
 
 from appliance.process.data_folder import ensure_secret
 from appliance.settings.appliance_config import ApplianceConfig
+from dashboard.database.address import databases
 from dashboard.language.compiled import compile_catalogs
+from dashboard.live.layer_address import channel_layer
 
 PROJECT_FOLDER = Path(__file__).resolve().parent.parent
 APPLIANCE = ApplianceConfig.from_environment()
@@ -84,18 +86,7 @@ TEMPLATES = [
     }
 ]
 
-DATABASES = {
-    "default": {
-        "ENGINE": "django.db.backends.sqlite3",
-        "NAME": APPLIANCE.dashboard_folder / "db.sqlite3",
-        "OPTIONS": {
-            "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
-            "transaction_mode": "IMMEDIATE",
-            "timeout": 5,  # seconds for a lock; then a page says so
-        },
-        "TEST": {"NAME": APPLIANCE.dashboard_folder / "test.sqlite3"},  # a file, as in life: threads share it
-    }
-}
+DATABASES = databases(APPLIANCE)
 
 FORM_RENDERER = "django.forms.renderers.TemplatesSetting"  # forms are drawn by templates/_form.html
 
@@ -124,7 +115,7 @@ SIGN_IN_COOKIE_NAME = f"gantry_sign_in_{APPLIANCE.http_port}"  # see views/accou
 KNOWN_BROWSER_COOKIE_NAME = f"gantry_known_{APPLIANCE.http_port}"  # see known_browsers
 CSRF_FAILURE_VIEW = "dashboard.http.error_pages.csrf_failure"
 
-CHANNEL_LAYERS = {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}
+CHANNEL_LAYERS = {"default": channel_layer(APPLIANCE, SECRET_KEY)}
 
 STATIC_URL = "/static/"
 STATICFILES_FINDERS = [

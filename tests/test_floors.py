@@ -133,6 +133,10 @@ ROOMS = {
         ("gantrymq", "store.base.config", "dashboard", *SHARED)
     ),  # settings, as declared
     "dashboard.sign_in": Room(("gantrymq", "dashboard", *SHARED), ("django", "asgiref", "authlib", "joserfc")),
+    "dashboard.database.address": Room(("gantrymq.errors", *SHARED), ("psycopg",)),
+    "dashboard.database.server": Room(("dashboard", *SHARED), (*WEB, "psycopg")),
+    "dashboard.live.layer": Room(("gantrymq.timeouts", "dashboard", *SHARED), (*WEB, "redis")),
+    "dashboard.live.layer_address": Room(("gantrymq.errors", *SHARED)),
     "dashboard.reports.schedule": Room(
         (
             "gantrymq",

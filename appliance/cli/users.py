@@ -10,7 +10,8 @@
   gantry users sessions                           # who is logged in, from where
   gantry users sessions --end 3f9a2c41d7          # or ada --end-all
 
-Run it as the user who owns the data folder. A password can't be given on the command line, where others could see it.
+Run it as the user who owns the data folder; with `database_url` the accounts are in PostgreSQL, and GANTRY_DATABASE_URL
+or gantry.toml says where. A password can't be given on the command line, where others could see it.
 """
 
 from __future__ import annotations
@@ -75,7 +76,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Become `manage.py users`, which has access to the accounts. Returns only after an error."""
     options = dict(vars(arguments))
     config = ApplianceConfig.load({"data": options.pop("data")}, config_file=options.pop("config"))
-    check_database(config.dashboard_folder / DATABASE)
+    if not config.database_url:
+        check_database(config.dashboard_folder / DATABASE)
     environment = {**os.environ, **config.to_environment()}
     environment.pop(CONFIG_VARIABLE, None)  # what it said is in the variables now
     sys.stdout.flush()

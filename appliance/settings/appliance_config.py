@@ -33,6 +33,7 @@ from appliance.settings.broker_processes import (
     broker_processes,
 )
 from appliance.settings.lake_place import place_of
+from appliance.settings.service_urls import POSTGRESQL, REDIS, check_url
 from appliance.settings.sign_in import SECRET_VARIABLE, check_sign_in
 from gantrymq.errors import ConfigError
 from gantrymq.remoting.signature import Credentials
@@ -52,9 +53,9 @@ RESERVED_PREFIXES = ("GANTRY_TEST_", "GANTRY_BENCH_")
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
-def option(default: Any, doc: str) -> Any:
-    """A field with its default and the text that `gantry up --help` shows."""
-    return field(default=default, metadata={"doc": doc})
+def option(default: Any, doc: str, *, is_secret: bool = False) -> Any:
+    """A field with its default and the text that `gantry up --help` shows. A secret is in no repr."""
+    return field(default=default, repr=not is_secret, metadata={"doc": doc})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,6 +117,14 @@ class ApplianceConfig:
     oidc_trust: str = option("", "authorities (PEM) that signed the provider's certificate; empty: the machine's")
     oidc_networks: str = option(
         "", "private addresses and networks of the provider's hosts other than the issuer's, separated by commas"
+    )
+    database_url: str = option(
+        "",
+        "PostgreSQL for the dashboard's tables: postgresql://user@host:5432/name; empty: SQLite in the data folder",
+        is_secret=True,
+    )
+    channel_layer_url: str = option(
+        "", "Redis that carries live pages: redis://host:6379/0; empty: the web process's memory", is_secret=True
     )
     http_hsts_s: int = option(0, "seconds for which browsers use https only, on every port of the host (HSTS); 0: off")
     http_body_bytes_max: int = option(
@@ -185,6 +194,8 @@ class ApplianceConfig:
         if not self.bind:
             raise ConfigError("bind is empty: use 127.0.0.1, an address of this machine, or 0.0.0.0 for all of them")
         self._check_tls()
+        check_url("database_url", self.database_url, POSTGRESQL)
+        check_url("channel_layer_url", self.channel_layer_url, REDIS)
         self._check_proxies()
         self._check_networks()
         check_attached(self)

@@ -16,7 +16,7 @@ from django.utils.translation import gettext
 
 from dashboard.accounts.tokens import hash_secret
 from dashboard.accounts.user_accounts import UserProblem, new_user
-from dashboard.models.management import Invitation, Role, User
+from dashboard.models.management import BookingTurn, Invitation, Role, User
 
 LIFE = timedelta(days=3)
 OPEN_MAX = 50  # at the same time
@@ -27,6 +27,7 @@ def invite(made_by: User, role: Role, label: str, prefixes: tuple[str, ...] = ()
     if prefixes and role == Role.ADMIN:
         raise UserProblem(gettext("An administrator sees all: choose another role, or no limit."))
     with transaction.atomic():
+        BookingTurn.take()
         if open_invitations().count() >= OPEN_MAX:
             raise UserProblem(
                 gettext("%(open_max)s invitations are open. Withdraw one first.") % {"open_max": OPEN_MAX}

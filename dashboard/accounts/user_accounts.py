@@ -23,7 +23,7 @@ from dashboard.accounts import lockout
 from dashboard.accounts.access import SESSION_ADDRESS, SESSION_LIFE_S, SESSION_STARTED, SESSION_TOUCHED
 from dashboard.limits.names import BadPrefix, read_prefixes
 from dashboard.models.identities import Identity
-from dashboard.models.management import ApiToken, Role, User
+from dashboard.models.management import ApiToken, BookingTurn, Role, User
 from gantrymq.errors import GantryError
 
 SESSION_ID_CHARS = 10
@@ -100,6 +100,7 @@ def add_user(user: User, password: str) -> None:
 def set_role(user: User, role: Role) -> None:
     """Give the account another role. The last administrator stays one."""
     with transaction.atomic():
+        BookingTurn.take()
         if role != Role.ADMIN:
             _check_not_last(user)
         if role == Role.ADMIN and user.prefixes:
@@ -131,6 +132,7 @@ def as_prefixes(text: str) -> tuple[str, ...]:
 def close_account(user: User) -> int:
     """No log-in and no token from now on. Returns how many sessions ended. The last administrator stays open."""
     with transaction.atomic():
+        BookingTurn.take()
         _check_not_last(user)
         User.objects.filter(pk=user.pk).update(is_active=False)
         return end_sessions(open_sessions(user))

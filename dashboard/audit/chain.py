@@ -113,17 +113,22 @@ def _entry(change: Change, number: int, before: str) -> AuditEntry:
     return AuditEntry(
         number=number,
         at=datetime.fromtimestamp(round(at.timestamp() * 1000) / 1000, UTC),
-        who=change.who[: AuditEntry.WHO_MAX],
+        who=_text(change.who)[: AuditEntry.WHO_MAX],
         way=change.way,
         address=change.address[:64],
         action=change.action[:100],
-        target=change.target[:text_max],
+        target=_text(change.target)[:text_max],
         details=details if len(details) <= DETAILS_CHARS_MAX else json.dumps({"cut": details[:DETAILS_CHARS_MAX]}),
         result=change.result,
-        told=change.told[:text_max],
+        told=_text(change.told)[:text_max],
         request_id=change.request_id,
         previous_hash=before,
     )
+
+
+def _text(value: str) -> str:
+    """Without character 0: no database may keep another text than the one that was hashed."""
+    return value.replace("\0", "\ufffd")
 
 
 def _forget(number: int) -> None:

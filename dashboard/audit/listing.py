@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from django.db.models import Q, QuerySet
@@ -33,7 +33,8 @@ class Asked:
 def found(asked: Asked) -> QuerySet[AuditEntry]:
     """The newest first."""
     rows = AuditEntry.objects.order_by("-number")
-    exact: dict[str, Any] = {"way": asked.way, "result": asked.result, "at__gte": asked.since, "at__lt": asked.until}
+    since, until = _utc(asked.since), _utc(asked.until)
+    exact: dict[str, Any] = {"way": asked.way, "result": asked.result, "at__gte": since, "at__lt": until}
     rows = rows.filter(**{key: value for key, value in exact.items() if value})
     if asked.who:
         rows = rows.filter(Q(who__iexact=asked.who) | Q(who__istartswith=f"{asked.who} (token "))
@@ -44,3 +45,13 @@ def found(asked: Asked) -> QuerySet[AuditEntry]:
             | Q(request_id=part)
         )  # fmt: skip
     return rows if asked.with_own else rows.exclude(way=Way.REMOTING, who=OWN_ACCOUNT)
+
+
+def _utc(moment: datetime | None) -> datetime | None:
+    """PostgreSQL takes no time zone of more than 16 hours, which ISO 8601 has."""
+    if moment is None or moment.tzinfo is None:
+        return moment
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:  # within a day of the first year's begin or the last one's end
+        return moment.replace(tzinfo=UTC)

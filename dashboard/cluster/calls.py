@@ -26,6 +26,7 @@ from gantrymq.timeouts import timeout
 
 CALL_TIMEOUT_S = 2.0  # a page waits no longer than this for one answer
 SILENT_TIMEOUT_S = 0.4  # a broker that did not answer last time gets only this long, until it answers again
+SILENT_TRY_EACH_S = 0.5
 CLUSTER_MAX_AGE_S = 1.0  # several parts of one page share one look at the name server
 CALLS_AT_ONCE = 8  # to one cluster from one page: a dashboard must never be able to hurt a broker
 
@@ -53,7 +54,8 @@ class ClusterCalls:
         self._admin_loop: asyncio.AbstractEventLoop | None = None
         self._opening: asyncio.Lock | None = None
         self._cluster: ClusterView | None = None
-        self._silent: set[str] = set()  # addresses that did not answer last time
+        self._silent: dict[str, Exception] = {}  # addresses that did not answer last time, and how not
+        self._tried: set[str] = set()  # of these, those that were asked just now whether they do again
 
     # ---- the client
 
@@ -86,15 +88,30 @@ class ClusterCalls:
     async def call_broker(
         self, broker: BrokerRef, ask: Callable[[AdminClient], Awaitable[Answer]], timeout_s: float = CALL_TIMEOUT_S
     ) -> Answer:
-        """As `call`, for one broker: after a silence it gets less time, so that pages stay quick."""
-        if broker.address in self._silent:
-            timeout_s = min(timeout_s, SILENT_TIMEOUT_S)
+        """As `call`, for one broker: after a silence it gets less time, so that pages stay quick.
+
+        While one call tries whether it answers again, the others don't wait with it: a list asks for each of its rows.
+        """
+        address = broker.address
+        if address not in self._silent:
+            return await self._call_listening(address, ask, timeout_s)
+        if address in self._tried:
+            raise self._silent[address].with_traceback(None)
+        self._tried.add(address)
+        try:
+            return await self._call_listening(address, ask, min(timeout_s, SILENT_TIMEOUT_S))
+        finally:
+            asyncio.get_running_loop().call_later(SILENT_TRY_EACH_S, self._tried.discard, address)
+
+    async def _call_listening(
+        self, address: str, ask: Callable[[AdminClient], Awaitable[Answer]], timeout_s: float
+    ) -> Answer:
         try:
             answer = await self.call(ask, timeout_s)
-        except (TimeoutError, RequestTimeout, ConnectError):
-            self._silent.add(broker.address)
+        except (TimeoutError, RequestTimeout, ConnectError) as exc:
+            self._silent[address] = exc
             raise
-        self._silent.discard(broker.address)
+        self._silent.pop(address, None)
         return answer
 
     # ---- the cluster

@@ -2,7 +2,8 @@
 
 `prepare` runs at each start, at the same time as the workers' start: it checks the file, replaces a damaged one by the
 last good copy, and migrates the tables. If that fails, `state.why` has the reason, and each page answers 503 with it.
-`DatabaseCare` tries again until it works, and makes the copies.
+`DatabaseCare` tries again until it works, and makes the copies. PostgreSQL (server.py) is looked at each second; its
+files and copies are its own.
 """
 
 from __future__ import annotations
@@ -14,30 +15,29 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from asgiref.sync import sync_to_async
-from django.apps import apps
 from django.conf import settings
-from django.core.management import call_command
 from django.db import DatabaseError, connection, connections
 from django.db.migrations.exceptions import InconsistentMigrationHistory
-from django.db.migrations.executor import MigrationExecutor
 
 from dashboard.database.files import Damaged, DatabaseFiles, FailureKind, failure_kind
+from dashboard.database.tables import NotUsable, TablesMissing, bring_up_to_date, check_tables
 from dashboard.status.problems import Level, Problem
+
+if TYPE_CHECKING:
+    from dashboard.database.server import Server
 
 logger = logging.getLogger(__name__)
 
 LOOK_S = 1.0
+SILENT_S = 5.0  # without an answer: then pages say so instead of waiting
 COPY_EVERY_S = 24 * 3600.0
 COPY_AGAIN_S = 600.0  # after one that failed
 TOLD_S = 7 * 24 * 3600.0  # how long the Overview says that a database was set aside
 OPENING = "The dashboard's database is being opened. Try again in a moment."
 LOCKED = "Another program holds the dashboard's database. Close what has it open; this page works again by itself."
-
-
-class NotUsable(Exception):
-    """The database can't be used; the text is for the pages."""
 
 
 @dataclass(slots=True)
@@ -50,7 +50,9 @@ class DatabaseState:
 
     def noticed(self, exc: DatabaseError) -> str:
         """A request met this error: the sentence for its answer. The next ones are spared the wait."""
-        if failure_kind(exc) is FailureKind.DAMAGED:
+        if (server := _server()) is not None:
+            self.why = server.sentence(exc)
+        elif failure_kind(exc) is FailureKind.DAMAGED:
             self.why = "The dashboard's database is damaged. It is being made anew from its last good copy."
         else:
             self.why = _sentence(exc)
@@ -62,20 +64,28 @@ state = DatabaseState()
 
 def prepare() -> None:
     """Make the database usable, or say in `state.why` why it is not. Blocking; raises nothing about the database."""
+    server = _server()
     try:
-        _open_or_restore(_files())
+        if server is not None:
+            server.make_ready()
+        else:
+            _open_or_restore(_files())
     except NotUsable as exc:
         _tell(str(exc))
     except (sqlite3.Error, DatabaseError, OSError) as exc:
-        _tell(_sentence(exc))
+        _tell(_sentence(exc) if server is None else server.sentence(exc))
     else:
         state.why = ""
     finally:
+        if server is not None:
+            server.close()
         connection.close()  # this thread's own
 
 
 def copy_now() -> None:
-    """Make a copy; one that fails is told on the Overview. Blocking."""
+    """Make a copy of the file, if it is one; a copy that fails is told on the Overview. Blocking."""
+    if _server() is not None:
+        return
     try:
         copy = _files().copy()
     except (Damaged, sqlite3.Error, OSError) as exc:
@@ -88,7 +98,9 @@ def copy_now() -> None:
 
 def problems(now: float) -> list[Problem]:
     """What a person has to know of the database, while it works."""
-    found = []
+    found: list[Problem] = []
+    if _server() is not None:
+        return found
     for aside in _files().set_aside_files()[:1]:
         if now - aside.lstat().st_ctime < TOLD_S:
             found.append(
@@ -118,15 +130,36 @@ class DatabaseCare:
     def __init__(self, on_usable: Callable[[bool], None] = lambda _: None) -> None:
         self._on_usable = on_usable  # called in a thread when it works again; True: it is another one
         self._tried_at = 0.0
+        self._server = _server()
+        self._look: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
         while True:
-            if state.why:
+            if self._server is not None:
+                await self._look_at(self._server)
+            elif state.why:
                 await self.repair()
             elif self._is_copy_due():
                 self._tried_at = time.time()
                 await asyncio.to_thread(copy_now)
             await asyncio.sleep(LOOK_S)
+
+    async def _look_at(self, server: Server) -> None:
+        """One look, which goes on when it takes long; then no page waits for the server."""
+        if self._look is None:
+            self._look = asyncio.create_task(asyncio.to_thread(server.look), name="look at the database")
+        ended, _ = await asyncio.wait({self._look}, timeout=SILENT_S)
+        if not ended:
+            _tell(f"{server.name} gives no answer.")
+            return
+        look, self._look = self._look, None
+        try:
+            look.result()
+        except NotUsable as exc:
+            _tell(str(exc))
+        else:
+            if state.why:
+                await self.repair()
 
     async def repair(self) -> None:
         before = state.set_aside
@@ -143,6 +176,15 @@ class DatabaseCare:
 
 def _files() -> DatabaseFiles:
     return DatabaseFiles(Path(str(settings.DATABASES["default"]["NAME"])))
+
+
+def _server() -> Server | None:
+    """None where the tables are in a file."""
+    if not settings.APPLIANCE.database_url:
+        return None
+    from dashboard.database.server import Server  # psycopg is there only where it is wanted
+
+    return Server(settings.APPLIANCE.database_url)
 
 
 def _open_or_restore(files: DatabaseFiles) -> None:
@@ -165,9 +207,9 @@ def _damage_of(files: DatabaseFiles) -> str:
     """Open it and bring its tables up to date. Returns what is damaged, "" for nothing. Raises other errors."""
     try:
         files.examine()
-        has_changed = _migrate(files)
-        _check_tables()
-    except Damaged as exc:
+        has_changed = bring_up_to_date(before=files.copy, begin_anew="move dashboard/db.sqlite3 away")
+        check_tables()
+    except (Damaged, TablesMissing) as exc:
         return str(exc)
     except (InconsistentMigrationHistory, LookupError) as exc:
         return str(exc)
@@ -180,34 +222,6 @@ def _damage_of(files: DatabaseFiles) -> str:
     if has_changed:
         copy_now()
     return ""
-
-
-def _migrate(files: DatabaseFiles) -> bool:
-    """Bring the tables up to date, from a copy if they are old. Looking first is five times as fast as the command."""
-    executor = MigrationExecutor(connection)
-    applied = set(executor.loader.applied_migrations or ())
-    installed = {app.label for app in apps.get_app_configs()}
-    newer = sorted(f"{label}.{name}" for label, name in applied - set(executor.loader.disk_migrations or ()))
-    if newer := [name for name in newer if name.partition(".")[0] in installed]:
-        raise NotUsable(
-            f"The dashboard's database was written by a newer version of GantryMQ ({newer[-1]}). Start that version, "
-            "or move dashboard/db.sqlite3 away to begin a new one. Brokers are not concerned."
-        )
-    if not applied and connection.introspection.table_names():
-        raise Damaged("table django_migrations is missing")
-    if not executor.migration_plan(executor.loader.graph.leaf_nodes()):
-        return False
-    if applied:
-        files.copy()
-    call_command("migrate", verbosity=0, interactive=False)
-    return True
-
-
-def _check_tables() -> None:
-    """The list of migrations may say more than what is there."""
-    there = set(connection.introspection.table_names())
-    if missing := sorted(model._meta.db_table for model in apps.get_models() if model._meta.db_table not in there):
-        raise Damaged(f"table {missing[0]} is missing")
 
 
 def _sentence(exc: BaseException) -> str:

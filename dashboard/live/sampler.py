@@ -15,7 +15,6 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from channels.layers import get_channel_layer
 from django.utils import translation
 
 from appliance.process.stall_watch import StallWatch
@@ -31,7 +30,10 @@ from dashboard.live.broker_minutes import BrokerMinutes
 from dashboard.live.group_minutes import GroupMinutes
 from dashboard.live.group_watch import GroupWatch
 from dashboard.live.history import Minute, keep_minute
+from dashboard.live.layer import probe, send_frame
+from dashboard.live.layer import state as layer
 from dashboard.live.minute_rows import keep_rows
+from dashboard.live.parts import part_watch
 from dashboard.live.problem_log import ProblemLog
 from dashboard.live.report_pause import pause_reports
 from dashboard.live.slave_minutes import SlaveMinutes
@@ -96,6 +98,7 @@ class Sampler:
                 group.create_task(self._history.run(), name="history")
                 group.create_task(TrailReader().run(), name="audit trails")
                 group.create_task(self._tail.run(self._gateway), name="topic-tail")
+                group.create_task(part_watch.run(), name="parts of pages")
                 group.create_task(StallWatch().run(), name="standstill")
         finally:
             with contextlib.suppress(Exception):
@@ -128,7 +131,7 @@ class Sampler:
             groups=self._groups.seen,
             topics=self._count.topics(),
             topic_sizes=topic_book.sizes,
-            problems=(*database.problems(time.time()), *alarm.problems()),
+            problems=(*database.problems(time.time()), *layer.problems(), *alarm.problems()),
         )
         point = self._board.put(snapshot)
         problems = judge(snapshot).problems
@@ -193,13 +196,11 @@ def masters_of(states: Iterable[BrokerState]) -> frozenset[str]:
 
 async def publish(snapshot: Snapshot, point: Point) -> None:
     """Send one frame for each language to all sockets that watch the overview in it."""
-    layer = get_channel_layer()
-    if layer is None:
-        return
+    await probe()
     for language in frames.languages_of(frames.OVERVIEW):
         with translation.override(language):
             frame = frames.overview_frame(snapshot, point)
-        await layer.group_send(frames.group_of(frames.OVERVIEW, language), {"type": "live.frame", "frame": frame})
+        await send_frame(frames.OVERVIEW, frames.group_of(frames.OVERVIEW, language), frame)
 
 
 def read_facts(broker: BrokerRef, info: Mapping[str, str], now: float, before: BrokerFacts | None) -> BrokerFacts:

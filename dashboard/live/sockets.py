@@ -1,9 +1,9 @@
 """The dashboard's websocket. One per tab: subscribe to what the page shows, receive frames, at most four a second.
 
-The page sends {"subscribe": ["overview", "topic:NAME"]} and {"unsubscribe": [...]}. Each subscription is checked
-against the account's permissions by itself. The session is looked at again every few seconds, so the socket ends with
-it: by log-out, age, another password, a closed account or a changed role. Everything is bounded: sockets of an account,
-subscriptions, size and rate of what comes in.
+The page sends {"subscribe": ["overview", "topic:NAME", "part:TARGET ADDRESS"]} and {"unsubscribe": [...]}. Each
+subscription is checked against the account's permissions by itself. The session is looked at again every few seconds,
+so the socket ends with it: by log-out, age, another password, a closed account or a changed role. Everything is
+bounded: sockets of an account, subscriptions, size and rate of what comes in.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ from dashboard.cluster.errors import GatewayError
 from dashboard.cluster.gateway import gateway
 from dashboard.language.choice import language_of_socket
 from dashboard.limits.names import use
-from dashboard.live import frames
+from dashboard.live import frames, layer
+from dashboard.live.parts import PART, Part, TooManyParts, may_show, part_watch
 from dashboard.live.tail import TooManyWatched, render_rows, topic_tail
 from dashboard.status.board import board
 from dashboard.status.metrics import topic_metrics
@@ -42,7 +43,7 @@ logger = logging.getLogger(__name__)
 
 FRAME_PERIOD_S = 0.25
 RECHECK_S = 4.0
-SOCKETS_OF_ONE_ACCOUNT_MAX = 200  # tabs; what is read for one is read for all
+SOCKETS_OF_ONE_ACCOUNT_MAX = 400  # tabs; what is read for one is read for all
 SESSION_SHARED_S = 1.0  # tabs of one session share a look at it
 SESSIONS_SEEN_MAX = 1000
 SUBSCRIPTIONS_MAX = 16
@@ -50,7 +51,7 @@ TEXT_CHARS_MAX = 4096
 TEXTS_IN_TEN_SECONDS_MAX = 40
 DEFAULT_PORTS = {"http": 80, "https": 443}
 TOPIC_NAME = re.compile(r"[%|a-zA-Z0-9_-]{1,127}")
-CLOSE_NO_SESSION, CLOSE_TOO_MUCH, CLOSE_NOT_KNOWN = 4401, 4429, 1011
+CLOSE_NO_SESSION, CLOSE_TOO_MUCH, CLOSE_NOT_KNOWN, CLOSE_TOO_MANY_TABS = 4401, 4429, 4500, 4503
 
 _log_limit = LogLimit()
 _open_sockets: Counter[int] = Counter()
@@ -63,7 +64,7 @@ class LiveSocket(AsyncWebsocketConsumer):
     async def connect(self) -> None:
         """Refuse strangers and foreign pages before the handshake is done."""
         self.subscribed: set[str] = set()
-        self.pending: dict[str, frames.Frame] = {}
+        self.pending: dict[str, str] = {}  # by channel, as JSON
         self.news = asyncio.Event()
         self.received_at: list[float] = []
         self.owner: Principal | None = None
@@ -73,8 +74,12 @@ class LiveSocket(AsyncWebsocketConsumer):
             await self.close()
             return
         owner = await self._account()
-        if owner is None or _open_sockets[owner.user.pk] >= SOCKETS_OF_ONE_ACCOUNT_MAX:
+        if owner is None or layer.state.why:
             await self.close()
+            return
+        if _open_sockets[owner.user.pk] >= SOCKETS_OF_ONE_ACCOUNT_MAX:
+            await self.accept()  # only so can the page be told why
+            await self.close(CLOSE_TOO_MANY_TABS)
             return
         self.owner = owner
         self.language = language_of_socket(self.scope, owner.user.language)
@@ -86,7 +91,24 @@ class LiveSocket(AsyncWebsocketConsumer):
             asyncio.create_task(self._watch_session(), name="socket-session"),
         ]
 
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """One socket's life. A layer that can't be reached ends it, with a code on which the page connects again."""
+        self.subscribed, self.owner, self.tasks = set(), None, []
+        self.layer_number = layer.state.number
+        try:
+            await super().__call__(scope, receive, send)
+        except layer.layer_errors() as exc:
+            if self.layer_number == layer.state.number:
+                layer.state.failed(exc)
+            with contextlib.suppress(Exception):  # it may be closed already
+                await self.close(CLOSE_NOT_KNOWN)
+        finally:
+            await self._tidy()
+
     async def disconnect(self, code: int) -> None:
+        await self._tidy()
+
+    async def _tidy(self) -> None:
         """Leave nothing behind: tasks, groups, counts."""
         for task in self.tasks:
             task.cancel()
@@ -133,7 +155,10 @@ class LiveSocket(AsyncWebsocketConsumer):
             await self._listen(channel)
             start = frames.overview_start(board)
             if start is not None:
-                self._queue(start)
+                self._queue(channel, json.dumps(start, separators=(",", ":")))
+            return
+        if channel.startswith(PART):
+            await self._join_part(channel)
             return
         topic = channel.removeprefix(frames.TOPIC)
         try:
@@ -143,6 +168,20 @@ class LiveSocket(AsyncWebsocketConsumer):
             return
         await self._listen(channel)
         await self._start_topic(channel, topic)
+
+    async def _join_part(self, channel: str) -> None:
+        assert self.owner is not None
+        try:
+            part_watch.watch(self._part(channel), self.owner)
+        except TooManyParts:
+            await self._refuse(channel, "too many different lists are shown at the moment")
+            return
+        self.subscribed.add(channel)
+        await self.channel_layer.group_add(self._part(channel).group, self.channel_name)
+
+    def _part(self, channel: str) -> Part:
+        assert self.owner is not None
+        return Part(channel, self.language, self.owner.rights)
 
     async def _listen(self, channel: str) -> None:
         self.subscribed.add(channel)
@@ -161,15 +200,26 @@ class LiveSocket(AsyncWebsocketConsumer):
         rows = render_rows(topic, list(page.messages))
         metrics = topic_metrics(detail, None)
         put_size(metrics, "topic", topic_book.facts(topic, detail.addresses))
-        self._queue(frames.topic_frame(topic, metrics, rows) | {"all": True})
+        frame = frames.topic_frame(topic, metrics, rows) | {"all": True}
+        self._queue(channel, json.dumps(frame, separators=(",", ":")))
 
     async def _leave(self, channel: str) -> None:
         self.subscribed.discard(channel)
         self.pending.pop(channel, None)
-        frames.leave(channel, self.language)
-        if channel != frames.OVERVIEW:
-            topic_tail.unwatch(channel.removeprefix(frames.TOPIC))
-        await self.channel_layer.group_discard(frames.group_of(channel, self.language), self.channel_name)
+        if channel.startswith(PART):
+            group = self._part(channel).group
+            part_watch.unwatch(self._part(channel))
+        else:
+            group = frames.group_of(channel, self.language)
+            frames.leave(channel, self.language)
+            if channel != frames.OVERVIEW:
+                topic_tail.unwatch(channel.removeprefix(frames.TOPIC))
+        if self.layer_number != layer.state.number:
+            return
+        try:
+            await self.channel_layer.group_discard(group, self.channel_name)
+        except layer.layer_errors() as exc:  # the layer forgets it by itself after a day
+            layer.state.failed(exc)
 
     async def _refuse(self, channel: str | None, reason: str) -> None:
         await self.send(json.dumps({"channel": channel, "error": reason}))
@@ -178,14 +228,16 @@ class LiveSocket(AsyncWebsocketConsumer):
 
     async def live_frame(self, event: dict[str, Any]) -> None:
         """A frame for a group that this socket is in (Channels calls this by the event's type)."""
-        frame = event["frame"]
-        if frame["channel"] in self.subscribed:
-            self._queue(frame)
+        if event["channel"] in self.subscribed:
+            self._queue(event["channel"], event["text"])
 
-    def _queue(self, frame: frames.Frame) -> None:
+    def _queue(self, channel: str, text: str) -> None:
         """Keep one frame a channel; frames that come too fast are merged."""
-        waiting = self.pending.get(frame["channel"])
-        self.pending[frame["channel"]] = frames.merge(waiting, frame) if waiting else frame
+        waiting = self.pending.get(channel)
+        if waiting is not None:
+            merged = frames.merge(json.loads(waiting), json.loads(text))
+            text = json.dumps(merged, separators=(",", ":"))
+        self.pending[channel] = text
         self.news.set()
 
     async def _send_frames(self) -> None:
@@ -194,7 +246,7 @@ class LiveSocket(AsyncWebsocketConsumer):
             self.news.clear()
             ready, self.pending = self.pending, {}
             if ready:
-                await self.send(json.dumps({"frames": list(ready.values())}, separators=(",", ":")))
+                await self.send(f'{{"frames":[{",".join(ready.values())}]}}')
             await asyncio.sleep(FRAME_PERIOD_S)
 
     # ---- the session
@@ -211,6 +263,8 @@ class LiveSocket(AsyncWebsocketConsumer):
 
     async def _why_close(self, owner: Principal) -> int | None:
         """The code to close with when the session is over or may something else now; None when all is as it was."""
+        if self.layer_number != layer.state.number:  # it would get nothing any more
+            return CLOSE_NOT_KNOWN
         try:
             now = await self._account(SESSION_SHARED_S)
         except DatabaseError:  # whether the session still holds is not known: the page connects again
@@ -235,6 +289,8 @@ def may_subscribe(owner: Principal, channel: str) -> bool:
     """Whether the account may see what the channel carries; no account may see a channel that does not exist."""
     if channel == frames.OVERVIEW:
         return owner.may(Permission.CLUSTER_READ)
+    if channel.startswith(PART):
+        return may_show(owner, channel)
     if channel.startswith(frames.TOPIC) and TOPIC_NAME.fullmatch(channel, len(frames.TOPIC)):
         is_seen = owner.names.allows(channel.removeprefix(frames.TOPIC))
         return is_seen and owner.may(Permission.TOPICS_READ) and owner.may(Permission.MESSAGES_READ)

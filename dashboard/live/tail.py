@@ -14,7 +14,6 @@ from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from channels.layers import get_channel_layer
 from django.template.loader import render_to_string
 from django.utils import translation
 
@@ -24,6 +23,7 @@ from dashboard.cluster.gateway import Gateway
 from dashboard.cluster.message_values import MessageLine
 from dashboard.cluster.values import QueueExtent, TopicDetail
 from dashboard.live import frames
+from dashboard.live.layer import send_frame
 from dashboard.status.metrics import topic_metrics
 from dashboard.topics.book import topic_book
 from dashboard.topics.metrics import put_size
@@ -165,16 +165,15 @@ class TopicTail:
         detail = TopicDetail(topic, "", (), queues, {}, now)
         rate = known.rate(now, detail.put_total)
         facts = topic_book.facts(topic, {queue.broker_name for queue in queues})
-        layer, channel = get_channel_layer(), frames.TOPIC + topic
-        languages = frames.languages_of(channel) if layer is not None else []
+        channel = frames.TOPIC + topic
+        languages = frames.languages_of(channel)
         rows = render_rows(topic, fresh) if languages else []  # without a word of any language
         for language in languages:
             with translation.override(language):
                 metrics = topic_metrics(detail, rate)
                 put_size(metrics, "topic", facts)
                 frame = frames.topic_frame(topic, metrics, rows, more)
-            group = frames.group_of(channel, language)
-            await layer.group_send(group, {"type": "live.frame", "frame": frame})  # type: ignore[union-attr]
+            await send_frame(channel, frames.group_of(channel, language), frame)
         for arrivals in self._listeners.get(topic, ()):
             arrivals.put(fresh, more)
         known.ends.update(ends)  # not before: a look that is cut off has shown nothing

@@ -36,7 +36,7 @@
     const at = parseFloat(element.dataset.at);
     const isUnknown = Number.isNaN(at);
     const age = isUnknown ? 0 : serverNow() - at;
-    const isStale = !isUnknown && age > FRESH_S + (element.closest("[data-refresh-s]") && !live.isOpen ? 4 : 0);
+    const isStale = !isUnknown && age > FRESH_S + (element.closest("[data-refresh-s]") && (!live.isOpen || element.closest("[data-channel^='part:']")) ? 4 : 0);
     element.classList.toggle("is-unknown", isUnknown);
     element.classList.toggle("is-stale", isStale);
     element.classList.toggle("is-live", !isUnknown && !isStale);
@@ -75,7 +75,7 @@
 
   // ---- the socket ------------------------------------------------------------------------------------------------
 
-  const live = { socket: null, isOpen: false, tries: 0, timer: 0, hadOne: false, lastFrameAt: 0, newsAt: Date.now() };
+  const live = { socket: null, isOpen: false, tries: 0, timer: 0, hadOne: false, lastFrameAt: 0, newsAt: Date.now(), asked: new Set(), refused: new Map(), tooMany: false };
 
   const channels = () => [...new Set($$("[data-channel]").map((element) => element.dataset.channel))];
 
@@ -86,29 +86,52 @@
     live.socket = socket;
     setTimeout(() => { if (socket.readyState === WebSocket.CONNECTING) socket.close(); }, CONNECT_MS);
     socket.onopen = () => {
-      live.isOpen = true; live.hadOne = true; live.tries = 0; live.lastFrameAt = Date.now();
-      socket.send(JSON.stringify({ subscribe: channels() }));
+      live.isOpen = true; live.hadOne = true; live.tries = 0; live.lastFrameAt = Date.now(); live.tooMany = false;
+      live.asked = new Set(); live.refused = new Map();
+      subscribe();
       showConnection();
     };
     socket.onmessage = (event) => {
       live.lastFrameAt = live.newsAt = Date.now();
       if (document.hidden) return;                  // a hidden page draws nothing; it asks again when it is seen
-      for (const frame of JSON.parse(event.data).frames ?? []) takeFrame(frame);
+      const message = JSON.parse(event.data);
+      if (message.error && live.asked.has(message.channel)) { live.refused.set(message.channel, message.error); showConnection(); }
+      for (const frame of message.frames ?? []) takeFrame(frame);
     };
     socket.onclose = (event) => {
-      live.socket = null; live.isOpen = false; live.tries += 1;
+      live.socket = null; live.isOpen = false; live.tries += 1; live.tooMany = event.code === 4503;
       showConnection();
       if (event.code === 4401) { location.reload(); return; }   // logged out: the server says where to go
-      const wait = Math.min(15000, 500 * 2 ** Math.min(live.tries, 5)) * (0.7 + Math.random() * 0.6);
+      const wait = Math.min(15000, 500 * 2 ** Math.min(live.tooMany ? 5 : live.tries, 5)) * (0.7 + Math.random() * 0.6);
       live.timer = setTimeout(connect, wait);
     };
   }
 
+  // What the page shows may change: a filter, a sorting. Typing asks for many lists, of which the last one counts.
+  let subscribing = 0;
+  function subscribeSoon() {
+    if (live.isOpen) { clearTimeout(subscribing); subscribing = setTimeout(subscribe, 400); } else connect();
+  }
+
+  function subscribe() {
+    if (!live.isOpen) return;
+    const wanted = channels();
+    const gone = [...live.asked].filter((channel) => !wanted.includes(channel)), fresh = wanted.filter((channel) => !live.asked.has(channel));
+    for (const channel of gone) live.refused.delete(channel);
+    live.asked = new Set(wanted);
+    if (gone.length || fresh.length) live.socket.send(JSON.stringify({ unsubscribe: gone, subscribe: fresh }));
+  }
+
+  const isRefused = (element) => live.refused.has(element.dataset.channel ?? element.closest("[data-channel]")?.dataset.channel);
+
   function showConnection() {
     const bar = $("#connection-bar");
     const isLost = !live.isOpen && live.tries > 0;
-    bar.hidden = !isLost;
-    if (isLost) bar.textContent = live.hadOne ? gettext("Connection lost. Reconnecting …") : gettext("No live connection. Values are asked for every few seconds.");
+    const [refusal] = live.refused.values();
+    bar.hidden = !isLost && !refusal;
+    if (live.tooMany) bar.textContent = gettext("Too many tabs of this account are open, so this one is not live. Values are asked for every few seconds.");
+    else if (isLost) bar.textContent = live.hadOne ? gettext("Connection lost. Reconnecting …") : gettext("No live connection. Values are asked for every few seconds.");
+    else if (refusal) bar.textContent = interpolate(gettext("Not live: %(reason)s. Values are asked for every few seconds."), { reason: refusal }, true);
     const silentS = silence();
     for (const pulse of $$("[data-pulse]")) {
       pulse.classList.toggle("is-live", live.isOpen && !silentS);
@@ -144,6 +167,7 @@
     for (const root of $$("[data-channel]")) {
       if (root.dataset.channel !== frame.channel) continue;
       const shaped = root.matches("[data-shape]") ? root : $("[data-shape]", root);
+      if (frame.channel.startsWith("part:")) { if (frame.html) patch(root, new DOMParser().parseFromString(frame.html, "text/html")); continue; }
       if (frame.sentence && $("[data-sentence]", root)) showVerdict(root, frame);   // at once, also when the rest of the page has to be asked for
       if (frame.channel === "overview" && shaped && shaped.dataset.shape !== frame.shape) { refresh(root); continue; }
       showFigures(root, frame.figures, frame.bars);
@@ -230,7 +254,7 @@
     if (live.isOpen && Date.now() - live.lastFrameAt > 12000) live.socket.close();   // half-open: start over
     if (document.hidden) return;
     for (const element of $$("[data-refresh]")) {
-      if (element.dataset.refreshWhen === "offline" && (live.isOpen || live.tries === 0)) continue;
+      if (element.dataset.refreshWhen === "offline" && (live.isOpen || live.tries === 0) && !isRefused(element)) continue;
       const due = parseFloat(element.dataset.refreshS) * 1000;
       if (Date.now() - (element.refreshedAt ?? pageShownAt) >= due) { element.refreshedAt = Date.now(); refresh(element); }
     }
@@ -240,7 +264,7 @@
   document.addEventListener("visibilitychange", () => {
     if (document.hidden || !live.socket) return;
     // What was missed comes as a whole: leave and join again.
-    if (live.isOpen) live.socket.send(JSON.stringify({ unsubscribe: channels(), subscribe: channels() }));
+    if (live.isOpen) { live.socket.send(JSON.stringify({ unsubscribe: [...live.asked] })); live.asked = new Set(); subscribe(); }
   });
 
   // ---- messages that arrive --------------------------------------------------------------------------------------
@@ -304,7 +328,7 @@
     if (!list?.held) return;
     list.held = 0;
     $("[data-arrived]", list).hidden = true;
-    if (live.isOpen) live.socket.send(JSON.stringify({ unsubscribe: channels(), subscribe: channels() }));
+    if (live.isOpen) { live.socket.send(JSON.stringify({ unsubscribe: [...live.asked] })); live.asked = new Set(); subscribe(); }
     else { const element = list.closest("[data-refresh]"); if (element) refresh(element); }
   }
 
@@ -622,7 +646,7 @@
   const first = $("[data-live][data-at]:not([data-at=''])");
   if (first && $("[data-pulse]")) clockOffset = Math.max(...$$("[data-live]").map((item) => parseFloat(item.dataset.at) || 0)) - Date.now() / 1000;
   start(document);
-  document.addEventListener("htmx:afterSwap", () => { for (const item of $$("[data-live]")) { item.dataset.why ??= item.title; showAge(item); } });
+  document.addEventListener("htmx:afterSwap", () => { subscribeSoon(); for (const item of $$("[data-live]")) { item.dataset.why ??= item.title; showAge(item); } });
   document.addEventListener("gantry:times", () => chart?.draw());
   connect();
 })();

@@ -36,7 +36,7 @@ PAGES = (
 )
 LISTS = ("/api/v1/topics", "/api/v1/groups")
 WARM_S = 15.0
-SECRET = re.compile(r'data-copy-text="([^"]+)"')
+SECRET = re.compile(r'copy-large" data-copy-text="([^"]+)"')
 
 
 def main() -> None:
@@ -85,7 +85,7 @@ def drive(wanted: argparse.Namespace, data: Path) -> None:
 def _pages(meter: Meter, visitor: Visitor, wanted: argparse.Namespace) -> None:
     idle = idle_cost(meter, wanted.seconds)
     made = visitor.submit("/tokens", {"name": "bench", "scope": "read", "life_days": "30"})
-    [secret] = SECRET.findall(visitor.get(made.headers["Location"]).text)
+    secret = SECRET.findall(visitor.get(made.headers["Location"]).text)[0]
     program = Visitor(visitor.base)
     program.headers["Authorization"] = f"Bearer {secret}"
     print(f"idle: CPU ms/s dashboard {idle[0]:.1f} brokers {idle[1]:.1f}", flush=True)

@@ -174,10 +174,12 @@ async def test_s15_one_account_may_not_open_sockets_without_end(
     monkeypatch.setattr(sockets, "SOCKETS_OF_ONE_ACCOUNT_MAX", 2)
     client = await log_in("reader")
     async with connected(client), connected(client):
-        is_open, _ = await communicator(client).connect()
-        assert not is_open
-    async with connected(client):
-        pass
+        one_more = communicator(client)
+        assert (await one_more.connect())[0], "only so can its page be told why"
+        assert (await one_more.receive_output())["code"] == sockets.CLOSE_TOO_MANY_TABS
+    async with connected(client) as socket:
+        await socket.send_to(json.dumps({"subscribe": ["topic:no such topic"]}))
+        assert json.loads(await socket.receive_from())["error"] == "not allowed"
 
 
 async def log_out(client: AsyncClient) -> None:

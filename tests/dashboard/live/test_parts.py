@@ -1,0 +1,151 @@
+"""Parts of pages that all tabs share: drawn once, whoever shows them, and only what their account may see."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+
+import pytest
+import pytest_asyncio
+
+from dashboard.cluster.calls import KeptTables
+from dashboard.cluster.gateway import Gateway
+from dashboard.live import parts
+from dashboard.live.parts import part_watch
+from dashboard.models.management import User
+from tests.dashboard.conftest import Client
+from tests.dashboard.live.socket_client import connected, frame_of
+from tests.waiting import until
+
+Topic = Callable[..., Awaitable[str]]
+TABS = 6
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def _drawing(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
+    """Each part is due at once again, so no test waits for seconds."""
+    monkeypatch.setattr(parts, "LOOK_S", 0.02)
+    monkeypatch.setattr(parts, "EACH_S", dict.fromkeys(parts.EACH_S, 0.05))
+    running = asyncio.create_task(part_watch.run())
+    yield
+    running.cancel()
+    await asyncio.wait({running})
+    assert part_watch.shown == frozenset(), "tabs that are closed leave nothing behind"
+
+
+@pytest.mark.usefixtures("_drawing")
+async def test_a_list_is_read_and_drawn_once_for_all_tabs(
+    log_in: Client, make_topic: Topic, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await make_topic("shared-list")
+    drawn: list[str] = []
+    read: list[str] = []
+    draw, ask = parts.draw_part, KeptTables.ask
+
+    async def counted_draw(part, principal):  # type: ignore[no-untyped-def]
+        drawn.append(part.address)
+        return await draw(part, principal)
+
+    async def counted_read(self, admin, broker):  # type: ignore[no-untyped-def]
+        read.append(broker.name)
+        return await ask(self, admin, broker)
+
+    monkeypatch.setattr(parts, "draw_part", counted_draw)
+    monkeypatch.setattr(KeptTables, "ask", counted_read)
+    client, channel = await log_in("reader"), "part:topic-list /topics?q=shared-list"
+    async with AsyncExitStack() as tabs:
+        sockets = [await tabs.enter_async_context(connected(client)) for _ in range(TABS)]
+        for socket in sockets:
+            await socket.send_to(json.dumps({"subscribe": [channel]}))
+        await until(lambda: part_watch.tabs == TABS)
+        assert len(part_watch.shown) == 1
+        for socket in sockets:
+            frame = await frame_of(socket, channel, "html")
+            assert "shared-list" in frame["html"] and "<html" not in frame["html"]
+        drawn.clear()
+        read.clear()
+        for socket in sockets:  # another frame for each of them
+            await frame_of(socket, channel)
+            await frame_of(socket, channel)
+        assert set(drawn) == {"/topics?q=shared-list"}
+        assert len(read) <= len(drawn) + 1, "no tab asks by itself"
+
+
+@pytest.mark.usefixtures("_drawing")
+async def test_what_another_program_makes_comes_to_the_tab_by_itself(
+    log_in: Client, make_topic: Topic, gateway: Gateway
+) -> None:
+    channel = "part:topic-list /topics?q=comes-later"
+    async with connected(await log_in("reader")) as socket:
+        await socket.send_to(json.dumps({"subscribe": [channel]}))
+        assert "Nothing matches" in (await frame_of(socket, channel, "html"))["html"]
+        await make_topic("comes-later")
+        while "/topic/comes-later" not in (await frame_of(socket, channel, "html"))["html"]:
+            pass
+
+
+@pytest.mark.usefixtures("_drawing")
+async def test_s_an_account_with_a_limit_gets_a_list_of_its_own(
+    log_in: Client, make_topic: Topic, gateway: Gateway
+) -> None:
+    await make_topic("own-part")
+    await make_topic("foreign-part")
+    everyone, limited = await log_in("admin"), await log_in("operator")
+    await User.objects.filter(role="operator").aupdate(name_prefixes="own-")
+    channel = "part:topic-list /topics?q=-part"
+    async with connected(everyone) as first, connected(limited) as second:
+        for socket in (first, second):
+            await socket.send_to(json.dumps({"subscribe": [channel]}))
+        assert "foreign-part" in (await frame_of(first, channel, "html"))["html"]
+        html = (await frame_of(second, channel, "html"))["html"]
+        assert "own-part" in html and "foreign-part" not in html
+        assert len(part_watch.shown) == 2
+
+
+@pytest.mark.parametrize(
+    "channel",
+    [
+        "part:topic-list /groups",
+        "part:group-now /group/foreign",
+        "part:client-list /clients",
+        "part:topic-list /topics/create",
+        "part:topic-list /no-such-page",
+        "part:people /people",
+        "part:topic-list",
+        "part:",
+    ],
+)
+async def test_a_part_that_is_none_or_not_for_the_account_is_refused(
+    log_in: Client, gateway: Gateway, channel: str
+) -> None:
+    limited = await log_in("operator")
+    await User.objects.filter(role="operator").aupdate(name_prefixes="own-")
+    async with connected(limited) as socket:
+        await socket.send_to(json.dumps({"subscribe": [channel]}))
+        assert json.loads(await socket.receive_from()) == {"channel": channel, "error": "not allowed"}
+
+
+async def test_more_different_lists_than_are_drawn_are_refused_in_words(
+    log_in: Client, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parts, "PARTS_MAX", 1)
+    channels = [f"part:topic-list /topics?q={text}" for text in ("a", "b")]
+    async with connected(await log_in("reader")) as socket:
+        await socket.send_to(json.dumps({"subscribe": channels}))
+        answer = json.loads(await socket.receive_from())
+        assert answer["channel"] == channels[1] and "too many different lists" in answer["error"]
+
+
+@pytest.mark.usefixtures("_drawing")
+async def test_a_page_that_fails_sends_nothing_and_ends_no_other(
+    log_in: Client, make_topic: Topic, gateway: Gateway
+) -> None:
+    await make_topic("beside-a-failure")
+    fails, works = "part:group-now /group/no-such-group", "part:topic-list /topics?q=beside-a-failure"
+    async with connected(await log_in("reader")) as socket:
+        await socket.send_to(json.dumps({"subscribe": [fails, works]}))
+        for _ in range(3):
+            assert (await frame_of(socket, works))["channel"] == works
+        assert len(part_watch.shown) == 2
