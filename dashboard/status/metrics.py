@@ -100,17 +100,24 @@ def topic_list_metrics(rows: Sequence[TopicSummary], now: float, readers: Mappin
             at,
             why or gettext("never"),
         )
-        _readers(metrics, prefix, readers.get(row.name))
+        _readers(metrics, prefix, readers.get(row.name), why)
     metrics.shape = shape_of(
         *(f"{row.name} {row.kind} {row.read_queues} {row.write_queues} {row.perm_text}" for row in rows)
     )
     return metrics
 
 
-def _readers(metrics: Metrics, prefix: str, readers: Readers | None) -> None:
-    """The groups that read a topic, and the lag of the worst. They are looked at in turn: their age is no fault."""
+def _readers(metrics: Metrics, prefix: str, readers: Readers | None, silent: str | None) -> None:
+    """The groups that read a topic, and the lag of the worst. They are looked at in turn: their age is no fault.
+
+    silent: why its broker told nothing of late; then no group in sight is not none.
+    """
     out_rate = readers.out_rate if readers is not None else None
     metrics.put(f"{prefix}.out", units.rate(out_rate), metrics.now, gettext("no group is seen consuming it"))
+    if readers is None and silent:
+        metrics.put(f"{prefix}.groups", units.UNKNOWN, None, silent)
+        metrics.put(f"{prefix}.lag", units.UNKNOWN, None, silent)
+        return
     if readers is None:
         nothing = gettext("no group that was looked at has a place in it")
         metrics.put(f"{prefix}.groups", units.count(0), metrics.now, nothing)

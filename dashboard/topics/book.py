@@ -16,6 +16,7 @@ from gantrymq.client.admin.figures import TopicFigures, TopicFiguresPage
 from gantrymq.errors import ResponseError
 from gantrymq.remoting.codes import ResponseCode
 
+ANSWERED_S = 8.0  # who has not answered for longer is silent: what it told is as old as it is
 ASKED_AGAIN_S = 60.0  # a broker that has no such request: it may be another one after its next start
 
 
@@ -46,6 +47,7 @@ class TopicFacts:
     senders: tuple[Sender, ...]
     at: float
     why: str | None = None
+    is_silent: bool = False  # a broker of it does not answer now
 
 
 class TopicBook:
@@ -60,6 +62,8 @@ class TopicBook:
         self._after: dict[str, str] = {}  # broker → the name to ask for next
         self._round: dict[str, set[str]] = {}  # broker → topics it told since its first
         self._silent_until: dict[str, float] = {}  # brokers that have no such request
+        self._answered_at: dict[str, float] = {}
+        self._looked_at = 0.0
         self._sizes: Mapping[str, int] = {}
 
     async def look(self, gateway: Gateway) -> bool:
@@ -71,8 +75,9 @@ class TopicBook:
         self._forget_brokers({broker.name for broker in cluster.brokers})
         due = [broker for broker in cluster.brokers if self._silent_until.get(broker.name, 0.0) <= now]
         answers, _ = await gateway.calls.ask_brokers(due, self._ask)
-        now = gateway.calls.clock()
+        now = self._looked_at = gateway.calls.clock()
         for broker, page in answers:
+            self._answered_at[broker.name] = now
             if page is None:
                 self._silent_until[broker.name] = now + ASKED_AGAIN_S
             else:
@@ -125,7 +130,7 @@ class TopicBook:
         for topic in [topic for topic, told in self._told.items() if gone & told.keys()]:
             for broker in gone & self._told[topic].keys():
                 self._forget(topic, broker)
-        for table in (self._after, self._round, self._silent_until):
+        for table in (self._after, self._round, self._silent_until, self._answered_at):
             for broker in table.keys() - living:
                 del table[broker]  # type: ignore[attr-defined]
 
@@ -143,6 +148,7 @@ class TopicBook:
             _senders(told),
             min((at for at, _ in told.values()), default=0.0),
             why,
+            any(self._looked_at - self._answered_at.get(broker, 0.0) > ANSWERED_S for broker in told),
         )
 
     def _why(self, missing: list[str]) -> str:

@@ -35,8 +35,8 @@ def put_size(metrics: Metrics, prefix: str, facts: TopicFacts) -> None:
 
 
 def _moment(metrics: Metrics, facts: TopicFacts) -> float:
-    """What is younger than FRESH_S shows no age."""
-    return metrics.now if metrics.now - facts.at < FRESH_S else facts.at
+    """What is younger than FRESH_S shows no age, as long as its brokers answer."""
+    return metrics.now if metrics.now - facts.at < FRESH_S and not facts.is_silent else facts.at
 
 
 def names_text(facts: TopicFacts) -> str:

@@ -10,15 +10,18 @@ from typing import Any
 import pytest
 
 from dashboard.cluster.gateway import Gateway
+from dashboard.cluster.values import Reading, TopicSettings, TopicSummary
 from dashboard.history.series import TOPIC_SIZE, name_for, now_and_then
 from dashboard.limits.names import NameLimit, use
 from dashboard.models.management import User
 from dashboard.status.board import Snapshot
+from dashboard.status.metric import Metrics
+from dashboard.status.metrics import topic_list_metrics
 from dashboard.topics.book import TopicBook, topic_book
-from dashboard.topics.metrics import size_text
+from dashboard.topics.metrics import put_figures, size_text
 from gantrymq import Message, Producer
 from gantrymq.client.admin.topics import TopicAdmin
-from gantrymq.errors import ResponseError
+from gantrymq.errors import RequestTimeout, ResponseError
 from gantrymq.remoting.codes import ResponseCode
 from tests.dashboard.conftest import Client, api_for
 from tests.harness import ServingCluster
@@ -98,6 +101,38 @@ async def test_a_broker_of_rocketmq_is_asked_rarely_and_the_page_says_why(
     assert len(asked) == 1
     facts = book.facts("orders", ["broker-a"])
     assert facts.size_bytes is None and facts.why == "broker-a: a broker of RocketMQ does not tell it"
+
+
+async def test_what_a_silent_broker_told_grows_old(
+    make_topic: Topic, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await make_topic("figured-silent")
+    book = TopicBook()
+    await look_at_all(book, gateway)
+    [row] = [row for row in (await gateway.topics.list()).rows if row.name == "figured-silent"]
+    metrics = Metrics(now=book.facts(row.name, row.brokers).at + 20)
+    put_figures(metrics, [row], book)
+    assert metrics.values["row.figured-silent.size"].at == metrics.now, "looked at in turn: its age is no fault"
+
+    async def be_silent(admin: TopicAdmin, address: str, after: str = "") -> Any:
+        raise RequestTimeout(address, 29405, 2.0)
+
+    monkeypatch.setattr(TopicAdmin, "figures_page_at", be_silent)
+    later = book.facts(row.name, row.brokers).at + 20
+    monkeypatch.setattr(gateway.calls, "clock", lambda: later)
+    await book.look(gateway)
+    facts = book.facts(row.name, row.brokers)
+    put_figures(metrics, [row], book)
+    assert facts.is_silent and metrics.values["row.figured-silent.size"].at == facts.at
+
+
+def test_no_group_in_sight_is_not_none_while_the_broker_is_silent() -> None:
+    settings = (TopicSettings("broker-a", 4, 4, 6, False),)
+    known = TopicSummary("orders", "normal", settings, Reading(None, 1000.0, "no answer in time"))
+    metrics = topic_list_metrics([known], 1000.0, {})
+    assert (metrics.values["row.orders.groups"].text, metrics.values["row.orders.lag"].text) == ("—", "—")
+    told = topic_list_metrics([TopicSummary("orders", "normal", settings)], 1000.0, {})
+    assert told.values["row.orders.groups"].text == "0"
 
 
 def test_sizes_are_kept_in_the_history() -> None:
