@@ -8,6 +8,7 @@ from dashboard import api
 from dashboard.api import document
 from dashboard.http import error_pages as errors
 from dashboard.live.sockets import LiveSocket
+from dashboard.traces import views as traces
 from dashboard.views import (
     alarm_channels,
     alarms,
@@ -75,6 +76,10 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("connect/send", connect.send_one, name="connect-send"),
     path("clients", clients.clients, name="clients"),
     path("clients/disconnect", clients.disconnect, name="client-disconnect"),
+    # traces
+    path("traces", traces.traces, name="traces"),
+    path("traces/further", traces.further, name="traces-further"),
+    re_path(r"^trace/(?P<msg_id>[^/]{1,255})$", traces.one, name="trace"),
     # dead letters
     path("dead-letters", letters.dead_letters, name="dead-letters"),
     re_path(DEAD_LETTERS + r"$", letters.group, name="dead-letters-group"),

@@ -63,6 +63,7 @@ api = Api(
 )
 api.add_router("/topics", topics.router, tags=["topics"])
 api.add_router("/topics", messages.router, tags=["messages"])
+api.add_router("/traces", messages.told, tags=["messages"])
 api.add_router("/topic-changes", topics.changes, tags=["topics"])
 api.add_router("/groups", groups.router, tags=["groups"])
 api.add_router("/dead-letters", dead_letters.router, tags=["dead letters"])

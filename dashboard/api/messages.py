@@ -21,6 +21,7 @@ from dashboard.api.schemas.messages import (
     MessageIn,
     MessageList,
     SentOut,
+    TraceEventList,
     TraceOut,
 )
 from dashboard.audit.notes import note
@@ -31,12 +32,15 @@ from dashboard.cluster.message_values import read_place
 from dashboard.exports.messages import export_response
 from dashboard.forms.message_search import MessageSearchForm
 from dashboard.forms.messages import BODY_BYTES_MAX, TestMessageForm
+from dashboard.traces.form import TraceForm
+from dashboard.traces.search import look
 from gantrymq.errors import MessageRejected
 from gantrymq.message.model import Message, MessageExt
 
 logger = logging.getLogger(__name__)
 
 router = Router()
+told = Router()
 LIST_MAX = 200
 READ = Token(Permission.MESSAGES_READ)
 SEND = Token(Permission.MESSAGES_SEND)
@@ -98,6 +102,26 @@ async def get_message_groups(request: HttpRequest, name: str, place: str) -> Fat
             summary="A message's life, as clients told it", operation_id="get_message_trace")  # fmt: skip
 async def get_message_trace(request: HttpRequest, name: str, place: str) -> TraceOut:
     return TraceOut.of(await gateway().fate.trace(await _found(name, place)))
+
+
+@told.get("", response={200: TraceEventList} | REFUSALS, auth=READ, summary="Find what clients told of their messages",
+          operation_id="find_traces")  # fmt: skip
+async def find_traces(
+    request: HttpRequest,
+    q: str = Query("", description="a message's id, or one of its keys"),
+    topic: str = "",
+    group: str = "",
+    which: Literal["all", "failed", "slow"] = "all",
+    slow: str = Query("", description="what slow is: 1 s, 200 ms"),
+    since: str = Query("", description="2026-11-21 07:30, or 2 h for so long ago"),
+    until: str = Query("", description="as since"),
+    older: str = Query("", description="of the answer before"),
+) -> TraceEventList:
+    asked = {"q": q, "topic": topic, "group": group, "which": which, "slow": slow, "since": since, "until": until}
+    form = TraceForm(asked)
+    if not form.is_valid():
+        raise FormProblem(form.problems())
+    return TraceEventList.of(await look(gateway(), form.wish(), form.span(), read_cursor(older)))
 
 
 @router.post("/{name}/messages/{place}/resend", response={201: SentOut} | REFUSALS, auth=SEND,

@@ -37,9 +37,10 @@ class Step:
         return units.milliseconds(self.took_ms)
 
 
-def steps_of(message: MessageExt, records: Sequence[TraceRecord]) -> tuple[Step, ...]:
-    """The steps in the order of time, with their bars."""
-    steps = [Step(gettext("Stored"), message.broker_name, message.store_timestamp, 0, "", False)]
+def steps_of(message: MessageExt | None, records: Sequence[TraceRecord]) -> tuple[Step, ...]:
+    """The steps in the order of time, with their bars; without a message what clients told alone."""
+    steps = [Step(gettext("Stored"), message.broker_name, message.store_timestamp, 0, "", False)] if message else []
+    begun = {record.request_id for record in records if record.kind is TraceKind.SUB_BEFORE}
     ends = {record.request_id: record for record in records if record.kind is TraceKind.SUB_AFTER}
     for record in records[:STEPS_MAX]:
         if record.kind is TraceKind.PUB:
@@ -49,11 +50,15 @@ def steps_of(message: MessageExt, records: Sequence[TraceRecord]) -> tuple[Step,
             )
         elif record.kind is TraceKind.SUB_BEFORE:
             steps.append(_handled(record, ends.get(record.request_id)))
+        elif record.kind is TraceKind.SUB_AFTER and record.request_id not in begun:  # its begin expired
+            steps.append(_ended(record))
         elif record.kind is TraceKind.END_TRANSACTION:
             state = record.transaction_state.removesuffix("_MESSAGE").lower()
             steps.append(
                 Step(gettext("Transaction ended"), _who(record), record.time_ms, 0, state, state == "rollback")
             )
+    if not steps:
+        return ()
     steps.sort(key=lambda step: step.at_ms)
     begin = steps[0].at_ms
     whole = max(1, max(step.at_ms + (step.took_ms or 0) for step in steps) - begin)
@@ -64,9 +69,18 @@ def _handled(begun: TraceRecord, ended: TraceRecord | None) -> Step:
     what = gettext("Handled, try %(value)s") % {"value": begun.retry_times + 1}
     if ended is None:
         return Step(what, _who(begun), begun.time_ms, None, gettext("no end told: it runs, or its client went"), False)
+    return Step(what, _who(begun), begun.time_ms, ended.cost_ms, outcome_of(ended), not ended.is_success)
+
+
+def _ended(record: TraceRecord) -> Step:
+    began_ms = record.time_ms - record.cost_ms
+    return Step(gettext("Handled"), _who(record), began_ms, record.cost_ms, outcome_of(record), not record.is_success)
+
+
+def outcome_of(ended: TraceRecord) -> str:
+    """How handling ended, in a word: success, exception, timeout …"""
     name = ConsumeOutcome(ended.outcome).name.lower().replace("_", " ") if ended.outcome in set(ConsumeOutcome) else ""
-    outcome = "success" if ended.is_success else name if name not in ("", "success") else "failed"
-    return Step(what, _who(begun), begun.time_ms, ended.cost_ms, outcome, not ended.is_success)
+    return "success" if ended.is_success else name if name not in ("", "success") else "failed"
 
 
 def _who(record: TraceRecord) -> str:

@@ -144,6 +144,8 @@ _ICONS = {
     "tokens": '<circle cx="8" cy="15" r="4"/><path d="m11 12 8-8M16 7l3 3"/>',
     "api": '<path d="m8 7-5 5 5 5M16 7l5 5-5 5M13.5 5l-3 14"/>',
     "plus": '<path d="M12 5v14M5 12h14"/>',
+    "route": '<circle cx="5" cy="6" r="2"/><circle cx="19" cy="18" r="2"/>'
+    '<path d="M7 6h7a3 3 0 0 1 0 6h-4a3 3 0 0 0 0 6h7"/>',
     "search": '<circle cx="11" cy="11" r="6.5"/><path d="m16 16 4.5 4.5"/>',
     "copy": '<rect x="8" y="8" width="12" height="12" rx="2"/>'
     '<path d="M16 8V6a2 2 0 0 0-2-2H6a2 2 0 0 0-2 2v8a2 2 0 0 0 2 2h2"/>',

@@ -39,6 +39,7 @@ _ENTRIES = (
     ("groups", _("Groups"), "groups", "groups", Permission.GROUPS_READ),
     ("connect", _("Connect"), "connect", "connect", Permission.CLUSTER_READ),
     ("clients", _("Clients"), "clients", "clients", Permission.CLUSTER_READ),
+    ("traces", _("Traces"), "traces", "route", Permission.MESSAGES_READ),
     ("dead-letters", _("Dead letters"), "dead-letters", "dead", Permission.MESSAGES_READ),
     ("alarms", _("Alarms"), "alarms", "bell", Permission.CLUSTER_READ),
     ("incidents", _("Incidents"), "incidents", "warn", Permission.CLUSTER_READ),
@@ -57,7 +58,7 @@ def chrome(request: HttpRequest) -> dict[str, Any]:
     theme = request.COOKIES.get(THEME_COOKIE, "auto")
     return {
         "principal": principal,
-        "section": {"topic": "topics", "group": "groups"}.get(section, section),
+        "section": {"topic": "topics", "group": "groups", "trace": "traces"}.get(section, section),
         "theme": theme if theme in THEMES else "auto",
         "page_language": get_language(),
         "language_tag": html_tag(get_language()),

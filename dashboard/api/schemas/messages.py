@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from datetime import UTC, datetime
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 from ninja import Field, Schema
 
@@ -12,6 +12,8 @@ from dashboard.cluster.message_fate import Fate, Trace
 from dashboard.cluster.message_lookup import Looked
 from dashboard.cluster.message_values import MessageLine
 from dashboard.forms.messages import DELAY_LEVELS, PROPERTY_LINES_MAX
+from dashboard.traces.events import TraceEvent
+from dashboard.traces.search import TraceStep
 from gantrymq.client.results import SendResult
 from gantrymq.message.model import MessageExt
 
@@ -207,6 +209,46 @@ class TraceOut(Schema):
             for step in trace.steps
         ]  # fmt: skip
         return cls(steps=steps, why=trace.why)
+
+
+class TraceEventOut(Schema):
+    """What a client told. what: Pub (sent), SubAfter (handled), EndTransaction. topic: "" where no sender told it."""
+
+    what: Literal["Pub", "SubAfter", "EndTransaction"]
+    message_id: str
+    at: datetime
+    topic: str
+    group: str
+    keys: list[str]
+    took_ms: int
+    outcome: str
+    is_bad: bool
+    client_host: str
+
+    @classmethod
+    def of(cls, event: TraceEvent) -> TraceEventOut:
+        return cls(
+            what=cast(Any, event.kind.value), message_id=event.msg_id, at=_moment(event.at_ms), topic=event.topic,
+            group=event.group, keys=event.keys.split(), took_ms=event.took_ms, outcome=event.outcome,
+            is_bad=event.is_bad, client_host=event.client_host,
+        )  # fmt: skip
+
+
+class TraceEventList(Schema):
+    """Newest first. older: give it back to look further, null when all was looked at. scanned: trace messages."""
+
+    events: list[TraceEventOut]
+    scanned: int
+    older: str | None
+    is_off: bool = Field(description="the cluster has no trace topic")
+    troubles: list[str]
+
+    @classmethod
+    def of(cls, step: TraceStep) -> TraceEventList:
+        return cls(
+            events=[TraceEventOut.of(event) for event in step.events], scanned=step.scanned, older=step.older,
+            is_off=step.is_off, troubles=[f"{failure.what}: {failure.reason}" for failure in step.failures],
+        )  # fmt: skip
 
 
 class DeliverIn(Schema):
