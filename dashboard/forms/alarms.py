@@ -111,7 +111,9 @@ class ChannelForm(BaseForm):
         widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
     )
     sender = forms.CharField(label=pgettext_lazy("a mail", "From"), max_length=255)
-    recipients = forms.CharField(label=_("To"), max_length=2000, help_text=_("Addresses, separated by commas."))
+    recipients = forms.CharField(
+        label=pgettext_lazy("a mail", "To"), max_length=2000, help_text=_("Addresses, separated by commas.")
+    )
     url = forms.CharField(
         label=_("Address"),
         max_length=2000,

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from django import forms
-from django.utils.translation import gettext
+from django.utils.translation import gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 
 from dashboard.audit.listing import Asked
@@ -24,8 +24,8 @@ class AuditForm(BaseForm):
     who = forms.CharField(required=False, max_length=160, strip=True)
     way = forms.ChoiceField(required=False, choices=[("", _("Any way")), *Way.choices])
     result = forms.ChoiceField(required=False, choices=[("", _("Any result")), *Result.choices])
-    since = WhenField(label=_("From"), required=False, widget=forms.TextInput(attrs=_WHEN))
-    until = WhenField(label=_("To"), required=False, widget=forms.TextInput(attrs=_WHEN))
+    since = WhenField(label=pgettext_lazy("a time", "From"), required=False, widget=forms.TextInput(attrs=_WHEN))
+    until = WhenField(label=pgettext_lazy("a time", "To"), required=False, widget=forms.TextInput(attrs=_WHEN))
     own = forms.BooleanField(required=False)
 
     def clean(self) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
-from django.utils.translation import gettext
+from django.utils.translation import gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 
 from dashboard.cluster.message_query import QUERY_CHARS_MAX, understand
@@ -21,8 +21,8 @@ class MessageSearchForm(BaseForm):
     """Empty asks for the newest of all."""
 
     q = forms.CharField(label=_("Find"), required=False, max_length=QUERY_CHARS_MAX, strip=True)
-    since = WhenField(label=_("From"), required=False, widget=forms.TextInput(attrs=_WHEN))
-    until = WhenField(label=_("To"), required=False, widget=forms.TextInput(attrs=_WHEN))
+    since = WhenField(label=pgettext_lazy("a time", "From"), required=False, widget=forms.TextInput(attrs=_WHEN))
+    until = WhenField(label=pgettext_lazy("a time", "To"), required=False, widget=forms.TextInput(attrs=_WHEN))
     queue = forms.CharField(required=False, max_length=300)
 
     def clean(self) -> dict[str, Any]:
