@@ -13,6 +13,7 @@ HEAD_BYTES_MAX = 16 * 1024  # request line and headers
 HEADERS_MAX = 100
 TARGET_BYTES_MAX = 4 * 1024  # path and query: a log line may hold them
 HEAD_SECONDS_MAX = 20.0  # from the connection, or a head's first byte, to its end
+HANDSHAKE_SECONDS_MAX = 60  # from a websocket's head to our answer: hundreds of tabs come back at once after a restart
 IDLE_SECONDS_MAX = 60.0  # between an answer and the next head
 DRAIN_SECONDS_MAX = 300.0  # for an answer that its peer reads slowly
 BODY_SECONDS_MIN = 20.0  # a body has this long, and longer by its size:

@@ -47,6 +47,7 @@ class WebServer(Server):
             verbosity=0,
             ready_callable=ready,
             request_buffer_size=64 * 1024,
+            websocket_handshake_timeout=limits.HANDSHAKE_SECONDS_MAX,
             websocket_max_message_size=limits.WEBSOCKET_BYTES_MAX,
             websocket_max_frame_size=limits.WEBSOCKET_BYTES_MAX,
         )
