@@ -73,7 +73,7 @@
       box.addEventListener("toggle", () => {
         if (!box.open || box.querySelector("table")) return;
         const { series, x } = this.figure, table = make("table", { className: "data" }), head = table.createTHead().insertRow();
-        head.append(make("th", { textContent: this.isTime ? gettext("Hour") : "" }), ...series.map((one) => make("th", { className: "num", textContent: one.name })));
+        head.append(this.isTime ? make("th", { textContent: gettext("Hour") }) : make("td"), ...series.map((one) => make("th", { className: "num", textContent: one.name })));
         const body = table.createTBody();
         for (let row = 0; row < Math.min(x.length, TABLE_ROWS); row += 1) {
           const line = body.insertRow();
