@@ -7,7 +7,6 @@ server is away or busy are repeated until `requestTimeoutMs` is over.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -15,7 +14,6 @@ from gantrymq.client.admin.client import AdminClient
 from gantrymq.client.blocking.shared_loop import shared_loop
 from gantrymq.client.connection.routes import readable_queues
 from gantrymq.contrib.spark.cluster_read import ClusterReading, Pulls, patiently
-from gantrymq.contrib.spark.errors import ReadFailed
 from gantrymq.contrib.spark.options import ReadOptions
 from gantrymq.contrib.spark.places import Found, chosen
 from gantrymq.contrib.spark.ranges import Bounds, Partition, Queue, QueueRange, cut
@@ -107,32 +105,34 @@ class ClusterPlace:
         return sorted(topic for topic in names if wants(topic, is_internal=is_internal(topic)))
 
     async def _route(self, topic: str) -> TopicRouteData:
-        route = await patiently(lambda: self._admin.topics.route(topic), self._timeout_s)
+        return await patiently(lambda: self._learn_route(topic), self._timeout_s)
+
+    async def _learn_route(self, topic: str) -> TopicRouteData:
+        route = await self._admin.topics.route(topic)
         for broker in route.broker_datas:
             if broker.broker_addrs:  # the master, else the slave with the lowest number
                 self._addresses[broker.broker_name] = broker.broker_addrs[min(broker.broker_addrs)]
         return route
 
     async def _address(self, queue: Queue) -> str:
-        """The address of the queue's broker as the name servers know it now."""
+        """The address of the queue's broker as the name servers know it now. RouteNotFound: they know none."""
         self._addresses.pop(queue.broker_name, None)
-        await self._route(queue.topic)
+        await self._learn_route(queue.topic)
         address = self._addresses.get(queue.broker_name)
         if address is None:
-            raise ReadFailed(f"{queue}: no name server knows an address of this broker")
+            raise RouteNotFound(queue.topic, f"no name server knows an address of its broker {queue.broker_name} now")
         return address
 
     # -- offsets ------------------------------------------------------------------------------------------------------
 
     async def _of_each(self, queues: Iterable[Queue], ask: Callable[[Queue], Awaitable[T]]) -> dict[Queue, T]:
-        """Ask about each queue, AT_ONCE at a time. A queue of a topic that is gone has no answer."""
+        """Ask about each queue, AT_ONCE at a time. What fails for one fails for all: none is taken for deleted."""
         room = asyncio.Semaphore(AT_ONCE)
         found: dict[Queue, T] = {}
 
         async def one(queue: Queue) -> None:
             async with room:
-                with contextlib.suppress(RouteNotFound):
-                    found[queue] = await ask(queue)
+                found[queue] = await ask(queue)
 
         asked = [asyncio.ensure_future(one(queue)) for queue in queues]
         try:
@@ -157,7 +157,7 @@ class ClusterPlace:
                 least = await calls.min_offset(address, queue.topic, queue.queue_id)
                 return Bounds(least, max(least, await calls.max_offset(address, queue.topic, queue.queue_id)))
 
-            return await patiently(once, self._timeout_s, after_failure=lambda: self._forget(queue))
+            return await patiently(once, self._timeout_s, after_failure=lambda: self._forget(queue), is_known=True)
 
         return await self._of_each(queues, ask)
 
@@ -176,7 +176,7 @@ class ClusterPlace:
                 address = await self._known_address(queue)
                 return await calls.search_offset(address, queue.topic, queue.queue_id, max(0, wanted - 1))
 
-            near = await patiently(once, self._timeout_s, after_failure=lambda: self._forget(queue))
+            near = await patiently(once, self._timeout_s, after_failure=lambda: self._forget(queue), is_known=True)
             begin = min(max(near - 1, found.begin), found.end)
             reading = ClusterReading(self._pulls(queue), QueueRange(queue, begin, found.end))
             try:

@@ -7,6 +7,7 @@ them at once and given out in order; a piece holds PIECE_BYTES and what one more
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple, TypeVar
@@ -19,7 +20,7 @@ from gantrymq.client.connection.broker_calls import PULL_SUBSCRIPTION
 from gantrymq.contrib.arrow.record_blocks import Ints, RecordBlock, decode_block, follow_chain
 from gantrymq.contrib.spark.errors import ReadFailed
 from gantrymq.contrib.spark.ranges import QueueRange
-from gantrymq.errors import ConnectError, NoBrokerYet, RequestTimeout, ResponseError
+from gantrymq.errors import ConnectError, NoBrokerYet, RequestTimeout, ResponseError, RouteNotFound
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from gantrymq.remoting.failures import refused
@@ -43,15 +44,23 @@ _OUTCOMES = (
 
 
 async def patiently(
-    ask: Callable[[], Awaitable[T]], timeout_s: float, *, after_failure: Callable[[], object] = lambda: None
+    ask: Callable[[], Awaitable[T]],
+    timeout_s: float,
+    *,
+    after_failure: Callable[[], object] = lambda: None,
+    is_known: bool = False,
 ) -> T:
-    """What `ask` returns; what fails because a server is away or busy is asked again until the time is over."""
+    """What `ask` returns; what fails because a server is away or busy is asked again until the time is over.
+
+    is_known: the topic was there before. A name server forgets the routes of a broker that is away.
+    """
+    passing = (ConnectError, RequestTimeout, ResponseError, RouteNotFound if is_known else NoBrokerYet)
     until = asyncio.get_running_loop().time() + timeout_s
     pause_s = PAUSE_S
     while True:
         try:
             return await ask()
-        except (ConnectError, RequestTimeout, NoBrokerYet, ResponseError) as failure:
+        except passing as failure:
             passes = not isinstance(failure, ResponseError) or failure.code in _PASSING
             if not passes or asyncio.get_running_loop().time() + pause_s > until:
                 raise
@@ -79,7 +88,8 @@ class Pulls:
         """Some messages from the beginning of the range on; where there are none any more, where to go on."""
         until = asyncio.get_running_loop().time() + self._timeout_s
         while True:
-            answer = await patiently(lambda: self._ask(item), self._timeout_s, after_failure=self._forget)
+            ask = functools.partial(self._ask, item)
+            answer = await patiently(ask, self._timeout_s, after_failure=self._forget, is_known=True)
             found = self._outcome(answer, item)
             if found is not None:
                 return found

@@ -93,9 +93,10 @@ class GantryStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         starts, ends = from_checkpoint(start), from_checkpoint(end)
         place = place_of(self._options)
         try:
-            bounds = place.bounds(ends)
-            for queue in ends.keys() - starts.keys():  # appeared since
-                starts[queue] = bounds[queue].begin if queue in bounds else 0
+            # A topic that was deleted when all of it had been read is not asked for.
+            bounds = place.bounds([queue for queue, at in ends.items() if starts.get(queue) != at])
+            for queue in bounds.keys() - starts.keys():  # appeared since
+                starts[queue] = bounds[queue].begin
             there, lost = cut_lost(ranges_between(starts, ends), bounds)
             report_lost(lost, self._options)
             planned: list[InputPartition] = list(place.partitions(there, self._options.partitions_min))

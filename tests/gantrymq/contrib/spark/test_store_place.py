@@ -275,3 +275,12 @@ def test_a_topic_that_was_made_anew_stops_a_stream_or_begins_again(tmp_path: Pat
         stream(tmp_path).latestOffset({"orders": {"0": 50}}, ReadAllAvailable())
     end = stream(tmp_path, failOnDataLoss="false").latestOffset({"orders": {"0": 50}}, ReadMaxRows(10))
     assert end == {"orders": {"0": 0}}
+
+
+def test_a_topic_that_is_deleted_after_it_was_read_stops_no_stream(tmp_path: Path) -> None:
+    write_store(tmp_path, records(40))
+    made = stream(tmp_path)
+    start = made.initialOffset()
+    shutil.rmtree(tmp_path / "consumequeue" / "mail")
+    assert made.latestOffset(start, ReadAllAvailable()) == start
+    assert made.partitions(start, start) == []
