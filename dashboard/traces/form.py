@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
-from django.utils.translation import gettext
+from django.utils.translation import gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 
 from dashboard.cluster.message_scan import TimeSpan
@@ -28,8 +28,8 @@ class TraceForm(BaseForm):
         label=_("Which"), required=False, choices=((ALL, _("all")), (FAILED, _("failed")), (SLOW, _("slow")))
     )
     slow = DurationField(label=_("Slow is"), required=False)
-    since = WhenField(label=_("From"), required=False, widget=forms.TextInput(attrs=_WHEN))
-    until = WhenField(label=_("To"), required=False, widget=forms.TextInput(attrs=_WHEN))
+    since = WhenField(label=pgettext_lazy("a time", "From"), required=False, widget=forms.TextInput(attrs=_WHEN))
+    until = WhenField(label=pgettext_lazy("a time", "To"), required=False, widget=forms.TextInput(attrs=_WHEN))
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
