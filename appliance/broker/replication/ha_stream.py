@@ -33,7 +33,8 @@ class HaStream(asyncio.BufferedProtocol):
         self._may_write = asyncio.Event()
         self._closed = asyncio.Event()
         self._until_s = 0.0  # of the loop's clock: the reader waits so long
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: asyncio.Handle | None = None  # uvloop's is no TimerHandle when it is due at once
+        self._timer_at_s = 0.0
         self._is_late = False
 
     # -- what asyncio calls -------------------------------------------------------------------------------------------
@@ -123,7 +124,7 @@ class HaStream(asyncio.BufferedProtocol):
         """Wait until something is there, or nothing more comes. One timer serves many readings: most need none."""
         loop = asyncio.get_running_loop()
         self._until_s, self._is_late = loop.time() + within_s, False
-        if self._timer is None or self._timer.when() > self._until_s:
+        if self._timer is None or self._timer_at_s > self._until_s:
             self._start_timer(loop)
         while not self._end and not self._is_over and not self._is_late:
             self._changed.clear()
@@ -133,7 +134,8 @@ class HaStream(asyncio.BufferedProtocol):
     def _start_timer(self, loop: asyncio.AbstractEventLoop) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = loop.call_at(self._until_s, self._look_at_clock, loop)
+        self._timer_at_s = self._until_s
+        self._timer = loop.call_at(self._timer_at_s, self._look_at_clock, loop)
 
     def _look_at_clock(self, loop: asyncio.AbstractEventLoop) -> None:
         self._timer = None

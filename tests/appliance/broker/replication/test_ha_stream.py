@@ -128,8 +128,9 @@ def test_a_reader_is_told_when_nothing_came_in_time_and_again_when_something_did
         writer.close()
 
     async def act(stream: HaStream) -> None:
-        for _ in range(2):
-            assert await stream.read(0.01) is None
+        for within_s in (0.01, 0.0102, 0.0001, 0.0, 0.01):  # a loop that counts milliseconds calls some at once
+            assert await stream.read(within_s) is None
+            asyncio.get_running_loop().call_soon(stream.buffer_updated, 0)  # wakes the reader beside its timer
         go_on.set()
         assert await stream.read(WITHIN_S) == b"late"
         stream.release()
