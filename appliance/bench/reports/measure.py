@@ -21,8 +21,9 @@ DUCKDB = """
 import json, pathlib, sys, time
 import duckdb
 lake = pathlib.Path(sys.argv[1])
-paths = [str(lake / added["path"]) for entry in sorted((lake / "_log").glob("*.json"))
-         for added in json.loads(entry.read_bytes()).get("add", ())]
+entries = [json.loads(entry.read_bytes()) for entry in (lake / "_log").glob("*.json")]
+removed = {path for entry in entries for path in entry.get("remove", ())}  # merged into larger ones
+paths = [str(lake / path) for path in {added["path"] for entry in entries for added in entry["add"]} - removed]
 began, cpu = time.monotonic(), time.process_time()
 with duckdb.connect() as connection:
     connection.execute("SET threads = 2")
