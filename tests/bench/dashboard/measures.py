@@ -102,7 +102,9 @@ def tabs_cost(meter: Meter, visitor: Visitor, path: str, number: int, seconds: f
     dashboard, brokers = idle_cost(meter, seconds)
     after = [(tab.frames, tab.asked, tab.bytes_in) for tab in tabs]
     for tab in tabs:
-        tab.close()
+        tab.leave()
+    for tab in tabs:
+        tab.join(10)
     frames, asked, size = (
         sum(now[part] - was[part] for now, was in zip(after, before, strict=True)) / number / seconds
         for part in range(3)

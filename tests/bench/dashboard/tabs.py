@@ -21,7 +21,7 @@ TARGET = re.compile(r'data-refresh-target="([^"]+)"')
 
 
 class Tab(threading.Thread):
-    """`visitor` is logged in; counts what came until `close`."""
+    """`visitor` is logged in; counts what came until `leave`."""
 
     def __init__(self, visitor: Visitor, path: str) -> None:
         super().__init__(daemon=True)
@@ -45,9 +45,9 @@ class Tab(threading.Thread):
             if not self._ended.is_set():
                 self.error = repr(exc)
 
-    def close(self) -> None:
+    def leave(self) -> None:
+        """Have it end soon. A tab notices between two frames, so tell all before the first `join`."""
         self._ended.set()
-        self.join(10)
 
     def _listen(self) -> None:
         socket = self.visitor.live()
