@@ -16,7 +16,8 @@ OF_THE_WHEEL = {
     "opentelemetry",
     "faststream",
     "prometheus",
-}  # for users of the SDK; the lock of the tests has them
+    "spark",
+}  # for users of the SDK; the locks of the tests and of the reports have them
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from ninja import Field, Schema
 
 from dashboard.api.schemas.cluster import NUMBER_MAX, Perm
 from dashboard.forms.topics import QUEUES_MAX
 from dashboard.topics.changes import TOPICS_MAX, ChangeRun
+from gantrymq.message.topics import TOPIC_CHARS_MAX
 
 What = Literal["access", "queues", "keep", "skip", "again", "delete"]
+TopicName = Annotated[str, Field(pattern=r"^[%|a-zA-Z0-9_-]+$", max_length=TOPIC_CHARS_MAX)]
 
 
 class TopicChangesIn(Schema):
@@ -21,7 +23,7 @@ class TopicChangesIn(Schema):
     """
 
     what: What
-    topics: list[str] = Field(min_length=1, max_length=TOPICS_MAX)
+    topics: list[TopicName] = Field(min_length=1, max_length=TOPICS_MAX)
     perm: Perm | None = None
     read_queues: int | None = Field(None, ge=1, le=QUEUES_MAX, description="on each broker")
     write_queues: int | None = Field(None, ge=1, le=QUEUES_MAX, description="on each broker")

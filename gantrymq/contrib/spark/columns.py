@@ -141,7 +141,7 @@ class BatchMaker:
     """Makes the batches of one query: all have its columns in its order."""
 
     def __init__(self, schema: StructType, broker_name: str | None = None) -> None:
-        self.names = schema.fieldNames()
+        self.names: list[str] = schema.fieldNames()
         self._schema: pa.Schema = to_arrow_schema(schema, timezone="UTC")
         self._broker_name = broker_name
 

@@ -56,7 +56,7 @@ class Partition(InputPartition):
 
     def __init__(self, ranges: Sequence[QueueRange]) -> None:
         super().__init__(None)
-        self.ranges = tuple(ranges)
+        self.ranges: tuple[QueueRange, ...] = tuple(ranges)
 
 
 Starts = Mapping[Queue, int]  # an offset for each queue

@@ -68,7 +68,7 @@ def test_an_account_is_made_and_gets_another_role_at_once(
 def test_what_can_not_be_done_is_said_in_a_sentence(administrator: Visitor, gantry: Gantry) -> None:
     last = gantry("roles", "admin", "reader")
     assert (last.returncode, last.stdout) == (1, "")
-    assert last.stderr == "gantry users: admin is the last administrator: make another one first\n"
+    assert last.stderr == "gantry users: admin is the last administrator with a password: make another one first\n"
 
 
 def test_who_locked_himself_out_is_let_in_at_once(

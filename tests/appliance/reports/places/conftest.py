@@ -1,9 +1,7 @@
-"""A place without moving: pyarrow's file system over a folder, and a real server of S3 where one is installed."""
+"""A place without moving: pyarrow's file system over a folder, and a real server of S3."""
 
 from __future__ import annotations
 
-import os
-import shutil
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -11,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import missing, require_tool
+from tests.interop.build_cache import ToolError, built, digest, tool
 from tests.waiting import WITHIN_S, wait_until
 
 pytest.importorskip("pyarrow", reason="the report stack is not installed")
@@ -22,22 +22,25 @@ from appliance.settings.lake_place import StoreAddress
 KEYS = {"AWS_ACCESS_KEY_ID": "gantry-tests", "AWS_SECRET_ACCESS_KEY": "a-secret-of-tests"}
 
 
+S3_SERVER = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"  # over a folder; built once per machine
+
+
 @pytest.fixture(scope="session")
 def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The options of an address there."""
-    program = shutil.which("minio")
-    if program is None:
-        pytest.skip("minio is not on the path")
+    program = _server()
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    folder = tmp_path_factory.mktemp("minio")
-    variables = os.environ | {"MINIO_ROOT_USER": KEYS["AWS_ACCESS_KEY_ID"], "MINIO_BROWSER": "off"}
-    variables["MINIO_ROOT_PASSWORD"] = KEYS["AWS_SECRET_ACCESS_KEY"]
-    command = [program, "server", str(folder), "--address", f"127.0.0.1:{port}"]
+    folder = tmp_path_factory.mktemp("s3")
+    for name in ("buckets", "metadata"):
+        (folder / name).mkdir()
+    account = ["--access", KEYS["AWS_ACCESS_KEY_ID"], "--secret", KEYS["AWS_SECRET_ACCESS_KEY"]]
+    place = ["posix", "--sidecar", str(folder / "metadata"), str(folder / "buckets")]
+    command = [str(program), *account, "--port", f"127.0.0.1:{port}", *place]
     with (
-        (folder.parent / "minio.log").open("wb") as log,
-        subprocess.Popen(command, env=variables, stdout=log) as server,
+        (folder / "server.log").open("wb") as log,
+        subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT) as server,
     ):
         options = f"endpoint_override=127.0.0.1:{port}&scheme=http&region=us-east-1"
         try:
@@ -58,6 +61,19 @@ def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         finally:
             server.terminate()
             server.wait(WITHIN_S)
+
+
+def _server() -> Path:
+    require_tool("go", "it builds a server of S3")
+
+    def build(work: Path) -> None:
+        tool(["go", "install", "-buildvcs=false", S3_SERVER], environment={"GOBIN": str(work), "GOFLAGS": "-mod=mod"})
+
+    try:
+        return built(f"s3-{digest([], S3_SERVER)}", build) / "versitygw"
+    except ToolError as exc:
+        missing("the server of S3", str(exc))
+        raise
 
 
 @pytest.fixture(params=["file", "s3"])
