@@ -6,6 +6,7 @@ import asyncio
 import concurrent.futures
 import functools
 import threading
+from collections import deque
 from collections.abc import Callable
 
 from gantrymq.client.produce.batching import MESSAGE_BYTES
@@ -16,6 +17,7 @@ from gantrymq.message.model import Message, MessageQueue
 from gantrymq.remoting.codes import RequestCode
 
 ThreadFuture = concurrent.futures.Future[SendResult]
+NOT_SENT = "the client was closed before the message was sent"
 Handed = tuple[Message, MessageQueue | None, str | None, ThreadFuture]
 
 
@@ -27,6 +29,7 @@ class SoonSends:
         self._room = threading.Condition()
         self._handed: list[Handed] = []
         self._held_bytes = 0
+        self._is_sending = False  # of the loop
 
     def submit(
         self,
@@ -55,19 +58,36 @@ class SoonSends:
         return future
 
     def _take(self) -> None:
-        """On the loop: send what was handed over so far, in its order."""
-        with self._room:
-            handed, self._handed = self._handed, []
-        self.producer.hand_over(self._send(handed))
+        """On the loop: send what was handed over, unless that is being done already."""
+        if not self._is_sending:
+            self._is_sending = True
+            self.producer.hand_over(self._send())
 
-    async def _send(self, handed: list[Handed]) -> None:
-        for message, queue, sharding_key, future in handed:
-            try:
-                sent = await self.producer.send_collected(message, queue=queue, sharding_key=sharding_key)
-            except Exception as exc:  # whatever it is, it belongs to the thread that waits for this message
-                future.set_exception(exc)
-            else:
-                sent.add_done_callback(functools.partial(_tell, future))
+    async def _send(self) -> None:
+        """One burst after the other: one that has to wait for a route is not overtaken by the next, which finds it."""
+        handed: deque[Handed] = deque()
+        try:
+            while self._take_into(handed):
+                message, queue, sharding_key, future = handed[0]
+                try:
+                    sent = await self.producer.send_collected(message, queue=queue, sharding_key=sharding_key)
+                except Exception as exc:  # whatever it is, it belongs to the thread that waits for this message
+                    future.set_exception(exc)
+                else:
+                    sent.add_done_callback(functools.partial(_tell, future))
+                handed.popleft()
+        finally:
+            self._is_sending = False
+            for *_, future in handed:  # the producer was closed
+                future.set_exception(ClientClosed(NOT_SENT))
+
+    def _take_into(self, handed: deque[Handed]) -> bool:
+        """Where nothing is left, go on with what was handed over meanwhile; whether there is something."""
+        if not handed:
+            with self._room:
+                handed.extend(self._handed)
+                self._handed.clear()
+        return bool(handed)
 
     def _settled(self, size: int) -> None:
         with self._room:
@@ -78,7 +98,7 @@ class SoonSends:
 def _tell(future: ThreadFuture, sent: asyncio.Future[SendResult]) -> None:
     """Give the outcome to the thread's future."""
     if sent.cancelled():
-        future.set_exception(ClientClosed("the client was closed before the message was sent"))
+        future.set_exception(ClientClosed(NOT_SENT))
     elif (failure := sent.exception()) is not None:
         future.set_exception(failure)
     else:

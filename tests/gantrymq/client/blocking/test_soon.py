@@ -1,0 +1,75 @@
+"""What threads hand over without waiting reaches the producer in their order."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Coroutine
+from typing import Any
+
+import pytest
+
+from gantrymq import Message, MessageQueue, SendResult, SendStatus
+from gantrymq.client.blocking.soon import SoonSends
+from gantrymq.client.produce.options import ProducerOptions
+from gantrymq.errors import ClientClosed
+from tests.waiting import until
+
+RESULT = SendResult(SendStatus.SEND_OK, "id", "offset id", MessageQueue("T", "broker-a", 0), 0, "", True)
+
+
+class SlowAtFirst:
+    """Stands for a producer that has no route for its first message, and has one for the next."""
+
+    def __init__(self) -> None:
+        self.options = ProducerOptions(name_servers="127.0.0.1:1", group="g")
+        self.route = asyncio.Event()
+        self.came: list[bytes] = []
+        self.tasks: list[asyncio.Task[None]] = []
+
+    def hand_over(self, work: Coroutine[Any, Any, None]) -> None:
+        self.tasks.append(asyncio.create_task(work))
+
+    async def send_collected(self, message: Message, **_choice: Any) -> asyncio.Future[SendResult]:
+        if message.body == b"0":
+            await self.route.wait()
+        self.came.append(message.body)
+        sent = asyncio.get_running_loop().create_future()
+        sent.set_result(RESULT)
+        return sent
+
+
+def submit(soon: SoonSends, number: int) -> Any:
+    return soon.submit(Message("T", b"%d" % number), None, "key", asyncio.get_running_loop().call_soon)
+
+
+async def test_a_burst_that_waits_for_its_route_is_not_overtaken() -> None:
+    producer = SlowAtFirst()
+    soon = SoonSends(producer)  # type: ignore[arg-type]
+    futures = [submit(soon, 0)]
+    await until(lambda: bool(producer.tasks))
+    futures += [submit(soon, 1)]
+    for _ in range(5):
+        await asyncio.sleep(0)  # the second burst would have gone by now
+    futures += [submit(soon, 2)]
+    producer.route.set()
+    await until(lambda: all(future.done() for future in futures))
+    assert producer.came == [b"0", b"1", b"2"]
+    assert all(future.result(0) is RESULT for future in futures)
+    futures += [submit(soon, 3)]
+    await until(futures[-1].done)
+    assert producer.came[-1] == b"3", "the next burst after a pause goes, too"
+
+
+async def test_what_was_handed_over_when_the_producer_is_closed_has_an_outcome() -> None:
+    producer = SlowAtFirst()
+    soon = SoonSends(producer)  # type: ignore[arg-type]
+    futures = [submit(soon, number) for number in range(3)]
+    await until(lambda: bool(producer.tasks))
+    await asyncio.sleep(0)
+    producer.tasks[0].cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await producer.tasks[0]
+    for future in futures:
+        with pytest.raises(ClientClosed):
+            future.result(0)
