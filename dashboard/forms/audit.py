@@ -3,37 +3,23 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
 
 from django import forms
-from django.utils.translation import gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 
 from dashboard.audit.listing import Asked
-from dashboard.forms.base import BaseForm
-from dashboard.forms.fields import WhenField
+from dashboard.forms.span import SpanForm
 from dashboard.models.audit import Result, Way
 
-_WHEN = {"placeholder": "24 h, 2026-11-21 07:30", "spellcheck": "false"}
 
-
-class AuditForm(BaseForm):
+class AuditForm(SpanForm):
     """Empty asks for all, but for the calls of the appliance itself."""
 
     q = forms.CharField(label=_("Find"), required=False, max_length=200, strip=True)
     who = forms.CharField(required=False, max_length=160, strip=True)
     way = forms.ChoiceField(required=False, choices=[("", _("Any way")), *Way.choices])
     result = forms.ChoiceField(required=False, choices=[("", _("Any result")), *Result.choices])
-    since = WhenField(label=pgettext_lazy("a time", "From"), required=False, widget=forms.TextInput(attrs=_WHEN))
-    until = WhenField(label=pgettext_lazy("a time", "To"), required=False, widget=forms.TextInput(attrs=_WHEN))
     own = forms.BooleanField(required=False)
-
-    def clean(self) -> dict[str, Any]:
-        cleaned = super().clean() or self.cleaned_data
-        since, until = cleaned.get("since"), cleaned.get("until")
-        if since is not None and until is not None and since > until:
-            self.add_error("until", gettext("That is before the beginning."))
-        return cleaned
 
     def asked(self) -> Asked:
         """Call it when the form is valid."""

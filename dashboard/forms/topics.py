@@ -23,7 +23,21 @@ PERM_CHOICES = [
 ]
 
 
-class TopicSettingsForm(BaseForm):
+class KeepForm(BaseForm):
+    """How long a topic's messages are kept, and how many."""
+
+    keep_for = DurationField(
+        label=_("Keep for"), required=False,
+        help_text=_("Like 12 h or 7 d. Empty: as long as the brokers keep messages."),
+        widget=forms.TextInput(attrs={"placeholder": "7 d", "spellcheck": "false"}),
+    )  # fmt: skip
+    keep_messages = forms.IntegerField(
+        label=_("Keep at most"), required=False, min_value=1, max_value=(1 << 53),
+        help_text=_("Messages of each queue. Empty: no limit."),
+    )  # fmt: skip
+
+
+class TopicSettingsForm(KeepForm):
     """A topic's settings, the same on each broker that holds it."""
 
     queues = forms.IntegerField(
@@ -36,16 +50,6 @@ class TopicSettingsForm(BaseForm):
         initial="read-write",
         help_text=_("What clients may do with it."),
     )
-
-    keep_for = DurationField(
-        label=_("Keep for"), required=False,
-        help_text=_("Like 12 h or 7 d. Empty: as long as the brokers keep messages."),
-        widget=forms.TextInput(attrs={"placeholder": "7 d", "spellcheck": "false"}),
-    )  # fmt: skip
-    keep_messages = forms.IntegerField(
-        label=_("Keep at most"), required=False, min_value=1, max_value=(1 << 53),
-        help_text=_("Messages of each queue. Empty: no limit."),
-    )  # fmt: skip
 
     def clean_perm(self) -> int:
         return PERMS[self.cleaned_data["perm"]]

@@ -8,9 +8,7 @@ from django import forms
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from dashboard.forms.base import BaseForm
-from dashboard.forms.fields import DurationField
-from dashboard.forms.topics import PERM_CHOICES, PERMS, QUEUES_MAX
+from dashboard.forms.topics import PERM_CHOICES, PERMS, QUEUES_MAX, KeepForm
 from dashboard.topics.changes import TopicChange, What
 
 WHAT_CHOICES = [
@@ -24,7 +22,7 @@ WHAT_CHOICES = [
 NEEDS = {"access": ("perm",), "queues": ("read_queues", "write_queues"), "keep": ("keep_for", "keep_messages")}
 
 
-class TopicChangesForm(BaseForm):
+class TopicChangesForm(KeepForm):
     """What is to become of the chosen topics; of the fields behind `what` only those that it needs count."""
 
     what = forms.ChoiceField(label=_("Change"), choices=WHAT_CHOICES, initial="access")
@@ -34,16 +32,7 @@ class TopicChangesForm(BaseForm):
         help_text=_("On each broker. First write to fewer; read fewer when those that go are read to their end."),
     )  # fmt: skip
     write_queues = forms.IntegerField(label=_("Write queues"), required=False, min_value=1, max_value=QUEUES_MAX)
-    keep_for = DurationField(
-        label=_("Keep for"), required=False,
-        help_text=_("Like 12 h or 7 d. Empty: as long as the brokers keep messages."),
-        widget=forms.TextInput(attrs={"placeholder": "7 d", "spellcheck": "false"}),
-    )  # fmt: skip
-    keep_messages = forms.IntegerField(
-        label=_("Keep at most"), required=False, min_value=1, max_value=(1 << 53),
-        help_text=_("Messages of each queue. Empty: no limit."),
-    )  # fmt: skip
-
+    field_order = ("what", "perm", "read_queues", "write_queues", "keep_for", "keep_messages")
     use_required_attribute = False  # what is not shown does not count
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
