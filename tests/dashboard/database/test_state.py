@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sqlite3
 import stat
 from collections.abc import Iterator
@@ -212,6 +213,10 @@ async def test_while_it_can_t_be_used_each_page_says_so_and_asks_no_database(mon
     assert (answer.status_code, answer.headers["Content-Type"]) == (503, "application/problem+json")
     assert answer.json()["detail"] == "It is locked. Brokers serve on."
     assert (await client.get("/healthz")).status_code == 200
+    for script in re.findall(r'<script[^>]* src="([^"]+)"', page.content.decode()):
+        answer = await client.get(script)
+        assert (script, answer.status_code) == (script, 200)
+        assert "javascript" in answer.headers["Content-Type"]
 
 
 def test_a_request_that_meets_trouble_says_which_and_spares_the_next_ones_the_wait(
