@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 
 from dashboard.clients.values import ClientListing, Connection, Draft, in_order
+from dashboard.cluster.calls import LastAnswers
 from dashboard.cluster.gateway import Gateway
 from dashboard.cluster.group_values import is_system_group
 from dashboard.cluster.values import BrokerRef
@@ -31,18 +32,20 @@ class ClientBook:
     def __init__(self) -> None:
         self._listing: ClientListing | None = None
         self._running: asyncio.Task[ClientListing] | None = None
+        self._told: LastAnswers[Answer] = LastAnswers(_connections_at)
         self._counts: dict[tuple[str, int], tuple[float, int, float | None]] = {}  # when, requests, rate until then
 
     def clear(self) -> None:
-        self._listing, self._running = None, None
+        self._listing, self._running, self._told = None, None, LastAnswers(_connections_at)
         self._counts.clear()
 
     def forget(self) -> None:
         """Have the next look ask anew."""
         self._listing = None
+        self._told.changed()
 
     async def listing(self, gateway: Gateway) -> ClientListing:
-        """Who is connected, at most SHARED_S old. Raises ClusterUnreachable."""
+        """Who is connected, at most SHARED_S old; at a silent broker, who was. Raises ClusterUnreachable."""
         known, loop = self._listing, asyncio.get_running_loop()
         if known is not None and 0 <= gateway.calls.clock() - known.at < SHARED_S:
             return known
@@ -53,17 +56,18 @@ class ClientBook:
 
     async def _ask(self, gateway: Gateway) -> ClientListing:
         cluster = await gateway.brokers.list()
-        answers, failures = await gateway.calls.ask_brokers((*cluster.brokers, *cluster.slaves), _connections_at)
+        answers, failures = await self._told.ask(gateway.calls, (*cluster.brokers, *cluster.slaves))
         now = gateway.calls.clock()
         drafts: dict[str, Draft] = {}
         less = []
         counts: dict[tuple[str, int], tuple[float, int, float | None]] = {}
-        for broker, found in answers:
+        for broker, told in answers:
+            found = told.answer
             for one in found:
                 if isinstance(one, Draft):
                     _merge(drafts, one)
                 else:
-                    counts[broker.key, one.number] = self._counted(broker.key, one, now)
+                    counts[broker.key, one.number] = self._counted(broker.key, one, told.at)
                     _add(drafts, broker, one, counts[broker.key, one.number][2])
             if found and isinstance(found[0], Draft):
                 less.append(broker.key)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from django.utils.translation import gettext
 
+from dashboard.cluster import units
 from dashboard.cluster.errors import BrokerUnreachable, ClusterUnreachable, Refused, explain
 from dashboard.cluster.values import BrokerRef, ClusterView, PartialFailure
 from dashboard.limits.wire import check
@@ -28,6 +29,8 @@ CALL_TIMEOUT_S = 2.0  # a page waits no longer than this for one answer
 SILENT_TIMEOUT_S = 0.4  # a broker that did not answer last time gets only this long, until it answers again
 SILENT_TRY_EACH_S = 0.5
 CLUSTER_MAX_AGE_S = 1.0  # several parts of one page share one look at the name server
+KNOWN_WAIT_S = 0.25  # for an answer of which an older one is known; longer where the last took longer
+KNOWN_WAIT_TURNS = 5
 CALLS_AT_ONCE = 8  # to one cluster from one page: a dashboard must never be able to hurt a broker
 
 Answer = TypeVar("Answer")
@@ -56,6 +59,7 @@ class ClusterCalls:
         self._cluster: ClusterView | None = None
         self._silent: dict[str, Exception] = {}  # addresses that did not answer last time, and how not
         self._tried: set[str] = set()  # of these, those that were asked just now whether they do again
+        self._late: dict[str, asyncio.Task[object]] = {}  # addresses, and what they were asked and still owe
 
     # ---- the client
 
@@ -114,6 +118,28 @@ class ClusterCalls:
         self._silent.pop(address, None)
         return answer
 
+    def is_late(self, address: str) -> bool:
+        """Whether the broker did not answer last time, or lets a list wait now."""
+        return address in self._silent or address in self._late
+
+    async def _soon(self, address: str, call: asyncio.Task[Answer], wait_s: float) -> Answer:
+        """The call's answer if it comes soon; else TimeoutError, and the call goes on.
+
+        The wait is counted in turns of the loop, so that a process that stood still takes no one else for late.
+        """
+        for _ in range(KNOWN_WAIT_TURNS):
+            if (await asyncio.wait({call}, timeout=wait_s / KNOWN_WAIT_TURNS))[0]:
+                return await call
+        self._late[address] = call
+        call.add_done_callback(lambda done: self._ended(address, done))
+        raise TimeoutError
+
+    def _ended(self, address: str, call: asyncio.Task[Answer]) -> None:
+        if self._late.get(address) is call:
+            del self._late[address]
+        if not call.cancelled():
+            call.exception()  # `_silent` has it
+
     # ---- the cluster
 
     async def cluster(self, *, timeout_s: float = CALL_TIMEOUT_S, max_age_s: float = CLUSTER_MAX_AGE_S) -> ClusterView:
@@ -150,15 +176,21 @@ class ClusterCalls:
         brokers: Sequence[BrokerRef],
         ask: Callable[[AdminClient, BrokerRef], Awaitable[Answer]],
         timeout_s: float = CALL_TIMEOUT_S,
+        waits: Mapping[str, float] | None = None,
     ) -> tuple[list[tuple[BrokerRef, Answer]], list[PartialFailure]]:
-        """All brokers side by side: who answered what, and who did not. "No such topic" is no answer and no failure."""
-        results = await asyncio.gather(
-            *(
-                self.call_broker(broker, lambda admin, broker=broker: ask(admin, broker), timeout_s)  # type: ignore[misc]
-                for broker in brokers
-            ),
-            return_exceptions=True,
-        )
+        """All brokers side by side: who answered what, and who did not. "No such topic" is no answer and no failure.
+
+        waits: by address, seconds for an answer that need not come; then the call goes on without the caller.
+        """
+
+        async def one(broker: BrokerRef) -> Answer:
+            called = self.call_broker(broker, lambda admin: ask(admin, broker), timeout_s)
+            wait_s = (waits or {}).get(broker.address)
+            if wait_s is None:
+                return await called
+            return await self._soon(broker.address, asyncio.ensure_future(called), wait_s)
+
+        results = await asyncio.gather(*map(one, brokers), return_exceptions=True)
         answers: list[tuple[BrokerRef, Answer]] = []
         failures: list[PartialFailure] = []
         for broker, result in zip(brokers, results, strict=True):
@@ -183,6 +215,65 @@ class ClusterCalls:
                 raise Refused(f"{broker.name}: {explain(exc)}") from exc
             except CALL_ERRORS as exc:
                 raise BrokerUnreachable(f"{broker.name}: {explain(exc)}") from exc
+
+
+@dataclass(frozen=True, slots=True)
+class Told(Generic[Answer]):
+    """What a broker answered last, when by the calls' clock, and how long its answers take."""
+
+    answer: Answer
+    at: float
+    took_s: float
+
+
+class LastAnswers(Generic[Answer]):
+    """One question to all brokers: a list of what they answer does not wait for one that has just fallen silent.
+
+    Its answer of before is taken then; the call goes on, so that the next one to ask finds what came late.
+    """
+
+    def __init__(self, ask: Callable[[AdminClient, BrokerRef], Awaitable[Answer]]) -> None:
+        self._ask = ask
+        self._told: dict[BrokerRef, Told[Answer]] = {}
+        self._awaited: set[BrokerRef] = set()  # what they told was true before a change
+
+    async def ask(
+        self, calls: ClusterCalls, brokers: Sequence[BrokerRef]
+    ) -> tuple[list[tuple[BrokerRef, Told[Answer]]], list[PartialFailure]]:
+        """What each broker told last, now if it can; and who did not now."""
+
+        async def noted(admin: AdminClient, broker: BrokerRef) -> Told[Answer]:
+            begun = time.monotonic()
+            answer, before = await self._ask(admin, broker), self._told.get(broker)
+            took_s = time.monotonic() - begun
+            if before is not None:
+                took_s = min(took_s, 2 * before.took_s)  # one answer that came late does not make the broker slow
+            told = self._told[broker] = Told(answer, calls.clock(), took_s)
+            self._awaited.discard(broker)
+            return told
+
+        waits = {
+            broker.address: max(KNOWN_WAIT_S, 2 * told.took_s)
+            for broker, told in self._told.items()
+            if broker not in self._awaited
+        }
+        answers, failures = await calls.ask_brokers(brokers, noted, waits=waits)
+        self._told = {broker: told for broker, told in self._told.items() if broker in brokers}
+        missing = self._told.keys() - {broker for broker, _ in answers}
+        old = [(broker, self._told[broker]) for broker in brokers if broker in missing]
+        ages = {broker.name: units.ago(told.at, calls.clock()) for broker, told in old}
+        return [*answers, *old], [_with_age(failure, ages.get(failure.what)) for failure in failures]
+
+    def changed(self) -> None:
+        """What they told is true no more: the next one to ask waits for a new answer."""
+        self._awaited = set(self._told)
+
+
+def _with_age(failure: PartialFailure, age: str | None) -> PartialFailure:
+    if age is None:
+        return failure
+    shown = gettext("%(reason)s; what it told %(age)s is shown") % {"reason": failure.reason, "age": age}
+    return replace(failure, reason=shown)
 
 
 class KeptTables(Generic[Table]):

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.utils.translation import gettext
 
-from dashboard.cluster.calls import CALL_ERRORS, CALLS_AT_ONCE, ClusterCalls, KeptTables
+from dashboard.cluster.calls import CALL_ERRORS, CALLS_AT_ONCE, ClusterCalls, KeptTables, LastAnswers
 from dashboard.cluster.errors import BrokerUnreachable, GroupNotFound, MemberNotFound, Refused, TopicNotFound, explain
 from dashboard.cluster.group_values import (
     GroupDetail,
@@ -54,15 +54,19 @@ class GroupCalls:
     def __init__(self, calls: ClusterCalls) -> None:
         self._calls = calls
         self._asked = KeptTables(RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, _group_table)
+        self._told = LastAnswers(self._asked.ask)
         self._settings: Settings = {}
         self._settings_of: list[dict[str, GroupSettings]] = []  # what they were made of
 
     async def settings(self) -> tuple[Settings, list[PartialFailure]]:
-        """Every group's settings by broker, sorted by name; shared by all who ask, so not to be changed."""
+        """Every group's settings by broker, sorted by name; of a silent broker those that it told last.
+
+        They are shared by all who ask, so not to be changed.
+        """
         cluster = await self._calls.cluster()
-        answers, failures = await self._calls.ask_brokers(cluster.brokers, self._asked.ask)
+        told, failures = await self._told.ask(self._calls, cluster.brokers)
         self._asked.keep_only(cluster.brokers)
-        tables = [table for _, table in answers]
+        tables = [one.answer for _, one in told]
         if len(tables) != len(self._settings_of) or not all(map(operator.is_, tables, self._settings_of)):
             found: Settings = {}
             for table in tables:
@@ -70,6 +74,10 @@ class GroupCalls:
                     found.setdefault(name, []).append(settings)
             self._settings, self._settings_of = dict(sorted(found.items())), tables
         return self._settings, failures
+
+    def forget_settings(self) -> None:
+        """A group was changed, or may have been: the next look waits for what brokers have now."""
+        self._told.changed()
 
     async def summaries(self, names: Sequence[str], settings: dict[str, list[GroupSettings]]) -> list[GroupSummary]:
         """The groups with their metrics, in the order given."""

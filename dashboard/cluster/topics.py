@@ -10,13 +10,13 @@ from dataclasses import replace
 
 from django.utils.translation import gettext
 
-from dashboard.cluster import units
 from dashboard.cluster.calls import (
     CALL_ERRORS,
     CALL_TIMEOUT_S,
     CALLS_AT_ONCE,
     ClusterCalls,
     KeptTables,
+    LastAnswers,
     own_names,
 )
 from dashboard.cluster.errors import BrokerUnreachable, NotAllowed, Refused, TopicExists, TopicNotFound, explain
@@ -57,7 +57,7 @@ class TopicCalls:
         self._metrics: dict[str, Reading[TopicMetrics]] = {}
         self._listing: tuple[asyncio.AbstractEventLoop, float, asyncio.Task[TopicListing]] | None = None
         self._asked = KeptTables(RequestCode.GET_ALL_TOPIC_CONFIG, _topic_table)
-        self._tables: dict[str, tuple[float, TopicTable]] = {}  # last known topics of each broker
+        self._told = LastAnswers(self._asked.ask)
         self._rows: dict[str, TopicSummary] = {}  # by name, in order
         self._rows_of: tuple[Sequence[TopicTable], frozenset[str]] = ((), frozenset())  # what they were made of
 
@@ -166,6 +166,11 @@ class TopicCalls:
 
     # ---- writing
 
+    def forget_listing(self) -> None:
+        """A topic was changed, or may have been: the next listing waits for what brokers have now."""
+        self._listing = None
+        self._told.changed()
+
     async def create(self, name: str, *, queues: int, perm: int = PERM_READ | PERM_WRITE, order: bool = False,
                            retention_ms: int | None = None, retention_messages: int | None = None,
                            broker_names: Iterable[str] = ()) -> None:  # fmt: skip
@@ -191,7 +196,7 @@ class TopicCalls:
         try:
             await self._calls.tell_brokers(targets, lambda admin, broker: _take_over(admin, broker, config))
         finally:
-            self._listing = None
+            self.forget_listing()
 
     async def change(self, name: str, *, read_queues: int | None = None, write_queues: int | None = None,
                            perm: int | None = None, order: bool | None = None, retention_ms: int | None = None,
@@ -218,7 +223,7 @@ class TopicCalls:
         try:
             await self._calls.tell_brokers(targets, lambda admin, broker: _take_over(admin, broker, config_for(broker)))
         finally:
-            self._listing = None
+            self.forget_listing()
 
     async def delete(self, name: str) -> None:
         """Delete on every broker, then from the name server. Raises TopicNotFound, NotAllowed."""
@@ -230,7 +235,7 @@ class TopicCalls:
         try:
             await self._calls.tell_brokers(targets, lambda admin, broker: admin.topics.delete_at(broker.address, name))
         finally:
-            self._listing = None
+            self.forget_listing()
         self._metrics.pop(name, None)
         try:
             await self._calls.call(lambda admin: admin.name_servers.delete_topic(name))
@@ -242,29 +247,17 @@ class TopicCalls:
     # ---- helpers
 
     async def _topic_tables(self, cluster: ClusterView) -> Tables:
-        """Every broker's topics; of a silent broker the last known ones, and a failure that says how old they are."""
-        answers, failures = await self._calls.ask_brokers(cluster.brokers, self._asked.ask)
+        """Every broker's topics; of a silent broker those that it told last."""
+        told, failures = await self._told.ask(self._calls, cluster.brokers)
         self._asked.keep_only(cluster.brokers)
-        now = self._calls.clock()
-        tables = list(answers)
-        for broker, table in tables:
-            self._tables[broker.name] = (now, table)
-        for index, failure in enumerate(failures):
-            silent = cluster.named(failure.what)
-            if silent is not None and silent.name in self._tables:
-                read_at, table = self._tables[silent.name]
-                tables.append((silent, table))
-                age = units.ago(read_at, now)
-                failures[index] = replace(
-                    failure,
-                    reason=(
-                        gettext("%(reason)s; its topics as they were %(age)s") % {"reason": failure.reason, "age": age}
-                    ),
-                )
-        return tables, failures
+        return [(broker, one.answer) for broker, one in told], failures
 
     async def _read_metrics(self, row: TopicSummary, cluster: ClusterView) -> Reading[TopicMetrics]:
         brokers = [broker for broker in cluster.brokers if broker.name in row.brokers]
+        known = self._metrics.get(row.name)
+        is_late = any(self._calls.is_late(broker.address) for broker in brokers)
+        if is_late and known is not None and known.value is not None:  # a list asks for each of its rows
+            return replace(known, why=gettext("no answer in time"))
         stats, failures = await self._calls.ask_brokers(
             brokers, lambda admin, broker: admin.topics.stats_at(broker.address, row.name)
         )

@@ -34,7 +34,10 @@ async def set_consuming(gateway: Gateway, name: str, *, is_on: bool) -> list[str
         if name in table:  # with all else that the broker keeps of it
             await admin.groups.create_at(broker.address, replace(table[name], consume_enable=is_on))
 
-    await gateway.calls.tell_brokers([one for one in cluster.brokers if one.name in wanted], change)
+    try:
+        await gateway.calls.tell_brokers([one for one in cluster.brokers if one.name in wanted], change)
+    finally:
+        gateway.groups.forget_settings()
     group_book.forget(name)
     return sorted(wanted)
 
@@ -62,7 +65,10 @@ async def delete_group(gateway: Gateway, name: str) -> list[str]:
         raise Refused(f"Perhaps deleted in part: {explain(exc)}") from exc
     except CALL_ERRORS as exc:
         raise BrokerUnreachable(f"Perhaps deleted in part: {explain(exc)}") from exc
-    group_book.clear()  # the list, too, which pages share for some seconds
+    finally:
+        gateway.groups.forget_settings()
+        gateway.topics.forget_listing()  # its retries and dead letters had topics
+        group_book.clear()  # the list, too, which pages share for some seconds
     return done
 
 
