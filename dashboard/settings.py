@@ -50,7 +50,7 @@ MIDDLEWARE = [
     "dashboard.http.request_ids.RequestIds",
     "dashboard.http.headers.SecurityHeaders",
     "dashboard.http.problems.ProblemMiddleware",
-    "dashboard.language.choice.LanguageMiddleware",
+    "dashboard.http.language.LanguageMiddleware",
     "dashboard.http.database_guard.DatabaseGuard",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from dashboard.alarms.kinds import KINDS, Kind, Readings
+from dashboard.language.sentences import gettext, joined
 
 OPEN_MAX = 100  # alarms of one rule at the same time; the worst come first
 ADOPTED_S = 60.0  # after a start all that is watched is looked at again within this time
@@ -52,7 +53,7 @@ class Alarm:
 
     @property
     def title(self) -> str:
-        return f"{KINDS[self.rule.kind].label}: {self.subject}"
+        return joined([KINDS[self.rule.kind].words, self.subject], ": ")
 
 
 class AlarmBook:
@@ -136,5 +137,8 @@ class AlarmBook:
 
 
 def _text(rule: Rule, kind: Kind, value: float) -> str:
-    side = "at or below" if kind.is_below else "at or above"
-    return f"{kind.shown(value)}; the rule rings {side} {kind.shown(rule.threshold)}"
+    if kind.is_below:
+        text = gettext("%(value)s; the rule rings at or below %(threshold)s")
+    else:
+        text = gettext("%(value)s; the rule rings at or above %(threshold)s")
+    return text % {"value": kind.shown(value), "threshold": kind.shown(rule.threshold)}

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from django.utils.translation import gettext, gettext_noop, ngettext
+from django.utils.translation import gettext_noop
 
 from dashboard.cluster import units
 from dashboard.history import series
+from dashboard.language.sentences import gettext, ngettext
 from dashboard.status.board import Snapshot
 from dashboard.status.problems import Level
 
@@ -55,7 +56,7 @@ class Kind:
         if self.unit == "%":
             return f"{value:.1f} %"
         if self.unit == "msg/s":
-            return f"{units.rate(value)} msg/s"
+            return gettext("%(rate)s msg/s") % {"rate": units.rate(value)}
         return ngettext("%(count)s message", "%(count)s messages", round(value)) % {"count": units.count(round(value))}
 
 

@@ -6,6 +6,7 @@ it blocks.
 
 from __future__ import annotations
 
+import json
 import logging
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -20,6 +21,7 @@ from dashboard.alarms.book import Alarm, AlarmBook, Rule
 from dashboard.alarms.kinds import KINDS
 from dashboard.alarms.notices import FIRED, RESOLVED, Told, notice_of
 from dashboard.alarms.rules import silence_of, silences_in_force
+from dashboard.language.sentences import codes_of
 from dashboard.models.alarms import AlarmChannel, AlarmDelivery, AlarmRow, AlarmRule, DeliveryState
 from dashboard.status.problems import Level
 
@@ -37,7 +39,7 @@ def open_alarms(rules: Iterable[Rule]) -> list[Alarm]:
     AlarmRow.objects.filter(ended_at=None).exclude(rule_id__in=by_key).update(ended_at=timezone.now())
     return [
         Alarm(
-            by_key[row.rule_id], row.subject, row.text, row.begun_at.timestamp(), row.begun_at.timestamp(),
+            by_key[row.rule_id], row.subject, row.said("text"), row.begun_at.timestamp(), row.begun_at.timestamp(),
             row=row.pk, is_told=row.is_told,
         )
         for row in AlarmRow.objects.filter(ended_at=None)
@@ -96,6 +98,7 @@ def _row(alarm: Alarm) -> AlarmRow:
         "level": alarm.rule.level,
         "title": alarm.title[: AlarmRow.TEXT_MAX],
         "text": alarm.text[: AlarmRow.TEXT_MAX],
+        "words": json.dumps(codes_of({"title": alarm.title, "text": alarm.text}), ensure_ascii=False),
         "begun_at": datetime.fromtimestamp(alarm.begun_at, UTC),
         "ended_at": None if alarm.ended_at is None else datetime.fromtimestamp(alarm.ended_at, UTC),
     }

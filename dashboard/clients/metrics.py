@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from django.utils.translation import gettext_noop
+
 from dashboard.clients.values import ClientListing, ConnectedClient
 from dashboard.cluster import units
+from dashboard.language.sentences import gettext
 from dashboard.status.metric import Metrics, shape_of
 
-NOT_TOLD = "only GantryMQ's brokers tell"
+NOT_TOLD = gettext_noop("only GantryMQ's brokers tell")
 
 
 def client_metrics(rows: Sequence[ConnectedClient], listing: ClientListing) -> Metrics:
     """By the client's name."""
     metrics = Metrics(now=listing.at)
     for one in rows:
-        why = NOT_TOLD if any(name in listing.telling_less for name in one.brokers) else "known at the next look"
+        tells_less = any(name in listing.telling_less for name in one.brokers)
+        why = gettext(NOT_TOLD) if tells_less else gettext("known at the next look")
         since = None if one.since is None else listing.at - one.since
         metrics.put(f"client.{one.name}.rate", units.rate(one.rate), listing.at, why)
         metrics.put(f"client.{one.name}.since", units.duration(since), listing.at, why)

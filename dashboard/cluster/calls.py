@@ -12,11 +12,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
-from django.utils.translation import gettext
-
 from dashboard.cluster import units
 from dashboard.cluster.errors import BrokerUnreachable, ClusterUnreachable, Refused, explain
 from dashboard.cluster.values import BrokerRef, ClusterView, PartialFailure
+from dashboard.language.sentences import gettext, joined
 from dashboard.limits.wire import check
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.errors import ConnectError, GantryError, RequestTimeout, ResponseError
@@ -212,9 +211,9 @@ class ClusterCalls:
             try:
                 await self.call(lambda admin, broker=broker: tell(admin, broker))  # type: ignore[misc]
             except ResponseError as exc:
-                raise Refused(f"{broker.name}: {explain(exc)}") from exc
+                raise Refused(joined([broker.name, explain(exc)], ": ")) from exc
             except CALL_ERRORS as exc:
-                raise BrokerUnreachable(f"{broker.name}: {explain(exc)}") from exc
+                raise BrokerUnreachable(joined([broker.name, explain(exc)], ": ")) from exc
 
 
 @dataclass(frozen=True, slots=True)

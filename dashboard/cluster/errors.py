@@ -18,8 +18,9 @@ GatewayError
 
 from __future__ import annotations
 
-from django.utils.translation import gettext, gettext_noop
+from django.utils.translation import gettext_noop
 
+from dashboard.language.sentences import gettext
 from gantrymq.errors import ConnectError, GantryError, RequestTimeout, ResponseError
 
 

@@ -7,8 +7,6 @@ import operator
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from django.utils.translation import gettext
-
 from dashboard.cluster.calls import CALL_ERRORS, CALLS_AT_ONCE, ClusterCalls, KeptTables, LastAnswers
 from dashboard.cluster.errors import BrokerUnreachable, GroupNotFound, MemberNotFound, Refused, TopicNotFound, explain
 from dashboard.cluster.group_values import (
@@ -23,6 +21,7 @@ from dashboard.cluster.group_values import (
     worst_lag_ms,
 )
 from dashboard.cluster.values import BrokerRef, PartialFailure, TopicDetail
+from dashboard.language.sentences import gettext, joined
 from dashboard.limits.names import current, unlimited
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.client.admin.offsets import TO_END
@@ -228,7 +227,13 @@ class GroupCalls:
         places = [place for _, table in stats for place in table.offset_table.values()]
         lags = [max(0, place.broker_offset - max(place.consumer_offset, 0)) for place in places]
         times = [known_lag_ms(lag, place.lag_ms) for lag, place in zip(lags, places, strict=True)]
-        why = "; ".join(f"without {failure.what}: {failure.reason}" for failure in missing.values())
+        why = joined(
+            (
+                gettext("without %(what)s: %(reason)s") % {"what": failure.what, "reason": failure.reason}
+                for failure in missing.values()
+            ),
+            "; ",
+        )
         return GroupSummary(
             group,
             sum(lags) if places else None,

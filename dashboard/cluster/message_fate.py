@@ -6,14 +6,13 @@ import asyncio
 from collections.abc import Awaitable
 from dataclasses import dataclass
 
-from django.utils.translation import gettext
-
 from dashboard.cluster import browse
 from dashboard.cluster.calls import CALL_ERRORS, CALLS_AT_ONCE, Answer, ClusterCalls
 from dashboard.cluster.errors import BrokerUnreachable, NotAllowed, Refused, explain
 from dashboard.cluster.messages import MessageCalls
 from dashboard.cluster.trace_steps import Step, steps_of
 from dashboard.cluster.values import TopicDetail
+from dashboard.language.sentences import gettext
 from dashboard.limits.names import current, unlimited
 from gantrymq.client.admin.results import Delivery, DirectResult
 from gantrymq.client.results import SendResult

@@ -7,14 +7,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from django.utils.translation import gettext, ngettext
-
 from dashboard.cluster.errors import TopicNotFound
 from dashboard.cluster.message_query import Place
 from dashboard.cluster.message_search import MessageSearch, Search
 from dashboard.cluster.message_values import MessageLine
 from dashboard.cluster.messages import MessageCalls
 from dashboard.cluster.values import PartialFailure, TopicDetail
+from dashboard.language.sentences import gettext, ngettext
 
 FOUND_MESSAGES = 64
 TOPIC_NAME = re.compile(r"[%|a-zA-Z0-9_-]{1,127}")

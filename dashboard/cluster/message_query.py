@@ -14,8 +14,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from django.utils.translation import gettext
-
+from dashboard.language.sentences import gettext, joined
 from gantrymq.message.model import MessageExt
 
 QUERY_CHARS_MAX = 500
@@ -62,15 +61,15 @@ class MessageQuery:
     @property
     def conditions(self) -> str:
         """The conditions as a phrase, "tag paid, “hello” in the body"."""
-        told = [(gettext("tag %(tag)s") % {"tag": tag}) for tag in self.tags] + [
-            (gettext("key %(key)s") % {"key": key}) for key in self.keys
-        ]
+        told: list[str] = []
+        told += [gettext("tag %(tag)s") % {"tag": tag} for tag in self.tags]
+        told += [gettext("key %(key)s") % {"key": key} for key in self.keys]
         told += [
             f"{name} = {value}" if value else (gettext("without %(name)s") % {"name": name})
             for name, value in self.properties
         ]
         told += [(gettext("“%(word)s” in the body") % {"word": word}) for word in self.words]
-        return ", ".join(told)
+        return joined(told)
 
     def matches(self, message: MessageExt) -> bool:
         """Whether all conditions hold for the message."""

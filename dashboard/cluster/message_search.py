@@ -12,8 +12,6 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 
-from django.utils.translation import gettext
-
 from dashboard.cluster import browse
 from dashboard.cluster.calls import CALL_ERRORS, CALLS_AT_ONCE, ClusterCalls
 from dashboard.cluster.errors import TooManySearches, explain
@@ -21,6 +19,7 @@ from dashboard.cluster.message_query import MessageQuery
 from dashboard.cluster.message_scan import STEP_LINES, STEP_MESSAGES, STEP_S, Scan, ScanStep, Seen, TimeSpan, Window
 from dashboard.cluster.message_scan import seen as seen_of
 from dashboard.cluster.values import PartialFailure, QueueExtent, TopicDetail
+from dashboard.language.sentences import gettext
 from gantrymq.message.model import MessageExt
 
 SEARCHES_AT_ONCE = 4

@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 
-from django.utils.translation import gettext
-
 from dashboard.cluster import browse
 from dashboard.cluster.calls import CALL_ERRORS, CALLS_AT_ONCE, ClusterCalls
 from dashboard.cluster.errors import BrokerUnreachable, NotAllowed, NotWritable, Refused, TopicNotFound, explain
 from dashboard.cluster.topics import TopicCalls
 from dashboard.cluster.values import BrokerRef, MessagePage, PartialFailure, QueueExtent, TopicDetail
+from dashboard.language.sentences import gettext
 from dashboard.limits.names import current
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.client.results import SendResult

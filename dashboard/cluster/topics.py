@@ -8,8 +8,6 @@ import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from django.utils.translation import gettext
-
 from dashboard.cluster.calls import (
     CALL_ERRORS,
     CALL_TIMEOUT_S,
@@ -34,6 +32,7 @@ from dashboard.cluster.values import (
     TopicSummary,
     topic_kind,
 )
+from dashboard.language.sentences import gettext
 from dashboard.limits.names import current
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.message.topic_attributes import RETENTION_MESSAGES, RETENTION_MS, without_effect

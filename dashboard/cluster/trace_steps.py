@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from django.utils.translation import gettext
-
 from dashboard.cluster import units
+from dashboard.language.sentences import gettext
 from gantrymq.client.produce.trace_records import ConsumeOutcome, TraceKind, TraceRecord
 from gantrymq.message.model import MessageExt
 

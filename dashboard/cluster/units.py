@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from django.utils.translation import gettext
+from dashboard.language.sentences import gettext
 
 UNKNOWN = "—"
 AT_LEAST = "≥\u202f"  # before a sum that lacks a part
@@ -71,13 +71,16 @@ def duration(seconds: float | None) -> str:
         return UNKNOWN
     whole = max(0, int(seconds))
     if whole < 60:
-        return f"{seconds:.1f}{THIN}s" if 0 < seconds < 9.95 and seconds != whole else f"{whole}{THIN}s"
+        tenths = 0 < seconds < 9.95 and seconds != whole
+        return gettext("%(count)s\u202fs") % {"count": f"{seconds:.1f}" if tenths else whole}
     minutes, hours, days = whole // 60, whole // 3600, whole // 86400
     if minutes < 60:
-        return f"{minutes}{THIN}min"
+        return gettext("%(count)s\u202fmin") % {"count": minutes}
     if hours < 24:
-        return _two(hours, "h", minutes % 60, "min")
-    return _two(days, "d", hours % 24, "h")
+        only, both = gettext("%(count)s\u202fh"), gettext("%(count)s\u202fh %(more)s\u202fmin")
+        return both % {"count": hours, "more": minutes % 60} if minutes % 60 else only % {"count": hours}
+    only, both = gettext("%(count)s\u202fd"), gettext("%(count)s\u202fd %(more)s\u202fh")
+    return both % {"count": days, "more": hours % 24} if hours % 24 else only % {"count": days}
 
 
 def ago(at: float | None, now: float) -> str:
@@ -93,8 +96,3 @@ def moment(at_ms: float | None) -> str:
     if at_ms is None or at_ms <= 0:
         return UNKNOWN
     return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
-
-
-def _two(first: int, first_unit: str, second: int, second_unit: str) -> str:
-    text = f"{first}{THIN}{first_unit}"
-    return f"{text} {second}{THIN}{second_unit}" if second else text

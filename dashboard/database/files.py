@@ -14,6 +14,8 @@ from contextlib import closing
 from enum import Enum
 from pathlib import Path
 
+from dashboard.language.sentences import gettext
+
 COPIES_KEPT = 3
 ASIDE_KEPT = 5
 WAIT_S = 0.5  # for a lock, before a database is called locked
@@ -58,7 +60,7 @@ class DatabaseFiles:
             return
         if self.path.stat().st_size == 0:
             if self.copies():
-                raise Damaged("it is empty")
+                raise Damaged(gettext("it is empty"))
             return  # nothing was ever in it
         with closing(sqlite3.connect(f"{self.path.as_uri()}?mode=rw", uri=True, timeout=WAIT_S)) as database:
             database.isolation_level = None
@@ -88,7 +90,7 @@ class DatabaseFiles:
             target.execute("PRAGMA journal_mode=DELETE")  # whole in one file
             found = target.execute("PRAGMA quick_check(1)").fetchone()[0]
         if found != "ok":
-            raise Damaged(f"a copy of it is not good: {found}")
+            raise Damaged(gettext("a copy of it is not good: %(found)s") % {"found": found})
         copy = self.copies_folder / f"db-{time.strftime(MADE, time.gmtime())}.sqlite3"
         unfinished.replace(copy)
         _sync(copy)

@@ -12,6 +12,7 @@ from django.db import connection
 from appliance.settings.service_urls import without_password
 from dashboard.database.address import server_parts
 from dashboard.database.tables import NotUsable, TablesMissing, bring_up_to_date, check_tables
+from dashboard.language.sentences import gettext
 
 TEXT_CHARS_MAX = 300
 
@@ -43,12 +44,15 @@ class Server:
         """Bring the tables up to date. Raises NotUsable, and DatabaseError."""
         self.look()
         try:
-            bring_up_to_date(before=lambda: None, begin_anew="name another database with database_url")
+            bring_up_to_date(before=lambda: None, begin_anew=gettext("name another database with database_url"))
             check_tables()
         except TablesMissing as exc:
             raise NotUsable(
-                f"{self.name} has other tables than the dashboard's: {exc}. Give the dashboard a database of its own, "
-                "or restore the last dump."
+                gettext(
+                    "%(server)s has other tables than the dashboard's: %(error)s. Give the dashboard a database of its "
+                    "own, or restore the last dump."
+                )
+                % {"server": self.name, "error": str(exc)}
             ) from exc
         finally:
             connection.close()  # this thread's own
@@ -56,9 +60,9 @@ class Server:
     def sentence(self, exc: BaseException) -> str:
         """An error for people; libpq's words hold no password."""
         told = " ".join(str(exc).split())[:TEXT_CHARS_MAX]
-        return f"{self.name} can't be used: {told}."
+        return gettext("%(server)s can't be used: %(error)s.") % {"server": self.name, "error": told}
 
     @property
     def name(self) -> str:
         """The server for people."""
-        return f"The dashboard's database at {without_password(self._url)}"
+        return gettext("The dashboard's database at %(address)s") % {"address": without_password(self._url)}

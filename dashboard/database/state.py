@@ -21,9 +21,13 @@ from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.db import DatabaseError, connection, connections
 from django.db.migrations.exceptions import InconsistentMigrationHistory
+from django.utils import translation
+from django.utils.translation import gettext_noop
 
 from dashboard.database.files import Damaged, DatabaseFiles, FailureKind, failure_kind
 from dashboard.database.tables import NotUsable, TablesMissing, bring_up_to_date, check_tables
+from dashboard.language.choice import PLAIN
+from dashboard.language.sentences import gettext, joined
 from dashboard.status.problems import Level, Problem
 
 if TYPE_CHECKING:
@@ -36,8 +40,10 @@ SILENT_S = 5.0  # without an answer: then pages say so instead of waiting
 COPY_EVERY_S = 24 * 3600.0
 COPY_AGAIN_S = 600.0  # after one that failed
 TOLD_S = 7 * 24 * 3600.0  # how long the Overview says that a database was set aside
-OPENING = "The dashboard's database is being opened. Try again in a moment."
-LOCKED = "Another program holds the dashboard's database. Close what has it open; this page works again by itself."
+OPENING = gettext_noop("The dashboard's database is being opened. Try again in a moment.")
+LOCKED = gettext_noop(
+    "Another program holds the dashboard's database. Close what has it open; this page works again by itself."
+)
 
 
 @dataclass(slots=True)
@@ -50,10 +56,14 @@ class DatabaseState:
 
     def noticed(self, exc: DatabaseError) -> str:
         """A request met this error: the sentence for its answer. The next ones are spared the wait."""
+        with translation.override(PLAIN):  # it is logged, and told to others
+            return self._noticed(exc)
+
+    def _noticed(self, exc: DatabaseError) -> str:
         if (server := _server()) is not None:
             self.why = server.sentence(exc)
         elif failure_kind(exc) is FailureKind.DAMAGED:
-            self.why = "The dashboard's database is damaged. It is being made anew from its last good copy."
+            self.why = gettext("The dashboard's database is damaged. It is being made anew from its last good copy.")
         else:
             self.why = _sentence(exc)
         return self.why
@@ -106,19 +116,21 @@ def problems(now: float) -> list[Problem]:
             found.append(
                 Problem(
                     Level.WARN,
-                    "The dashboard's database was damaged",
-                    f"{state.set_aside or 'It was set aside'}: dashboard/{aside.name}",
-                    "Accounts, tokens and report runs changed since then may be missing. Remove the file when you are "
-                    "done with it.",
+                    gettext("The dashboard's database was damaged"),
+                    joined([state.set_aside or gettext("It was set aside"), f"dashboard/{aside.name}"], ": "),
+                    gettext(
+                        "Accounts, tokens and report runs changed since then may be missing. Remove the file when you "
+                        "are done with it."
+                    ),
                 )
             )
     if state.copy_failed:
         found.append(
             Problem(
                 Level.WARN,
-                "The dashboard's database can't be copied",
+                gettext("The dashboard's database can't be copied"),
                 state.copy_failed,
-                "Look at the disk's space and the folder's rights; it tries again.",
+                gettext("Look at the disk's space and the folder's rights; it tries again."),
             )
         )
     return found
@@ -150,7 +162,7 @@ class DatabaseCare:
             self._look = asyncio.create_task(asyncio.to_thread(server.look), name="look at the database")
         ended, _ = await asyncio.wait({self._look}, timeout=SILENT_S)
         if not ended:
-            _tell(f"{server.name} gives no answer.")
+            _tell(gettext("%(server)s gives no answer.") % {"server": server.name})
             return
         look, self._look = self._look, None
         try:
@@ -195,19 +207,19 @@ def _open_or_restore(files: DatabaseFiles) -> None:
     aside = files.set_aside()
     for copy in files.copies():
         if files.put_back(copy) and not _damage_of(files):
-            _tell_set_aside(aside, damage, f"made anew from the copy {copy.name}")
+            _tell_set_aside(aside, damage, gettext("made anew from the copy %(copy)s") % {"copy": copy.name})
             return
         files.remove()
     if damage_of_new := _damage_of(files):
-        raise NotUsable(f"A new database of the dashboard can't be made: {damage_of_new}.")
-    _tell_set_aside(aside, damage, "begun anew, without accounts: there was no good copy")
+        raise NotUsable(gettext("A new database of the dashboard can't be made: %(why)s.") % {"why": damage_of_new})
+    _tell_set_aside(aside, damage, gettext("begun anew, without accounts: there was no good copy"))
 
 
 def _damage_of(files: DatabaseFiles) -> str:
     """Open it and bring its tables up to date. Returns what is damaged, "" for nothing. Raises other errors."""
     try:
         files.examine()
-        has_changed = bring_up_to_date(before=files.copy, begin_anew="move dashboard/db.sqlite3 away")
+        has_changed = bring_up_to_date(before=files.copy, begin_anew=gettext("move dashboard/db.sqlite3 away"))
         check_tables()
     except (Damaged, TablesMissing) as exc:
         return str(exc)
@@ -227,8 +239,10 @@ def _damage_of(files: DatabaseFiles) -> str:
 def _sentence(exc: BaseException) -> str:
     """The text for errors other than damage."""
     if isinstance(exc, sqlite3.Error | DatabaseError) and failure_kind(exc) is FailureKind.LOCKED:
-        return LOCKED
-    return f"The dashboard's database can't be used: {exc}. Look at the disk's space and the folder's rights."
+        return gettext(LOCKED)
+    return gettext(
+        "The dashboard's database can't be used: %(error)s. Look at the disk's space and the folder's rights."
+    ) % {"error": exc}
 
 
 def _tell(why: str) -> None:
@@ -238,6 +252,6 @@ def _tell(why: str) -> None:
 
 
 def _tell_set_aside(aside: Path, damage: str, what: str) -> None:
-    state.set_aside = f"It was damaged ({damage}) and is {what}"
+    state.set_aside = gettext("It was damaged (%(damage)s) and is %(what)s") % {"damage": damage, "what": what}
     facts = {"event": "database_set_aside", "damage": damage, "file": aside.name, "outcome": what}
     logger.error("database was damaged and is set aside", extra=facts)

@@ -9,6 +9,8 @@ from django.core.management import call_command
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
+from dashboard.language.sentences import gettext
+
 
 class NotUsable(Exception):
     """The database can't be used; the text is for the pages."""
@@ -31,11 +33,14 @@ def bring_up_to_date(*, before: Callable[[], object], begin_anew: str) -> bool:
     newer = sorted(f"{label}.{name}" for label, name in applied - set(executor.loader.disk_migrations or ()))
     if newer := [name for name in newer if name.partition(".")[0] in installed]:
         raise NotUsable(
-            f"The dashboard's database was written by a newer version of GantryMQ ({newer[-1]}). Start that version, "
-            f"or {begin_anew} to begin a new one. Brokers are not concerned."
+            gettext(
+                "The dashboard's database was written by a newer version of GantryMQ (%(version)s). Start that "
+                "version, or %(begin_anew)s to begin a new one. Brokers are not concerned."
+            )
+            % {"version": newer[-1], "begin_anew": begin_anew}
         )
     if not applied and connection.introspection.table_names():
-        raise TablesMissing("table django_migrations is missing")
+        raise TablesMissing(gettext("table %(name)s is missing") % {"name": "django_migrations"})
     if not executor.migration_plan(executor.loader.graph.leaf_nodes()):
         return False
     if applied:

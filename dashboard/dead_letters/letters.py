@@ -16,6 +16,7 @@ from dashboard.cluster.gateway import Gateway
 from dashboard.cluster.message_search import Search
 from dashboard.cluster.values import PartialFailure, TopicDetail
 from dashboard.dead_letters.causes import Cause, grouped
+from dashboard.language.sentences import joined
 from gantrymq.message.model import MessageExt
 from gantrymq.message.topics import DLQ_PREFIX, dlq_topic, is_dlq_topic
 
@@ -79,7 +80,7 @@ async def summaries(source: Gateway, groups: Sequence[str]) -> list[DeadGroup]:
                 page = await source.messages.newest(detail, limit=NEWEST_LOOKED_AT)
             except GatewayError as exc:
                 return DeadGroup(group, None, 0, 0, (), str(exc))
-        why = "; ".join(f"{failure.what}: {failure.reason}" for failure in page.failures)
+        why = joined((joined([failure.what, failure.reason], ": ") for failure in page.failures), "; ")
         causes = tuple(grouped(page.messages))
         return DeadGroup(group, detail.stored, detail.last_write_ms, len(page.messages), causes, why)
 

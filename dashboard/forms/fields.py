@@ -11,7 +11,8 @@ from django import forms
 from django.utils.translation import gettext
 
 _UNITS_MS = {"ms": 1, "s": 1000, "min": 60_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_DURATION = re.compile(r"(\d{1,15}(?:\.\d{1,3})?)\s*(ms|s|min|m|h|d)")
+_CHINESE = {"毫秒": "ms", "秒": "s", "分钟": "min", "分": "min", "小时": "h", "天": "d"}
+_DURATION = re.compile(rf"(\d{{1,15}}(?:\.\d{{1,3}})?)\s*(ms|s|min|m|h|d|{'|'.join(_CHINESE)})")
 DURATION_MS_MAX = 100 * 365 * 86_400_000
 CHARS_MAX = 40
 
@@ -65,7 +66,7 @@ def parse_duration(text: str) -> int:
     found = _DURATION.fullmatch(text.lower())
     if found is None:
         raise forms.ValidationError(gettext("Write it like 90 s, 15 min, 12 h or 7 d."))
-    milliseconds = round(float(found[1]) * _UNITS_MS[found[2]])
+    milliseconds = round(float(found[1]) * _UNITS_MS[_CHINESE.get(found[2], found[2])])
     if not 1 <= milliseconds <= DURATION_MS_MAX:
         raise forms.ValidationError(gettext("From 1 ms to 100 years."))
     return milliseconds

@@ -14,6 +14,7 @@ from django.utils.translation import gettext, gettext_lazy
 from dashboard.cluster.errors import GatewayError, GroupNotFound, TopicNotFound
 from dashboard.database.state import state
 from dashboard.http.problems import problem
+from dashboard.language.sentences import again
 from dashboard.limits.names import NameRefused
 
 BUGS = (DataError, IntegrityError, ProgrammingError)  # errors of a view, which don't mean that the database is bad
@@ -75,7 +76,10 @@ def _other_slash(path: str) -> str | None:
 def database_unusable(request: HttpRequest, why: str) -> HttpResponse:
     """No page without the dashboard's own database; brokers have nothing to do with it."""
     response = _plain(
-        request, 503, gettext("The dashboard can't show this"), (gettext("%(why)s Brokers serve on.") % {"why": why})
+        request,
+        503,
+        gettext("The dashboard can't show this"),
+        (gettext("%(why)s Brokers serve on.") % {"why": again(why)}),
     )
     response.headers["Retry-After"] = "5"
     return response

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import time
 from collections.abc import Iterable
@@ -11,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from django.db import DatabaseError
 
 from dashboard.incidents.book import Incident, IncidentBook
+from dashboard.language.sentences import codes_of
 from dashboard.models.incidents import IncidentRow
 from dashboard.status.problems import Level, Problem
 
@@ -65,6 +67,7 @@ async def _write(incident: Incident) -> int:
         "title": incident.title[: IncidentRow.TEXT_MAX],
         "evidence": incident.evidence[: IncidentRow.TEXT_MAX],
         "worst": incident.worst[: IncidentRow.TEXT_MAX],
+        "words": _words(incident),
         "begun_at": _moment(incident.begun_at),
         "seen_at": _moment(incident.seen_at),
         "ended_at": None if incident.ended_at is None else _moment(incident.ended_at),
@@ -73,6 +76,11 @@ async def _write(incident: Incident) -> int:
         return (await IncidentRow.objects.acreate(**values)).pk
     await IncidentRow.objects.filter(pk=incident.row).aupdate(**values)
     return incident.row
+
+
+def _words(incident: Incident) -> str:
+    codes = codes_of({"title": incident.title, "evidence": incident.evidence, "worst": incident.worst})
+    return json.dumps(codes, ensure_ascii=False, separators=(",", ":"))
 
 
 async def _forget(now: float) -> None:
@@ -87,7 +95,8 @@ async def _forget(now: float) -> None:
 def _incident(row: IncidentRow) -> Incident:
     seen_at = row.seen_at.timestamp()
     return Incident(
-        row.identity, Level(row.level), row.title, row.evidence, row.worst, row.begun_at.timestamp(), seen_at,
+        row.identity, Level(row.level), row.said("title"), row.said("evidence"), row.said("worst"),
+        row.begun_at.timestamp(), seen_at,
         row=row.pk, written_at=seen_at,
     )  # fmt: skip
 

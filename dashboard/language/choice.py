@@ -9,16 +9,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponseBase
+from django.http import HttpRequest
 from django.http.cookie import parse_cookie
 from django.utils import translation
 
-from dashboard.http.middleware import AsyncMiddleware
-
 PLAIN = "en"  # the language of the texts in the source
 TAGS = {"en": "en", "zh-hans": "zh-CN"}  # as <html lang> has it
-FOR_PROGRAMS = ("/api/", "/metrics", "/healthz")
-FOR_PEOPLE = ("/api/v1/docs",)
 
 
 def languages() -> tuple[str, ...]:
@@ -27,18 +23,6 @@ def languages() -> tuple[str, ...]:
 
 def html_tag(language: str | None) -> str:
     return TAGS.get(language or PLAIN, PLAIN)
-
-
-class LanguageMiddleware(AsyncMiddleware):
-    """Answers each request in its language; `speak` takes the account's as soon as it is known."""
-
-    async def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        is_for_programs = request.path.startswith(FOR_PROGRAMS) and not request.path.startswith(FOR_PEOPLE)
-        is_program = is_for_programs or "Authorization" in request.headers
-        language = PLAIN if is_program else translation.get_language_from_request(request)
-        request.speaks_plainly = is_program  # type: ignore[attr-defined]
-        with translation.override(language):
-            return await super().__call__(request)
 
 
 def speak(request: HttpRequest, chosen: str) -> None:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from dashboard.language.sentences import again
 from dashboard.status.board import Board, Point, Snapshot
 from dashboard.status.checks import judge
 from dashboard.status.metrics import Metrics, overview_metrics
@@ -97,7 +98,7 @@ def _metrics_frame(channel: str, metrics: Metrics) -> Frame:
         "now": round(metrics.now, 3),
         "shape": metrics.shape,
         "figures": {
-            key: [metric.text, None if metric.at is None else round(metric.at, 1), metric.why]
+            key: [again(metric.text), None if metric.at is None else round(metric.at, 1), again(metric.why)]
             for key, metric in metrics.values.items()
         },
         "bars": {key: None if ratio is None else round(ratio, 4) for key, ratio in metrics.bars.items()},

@@ -17,6 +17,7 @@ from channels.layers import channel_layers, get_channel_layer
 from django.conf import settings
 
 from appliance.settings.service_urls import without_password
+from dashboard.language.sentences import gettext
 from dashboard.live import frames
 from dashboard.status.problems import Level, Problem
 from gantrymq.timeouts import timeout
@@ -66,9 +67,13 @@ class LayerState:
         return [
             Problem(
                 Level.WARN,
-                "Pages are not live",
-                f"Redis at {without_password(settings.APPLIANCE.channel_layer_url)} can't be reached ({self.why})",
-                "Pages ask for their values every few seconds meanwhile. Start Redis, or take channel_layer_url away.",
+                gettext("Pages are not live"),
+                gettext("Redis at %(address)s can't be reached (%(why)s)")
+                % {"address": without_password(settings.APPLIANCE.channel_layer_url), "why": self.why},
+                gettext(
+                    "Pages ask for their values every few seconds meanwhile. Start Redis, or take channel_layer_url "
+                    "away."
+                ),
             )
         ]
 

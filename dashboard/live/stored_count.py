@@ -14,6 +14,7 @@ from typing import NamedTuple
 from dashboard.cluster.errors import GatewayError
 from dashboard.cluster.gateway import Gateway
 from dashboard.cluster.values import TopicMetrics, TopicSummary
+from dashboard.language.sentences import gettext, joined
 from dashboard.status.board import Stored
 from gantrymq.message.topics import DLQ_PREFIX
 
@@ -37,7 +38,7 @@ class StoredCount:
     """`run` counts, `total` is the sum. `expected`: the names of the masters that a whole sum has."""
 
     def __init__(self, gateway: Gateway, expected: Callable[[], frozenset[str]]) -> None:
-        self.why: str | None = "counted from the next seconds on"
+        self.why: str | None = gettext("counted from the next seconds on")
         self._gateway = gateway
         self._expected_brokers = expected
         self._rows: list[TopicSummary] = []
@@ -66,7 +67,7 @@ class StoredCount:
             listing = await self._gateway.topics.list()
             self._listed_at, self._listed_of = time.monotonic(), brokers
             if listing.failures:  # what is missing must not count as nothing: the old sum grows old instead
-                self.why = f"{listing.failures[0].what}: {listing.failures[0].reason}"
+                self.why = joined([listing.failures[0].what, listing.failures[0].reason], ": ")
                 self._listed_at = 0.0
                 return
             self._keep([row for row in listing.rows if row.kind != "system"])

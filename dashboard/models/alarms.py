@@ -9,6 +9,7 @@ from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
+from dashboard.models.words import RowWithWords
 from dashboard.status.problems import Level
 
 
@@ -81,7 +82,7 @@ class AlarmSilence(models.Model):
         ordering: ClassVar[list[str]] = ["until"]
 
 
-class AlarmRow(models.Model):
+class AlarmRow(RowWithWords):
     """One alarm of a rule about one subject. value: the last that is known; is_told: channels were told of it."""
 
     TEXT_MAX: ClassVar[int] = 300
@@ -94,6 +95,11 @@ class AlarmRow(models.Model):
     begun_at = models.DateTimeField(db_index=True)
     ended_at = models.DateTimeField(null=True, db_index=True)
     is_told = models.BooleanField(default=False)
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """title and text for a page."""
+        return {field: self.said(field) for field in ("title", "text")}
 
     @property
     def word(self) -> str:

@@ -7,6 +7,7 @@ from typing import ClassVar
 from django.db import models
 from django.utils import timezone
 
+from dashboard.models.words import RowWithWords
 from dashboard.status.problems import Level
 
 
@@ -18,7 +19,7 @@ class IncidentQuery(models.QuerySet["IncidentRow"]):
         return self.order_by(models.F("ended_at").desc(nulls_first=True), "-begun_at", "-pk")
 
 
-class IncidentRow(models.Model):
+class IncidentRow(RowWithWords):
     """One incident. level, title and worst are of its worst moment."""
 
     TEXT_MAX: ClassVar[int] = 500
@@ -33,6 +34,11 @@ class IncidentRow(models.Model):
     ended_at = models.DateTimeField(null=True, db_index=True)
 
     objects = IncidentQuery.as_manager()
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """title, evidence and worst for a page."""
+        return {field: self.said(field) for field in ("title", "evidence", "worst")}
 
     @property
     def word(self) -> str:

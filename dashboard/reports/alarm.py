@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.urls import reverse
 
+from dashboard.language.sentences import gettext
 from dashboard.models.reports import ReportRun
 from dashboard.reports.latest import newest_of_each
 from dashboard.status.problems import Level, Problem
@@ -28,19 +29,23 @@ def problem_of(run: ReportRun) -> Problem | None:
     if run.state == ReportRun.State.INCOMPLETE:
         return Problem(
             Level.WARN,
-            "The last report is incomplete",
+            gettext("The last report is incomplete"),
             run.error,
-            "What a broker deleted before a run read it can't be counted any more: let reports run more often, or keep "
-            "messages longer. What is not counted yet, the next run counts.",
+            gettext(
+                "What a broker deleted before a run read it can't be counted any more: let reports run more often, or "
+                "keep messages longer. What is not counted yet, the next run counts."
+            ),
             link=link,
         )
     if run.state in (ReportRun.State.FAILED, ReportRun.State.TIMEOUT):
         return Problem(
             Level.WARN,
-            "The last report failed",
+            gettext("The last report failed"),
             run.error,
-            "The run's page has the end of its log. Messages that brokers delete before a run reads them are in no "
-            "report.",
+            gettext(
+                "The run's page has the end of its log. Messages that brokers delete before a run reads them are in "
+                "no report."
+            ),
             link=link,
         )
     return None

@@ -13,10 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from django.utils.translation import gettext
-
 from dashboard.cluster.group_values import GroupPlace
 from dashboard.cluster.values import TopicMetrics
+from dashboard.language.sentences import gettext, joined
 from dashboard.status.problems import Problem
 from dashboard.status.processes import ProcessFacts
 from dashboard.status.services import LaneCounts, Services
@@ -230,10 +229,10 @@ class Snapshot:
         for broker in self.masters:
             value = getattr(broker.facts, name) if broker.facts is not None else None
             if broker.facts is None or value is None:
-                return None, None, f"{broker.name}: {broker.why or gettext('known from the next second on')}"
+                return None, None, joined([broker.name, broker.why or gettext("known from the next second on")], ": ")
             values.append(value)
             moments.append(broker.facts.at)
-        late = next((f"{broker.name}: {broker.why}" for broker in self.masters if broker.why), None)
+        late = next((joined([broker.name, broker.why], ": ") for broker in self.masters if broker.why), None)
         return sum(values), min(moments), late
 
 

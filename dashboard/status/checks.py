@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from django.utils.translation import gettext, gettext_noop, ngettext
+from django.utils.translation import gettext_noop
 
 from dashboard.cluster import units
+from dashboard.language.sentences import again, gettext, joined, ngettext
 from dashboard.status.board import FRESH_S, SILENT_S, BrokerFacts, BrokerState, Snapshot
 from dashboard.status.group_checks import dead_letter_problems, group_problems
 from dashboard.status.problems import Level, Problem
 from dashboard.status.processes import ProcessFacts
 from dashboard.status.service_checks import service_problems
 from dashboard.status.slave_checks import what_goes_on, without_master
+from dashboard.status.words import disk_in_words
 
 LANE_FULL = 0.8  # of the capacity
 FULL_SOON_S, FULL_NOW_S = 6 * 3600.0, 3600.0  # by the growth of the last half hour
@@ -63,13 +65,13 @@ def _all_good(snapshot: Snapshot) -> str:
 
 
 def _problems(snapshot: Snapshot) -> list[Problem]:
-    found = [*snapshot.problems]
+    found = [problem.again() for problem in snapshot.problems]
     if snapshot.namesrv_why:
         found.append(
             Problem(
                 Level.BAD,
                 gettext("The name server does not answer"),
-                snapshot.namesrv_why,
+                again(snapshot.namesrv_why),
                 gettext("Clients that start now find no broker. Look at its process below and at its log."),
             )
         )
@@ -96,7 +98,7 @@ def _broker_problems(broker: BrokerState, snapshot: Snapshot) -> list[Problem]:
     facts, now = broker.facts, snapshot.at
     if broker.why is not None and (facts is None or now - facts.at > SILENT_S):
         is_short = facts is not None and now - facts.at <= FRESH_S  # one answer came late: worth a look, not an alarm
-        again = gettext(
+        restarted = gettext(
             "When its process ends, or answers nothing for a while (worker_hang_s), it is started again; its log says "
             "why."
         )
@@ -104,8 +106,8 @@ def _broker_problems(broker: BrokerState, snapshot: Snapshot) -> list[Problem]:
             Problem(
                 Level.WARN if is_short or broker.is_slave else Level.BAD,
                 _silent_title(broker, now),
-                f"{broker.address}: {broker.why}",
-                f"{what_goes_on(broker, snapshot)} {again}",
+                joined([broker.address, broker.why], ": "),
+                joined([what_goes_on(broker, snapshot), restarted], " "),
                 name=_silent_title(broker, None),
             )
         ]
@@ -131,8 +133,8 @@ def _disk_problems(facts: BrokerFacts) -> list[Problem]:
     ratio, marks = facts.disk_ratio, facts.disk_marks
     if ratio is None or ratio <= min(marks):
         return _forecast(facts)
-    used = gettext("%(broker)s: %(percent)s used.") % {"broker": facts.name, "percent": units.percent(ratio)}
-    used = f"{used} {facts.disk_text}{_whose_bytes(facts)}".strip()
+    share = gettext("%(broker)s: %(percent)s used.") % {"broker": facts.name, "percent": units.percent(ratio)}
+    used = joined([share, disk_in_words(facts.disk_text), _whose_bytes(facts)], " ")
     name = _disk_of(facts)
     if ratio > marks.force and facts.disk_filled_by_others:
         return [_filled_by_others(facts, used)]
@@ -160,7 +162,7 @@ def _forecast(facts: BrokerFacts) -> list[Problem]:
         Problem(
             Level.BAD if full_in_s <= FULL_NOW_S else Level.WARN,
             gettext("The disk is filling: full in %(time)s") % {"time": units.duration(round(full_in_s))},
-            f"{_growing(facts)} {facts.disk_text}{_whose_bytes(facts)}".strip(),
+            joined([_growing(facts), disk_in_words(facts.disk_text), _whose_bytes(facts)], " "),
             gettext("Writes are refused above %(mark)s. Free space, add a disk, or keep messages for a shorter time.")
             % _mark(facts.disk_marks.refuse),
             name=_disk_of(facts),
@@ -195,7 +197,7 @@ def _store_problems(facts: BrokerFacts) -> list[Problem]:
 def _whose_bytes(facts: BrokerFacts) -> str:
     if facts.disk_store_bytes is None or facts.disk_others_bytes is None:
         return ""
-    return " " + gettext("Messages hold %(size)s, others %(others)s.") % {
+    return gettext("Messages hold %(size)s, others %(others)s.") % {
         "size": units.size(facts.disk_store_bytes),
         "others": units.size(facts.disk_others_bytes),
     }
@@ -260,7 +262,7 @@ def process_problems(process: ProcessFacts) -> list[Problem]:
             Problem(
                 Level.WARN,
                 gettext("Process %(name)s was started again") % {"name": process.name},
-                f"{process.note}; {restarts}",
+                joined([process.note, restarts], "; "),
                 gettext("Brokers served on. guardian.log and gantry.log in the data folder say why."),
             )
         ]
@@ -285,7 +287,7 @@ def process_problems(process: ProcessFacts) -> list[Problem]:
         Problem(
             Level.WARN if is_passing else Level.BAD,
             title % {"name": process.name, "state": process.state},
-            restarts + (f", pid {process.pid}" if process.pid else ""),
+            joined([restarts, f"pid {process.pid}" if process.pid else ""]),
             gettext("Its log in the data folder says why."),
         )
     ]

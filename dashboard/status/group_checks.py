@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from django.urls import NoReverseMatch, reverse
-from django.utils.translation import gettext, ngettext
 
 from dashboard.cluster import units
+from dashboard.language.sentences import gettext, joined, ngettext
 from dashboard.status.board import Stored, WatchedGroup
 from dashboard.status.problems import Level, Problem
 
@@ -45,7 +45,7 @@ def dead_letter_problems(stored: Stored | None) -> list[Problem]:
     if stored is None or not stored.dead_letters:
         return []
     number = sum(count for _, count in stored.dead_letters)
-    named = ", ".join(f"{group} {units.count(count)}" for group, count in stored.dead_letters[:NAMED_MAX])
+    named = joined(f"{group} {units.count(count)}" for group, count in stored.dead_letters[:NAMED_MAX])
     more = len(stored.dead_letters) - NAMED_MAX
     if more > 0:
         named = gettext("%(groups)s and %(count)s more groups") % {"groups": named, "count": more}
@@ -96,7 +96,7 @@ def _problem(group: WatchedGroup, now: float) -> Problem:
         members = (
             "" if group.members is None else gettext("%(count)s in the group") % {"count": units.count(group.members)}
         )
-        evidence = ", ".join(part for part in (_waiting(group), members) if part)
+        evidence = joined([_waiting(group), members])
         action = gettext(
             "More comes than its consumers take, or one of them is stuck. Its page shows which queues wait."
         )

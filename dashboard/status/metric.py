@@ -6,9 +6,8 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from django.utils.translation import gettext
-
 from dashboard.cluster import units
+from dashboard.language.sentences import gettext
 from dashboard.status.board import FRESH_S
 
 

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from django.utils.translation import gettext
-
 from dashboard.cluster import units
 from dashboard.cluster.values import TopicDetail, TopicSummary
+from dashboard.language.sentences import gettext, joined
 from dashboard.status.board import BrokerFacts, BrokerState, Snapshot
 from dashboard.status.checks import Verdict, judge
 from dashboard.status.metric import Metrics, shape_of
@@ -31,7 +30,7 @@ def overview_metrics(snapshot: Snapshot, verdict: Verdict | None = None) -> Metr
     stored = snapshot.stored
     least, why = "", snapshot.stored_why
     if stored is not None and stored.missing:
-        least, why = units.AT_LEAST, gettext("without %(brokers)s") % {"brokers": ", ".join(stored.missing)}
+        least, why = units.AT_LEAST, gettext("without %(brokers)s") % {"brokers": joined(stored.missing)}
     for key, number in (("stored", stored.messages if stored else None), ("topics", stored.topics if stored else None)):
         text = units.count(number)
         text = text if text == units.UNKNOWN else least + text

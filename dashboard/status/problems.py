@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from django.utils.translation import gettext, gettext_noop
+
+from dashboard.language.sentences import again
 
 
 class Level(IntEnum):
@@ -39,6 +41,10 @@ class Problem:
     action: str
     name: str = ""  # the same for the same problem, where the title counts seconds
     link: str = ""  # the page of what it is about
+
+    def again(self) -> Problem:
+        """The same in the language that is active now."""
+        return replace(self, title=again(self.title), evidence=again(self.evidence), action=again(self.action))
 
     @property
     def identity(self) -> str:

@@ -14,6 +14,9 @@ from typing import Any, Protocol
 
 import psutil
 
+from dashboard.language.sentences import gettext
+from dashboard.status.words import ending_in_words
+
 
 class Supervisor(Protocol):
     """What we need of appliance.supervisor.Supervisor: name, role, pid, state, restarts, started_at, … a process."""
@@ -91,7 +94,11 @@ def _own_facts(now: float) -> list[ProcessFacts]:
         return [_facts("web", "web", os.getpid(), "running", 0, _STARTED_AT, "", now)]
     facts = _facts("web", "web", os.getpid(), "running", _guardian.web_starts - 1, _STARTED_AT, "", now)
     if _guardian.endings and now - (last := _guardian.endings[-1])["at"] < ENDING_TOLD_S:
-        facts = replace(facts, note=f"the one before {last['reason']}, at {_clock(last['at'])}")
+        facts = replace(
+            facts,
+            note=gettext("the one before %(reason)s, at %(time)s")
+            % {"reason": ending_in_words(str(last["reason"])), "time": _clock(last["at"])},
+        )
     above = _facts("gantry up", "guardian", _guardian.guardian_pid, "running", 0, _guardian_started_at(), "", now)
     return [above, facts]
 
@@ -112,7 +119,9 @@ def _facts(
     now: float,
 ) -> ProcessFacts:
     if pid is None:
-        return ProcessFacts(name, role, None, state, restarts, started_at, address, None, None, now, "not running")
+        return ProcessFacts(
+            name, role, None, state, restarts, started_at, address, None, None, now, gettext("not running")
+        )
     try:
         handle = _handles.get(pid)
         is_new = handle is None
@@ -124,10 +133,10 @@ def _facts(
             is_suspended = handle.status() in (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
     except psutil.Error as exc:
         _handles.pop(pid, None)
-        why = f"process {pid}: {type(exc).__name__}"
+        why = gettext("process %(pid)s: %(error)s") % {"pid": pid, "error": type(exc).__name__}
         return ProcessFacts(name, role, pid, state, restarts, started_at, address, None, None, now, why)
     cpu_ratio = None if is_new else cpu_percent / 100
-    note = "measured from the next second on" if is_new else None
+    note = gettext("measured from the next second on") if is_new else None
     return ProcessFacts(
         name,
         role,

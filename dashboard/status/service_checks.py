@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from django.utils.translation import gettext, ngettext
-
 from dashboard.cluster import units
+from dashboard.language.sentences import gettext, joined, ngettext
 from dashboard.status.board import BrokerFacts
 from dashboard.status.problems import Level, Problem
 from dashboard.status.services import ATTACK_REMEMBERED_S, REFUSALS_REMEMBERED_S, LaneCounts, Services
@@ -41,7 +40,7 @@ def _not_saved(name: str, services: Services) -> Problem | None:
     return Problem(
         Level.BAD,
         gettext("%(broker)s can't save its tables") % {"broker": name},
-        gettext("not on disk: %(tables)s") % {"tables": ", ".join(services.tables_not_saved)},
+        gettext("not on disk: %(tables)s") % {"tables": joined(services.tables_not_saved)},
         gettext(
             "A restart would lose what changed since. Look at the disk's space and the folder's rights; it tries again."
         ),
@@ -113,7 +112,7 @@ def _attacked(name: str, services: Services) -> Problem | None:
 def _refusing(facts: BrokerFacts) -> Problem | None:
     if not facts.refusing:
         return None
-    lanes = ", ".join(_lane_text(lane) for lane in facts.refusing)
+    lanes = joined(_lane_text(lane) for lane in facts.refusing)
     return Problem(
         Level.WARN,
         gettext("%(broker)s refuses requests") % {"broker": facts.name},
@@ -133,7 +132,7 @@ def _lane_text(lane: LaneCounts) -> str:
         parts.append(gettext("%(count)s expired") % {"count": units.count(lane.expired)})
     if lane.oneway_refused:
         parts.append(gettext("%(count)s of them one-way and lost") % {"count": units.count(lane.oneway_refused)})
-    return gettext("%(lane)s lane: %(counts)s") % {"lane": lane.name, "counts": ", ".join(parts)}
+    return gettext("%(lane)s lane: %(counts)s") % {"lane": lane.name, "counts": joined(parts)}
 
 
 def _timer(name: str, services: Services) -> Problem | None:
@@ -213,5 +212,5 @@ def _named(names: tuple[str, ...], count: int) -> str:
     if not shown:
         return gettext("%(count)s in all") % {"count": count}
     if more <= 0:
-        return ", ".join(shown)
-    return gettext("%(names)s and %(count)s more") % {"names": ", ".join(shown), "count": more}
+        return joined(shown)
+    return gettext("%(names)s and %(count)s more") % {"names": joined(shown), "count": more}

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from django.utils.translation import gettext, ngettext
-
 from dashboard.cluster import units
+from dashboard.language.sentences import gettext, joined, ngettext
 from dashboard.status.board import BrokerFacts
 from dashboard.status.metric import Metrics
 from dashboard.status.services import Services
@@ -35,7 +34,7 @@ def put_services(metrics: Metrics, prefix: str, facts: BrokerFacts, why: str | N
     put("timer.behind", units.milliseconds(services.timer_behind_ms))
     put("rejected", units.count(services.rejected))
     put("expired", units.count(services.expired))
-    put("saved", units.UNKNOWN if all_ is None else ", ".join(services.tables_not_saved) or gettext("all"))
+    put("saved", units.UNKNOWN if all_ is None else joined(services.tables_not_saved) or gettext("all"))
     put("suspended", units.count(services.suspensions))
     put("disagreeing", units.count(services.disagreements))
     put("slaves", _slaves(services))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from django.utils.translation import gettext
-
 from dashboard.cluster import units
+from dashboard.language.sentences import gettext, joined
 from dashboard.status.board import BrokerState, Snapshot
 from dashboard.status.problems import Level, Problem
 from dashboard.status.services import Services
@@ -31,7 +30,7 @@ def what_goes_on(broker: BrokerState, snapshot: Snapshot) -> str:
     return gettext(
         "Its messages are safe on disk. Meanwhile producers use other brokers, and consumers read from its slave "
         "%(slaves)s."
-    ) % {"slaves": ", ".join(readable[:NAMED_MAX])}
+    ) % {"slaves": joined(readable[:NAMED_MAX])}
 
 
 def without_master(snapshot: Snapshot) -> list[Problem]:
@@ -43,7 +42,7 @@ def without_master(snapshot: Snapshot) -> list[Problem]:
             Level.BAD,
             gettext("%(broker)s has no master") % {"broker": name},
             gettext("slaves: %(slaves)s")
-            % {"slaves": ", ".join(slave.address for slave in slaves if slave.broker_name == name)},
+            % {"slaves": joined(slave.address for slave in slaves if slave.broker_name == name)},
             gettext(
                 "Consumers read from its slaves, producers use other brokers. Start the master again. If it is lost, "
                 "an administrator promotes a slave, by “Master” on its card; see docs/operations.md, “A slave takes "
@@ -71,7 +70,7 @@ def _slave_behind(name: str, services: Services) -> Problem | None:
         Level.WARN,
         gettext("%(broker)s: %(count)s of %(all)s slaves far behind")
         % {"broker": name, "count": units.count(len(behind)), "all": units.count(len(services.slaves))},
-        ", ".join(texts[:NAMED_MAX]),
+        joined(texts[:NAMED_MAX]),
         gettext(
             "What a slave lacks is lost with the master's disk. See whether its disk or the network is slow; a new "
             "slave catches up by itself. With SYNC_MASTER sends don't wait for it."
@@ -83,7 +82,7 @@ def _slave_behind(name: str, services: Services) -> Problem | None:
 def _slave_gone(name: str, services: Services) -> Problem | None:
     if not services.slaves_gone:
         return None
-    hosts = ", ".join(
+    hosts = joined(
         gettext("%(host)s %(time)s ago") % {"host": host, "time": units.duration(seconds)}
         for host, seconds in services.slaves_gone[:NAMED_MAX]
     )
@@ -92,7 +91,7 @@ def _slave_gone(name: str, services: Services) -> Problem | None:
     return Problem(
         Level.WARN if left else Level.BAD,
         gettext("A slave of %(broker)s is gone") % {"broker": name},
-        f"{hosts}; {connected}",
+        joined([hosts, connected], "; "),
         gettext(
             "Start it again, or look at the network and its log. A slave that was taken away for good is forgotten "
             "after a day, or when the master restarts."
@@ -107,12 +106,11 @@ def _not_copying(name: str, services: Services) -> Problem | None:
         return None
     is_stuck = copying.state in NEEDS_A_PERSON
     state = in_words(copying.state)
-    why = f": {copying.why}" if copying.why else ""
-    master = " " + gettext("(master at %(address)s)") % {"address": copying.master} if copying.master else ""
+    master = gettext("(master at %(address)s)") % {"address": copying.master} if copying.master else ""
     return Problem(
         Level.BAD if is_stuck else Level.WARN,
         gettext("Slave %(name)s does not copy") % {"name": name},
-        f"{state}{why}{master}",
+        joined([joined([state, copying.why], ": "), master], " "),
         gettext("A person has to act: docs/operations.md, “Master and slaves”, says what this state means.")
         if is_stuck
         else gettext("It tries again by itself. What its master stores meanwhile is on the master's disk alone."),

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from django.utils.translation import gettext
-
 from dashboard.cluster import units
+from dashboard.language.sentences import gettext
 from dashboard.status.board import BrokerState, Snapshot
 from dashboard.status.metric import Metrics
 from dashboard.status.words import in_words

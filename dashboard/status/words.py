@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from django.utils.translation import gettext, gettext_noop
+import re
+
+from django.utils.translation import gettext_noop
+
+from dashboard.language.sentences import gettext
 
 _KNOWN = {
     # processes
@@ -73,3 +77,27 @@ _KNOWN = {
 def in_words(told: str) -> str:
     """The word in the language of the page."""
     return gettext(_KNOWN[told]) if told in _KNOWN else told
+
+
+_DISK = re.compile(r"Total : ([\d.]+ \w+), Free : ([\d.]+ \w+)\.?")
+
+
+def disk_in_words(told: str) -> str:
+    """What a broker tells of its partition: "Total : 252.0 GiB, Free : 69.3 GiB."."""
+    found = _DISK.fullmatch(told.strip())
+    return gettext("%(free)s free of %(total)s.") % {"total": found[1], "free": found[2]} if found else told
+
+
+_ENDINGS = {
+    re.compile(r"ended with exit code (?P<code>\d+)"): gettext_noop("ended with exit code %(code)s"),
+    re.compile(r"was killed by (?P<signal>SIG\w+|signal \d+)"): gettext_noop("was killed by %(signal)s"),
+    re.compile(r"did not answer for (?P<time>[\d.e+]+) s"): gettext_noop("did not answer for %(time)s s"),
+}
+
+
+def ending_in_words(told: str) -> str:
+    """How a process ended, as its supervisor tells it."""
+    for pattern, text in _ENDINGS.items():
+        if found := pattern.fullmatch(told):
+            return gettext(text) % found.groupdict()
+    return told

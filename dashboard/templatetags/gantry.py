@@ -19,7 +19,7 @@ from dashboard.cluster import units
 from dashboard.forms.alarms import rule_initial
 from dashboard.forms.rest_bodies import BODIES, values_of
 from dashboard.status.metric import Metric, Metrics
-from dashboard.status.words import in_words
+from dashboard.status.words import disk_in_words, in_words
 
 register = template.Library()
 
@@ -88,6 +88,7 @@ def topic_form_body(form: Any) -> dict[str, Any]:
 
 register.filter("topic_words", topic_words)
 register.filter("in_words", in_words)
+register.filter("disk_in_words", disk_in_words)
 register.filter("rule_name", name_in_words)
 
 

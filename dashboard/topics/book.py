@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from dashboard.cluster.gateway import Gateway
 from dashboard.cluster.values import BrokerRef
+from dashboard.language.sentences import gettext, joined
 from dashboard.limits.names import current
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.client.admin.figures import TopicFigures, TopicFiguresPage
@@ -94,7 +95,7 @@ class TopicBook:
     def facts(self, topic: str, brokers: Iterable[str]) -> TopicFacts:
         """What is known of a topic that these brokers hold."""
         if not current().allows(topic):
-            return TopicFacts(None, False, (), 0.0, "not within your names")
+            return TopicFacts(None, False, (), 0.0, gettext("not within your names"))
         return self._facts(topic, brokers)
 
     # ---- helpers
@@ -141,7 +142,7 @@ class TopicBook:
         known = sum(size for size in sizes if size is not None)
         why = self._why(missing) if missing or not told else None
         if why is None and None in sizes:
-            why = "counted from the next seconds on"
+            why = gettext("counted from the next seconds on")
         return TopicFacts(
             None if why else known,
             all(figures.is_exact for _, figures in told.values()),
@@ -154,8 +155,10 @@ class TopicBook:
     def _why(self, missing: list[str]) -> str:
         telling_less = [broker for broker in missing if broker in self._silent_until]
         if telling_less:
-            return f"{', '.join(telling_less)}: a broker of RocketMQ does not tell it"
-        return f"{', '.join(missing)} has not told it yet" if missing else "known from the next seconds on"
+            return gettext("%(brokers)s: a broker of RocketMQ does not tell it") % {"brokers": joined(telling_less)}
+        if missing:
+            return gettext("%(brokers)s has not told it yet") % {"brokers": joined(missing)}
+        return gettext("known from the next seconds on")
 
 
 def _senders(told: Mapping[str, tuple[float, TopicFigures]]) -> tuple[Sender, ...]:

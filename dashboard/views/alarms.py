@@ -16,7 +16,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from dashboard.accounts.access import Permission, requires
 from dashboard.alarms import editing, preview
-from dashboard.alarms.kinds import KINDS
+from dashboard.alarms.kinds import KINDS, name_in_words
 from dashboard.alarms.rules import deleted_rules, for_book, shown_rules, silence_of, silences_in_force
 from dashboard.audit.notes import changed, note
 from dashboard.forms.alarms import RuleForm, SilenceForm, choices_of, rule_initial
@@ -73,7 +73,7 @@ async def rule(request: HttpRequest, rule_id: int = 0) -> HttpResponse:
         else:
             action = "alarm rule changed" if row is not None else "alarm rule made"
             note(request, action, saved.name, changed(before, _facts(saved)) if before else _facts(saved))
-            notes.success(request, gettext("The rule “%(name)s” is kept.") % {"name": saved.name})
+            notes.success(request, gettext("The rule “%(name)s” is kept.") % {"name": name_in_words(saved.name)})
             return redirect("alarms")
     context = {"form": form, "rule": row}
     return render(request, "alarms/rule.html", context, status=422 if request.method == "POST" else 200)
@@ -90,7 +90,7 @@ async def rule_do(request: HttpRequest, rule_id: int) -> HttpResponse:
     act, action, said = does
     await sync_to_async(act)(row)
     note(request, action, row.name)
-    notes.success(request, gettext(said) % {"name": row.name})
+    notes.success(request, gettext(said) % {"name": name_in_words(row.name)})
     return redirect("alarms")
 
 
@@ -98,7 +98,7 @@ async def rule_do(request: HttpRequest, rule_id: int) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 async def silence(request: HttpRequest) -> HttpResponse:
     """Hold back notices, for a while."""
-    rules = [(str(row.pk), row.name) for row in await sync_to_async(shown_rules)()]
+    rules = [(str(row.pk), name_in_words(row.name)) for row in await sync_to_async(shown_rules)()]
     initial = {"rule": request.GET.get("rule", ""), "pattern": request.GET.get("subject", ""), "until": "1 h"}
     form = SilenceForm(request.POST if request.method == "POST" else None, rules=rules, initial=initial)
     if request.method == "POST" and form.is_valid():

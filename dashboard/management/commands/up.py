@@ -123,11 +123,12 @@ class Appliance:
     async def _supervise(self, server: Any, stopping: asyncio.Event) -> int:
         """Returns when it was asked to stop, or the start failed, and everything is stopped."""
         from dashboard.database import state as database
+        from dashboard.language.sentences import gettext
         from dashboard.status.processes import attach
 
         attach(self._supervisor, self._link)
         self._log_endings()
-        database.state.why = database.OPENING
+        database.state.why = gettext(database.OPENING)
         opening = asyncio.create_task(asyncio.to_thread(database.prepare), name="database")  # while the workers start
         supervision = asyncio.create_task(self._supervisor.run(), name="supervisor")
         ended = asyncio.create_task(stopping.wait(), name="stop signal")

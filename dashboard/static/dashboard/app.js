@@ -21,7 +21,7 @@
 
   const ageText = (seconds) => {
     const whole = Math.max(0, Math.floor(seconds));
-    const time = whole < 60 ? `${whole} s` : whole < 3600 ? `${Math.floor(whole / 60)} min` : `${Math.floor(whole / 3600)} h`;
+    const time = whole < 60 ? times.lasting(whole, "s") : whole < 3600 ? times.lasting(Math.floor(whole / 60), "min") : times.lasting(Math.floor(whole / 3600), "h");
     return said(gettext("%(time)s ago"), { time });
   };
 
@@ -512,7 +512,7 @@
       }
       const tick = span > 600 ? 300 : span > 240 ? 120 : 30;
       for (let back = 0; back <= span - tick / 4; back += tick) {
-        const label = back === 0 ? gettext("now") : back % 60 ? `−${back} s` : `−${back / 60} min`;
+        const label = back === 0 ? gettext("now") : `−${back % 60 ? times.lasting(back, "s") : times.lasting(back / 60, "min")}`;
         parts.push(`<text x="${Math.max(x(end - back), left + 18).toFixed(1)}" y="${height - 3}" text-anchor="${back ? "middle" : "end"}">${label}</text>`);
       }
       const ins = this.path(1, x, y), outs = this.path(2, x, y);

@@ -12,7 +12,7 @@
     return [value, units[unit]];
   };
   const joined = ([value, unit]) => `${+value.toFixed(Math.abs(value) < 10 ? 1 : 0)}${unit && `\u202f${unit}`}`;
-  const duration = (seconds) => (seconds < 60 ? `${+seconds.toFixed(seconds < 10 ? 1 : 0)}\u202fs` : seconds < 3600 ? `${+(seconds / 60).toFixed(1)}\u202fmin` : `${+(seconds / 3600).toFixed(1)}\u202fh`);
+  const duration = (seconds) => (seconds < 60 ? window.gantryTimes.lasting(+seconds.toFixed(seconds < 10 ? 1 : 0), "s") : seconds < 3600 ? window.gantryTimes.lasting(+(seconds / 60).toFixed(1), "min") : window.gantryTimes.lasting(+(seconds / 3600).toFixed(1), "h")).replaceAll(" ", "\u202f");
   // How an axis and a tip say a value of each kind of column (appliance/reports/catalogue.py).
   const SAID = {
     bytes: (value) => joined(scaled(value, 1024, ["B", "KiB", "MiB", "GiB", "TiB", "PiB"])),

@@ -131,7 +131,9 @@
   });
 
   const both = (at) => { const utc = partsOf(at, 0), local = partsOf(at, offsetAt(at)); return `${whole(utc)}, ${local.day === utc.day ? whole(local).slice(11) : whole(local)}`; };
-  window.gantryTimes = { axis, axisZones, both, isShown, mode, offsetAt, put, showAll, text, zone: ZONE, zoneName };
+  // How long, as dashboard/cluster/units.py says it; with a unit of its own also "2.5 h".
+  const lasting = (count, unit) => interpolate({ s: gettext("%(count)s s"), min: gettext("%(count)s min"), h: gettext("%(count)s h"), d: gettext("%(count)s d") }[unit], { count }, true);
+  window.gantryTimes = { axis, axisZones, both, isShown, lasting, mode, offsetAt, put, showAll, text, zone: ZONE, zoneName };
   showAll(document);
   showClocks();
   new MutationObserver((changes) => {

@@ -53,7 +53,7 @@
     }
 
     for (const ago of AGO) {
-      const button = make("button", { type: "button", className: "ghost small", textContent: interpolate(gettext("%(time)s ago"), { time: ago }, true) });
+      const button = make("button", { type: "button", className: "ghost small", textContent: interpolate(gettext("%(time)s ago"), { time: window.gantryTimes.lasting(...ago.split(" ")) }, true) });
       button.addEventListener("click", () => { set(ago); box.open = false; field.focus(); });
       quick.append(button);
     }

@@ -1,0 +1,104 @@
+"""A text that is kept or shared is said in the language of who reads it, not of who noted it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from django.template import Context, Template
+from django.utils import timezone, translation
+
+from dashboard.alarms.book import AlarmBook, Rule
+from dashboard.cluster import units
+from dashboard.cluster.errors import explain
+from dashboard.incidents.keeper import IncidentKeeper
+from dashboard.language.sentences import again, code_of, gettext, joined, said
+from dashboard.live.frames import overview_frame
+from dashboard.models.incidents import IncidentRow
+from dashboard.models.management import User
+from dashboard.status.board import BrokerFacts, BrokerState, Point, Snapshot
+from dashboard.status.checks import judge
+from dashboard.status.problems import Level
+from gantrymq.errors import RequestTimeout
+from tests.dashboard.conftest import Client, api_for
+
+NOW = 1_800_000_000.0
+
+
+def silent_broker() -> Snapshot:
+    """As the sampler notes it: in English, for all."""
+    why = explain(RequestTimeout("127.0.0.1:10911", 28, 0.8))
+    facts = BrokerFacts("broker-a", "127.0.0.1:10911", NOW - 65)
+    broker = BrokerState("broker-a", "127.0.0.1:10911", facts, why, NOW - 64)
+    return Snapshot(NOW, "127.0.0.1:9876", None, (broker,), (), None)
+
+
+def test_a_sentence_is_said_again_from_what_is_kept_of_it() -> None:
+    text = gettext("%(name)s does not answer for %(time)s") % {"name": "broker-a", "time": units.duration(3 * 60)}
+    assert text == "broker-a does not answer for 3\u202fmin"
+    kept = json.loads(json.dumps(code_of(text)))
+    with translation.override("zh-hans"):
+        assert said(kept) == "broker-a 已有 3\u202f分钟 无应答"
+        assert again(text) == said(kept)
+    assert said(kept) == text
+
+
+def test_what_stands_side_by_side_has_the_commas_of_the_language() -> None:
+    with translation.override("zh-hans"):
+        assert joined(["a", "", "b", "c"]) == "a、b、c"
+        assert joined(["broker-a", units.duration(5)], ": ") == "broker-a：5\u202f秒"
+    assert joined(["a", "b"], "; ") == "a; b"
+    assert joined([]) == ""
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [{"one": "%(name)s is gone"}, {"one": "%(a)s", "with": {}}, {"one": "%(a)d", "with": {"a": "x"}}, {}, 3, "plain"],
+)
+def test_a_row_of_another_version_breaks_no_page(kept: object) -> None:
+    assert isinstance(said(kept), str)  # type: ignore[arg-type]
+
+
+def test_a_template_shows_a_kept_text_in_its_own_language_and_escaped() -> None:
+    why = gettext("not reachable (%(reason)s)") % {"reason": "<b>"}
+    with translation.override("zh-hans"):
+        shown = Template("{{ why }}").render(Context({"why": why}))
+    assert "&lt;b&gt;" in shown
+    assert not shown.startswith("not reachable")
+
+
+def test_why_a_broker_is_silent_comes_in_the_language_of_each_tab() -> None:
+    snapshot = silent_broker()
+    with translation.override("zh-hans"):
+        frame = overview_frame(snapshot, Point(NOW, None, None))
+    assert "无应答" in frame["sentence"]
+    told = json.dumps(frame, ensure_ascii=False)
+    assert "0.8 秒" in told
+    assert "no answer within" not in told
+    assert "no answer within 0.8 s" in json.dumps(overview_frame(snapshot, Point(NOW, None, None)))
+
+
+async def test_an_incident_is_kept_in_english_and_read_in_chinese(log_in: Client) -> None:
+    keeper, now = IncidentKeeper(), timezone.now().timestamp()
+    for second in (0.0, 5.0):
+        keeper.note(judge(silent_broker()).problems, now + second)
+    await keeper.write()
+    row = await IncidentRow.objects.aget()
+    assert row.title.startswith("broker-a does not answer for")
+    client = await log_in("reader")
+    page = (await client.get("/incidents", headers={"Accept-Language": "zh-CN"})).content.decode()
+    assert "broker-a 已有" in page
+    assert "does not answer" not in page
+    api = await api_for(await User.objects.aget(username="reader"))
+    _, told = await api.call("get", "/incidents")
+    assert told["incidents"][0]["title"] == row.title
+
+
+def test_an_alarm_knows_its_text_in_both_languages() -> None:
+    book, rule = AlarmBook(), Rule(1, "behind", "group-lag", "", 10, 0, 0, 0, int(Level.WARN))
+    book.note([rule], {"group-lag": {"billing": 25.0}}, NOW)
+    [alarm] = book.open.values()
+    assert alarm.text == "25 messages; the rule rings at or above 10 messages"
+    with translation.override("zh-hans"):
+        assert again(alarm.title) == "消费者组堆积消息数：billing"
+        assert again(alarm.text).startswith("25 条消息；")
