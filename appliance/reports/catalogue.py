@@ -82,7 +82,7 @@ _ALL = (
         name="days",
         title="Traffic per day",
         about="Messages of ordinary topics on each day, beside the day before and the same day of the week before. "
-        "The first day is counted whole; the last one may not be over.",
+        "The first day is counted whole; the last one may not be over, so its change is not final.",
         columns=(
             _DAY,
             _MESSAGES,

@@ -9,7 +9,9 @@ import io
 import json
 from collections import defaultdict
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,6 +26,8 @@ PAGE_ROWS = 1000  # newest rows of the page's table of hours
 CHART_BARS = 400  # places on the axis of a chart, the last ones
 CHART_TOPICS = 8  # more colours can't be distinguished; all other topics are one series
 FORMULA = r"^[=+\-@\t\r]"
+TIMES = ("hour", "day", "month")  # columns whose texts name a time
+HOUR = timedelta(hours=1)
 _HOUR_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
 
 
@@ -51,31 +55,99 @@ def write_results(
         page = {
             **head,
             "zone": spec.zone,
-            **table_page_of(REPORTS[spec.report], rows),
+            **table_page_of(REPORTS[spec.report], rows, spec.zone),
             "notes": notes,
             "facts": [*facts],
         }
     write_json(folder.path / "page.json", page)
 
 
-def table_page_of(report: Report, rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """What the page of any report but traffic shows; its size does not depend on the number of rows."""
+def table_page_of(report: Report, rows: list[dict[str, Any]], zone: str = "UTC") -> dict[str, Any]:
+    """What the page of any report but traffic shows; its size does not depend on the number of rows.
+
+    Rows that begin with a time are shown newest first. An axis of times has no holes; one of names has the largest.
+    """
+    is_by_time = report.columns[0].name in TIMES
+    shown = rows[-PAGE_ROWS:][::-1] if is_by_time else rows[:PAGE_ROWS]
+    return {"row_count": len(rows), "rows": shown, "newest_first": is_by_time, "chart": _bars_of(report, rows, zone)}
+
+
+def _bars_of(report: Report, rows: list[dict[str, Any]], zone: str) -> dict[str, Any]:
+    """A series for each of the largest, and one for all others: their sum, or the most of them where sums say nothing.
+
+    Values are None where nothing was sampled, and 0 where nothing was stored.
+    """
     chart = report.chart
-    x = list(dict.fromkeys(row[chart.x] for row in rows))[-CHART_BARS:]
+    x = places_of(report, rows, zone)
+    nothing = 0 if chart.is_stacked else None
+    together = _sum if chart.is_stacked else _most
     totals: defaultdict[str | None, float] = defaultdict(float)
     for row in rows:
         totals[row[chart.series] if chart.series else None] += row[chart.y] or 0
     drawn = sorted(totals, key=lambda name: (-totals[name], name or ""))[:CHART_TOPICS]
-    values: dict[Any, dict[Any, float]] = {name: dict.fromkeys(x, 0) for name in drawn}
-    others: dict[Any, float] = dict.fromkeys(x, 0)
+    values: dict[Any, dict[Any, float | None]] = {name: dict.fromkeys(x, nothing) for name in drawn}
+    others: dict[Any, float | None] = dict.fromkeys(x, nothing)
     for row in rows:
         if row[chart.x] in others:
             bars = values.get(row[chart.series] if chart.series else None, others)
-            bars[row[chart.x]] += row[chart.y] or 0
-    series = [{"name": name, "values": list(bars.values())} for name, bars in values.items()]
+            bars[row[chart.x]] = together(bars[row[chart.x]], row[chart.y])
+    series: list[dict[str, Any]] = [{"name": name, "values": list(bars.values())} for name, bars in values.items()]
     if len(totals) > len(drawn):
-        series.append({"name": f"{len(totals) - len(drawn)} others", "values": list(others.values())})
-    return {"row_count": len(rows), "rows": rows[:PAGE_ROWS], "chart": {"x": x, "series": series}}
+        series.append({"name": None, "count": len(totals) - len(drawn), "values": list(others.values())})
+    return {"x": x, "series": series}
+
+
+def places_of(report: Report, rows: list[dict[str, Any]], zone: str) -> list[Any]:
+    """The places on the axis of a report's chart: the last times, or those names that have the most, in rows' order."""
+    chart = report.chart
+    x = list(dict.fromkeys(row[chart.x] for row in rows))
+    if chart.x in TIMES:
+        return every_time(chart.x, x, ZoneInfo(zone))[-CHART_BARS:]
+    if len(x) <= CHART_BARS:
+        return x
+    totals: defaultdict[Any, float] = defaultdict(float)
+    for row in rows:
+        totals[row[chart.x]] += row[chart.y] or 0
+    largest = set(sorted(x, key=lambda name: -totals[name])[:CHART_BARS])
+    return [name for name in x if name in largest]
+
+
+def every_time(kind: str, names: list[str], zone: ZoneInfo) -> list[str]:
+    """The names of hours or days from the first to the last, also of those between them that have no row.
+
+    Names, and those of hours that come twice, are as transforms/scope.py writes them.
+    """
+    if not names or kind not in ("hour", "day"):
+        return names
+    first, last = (_begin_of(name, zone) for name in (names[0], names[-1]))
+    if kind == "day":
+        between = [str(first.date() + timedelta(days=step)) for step in range((last.date() - first.date()).days + 1)]
+    else:
+        begin, hours = first.astimezone(UTC), (last.astimezone(UTC) - first.astimezone(UTC)) // HOUR
+        between = [_hour_name(begin + step * HOUR, zone) for step in range(hours + 1)]
+    return between if set(names) <= set(between) else names
+
+
+def _begin_of(name: str, zone: ZoneInfo) -> datetime:
+    at = datetime.fromisoformat(name[:16] + name[17:])
+    return at if at.tzinfo else at.replace(tzinfo=zone)
+
+
+def _hour_name(at: datetime, zone: ZoneInfo) -> str:
+    """As Scope.hour."""
+    before, name, after = (f"{(at + step).astimezone(zone):%Y-%m-%d %H:00}" for step in (-HOUR, HOUR * 0, HOUR))
+    if name not in (before, after):
+        return name
+    east = f"{at.astimezone(zone):%z}"
+    return f"{name} {east[:3]}:{east[3:]}"
+
+
+def _sum(before: float | None, value: float | None) -> float:
+    return (before or 0) + (value or 0)
+
+
+def _most(before: float | None, value: float | None) -> float | None:
+    return value if before is None else max(before, before if value is None else value)
 
 
 def csv_bytes(table: pa.Table) -> bytes:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from django.utils.translation import ngettext
+
 from appliance.reports.catalogue import Column, Kind, Report
 from dashboard.cluster import units
 from dashboard.language.report_words import in_words
@@ -62,9 +64,16 @@ def _figure(report: Report, chart: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "x": chart["x"],
         "series": [
-            {"name": series["name"] or ("" if report.chart.series else y.title), "values": series["values"]}
+            {"name": _series_name(series, "" if report.chart.series else y.title), "values": series["values"]}
             for series in chart["series"]
         ],
         "is_stacked": report.chart.is_stacked,
         "kind": y.kind,
     }
+
+
+def _series_name(series: Mapping[str, Any], unnamed: str) -> str:
+    if "count" in series:
+        count = series["count"]
+        return ngettext("%(count)s other", "%(count)s others", count) % {"count": count}
+    return series["name"] or unnamed

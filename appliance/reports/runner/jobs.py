@@ -72,7 +72,7 @@ class Runs:
             began = time.monotonic()
             title = REPORTS[spec.report].title
             folder.write_progress("report", f"Computing: {title}", sum(item.rows for item in ingested))
-            table, gaps = compute(self._spark, spec)
+            table, gaps = compute(self._spark, spec, now_ms=int(time.time() * 1000))
             missing += gaps
             facts = expired(spec)
             facts += capacity(brokers_in(Path(spec.data)), table.to_pylist()) if spec.report == FORECAST else []
@@ -166,9 +166,9 @@ def behind(ingested: list[IngestResult]) -> list[str]:
     ]
 
 
-def compute(spark: SparkSession, spec: RunSpec) -> tuple[pa.Table, list[str]]:
-    """A report over all lakes, and notes about missing data for its readers."""
-    table = TRANSFORMS[spec.report](*inputs(spark, spec), scope_of(spec)).toArrow()
+def compute(spark: SparkSession, spec: RunSpec, now_ms: int | None = None) -> tuple[pa.Table, list[str]]:
+    """A report over all lakes, and notes about missing data for its readers. now_ms: as Scope has it."""
+    table = TRANSFORMS[spec.report](*inputs(spark, spec), scope_of(spec, now_ms)).toArrow()
     if MESSAGES not in REPORTS[spec.report].tables:
         return table, []
     notes = [
@@ -197,8 +197,8 @@ def _minute(at_ms: int | None) -> str:
     return time.strftime("%Y-%m-%d %H:%M", time.gmtime(at_ms / 1000))
 
 
-def scope_of(spec: RunSpec) -> Scope:
-    return Scope(spec.begin_ms, spec.end_ms, spec.topics, spec.zone, spec.promises)
+def scope_of(spec: RunSpec, now_ms: int | None = None) -> Scope:
+    return Scope(spec.begin_ms, spec.end_ms, spec.topics, spec.zone, spec.promises, now_ms)
 
 
 def main(arguments: list[str]) -> int:

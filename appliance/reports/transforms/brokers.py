@@ -12,8 +12,9 @@ def broker_history(samples: DataFrame, scope: Scope) -> DataFrame:
     """The rates of each broker in each hour of the zone (mean of its minutes, and the busiest minute), and its disk."""
     return (
         scope.within(samples, "at_ms")
-        .groupBy(F.date_format(scope.local("at_ms"), "yyyy-MM-dd HH:00").alias("hour"), "broker")
+        .groupBy(scope.hour("at_ms").alias("hour"), "broker")
         .agg(
+            F.min(scope.hour_begin("at_ms")).alias("begin_ms"),
             F.avg("in_rate").alias("in_rate"),
             F.max("in_rate").alias("in_most"),
             F.avg("out_rate").alias("out_rate"),
@@ -22,7 +23,7 @@ def broker_history(samples: DataFrame, scope: Scope) -> DataFrame:
             F.max("commit_log_bytes").alias("commit_log_bytes"),
             F.count("*").alias("minutes"),
         )
-        .orderBy("hour", "broker")
+        .orderBy("begin_ms", "broker")
         .select(
             "hour",
             "broker",

@@ -61,7 +61,7 @@ def forecast(messages: DataFrame, scope: Scope) -> DataFrame:
 def _whole_days(messages: DataFrame, scope: Scope) -> DataFrame:
     """broker, date, bytes, x (0, 1, ...): from the day after a broker's first message to the last day that is over."""
     wide = Scope(0, scope.end_ms, scope.topics, scope.zone)
-    end = F.to_date(F.from_utc_timestamp(F.timestamp_millis(F.lit(scope.end_ms)), scope.zone))
+    end = scope.date_at(scope.over_ms)
     stored = (
         wide.cut(messages)
         .groupBy(F.col("broker_name").alias("broker"), F.to_date(scope.local()).alias("date"))

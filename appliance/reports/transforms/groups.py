@@ -18,8 +18,9 @@ def lag_history(samples: DataFrame, scope: Scope) -> DataFrame:
     return (
         scope.within(samples, "at_ms")
         .withColumn("promise_seconds", promise)
-        .groupBy(F.date_format(scope.local("at_ms"), "yyyy-MM-dd HH:00").alias("hour"), "group")
+        .groupBy(scope.hour("at_ms").alias("hour"), "group")
         .agg(
+            F.min(scope.hour_begin("at_ms")).alias("begin_ms"),
             F.max("lag").alias("lag"),
             F.max("behind_seconds").alias("behind_seconds"),
             F.avg("in_rate").alias("in_rate"),
@@ -29,7 +30,7 @@ def lag_history(samples: DataFrame, scope: Scope) -> DataFrame:
             over.alias("over"),
         )
         .withColumn("minutes_over", F.when(F.col("promise_seconds").isNotNull(), F.col("over")))
-        .orderBy("hour", "group")
+        .orderBy("begin_ms", "group")
         .select(
             "hour",
             "group",

@@ -46,9 +46,9 @@ def traffic_per_topic_and_hour(
 def traffic_per_day(messages: DataFrame, scope: Scope) -> DataFrame:
     """Messages of each day of the zone beside the day before and the week before; 0 where the lake has none.
 
-    The messages must reach back a week and a day before the scope; the first day counts whole.
+    The messages must reach back a week and a day before the scope; the first day counts whole. A day without messages
+    is a row, too, if it is over or going on, and the lake has something of an earlier one.
     """
-    first = F.to_date(F.from_utc_timestamp(F.timestamp_millis(F.lit(scope.begin_ms)), scope.zone))
     wide = Scope(0, scope.end_ms, scope.topics, scope.zone)
     days = (
         wide.ordinary(messages)
@@ -59,7 +59,7 @@ def traffic_per_day(messages: DataFrame, scope: Scope) -> DataFrame:
     def earlier(by_days: int, name: str) -> DataFrame:
         return days.select(F.date_add("date", by_days).alias("date"), F.col("messages").alias(name))
 
-    joined = days.where(F.col("date") >= first)
+    joined = _calendar(days, scope).join(days, "date", how="left").fillna(0, ["messages", "stored_bytes"])
     joined = joined.join(earlier(1, "day_before"), "date", how="left")
     joined = joined.join(earlier(7, "week_before"), "date", how="left")
     return joined.orderBy("date").select(
@@ -71,6 +71,17 @@ def traffic_per_day(messages: DataFrame, scope: Scope) -> DataFrame:
         F.coalesce("week_before", F.lit(0)).alias("week_before"),
         (F.col("messages") / F.col("week_before") - 1).alias("week_change"),
     )
+
+
+def _calendar(days: DataFrame, scope: Scope) -> DataFrame:
+    """date: each day of the scope from the first that is known to the last that has begun."""
+    first, last = F.col("first"), F.col("last")
+    known = days.agg(F.min("date").alias("first"), F.max("date").alias("last")).where(first.isNotNull())
+    known = known.select(
+        F.greatest(first, scope.date_at(scope.begin_ms)).alias("first"),
+        F.greatest(last, scope.date_at(scope.over_ms - 1)).alias("last"),
+    )
+    return known.where(first <= last).select(F.explode(F.sequence(first, last)).alias("date"))
 
 
 def bytes_by_topic_and_month(messages: DataFrame, scope: Scope) -> DataFrame:

@@ -10,6 +10,8 @@ from pyspark.sql import functions as F
 
 from gantrymq.message.topics import DLQ_PREFIX, RETRY_PREFIX, SYSTEM_TOPIC_PREFIX, SYSTEM_TOPICS
 
+MINUTE_MS = 60_000
+HOUR_MS = 3_600_000
 DAY_MS = 86_400_000
 
 
@@ -17,7 +19,8 @@ DAY_MS = 86_400_000
 class Scope:
     """Which messages a report is about: stored in [begin_ms, end_ms); no topics: all; days are those of `zone`.
 
-    promises: seconds that a group may be behind, by its name; "" is for all others.
+    promises: seconds that a group may be behind, by its name; "" is for all others. now_ms: a range may end after it,
+    but days that have not come are no days without messages; None: all of the range is over.
     """
 
     begin_ms: int
@@ -25,6 +28,16 @@ class Scope:
     topics: Sequence[str] = ()
     zone: str = "UTC"
     promises: Mapping[str, float] = field(default_factory=dict)
+    now_ms: int | None = None
+
+    @property
+    def over_ms(self) -> int:
+        """The end of the range as far as it is over."""
+        return self.end_ms if self.now_ms is None else min(self.end_ms, self.now_ms)
+
+    def date_at(self, at_ms: int) -> Column:
+        """The day of the zone at a moment."""
+        return F.to_date(self._clock(F.lit(at_ms)))
 
     def within(self, rows: DataFrame, at_ms: str = "store_timestamp") -> DataFrame:
         """The rows of the range, by their time."""
@@ -40,6 +53,28 @@ class Scope:
 
     def local(self, at_ms: str = "store_timestamp") -> Column:
         """The time of storing on the clocks of the zone."""
+        return self._clock(F.col(at_ms))
+
+    def hour(self, at_ms: str) -> Column:
+        """The hour on the clocks of the zone: 2026-10-25 01:00. One that comes twice has its distance from UTC, too."""
+        at = F.col(at_ms)
+        clock, name = self._clock(at), self._hour_name(at)
+        comes_twice = (name == self._hour_name(at + HOUR_MS)) | (name == self._hour_name(at - HOUR_MS))
+        east = (F.unix_millis(clock) - at) / MINUTE_MS
+        sign = F.when(east < 0, "-").otherwise("+")
+        minutes = F.abs(east).cast("int")
+        distance = F.format_string(" %s%02d:%02d", sign, (minutes / 60).cast("int"), minutes % 60)
+        return F.when(comes_twice, F.concat(name, distance)).otherwise(name)
+
+    def hour_begin(self, at_ms: str) -> Column:
+        """When that hour began: names of hours that come twice are in no order."""
+        at = F.col(at_ms)
+        return at - F.pmod(F.unix_millis(self._clock(at)), F.lit(HOUR_MS))
+
+    def _hour_name(self, at_ms: Column) -> Column:
+        return F.date_format(self._clock(at_ms), "yyyy-MM-dd HH:00")
+
+    def _clock(self, at_ms: Column) -> Column:
         return F.from_utc_timestamp(F.timestamp_millis(at_ms), self.zone)
 
 

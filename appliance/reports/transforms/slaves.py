@@ -16,14 +16,15 @@ def slaves_behind(samples: DataFrame, scope: Scope) -> DataFrame:
     seconds = F.col("seconds")
     return (
         scope.within(samples, "at_ms")
-        .groupBy(F.date_format(scope.local("at_ms"), "yyyy-MM-dd HH:00").alias("hour"), "slave")
+        .groupBy(scope.hour("at_ms").alias("hour"), "slave")
         .agg(
+            F.min(scope.hour_begin("at_ms")).alias("begin_ms"),
             *(F.max(name).alias(name) for name in ("behind_bytes", "behind_messages", "behind_seconds")),
             F.count("*").alias("minutes"),
             F.avg(F.col("in_sync").cast("int")).alias("in_sync"),
             (F.sum(F.col("bytes_per_second") * seconds) / F.sum(seconds)).alias("bytes_per_second"),
         )
-        .orderBy("hour", "slave")
+        .orderBy("begin_ms", "slave")
         .select(
             "hour",
             "slave",

@@ -76,8 +76,19 @@ def counted(report: str, paths: list[str], begin_ms: int, end_ms: int, zone: str
         return connection.sql(QUERIES[report].replace("{zone}", zone)).fetchall()
 
 
-HOUR = "strftime(timezone('{zone}', to_timestamp(at_ms / 1000)), '%Y-%m-%d %H:00') AS hour"
-WANTED = "FROM read_parquet({paths}) WHERE at_ms >= {begin_ms} AND at_ms < {end_ms} GROUP BY ALL ORDER BY 1, 2"
+CLOCK = "strftime(timezone('{{zone}}', to_timestamp({at_ms} / 1000)), '{form}')"
+NAME, BEFORE, AFTER = (
+    CLOCK.format(at_ms=f"(at_ms + {step})", form="%Y-%m-%d %H:00") for step in (0, -3_600_000, 3_600_000)
+)
+EAST = "epoch_ms(timezone('{zone}', to_timestamp(at_ms / 1000))) - at_ms"
+HOUR = (
+    f"{NAME} || if({NAME} IN ({BEFORE}, {AFTER}), printf(' +%02d:%02d', ({EAST}) // 3600000, ({EAST}) // 60000 % 60), "
+    "'') AS hour"
+)
+WANTED = (
+    "FROM read_parquet({paths}) WHERE at_ms >= {begin_ms} AND at_ms < {end_ms} GROUP BY ALL "
+    "ORDER BY min(at_ms) // 3600000, 2"
+)
 OF_SAMPLES = {
     "slaves": f"SELECT {HOUR}, slave, max(behind_bytes), max(behind_messages), max(behind_seconds), count(*), "
     f"count(*) FILTER (in_sync) / count(*), sum(bytes_per_second * seconds) / sum(seconds) {WANTED}",

@@ -507,7 +507,11 @@ def test_the_report_of_slaves_agrees_with_duckdb(spark: SparkSession, tmp_path: 
     slaves = Lakes(tmp_path).of_samples("slaves")
     expected = counted_samples("slaves", [str(slaves.path / file.path) for file in slaves.files()], begin, end, zone)
     assert [tuple(row.values()) for row in table.to_pylist()] == [pytest.approx(row) for row in expected]
-    assert len(expected) == 2 * 47  # an hour that comes twice on the clock is one
+    assert len(expected) == 2 * 48  # an hour that comes twice on the clock is two
+    assert [row[0] for row in expected[::2] if row[0].startswith("2026-10-25 02")] == [
+        "2026-10-25 02:00 +02:00",
+        "2026-10-25 02:00 +01:00",
+    ]
 
 
 def test_the_report_of_slaves_of_ten_rows_is_what_a_person_counts(spark: SparkSession) -> None:
@@ -693,6 +697,35 @@ def test_days_are_those_of_the_zone_when_its_clocks_change(spark: SparkSession) 
             (f"{day:%Y-%m-%d}", hours, 100 * hours, 24, hours / 24 - 1, 24, hours / 24 - 1),
             (f"{day + timedelta(days=1):%Y-%m-%d}", 24, 2400, hours, 24 / hours - 1, 24, 0.0),
         ]
+
+
+def test_a_day_without_messages_is_a_row_but_one_that_has_not_come_is_none(spark: SparkSession) -> None:
+    from appliance.reports.transforms import Scope, traffic_per_day
+
+    day = 24 * HOUR_MS
+    messages = frame(spark, [("orders", NOON + at * day, 100, 10) for at in (0, 0, 2)])
+    begin, end, now = NOON - 3 * day, NOON + 9 * day, NOON + 3 * day + HOUR_MS
+    rows = traffic_per_day(messages, Scope(begin, end, now_ms=now)).collect()
+    assert [(row.day, row.messages, row.stored_bytes, row.day_change) for row in rows] == [
+        ("2026-11-21", 2, 200, None),
+        ("2026-11-22", 0, 0, -1.0),
+        ("2026-11-23", 1, 100, None),
+        ("2026-11-24", 0, 0, -1.0),
+    ]
+    assert traffic_per_day(messages, Scope(begin, begin + day, now_ms=now)).count() == 0
+
+
+def test_a_forecast_of_a_range_that_ends_tomorrow_begins_today(spark: SparkSession) -> None:
+    from pyspark.sql import functions
+
+    from appliance.reports.transforms import TRANSFORMS, Scope
+
+    day = 24 * HOUR_MS
+    stored = [("orders", NOON + at * day, 100, 10) for at in range(5)]
+    messages = frame(spark, stored).withColumn("broker_name", functions.lit("broker-a"))
+    scope = Scope(NOON, NOON + 30 * day, now_ms=NOON + 4 * day)
+    kinds = Counter(row.kind for row in TRANSFORMS["forecast"](messages, scope).collect())
+    assert kinds == {"stored": 3, "forecast": 14}
 
 
 def test_each_report_of_ten_rows_is_what_a_person_counts(spark: SparkSession) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
@@ -117,17 +118,49 @@ def test_a_spec_that_makes_no_sense_is_refused(change: dict[str, object], senten
 
 def test_the_page_of_any_report_stays_small_and_its_chart_whole() -> None:
     every = [
-        {"day": f"{2000 + day // 28}-01-{1 + day % 28:02}", "group": f"g{group:02}", "cause": "E", "retried": 1 + group}
+        {
+            "day": str(date(2026, 1, 1) + timedelta(days=day)),
+            "group": f"g{group:02}",
+            "cause": "E",
+            "retried": 1 + group,
+        }
         | {"dead_letters": 0, "attempts_max": 1}
         for day in range(CHART_BARS + 50)
         for group in range(CHART_TOPICS + 3)
     ]
     page = table_page_of(REPORTS["retries"], every)
     assert (len(page["rows"]), page["row_count"]) == (PAGE_ROWS, len(every))
+    assert page["rows"][0] == every[-1], "the newest is seen first"
     assert page["chart"]["x"] == [row["day"] for row in every[-CHART_BARS * (CHART_TOPICS + 3) :: CHART_TOPICS + 3]]
     assert [series["name"] for series in page["chart"]["series"]][:2] == ["g10", "g09"]
-    assert page["chart"]["series"][-1] == {"name": "3 others", "values": [1 + 2 + 3] * CHART_BARS}
-    assert table_page_of(REPORTS["days"], []) == {"row_count": 0, "rows": [], "chart": {"x": [], "series": []}}
+    assert page["chart"]["series"][-1] == {
+        "name": None,
+        "count": 3,
+        "values": [1 + 2 + 3] * CHART_BARS,
+    }
+    assert table_page_of(REPORTS["days"], [])["chart"] == {"x": [], "series": []}
+
+
+def test_of_groups_that_share_a_bar_the_worst_is_drawn_and_an_hour_without_a_sample_is_a_hole() -> None:
+    seen = [
+        {"hour": f"2026-10-25 {hour}", "group": f"g{group:02}", "behind_seconds": late + group}
+        for hour, late in (("01:00", 100.0), ("03:00", 200.0))
+        for group in range(CHART_TOPICS + 3)
+    ]
+    seen[2]["behind_seconds"] = None
+    chart = table_page_of(REPORTS["lag"], seen, "Europe/Berlin")["chart"]
+    assert chart["x"] == [
+        "2026-10-25 01:00", "2026-10-25 02:00 +02:00", "2026-10-25 02:00 +01:00", "2026-10-25 03:00",
+    ]  # fmt: skip
+    assert chart["series"][0] == {"name": "g10", "values": [110.0, None, None, 210.0]}
+    assert chart["series"][-1] == {"name": None, "count": 3, "values": [101.0, None, None, 202.0]}
+
+
+def test_a_chart_of_many_hosts_has_the_busiest() -> None:
+    hosts = [{"host": f"10.0.{at >> 8}.{at & 255}", "messages": 1000 - at} for at in range(CHART_BARS + 50)]
+    page = table_page_of(REPORTS["producers"], hosts)
+    assert page["chart"]["x"] == [row["host"] for row in hosts[:CHART_BARS]]
+    assert page["rows"] == hosts
 
 
 def test_every_report_has_a_transform_and_every_chart_its_columns() -> None:
