@@ -29,6 +29,11 @@ pytestmark = pytest.mark.e2e
 # The first mark of a disk can be no higher than 95 %; what is above is said, and is no fault of ours.
 GOOD_SENTENCES = ("All good", "The disk is filling")
 PASSWORD = "nine lives of a crane"
+# What the page asks for is not answered before the test says so.
+HOLD_ANSWERS = """
+    const ask = window.fetch, held = new Promise((go) => { window.letGo = go; });
+    window.fetch = async (...wanted) => { await held; return ask(...wanted); };
+"""
 
 
 @pytest.fixture
@@ -102,18 +107,24 @@ def test_from_the_printed_link_to_a_message_that_arrives_live(
     page.wait("one stored message", lambda: find("[data-live='topic.stored']").text == "1")
     assert browser.execute_script("return window.notReloaded") is True
 
-    # it opens in place, and so does one sent by hand
+    # it opens in place, and what arrives before it is there does not push it away
+    browser.execute_script(HOLD_ANSWERS)
     page.click("tr.row [data-open]")
+    page.wait("the place where it will be", lambda: find("tr.opened").is_displayed())
+    with SyncProducer(appliance.namesrv) as producer:
+        producer.send(Message("first-light", b"meanwhile"))
+    page.wait("it held while the other opens", lambda: find("[data-arrived]").text.startswith("1 new"))
+    browser.execute_script("window.letGo()")
     page.wait("the opened message", lambda: '"order": 1' in find("tr.opened pre").text)
     page.wait("an address that names the message", lambda: "open=" in browser.current_url)
     page.click("details.fold summary")
     find("[name=body]").send_keys("by hand")
     page.click(".send-form .primary")
     page.wait("where it is stored", lambda: "Stored in" in find(".sent").text)
-    page.wait("it held while the other is open", lambda: find("[data-arrived]").text.startswith("1 new"))
+    page.wait("it held while the other is open", lambda: find("[data-arrived]").text.startswith("2 new"))
     assert find("tr.opened").is_displayed()
     page.click("[data-show-held]")
-    page.wait("two rows", lambda: len(browser.find_elements(By.CSS_SELECTOR, "tr.row")) == 2)
+    page.wait("three rows", lambda: len(browser.find_elements(By.CSS_SELECTOR, "tr.row")) == 3)
     page.wait("the newest row", lambda: "by hand" in find("tr.row").text)
 
     # a message that waits, from the same form

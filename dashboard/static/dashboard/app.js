@@ -439,6 +439,23 @@
     history.replaceState(history.state, "", address);
   });
 
+  function messageRow(html) {
+    const row = Object.assign(document.createElement("tr"), { className: "opened", innerHTML: '<td colspan="7"></td>' });
+    row.firstElementChild.innerHTML = html;
+    return row;
+  }
+
+  async function fetchMessage(address) {
+    try {
+      const answer = await fetch(address, { headers: { "HX-Request": "true" }, credentials: "same-origin" });
+      const text = await answer.text();
+      if (!answer.ok) return messageRow(text);
+      const holder = document.createElement("template");
+      holder.innerHTML = text;
+      return holder.content.firstElementChild;
+    } catch { return messageRow(gettext("the connection was lost")); }
+  }
+
   async function toggleMessage(opener) {
     const row = opener.closest("tr");
     const next = row.nextElementSibling;
@@ -450,15 +467,14 @@
       const list = row.closest("[data-live-rows]");
       if (list && !$(".opened", list)) showHeld(list);
     } else {
-      const answer = await fetch(opener.href, { headers: { "HX-Request": "true" }, credentials: "same-origin" });
-      const text = await answer.text();
-      const holder = document.createElement("template");
-      holder.innerHTML = answer.ok ? text : `<tr class="opened"><td colspan="7">${text}</td></tr>`;
-      const opened = holder.content.firstElementChild;
-      if (row.nextElementSibling?.matches(".opened")) return;
-      row.after(opened);
-      window.htmx?.process(opened);
+      const waiting = messageRow("…");               // at once: arriving messages wait for a row that is open
+      waiting.firstElementChild.setAttribute("aria-busy", "true");
+      row.after(waiting);
       opener.setAttribute("aria-expanded", "true");
+      const opened = await fetchMessage(opener.href);
+      if (!waiting.isConnected) return;              // closed again
+      waiting.replaceWith(opened);
+      window.htmx?.process(opened);
       address.searchParams.set("open", opener.dataset.open);
     }
     history.replaceState(history.state, "", address);
