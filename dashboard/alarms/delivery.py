@@ -20,6 +20,7 @@ from django.utils import timezone
 
 from dashboard.alarms.mail import NETWORKS, Mail
 from dashboard.alarms.outgoing import Outcome, outcome_of, request_for, without_secrets
+from dashboard.language.sentences import gettext
 from dashboard.models.alarms import AlarmChannel, AlarmDelivery, ChannelKind, DeliveryState
 from dashboard.outward.http_call import Call, Request
 from dashboard.outward.targets import NotResolved, TargetRefused, resolve
@@ -98,7 +99,9 @@ class Sender:
         except TargetRefused as exc:
             return Outcome(False, False, str(exc))
         except TimeoutError:
-            return Outcome(False, True, f"no answer within {WHOLE_TIMEOUT_S:.0f} s")
+            return Outcome(
+                False, True, gettext("no answer within %(timeout_s)s s") % {"timeout_s": f"{WHOLE_TIMEOUT_S:.0f}"}
+            )
         except smtplib.SMTPResponseException as exc:
             said = exc.smtp_error.decode("utf-8", "replace") if isinstance(exc.smtp_error, bytes) else exc.smtp_error
             return Outcome(False, exc.smtp_code < 500, f"{exc.smtp_code} {said}")

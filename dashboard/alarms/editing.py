@@ -18,6 +18,7 @@ from django.utils import timezone
 from dashboard.alarms.kinds import KINDS
 from dashboard.alarms.mail import PLAIN, STARTTLS, TLS
 from dashboard.alarms.rules import RULES_MAX, changes
+from dashboard.language.sentences import gettext, joined
 from dashboard.models.alarms import AlarmChannel, AlarmRule, AlarmSilence, ChannelKind
 from dashboard.outward.targets import TargetRefused, split_url
 from gantrymq.errors import GantryError
@@ -38,7 +39,7 @@ class NotTaken(GantryError):
     """Some fields can't be taken. problems: field to sentences."""
 
     def __init__(self, problems: Problems) -> None:
-        super().__init__("; ".join(text for texts in problems.values() for text in texts))
+        super().__init__(joined((text for texts in problems.values() for text in texts), "; "))
         self.problems = problems
 
 
@@ -62,10 +63,10 @@ def save_rule(values: RuleValues, row: AlarmRule | None = None) -> AlarmRule:
     """Make a rule, or change one. Raises NotTaken."""
     problems = rule_problems(values)
     if row is None and AlarmRule.objects.filter(deleted_at=None).count() >= RULES_MAX:
-        problems["name"] = [f"There are {RULES_MAX} rules already."]
+        problems["name"] = [gettext("There are %(count)s rules already.") % {"count": RULES_MAX}]
     known = set(AlarmChannel.objects.filter(pk__in=values.channels).values_list("pk", flat=True))
     if known != set(values.channels):
-        problems["channels"] = ["One of these channels is not there."]
+        problems["channels"] = [gettext("One of these channels is not there.")]
     if problems:
         raise NotTaken(problems)
     row = row or AlarmRule()
@@ -83,23 +84,23 @@ def rule_problems(values: RuleValues) -> Problems:
     found: Problems = {}
     kind = KINDS.get(values.kind)
     if not values.name.strip() or len(values.name) > AlarmRule.NAME_MAX:
-        found["name"] = [f"A name of 1 to {AlarmRule.NAME_MAX} characters."]
+        found["name"] = [gettext("A name of 1 to %(count)s characters.") % {"count": AlarmRule.NAME_MAX}]
     if len(values.pattern) > AlarmRule.PATTERN_MAX:
-        found["pattern"] = [f"At most {AlarmRule.PATTERN_MAX} characters."]
+        found["pattern"] = [gettext("At most %(count)s characters.") % {"count": AlarmRule.PATTERN_MAX}]
     if not math.isfinite(values.threshold) or values.threshold < 0:
-        found["threshold"] = ["A number from 0."]
+        found["threshold"] = [gettext("A number from 0.")]
     if kind is None:
-        found["kind"] = [f"One of {', '.join(KINDS)}."]
+        found["kind"] = [gettext("One of %(values)s.") % {"values": joined(KINDS)}]
     elif values.clear is not None:
         if not math.isfinite(values.clear) or values.clear < 0:
-            found["clear"] = ["A number from 0."]
+            found["clear"] = [gettext("A number from 0.")]
         elif kind.is_below and values.clear < values.threshold:
-            found["clear"] = ["This kind rings below the threshold, so it is over at a number above it."]
+            found["clear"] = [gettext("This kind rings below the threshold, so it is over at a number above it.")]
         elif not kind.is_below and values.clear > values.threshold:
-            found["clear"] = ["This kind rings above the threshold, so it is over at a number below it."]
+            found["clear"] = [gettext("This kind rings above the threshold, so it is over at a number below it.")]
     for field in ("for_s", "clear_s"):
         if not 0 <= getattr(values, field) <= WAIT_S_MAX:
-            found[field] = ["From 0 s to 24 h."]
+            found[field] = [gettext("From 0 s to 24 h.")]
     return found
 
 
@@ -135,11 +136,11 @@ def save_channel(
         values["secret"] = secrets.token_urlsafe(SECRET_BYTES)
     problems = channel_problems(kind, values)
     if not name.strip() or len(name) > AlarmChannel.NAME_MAX:
-        problems["name"] = [f"A name of 1 to {AlarmChannel.NAME_MAX} characters."]
+        problems["name"] = [gettext("A name of 1 to %(count)s characters.") % {"count": AlarmChannel.NAME_MAX}]
     elif AlarmChannel.objects.filter(name=name.strip()).exclude(pk=row.pk if row else 0).exists():
-        problems["name"] = ["There is a channel of this name."]
+        problems["name"] = [gettext("There is a channel of this name.")]
     if row is None and AlarmChannel.objects.count() >= CHANNELS_MAX:
-        problems["name"] = [f"There are {CHANNELS_MAX} channels already."]
+        problems["name"] = [gettext("There are %(count)s channels already.") % {"count": CHANNELS_MAX}]
     if problems:
         raise NotTaken(problems)
     row = row or AlarmChannel(kind=kind)
@@ -168,7 +169,9 @@ def channel_problems(kind: str, values: Mapping[str, Any]) -> Problems:
     except TargetRefused as exc:
         found["url"] = [str(exc)]
     if kind == ChannelKind.WEBHOOK and len(str(values.get("secret") or "")) < SECRET_CHARS_MIN:
-        found["secret"] = [f"At least {SECRET_CHARS_MIN} characters; leave it empty to get one."]
+        found["secret"] = [
+            gettext("At least %(count)s characters; leave it empty to get one.") % {"count": SECRET_CHARS_MIN}
+        ]
     return found
 
 
@@ -189,21 +192,23 @@ def _mail_problems(values: Mapping[str, Any]) -> Problems:
     found: Problems = {}
     host = str(values.get("host") or "")
     if not host or any(char.isspace() or char in "/@" for char in host):
-        found["host"] = ["The name or address of a mail server."]
+        found["host"] = [gettext("The name or address of a mail server.")]
     if not isinstance(values.get("port"), int) or not 1 <= values["port"] <= 65535:
-        found["port"] = ["A port from 1 to 65535."]
+        found["port"] = [gettext("A port from 1 to 65535.")]
     if values.get("security") not in SECURITY:
-        found["security"] = [f"One of {', '.join(SECURITY)}."]
+        found["security"] = [gettext("One of %(values)s.") % {"values": joined(SECURITY)}]
     for field, addresses in (("sender", [values.get("sender")]), ("recipients", _recipients(values))):
         try:
             for address in addresses:
                 validate_email(address)
         except ValidationError:
-            found[field] = ["This is no mail address."]
+            found[field] = [gettext("This is no mail address.")]
     if not 1 <= len(_recipients(values)) <= RECIPIENTS_MAX:
-        found["recipients"] = [f"From 1 to {RECIPIENTS_MAX} addresses, separated by commas."]
+        found["recipients"] = [
+            gettext("From 1 to %(count)s addresses, separated by commas.") % {"count": RECIPIENTS_MAX}
+        ]
     if values.get("password") and values.get("security") == PLAIN:
-        found["security"] = ["A password is sent over TLS only."]
+        found["security"] = [gettext("A password is sent over TLS only.")]
     return found
 
 
@@ -219,13 +224,15 @@ def silence(rule: AlarmRule | None, pattern: str, reason: str, until: datetime, 
     now = timezone.now()
     problems: Problems = {}
     if not now < until <= now + SILENCE_MAX:
-        problems["until"] = [f"A moment to come, within {SILENCE_MAX.days} days: a silence always ends."]
+        problems["until"] = [
+            gettext("A moment to come, within %(days)s days: a silence always ends.") % {"days": SILENCE_MAX.days}
+        ]
     if not reason.strip() or len(reason) > 200:
-        problems["reason"] = ["Say why, in up to 200 characters: others will ask."]
+        problems["reason"] = [gettext("Say why, in up to 200 characters: others will ask.")]
     if len(pattern) > AlarmRule.PATTERN_MAX:
-        problems["pattern"] = [f"At most {AlarmRule.PATTERN_MAX} characters."]
+        problems["pattern"] = [gettext("At most %(count)s characters.") % {"count": AlarmRule.PATTERN_MAX}]
     if AlarmSilence.objects.filter(until__gt=now).count() >= SILENCES_MAX:
-        problems["reason"] = [f"There are {SILENCES_MAX} silences already."]
+        problems["reason"] = [gettext("There are %(count)s silences already.") % {"count": SILENCES_MAX}]
     if problems:
         raise NotTaken(problems)
     return AlarmSilence.objects.create(

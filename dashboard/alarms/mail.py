@@ -12,6 +12,7 @@ from typing import Any
 
 from appliance.settings.appliance_config import Network
 from dashboard.alarms.notices import html_of, text_of
+from dashboard.language.sentences import gettext, joined
 from dashboard.outward.targets import resolve
 
 STEP_TIMEOUT_S = 10.0
@@ -45,8 +46,8 @@ class Mail:
                 server.login(self._settings["username"], self._settings.get("password") or "")
             refused = server.send_message(message_of(self._settings, self._notice, self._delivery))
         if refused:
-            return f"taken, but not for {', '.join(sorted(refused))}"
-        return f"taken by {host}"
+            return gettext("taken, but not for %(addresses)s") % {"addresses": joined(sorted(refused))}
+        return gettext("taken by %(host)s") % {"host": host}
 
     def close(self) -> None:
         """End a send that takes too long."""

@@ -10,6 +10,7 @@ from dashboard.audit.notes import note
 from dashboard.cluster.errors import NoSuccessor
 from dashboard.cluster.gateway import Gateway
 from dashboard.cluster.succession import Succession
+from dashboard.language.sentences import in_english
 from gantrymq.client.admin.succession import Changed
 
 logger = logging.getLogger(__name__)
@@ -31,8 +32,10 @@ async def change_master(gateway: Gateway, request: HttpRequest, plan: Succession
     try:
         changed = await gateway.succession.change(plan)
     except NoSuccessor as exc:
-        note(request, "change of master failed", plan.broker_name, {"why": str(exc), **noted})
-        logger.warning("change of master failed", extra={"event": "master_change_failed", "why": str(exc), **facts})
+        note(request, "change of master failed", plan.broker_name, {"why": in_english(str(exc)), **noted})
+        logger.warning(
+            "change of master failed", extra={"event": "master_change_failed", "why": in_english(str(exc)), **facts}
+        )
         raise
     logger.warning("master changed", extra={"event": "master_changed", "seconds": round(changed.seconds, 3), **facts})
     note(request, "master changed", plan.broker_name, noted)

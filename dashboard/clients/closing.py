@@ -7,6 +7,7 @@ from dashboard.clients.values import ConnectedClient
 from dashboard.cluster.errors import ClientNotFound, NotAllowed
 from dashboard.cluster.gateway import Gateway
 from dashboard.cluster.values import BrokerRef
+from dashboard.language.sentences import gettext, joined
 from gantrymq.client.admin.client import AdminClient
 
 
@@ -16,10 +17,11 @@ async def find_client(gateway: Gateway, client_id: str) -> ConnectedClient:
     listing = await client_book.listing(gateway)
     found = next((one for one in listing.named if one.client_id == client_id), None)
     if found is None:
-        raise ClientNotFound(f"No client {client_id} is connected.")
+        raise ClientNotFound(gettext("No client %(client)s is connected.") % {"client": client_id})
     less = [name for name in found.brokers if name in listing.telling_less]
     if less:
-        raise NotAllowed(f"{', '.join(less)} has no request to disconnect a client: only GantryMQ's brokers have one.")
+        told = gettext("%(brokers)s has no request to disconnect a client: only GantryMQ's brokers have one.")
+        raise NotAllowed(told % {"brokers": joined(less)})
     return found
 
 

@@ -8,6 +8,7 @@ from dashboard.cluster.calls import CALL_ERRORS, CALL_TIMEOUT_S, CLUSTER_MAX_AGE
 from dashboard.cluster.errors import BrokerNotFound, BrokerUnreachable, Refused, explain
 from dashboard.cluster.settings_table import BrokerSetting, SettingChange, broker_settings
 from dashboard.cluster.values import BrokerRef, ClusterView
+from dashboard.language.sentences import gettext
 from gantrymq.errors import ResponseError
 
 
@@ -25,7 +26,7 @@ class BrokerCalls:
         """Where the broker is. Raises BrokerNotFound."""
         found = (await self._calls.cluster()).named(name)
         if found is None:
-            raise BrokerNotFound(f"There is no broker {name}.")
+            raise BrokerNotFound(gettext("There is no broker %(name)s.") % {"name": name})
         return found
 
     async def runtime_info(self, broker: BrokerRef, *, timeout_s: float = CALL_TIMEOUT_S) -> dict[str, str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dashboard.cluster.values import PartialFailure
+from dashboard.language.sentences import gettext
 from gantrymq.client.admin.results import QueueMove
 from gantrymq.message.topics import SYSTEM_GROUP_PREFIX, is_retry_topic
 from gantrymq.remoting.admin_bodies import SubscriptionParty
@@ -160,8 +161,10 @@ class ResetPlan:
     def refusal(self) -> str | None:
         """Why it can't be done now."""
         if self.by_offset and self.is_online:
-            return "The group is running: its members would write their own offsets again. Stop them first, or "\
-                   "choose a time, which running consumers follow."  # fmt: skip
+            return gettext(
+                "The group is running: its members would write their own offsets again. Stop them first, or choose a "
+                "time, which running consumers follow."
+            )
         return None
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from dashboard.cluster.calls import CALL_ERRORS, CLUSTER_MAX_AGE_S, ClusterCalls
 from dashboard.cluster.errors import BrokerNotFound, BrokerUnreachable, ClusterUnreachable, NoSuccessor, explain
+from dashboard.language.sentences import gettext
 from gantrymq.client.admin.succession import TURN_TIMEOUT_S, Changed, Member, Promotion
 from gantrymq.errors import ConfigError, GantryError
 from gantrymq.timeouts import timeout
@@ -60,7 +61,7 @@ class SuccessionCalls:
         """What a change to that slave, or to the best, would be. BrokerNotFound, BrokerUnreachable."""
         cluster = await self._calls.cluster(max_age_s=CLUSTER_MAX_AGE_S)
         if all(broker.name != broker_name for broker in (*cluster.brokers, *cluster.slaves)):
-            raise BrokerNotFound(f"There is no broker {broker_name}.")
+            raise BrokerNotFound(gettext("There is no broker %(name)s.") % {"name": broker_name})
         try:
             members = await self._calls.call(lambda admin: admin.succession.view(broker_name), LOOK_TIMEOUT_S)
             master = next((member for member in members if member.is_master), None)

@@ -27,6 +27,7 @@ from dashboard.cluster.message_scan import TimeSpan
 from dashboard.cluster.message_search import Search
 from dashboard.dead_letters import letters
 from dashboard.dead_letters.put_back import PutBackStep, Wish, put_backs
+from dashboard.language.sentences import in_english
 from dashboard.limits.names import NameRefused, use
 from dashboard.models import PutBackRow, PutBackRun, User
 from gantrymq.timeouts import timeout
@@ -221,14 +222,18 @@ async def _work(number: int) -> None:
         if await _enter(row.username):
             await work(row)
         else:
-            await _end(row, State.FAILED, f"The account {row.username} may not put letters back any more.")
+            await _end(
+                row,
+                State.FAILED,
+                gettext("The account %(name)s may not put letters back any more.") % {"name": row.username},
+            )
     except DatabaseError as exc:  # the record still says that it runs: it is taken up again
         logger.warning("putting back waits", extra={"event": "put_back_waits", "run": number, "reason": str(exc)})
         await asyncio.sleep(LOOK_S)
     except Exception:
         logger.exception("putting back failed", extra={"event": "put_back_failed", "run": number})
         failed = PutBackRun.objects.filter(pk=number, state=State.RUNNING)
-        told = "A fault in GantryMQ; the log of the web process has it."
+        told = in_english(gettext("A fault in GantryMQ; the log of the web process has it."))
         await failed.aupdate(state=State.FAILED, told=told, changed_at=timezone.now())
     finally:
         news.tell()
@@ -259,6 +264,6 @@ async def _end(row: PutBackRun, state: str, told: str) -> None:
         running = PutBackRun.objects.filter(pk=row.pk)
     else:
         running = PutBackRun.objects.filter(pk=row.pk, state=State.RUNNING)
-    await running.aupdate(state=state, told=told[: PutBackRun.TOLD_MAX], changed_at=timezone.now())
+    await running.aupdate(state=state, told=in_english(told)[: PutBackRun.TOLD_MAX], changed_at=timezone.now())
     facts = {"event": "put_back_run_ended", "group": row.group, "run": row.pk, "state": str(state), "reason": told}
     logger.info("putting back ended", extra=facts)

@@ -12,6 +12,7 @@ from dashboard.cluster.gateway import Gateway
 from dashboard.cluster.group_values import is_system_group
 from dashboard.cluster.values import BrokerRef
 from dashboard.groups.book import group_book
+from dashboard.language.sentences import gettext, joined
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.errors import ResponseError
 
@@ -56,15 +57,16 @@ async def delete_group(gateway: Gateway, name: str) -> list[str]:
     detail = await gateway.groups.get(name)
     _refuse_system(name)
     if detail.failures:
-        raise BrokerUnreachable(f"{detail.failures[0].what}: {detail.failures[0].reason}")
+        raise BrokerUnreachable(joined([detail.failures[0].what, detail.failures[0].reason], ": "))
     if detail.clients:
-        raise NotAllowed(f"{len(detail.clients)} members are connected. Stop them first, or the group comes back.")
+        told = gettext("%(count)s members are connected. Stop them first, or the group comes back.")
+        raise NotAllowed(told % {"count": len(detail.clients)})
     try:
         done = await gateway.calls.call(lambda admin: admin.groups.delete(name), DELETE_TIMEOUT_S)
     except ResponseError as exc:
-        raise Refused(f"Perhaps deleted in part: {explain(exc)}") from exc
+        raise Refused(gettext("Perhaps deleted in part: %(why)s") % {"why": explain(exc)}) from exc
     except CALL_ERRORS as exc:
-        raise BrokerUnreachable(f"Perhaps deleted in part: {explain(exc)}") from exc
+        raise BrokerUnreachable(gettext("Perhaps deleted in part: %(why)s") % {"why": explain(exc)}) from exc
     finally:
         gateway.groups.forget_settings()
         gateway.topics.forget_listing()  # its retries and dead letters had topics
@@ -74,4 +76,4 @@ async def delete_group(gateway: Gateway, name: str) -> list[str]:
 
 def _refuse_system(name: str) -> None:
     if is_system_group(name):
-        raise NotAllowed(f"{name} is a group of the cluster itself.")
+        raise NotAllowed(gettext("%(name)s is a group of the cluster itself.") % {"name": name})

@@ -12,6 +12,7 @@ from dashboard.groups.book import group_book
 from dashboard.groups.diagnosis import Cause, causes
 from dashboard.groups.listing import GroupRow, rows_of
 from dashboard.groups.member_load import MemberLoad, loads_of
+from dashboard.language.sentences import gettext
 from dashboard.limits.names import NameLimit, current
 from dashboard.status.board import board
 
@@ -56,7 +57,7 @@ async def group_row(gateway: Gateway, name: str) -> GroupRow:
     """The group as it was looked at last: what tabs may ask for every second. Raises GroupNotFound."""
     listing = await group_book.listing(gateway)
     if name not in listing.settings and group_book.known(name) is None and not listing.failures:
-        raise GroupNotFound(f"There is no consumer group {name}.")
+        raise GroupNotFound(gettext("There is no consumer group %(name)s.") % {"name": name})
     return await _row(gateway, name)
 
 

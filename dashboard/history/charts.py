@@ -11,8 +11,10 @@ from datetime import UTC, datetime, timedelta
 
 from dashboard.accounts.access import Permission, Principal
 from dashboard.audit.listing import OWN_ACCOUNT
+from dashboard.audit.words import action_in_words
 from dashboard.history.book import HOUR, LENGTHS, MINUTE, SECOND, block_start
 from dashboard.history.series import EACH_SECOND, Several, kind_of
+from dashboard.language.sentences import gettext
 from dashboard.models.audit import AuditEntry, Result, Way
 from dashboard.models.history import HistoryBlock, HistoryMark
 
@@ -147,12 +149,19 @@ async def _marks(begin: int, until: int, principal: Principal | None) -> tuple[M
     """Restarts; changes too, for who may see the audit log. The newest, if there are many."""
     since, end = datetime.fromtimestamp(begin, UTC), datetime.fromtimestamp(until, UTC) + timedelta(seconds=1)
     restarts = HistoryMark.objects.filter(at__gte=since, at__lt=end).order_by("-at")[:MARKS_MAX]
-    found = [Mark(one.at.timestamp(), one.text) async for one in restarts]
+    found = [Mark(one.at.timestamp(), _restart(one.text)) async for one in restarts]
     if principal is not None and principal.may(Permission.AUDIT_READ):
         rows = AuditEntry.objects.filter(at__gte=since, at__lt=end, result=Result.DONE)
         rows = rows.exclude(way=Way.REMOTING, who=OWN_ACCOUNT).exclude(action__startswith="log")
-        found += [
-            Mark(one.at.timestamp(), f"{one.action} {one.target}".strip() + (f" ({one.who})" if one.who else ""))
-            async for one in rows.order_by("-at")[:MARKS_MAX]
-        ]
+        found += [Mark(one.at.timestamp(), _change(one)) async for one in rows.order_by("-at")[:MARKS_MAX]]
     return tuple(sorted(found, key=lambda mark: mark.at)[-MARKS_MAX:])
+
+
+def _restart(text: str) -> str:
+    name = text.removesuffix(" started")
+    return gettext("dashboard started") if name == "dashboard" else gettext("%(name)s started") % {"name": name}
+
+
+def _change(entry: AuditEntry) -> str:
+    text = f"{action_in_words(entry.action)} {entry.target}".strip()
+    return gettext("%(change)s (%(who)s)") % {"change": text, "who": entry.who} if entry.who else text

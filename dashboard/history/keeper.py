@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from asgiref.sync import sync_to_async
 from django.db import DatabaseError
 from django.db.models import Q
+from django.utils.translation import gettext_noop
 
 from dashboard.history.book import HOUR, MINUTE, SECOND, HistoryBook, Key, block_start
 from dashboard.history.series import each_second, now_and_then
@@ -37,7 +38,7 @@ class HistoryKeeper:
         self._forgotten_at = float("-inf")
         self._slow_at = 0
         self._boots: dict[str, int] = {}  # broker → when it started (ms)
-        self._marks = [(clock(), "dashboard started")]
+        self._marks = [(clock(), gettext_noop("dashboard started"))]
 
     def note(self, snapshot: Snapshot) -> None:
         """One second."""

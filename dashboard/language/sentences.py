@@ -17,6 +17,8 @@ from django.utils import translation
 from django.utils.html import escape
 from django.utils.translation import gettext_noop
 
+from dashboard.language.choice import PLAIN
+
 Code = str | int | float | dict[str, Any]  # a dict: {"one": pattern, "many": pattern, "n": number, "with": codes}
 DEPTH_MAX = 40  # of values within values, in what a database hands back
 
@@ -80,6 +82,12 @@ def said(code: Code, depth: int = 0) -> str:
 def again(text: Any) -> Any:
     """The same text in the language that is active now; what is no Sentence stays as it is."""
     return said(text.code) if isinstance(text, Sentence) else text
+
+
+def in_english(text: Any) -> Any:
+    """As it is written down where no code is kept."""
+    with translation.override(PLAIN):
+        return again(text)
 
 
 def codes_of(texts: Mapping[str, str]) -> dict[str, Code]:

@@ -7,14 +7,15 @@ from __future__ import annotations
 from typing import ClassVar
 
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 
 class PutBackState(models.TextChoices):
     """How far one came. What was begun and never ended may have been sent."""
 
-    BEGUN = "begun", "Not known"
-    SENT = "sent", "Put back"
-    FAILED = "failed", "Failed"
+    BEGUN = "begun", _("Not known")
+    SENT = "sent", _("Put back")
+    FAILED = "failed", _("Failed")
 
 
 class PutBackRun(models.Model):
@@ -28,7 +29,7 @@ class PutBackRun(models.Model):
         RUNNING = "running", "Running"
         DONE = "done", "Done"
         STOPPED = "stopped", "Stopped"
-        FAILED = "failed", "Failed"
+        FAILED = "failed", _("Failed")
 
     TOLD_MAX: ClassVar[int] = 500
 

@@ -49,7 +49,7 @@ class User(AbstractBaseUser):
     username = models.CharField(
         max_length=64,
         unique=True,
-        validators=[RegexValidator(r"^[\w.@+-]+\Z", "Letters, digits and . @ + - _ only.")],
+        validators=[RegexValidator(r"^[\w.@+-]+\Z", _("Letters, digits and . @ + - _ only."))],
     )
     role = models.CharField(max_length=16, choices=Role.choices, default=Role.READER)
     is_active = models.BooleanField(default=True)

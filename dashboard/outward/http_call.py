@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from dashboard.language.sentences import gettext
 from dashboard.outward.targets import split_url
 
 STEP_TIMEOUT_S = 10.0  # for each wait: who asks ends the whole of it after some more
@@ -53,7 +54,7 @@ class Call:
         self._socket = plain
         try:
             if self._is_closed:
-                raise TimeoutError("it was ended")
+                raise TimeoutError(gettext("it was ended"))
             if scheme == "https":
                 context = ssl.create_default_context(cafile=asked.trust or None)
                 plain = self._socket = context.wrap_socket(plain, server_hostname=host)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from appliance.settings.appliance_config import Network
+from dashboard.language.sentences import gettext
 from gantrymq.errors import GantryError
 
 PORTS = {"http": 80, "https": 443}
@@ -33,13 +34,13 @@ def split_url(url: str) -> tuple[str, str, int]:
         parts = urlsplit(url)
         port = parts.port or PORTS.get(parts.scheme, 0)
     except ValueError:
-        raise TargetRefused("This is no address.") from None
+        raise TargetRefused(gettext("This is no address.")) from None
     if parts.scheme not in PORTS or not parts.hostname:
-        raise TargetRefused("The address begins with https:// or http:// and names a host.")
+        raise TargetRefused(gettext("The address begins with https:// or http:// and names a host."))
     if parts.username is not None or parts.password is not None:
-        raise TargetRefused("The address must not have a name or password before the host.")
+        raise TargetRefused(gettext("The address must not have a name or password before the host."))
     if any(ord(char) <= 32 or ord(char) == 127 for char in url):
-        raise TargetRefused("The address has a space or control character in it.")
+        raise TargetRefused(gettext("The address has a space or control character in it."))
     return parts.scheme, parts.hostname, port
 
 
@@ -48,16 +49,19 @@ def resolve(host: str, port: int, allowed: Sequence[Network], setting: str) -> s
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as exc:
-        raise NotResolved(f"{host} has no address ({exc})") from exc
+        raise NotResolved(gettext("%(host)s has no address (%(error)s)") % {"host": host, "error": exc}) from exc
     addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
     for address in addresses:
         if not may_send_to(address, allowed):
             raise TargetRefused(
-                f"{host} is {address}, which is not a public address. Where that is meant, the setting {setting} "
-                "of the appliance allows it."
+                gettext(
+                    "%(host)s is %(address)s, which is not a public address. Where that is meant, the setting "
+                    "%(setting)s of the appliance allows it."
+                )
+                % {"host": host, "address": address, "setting": setting}
             )
     if not addresses:
-        raise NotResolved(f"{host} has no address")
+        raise NotResolved(gettext("%(host)s has no address") % {"host": host})
     return addresses[0]
 
 

@@ -67,8 +67,8 @@ def _accounts(now: datetime) -> Iterator[Finding]:
 def _tokens(now: datetime) -> Iterator[Finding]:
     living = ApiToken.objects.filter(revoked_at=None, expires_at__gt=now, user__is_active=True).select_related("user")
     for token in living.order_by("name", "pk")[: SHOWN_MAX * 2]:
-        named = f"{token.name} of {token.user.username}"
-        place = {"href": reverse("person", args=[token.user.pk]), "does": "Open the account"}
+        named = gettext("%(token)s of %(account)s") % {"token": token.name, "account": token.user.username}
+        place = {"href": reverse("person", args=[token.user.pk]), "does": gettext("Open the account")}
         if token.scope in STRONG and token.expires_at - now > LONG_LIFE:
             yield Finding(
                 code="token-long",
@@ -113,7 +113,7 @@ def _invitations(now: datetime) -> Iterator[Finding]:
 def _channels() -> Iterator[Finding]:
     for channel in AlarmChannel.objects.filter(is_on=True)[:SHOWN_MAX]:
         known = channel.known_settings()
-        place = {"href": reverse("alarm-channel", args=[channel.pk]), "does": "Change the channel"}
+        place = {"href": reverse("alarm-channel", args=[channel.pk]), "does": gettext("Change the channel")}
         if channel.kind == ChannelKind.MAIL:
             if known.get("security") == PLAIN:
                 yield Finding(

@@ -13,7 +13,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db.models import Q, QuerySet
-from django.utils.translation import gettext
+from django.utils.translation import gettext, gettext_noop
 
 from appliance.reports.catalogue import REPORTS
 from appliance.reports.runs import HOUR_MS, new_run_id
@@ -25,7 +25,9 @@ from gantrymq.errors import GantryError
 
 logger = logging.getLogger(__name__)
 
-NO_STORES = "Reports read the stores of brokers on this machine, and this dashboard manages a cluster elsewhere."
+NO_STORES = gettext_noop(
+    "Reports read the stores of brokers on this machine, and this dashboard manages a cluster elsewhere."
+)
 WAITING_MAX = 5  # a person who clicks on needs no more
 
 
@@ -36,7 +38,7 @@ class NotTaken(GantryError):
 async def ask_for(report: str, days: int, user: User, **scope: Any) -> ReportRun:
     """Put a run that a person wants at the end of the queue; `scope`: as enqueue takes it. Raises NotTaken."""
     if settings.APPLIANCE.attach:
-        raise NotTaken(NO_STORES)
+        raise NotTaken(gettext(NO_STORES))
     count = await waiting(datetime.now(UTC)).acount()
     if count >= WAITING_MAX:
         raise NotTaken(gettext("%(count)s runs are waiting already.") % {"count": count})

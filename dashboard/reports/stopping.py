@@ -7,9 +7,11 @@ import contextlib
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
+from django.utils.translation import gettext_noop
+
 from dashboard.models.reports import ReportRun
 
-STOPPED = "it was stopped by hand"
+STOPPED = gettext_noop("it was stopped by hand")
 _running: dict[str, asyncio.Event] = {}  # by run id: set when a person wants it to end
 
 

@@ -49,7 +49,7 @@ CHART_HOURS_MIN = 12  # the least that the chart spans
 @require_safe
 async def index(request: HttpRequest) -> HttpResponse:
     if settings.APPLIANCE.attach:
-        return render(request, "reports/elsewhere.html", {"why": NO_STORES})
+        return render(request, "reports/elsewhere.html", {"why": gettext(NO_STORES)})
     context = await _runs_context(request)
     plan = context["plan"]
     context |= {"data_folder": settings.APPLIANCE.data}
@@ -119,7 +119,7 @@ async def download(request: HttpRequest, run_id: str, report: str, suffix: str) 
     run = await _find(run_id)
     response = file_response(run, suffix) if report == run.report else None
     if response is None:
-        raise Http404("this run has no such result")
+        raise Http404
     return response
 
 
@@ -142,7 +142,7 @@ async def run_again(request: HttpRequest, run_id: str) -> HttpResponseBase:
     run = await _find(run_id)
     if run.report not in REPORTS:
         note_nothing(request)
-        return HttpResponse("This run has no report to compute again.", status=400)
+        return HttpResponse(gettext("This run has no report to compute again."), status=400)
     range_ms = (run.begin_ms, run.end_ms)
     return await _ask_for(request, run.report, 0, range_ms=range_ms, topics=run.topics, zone=run.zone)
 
@@ -292,7 +292,7 @@ def _asked_by(run: ReportRun) -> str:
 async def _find(run_id: str) -> ReportRun:
     run = await ReportRun.objects.select_related("requested_by").filter(run_id=run_id).afirst()
     if run is None:
-        raise Http404("there is no such run")
+        raise Http404
     return run
 
 

@@ -14,10 +14,12 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext, ngettext
 
 from dashboard.alarms.kinds import name_in_words
+from dashboard.audit.words import action_in_words
 from dashboard.bodies.commands import admin_line, curl_line, topic_body, topic_words
 from dashboard.cluster import units
 from dashboard.forms.alarms import rule_initial
 from dashboard.forms.rest_bodies import BODIES, values_of
+from dashboard.language.told import told_in_words
 from dashboard.status.metric import Metric, Metrics
 from dashboard.status.words import disk_in_words, in_words
 
@@ -89,6 +91,8 @@ def topic_form_body(form: Any) -> dict[str, Any]:
 register.filter("topic_words", topic_words)
 register.filter("in_words", in_words)
 register.filter("disk_in_words", disk_in_words)
+register.filter("action_in_words", action_in_words)
+register.filter("told_in_words", told_in_words)
 register.filter("rule_name", name_in_words)
 
 

@@ -14,13 +14,14 @@ from typing import Any, Literal
 
 from asgiref.sync import sync_to_async
 from django.db import DatabaseError
-from django.utils.translation import gettext, gettext_noop
+from django.utils.translation import gettext_noop
 
 from dashboard.audit.chain import Change, append
 from dashboard.cluster.errors import GatewayError, NotAllowed
 from dashboard.cluster.gateway import Gateway
 from dashboard.forms.groups import TO_BEGIN
 from dashboard.groups.moving import move_all
+from dashboard.language.sentences import gettext, in_english, joined
 from dashboard.limits.names import NameRefused, current
 from dashboard.models.audit import Result, Way
 from gantrymq.client.admin.offsets import TO_END
@@ -189,7 +190,7 @@ async def _deal(gateway: Gateway, run: ChangeRun, name: str) -> Dealt:
         return Dealt(False, str(exc))
     except Exception:  # a bug with one topic must not end the others' change, nor leave a run that never ends
         logger.exception("changing a topic failed", extra={"event": "topic_change_failed", "topic": name})
-        return Dealt(False, "A fault in GantryMQ; the log of the web process has it.")
+        return Dealt(False, gettext("A fault in GantryMQ; the log of the web process has it."))
 
 
 async def _change(gateway: Gateway, wanted: TopicChange, name: str, who: str) -> str:
@@ -213,21 +214,21 @@ async def _move_groups(gateway: Gateway, name: str, timestamp_ms: int, who: str)
     """All groups of a topic. Raises NotAllowed when one could not be moved; the others are."""
     groups, failures = await gateway.groups.of_topic(await gateway.topics.get(name))
     if failures:
-        raise NotAllowed(f"{failures[0].what}: {failures[0].reason}")
+        raise NotAllowed(joined([failures[0].what, failures[0].reason], ": "))
     told, troubles = [], []
     for group in groups:
         plan = await gateway.groups.plan_reset(group.name, name, timestamp_ms, None)
         if plan.refusal:
-            troubles.append(f"{group.name}: {plan.refusal}")
+            troubles.append(joined([group.name, plan.refusal], ": "))
             continue
         [moved] = await move_all(gateway, [plan], who)
         if moved.trouble:
-            troubles.append(f"{group.name}: {moved.trouble}")
+            troubles.append(joined([group.name, moved.trouble], ": "))
         else:
             told.append(f"{group.name} ({plan.skipped or plan.repeated})")
     if troubles:
-        raise NotAllowed("; ".join([*troubles, *(f"{one} moved" for one in told)]))
-    return f"moved: {', '.join(told)}" if told else "no group has a place in it"
+        raise NotAllowed(joined([*troubles, *(gettext("%(group)s moved") % {"group": one} for one in told)], "; "))
+    return gettext("moved: %(groups)s") % {"groups": joined(told)} if told else gettext("no group has a place in it")
 
 
 async def _write_down(run: ChangeRun, name: str, dealt: Dealt) -> None:
@@ -237,7 +238,7 @@ async def _write_down(run: ChangeRun, name: str, dealt: Dealt) -> None:
     change = Change(
         who=run.asker.who, way=run.asker.way, address=run.asker.address, action=action, target=name,
         details=run.wanted.facts | {"run": run.number}, result=Result.DONE if dealt.is_done else Result.FAILED,
-        told=dealt.told, request_id=run.asker.request_id,
+        told=in_english(dealt.told), request_id=run.asker.request_id,
     )  # fmt: skip
     facts = {"event": "topic_changed_in_run", "topic": name, "run": run.number, "username": run.asker.who}
     logger.info(action, extra=facts | {"done": dealt.is_done, "told": dealt.told})

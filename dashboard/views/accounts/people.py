@@ -22,6 +22,7 @@ from dashboard.accounts.tokens import shown_once
 from dashboard.accounts.user_accounts import UserProblem
 from dashboard.audit.notes import changed, note, note_nothing
 from dashboard.forms.accounts import InvitationForm
+from dashboard.language.sentences import joined
 from dashboard.models.identities import Identity
 from dashboard.models.management import ApiToken, Role, User
 
@@ -92,9 +93,9 @@ async def _do(request: HttpRequest, found: User) -> str:
     """Carry out what the form's button says; returns what to tell. Raises UserProblem."""
     does = DEEDS.get(request.POST.get("do", ""))
     if does is None:
-        raise UserProblem("That is not something that can be done here.")
+        raise UserProblem(gettext("That is not something that can be done here."))
     if found.pk == request.principal.user.pk and does is not _end_session:  # type: ignore[attr-defined]
-        raise UserProblem("Another administrator has to do that: this is your own account.")
+        raise UserProblem(gettext("Another administrator has to do that: this is your own account."))
     action, details, said = await sync_to_async(does)(request, found)
     note(request, action, found.username, details)
     return said
@@ -109,42 +110,48 @@ def _set_role(request: HttpRequest, found: User) -> Deed:
     return (
         "role changed",
         {"role": {"before": found.role, "after": role.value}},
-        f"{found.username} is {role.label.lower()} now.",
+        gettext("%(name)s has the role “%(role)s” now.") % {"name": found.username, "role": role.label},
     )
 
 
 def _set_prefixes(request: HttpRequest, found: User) -> Deed:
     prefixes = user_accounts.as_prefixes(request.POST.get("prefixes", ""))
     user_accounts.set_prefixes(found, prefixes)
-    said = f"only names that begin with {', '.join(prefixes)}" if prefixes else "every topic and group"
+    if prefixes:
+        said = gettext("%(name)s sees only names that begin with %(begins)s.")
+    else:
+        said = gettext("%(name)s sees every topic and group.")
+    said = said % {"name": found.username, "begins": joined(prefixes)}
     details = changed({"prefixes": list(found.prefixes)}, {"prefixes": list(prefixes)})
-    return "names limited" if prefixes else "limit of names taken away", details, f"{found.username} sees {said}."
+    return "names limited" if prefixes else "limit of names taken away", details, said
 
 
 def _close(request: HttpRequest, found: User) -> Deed:
     ended = user_accounts.close_account(found)
-    return "account closed", {"sessions_ended": ended}, f"{found.username} can't log in any more; tokens are refused."
+    said = gettext("%(name)s can't log in any more; tokens are refused.") % {"name": found.username}
+    return "account closed", {"sessions_ended": ended}, said
 
 
 def _open(request: HttpRequest, found: User) -> Deed:
     user_accounts.open_account(found)
-    return "account opened", {}, f"{found.username} may log in again."
+    return "account opened", {}, gettext("%(name)s may log in again.") % {"name": found.username}
 
 
 def _end_session(request: HttpRequest, found: User) -> Deed:
     wanted = request.POST.get("session", "")
     sessions = [item for item in user_accounts.open_sessions(found) if wanted in ("", item.id)]
     ended = user_accounts.end_sessions(sessions)
-    return "sessions ended", {"sessions": ended}, f"Sessions ended: {ended}."
+    return "sessions ended", {"sessions": ended}, gettext("Sessions ended: %(count)s.") % {"count": ended}
 
 
 def _revoke(request: HttpRequest, found: User) -> Deed:
     given = request.POST.get("token", "")
     token = ApiToken.objects.filter(user=found, revoked_at=None, pk=int(given) if given.isdecimal() else 0).first()
     if token is None:
-        raise UserProblem("There is no such token any more.")
+        raise UserProblem(gettext("There is no such token any more."))
     ApiToken.objects.filter(pk=token.pk).update(revoked_at=timezone.now())
-    return "token revoked", {"token": token.name}, f"Calls with the token {token.name} are refused from now on."
+    said = gettext("Calls with the token %(name)s are refused from now on.") % {"name": token.name}
+    return "token revoked", {"token": token.name}, said
 
 
 DEEDS: dict[str, Callable[[HttpRequest, User], Deed]] = {

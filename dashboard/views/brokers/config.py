@@ -18,6 +18,7 @@ from dashboard.cluster.errors import GatewayError
 from dashboard.cluster.gateway import gateway
 from dashboard.cluster.settings_table import BrokerSetting, read_changes
 from dashboard.http.error_pages import gateway_error
+from dashboard.language.sentences import gettext, ngettext
 from dashboard.views.brokers.tabs import Tabs
 
 logger = logging.getLogger(__name__)
@@ -43,12 +44,12 @@ async def config(request: HttpRequest, name: str) -> HttpResponse:
         changes, problems = read_changes(rows, wanted)
         problems |= _overtaken(request, rows, {change.key for change in changes})
         if problems:
-            context |= {"lead": "Nothing was changed."}
+            context |= {"lead": gettext("Nothing was changed.")}
             return render(request, "brokers/config.html", context | _table(request, rows, wanted, problems), status=422)
         if not changes or request.POST.get("do") != "save":
             note_nothing(request)
         if not changes:
-            notes.success(request, "Nothing differs, so nothing was changed.")
+            notes.success(request, gettext("Nothing differs, so nothing was changed."))
             return redirect("broker-config", name)
         if request.POST.get("do") != "save":
             values = {change.key: change.after for change in changes}
@@ -69,8 +70,12 @@ async def config(request: HttpRequest, name: str) -> HttpResponse:
         note(request, "broker settings changed", name, changed)
     except GatewayError as exc:
         return gateway_error(request, exc)
-    count = f"{len(changes)} setting{'s' if len(changes) > 1 else ''} changed"
-    notes.success(request, f"{count}; the broker remarks: {remark}" if remark else f"{count} and kept in its file.")
+    count = ngettext("%(count)s setting changed", "%(count)s settings changed", len(changes)) % {"count": len(changes)}
+    if remark:
+        said = gettext("%(settings)s; the broker remarks: %(remark)s") % {"settings": count, "remark": remark}
+    else:
+        said = gettext("%(settings)s and kept in its file.") % {"settings": count}
+    notes.success(request, said)
     return redirect("broker-config", name)
 
 
@@ -78,7 +83,7 @@ def _overtaken(request: HttpRequest, rows: Sequence[BrokerSetting], keys: set[st
     """Settings that changed elsewhere since this form was shown."""
     shown = {key.removeprefix(WAS): text for key, text in request.POST.items() if key.startswith(WAS)}
     return {
-        row.key: f"Meanwhile it became {row.value}."
+        row.key: gettext("Meanwhile it became %(value)s.") % {"value": row.value}
         for row in rows
         if row.key in keys and shown.get(row.key, row.value) != row.value
     }

@@ -38,10 +38,9 @@ async def succession(request: HttpRequest, name: str) -> HttpResponse:
         is_as_seen = request.method != "POST" or given.get("seen") == plan.seen
         if request.method == "POST" and is_meant and plan.is_possible and is_as_seen and typed.is_valid():
             changed = await change_master(gateway(), request, plan, str(request.user))
-            text = f"{changed.address} is the master of {changed.broker_name} in epoch {changed.epoch}"
-            notes.success(
-                request, gettext("%(text)s, after %(seconds)s s.") % {"text": text, "seconds": f"{changed.seconds:.1f}"}
-            )
+            text = gettext("%(address)s is the master of %(broker)s in epoch %(epoch)s, after %(seconds)s s.")
+            facts = {"address": changed.address, "broker": changed.broker_name, "epoch": changed.epoch}
+            notes.success(request, text % (facts | {"seconds": f"{changed.seconds:.1f}"}))
             return redirect("broker-succession", name)
     except GatewayError as exc:
         return gateway_error(request, exc)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import gettext
 import io
 import re
@@ -10,9 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from dashboard.audit import broker_trails
+from dashboard.audit.words import ACTIONS
 from dashboard.language.catalog import Entry, Message, read, write
 from dashboard.language.compiled import compiled
 from tests.dashboard.language.bare import bare, bare_in_script
+from tests.dashboard.language.bare_python import FOR_PROGRAMS, bare_in_python
 from tests.dashboard.language.texts import SCRIPTS, TEMPLATES, Found, texts_of_pages, texts_of_scripts
 from tests.dashboard.language.update import catalogs, updated
 from tests.source_files import ROOT
@@ -22,6 +26,7 @@ HOW = (
     "dashboard/locale/zh_Hans/LC_MESSAGES/ (django.po for pages, djangojs.po for scripts). The words that we use for\n"
     "RocketMQ's terms are in docs/translating.md."
 )
+MODULES = ROOT / "dashboard"
 PLACE = re.compile(r"%\((\w+)\)[sd]|\$\{(\w+)\}|\{(\w+)\}|%[sd]")
 
 
@@ -79,6 +84,38 @@ def test_a_template_shows_no_word_outside_of_the_catalog(path: Path) -> None:
 def test_a_script_shows_no_sentence_outside_of_the_catalog(path: Path) -> None:
     found = bare_in_script(path.read_text(encoding="utf-8"))
     assert not found, f'{path.relative_to(ROOT)} has sentences outside of gettext("…"):\n' + "\n".join(found) + HOW
+
+
+def test_no_module_says_a_sentence_outside_of_the_catalog(texts: dict[str, Found]) -> None:
+    known = {text for message in texts["django"] for text in (message.text, message.plural)}
+    found = [
+        f"{path.relative_to(ROOT)}:{sentence}"
+        for path in sorted(MODULES.rglob("*.py"))
+        if not str(path.relative_to(ROOT)).startswith(FOR_PROGRAMS)
+        for sentence in bare_in_python(path.read_text(encoding="utf-8"), known)
+    ]
+    assert not found, 'sentences outside of gettext("…"):\n' + "\n".join(found) + HOW
+
+
+def test_each_action_of_the_audit_log_has_its_words() -> None:
+    """What `note` is given as a plain text, and what requests to brokers are called."""
+    noted = {
+        call.args[1].value
+        for path in MODULES.rglob("*.py")
+        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "note" and len(call.args) > 1
+        if isinstance(call.args[1], ast.Constant)
+    }
+    assert len(noted) > 30
+    assert not {*noted, *broker_trails.ACTIONS.values()} - ACTIONS
+
+
+def test_a_sentence_in_a_module_is_noticed() -> None:
+    source = (
+        '"""What it is for."""\nlogger.info("started for the first time")\nx = gettext("There is none of it")\n'
+        'raise Gone(f"There is no {name} any more")\n'
+    )
+    assert bare_in_python(source, {"There is none of it"}) == ["4: There is no "]
 
 
 def test_a_sentence_in_a_script_is_noticed() -> None:
