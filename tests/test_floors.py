@@ -129,6 +129,7 @@ ROOMS = {
     ),
     "dashboard.audit": Room(("gantrymq", "appliance.audit.trail_file", "dashboard", *SHARED), (*WEB, "orjson")),
     "dashboard.bodies": Room(("gantrymq", "dashboard.bodies"), ("django", "msgspec")),
+    "dashboard.bodies.commands": Room(("appliance.cli.admin.rest",)),
     "dashboard.cluster.settings_table": Room(
         ("gantrymq", "store.base.config", "dashboard", *SHARED)
     ),  # settings, as declared

@@ -9,6 +9,7 @@
   gantry users unlock ada                         # forget wrong passwords
   gantry users sessions                           # who is logged in, from where
   gantry users sessions --end 3f9a2c41d7          # or ada --end-all
+  export GANTRY_TOKEN=$(gantry users token ada --scope admin)   # an API token, for `gantry admin` and curl
 
 Run it as the user who owns the data folder; with `database_url` the accounts are in PostgreSQL, and GANTRY_DATABASE_URL
 or gantry.toml says where. A password can't be given on the command line, where others could see it.
@@ -70,6 +71,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     sessions.add_argument("--end", action="append", metavar="ID", help="end this session; may be repeated")
     sessions.add_argument("--end-all", action="store_true", help="end all of them, or all of NAME")
     _json(sessions)
+    token = verb("token", "make an API token of an account, and print it: the only time that it is shown")
+    token.add_argument("name", metavar="NAME", help="whose token")
+    token.add_argument("--scope", default="read", metavar="SCOPE",
+                       help="metrics, read, write, config or admin (default: read)")  # fmt: skip
+    token.add_argument("--days", type=int, default=7, choices=(7, 30, 90, 365), help="how long it is good (default: 7)")
+    token.add_argument(
+        "--as", dest="label", default="shell", metavar="TEXT", help="what lists call it (default: shell)"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -7,11 +7,22 @@ import shlex
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import urlsplit
+
+from appliance.cli.admin.rest.client import API
+from appliance.cli.admin.rest.table import words_of
 
 
 def admin_line(namesrv: str, *words: str) -> str:
     """The line of `gantry admin`; every word reaches it as it is, whatever is in it."""
     return shlex.join(["gantry", "admin", *words, "-n", namesrv])
+
+
+def rest_line(url: str, body: Mapping[str, Any] | None, *, method: str) -> str:
+    """The line of `gantry admin` for a call of REST; empty where no verb makes it."""
+    parts = urlsplit(url)
+    words = words_of(method, parts.path.removeprefix(API), body) if not parts.query else []
+    return shlex.join(["gantry", "admin", *words, "--dashboard", f"{parts.scheme}://{parts.netloc}"]) if words else ""
 
 
 def curl_line(url: str, body: Mapping[str, Any] | None = None, *, method: str = "POST") -> str:

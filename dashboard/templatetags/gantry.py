@@ -15,7 +15,7 @@ from django.utils.translation import gettext, ngettext
 
 from dashboard.alarms.kinds import name_in_words
 from dashboard.audit.words import action_in_words
-from dashboard.bodies.commands import admin_line, curl_line, topic_body, topic_words
+from dashboard.bodies.commands import admin_line, curl_line, rest_line, topic_body, topic_words
 from dashboard.cluster import units
 from dashboard.forms.alarms import rule_initial
 from dashboard.forms.rest_bodies import BODIES, values_of
@@ -67,13 +67,17 @@ def bar(metrics: Metrics | None, label: str, *key: object, marks: str | Sequence
 def commands(
     context: Context, method: str, api: str, body: Mapping[str, Any] | None, *words: str | Sequence[str]
 ) -> dict[str, Any]:
-    """What a form does as lines for a shell: `gantry admin WORDS`, if there are any, and curl to the address `api`.
+    """What a form does as lines for a shell: `gantry admin`, and curl to the address `api`.
 
-    A word that is a list stands for its words.
+    words: of a verb that asks the brokers, where a list stands for its words; without them the verb is the one that
+    makes this call of REST.
     """
+    url = context["request"].build_absolute_uri(api)
     all_words = [one for word in words for one in (word if isinstance(word, list) else [str(word)])]
-    lines = [admin_line(settings.APPLIANCE.namesrv_address, *all_words)] if all_words else []
-    return {"lines": [*lines, curl_line(context["request"].build_absolute_uri(api), body, method=method)]}
+    line = (
+        admin_line(settings.APPLIANCE.namesrv_address, *all_words) if all_words else rest_line(url, body, method=method)
+    )
+    return {"lines": [*filter(None, [line]), curl_line(url, body, method=method)]}
 
 
 @register.simple_tag

@@ -10,10 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from appliance.cli.admin.failures import NotWanted
-from appliance.cli.admin.options import add_common
+from appliance.cli.admin.options import add_common, open_admin
 from appliance.cli.admin.output import print_lines
 from appliance.cli.asking import asking
-from gantrymq.client.admin.client import AdminClient
 from gantrymq.errors import ConfigError
 
 
@@ -27,13 +26,15 @@ class Shown:
     is_failure: bool = False
 
 
-Act = Callable[[AdminClient, argparse.Namespace], Awaitable[Shown]]
+Act = Callable[[Any, argparse.Namespace], Awaitable[Shown]]  # with what `opens` gives it
+Opens = Callable[[argparse.Namespace], contextlib.AbstractAsyncContextManager[Any]]
 
 
 @dataclass(frozen=True)
 class Command:
     """One verb. `arguments` adds its own options. plan: what `act` would do, for --dry-run and before asking; such a
-    command changes something. loses: it asks before, unless --yes."""
+    command changes something. loses: it asks before, unless --yes. opens: what it asks, the cluster unless it says
+    otherwise."""
 
     summary: str
     act: Act
@@ -41,6 +42,7 @@ class Command:
     plan: Act | None = None
     loses: bool = False
     aliases: tuple[str, ...] = ()
+    opens: Opens = open_admin
 
     @property
     def changes(self) -> bool:

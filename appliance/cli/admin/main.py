@@ -11,10 +11,17 @@
   gantry admin clients list                       who is connected; disconnect CLIENT
   gantry admin accounts list                      also: show, set, delete, white-list, version
 
+Asked of the dashboard, with an API token in GANTRY_TOKEN or --token-file (`gantry users token NAME` makes one):
+
+  gantry admin alarms list --open                 also: alarm-rules, alarm-channels, silences
+  gantry admin people list                        also: invitations, tokens, password
+  gantry admin reports runs                       also: topic-changes, dead-letter-runs, pause, resume, move
+
 `gantry admin NOUN --help` lists the verbs of one noun, `gantry admin NOUN VERB --help` the options of one verb. --json
 prints one document (tail and print: a line a message). The name servers: -n HOST:PORT, else GANTRY_NAMESRV or
-NAMESRV_ADDR. Commands that change something take --dry-run; those that can lose something ask, unless --yes. An account
-comes from GANTRYMQ_ACCESS_KEY and GANTRYMQ_SECRET_KEY, or a file named by GANTRYMQ_CREDENTIALS.
+NAMESRV_ADDR; the dashboard: --dashboard URL, else GANTRY_DASHBOARD. Commands that change something take --dry-run;
+those that can lose something ask, unless --yes. An account comes from GANTRYMQ_ACCESS_KEY and GANTRYMQ_SECRET_KEY, or a
+file named by GANTRYMQ_CREDENTIALS.
 
 Exit codes: 0 done; 1 not there, failed, or some broker did not answer; 2 the command is wrong or needs --yes, and
 nothing was changed; 130 interrupted.
@@ -62,11 +69,25 @@ NOUNS = {
     "messages": ("messages", "messages: find, read, follow, send again"),
     "send": ("messages", "send a message"),
     "accounts": ("accounts", "accounts of clients, and addresses that need none"),
+    "pause": ("rest.table", "hold a consumer group back"),
+    "resume": ("rest.table", "let it go on"),
+    "move": ("rest.table", "move a group in several topics, by shift or copy too; undo it"),
+    "topic-changes": ("rest.table", "one change for many topics: start, follow, stop"),
+    "dead-letter-runs": ("rest.table", "runs that put letters back: start, follow, stop, go on"),
+    "alarms": ("rest.table", "what rings, what rang, what was sent"),
+    "alarm-rules": ("rest.table", "rules of alarms"),
+    "alarm-channels": ("rest.table", "who is told of alarms; send a test"),
+    "silences": ("rest.table", "hold notices of alarms back for a time"),
+    "people": ("rest.table", "accounts of the dashboard: role, names, sessions, tokens"),
+    "invitations": ("rest.table", "invite people to the dashboard"),
+    "tokens": ("rest.table", "one's own API tokens"),
+    "password": ("rest.table", "change one's own password"),
+    "reports": ("rest.table", "reports of the dashboard: runs, schedule, promises, weekly mail"),
 }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    lines = "\n".join(f"  {noun:<12} {summary}" for noun, (_, summary) in NOUNS.items())
+    lines = "\n".join(f"  {noun:<16} {summary}" for noun, (_, summary) in NOUNS.items())
     parser.epilog = f"nouns:\n{lines}"
     parser.usage = "gantry admin NOUN [VERB] …"
     parser.add_argument("noun", choices=NOUNS, metavar="NOUN", help=argparse.SUPPRESS)  # see the epilog
@@ -128,8 +149,9 @@ def _joined(words: list[str]) -> list[str]:
 
 async def _execute(arguments: argparse.Namespace) -> int:
     command: Command = arguments.command
-    async with open_admin(arguments) as admin:
-        await _check_cluster(admin, getattr(arguments, "cluster", None))
+    async with command.opens(arguments) as admin:
+        if command.opens is open_admin:
+            await _check_cluster(admin, getattr(arguments, "cluster", None))
         if command.loses and command.plan is not None and not arguments.dry_run:
             plan = await command.plan(admin, arguments)  # which also says what is wrong with the command
             if not arguments.yes:

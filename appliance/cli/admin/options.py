@@ -11,6 +11,7 @@ import time
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.client.connection.name_servers import parse_name_servers
@@ -21,6 +22,9 @@ from gantrymq.remoting.tls import TlsConfig
 DEFAULT_NAMESRV = "127.0.0.1:9876"
 NAMESRV_VARIABLES = ("GANTRY_NAMESRV", "NAMESRV_ADDR")
 DEFAULT_TIMEOUT_S = 5.0
+DEFAULT_DASHBOARD = "http://127.0.0.1:8080"
+DASHBOARD_VARIABLE = "GANTRY_DASHBOARD"
+REST_TIMEOUT_S = 60.0  # a test of a channel waits for the other side's answer
 HUNG_UP = re.compile(r"closed|reset|pipe", re.IGNORECASE)
 ADDRESS = re.compile(r"\S+:\d{1,5}")
 AGO = re.compile(r"(\d+)\s*(s|m|min|h|d)")
@@ -37,7 +41,19 @@ def add_common(parser: argparse.ArgumentParser, *, shown: bool = True) -> None:
     add("-n", "--namesrv", type=name_servers, metavar="HOST:PORT",
         help=f"name servers, several with ';' (default: {_default_namesrv()[0]})")  # fmt: skip
     add("--json", action="store_true", help="print JSON")
-    add("--timeout", type=_seconds, metavar="S", help=f"seconds for each request (default: {DEFAULT_TIMEOUT_S:g})")
+    add(
+        "--timeout",
+        type=_seconds,
+        metavar="S",
+        help=f"seconds for each request (default: {DEFAULT_TIMEOUT_S:g}; of the dashboard {REST_TIMEOUT_S:g})",
+    )
+    add(
+        "--dashboard",
+        type=dashboard,
+        metavar="URL",
+        help=f"its address, for verbs that ask it (default: {os.environ.get(DASHBOARD_VARIABLE) or DEFAULT_DASHBOARD})",
+    )
+    add("--token-file", type=Path, metavar="FILE", help="an API token for it (default: what GANTRY_TOKEN says)")
     add("--tls", action="store_true", help="speak TLS; the options below imply it")
     add("--tls-trust", type=Path, metavar="FILE", help="certificates to trust (PEM) instead of the system's")
     add("--tls-cert", type=Path, metavar="FILE", help="certificate to show (PEM)")
@@ -52,8 +68,16 @@ def with_defaults(arguments: argparse.Namespace) -> argparse.Namespace:
             arguments.namesrv = name_servers(text)
         except argparse.ArgumentTypeError as exc:
             raise ConfigError(f"{variable}: {exc}") from exc
-    defaults = {"json": False, "timeout": DEFAULT_TIMEOUT_S, "tls": False}
-    for name, default in {**defaults, "tls_trust": None, "tls_cert": None, "tls_key": None}.items():
+    if not hasattr(arguments, "dashboard"):
+        try:
+            arguments.dashboard = dashboard(os.environ.get(DASHBOARD_VARIABLE) or DEFAULT_DASHBOARD)
+        except argparse.ArgumentTypeError as exc:
+            raise ConfigError(f"{DASHBOARD_VARIABLE}: {exc}") from exc
+    is_rest = arguments.command.opens is not open_admin
+    defaults = {"json": False, "timeout": REST_TIMEOUT_S if is_rest else DEFAULT_TIMEOUT_S, "tls": False}
+    for name, default in {
+        **defaults, "tls_trust": None, "tls_cert": None, "tls_key": None, "token_file": None
+    }.items():  # fmt: skip
         if not hasattr(arguments, name):
             setattr(arguments, name, default)
     return arguments
@@ -76,6 +100,18 @@ def name_servers(text: str) -> str:
     if wrong:
         raise argparse.ArgumentTypeError(f"{wrong[0]!r} is not HOST:PORT, such as {DEFAULT_NAMESRV}")
     return text
+
+
+def dashboard(text: str) -> str:
+    """An address of http or https. ArgumentTypeError when it is none."""
+    try:
+        url = urlsplit(text)
+        is_good = url.scheme in ("http", "https") and bool(url.hostname) and (url.port or 1) > 0
+    except ValueError:
+        is_good = False
+    if not is_good or url.path.strip("/") or url.query or url.username or not text.isascii():
+        raise argparse.ArgumentTypeError(f"{text!r} is no address of a dashboard, such as {DEFAULT_DASHBOARD}")
+    return text.rstrip("/")
 
 
 def _seconds(text: str) -> float:

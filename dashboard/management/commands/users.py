@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from asgiref.sync import async_to_sync
 from django.core.management.base import BaseCommand
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
@@ -19,6 +20,7 @@ from appliance.cli.tables import table
 from dashboard.accounts import lockout, user_accounts
 from dashboard.accounts.access import ROLE_PERMISSIONS
 from dashboard.accounts.known_browsers import account_key
+from dashboard.accounts.tokens import TooManyTokens, create_token
 from dashboard.accounts.user_accounts import OpenSession, UserProblem
 from dashboard.audit.chain import Change, append
 from dashboard.models.audit import Way
@@ -26,6 +28,7 @@ from dashboard.models.identities import Identity
 from dashboard.models.management import ApiToken, Role, User
 
 PASSWORD_CHARS_MAX = 1024
+TOKEN_NAME_MAX = 64
 Request = dict[str, Any]
 
 
@@ -55,7 +58,8 @@ def _write_down(request: Request, lines: list[str]) -> None:
     if does is None or not does.changes(request):
         return
     target = request.get("name") or request.get("address") or ""
-    told = {"role": request.get("role"), "said": "; ".join(lines)}
+    told = {name: request.get(name) for name in ("role", "scope", "days")}
+    told |= {"said": None if does.is_secret else "; ".join(lines)}
     append([Change(who=getpass.getuser(), way=Way.COMMAND, address="", action=does.action, target=target,
                    details={key: value for key, value in told.items() if value})])  # fmt: skip
 
@@ -164,6 +168,21 @@ def _chosen(sessions: list[OpenSession], ids: list[str] | None) -> list[OpenSess
     return [item for item in sessions if item.id in ids]
 
 
+def _token(request: Request) -> Iterable[str]:
+    user = user_accounts.find_user(request["name"])
+    if request["scope"] not in ApiToken.Scope.values:
+        raise UserProblem(f"there is no scope {request['scope']!r}; known: {', '.join(ApiToken.Scope.values)}")
+    if not 0 < len(request["label"]) <= TOKEN_NAME_MAX:
+        raise UserProblem(f"--as takes 1 to {TOKEN_NAME_MAX} characters")
+    if not user.is_active:
+        raise UserProblem(f"{user.username} is closed: a token of it would open nothing")
+    try:
+        _, secret = async_to_sync(create_token)(user, request["label"], request["scope"], request["days"])
+    except TooManyTokens as exc:
+        raise UserProblem(str(exc)) from exc
+    return [secret]
+
+
 VERBS: dict[str, Callable[[Request], Iterable[str]]] = {
     "list": _list,
     "add": _add,
@@ -172,14 +191,16 @@ VERBS: dict[str, Callable[[Request], Iterable[str]]] = {
     "reset-password": _reset_password,
     "unlock": _unlock,
     "sessions": _sessions,
+    "token": _token,
 }
 
 
 class _Write(NamedTuple):
-    """A verb that changes something: how the audit log calls it, and when it does."""
+    """A verb that changes something: how the audit log calls it, and when it does. is_secret: what it says."""
 
     action: str
     changes: Callable[[Request], bool] = lambda request: True
+    is_secret: bool = False
 
 
 _WRITES = {
@@ -188,6 +209,7 @@ _WRITES = {
     "limit": _Write("names limited", lambda request: bool(request["prefixes"] or request["all"])),
     "reset-password": _Write("password reset"),
     "unlock": _Write("wrong tries forgotten"),
+    "token": _Write("token created", is_secret=True),
     "sessions": _Write("sessions ended", lambda request: bool(request["end"] or request["end_all"])),
 }
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-
-from django.conf import settings as django_settings
 from django.contrib import messages as notes
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -52,19 +49,18 @@ async def succession(request: HttpRequest, name: str) -> HttpResponse:
         "is_meant": is_meant,
         "is_as_seen": is_as_seen,
         "accept_loss": given.get("accept_loss", ""),
-        "line": _line(plan, form),
+        "words": _words(plan, form),
         "tabs": Tabs(name, name, "succession"),
     }
     status = 422 if request.method == "POST" or not is_meant else 200
     return render(request, "succession/succession.html", context, status=status)
 
 
-def _line(plan: Succession, form: SuccessionForm) -> str:
-    """The same from a shell."""
-    words = ["gantry", "admin", "-n", django_settings.APPLIANCE.namesrv_address]
-    words += ["switchover" if plan.master else "promote", plan.broker_name]
+def _words(plan: Succession, form: SuccessionForm) -> list[str]:
+    """The same from a shell: of `gantry admin`."""
+    words = ["switchover" if plan.master else "promote", plan.broker_name]
     if plan.promotion is not None:
         words += ["--to", plan.promotion.slave.address]
     if form.is_valid() and form.accepted_loss:
         words += ["--accept-loss", str(form.accepted_loss)]
-    return shlex.join(words)
+    return words

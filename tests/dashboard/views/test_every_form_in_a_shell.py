@@ -1,4 +1,4 @@
-"""Every form of the pages that changes something stands beside its lines for a shell (C1).
+"""Every form of the pages that changes something stands beside its lines for a shell, `gantry admin` and curl (C1).
 
 The templates are read: a form that is new has to be in one of the two tables.
 """
@@ -6,14 +6,21 @@ The templates are read: a form that is new has to be in one of the two tables.
 from __future__ import annotations
 
 import html
+import importlib
 import json
 import re
 import shlex
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from appliance.cli.admin import main
+from appliance.cli.admin.main import NOUNS
+from appliance.cli.admin.rest.client import Rest
+from appliance.cli.admin.rest.table import CALLS
+from dashboard.api import api
 from dashboard.cluster.gateway import Gateway
 from dashboard.models.alarms import AlarmChannel, AlarmRule
 from dashboard.models.management import User
@@ -36,6 +43,39 @@ WITHOUT: dict[str, tuple[int, str]] = {
     "brokers/config.html": (1, "the look at the difference, whose page has the lines"),
     "topics/change.html": (1, "the look before the change, which has the lines"),
 }
+
+
+# `commands` with words of a verb that asks brokers, and without: then a verb asks REST.
+TAG = re.compile(r"{% (?:url '(api:\w+)'[^%]*as api|commands \"(\w+)\" (api\S*) (\S+)((?: [^%]+?)?)) %}")
+# Writes of REST that brokers and name servers take as well, and the verb that asks those.
+BY_THE_CLUSTER = {
+    "create_topic": "topics create", "update_topic": "topics set", "delete_topic": "topics delete",
+    "send_message": "send", "resend_message": "messages resend", "deliver_message": "messages deliver",
+    "reset_group": "reset", "delete_group": "groups delete", "put_back_dead_letters": "dead-letters put-back",
+    "discard_dead_letters": "dead-letters discard", "update_broker_config": "config set",
+    "change_master": "switchover", "disconnect_client": "clients disconnect",
+}  # fmt: skip
+
+
+def operations() -> dict[str, tuple[str, str, str]]:
+    """Name of the address → its operation's id, method and path, with {} for what changes."""
+    found = {}
+    for prefix, router in api._routers:
+        for path, view in router.path_operations.items():
+            for operation in view.operations:
+                name = operation.view_func.__name__
+                whole = re.sub(r"{[^}]*}", "{}", f"{prefix}{path}").rstrip("/")
+                for method in operation.methods:
+                    found[f"{name} {method}"] = (str(operation.operation_id), method, whole)
+    return found
+
+
+def has_verb(method: str, path: str) -> bool:
+    return any(
+        call.method == method and re.sub(r"{\w+}", "{}", call.path) == path
+        for calls in CALLS.values()
+        for call in calls.values()
+    )
 
 
 def forms_of(path: Path) -> int:
@@ -62,10 +102,36 @@ def test_no_excuse_is_left_over() -> None:
     assert {name: excused for name, (excused, _) in WITHOUT.items() if excused > counted[name]} == {}
 
 
+def test_each_line_of_curl_stands_below_one_of_gantry_admin() -> None:
+    paths = {name.split()[0]: path for name, (_, _, path) in operations().items()}
+    without, seen = [], 0
+    for template in sorted(TEMPLATES.rglob("*.html")):
+        address = ""
+        for name, method, _, _, words in TAG.findall(template.read_text(encoding="utf-8")):
+            address = name.removeprefix("api:") or address
+            if method:
+                seen += 1
+                if not words.strip() and not has_verb(method, paths[address]):
+                    without.append(f"{template.name}: {method} {address}")
+    assert seen > 40, "the tags are written otherwise now: adapt TAG"
+    assert without == [], "make a verb in appliance/cli/admin/rest, or name the one that asks the brokers"
+
+
+def test_each_write_of_rest_has_a_verb() -> None:
+    known = operations().values()
+    writes = {one: (method, path) for one, method, path in known if method in ("POST", "PUT", "DELETE", "PATCH")}
+    without = {one for one, (method, path) in writes.items() if not has_verb(method, path)}
+    assert without == set(BY_THE_CLUSTER)
+    for words in BY_THE_CLUSTER.values():
+        noun, *verb = words.split()
+        commands = importlib.import_module(f"appliance.cli.admin.{NOUNS[noun][0]}").COMMANDS[noun]
+        assert (verb[0] if verb else "") in commands, words
+
+
 async def test_what_a_curl_line_says_is_taken_by_rest(log_in: Client, gateway: Gateway) -> None:
     client = await log_in("admin")
     user = await User.objects.aget(username="admin")
-    api = await api_for(user, "admin")
+    rest = await api_for(user, "admin")
     pages = ["/alarms/rules/new", "/alarms/silences/new", "/alarms/channels/new/mail", "/tokens"]
     for page in pages:
         [line] = curl_lines((await client.get(page)).content.decode())
@@ -73,8 +139,10 @@ async def test_what_a_curl_line_says_is_taken_by_rest(log_in: Client, gateway: G
         body = json.loads(words[words.index("-d") + 1])
         body |= {"settings": body["settings"] | MAIL} if "settings" in body else {}
         address = next(word for word in words if word.startswith("http")).removeprefix("http://testserver/api/v1")
-        status, answer = await api.call(words[words.index("-X") + 1].lower(), address, body)
+        status, answer = await rest.call(words[words.index("-X") + 1].lower(), address, body)
         assert status in (200, 201), (page, body, answer)
+        [admin] = admin_lines((await client.get(page)).content.decode())
+        assert await called(admin) == (words[words.index("-X") + 1], address, without_secrets(body)), page
     rule, channel = await AlarmRule.objects.alatest("pk"), await AlarmChannel.objects.alatest("pk")
     for page, expected in (
         (f"/alarms/rules/{rule.pk}", {"PUT": f"/alarms/rules/{rule.pk}", "DELETE": f"/alarms/rules/{rule.pk}"}),
@@ -89,6 +157,38 @@ async def test_what_a_curl_line_says_is_taken_by_rest(log_in: Client, gateway: G
 
 
 MAIL = {"host": "mail.example", "sender": "a@example.org", "recipients": "b@example.org"}
+
+
+class Noted(Rest):
+    """A dashboard that only keeps what it is asked."""
+
+    asked: tuple[str, str, Any]
+
+    async def call(self, method: str, path: str, body: Any = None, query: Any = None) -> Any:
+        self.asked = method, path, body
+        return {}
+
+
+async def called(line: str) -> tuple[str, str, Any]:
+    """The call that a line of `gantry admin` makes; a secret that it asks for is left out."""
+    words = shlex.split(line)
+    assert words[:2] == ["gantry", "admin"]
+    arguments = main._parse(words[2], words[3:])
+    assert arguments.dashboard == "http://testserver"
+    arguments.asked = []
+    noted = Noted(arguments.dashboard, "gmq_x", timeout_s=1)
+    await arguments.command.act(noted, arguments)
+    return noted.asked
+
+
+def without_secrets(body: dict[str, Any]) -> dict[str, Any]:
+    if "settings" not in body:
+        return body
+    return body | {"settings": {key: value for key, value in body["settings"].items() if key not in MAIL}}
+
+
+def admin_lines(page: str) -> list[str]:
+    return [html.unescape(line) for line in re.findall(r"<code>(gantry admin .*?)</code>", page)]
 
 
 def curl_lines(page: str) -> list[str]:
