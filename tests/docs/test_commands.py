@@ -37,7 +37,7 @@ def test_a_command_of_the_pages_is_understood(place: str, line: str) -> None:
     try:
         arguments = parser.parse_args(words[2:])
         if words[1] == "admin":  # whose first parser takes any verb; the noun's own knows better
-            admin._parse(arguments.noun, arguments.rest)
+            admin.parse(arguments.noun, arguments.rest)
     except SystemExit as exc:
         pytest.fail(f"{place}: {line}: exit code {exc.code}")
 

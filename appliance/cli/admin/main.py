@@ -97,7 +97,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     common = {name: value for name, value in vars(arguments).items() if name not in ("noun", "rest")}
-    parsed = _parse(arguments.noun, arguments.rest, argparse.Namespace(**common))
+    parsed = parse(arguments.noun, arguments.rest, argparse.Namespace(**common))
     sdk_logger = logging.getLogger("gantrymq")
     level_before = sdk_logger.level
     sdk_logger.setLevel(logging.CRITICAL)  # what matters is said by the command itself
@@ -114,7 +114,7 @@ def run(arguments: argparse.Namespace) -> int:
         sdk_logger.setLevel(level_before)
 
 
-def _parse(noun: str, rest: list[str], common: argparse.Namespace | None = None) -> argparse.Namespace:
+def parse(noun: str, rest: list[str], common: argparse.Namespace | None = None) -> argparse.Namespace:
     """The chosen noun's parser only: building them all would take longer than most answers."""
     module = importlib.import_module(f"appliance.cli.admin.{NOUNS[noun][0]}")
     commands: dict[str, Command] = module.COMMANDS[noun]

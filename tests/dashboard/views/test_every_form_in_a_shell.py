@@ -24,6 +24,7 @@ from dashboard.api import api
 from dashboard.cluster.gateway import Gateway
 from dashboard.models.alarms import AlarmChannel, AlarmRule
 from dashboard.models.management import User
+from tests.dashboard.addresses import all_patterns
 from tests.dashboard.conftest import Client, api_for
 from tests.source_files import ROOT
 
@@ -57,24 +58,26 @@ BY_THE_CLUSTER = {
 }  # fmt: skip
 
 
-def operations() -> dict[str, tuple[str, str, str]]:
-    """Name of the address → its operation's id, method and path, with {} for what changes."""
-    found = {}
-    for prefix, router in api._routers:
-        for path, view in router.path_operations.items():
-            for operation in view.operations:
-                name = operation.view_func.__name__
-                whole = re.sub(r"{[^}]*}", "{}", f"{prefix}{path}").rstrip("/")
-                for method in operation.methods:
-                    found[f"{name} {method}"] = (str(operation.operation_id), method, whole)
-    return found
+def plain(path: str) -> str:
+    """A path below /api/v1 with {} for what stands in it."""
+    below = path.removeprefix("/").removeprefix("api/v1").removeprefix("/").rstrip("/")
+    return re.sub(r"{[^}]*}|<[^>]*>", "{}", below)
+
+
+def writes() -> dict[str, tuple[str, str]]:
+    """Operation's id → method and path."""
+    paths = api.get_openapi_schema(path_prefix="/api/v1/")["paths"]
+    return {
+        operation["operationId"]: (method.upper(), plain(path))
+        for path, methods in paths.items()
+        for method, operation in methods.items()
+        if method in ("post", "put", "patch", "delete")
+    }
 
 
 def has_verb(method: str, path: str) -> bool:
     return any(
-        call.method == method and re.sub(r"{\w+}", "{}", call.path) == path
-        for calls in CALLS.values()
-        for call in calls.values()
+        call.method == method and plain(call.path) == path for calls in CALLS.values() for call in calls.values()
     )
 
 
@@ -103,7 +106,7 @@ def test_no_excuse_is_left_over() -> None:
 
 
 def test_each_line_of_curl_stands_below_one_of_gantry_admin() -> None:
-    paths = {name.split()[0]: path for name, (_, _, path) in operations().items()}
+    paths = {item.name: plain(route) for route, item in all_patterns() if route.startswith("api/v1")}
     without, seen = [], 0
     for template in sorted(TEMPLATES.rglob("*.html")):
         address = ""
@@ -118,9 +121,7 @@ def test_each_line_of_curl_stands_below_one_of_gantry_admin() -> None:
 
 
 def test_each_write_of_rest_has_a_verb() -> None:
-    known = operations().values()
-    writes = {one: (method, path) for one, method, path in known if method in ("POST", "PUT", "DELETE", "PATCH")}
-    without = {one for one, (method, path) in writes.items() if not has_verb(method, path)}
+    without = {one for one, (method, path) in writes().items() if not has_verb(method, path)}
     assert without == set(BY_THE_CLUSTER)
     for words in BY_THE_CLUSTER.values():
         noun, *verb = words.split()
@@ -173,7 +174,7 @@ async def called(line: str) -> tuple[str, str, Any]:
     """The call that a line of `gantry admin` makes; a secret that it asks for is left out."""
     words = shlex.split(line)
     assert words[:2] == ["gantry", "admin"]
-    arguments = main._parse(words[2], words[3:])
+    arguments = main.parse(words[2], words[3:])
     assert arguments.dashboard == "http://testserver"
     arguments.asked = []
     noted = Noted(arguments.dashboard, "gmq_x", timeout_s=1)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from appliance.cli.admin.main import NOUNS, _parse
+from appliance.cli.admin.main import NOUNS, parse
 from appliance.cli.admin.rest.calls import Call
 from appliance.cli.admin.rest.client import Rest, read_token
 from appliance.cli.admin.rest.table import CALLS, words_of
@@ -35,7 +35,7 @@ class Asked(Rest):
 def ask(*words: str, answers: dict[str, Any] | None = None) -> tuple[str, str, Any, dict[str, Any]]:
     """The call that a command line makes."""
     noun, *rest = words
-    arguments: argparse.Namespace = _parse(noun, rest)
+    arguments: argparse.Namespace = parse(noun, rest)
     asked = Asked(answers)
     asyncio.run(arguments.command.act(asked, arguments))
     [call] = asked.calls
