@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from appliance.bench.apache_peer import QUICK_START_FLAGS
 from appliance.reports.java import Java
 from tests.appliance.reports.conftest import java as java
 from tests.conftest import missing
@@ -187,6 +188,7 @@ def test_the_wheels_data_source_runs_on_executors_that_have_no_checkout(
         "SPARK_SCALA_VERSION": "2.13",
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYSPARK_PYTHON": str(python),
+        "JDK_JAVA_OPTIONS": " ".join(QUICK_START_FLAGS),
     }
     output = run(python, "-c", READ_ON_EXECUTORS, str(store), cwd=tmp_path, environment=variables)
     (line,) = [line for line in output.splitlines() if line.startswith("TOLD ")]

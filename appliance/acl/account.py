@@ -52,7 +52,6 @@ class Account:
     groups: Mapping[str, int] = field(default_factory=dict)
     is_white: Matches = field(default=lambda address: False, repr=False)
     requires_stamp: bool | None = None  # None: as in the broker's settings
-    is_managed: bool = False  # the appliance's own account, which requests can't change
 
     @property
     def may_everything(self) -> bool:
@@ -127,7 +126,6 @@ def read_account(fields: Mapping[str, Any]) -> Account:
         groups,
         is_white,
         stamp.lower() in _TRUE if stamp else None,
-        text_of(fields, "managedBy") != "",
     )
 
 

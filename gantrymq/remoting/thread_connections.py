@@ -31,7 +31,6 @@ CONNECT_TIMEOUT_S = 1.0
 PAUSE_S = 5.0  # after a connection could not be made, until the next is tried
 IDLE_S = 30.0  # unused for longer, one that others would do for is closed; brokers close it after 120 s
 READ_BYTES = 4096
-IS_POSSIBLE = hasattr(socket, "MSG_DONTWAIT") and hasattr(socket, "SO_RCVTIMEO")  # not on Windows
 
 _TIMEVAL = struct.Struct("@ll")  # seconds, microseconds
 

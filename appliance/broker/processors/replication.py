@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-NO_MASTER_FOR_BEATS = 2  # silent for so many heartbeats: it may be gone
 HOPELESS = (HaState.DIVERGED, HaState.CUTTING, HaState.JOINING)
 
 

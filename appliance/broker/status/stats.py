@@ -146,7 +146,6 @@ class BrokerStatsManager:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.daily = DailyTotals()
-        self._cluster_name = cluster_name
         self._clock = clock
         self._items: dict[str, dict[str, StatsItem]] = {}
         self._puts: dict[str, TopicPuts] = {}

@@ -63,7 +63,6 @@ class TimerService:
         self._clock = clock
         self._flush_interval_s = flush_interval_s
         self._arrived = asyncio.Event()
-        self._brought = asyncio.Event()  # a minute is in memory
         self.taken_ms = 0  # what comes now and is due before goes into memory, be the minute wholly there or not
         self._open_minute = 0  # files of earlier minutes may be deleted: nothing more goes there
         self._before = Progress()  # what the last run had reached
