@@ -25,8 +25,9 @@ from dashboard.http.client_address import client_address
 from dashboard.http.request_ids import request_id
 from dashboard.models.audit import Way
 from dashboard.status.readers import Readers, readers_of
+from dashboard.topics import change_runs
 from dashboard.topics.book import topic_book
-from dashboard.topics.changes import Asker, change_runs
+from dashboard.topics.changes import Asker
 from dashboard.topics.form import TopicChangesForm
 
 logger = logging.getLogger(__name__)
@@ -133,7 +134,7 @@ async def change_topics(request: HttpRequest, body: TopicChangesIn) -> Status[To
         raise FormProblem(form.problems())
     wanted, username = form.wanted(), caller(request)["username"]
     asker = Asker(username, Way.REST, client_address(request), request_id())
-    run = change_runs.start(gateway(), wanted, body.topics, asker)
+    run = await change_runs.change_runs.start(wanted, body.topics, asker)
     note(request, "change of many topics started", "", wanted.facts | {"run": run.number, "topics": len(run.topics)})
     facts = {"event": "topic_changes_started", "run": run.number, "topics": len(run.topics)}
     logger.info("change of many topics started", extra=facts | caller(request))
@@ -143,19 +144,19 @@ async def change_topics(request: HttpRequest, body: TopicChangesIn) -> Status[To
 @changes.get("", response={200: list[TopicChangesOut]} | REFUSALS, auth=WRITE, summary="Runs that changed many topics",
             operation_id="list_topic_changes")  # fmt: skip
 async def list_topic_changes(request: HttpRequest) -> list[TopicChangesOut]:
-    return [TopicChangesOut.of(run) for run in change_runs.newest]
+    return [TopicChangesOut.of(run) for run in await change_runs.newest()]
 
 
 @changes.get("/{run}", response={200: TopicChangesOut} | REFUSALS, auth=WRITE, summary="How far a run is",
             operation_id="get_topic_changes")  # fmt: skip
 async def get_topic_changes(request: HttpRequest, run: int = Path(..., ge=1, le=RUN_MAX)) -> TopicChangesOut:
-    return TopicChangesOut.of(change_runs.found(run))
+    return TopicChangesOut.of(await change_runs.found(run))
 
 
 @changes.post("/{run}/stop", response={200: TopicChangesOut} | REFUSALS, auth=WRITE,
              summary="Begin with no further topic", operation_id="stop_topic_changes")  # fmt: skip
 async def stop_topic_changes(request: HttpRequest, run: int = Path(..., ge=1, le=RUN_MAX)) -> TopicChangesOut:
-    found = change_runs.stop(run, caller(request)["username"])
+    found = await change_runs.stop(run, caller(request)["username"])
     note(request, "change of many topics stopped", "", {"run": run, "dealt_with": len(found.dealt)})
     return TopicChangesOut.of(found)
 

@@ -26,6 +26,7 @@ from dashboard.models.management import (
     User,
 )
 from dashboard.models.reports import GroupPromise, ReportPlan, ReportRun, WeeklyMail
+from dashboard.models.topics import TopicChangeResult, TopicChangeRun, TopicChangeState
 
 __all__ = [
     "AlarmChannel",
@@ -55,6 +56,9 @@ __all__ = [
     "Result",
     "Role",
     "SetupToken",
+    "TopicChangeResult",
+    "TopicChangeRun",
+    "TopicChangeState",
     "TrailPosition",
     "User",
     "Way",

@@ -27,7 +27,8 @@ from dashboard.http.request_ids import request_id
 from dashboard.models.audit import Way
 from dashboard.status.board import board
 from dashboard.status.metric import shape_of
-from dashboard.topics.changes import TOPICS_MAX, Asker, change_runs
+from dashboard.topics import change_runs
+from dashboard.topics.changes import TOPICS_MAX, Asker
 from dashboard.topics.commands import admin_lines, rest_body
 from dashboard.topics.form import TopicChangesForm
 from dashboard.views.topics import found_rows
@@ -65,7 +66,7 @@ async def change(request: HttpRequest) -> HttpResponse:
         typed.fields["typed_name"].label = gettext("How many")
         if is_go and typed.is_valid():
             asker = Asker(str(request.user), Way.PAGE, client_address(request), request_id())
-            run = change_runs.start(gateway(), wanted, names, asker)
+            run = await change_runs.change_runs.start(wanted, names, asker)
             note(request, "change of many topics started", "", wanted.facts | {"run": run.number, "topics": len(names)})
             return redirect("topic-changes", run.number)
     except GatewayError as exc:
@@ -86,7 +87,7 @@ async def change(request: HttpRequest) -> HttpResponse:
 async def changes(request: HttpRequest, number: int) -> HttpResponse:
     """How far a run is, with the result of each topic."""
     try:
-        run = change_runs.found(number)
+        run = await change_runs.found(number)
     except GatewayError as exc:
         return gateway_error(request, exc)
     context = {"run": run, "shape": shape_of(run.state, str(len(run.topics)))}
@@ -98,7 +99,7 @@ async def changes(request: HttpRequest, number: int) -> HttpResponse:
 @require_POST
 async def stop(request: HttpRequest, number: int) -> HttpResponse:
     try:
-        run = change_runs.stop(number, str(request.user))
+        run = await change_runs.stop(number, str(request.user))
     except GatewayError as exc:
         note_nothing(request)
         return gateway_error(request, exc)

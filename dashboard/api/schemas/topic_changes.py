@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+from datetime import datetime
+from typing import Annotated, Any, Literal, cast
 
 from ninja import Field, Schema
 
 from dashboard.api.schemas.cluster import NUMBER_MAX, Perm
 from dashboard.forms.topics import QUEUES_MAX
-from dashboard.topics.changes import TOPICS_MAX, ChangeRun
+from dashboard.topics.change_runs import ChangeRun
+from dashboard.topics.changes import TOPICS_MAX
 from gantrymq.message.topics import TOPIC_CHARS_MAX
 
 What = Literal["access", "queues", "keep", "skip", "again", "delete"]
@@ -46,12 +47,14 @@ class TopicChangeResult(Schema):
 
 
 class TopicChangesOut(Schema):
-    """A run; known until the dashboard starts again."""
+    """A run; the newest 50 are known. resumed_at: when it went on after a restart; told: why it failed."""
 
     run: int
     what: What
-    state: Literal["running", "done", "stopped"]
+    state: Literal["running", "done", "stopped", "failed"]
     started_at: datetime
+    resumed_at: datetime | None
+    told: str
     done: int
     failed: int
     topics: list[TopicChangeResult]
@@ -59,8 +62,8 @@ class TopicChangesOut(Schema):
     @classmethod
     def of(cls, run: ChangeRun) -> TopicChangesOut:
         return cls(
-            run=run.number, what=run.wanted.what, state=run.state, done=run.done, failed=run.failed,
-            started_at=datetime.fromtimestamp(run.started_at, UTC),
+            run=run.number, what=run.wanted.what, state=cast(Any, run.state), done=run.done, failed=run.failed,
+            started_at=run.started_at, resumed_at=run.resumed_at, told=run.told,
             topics=[
                 TopicChangeResult(
                     topic=name,

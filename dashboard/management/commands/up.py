@@ -279,8 +279,9 @@ def _services(on_usable: Callable[[bool], None]) -> list[Service]:
     from dashboard.dead_letters.runs import PutBackRuns
     from dashboard.live.sampler import Sampler
     from dashboard.reports.schedule import ReportSchedule
+    from dashboard.topics.change_runs import change_runs
 
-    return [Sampler(), AlarmWatch(), ReportSchedule(), PutBackRuns(), DatabaseCare(on_usable)]
+    return [Sampler(), AlarmWatch(), ReportSchedule(), PutBackRuns(), change_runs, DatabaseCare(on_usable)]
 
 
 async def _kept_running(service: Service) -> None:

@@ -9,6 +9,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from asgiref.sync import sync_to_async
+from django.utils import timezone
 
 from dashboard.cluster.errors import NotAllowed
 from dashboard.cluster.gateway import Gateway
@@ -16,7 +18,9 @@ from dashboard.cluster.topics import TopicCalls
 from dashboard.limits.names import NameLimit, NameRefused, use
 from dashboard.models.audit import AuditEntry, Result, Way
 from dashboard.models.management import User
-from dashboard.topics.changes import Asker, ChangeRun, ChangeRuns, TopicChange, change_runs
+from dashboard.models.topics import TopicChangeRun
+from dashboard.topics.change_runs import ChangeRun, ChangeRuns, change_runs, found, newest, stop
+from dashboard.topics.changes import Asker, TopicChange
 from dashboard.topics.commands import admin_lines
 from gantrymq.message.model import Message
 from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig
@@ -26,10 +30,15 @@ Topic = Callable[..., Awaitable[str]]
 ASKER = Asker("ada", Way.PAGE, "127.0.0.1", "")
 
 
-async def ended(run: ChangeRun) -> ChangeRun:
-    assert run.task is not None
-    await run.task
-    return run
+async def ended(number: int, runs: ChangeRuns = change_runs) -> ChangeRun:
+    await runs.ended(number)
+    return await found(number)
+
+
+@pytest.fixture
+def ada(make_user: Callable[..., User]) -> User:
+    """Who asks for the runs of these tests."""
+    return make_user("operator", "ada")
 
 
 async def test_a_page_previews_asks_for_the_number_and_shows_each_result(
@@ -47,7 +56,7 @@ async def test_a_page_previews_asks_for_the_number_and_shows_each_result(
     assert answer.status_code == 422 and "Nothing was changed" in answer.content.decode()
     answer = await client.post("/topics/change", form | {"typed_name": "2 topics"})
     number = int(re.fullmatch(r"/topics/changes/(\d+)", answer.headers["Location"])[1])  # type: ignore[index]
-    await ended(change_runs.found(number))
+    await ended(number)
     page = (await client.get(f"/topics/changes/{number}")).content.decode()
     assert "2 of 2 done" in page and "data-refresh=" not in page
     for name in names:
@@ -61,7 +70,7 @@ async def test_rest_deletes_many_and_tells_which_were_not(make_topic: Topic, gat
     api = await api_for(admin)
     status, started = await api.call("post", "/topic-changes", {"what": "delete", "topics": [*names, "bulk-nowhere"]})
     assert (status, started["state"]) == (202, "running")
-    await ended(change_runs.found(started["run"]))
+    await ended(started["run"])
     _, run = await api.call("get", f"/topic-changes/{started['run']}")
     assert (run["state"], run["done"], run["failed"]) == ("done", 2, 1)
     assert run["topics"][0] == {"topic": "bulk-nowhere", "result": "failed", "told": "There is no topic bulk-nowhere."}
@@ -75,7 +84,7 @@ async def test_rest_deletes_many_and_tells_which_were_not(make_topic: Topic, gat
 
 
 async def test_queues_and_retention_are_set_apart_and_groups_are_moved(
-    make_topic: Topic, gateway: Gateway, transactional_db: None
+    make_topic: Topic, gateway: Gateway, ada: User
 ) -> None:
     topic = await make_topic("bulk-shaped", queues=4)
     for number in range(6):
@@ -89,50 +98,94 @@ async def test_queues_and_retention_are_set_apart_and_groups_are_moved(
         TopicChange("skip"),
         TopicChange("queues", read_queues=4, write_queues=2),
     ):
-        run = await ended(runs.start(gateway, wanted, [topic], ASKER))
+        run = await ended((await runs.start(wanted, [topic], ASKER)).number, runs)
         assert (run.state, run.done) == ("done", 1), run.dealt
-    assert [one.dealt[topic].told for one in runs.newest] == ["", "moved: bulk-group (6)", ""]
+    assert [one.dealt[topic].told for one in await newest()] == ["", "moved: bulk-group (6)", ""]
     now = (await gateway.topics.get(topic)).first_settings
     assert (now.read_queues, now.write_queues, now.retention_ms, now.retention_messages) == (4, 2, 60_000, 5)
     groups, _ = await gateway.groups.of_topic(await gateway.topics.get(topic))
     assert [(group.name, group.lag) for group in groups] == [("bulk-group", 0)]
 
 
+class Held:
+    """Deleting a topic waits in here until it is let go."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.begun, self.go_on, self.deleted = asyncio.Event(), asyncio.Event(), list[str]()
+
+        async def held(_: TopicCalls, name: str) -> None:
+            self.begun.set()
+            await self.go_on.wait()
+            self.deleted.append(name)
+
+        monkeypatch.setattr(TopicCalls, "delete", held)
+
+
 async def test_a_stopped_run_leaves_the_rest_as_it_is(
-    gateway: Gateway, monkeypatch: pytest.MonkeyPatch, transactional_db: None
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch, ada: User
 ) -> None:
-    begun, go_on = asyncio.Event(), asyncio.Event()
-
-    async def held(self: TopicCalls, name: str) -> None:
-        begun.set()
-        await go_on.wait()
-
-    monkeypatch.setattr(TopicCalls, "delete", held)
-    runs = ChangeRuns()
-    run = runs.start(gateway, TopicChange("delete"), [f"t{number}" for number in range(20)], ASKER)
-    await begun.wait()
-    others = [runs.start(gateway, TopicChange("delete"), ["u"], ASKER)]
+    held, runs = Held(monkeypatch), ChangeRuns()
+    begun = await runs.start(TopicChange("delete"), [f"t{number}" for number in range(20)], ASKER)
+    await held.begun.wait()
+    other = await runs.start(TopicChange("delete"), ["u"], ASKER)
     with pytest.raises(NotAllowed, match="run already"):
-        runs.start(gateway, TopicChange("delete"), ["v"], ASKER)
-    runs.stop(run.number, "bea")
-    go_on.set()
-    for one in (run, *others):
-        await ended(one)
+        await runs.start(TopicChange("delete"), ["v"], ASKER)
+    await stop(begun.number, "bea")
+    held.go_on.set()
+    run, _ = [await ended(one.number, runs) for one in (begun, other)]
     assert (run.state, run.stopped_by) == ("stopped", "bea")
     assert 0 < len(run.dealt) < 20
     assert [dealt for _, dealt in run.rows[len(run.dealt) :]] == [None] * (20 - len(run.dealt))
 
 
-async def test_a_limited_account_changes_and_sees_its_own_names_only(gateway: Gateway, transactional_db: None) -> None:
+async def test_a_run_that_a_restart_broke_off_goes_on_and_is_audited_once(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch, ada: User
+) -> None:
+    names = [f"t{number}" for number in range(12)]
+    first, second, held = ChangeRuns(), ChangeRuns(), Held(monkeypatch)
+    started = await first.start(TopicChange("delete"), names, ASKER)
+    await held.begun.wait()
+    await first.close()  # as when its process ends: nothing after the deletion is written down
+    assert (await found(started.number)).is_running and held.deleted == []
+    held.go_on.set()
+    await second.look()
+    run = await ended(started.number, second)
+    assert (run.state, run.done, sorted(held.deleted)) == ("done", 12, sorted(names))
+    assert run.resumed_at is not None
+    written = AuditEntry.objects.filter(action="topic deleted", target__in=names)
+    assert sorted([entry.target async for entry in written]) == sorted(names)
+
+
+async def test_what_must_not_be_done_twice_is_told_as_not_known(gateway: Gateway, make_topic: Topic, ada: User) -> None:
+    topic, runs = await make_topic("bulk-broken-off"), ChangeRuns()
+    row = await TopicChangeRun.objects.acreate(
+        wanted={"what": "skip"}, topics=[topic], who="ada", way=Way.PAGE, started_at=timezone.now()
+    )
+    await row.results.acreate(topic=topic, state="begun")
+    await runs.look()
+    run = await ended(row.pk, runs)
+    assert (run.state, run.failed) == ("done", 1) and run.dealt[topic].told.startswith("Not known: the dashboard ended")
+
+
+async def test_a_run_of_an_account_that_lost_its_rights_does_nothing_more(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch, make_user: Callable[..., User]
+) -> None:
+    await sync_to_async(make_user)("reader", "ada")
+    held, runs = Held(monkeypatch), ChangeRuns()
+    run = await ended((await runs.start(TopicChange("delete"), ["t"], ASKER)).number, runs)
+    assert (run.state, run.dealt, held.deleted) == ("failed", {}, []) and "may not change topics" in run.told
+
+
+async def test_a_limited_account_changes_and_sees_its_own_names_only(gateway: Gateway, ada: User) -> None:
     runs = ChangeRuns()
-    foreign = await ended(runs.start(gateway, TopicChange("delete"), ["theirs-x"], ASKER))
+    foreign = await ended((await runs.start(TopicChange("delete"), ["theirs-x"], ASKER)).number, runs)
     use(NameLimit(("mine-",)))
     try:
         with pytest.raises(NameRefused):
-            runs.start(gateway, TopicChange("delete"), ["mine-a", "theirs-b"], ASKER)
-        assert runs.newest == []
+            await runs.start(TopicChange("delete"), ["mine-a", "theirs-b"], ASKER)
+        assert await newest() == []
         with pytest.raises(Exception, match="There is no run"):
-            runs.found(foreign.number)
+            await found(foreign.number)
     finally:
         use(NameLimit())
 

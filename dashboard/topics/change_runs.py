@@ -1,0 +1,276 @@
+"""Runs that change many topics: a record in the database each, which goes on when the page is closed.
+
+Each topic has its row, begun before it is changed and ended, with its line in the audit log, after. So any page finds a
+run again, anyone who may change topics can stop it, and the next web process goes on where this one ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+
+from asgiref.sync import sync_to_async
+from django.db import DatabaseError, transaction
+from django.utils import timezone
+from django.utils.translation import gettext_noop
+
+from dashboard.accounts.access import Permission, principal_of
+from dashboard.audit.chain import Change, append
+from dashboard.cluster.errors import GatewayError, NotAllowed
+from dashboard.cluster.gateway import gateway
+from dashboard.language.sentences import Code, code_of, gettext, in_english, said
+from dashboard.limits.names import current, use
+from dashboard.models.audit import Result, Way
+from dashboard.models.management import User
+from dashboard.models.topics import TopicChangeResult, TopicChangeRun, TopicChangeState
+from dashboard.topics.changes import TOPICS_MAX, Asker, Dealt, TopicChange, deal
+
+logger = logging.getLogger(__name__)
+
+State = TopicChangeRun.State
+RUNS_AT_ONCE = 2
+RUNS_KEPT = 50
+AT_ONCE = 4  # topics of a run: a dashboard must never be able to hurt a broker
+TOLD_MAX = 8_000  # characters kept of what one topic's change told
+LOOK_S = 5.0  # for runs that no task works on
+ACTIONS = {"delete": "topic deleted", "skip": "groups moved", "again": "groups moved"}
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRun:
+    """One run as it is now. dealt: topic → what became of it, in the order in which they were begun."""
+
+    number: int
+    wanted: TopicChange
+    topics: tuple[str, ...]
+    asker: Asker
+    state: str
+    started_at: datetime
+    resumed_at: datetime | None
+    stopped_by: str
+    told: str
+    dealt: dict[str, Dealt] = field(default_factory=dict)
+
+    @property
+    def is_running(self) -> bool:
+        return self.state == State.RUNNING
+
+    @property
+    def done(self) -> int:
+        return sum(one.is_done for one in self.dealt.values())
+
+    @property
+    def failed(self) -> int:
+        return len(self.dealt) - self.done
+
+    @property
+    def rows(self) -> list[tuple[str, Dealt | None]]:
+        """Each topic with what became of it; those that failed come first, those that wait last."""
+        dealt = sorted(self.dealt.items(), key=lambda item: item[1].is_done)
+        return [*dealt, *((name, None) for name in self.topics if name not in self.dealt)]
+
+
+class ChangeRuns:
+    """One a process. `run` takes up what another web process left; the others are calls of pages and REST."""
+
+    def __init__(self) -> None:
+        self._working: dict[int, asyncio.Task[None]] = {}
+
+    async def run(self) -> None:
+        """Until cancelled. What is broken off then is taken up by the next web process."""
+        try:
+            while True:
+                await self.look()
+                await asyncio.sleep(LOOK_S)
+        finally:
+            await self.close()
+
+    async def look(self) -> None:
+        """Go on with runs that nothing works on."""
+        self._working = {number: task for number, task in self._working.items() if not task.done()}
+        left = TopicChangeRun.objects.filter(state=State.RUNNING).exclude(pk__in=list(self._working))
+        async for row in left.order_by("pk"):
+            if row.pk in self._working:  # begun meanwhile
+                continue
+            logger.info("change of many topics goes on", extra={"event": "topic_changes_resumed", "run": row.pk})
+            await TopicChangeRun.objects.filter(pk=row.pk).aupdate(resumed_at=timezone.now())
+            self._begin(row.pk)
+
+    async def close(self) -> None:
+        """Break off what this process works on."""
+        for task in self._working.values():
+            task.cancel()
+        await asyncio.gather(*self._working.values(), return_exceptions=True)
+
+    async def start(self, wanted: TopicChange, topics: Sequence[str], asker: Asker) -> ChangeRun:
+        """Begin, with the names that the running account may touch. Raises NotAllowed."""
+        names = list(dict.fromkeys(topics))
+        if not names or len(names) > TOPICS_MAX:
+            raise NotAllowed(gettext("Choose 1 to %(topics_max)s topics.") % {"topics_max": TOPICS_MAX})
+        for name in names:
+            if not current().allows(name):
+                raise current().refusal()
+        if await TopicChangeRun.objects.filter(state=State.RUNNING).acount() >= RUNS_AT_ONCE:
+            raise NotAllowed(
+                gettext("%(runs_at_once)s changes of many topics run already. Wait for one, or stop it.")
+                % {"runs_at_once": RUNS_AT_ONCE}
+            )
+        row = await TopicChangeRun.objects.acreate(
+            wanted=asdict(wanted), topics=names, started_at=timezone.now(), **asdict(asker)
+        )
+        self._begin(row.pk)
+        await _forget_old()
+        return _run_of(row, [])
+
+    async def ended(self, number: int) -> None:
+        """Wait until this process works on the run no more."""
+        await self._working[number]
+
+    def _begin(self, number: int) -> None:
+        loop = asyncio.get_running_loop()
+        self._working[number] = loop.create_task(_work(number), name=f"topic changes {number}")
+
+
+async def found(number: int) -> ChangeRun:
+    """Raises RunNotFound, also for a run with names beyond the account's."""
+    row = await TopicChangeRun.objects.filter(pk=number).afirst()
+    if row is None or not all(map(current().allows, row.topics)):
+        raise RunNotFound(gettext("There is no run %(number)s.") % {"number": number})
+    return _run_of(row, [result async for result in row.results.order_by("pk")])
+
+
+async def newest() -> list[ChangeRun]:
+    """The newest first."""
+    may = current().allows
+    rows = TopicChangeRun.objects.order_by("-pk").prefetch_related("results")
+    return [
+        _run_of(row, sorted(row.results.all(), key=lambda result: result.pk))
+        async for row in rows.aiterator(RUNS_KEPT)
+        if all(map(may, row.topics))
+    ]
+
+
+async def stop(number: int, username: str) -> ChangeRun:
+    """It begins with no further topic. Raises RunNotFound, NotAllowed."""
+    await found(number)
+    running = TopicChangeRun.objects.filter(pk=number, state=State.RUNNING)
+    if not await running.aupdate(state=State.STOPPED, stopped_by=username, ended_at=timezone.now()):
+        raise NotAllowed(gettext("It has ended already."))
+    return await found(number)
+
+
+class RunNotFound(GatewayError):
+    """No such run, or it is forgotten."""
+
+    status = 404
+    advice = gettext_noop("The newest 50 runs are kept. The audit log has every topic's result.")
+
+
+def _run_of(row: TopicChangeRun, results: Sequence[TopicChangeResult]) -> ChangeRun:
+    dealt = {
+        result.topic: Dealt(result.state == TopicChangeState.DONE, said(result.told))
+        for result in results
+        if result.state != TopicChangeState.BEGUN
+    }
+    asker = Asker(row.who, Way(row.way), row.address, row.request_id)
+    return ChangeRun(
+        row.pk, TopicChange(**row.wanted), tuple(row.topics), asker, row.state, row.started_at, row.resumed_at,
+        row.stopped_by, said(row.told), dealt,
+    )  # fmt: skip
+
+
+async def _work(number: int) -> None:
+    try:
+        row = await TopicChangeRun.objects.aget(pk=number)
+        if await _enter(row.who):
+            await _go_through(row)
+            await _end(row, State.DONE, "")
+        else:
+            told = gettext("The account %(name)s may not change topics any more.") % {"name": row.who}
+            await _end(row, State.FAILED, told)
+    except DatabaseError as exc:  # the record still says that it runs: it is taken up again
+        facts = {"event": "topic_changes_wait", "run": number, "reason": str(exc)}
+        logger.warning("change of many topics waits", extra=facts)
+    except Exception:
+        logger.exception("change of many topics failed", extra={"event": "topic_changes_failed", "run": number})
+        running = TopicChangeRun.objects.filter(pk=number, state=State.RUNNING)
+        told = gettext("A fault in GantryMQ; the log of the web process has it.")
+        await running.aupdate(state=State.FAILED, told=code_of(told), ended_at=timezone.now())
+
+
+async def _enter(username: str) -> bool:
+    """Work in this task with the rights of the account that wants the run; False when it has none any more."""
+    principal = principal_of(await User.objects.filter(username=username).afirst())
+    if principal is None or not principal.may(Permission.TOPICS_WRITE):
+        return False
+    use(principal.names)
+    return True
+
+
+async def _go_through(row: TopicChangeRun) -> None:
+    """Deal with what is left, until a person stops it. Raises DatabaseError."""
+    begun = {result.topic: result.state async for result in row.results.all()}
+    waiting = iter([name for name in row.topics if begun.get(name, TopicChangeState.BEGUN) == TopicChangeState.BEGUN])
+    wanted = TopicChange(**row.wanted)
+
+    async def worker() -> None:
+        for name in waiting:
+            if not await TopicChangeRun.objects.filter(pk=row.pk, state=State.RUNNING).aexists():
+                return
+            if name not in begun:
+                await TopicChangeResult.objects.acreate(run=row, topic=name, state=TopicChangeState.BEGUN)
+            dealt = await deal(gateway(), wanted, name, row.who, was_begun=name in begun)
+            await sync_to_async(_write_down)(row, name, dealt)
+
+    ends = await asyncio.gather(*(worker() for _ in range(AT_ONCE)), return_exceptions=True)
+    for end in ends:
+        if end is not None:
+            raise end
+
+
+def _write_down(row: TopicChangeRun, name: str, dealt: Dealt) -> None:
+    """The result, and its line in the audit log: both or none."""
+    wanted = TopicChange(**row.wanted)
+    action = ACTIONS.get(wanted.what, "topic changed")
+    change = Change(
+        who=row.who, way=Way(row.way), address=row.address, action=action, target=name,
+        details=wanted.facts | {"run": row.pk}, result=Result.DONE if dealt.is_done else Result.FAILED,
+        told=in_english(dealt.told), request_id=row.request_id,
+    )  # fmt: skip
+    facts = {"event": "topic_changed_in_run", "topic": name, "run": row.pk, "username": row.who}
+    logger.info(action, extra=facts | {"done": dealt.is_done, "told": change.told})
+    with transaction.atomic():
+        TopicChangeResult.objects.filter(run=row, topic=name).update(
+            state=TopicChangeState.DONE if dealt.is_done else TopicChangeState.FAILED,
+            told=_kept(dealt.told),
+        )
+        append([change])
+
+
+def _kept(told: str) -> Code:
+    """What was told, for every language; what is very long, of hundreds of groups say, in English and cut."""
+    code = code_of(told)
+    return code if len(json.dumps(code)) <= TOLD_MAX else in_english(told)[:TOLD_MAX]
+
+
+async def _end(row: TopicChangeRun, state: str, told: str) -> None:
+    """It has ended, unless a person stopped it."""
+    running = TopicChangeRun.objects.filter(pk=row.pk, state=State.RUNNING)
+    await running.aupdate(state=state, told=code_of(told), ended_at=timezone.now())
+    failed = await row.results.filter(state=TopicChangeState.FAILED).acount()
+    facts = {"event": "topic_changes_ended", "run": row.pk, "topics": len(row.topics), "failed": failed}
+    logger.info("change of many topics ended", extra=facts | {"username": row.who, "reason": in_english(told)})
+
+
+async def _forget_old() -> None:
+    """Those beyond the newest that have ended."""
+    numbers = [number async for number in TopicChangeRun.objects.order_by("-pk").values_list("pk", flat=True)]
+    old = TopicChangeRun.objects.filter(pk__in=numbers[RUNS_KEPT:])
+    await old.exclude(state=State.RUNNING).adelete()
+
+
+change_runs = ChangeRuns()
