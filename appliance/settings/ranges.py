@@ -64,10 +64,10 @@ _CHOICES = {"brokerPermission": (2, 4, 6)}
 
 def check_number(key: str, value: int, where: str = "") -> None:
     """Raise ConfigError with the allowed values when the setting can't have this one."""
-    choices = _CHOICES.get(key)
-    if choices is not None and value not in choices:
+    choices = choices_of(key)
+    if choices and value not in choices:
         raise ConfigError(f"{where}{key}={value}: use one of {', '.join(map(str, choices))}")
-    lowest, highest = _range_of(key)
+    lowest, highest = range_of(key)
     if not lowest <= value <= highest:
         most = "up" if highest == LONG_MAX else f"to {highest}"
         raise ConfigError(f"{where}{key}={value}: use a number from {lowest} {most}")
@@ -75,14 +75,19 @@ def check_number(key: str, value: int, where: str = "") -> None:
 
 def describe_range(key: str) -> str:
     """Describe the allowed values of a numeric setting."""
-    choices = _CHOICES.get(key)
-    if choices is not None:
+    if choices := choices_of(key):
         return f"one of {', '.join(map(str, choices))}"
-    lowest, highest = _range_of(key)
+    lowest, highest = range_of(key)
     return f"a whole number from {lowest} {'up' if highest == LONG_MAX else f'to {highest}'}"
 
 
-def _range_of(key: str) -> tuple[int, int]:
+def choices_of(key: str) -> tuple[int, ...]:
+    """The only values of the setting; none: a range of them."""
+    return _CHOICES.get(key, ())
+
+
+def range_of(key: str) -> tuple[int, int]:
+    """The least and the greatest value of a numeric setting."""
     if key in _RANGES:
         return _RANGES[key]
     fitting = (found for pattern, found in _RANGES_BY_PATTERN.items() if fnmatchcase(key, pattern))

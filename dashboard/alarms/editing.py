@@ -18,6 +18,8 @@ from django.utils import timezone
 from dashboard.alarms.kinds import KINDS
 from dashboard.alarms.mail import PLAIN, STARTTLS, TLS
 from dashboard.alarms.rules import RULES_MAX, changes
+from dashboard.language.choice import PLAIN as IN_ENGLISH
+from dashboard.language.choice import languages
 from dashboard.language.sentences import gettext, joined
 from dashboard.models.alarms import AlarmChannel, AlarmRule, AlarmSilence, ChannelKind
 from dashboard.outward.targets import TargetRefused, split_url
@@ -134,7 +136,10 @@ def save_channel(
             values[secret] = before[secret]
     if kind == ChannelKind.WEBHOOK and not values.get("secret"):
         values["secret"] = secrets.token_urlsafe(SECRET_BYTES)
+    values["language"] = values.get("language") or before.get("language") or IN_ENGLISH
     problems = channel_problems(kind, values)
+    if values["language"] not in languages():
+        problems["language"] = [gettext("One of %(values)s.") % {"values": joined(languages())}]
     if not name.strip() or len(name) > AlarmChannel.NAME_MAX:
         problems["name"] = [gettext("A name of 1 to %(count)s characters.") % {"count": AlarmChannel.NAME_MAX}]
     elif AlarmChannel.objects.filter(name=name.strip()).exclude(pk=row.pk if row else 0).exists():
@@ -150,12 +155,12 @@ def save_channel(
 
 
 FIELDS: dict[str, tuple[str, ...]] = {
-    ChannelKind.MAIL: ("host", "port", "security", "username", "password", "sender", "recipients"),
-    ChannelKind.WEBHOOK: ("url", "secret"),
-    ChannelKind.SLACK: ("url",),
-    ChannelKind.DINGTALK: ("url", "secret"),
-    ChannelKind.FEISHU: ("url", "secret"),
-    ChannelKind.WECOM: ("url",),
+    ChannelKind.MAIL: ("host", "port", "security", "username", "password", "sender", "recipients", "language"),
+    ChannelKind.WEBHOOK: ("url", "secret", "language"),
+    ChannelKind.SLACK: ("url", "language"),
+    ChannelKind.DINGTALK: ("url", "secret", "language"),
+    ChannelKind.FEISHU: ("url", "secret", "language"),
+    ChannelKind.WECOM: ("url", "language"),
 }
 
 
@@ -179,8 +184,12 @@ def shown_settings(channel: AlarmChannel) -> dict[str, Any]:
     """What of its settings a page may show: where it leads, without any secret."""
     known = channel.known_settings()
     if channel.kind == ChannelKind.MAIL:
-        return {key: known.get(key) for key in FIELDS[ChannelKind.MAIL] if key != "password"}
-    return {"host": urlsplit(known["url"]).netloc, "signed": bool(known.get("secret"))}
+        return {key: known.get(key) for key in FIELDS[ChannelKind.MAIL] if key != "password"} | {
+            "language": channel.language
+        }
+    return {
+        "host": urlsplit(known["url"]).netloc, "signed": bool(known.get("secret")), "language": channel.language,
+    }  # fmt: skip
 
 
 def shown_facts(channel: AlarmChannel) -> dict[str, Any]:

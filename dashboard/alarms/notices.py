@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
+
+from django.utils import translation
+from django.utils.translation import get_language
+
+from dashboard.language.choice import PLAIN
+from dashboard.language.sentences import gettext, joined
 
 FIRED, RESOLVED, TEST = "fired", "resolved", "test"
 NAMED_MAX = 10  # alarms in one notice; of the others the number is told
@@ -34,6 +41,7 @@ class Notice:
     title: str
     alarms: tuple[Told, ...]
     all: int
+    language: str = PLAIN  # of the texts
 
     def to_json(self) -> str:
         """The body of a webhook, and what the delivery log keeps."""
@@ -43,6 +51,7 @@ class Notice:
                 "rule": self.rule,
                 "title": self.title,
                 "all": self.all,
+                "language": self.language,
                 "alarms": [
                     {
                         "subject": one.subject,
@@ -62,15 +71,19 @@ class Notice:
 
 def notice_of(what: str, rule: str, alarms: Sequence[Told]) -> Notice:
     """One notice for all alarms of a rule that began, or ended, together."""
-    word = {FIRED: "", RESOLVED: "Over: "}[what]
-    more = f", and {len(alarms) - 1} more" if len(alarms) > 1 else ""
-    title = f"{word}{alarms[0].title}{more}"[:TITLE_CHARS_MAX]
-    return Notice(what, rule, title, tuple(alarms[:NAMED_MAX]), len(alarms))
+    title = alarms[0].title
+    if len(alarms) > 1:
+        title = gettext("%(worst)s, and %(count)s more") % {"worst": title, "count": len(alarms) - 1}
+    if what == RESOLVED:
+        title = gettext("Over: %(title)s") % {"title": title}
+    language = get_language() or PLAIN
+    return Notice(what, rule, title[:TITLE_CHARS_MAX], tuple(alarms[:NAMED_MAX]), len(alarms), language)
 
 
 def notice_of_test(who: str, link: str) -> Notice:
     """What the button “Send a test” sends."""
-    return Notice(TEST, "", f"A test of GantryMQ's alarms, sent by {who}. {link}", (), 0)
+    title = gettext("A test of GantryMQ's alarms, sent by %(who)s. %(link)s") % {"who": who, "link": link}
+    return Notice(TEST, "", title, (), 0, get_language() or PLAIN)
 
 
 def text_of(notice: str) -> str:
@@ -78,13 +91,22 @@ def text_of(notice: str) -> str:
     told = json.loads(notice)
     if "text" in told:  # a letter
         return str(told["text"])
-    lines = [told["title"]]
+    with translation.override(told.get("language", PLAIN)):
+        return "\n".join(_lines(told))
+
+
+def _lines(told: Mapping[str, Any]) -> Iterator[str]:
+    yield told["title"]
     for one in told["alarms"]:
-        until = f", until {one['ended_at']}" if one["ended_at"] else ""
-        lines += ["", f"{one['title']}: {one['text']}", f"since {one['begun_at']}{until}", one["link"]]
+        yield from ("", joined([one["title"], one["text"]], ": "), _span(one["begun_at"], one["ended_at"]), one["link"])
     if told["all"] > len(told["alarms"]):
-        lines += ["", f"and {told['all'] - len(told['alarms'])} more"]
-    return "\n".join(lines)
+        yield from ("", gettext("and %(more)s more") % {"more": told["all"] - len(told["alarms"])})
+
+
+def _span(begun_at: str, ended_at: str | None) -> str:
+    if ended_at is None:
+        return gettext("since %(begin)s") % {"begin": begun_at}
+    return gettext("since %(begin)s, until %(end)s") % {"begin": begun_at, "end": ended_at}
 
 
 def html_of(notice: str) -> str | None:

@@ -15,13 +15,13 @@ from urllib.parse import quote
 
 from django.conf import settings
 from django.db import transaction
-from django.utils import timezone
+from django.utils import timezone, translation
 
 from dashboard.alarms.book import Alarm, AlarmBook, Rule
-from dashboard.alarms.kinds import KINDS
+from dashboard.alarms.kinds import KINDS, name_in_words
 from dashboard.alarms.notices import FIRED, RESOLVED, Told, notice_of
 from dashboard.alarms.rules import silence_of, silences_in_force
-from dashboard.language.sentences import codes_of
+from dashboard.language.sentences import again, codes_of
 from dashboard.models.alarms import AlarmChannel, AlarmDelivery, AlarmRow, AlarmRule, DeliveryState
 from dashboard.status.problems import Level
 
@@ -115,8 +115,9 @@ def _make_deliveries(what: str, alarms: Sequence[Alarm]) -> None:
         by_rule[alarm.rule.pk].append(alarm)
     waiting = AlarmDelivery.objects.filter(state=DeliveryState.WAITING).count() if by_rule else 0
     for pk, together in by_rule.items():
-        notice = notice_of(what, together[0].rule.name, [_told(alarm) for alarm in together])
         for channel in channels_of(pk):
+            with translation.override(channel.language):
+                notice = notice_of(what, name_in_words(together[0].rule.name), [_told(alarm) for alarm in together])
             if waiting >= WAITING_MAX:
                 facts = {"event": "alarm_not_delivered", "channel": channel.name, "title": notice.title}
                 logger.error("alarm not delivered: too many wait", extra=facts)
@@ -138,8 +139,8 @@ def _told(alarm: Alarm) -> Told:
     begin = PATHS.get(KINDS[alarm.rule.kind].page)
     path = f"{begin}{quote(alarm.subject, safe='')}" if begin else "/"
     return Told(
-        alarm.subject, alarm.title, alarm.text, Level(alarm.rule.level).word, alarm.begun_at, alarm.ended_at,
-        address_of_page(path),
+        alarm.subject, again(alarm.title), again(alarm.text), Level(alarm.rule.level).word, alarm.begun_at,
+        alarm.ended_at, address_of_page(path),
     )  # fmt: skip
 
 

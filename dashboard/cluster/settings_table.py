@@ -16,8 +16,9 @@ from typing import Any
 from appliance.settings.changeable import CHANGEABLE
 from appliance.settings.ignored import IGNORED
 from appliance.settings.loader import parse_value, settings_by_key
-from appliance.settings.ranges import describe_range
+from appliance.settings.ranges import LONG_MAX, choices_of, range_of
 from appliance.settings.roles import BrokerConfig
+from dashboard.language.sentences import gettext, in_english, joined
 from gantrymq.client.admin.brokers import SettingOrigins
 from gantrymq.errors import ConfigError
 from store.base.config import MessageStoreConfig
@@ -87,12 +88,13 @@ def read_changes(
 ) -> tuple[list[SettingChange], dict[str, str]]:
     """(what would change, what can't be: key to a sentence). Keys that stay as they are count as neither."""
     known = {setting.key: setting for setting in settings}
-    changes, problems = [], {}
+    changes: list[SettingChange] = []
+    problems: dict[str, str] = {}
     for key, text in wanted.items():
         setting = known.get(key)
         value = text.strip()
         if setting is None:
-            problems[key] = "The broker has no such setting."
+            problems[key] = gettext("The broker has no such setting.")
         elif value == setting.value:
             continue
         elif setting.refusal is not None:
@@ -110,12 +112,12 @@ def _setting(key: str, value: str) -> BrokerSetting:
     kind, allowed = "text", ""
     if found is not None:
         config_class, item = found
-        doc = item.metadata["doc"]
+        doc = gettext(item.metadata["doc"])
         default = _text(item)
         kind = _kind(config_class, item.name)
-        allowed = {"number": describe_range(key), "bool": "true or false"}.get(kind, "")
+        allowed = _allowed(key, kind)
     elif key in IGNORED:
-        doc, default = f"does nothing here: {IGNORED[key]}", value
+        doc, default = _does_nothing(key), value
     shown = MASK if value and _SECRET.search(key) else value
     return BrokerSetting(key, shown, doc, default, kind, allowed, _refusal(key))
 
@@ -124,25 +126,49 @@ def _refusal(key: str) -> str | None:
     if key in CHANGEABLE:
         return None
     if _SECRET.search(key):
-        return "a secret: never shown, never changed by a request"
+        return gettext("a secret: never shown, never changed by a request")
     if _NEVER.search(key):
-        return "names a file, a folder, an address or a guard: never changed by a request, edit the file"
+        return gettext("names a file, a folder, an address or a guard: never changed by a request, edit the file")
     if key in _known():
-        return "read at the start: edit the file and restart"
+        return gettext("read at the start: edit the file and restart")
     if key in IGNORED:
-        return f"does nothing here: {IGNORED[key]}"
-    return "has one value only, or is not a setting of this broker"
+        return _does_nothing(key)
+    return gettext("has one value only, or is not a setting of this broker")
 
 
 def _check(key: str, value: str) -> str | None:
     if len(value) > VALUE_CHARS_MAX or _CONTROL.search(value):
-        return f"At most {VALUE_CHARS_MAX} characters, on one line."
+        return gettext("At most %(count)s characters, on one line.") % {"count": VALUE_CHARS_MAX}
     config_class, item = _known()[key]
     try:
         parse_value(config_class, item, value)
     except ConfigError as exc:
-        return str(exc).removeprefix(f"{key}={value}: ")
+        told = str(exc).removeprefix(f"{key}={value}: ")
+        for mistake in (gettext("use true or false"), gettext("use a whole number"), gettext("use a number, like 0.9")):
+            if told == in_english(mistake):
+                return mistake
+        if allowed := _allowed(key, _kind(config_class, item.name)):
+            return gettext("Allowed: %(values)s") % {"values": allowed}
+        return told
     return None
+
+
+def _does_nothing(key: str) -> str:
+    return gettext("does nothing here: %(why)s") % {"why": gettext(IGNORED[key])}
+
+
+def _allowed(key: str, kind: str) -> str:
+    """What a value may be, in words; describe_range's in the language of the page."""
+    if kind == "bool":
+        return gettext("true or false")
+    if kind != "number":
+        return ""
+    if choices := choices_of(key):
+        return gettext("one of %(values)s") % {"values": joined(str(one) for one in choices)}
+    lowest, highest = range_of(key)
+    if highest == LONG_MAX:
+        return gettext("a whole number from %(lowest)s up") % {"lowest": lowest}
+    return gettext("a whole number from %(lowest)s to %(highest)s") % {"lowest": lowest, "highest": highest}
 
 
 @functools.cache

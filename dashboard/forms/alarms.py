@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from django import forms
-from django.utils.translation import gettext, pgettext_lazy
+from django.conf import settings
+from django.utils.translation import get_language, gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 
 from dashboard.alarms.editing import CHANNELS_MAX, FIELDS, NotTaken, RuleValues
@@ -126,6 +127,9 @@ class ChannelForm(BaseForm):
         required=False,
         strip=False,
         widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+    )
+    language = forms.ChoiceField(
+        label=_("Language of the notices"), choices=settings.LANGUAGES, required=False, initial=get_language
     )
     is_on = forms.BooleanField(label=_("On"), required=False, initial=True)
 

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from django.utils.translation import gettext_noop
+
 from dashboard.accounts.access import Permission, Principal
 from dashboard.audit.listing import OWN_ACCOUNT
 from dashboard.audit.words import action_in_words
@@ -31,16 +33,21 @@ class Range:
     seconds: int
     step_s: int
 
+    @property
+    def words(self) -> str:
+        """The label in the language of the page."""
+        return gettext(self.label)
+
 
 RANGES = {
     one.key: one
     for one in (
-        Range("15m", "15 min", 900, 5),
-        Range("1h", "1 h", HOUR, 15),
-        Range("6h", "6 h", 6 * HOUR, MINUTE),
-        Range("24h", "24 h", 24 * HOUR, 5 * MINUTE),
-        Range("7d", "7 d", 7 * 24 * HOUR, HOUR),
-        Range("30d", "30 d", 30 * 24 * HOUR, 3 * HOUR),
+        Range("15m", gettext_noop("15 min"), 900, 5),
+        Range("1h", gettext_noop("1 h"), HOUR, 15),
+        Range("6h", gettext_noop("6 h"), 6 * HOUR, MINUTE),
+        Range("24h", gettext_noop("24 h"), 24 * HOUR, 5 * MINUTE),
+        Range("7d", gettext_noop("7 d"), 7 * 24 * HOUR, HOUR),
+        Range("30d", gettext_noop("30 d"), 30 * 24 * HOUR, 3 * HOUR),
     )
 }
 DEFAULT = "1h"

@@ -9,6 +9,7 @@ from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
+from dashboard.language.choice import PLAIN
 from dashboard.models.words import RowWithWords
 from dashboard.status.problems import Level
 
@@ -39,6 +40,11 @@ class AlarmChannel(models.Model):
 
     def known_settings(self) -> dict[str, Any]:
         return dict(json.loads(self.settings))
+
+    @property
+    def language(self) -> str:
+        """What its receivers read."""
+        return str(self.known_settings().get("language") or PLAIN)
 
 
 class AlarmRule(models.Model):

@@ -8,11 +8,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from unicodedata import east_asian_width
 
 from django.template.loader import render_to_string
+from django.utils.translation import get_language, gettext
 
 from dashboard.cluster import units
+from dashboard.language.choice import html_tag
 from dashboard.reports.tables import change
+from dashboard.status.words import in_words
 
 ROWS_MAX = 10  # of a table
 Rows = Sequence[Mapping[str, object]]
@@ -40,17 +44,17 @@ class Letter:
 
     def text(self) -> str:
         lines = [self.title, "", self.lead]
-        lines += [line for note in self.notes for line in ("", f"Note: {note}")]
+        lines += [line for note in self.notes for line in ("", gettext("Note: %(note)s") % {"note": note})]
         for section in self.sections:
-            lines += ["", section.title, "-" * len(section.title), *(_table(section) if section.rows else ())]
+            lines += ["", section.title, "-" * width_of(section.title), *(_table(section) if section.rows else ())]
             if not section.rows:
                 lines.append(section.nothing)
             if section.more:
-                lines.append(f"and {section.more} more")
+                lines.append(gettext("and %(more)s more") % {"more": section.more})
         return "\n".join(lines) + "\n"
 
     def html(self) -> str:
-        return render_to_string("reports/letter.html", {"letter": self})
+        return render_to_string("reports/letter.html", {"letter": self, "language": html_tag(get_language())})
 
 
 def letter_of(week: str, rows: Mapping[str, Rows], notes: Iterable[str] = ()) -> Letter:
@@ -59,10 +63,15 @@ def letter_of(week: str, rows: Mapping[str, Rows], notes: Iterable[str] = ()) ->
     messages = _sum(days, "messages")
     is_week_before_whole = bool(days) and all(_number(row, "week_before") for row in days)
     before = _sum(days, "week_before") if is_week_before_whole else 0
-    lead = f"{units.count(messages)} messages and {units.size(_sum(days, 'stored_bytes'))} were stored"
-    lead += f", {change(messages / before - 1)} beside the week before." if before else "."
+    facts = {"count": units.count(messages), "size": units.size(_sum(days, "stored_bytes"))}
+    if before:
+        lead = gettext("%(count)s messages and %(size)s were stored, %(change)s beside the week before.")
+        lead = lead % (facts | {"change": change(messages / before - 1)})
+    else:
+        lead = gettext("%(count)s messages and %(size)s were stored.") % facts
     sections = (_days(days), _topics(topics), _groups(rows.get("lag", ())), _retries(rows.get("retries", ())))
-    return Letter(f"the week of {week}", lead, (*sections, _unused(rows.get("unused", ()))), tuple(notes))
+    title = gettext("the week of %(week)s") % {"week": week}
+    return Letter(title, lead, (*sections, _unused(rows.get("unused", ()))), tuple(notes))
 
 
 def _days(rows: Rows) -> Section:
@@ -76,8 +85,9 @@ def _days(rows: Rows) -> Section:
         )
         for row in rows
     )
-    columns = ("Day", "Messages", "Stored", "Day before", "Week before")
-    return Section("Traffic by day", columns, cells, "No message was stored in an ordinary topic.")
+    columns = (gettext("Day"), gettext("Messages"), gettext("Stored"), gettext("Day before"), gettext("Week before"))
+    nothing = gettext("No message was stored in an ordinary topic.")
+    return Section(gettext("Traffic by day"), columns, cells, nothing)
 
 
 def _topics(rows: Rows) -> Section:
@@ -88,7 +98,8 @@ def _topics(rows: Rows) -> Section:
             totals[str(row["topic"])][1] += _number(row, "stored_bytes")
     ranked = sorted(totals.items(), key=lambda item: (-item[1][1], item[0]))
     cells = tuple((topic, units.count(count), units.size(stored)) for topic, (count, stored) in ranked)
-    return _cut("Largest topics", ("Topic", "Messages", "Stored"), cells, "No topic had messages.")
+    columns = (gettext("Topic"), gettext("Messages"), gettext("Stored"))
+    return _cut(gettext("Largest topics"), columns, cells, gettext("No topic had messages."))
 
 
 def _groups(rows: Rows) -> Section:
@@ -103,8 +114,8 @@ def _groups(rows: Rows) -> Section:
         for group, (late, lag, over) in ranked
         if late or lag or over
     )
-    columns = ("Group", "Behind at most", "Messages", "Minutes over its promise")
-    return _cut("Groups behind", columns, cells, "No group was behind.")
+    columns = (gettext("Group"), gettext("Behind at most"), gettext("Messages"), gettext("Minutes over its promise"))
+    return _cut(gettext("Groups behind"), columns, cells, gettext("No group was behind."))
 
 
 def _retries(rows: Rows) -> Section:
@@ -114,13 +125,17 @@ def _retries(rows: Rows) -> Section:
         totals[str(row["group"])][1] += _number(row, "dead_letters")
     ranked = sorted(totals.items(), key=lambda item: (-item[1][1], -item[1][0], item[0]))
     cells = tuple((group, units.count(retried), units.count(dead)) for group, (retried, dead) in ranked)
-    columns = ("Group", "Sent back", "Dead letters")
-    return _cut("Retries and dead letters", columns, cells, "No message was sent back, and none was given up.")
+    columns = (gettext("Group"), gettext("Sent back"), gettext("Dead letters"))
+    nothing = gettext("No message was sent back, and none was given up.")
+    return _cut(gettext("Retries and dead letters"), columns, cells, nothing)
 
 
 def _unused(rows: Rows) -> Section:
-    cells = tuple((str(row["name"]), str(row["kind"]), units.moment(_number(row, "last_ms"))[:10]) for row in rows)
-    return _cut("Unused topics and groups", ("Name", "Kind", "Last used"), cells, "All were used.")
+    cells = tuple(
+        (str(row["name"]), in_words(str(row["kind"])), units.moment(_number(row, "last_ms"))[:10]) for row in rows
+    )
+    columns = (gettext("Name"), gettext("Kind"), gettext("Last used"))
+    return _cut(gettext("Unused topics and groups"), columns, cells, gettext("All were used."))
 
 
 def _cut(title: str, columns: tuple[str, ...], cells: tuple[tuple[str, ...], ...], nothing: str) -> Section:
@@ -143,10 +158,16 @@ def _sum(rows: Rows, name: str) -> float:
 def _table(section: Section) -> list[str]:
     """Columns aligned by spaces, numbers to the right."""
     every = (section.columns, *section.rows)
-    widths = [max(len(row[at]) for row in every) for at in range(len(section.columns))]
-    return [
-        "  ".join(
-            [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
+    widths = [max(width_of(row[at]) for row in every) for at in range(len(section.columns))]
+    lines = []
+    for row in every:
+        spaces = [" " * (width - width_of(cell)) for cell, width in zip(row, widths, strict=True)]
+        lines.append(
+            "  ".join([row[0] + spaces[0], *(space + cell for cell, space in zip(row[1:], spaces[1:], strict=True))])
         )
-        for row in every
-    ]
+    return lines
+
+
+def width_of(text: str) -> int:
+    """Columns of a terminal: a Chinese character takes two."""
+    return sum(2 if east_asian_width(char) in "WF" else 1 for char in text)

@@ -15,10 +15,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.conf import settings
+from django.utils import translation
+from django.utils.translation import gettext
 
 from appliance.reports.catalogue import REPORTS
 from appliance.reports.runs import RunFolder
 from dashboard.forms.cron import CronRefused, following
+from dashboard.language.told import told_in_words
 from dashboard.models.alarms import AlarmChannel, AlarmDelivery, ChannelKind
 from dashboard.models.reports import ReportRun, WeeklyMail
 from dashboard.reports.letter import Letter, Rows, letter_of
@@ -100,31 +103,45 @@ async def _send_if_ready(mail: WeeklyMail, now: datetime) -> None:
     runs = [run async for run in ReportRun.objects.filter(run_id__in=mail.runs)]
     if any(run.is_live for run in runs) and all(now - run.created_at < PATIENCE for run in runs):
         return
-    letter = await asyncio.to_thread(_letter, mail, runs)
-    for_mail = {"text": letter.text(), "html": letter.html()}
-    notice = json.dumps({"what": WEEKLY, "title": letter.title, "alarms": [], "all": 0, **for_mail}, ensure_ascii=False)
+    letters: dict[str, tuple[str, str]] = {}  # title and notice, by language
     async for channel in mail.channels.filter(is_on=True):
+        if channel.language not in letters:
+            letters[channel.language] = await asyncio.to_thread(_notice, mail, runs, channel.language)
+        title, notice = letters[channel.language]
         await AlarmDelivery.objects.acreate(
-            channel=channel, what=WEEKLY, title=letter.title, notice=notice, made_at=now, due_at=now
+            channel=channel, what=WEEKLY, title=title, notice=notice, made_at=now, due_at=now
         )
     mail.runs = []
     await mail.asave()
     logger.info("weekly mail made", extra={"event": "weekly_made"})
 
 
+def _notice(mail: WeeklyMail, runs: Sequence[ReportRun], language: str) -> tuple[str, str]:
+    """The letter's title, and the notice that a delivery keeps."""
+    with translation.override(language):
+        letter = _letter(mail, runs)
+        for_mail = {"text": letter.text(), "html": letter.html()}
+    told = {"what": WEEKLY, "title": letter.title, "alarms": [], "all": 0, **for_mail}
+    return letter.title, json.dumps(told, ensure_ascii=False)
+
+
 def _letter(mail: WeeklyMail, runs: Sequence[ReportRun]) -> Letter:
     by_name = {run.report: run for run in runs if run.has_result}
     folders = [RunFolder.in_data(settings.APPLIANCE.data, run.run_id) for run in by_name.values()]
     told = [fact for folder in folders for fact in (folder.page() or {}).get("facts", ())]
-    notes = list(dict.fromkeys([*(run.error for run in by_name.values() if run.error), *told]))
-    notes += [f"{REPORTS[name].title}: no result." for name in REPORTS_OF_A_WEEK if name not in by_name]
+    notes = list(dict.fromkeys([*(told_in_words(run.error) for run in by_name.values() if run.error), *told]))
+    notes += [
+        gettext("%(report)s: no result.") % {"report": gettext(REPORTS[name].title)}
+        for name in REPORTS_OF_A_WEEK
+        if name not in by_name
+    ]
     return letter_of(_week(mail), {name: _rows(run) for name, run in by_name.items()}, notes)
 
 
 def _week(mail: WeeklyMail) -> str:
     zone = zoneinfo.ZoneInfo(mail.zone)
     first, last = (datetime.fromtimestamp(at / 1000, zone).date() for at in (mail.begin_ms, mail.end_ms - 1))
-    return f"{first} to {last} ({mail.zone})"
+    return gettext("%(first)s to %(last)s (%(zone)s)") % {"first": first, "last": last, "zone": mail.zone}
 
 
 def _rows(run: ReportRun) -> Rows:

@@ -7,7 +7,7 @@ from dashboard.language.sentences import gettext, joined, ngettext
 from dashboard.status.board import BrokerFacts
 from dashboard.status.metric import Metrics
 from dashboard.status.services import Services
-from dashboard.status.words import in_words
+from dashboard.status.words import in_words, switch_in_words
 
 
 def put_services(metrics: Metrics, prefix: str, facts: BrokerFacts, why: str | None) -> None:
@@ -39,7 +39,7 @@ def put_services(metrics: Metrics, prefix: str, facts: BrokerFacts, why: str | N
     put("disagreeing", units.count(services.disagreements))
     put("slaves", _slaves(services))
     put("tls", in_words(services.tls) or units.UNKNOWN)
-    put("fast_path", in_words(services.fast_path) or units.UNKNOWN)
+    put("fast_path", switch_in_words(services.fast_path) or units.UNKNOWN)
     put("accounts", _accounts(services.accounts) or units.UNKNOWN)
 
 

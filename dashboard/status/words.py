@@ -62,6 +62,14 @@ _KNOWN = {
     "disabled": gettext_noop("disabled"),
     "permissive": gettext_noop("permissive"),
     "enforcing": gettext_noop("enforcing"),
+    # notices of alarms
+    "fired": gettext_noop("fired"),
+    "resolved": gettext_noop("resolved"),
+    "test": gettext_noop("test"),
+    "weekly": gettext_noop("weekly"),
+    # kinds in reports
+    "topic": gettext_noop("topic"),
+    "group": gettext_noop("group"),
     # levels, and where a setting comes from
     "attention": gettext_noop("attention"),
     "problem": gettext_noop("problem"),
@@ -101,3 +109,20 @@ def ending_in_words(told: str) -> str:
         if found := pattern.fullmatch(told):
             return gettext(text) % found.groupdict()
     return told
+
+
+_OFF = re.compile(r"off \((?P<why>.+)\)")
+_WHY_OFF = {
+    "it is a slave, which takes no messages; copying uses it": gettext_noop(
+        "it is a slave, which takes no messages; copying uses it"
+    ),
+}
+
+
+def switch_in_words(told: str) -> str:
+    """ "on", or "off (why)", as brokers tell of what they could have switched on."""
+    found = _OFF.fullmatch(told)
+    if found is None:
+        return in_words(told)
+    why = found["why"]
+    return gettext("off (%(why)s)") % {"why": gettext(_WHY_OFF[why]) if why in _WHY_OFF else why}

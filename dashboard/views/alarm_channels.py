@@ -11,7 +11,7 @@ from django.contrib import messages as notes
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.utils import timezone
+from django.utils import timezone, translation
 from django.utils.http import urlencode
 from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods, require_POST
@@ -71,14 +71,16 @@ async def delete(request: HttpRequest, channel_id: int) -> HttpResponse:
 async def send_test(row: AlarmChannel, who: str) -> AlarmDelivery:
     """One attempt, which stands in the log like others."""
     now = timezone.now()
+    with translation.override(row.language):
+        title, notice = gettext("A test"), notice_of_test(who, address_of_page("/alarms"))
     delivery = AlarmDelivery(
         channel=row,
         what=TEST,
-        title=gettext("A test"),
+        title=title,
         made_at=now,
         due_at=now,
         state="failed",
-        notice=notice_of_test(who, address_of_page("/alarms")).to_json(),
+        notice=notice.to_json(),
     )
     await delivery.asave()
     sender = Sender()

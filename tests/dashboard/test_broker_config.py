@@ -153,7 +153,7 @@ async def test_one_bad_value_keeps_all_from_being_changed(log_in: Client, own: S
     form = {"set.fileReservedTime": "5", "set.brokerPermission": "5", "do": "save"}
     answer = await client.post(address(own), form)
     page = answer.content.decode()
-    assert answer.status_code == 422 and "use one of 2, 4, 6" in page
+    assert answer.status_code == 422 and "Allowed: one of 2, 4, 6" in page
     assert 'value="5"' in page, "what was typed stays"
     assert own.broker.store_config.file_reserved_hours != 5
 

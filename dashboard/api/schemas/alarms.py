@@ -96,7 +96,8 @@ class AlarmList(Schema):
 
 class ChannelIn(Schema):
     """A channel. settings: of mail host, port, security (starttls, tls, none), username, password, sender, recipients;
-    of others url, and secret where the kind signs. A secret that is absent stays as it is."""
+    of others url, and secret where the kind signs; language: of the notices, en or zh-hans. A secret that is absent
+    stays as it is."""
 
     name: str = Field(min_length=1, max_length=AlarmChannel.NAME_MAX)
     kind: ChannelKindName

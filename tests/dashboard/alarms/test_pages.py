@@ -84,7 +84,7 @@ async def test_a_channels_secrets_come_out_nowhere(log_in: Client) -> None:
         assert "very-secret-part" not in text and "SEC-hush-hush" not in text
     await client.post(f"/alarms/channels/{row.pk}", {"name": "chat 2", "url": "", "secret": "", "is_on": "on"})
     kept = await AlarmChannel.objects.aget()
-    assert kept.name == "chat 2" and kept.known_settings() == {"url": URL, "secret": "SEC-hush-hush"}
+    assert kept.name == "chat 2" and kept.known_settings() == {"url": URL, "secret": "SEC-hush-hush", "language": "en"}
 
 
 async def test_a_webhooks_secret_is_made_and_shown_once(log_in: Client) -> None:
@@ -169,7 +169,11 @@ async def test_rest_does_what_the_pages_do(users: dict[str, User]) -> None:
         assert (await config.call("post", "/alarms/channels", body))[0] == 422
         body["settings"] = {"url": receiver.url, "secret": "s" * 32}
         status, channel = await config.call("post", "/alarms/channels", body)
-        assert status == 201 and channel["settings"] == {"host": f"127.0.0.1:{receiver.port}", "signed": True}
+        assert status == 201 and channel["settings"] == {
+            "host": f"127.0.0.1:{receiver.port}",
+            "signed": True,
+            "language": "en",
+        }
         status, sent = await config.call("post", f"/alarms/channels/{channel['id']}/test")
         assert (status, sent["state"], len(receiver.requests)) == (200, "sent", 1)
     assert (await config.call("put", f"/alarms/channels/{channel['id']}", body | {"kind": "slack"}))[0] == 422

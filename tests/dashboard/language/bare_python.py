@@ -17,7 +17,6 @@ FOR_PROGRAMS = (
     "dashboard/database/address.py", "dashboard/live/layer_address.py", "dashboard/live/sockets.py",
     "dashboard/language/catalog.py", "dashboard/language/told.py", "dashboard/views/metrics.py",
     "dashboard/bodies/program.py", "dashboard/reports/snippets.py", "dashboard/topics/commands.py",
-    "dashboard/cluster/settings_table.py", "dashboard/reports/letter.py",
 )  # fmt: skip
 # What is written into the database in English and said by dashboard/language/told.py, or is data.
 NO_TEXTS = {

@@ -9,13 +9,19 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from dataclasses import Field
+from typing import Any
 
 from django.template import Engine
 from django.template.base import Lexer, Node, NodeList, TokenType
 from django.templatetags.i18n import BlockTranslateNode, TranslateNode
 
 from appliance.reports.catalogue import REPORTS, Report
+from appliance.settings.ignored import IGNORED
+from appliance.settings.loader import settings_by_key
+from appliance.settings.roles import BrokerConfig
 from dashboard.language.catalog import Message
+from store.base.config import MessageStoreConfig
 from tests.source_files import ROOT
 
 TEMPLATES = ROOT / "templates"
@@ -45,7 +51,15 @@ def texts_of_pages() -> Found:
                 found.setdefault(message, f"{path.relative_to(ROOT)}:{line}")
     for text in (text for report in REPORTS.values() for text in _of_report(report)):
         found.setdefault(Message(text), "appliance/reports/catalogue.py")
+    for text in (*(item.metadata["doc"] for item in _settings()), *IGNORED.values()):
+        found.setdefault(Message(text), "the settings of brokers")
     return found
+
+
+def _settings() -> Iterator[Field[Any]]:
+    """What cluster/settings_table.py translates the meanings of."""
+    for of in (MessageStoreConfig, BrokerConfig):
+        yield from settings_by_key(of).values()
 
 
 def _of_report(report: Report) -> tuple[str, ...]:
