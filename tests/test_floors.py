@@ -106,6 +106,7 @@ ROOMS = {
         ("gantrymq.errors", "gantrymq.remoting", "gantrymq.timeouts", "appliance.supervisor", *SHARED)
     ),
     "appliance.reports": Room(("gantrymq", "store", "appliance.reports", *SHARED), SPARK),
+    "appliance.reports.open_tables": Room(("gantrymq", "appliance.reports", *SHARED), ("pyarrow", "deltalake")),
     "appliance.bench": Room(("gantrymq", "appliance.bench", *SHARED), ("uvloop", "psutil", "orjson")),
     "appliance.bench.reports.fill": Room(("gantrymq", "store", "appliance.bench.disk_watermarks")),
     "appliance.bench.store.report": Room(("gantrymq", "appliance.bench", *SHARED)),
@@ -116,7 +117,7 @@ ROOMS = {
     "appliance.bench.store.stalls": Room(
         ("gantrymq", "store", "appliance.bench.disk_watermarks", "appliance.bench.store.machine_load", *SHARED)
     ),
-    "appliance.cli": Room(("gantrymq", "appliance"), ("orjson", "psutil", "uvloop")),
+    "appliance.cli": Room(("gantrymq", "appliance"), ("orjson", "packaging", "psutil", "uvloop")),
     "appliance.cli.preflight": Room(
         ("gantrymq.errors", "store.base.config", "store.upkeep.disk_space", "appliance"), ("psutil",)
     ),

@@ -123,7 +123,17 @@ def test_a_bare_install_asks_for_nothing_heavy(wheel: Path) -> None:
     required = headers.get_all("Requires-Dist") or []
     bare = {re.match(r"[\w-]+", item)[0] for item in required if "extra ==" not in item}  # type: ignore[index]
     assert bare == {"orjson"}
-    extras = {"appliance", "bench", "compression", "django", "docs", "fast-path", "faststream", "opentelemetry"}
+    extras = {
+        "appliance",
+        "bench",
+        "compression",
+        "delta",
+        "django",
+        "docs",
+        "fast-path",
+        "faststream",
+        "opentelemetry",
+    }
     extras |= {"postgresql", "prometheus", "redis", "reports", "spark", "test"}
     assert set(headers.get_all("Provides-Extra") or []) == extras
 

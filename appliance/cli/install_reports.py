@@ -1,5 +1,7 @@
 """Install the report stack (PySpark, Arrow, a Java) into this Python, package by package, from the lock file.
 
+With `report_lake_table` also what that needs, from a lock of its own.
+
 `gantry up` runs this in the background when a package is missing; the dashboard reads the progress from the state file.
 Installed packages are skipped, so an interrupted installation continues where it stopped.
 """
@@ -21,9 +23,13 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from packaging.markers import Marker
+
 from appliance.settings.appliance_config import ROOT, ApplianceConfig
 
-LOCK = ROOT / "deploy" / "locks" / "reports.lock"
+LOCKS = ROOT / "deploy" / "locks"
+LOCK = LOCKS / "reports.lock"
+DELTA_LOCK = LOCKS / "delta.lock"  # only when report_lake_table asks for it
 STATE_FILE = "install.json"
 ATTEMPTS = 3
 PAUSE_S = 5.0
@@ -54,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
     )  # an exception also ends the installer that this process has started
     config = ApplianceConfig.load({"data": arguments.data})
     progress = Progress(config.reports_folder / STATE_FILE)
-    wanted = missing_packages()
+    wanted = missing_packages(*locks(config))
     progress.begin(len(wanted))
     for requirement, block in wanted:
         progress.step(f"installing {requirement}")
@@ -66,10 +72,15 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def record_absence_or_readiness(path: Path) -> InstallState:
+def locks(config: ApplianceConfig) -> list[Path]:
+    """What the settings need."""
+    return [LOCK, *([DELTA_LOCK] if config.report_lake_table else [])]
+
+
+def record_absence_or_readiness(config: ApplianceConfig) -> InstallState:
     """Write to the state file whether the stack is installed now; for the start of the appliance."""
-    progress = Progress(path)
-    progress.state.state = "absent" if missing_packages() else "ready"
+    progress = Progress(config.reports_folder / STATE_FILE)
+    progress.state.state = "absent" if missing_packages(*locks(config)) else "ready"
     progress.write()
     return progress.state
 
@@ -82,9 +93,10 @@ def read_state(path: Path) -> InstallState:
         return InstallState()
 
 
-def missing_packages(lock: Path = LOCK) -> list[tuple[str, str]]:
+def missing_packages(*paths: Path) -> list[tuple[str, str]]:
     """(name==version, lock-file block with its hashes) of each package that this Python lacks in that version."""
-    return [(requirement, block) for requirement, block in locked_requirements(lock) if not _is_installed(requirement)]
+    listed = {requirement: block for path in paths for requirement, block in locked_requirements(path)}
+    return [(requirement, block) for requirement, block in listed.items() if not _is_installed(requirement)]
 
 
 class Progress:
@@ -124,10 +136,11 @@ class Progress:
 
 
 def locked_requirements(lock: Path) -> Iterator[tuple[str, str]]:
-    """The blocks of a lock file: a requirement and its hashes, continued over lines by backslashes."""
+    """The blocks of a lock file that are for this Python: a requirement and its hashes, continued by backslashes."""
     for block in re.split(r"\n(?=[A-Za-z0-9])", lock.read_text(encoding="utf-8")):
-        if match := re.match(r"[A-Za-z0-9._-]+==[^\s;\\]+", block):
-            yield match[0], block
+        match = re.match(r"([A-Za-z0-9._-]+==[^\s;\\]+)(?:\s*;([^\\\n]*))?", block)
+        if match and (match[2] is None or Marker(match[2].strip()).evaluate()):
+            yield match[1], block
 
 
 def _is_installed(requirement: str) -> bool:

@@ -168,6 +168,7 @@ def _session_settings(config: ApplianceConfig, conf: list[str]) -> dict[str, Any
         "java_home": config.java_home,
         "timeout_s": config.report_timeout_s,
         "lake": config.report_lake,
+        "lake_table": config.report_lake_table,
         "lake_days": config.report_lake_days,
         "lake_bytes": config.report_lake_bytes,
         "conf": spark_conf(config.report_conf, conf),

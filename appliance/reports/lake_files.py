@@ -91,7 +91,7 @@ class FolderFiles:
         return str(self.root / path)
 
     def paths(self) -> Iterator[str]:
-        for path in (self.root / "data").glob("*/*.parquet"):
+        for path in (self.root / "data").glob("date=*/*.parquet"):
             yield path.relative_to(self.root).as_posix()
 
     def delete(self, path: str) -> None:

@@ -30,7 +30,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from appliance.reports.errors import LakeBusy, ReportError
 from appliance.reports.lake_files import FolderFiles, LakeFiles, sync_folder
@@ -41,14 +41,26 @@ READS_MAX = 5  # looks at a manifest that changes meanwhile
 GARBAGE_S = 6 * 3600.0  # what was taken out is deleted then: no run takes that long
 
 
+class OpenTable(Protocol):
+    """The lake for other engines; open_tables/delta.py."""
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether it may still list what the manifest has taken out."""
+
+    def follow(self, state: LakeState, sequence: int, op: str = "") -> None:
+        """List the files that count. sequence, op: of the newest entry; op is empty when it may be an older one."""
+
+
 class Lake:
     """One broker's lake. Reading needs no lock; everything that writes happens inside `writing()`.
 
-    path: of the manifest. place: of the Parquet files, beside it if it is not said.
+    path: of the manifest. place: of the Parquet files, beside it if it is not said. table: which follows the manifest.
     """
 
-    def __init__(self, path: Path, place: LakeFiles | None = None) -> None:
+    def __init__(self, path: Path, place: LakeFiles | None = None, table: OpenTable | None = None) -> None:
         self.path = path
+        self.table = table
         self.place: LakeFiles = place if place is not None else FolderFiles(path)
         self.broker_name = path.name
         self._log = path / "_log"
@@ -63,6 +75,7 @@ class Lake:
             except BlockingIOError:
                 raise LakeBusy(f"{self.path}: another report run is writing it; wait until it has ended") from None
             self.place.claim(self._log)
+            self._have_table_follow()
             yield
 
     def state(self) -> LakeState:
@@ -140,7 +153,8 @@ class Lake:
         """
         self.place.clear()
         state, now = self.state(), time.time()
-        listed = {*state.files, *(path for path, at in state.removed.items() if now - at < GARBAGE_S)}
+        kept_s = GARBAGE_S if self.table is None or not self.table.is_behind else float("inf")
+        listed = {*state.files, *(path for path, at in state.removed.items() if now - at < kept_s)}
         unlisted = [path for path in self.place.paths() if path not in listed]
         for path in unlisted:
             self.place.delete(path)
@@ -188,6 +202,11 @@ class Lake:
             temporary.unlink()
         sync_folder(self._log)
         self.place.publish(name, data)
+        self._have_table_follow(entry["op"])
+
+    def _have_table_follow(self, op: str = "") -> None:
+        if self.table is not None:
+            self.table.follow(self.state(), self.next_sequence() - 1, op)
 
     def _forget_old_entries(self) -> None:
         """Delete the entries before the newest checkpoint, the oldest first: what one took out never counts again."""

@@ -57,6 +57,7 @@ class RunSpec:
     promises: Mapping[str, float] = field(default_factory=dict)  # seconds that a group may be behind; "": all others
     lake_days: float = 0  # what is older leaves the lakes; 0: nothing
     lake_bytes: int = 0  # of all lakes; beyond that the oldest goes; 0: no limit
+    lake_table: str = ""  # the open format in which the lakes are tables, too; empty: none
     lake: str = ""  # where the lakes are: a folder or a URI; empty: in the data folder
     master: str = "local[2]"
     driver_memory: str = "1g"

@@ -154,6 +154,9 @@ class ApplianceConfig:
         "",
         "where the reports' lake is: a folder, s3://BUCKET/PREFIX or hdfs://HOST:PORT/FOLDER; empty: the data folder",
     )
+    report_lake_table: str = option(
+        "", "delta: the lake's files are listed as Delta tables too, for other engines; empty: not"
+    )
     report_lake_days: float = option(0.0, "days that the reports' lake keeps; 0: for ever")
     report_lake_bytes: int = option(0, "bytes that the reports' lake keeps, of all brokers, the newest; 0: all")
     stop_grace_s: float = option(20.0, "seconds for a process to stop before it is killed")
@@ -176,6 +179,8 @@ class ApplianceConfig:
         _check_range("report_pause_ms", self.report_pause_ms, 0, 3_600_000)
         if self.report_priority not in ("low", "idle"):
             raise ConfigError(f"report_priority={self.report_priority}: use low or idle")
+        if self.report_lake_table not in ("", "delta"):
+            raise ConfigError(f"report_lake_table={self.report_lake_table}: use delta, or leave it empty")
         _check_range("report_lake_days", self.report_lake_days, 0, 36525)
         _check_range("report_lake_bytes", self.report_lake_bytes, 0, 1 << 60)
         _check_range("http_body_bytes_max", self.http_body_bytes_max, 64 << 10, 1 << 30)

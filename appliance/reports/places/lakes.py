@@ -10,17 +10,28 @@ import hashlib
 from pathlib import Path
 
 from appliance.reports.manifest import Lake
+from appliance.reports.open_tables.delta import DeltaLog, check_library
 from appliance.reports.places.object_store import StoreFiles
+from appliance.reports.record_columns import SCHEMA
+from appliance.reports.samples.schemas import SCHEMAS
 from appliance.settings.lake_place import StoreAddress, place_of
 
 MESSAGES, SAMPLES = "lake", "tables"
 
 
 class Lakes:
-    """Those of a data folder at a place, as `report_lake` names it. Raises ConfigError for a place that is none."""
+    """Those of a data folder at a place, as `report_lake` names it. table: `report_lake_table`.
 
-    def __init__(self, data: Path, place: str = "") -> None:
+    problems: of tables that do not follow their lakes, by their addresses. Raises ConfigError for a place that is none,
+    ReportError without the library of the tables.
+    """
+
+    def __init__(self, data: Path, place: str = "", table: str = "") -> None:
         found = place_of(place)
+        if table:
+            check_library()
+        self._has_tables = bool(table)
+        self.problems: dict[str, str] = {}
         self._store = found if isinstance(found, StoreAddress) else None
         reports = data / "reports"
         if self._store is not None:
@@ -48,4 +59,13 @@ class Lakes:
 
     def _lake(self, kind: str, name: str) -> Lake:
         path = self.folder / kind / name
-        return Lake(path, StoreFiles(self._store, f"{kind}/{name}") if self._store is not None else None)
+        place = StoreFiles(self._store, f"{kind}/{name}") if self._store is not None else None
+        return Lake(path, place, self._table(kind, name, place) if self._has_tables else None)
+
+    def _table(self, kind: str, name: str, place: StoreFiles | None) -> DeltaLog:
+        folder: Path | StoreAddress = self.folder / kind / name / "data"
+        if place is not None:
+            folder = StoreAddress(f"{place.address}/data", place.place.options)
+        if kind == MESSAGES:
+            return DeltaLog(folder, SCHEMA, "store_timestamp", self.problems)
+        return DeltaLog(folder, SCHEMAS[name], "at_ms", self.problems)

@@ -27,6 +27,7 @@ import pyarrow.fs as arrow_fs
 import pyarrow.parquet as pq
 
 from appliance.reports.errors import PlaceUnreachable, ReportError
+from appliance.reports.places.hadoop import have_hadoops_classes
 from appliance.settings.lake_place import StoreAddress
 
 OWNER = "owner"  # beside the manifest's entries, here and there
@@ -37,6 +38,8 @@ ENTRIES = "_log"
 def connected(place: StoreAddress) -> tuple[arrow_fs.FileSystem, str]:
     """The file system, and the place's path in it. Raises PlaceUnreachable."""
     options = f"?{place.options}" if place.options else ""
+    if place.scheme == "hdfs":
+        have_hadoops_classes()
     with _told(place.address):
         file_system, path = arrow_fs.FileSystem.from_uri(place.address + options)
     return file_system, path.rstrip("/")
@@ -59,7 +62,10 @@ def _first_line(refusal: BaseException) -> str:
 
 def _advice(address: str) -> str:
     if address.startswith("hdfs:"):
-        return "HDFS needs Hadoop's native library and CLASSPATH=$(hadoop classpath --glob) where reports run"
+        return (
+            "Look at report_lake and the name node. HDFS needs Hadoop's native library, libhdfs.so, where reports run: "
+            "HADOOP_HOME, or ARROW_LIBHDFS_DIR, says where it is"
+        )
     return "Look at report_lake, the bucket, and the keys in the environment or in AWS's file of credentials"
 
 
@@ -100,13 +106,18 @@ class StoreFiles:
 
     def paths(self) -> Iterator[str]:
         for path in self.listed("data"):
-            if path.endswith(".parquet"):
+            if path.startswith("data/date=") and path.endswith(".parquet"):
                 yield path
 
     def delete(self, path: str) -> None:
+        """Make sure that it is not there. HDFS names no reason why it did not delete, so that is looked up then."""
         file_system, root = self._root()
         with _told(self.address), contextlib.suppress(FileNotFoundError):
-            file_system.delete_file(f"{root}/{path}")
+            try:
+                file_system.delete_file(f"{root}/{path}")
+            except OSError:
+                if file_system.get_file_info(f"{root}/{path}").type != arrow_fs.FileType.NotFound:
+                    raise
 
     def clear(self) -> None:
         """What was staged is not told apart from the rest: it is not listed."""
@@ -147,12 +158,12 @@ class StoreFiles:
 
     def _owner_there(self) -> str | None:
         file_system, root = self._root()
-        with _told(self.address):
-            try:
-                with file_system.open_input_stream(f"{root}/{ENTRIES}/{OWNER}") as stream:
-                    return str(stream.read(), "ascii", "replace")
-            except FileNotFoundError:
+        owner = f"{root}/{ENTRIES}/{OWNER}"
+        with _told(self.address):  # asked first: HDFS writes a page about a file that it could not open
+            if file_system.get_file_info(owner).type == arrow_fs.FileType.NotFound:
                 return None
+            with file_system.open_input_stream(owner) as stream:
+                return str(stream.read(), "ascii", "replace")
 
     def listed(self, folder: str) -> Iterator[str]:
         """Every file in a folder of the lake."""

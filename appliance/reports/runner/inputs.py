@@ -45,7 +45,7 @@ def lake_messages(spark: SparkSession, lakes: list[Lake], begin_ms: int, end_ms:
 
 
 def lakes_of(spec: RunSpec) -> Lakes:
-    return Lakes(Path(spec.data), spec.lake)
+    return Lakes(Path(spec.data), spec.lake, spec.lake_table)
 
 
 def _table(spark: SparkSession, spec: RunSpec, name: str) -> DataFrame:

@@ -132,7 +132,7 @@ def ingest_all(
         keep_up(lakes.every(), run, days=spec.lake_days, size_bytes=spec.lake_bytes, until=until)
     except ReportError:  # what is in the lake counts as before
         logger.exception("lake not tidied", extra={"event": "report_upkeep_failed"})
-    return results, [f"not read: {failure}" for failure in failures]
+    return results, [*(f"not read: {failure}" for failure in failures), *lakes.problems.values()]
 
 
 class _Progress:

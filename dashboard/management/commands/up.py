@@ -219,7 +219,8 @@ class Appliance:
         path = self._config.reports_folder / install_reports.STATE_FILE
         if self._config.attach:  # reports read the stores of brokers on this machine
             return []
-        if install_reports.record_absence_or_readiness(path).state == "ready" or not self._config.install_reports:
+        state = install_reports.record_absence_or_readiness(self._config).state
+        if state == "ready" or not self._config.install_reports:
             return []
         if self._link.running(INSTALLER) is None:
             install_reports.Progress(path).begin(0)  # the page says so before the job has counted the packages

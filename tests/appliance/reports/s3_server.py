@@ -1,4 +1,4 @@
-"""A place without moving: pyarrow's file system over a folder, and a real server of S3."""
+"""A place without moving: pyarrow's file system over a folder, and a real server of S3. Fixtures, for conftest.py."""
 
 from __future__ import annotations
 
@@ -9,15 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from appliance.settings.lake_place import StoreAddress
 from tests.conftest import missing, require_tool
 from tests.interop.build_cache import ToolError, built, digest, tool
 from tests.waiting import WITHIN_S, wait_until
-
-pytest.importorskip("pyarrow", reason="the report stack is not installed")
-
-from pyarrow import fs
-
-from appliance.settings.lake_place import StoreAddress
 
 KEYS = {"AWS_ACCESS_KEY_ID": "gantry-tests", "AWS_SECRET_ACCESS_KEY": "a-secret-of-tests"}
 
@@ -28,6 +23,7 @@ S3_SERVER = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"  # over a folder
 @pytest.fixture(scope="session")
 def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The options of an address there."""
+    fs = pytest.importorskip("pyarrow.fs", reason="the report stack is not installed")
     program = _server()
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
