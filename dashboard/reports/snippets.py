@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs
 
 from django.http import HttpRequest
 from django.urls import reverse
@@ -78,7 +79,8 @@ class Snippet:
 def snippets(run: ReportRun, data: Path, place: str = "") -> list[Snippet]:
     """How other tools read what the run read and what it wrote, on the machine that has the data folder.
 
-    place: the setting `report_lake`. Of a lake in a store the notebook has the result alone.
+    place: the setting `report_lake`. Of a lake in a store the notebook has the result alone, and in HDFS, to
+    which DuckDB knows no way, its line too.
     """
     result = str(RunFolder.in_data(data, run.run_id).result("parquet", run.report))
     found = place_of(place)
@@ -86,13 +88,16 @@ def snippets(run: ReportRun, data: Path, place: str = "") -> list[Snippet]:
     notebook = NOTEBOOK.format(result=repr(result), lake=repr(lake), begin=run.begin_ms, end=run.end_ms)
     if isinstance(found, StoreAddress):
         notebook = RESULT_ALONE.format(result=repr(result))
-    if MESSAGES not in REPORTS[run.report].tables:
+    is_hdfs = isinstance(found, StoreAddress) and found.scheme == "hdfs"
+    if MESSAGES not in REPORTS[run.report].tables or is_hdfs:
         return [
             Snippet("duckdb", gettext("DuckDB, in a shell"), _duckdb(f"SELECT * FROM {_quoted(result)}")),
             Snippet("notebook", gettext("In a notebook"), RESULT_ALONE.format(result=repr(result))),
         ]
     topics = f" AND topic IN ({', '.join(map(_quoted, run.topics))})" if run.topics else ""
     sql = DUCKDB.format(entries=_quoted(f"{lake}/*/_log/*.json"), begin=run.begin_ms, end=run.end_ms, topics=topics)
+    if isinstance(found, StoreAddress):
+        sql = _secret(found.options) + sql
     return [
         Snippet("duckdb", gettext("DuckDB, in a shell"), _duckdb(sql)),
         Snippet("notebook", gettext("In a notebook"), notebook),
@@ -112,6 +117,19 @@ def run_commands(request: HttpRequest, run: ReportRun) -> list[str]:
     body |= {"zone": run.zone} if run.zone != "UTC" else {}
     url = request.build_absolute_uri(reverse("api:run_report"))
     return [shlex.join(words), curl_line(url, body)]
+
+
+def _secret(options: str) -> str:
+    """Where the S3 server is, in DuckDB's words; it finds keys where we do, so none stand on the page."""
+    given = {name: values[-1] for name, values in parse_qs(options).items()}
+    parts = ["TYPE s3", "PROVIDER credential_chain"]
+    if "region" in given:
+        parts.append(f"REGION {_quoted(given['region'])}")
+    if "endpoint_override" in given:
+        is_plain = given.get("scheme", "https") == "http"
+        parts += [f"ENDPOINT {_quoted(given['endpoint_override'])}", "URL_STYLE 'path'"]
+        parts += ["USE_SSL false"] if is_plain else []
+    return f"CREATE SECRET gantry ({', '.join(parts)});\n"
 
 
 def _duckdb(sql: str) -> str:
