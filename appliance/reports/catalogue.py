@@ -25,18 +25,22 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Column:
+    """about: what the title alone does not say."""
+
     name: str
     title: str
     kind: Kind = Kind.COUNT
+    about: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """Bars: `y` over `x`, for each `series` if there is one. All three are names of columns.
+    """Bars: `y` over `x`, for each `series` if there is one. All three are names of columns. title: what is drawn.
 
     is_stacked: what the series have adds up; else their bars stand side by side.
     """
 
+    title: str
     x: str
     y: str
     series: str = ""
@@ -61,8 +65,15 @@ class Report:
 
 
 _MESSAGES = Column("messages", "Messages")
-_STORED = Column("stored_bytes", "Stored", Kind.BYTES)
-_BODIES = Column("body_bytes", "Bodies", Kind.BYTES)
+_STORED = Column(
+    "stored_bytes",
+    "Stored",
+    Kind.BYTES,
+    about="Whole records as the log has them: bodies, properties and what the broker adds",
+)
+_BODIES = Column(
+    "body_bytes", "Bodies", Kind.BYTES, about="Bodies alone, as stored: those that are compressed count compressed"
+)
 _TOPIC = Column("topic", "Topic", Kind.TEXT)
 _KIND = Column("kind", "Kind", Kind.TEXT)
 _HOST = Column("host", "Host", Kind.TEXT)
@@ -76,7 +87,7 @@ _ALL = (
         title="Traffic per topic and hour",
         about="Messages and bytes of each topic in each hour, by the time of storing.",
         columns=(Column("hour", "Hour", Kind.TEXT), _TOPIC, _KIND, _MESSAGES, _STORED, _BODIES),
-        chart=Chart("hour", "messages", "topic"),
+        chart=Chart("Messages per hour, by topic", "hour", "messages", "topic"),
     ),
     Report(
         name="days",
@@ -87,12 +98,12 @@ _ALL = (
             _DAY,
             _MESSAGES,
             _STORED,
-            Column("day_before", "Day before"),
+            Column("day_before", "Day before", about="Messages of the day before"),
             Column("day_change", "Change", Kind.CHANGE),
-            Column("week_before", "Week before"),
+            Column("week_before", "Week before", about="Messages of the same day of the week before"),
             Column("week_change", "Change in a week", Kind.CHANGE),
         ),
-        chart=Chart("day", "messages"),
+        chart=Chart("Messages per day", "day", "messages"),
         days_before=9,  # a week, the rest of the first day, and an hour that a clock was put back
     ),
     Report(
@@ -100,7 +111,7 @@ _ALL = (
         title="Bytes by topic and month",
         about="What each topic stored in each month, for those who pay for it.",
         columns=(Column("month", "Month", Kind.TEXT), _TOPIC, _KIND, _MESSAGES, _STORED, _BODIES),
-        chart=Chart("month", "stored_bytes", "topic"),
+        chart=Chart("Bytes stored per month, by topic", "month", "stored_bytes", "topic"),
     ),
     Report(
         name="producers",
@@ -110,18 +121,24 @@ _ALL = (
             _HOST,
             _MESSAGES,
             _STORED,
-            Column("topics", "Topics"),
+            Column("topics", "Topics", about="To how many topics it sent"),
             Column("first_ms", "First", Kind.TIME),
             Column("last_ms", "Last", Kind.TIME),
         ),
-        chart=Chart("host", "messages"),
+        chart=Chart("Messages by host", "host", "messages"),
     ),
     Report(
         name="talkers",
         title="Top talkers",
         about="The hundred pairs of host and topic that stored the most bytes, and their share of all.",
-        columns=(_HOST, _TOPIC, _MESSAGES, _STORED, Column("share", "Share", Kind.SHARE)),
-        chart=Chart("host", "stored_bytes", "topic"),
+        columns=(
+            _HOST,
+            _TOPIC,
+            _MESSAGES,
+            _STORED,
+            Column("share", "Share", Kind.SHARE, about="Of all that ordinary topics stored in this range"),
+        ),
+        chart=Chart("Bytes stored by host and topic", "host", "stored_bytes", "topic"),
     ),
     Report(
         name="sizes",
@@ -131,12 +148,12 @@ _ALL = (
             _TOPIC,
             _MESSAGES,
             Column("smallest", "Smallest", Kind.BYTES),
-            Column("p50", "Half", Kind.BYTES),
-            Column("p90", "90 %", Kind.BYTES),
-            Column("p99", "99 %", Kind.BYTES),
+            Column("p50", "Half", Kind.BYTES, about="Half of the bodies are no larger"),
+            Column("p90", "90 %", Kind.BYTES, about="Nine of ten bodies are no larger"),
+            Column("p99", "99 %", Kind.BYTES, about="99 of 100 bodies are no larger"),
             Column("largest", "Largest", Kind.BYTES),
         ),
-        chart=Chart("topic", "p99"),
+        chart=Chart("Size that 99 of 100 bodies stay within, by topic", "topic", "p99"),
     ),
     Report(
         name="latency",
@@ -146,13 +163,17 @@ _ALL = (
         columns=(
             _TOPIC,
             _MESSAGES,
-            Column("p50", "Half", Kind.MS),
-            Column("p90", "90 %", Kind.MS),
-            Column("p99", "99 %", Kind.MS),
+            Column("p50", "Half", Kind.MS, about="Half of the messages took no longer"),
+            Column("p90", "90 %", Kind.MS, about="Nine of ten messages took no longer"),
+            Column("p99", "99 %", Kind.MS, about="99 of 100 messages took no longer"),
             Column("longest", "Longest", Kind.MS),
-            Column("clock_ahead", "Clock ahead"),
+            Column(
+                "clock_ahead",
+                "Clock ahead",
+                about="Messages dated later than the broker stored them: their producer's clock is ahead",
+            ),
         ),
-        chart=Chart("topic", "p99"),
+        chart=Chart("Time that 99 of 100 messages stay within, by topic", "topic", "p99"),
     ),
     Report(
         name="retries",
@@ -165,9 +186,11 @@ _ALL = (
             Column("cause", "Cause", Kind.TEXT),
             Column("retried", "Retried"),
             Column("dead_letters", "Dead letters"),
-            Column("attempts_max", "Most attempts"),
+            Column(
+                "attempts_max", "Most attempts", about="How often one of these messages was delivered again at most"
+            ),
         ),
-        chart=Chart("day", "retried", "group"),
+        chart=Chart("Messages sent back per day, by group", "day", "retried", "group"),
     ),
     Report(
         name="delays",
@@ -181,7 +204,7 @@ _ALL = (
             Column("retried", "By groups"),
             _STORED,
         ),
-        chart=Chart("day", "delayed", "delay"),
+        chart=Chart("Messages delayed by producers per day, by delay", "day", "delayed", "delay"),
     ),
     Report(
         name="transactions",
@@ -193,9 +216,9 @@ _ALL = (
             Column("halves", "Half messages"),
             Column("committed", "Committed"),
             Column("rolled_back", "Rolled back"),
-            Column("given_up", "Given up"),
+            Column("given_up", "Given up", about="No producer answered when the broker asked what became of them"),
         ),
-        chart=Chart("day", "committed"),
+        chart=Chart("Transactions committed per day", "day", "committed"),
     ),
     Report(
         name=FORECAST,
@@ -208,10 +231,10 @@ _ALL = (
             _DAY,
             Column("kind", "Kind", Kind.TEXT),
             Column("bytes", "Bytes", Kind.BYTES),
-            Column("low", "Lowest", Kind.BYTES),
-            Column("high", "Highest", Kind.BYTES),
+            Column("low", "Lowest", Kind.BYTES, about="Nine of ten days will be above it"),
+            Column("high", "Highest", Kind.BYTES, about="Nine of ten days will be below it"),
         ),
-        chart=Chart("day", "bytes", "kind"),
+        chart=Chart("Bytes stored per day, and those to expect", "day", "bytes", "kind"),
         days_before=28,
     ),
     Report(
@@ -224,12 +247,12 @@ _ALL = (
             Column("slave", "Slave", Kind.TEXT),
             Column("behind_bytes", "Behind", Kind.BYTES),
             Column("behind_messages", "Messages behind"),
-            Column("behind_seconds", "Time behind", Kind.SECONDS),
-            Column("minutes", "Minutes seen"),
-            Column("in_sync", "In sync", Kind.SHARE),
+            Column("behind_seconds", "Time behind", Kind.SECONDS, about="At most in this hour"),
+            Column("minutes", "Minutes seen", about="Minutes of this hour that the dashboard sampled"),
+            Column("in_sync", "In sync", Kind.SHARE, about="Share of the minutes in which it was in sync all the time"),
             Column("bytes_per_second", "Fed a second", Kind.BYTES),
         ),
-        chart=Chart("hour", "behind_bytes", "slave", is_stacked=False),
+        chart=Chart("Most bytes behind in each hour, by slave", "hour", "behind_bytes", "slave", is_stacked=False),
         tables=("slaves",),
         nothing="No slave was seen in this range.",
     ),
@@ -241,15 +264,25 @@ _ALL = (
         columns=(
             Column("hour", "Hour", Kind.TEXT),
             Column("group", "Group", Kind.TEXT),
-            Column("behind_seconds", "Time behind", Kind.SECONDS),
-            Column("promise_seconds", "Promise", Kind.SECONDS),
-            Column("minutes_over", "Minutes over"),
-            Column("minutes", "Minutes seen"),
+            Column(
+                "behind_seconds",
+                "Time behind",
+                Kind.SECONDS,
+                about="Age of the oldest message not consumed, at most in this hour",
+            ),
+            Column(
+                "promise_seconds",
+                "Promise",
+                Kind.SECONDS,
+                about="How far behind the group may be, as written on the page of reports",
+            ),
+            Column("minutes_over", "Minutes over", about="Minutes in which it was further behind than promised"),
+            Column("minutes", "Minutes seen", about="Minutes of this hour that the dashboard sampled"),
             Column("lag", "Messages behind"),
             Column("in_rate", "Stored a second", Kind.RATE),
             Column("out_rate", "Consumed a second", Kind.RATE),
         ),
-        chart=Chart("hour", "behind_seconds", "group", is_stacked=False),
+        chart=Chart("Longest time behind in each hour, by group", "hour", "behind_seconds", "group", is_stacked=False),
         tables=("groups",),
         nothing="No consumer group was seen in this range.",
     ),
@@ -262,14 +295,14 @@ _ALL = (
             Column("hour", "Hour", Kind.TEXT),
             Column("broker", "Broker", Kind.TEXT),
             Column("in_rate", "Stored a second", Kind.RATE),
-            Column("in_most", "Busiest minute", Kind.RATE),
+            Column("in_most", "Stored, busiest minute", Kind.RATE),
             Column("out_rate", "Handed out a second", Kind.RATE),
-            Column("out_most", "Busiest minute", Kind.RATE),
+            Column("out_most", "Handed out, busiest minute", Kind.RATE),
             Column("disk_ratio", "Disk full", Kind.SHARE),
             Column("commit_log_bytes", "Commit log", Kind.BYTES),
-            Column("minutes", "Minutes seen"),
+            Column("minutes", "Minutes seen", about="Minutes of this hour that the dashboard sampled"),
         ),
-        chart=Chart("hour", "in_rate", "broker"),
+        chart=Chart("Messages stored a second in each hour, by broker", "hour", "in_rate", "broker"),
         tables=("brokers",),
         nothing="No broker was seen in this range.",
     ),
@@ -283,9 +316,9 @@ _ALL = (
             Column("name", "Name", Kind.TEXT),
             Column("last_ms", "Last used", Kind.TIME),
             Column("days", "Days since"),
-            Column("waiting", "Messages waiting"),
+            Column("waiting", "Messages waiting", about="Messages that the group has not consumed"),
         ),
-        chart=Chart("name", "days", "kind"),
+        chart=Chart("Days since the last use", "name", "days", "kind"),
         days_before=90,
         tables=("messages", "names", "groups"),
         nothing="Every topic and group was used in this range.",

@@ -65,10 +65,13 @@ def write_results(
 def table_page_of(report: Report, rows: list[dict[str, Any]], zone: str = "UTC") -> dict[str, Any]:
     """What the page of any report but traffic shows; its size does not depend on the number of rows.
 
-    Rows that begin with a time are shown newest first. An axis of times has no holes; one of names has the largest.
+    Rows of times are shown newest first. An axis of times has no holes; one of names has the largest.
     """
-    is_by_time = report.columns[0].name in TIMES
-    shown = rows[-PAGE_ROWS:][::-1] if is_by_time else rows[:PAGE_ROWS]
+    time = report.chart.x
+    is_by_time = time in TIMES
+    turns = {name: turn for turn, name in enumerate(dict.fromkeys(row[time] for row in rows))} if is_by_time else {}
+    shown = sorted(rows, key=lambda row: turns[row[time]], reverse=True) if is_by_time else rows
+    shown = shown[:PAGE_ROWS]  # of a time in their own order
     return {"row_count": len(rows), "rows": shown, "newest_first": is_by_time, "chart": _bars_of(report, rows, zone)}
 
 

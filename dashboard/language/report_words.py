@@ -16,5 +16,9 @@ def in_words(report: Report) -> Report:
         title=gettext(report.title),
         about=gettext(report.about),
         nothing=gettext(report.nothing),
-        columns=tuple(replace(column, title=gettext(column.title)) for column in report.columns),
+        chart=replace(report.chart, title=gettext(report.chart.title)),
+        columns=tuple(
+            replace(column, title=gettext(column.title), about=gettext(column.about) if column.about else "")
+            for column in report.columns
+        ),
     )

@@ -24,6 +24,14 @@ _KNOWN = {
         # runs of reports
         (r"it was stopped by hand", gettext_noop("it was stopped by hand")),
         (r"the appliance was stopped during this run", gettext_noop("the appliance was stopped during this run")),
+        (
+            r"the web process was killed during this run; it begins again",
+            gettext_noop("the web process was killed during this run; it begins again"),
+        ),
+        (
+            r"the web process was killed during each try of this run",
+            gettext_noop("the web process was killed during each try of this run"),
+        ),
         (r"the command was killed", gettext_noop("the command was killed")),
         (
             r"gantry report ended with exit code (?P<code>-?\d+)",

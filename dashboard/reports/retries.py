@@ -1,4 +1,5 @@
-"""A run of the schedule that failed is tried again, twice; then its next time is soon enough."""
+"""Runs that are asked for once more: of the schedule one that failed, twice; then its next time is soon enough. And any
+that the end of this process cut off."""
 
 from __future__ import annotations
 
@@ -16,6 +17,15 @@ async def try_again(run: ReportRun) -> ReportRun | None:
     if not has_failed or run.from_shell or run.requested_by_id is not None or run.attempt > len(RETRY_AFTER):
         return None
     now = datetime.now(UTC)
+    return await _once_more(run, now, now + RETRY_AFTER[run.attempt - 1])
+
+
+async def begin_again(run: ReportRun) -> ReportRun | None:
+    """Enqueue what was cut off at once; None after so many tries: it may be what ended this process."""
+    return None if run.attempt > len(RETRY_AFTER) else await _once_more(run, datetime.now(UTC), None)
+
+
+async def _once_more(run: ReportRun, now: datetime, not_before: datetime | None) -> ReportRun:
     return await ReportRun.objects.acreate(
         run_id=new_run_id(),
         report=run.report,
@@ -23,7 +33,8 @@ async def try_again(run: ReportRun) -> ReportRun | None:
         end_ms=run.end_ms,
         topics=run.topics,
         zone=run.zone,
+        requested_by_id=run.requested_by_id,
         attempt=run.attempt + 1,
-        not_before=now + RETRY_AFTER[run.attempt - 1],
+        not_before=not_before,
         created_at=now,
     )

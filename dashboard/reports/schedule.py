@@ -29,7 +29,7 @@ from dashboard.reports import alarm, latest, weekly
 from dashboard.reports.plans import ensure_plans
 from dashboard.reports.queue import claim_next, due_at, enqueue_due, waiting
 from dashboard.reports.results import result_bytes
-from dashboard.reports.retries import try_again
+from dashboard.reports.retries import begin_again, try_again
 from dashboard.reports.shell_runs import ERROR_CHARS_MAX, ShellRuns, close
 from dashboard.reports.stopping import STOPPED, stoppable
 from dashboard.reports.warm_session import WarmSession
@@ -39,6 +39,8 @@ logger = logging.getLogger(__name__)
 POLL_S = 2.0
 SOON_S = 0.5  # while a session is kept for the next run
 RUNS_KEPT = 200
+CUT_OFF = "the web process was killed during this run; it begins again"
+CUT_OFF_EACH_TIME = "the web process was killed during each try of this run"
 
 
 class ReportSchedule:
@@ -99,13 +101,15 @@ class ReportSchedule:
         return True
 
     async def close_orphans(self) -> None:
-        """Runs that a former process left as running: take their status when they have one, else call them stopped."""
+        """Runs that a former process left as running: take their status when they have one, else begin them again."""
         async for run in ReportRun.objects.filter(state=ReportRun.State.RUNNING, from_shell=False):
             status = RunFolder.in_data(self._data, run.run_id).status()
             if status is not None:
                 await _close(run, status)
             else:
-                await _fail(run, ReportRun.State.CANCELLED, "the appliance was stopped during this run")
+                again = await begin_again(run)
+                words = CUT_OFF if again is not None else CUT_OFF_EACH_TIME
+                await _fail(run, ReportRun.State.CANCELLED, words)
 
     async def forget_old_runs(self) -> None:
         """Delete all but the newest runs and the last result of each report, with their folders."""

@@ -40,11 +40,12 @@ async def settings_context(plan: plans.Schedule) -> dict[str, Any]:
             },
         ),
         "interval_text": (
-            f"at “{plan.cron}” ({plan.zone})"
+            gettext("at “%(cron)s” (%(zone)s)") % {"cron": plan.cron, "zone": plan.zone}
             if plan.cron
-            else dict(INTERVALS).get(plan.interval_minutes, f"every {plan.interval_minutes} minutes")
+            else dict(INTERVALS).get(plan.interval_minutes)
+            or gettext("every %(minutes)s minutes") % {"minutes": plan.interval_minutes}
         ),
-        "range_text": dict(RANGES).get(plan.days, f"last {plan.days} days"),
+        "range_text": dict(RANGES).get(plan.days) or gettext("last %(days)s days") % {"days": plan.days},
         "promises": await group_promises.promises(),
         "promise_form": PromiseForm(auto_id="promise-%s"),
         "mail": mail,

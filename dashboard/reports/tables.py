@@ -39,7 +39,10 @@ def table_context(report: Report, page: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "page": page,
         "report": report,
-        "columns": [{"title": column.title, "is_number": column.kind is not Kind.TEXT} for column in report.columns],
+        "columns": [
+            {"title": column.title, "about": column.about, "is_number": column.kind is not Kind.TEXT}
+            for column in report.columns
+        ],
         "cells": [[_cell(column, row) for column in report.columns] for row in page["rows"]],
         "figure": _figure(report, page["chart"]) if _has_bars(page["chart"]) else None,
     }

@@ -178,6 +178,7 @@ async def _ask_for(request: HttpRequest, report: str, days: int, **scope: Any) -
         range_text = f"{_minute(run.begin_ms)} to {_minute(run.end_ms)}"
         note(request, "report asked for", report, {"range": range_text, "topics": run.topics, "zone": run.zone})
         logger.info("report asked for", extra={"event": "report_asked", "run": run.run_id, "user": run.requested_by_id})
+        return redirect("reports:detail", run_id=run.run_id)  # it shows how far the run is, then what came out
     return redirect("reports:index")
 
 
@@ -193,9 +194,7 @@ def _drill_reports() -> list[Report]:
 def _page_context(run: ReportRun, page: Mapping[str, Any]) -> dict[str, Any]:
     if run.report == TRAFFIC:
         return result_context(page)
-    report = in_words(REPORTS[run.report])
-    titles = {column.name: column.title for column in report.columns}
-    return table_context(report, page) | {"chart_title": titles[report.chart.y]}
+    return table_context(REPORTS[run.report], page)
 
 
 def result_context(page: Mapping[str, Any]) -> dict[str, Any]:

@@ -23,9 +23,10 @@ from django.test import AsyncClient
 from appliance.reports.catalogue import REPORTS, Kind
 from appliance.reports.install_state import install_state
 from appliance.reports.runs import HOUR_MS, RunFolder, RunStatus, new_run_id, write_json
+from dashboard.models.management import User
 from dashboard.models.reports import ReportRun
 from dashboard.reports.queue import WAITING_MAX, claim_next, enqueue
-from dashboard.reports.schedule import ReportSchedule
+from dashboard.reports.schedule import CUT_OFF, CUT_OFF_EACH_TIME, ReportSchedule
 from dashboard.reports.stopping import STOPPED
 from dashboard.reports.tables import SHOWN
 from dashboard.reports.views import chart_figure
@@ -102,8 +103,9 @@ def test_a_chart_shows_where_messages_are_wide_enough_to_be_seen(hours: list[str
 
 async def test_run_now_puts_a_run_in_the_queue(data: Path, log_in: Client) -> None:
     client = await log_in("operator")
-    assert (await client.post("/reports/run", {"report": "sizes", "days": "7"})).status_code == 302
+    response = await client.post("/reports/run", {"report": "sizes", "days": "7"})
     run = await ReportRun.objects.select_related("requested_by").aget()
+    assert (response.status_code, response.headers["Location"]) == (302, f"/reports/runs/{run.run_id}")
     assert run.requested_by is not None
     assert (run.state, run.requested_by.username) == ("queued", "operator")
     assert run.end_ms - run.begin_ms == 7 * 24 * HOUR_MS
@@ -391,7 +393,23 @@ async def test_after_a_restart_runs_left_open_get_their_status(data: Path) -> No
     await ended.arefresh_from_db()
     await lost.arefresh_from_db()
     assert (ended.state, ended.rows) == ("succeeded", 5)
-    assert (lost.state, "stopped during this run" in lost.error) == ("cancelled", True)
+    assert (lost.state, lost.error) == ("cancelled", CUT_OFF)
+
+
+async def test_a_run_that_a_killed_web_process_left_begins_again_but_not_for_ever(data: Path, log_in: Client) -> None:
+    await log_in("operator")
+    user = await User.objects.aget(username="operator")
+    first = await enqueue("sizes", 1, requested_by=user, topics=["orders"], zone="Europe/Berlin", now=NOW)
+    for _ in range(3):
+        run = await claim_next()
+        assert run is not None
+        await ReportSchedule(data=data).close_orphans()
+    runs = [run async for run in ReportRun.objects.order_by("attempt")]
+    assert [(run.state, run.attempt) for run in runs] == [("cancelled", 1), ("cancelled", 2), ("cancelled", 3)]
+    for run in runs[1:]:
+        assert (run.report, run.topics, run.zone, run.requested_by_id) == ("sizes", ["orders"], first.zone, user.pk)
+        assert (run.begin_ms, run.end_ms) == (first.begin_ms, first.end_ms)
+    assert [run.error for run in runs] == [CUT_OFF, CUT_OFF, CUT_OFF_EACH_TIME]
 
 
 @pytest.mark.slow

@@ -126,6 +126,11 @@ def test_a_chart_tells_zooms_and_leads_to_what_was_in_an_hour(address: str, brow
     page.wait("its topics", lambda: page.find("#drill").is_displayed() and "orders 40" in page.find("#drill").text)
     link = page.find("#drill a").get_attribute("href") or ""
     assert "since=2026-11-02T05%3A00%3A00Z" in link and "until=2026-11-02T06%3A00%3A00Z" in link
+    browser.get("about:blank")
+    browser.back()
+    page.wait("the same hour after coming back", lambda: "orders 40" in page.find("#drill").text)
+    plot = page.find(".plot")
+    plot.send_keys(Keys.END)
     plot.send_keys(Keys.ARROW_LEFT)
     page.wait("the hour before the gap", lambda: page.find(".bar-tip").text.startswith("2026-11-02 02:00 UTC"))
 

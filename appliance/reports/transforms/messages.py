@@ -85,7 +85,7 @@ def _calendar(days: DataFrame, scope: Scope) -> DataFrame:
 
 
 def bytes_by_topic_and_month(messages: DataFrame, scope: Scope) -> DataFrame:
-    """What each topic stored in each month of the zone."""
+    """What each topic stored in each month of the zone, the largest first."""
     return (
         scope.cut(messages)
         .groupBy(F.date_format(scope.local(), "yyyy-MM").alias("month"), "topic")
@@ -94,7 +94,7 @@ def bytes_by_topic_and_month(messages: DataFrame, scope: Scope) -> DataFrame:
             F.sum("size_bytes").alias("stored_bytes"),
             F.sum("body_bytes").alias("body_bytes"),
         )
-        .orderBy("month", "topic")
+        .orderBy("month", F.desc("stored_bytes"), "topic")
         .select("month", "topic", topic_kind(F.col("topic")).alias("kind"), "messages", "stored_bytes", "body_bytes")
     )
 

@@ -170,11 +170,15 @@
     names(inside, x, width, height) {
       const room = (width - LEFT) / Math.max(1, inside.length), longest = Math.max(4, ...inside.map((index) => String(this.figure.x[index]).length));
       const wanted = Math.min(longest * 7 + 10, 120), every = Math.max(1, Math.ceil(wanted / room)), chars = Math.max(4, Math.floor((room * every - 8) / 6.6));
+      let free = 0;                                 // where the label before ends: the last one is moved to the left
       return inside.flatMap((index, turn) => {
+        if (turn % every) return [];
         const name = String(this.figure.x[index]), cut = name.length > chars ? `${name.slice(0, chars - 1)}…` : name;
         const escaped = cut.replace(/[&<>"]/g, (char) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[char]);
         const half = (cut.length * 6.6) / 2, at = Math.min(width - half, Math.max(half, x(this.places[index] + 0.5)));
-        return turn % every ? [] : [`<text x="${at.toFixed(1)}" y="${height - 3}" text-anchor="middle">${escaped}</text>`];
+        if (at - half < free) return [];
+        free = at + half + 6;
+        return [`<text x="${at.toFixed(1)}" y="${height - 3}" text-anchor="middle">${escaped}</text>`];
       });
     }
 

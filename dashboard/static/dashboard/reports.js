@@ -12,6 +12,8 @@
     const buttons = [...place.closest(".card").querySelectorAll("[data-zoom]")];
     const press = (pressed) => buttons.forEach((each) => each.setAttribute("aria-pressed", String(each === pressed)));
     place.addEventListener("bars:zoom", () => press(null));
+    const chosen = panel ? figure.x.findIndex((at) => location.hash === `#${iso(at)}`) : -1;
+    if (chosen >= 0) { drill(panel, figure, chosen); if (place.clientWidth) chart.show(chosen); }
     for (const button of buttons) {
       button.addEventListener("click", () => { chart.zoomTo(button.dataset.zoom === "whole" ? figure.whole : figure.shown); press(button); });
     }
@@ -21,6 +23,7 @@
     const at = figure.x[index], there = figure.series.filter((series) => series.values[index] > 0 && series.topic);
     const all = figure.series.reduce((sum, series) => sum + (series.values[index] ?? 0), 0);
     panel.hidden = false;
+    history.replaceState(history.state, "", `#${iso(at)}`);   // who comes back finds the hour again
     panel.querySelector("[data-drill-hour]").textContent = window.gantryTimes.text(`${iso(at).slice(0, 16).replace("T", " ")} UTC`);
     panel.querySelector("[data-drill-count]").textContent = interpolate(ngettext("%s message", "%s messages", all), [all.toLocaleString("en").replaceAll(",", "\u202f")]);
     panel.querySelector("[data-drill-list]").replaceChildren(...there.map((series) => entry(panel, series, index, at)));

@@ -18,7 +18,7 @@ QUERIES = {
     "months": f"SELECT strftime({LOCAL}, '%Y-%m') AS month, topic, CASE WHEN {ORDINARY} THEN 'normal' "
     "WHEN topic LIKE '\\%RETRY%' ESCAPE '\\' THEN 'retry' WHEN topic LIKE '\\%DLQ%' ESCAPE '\\' THEN 'dead letter' "
     "ELSE 'system' END, count(*), sum(size_bytes)::BIGINT, sum(body_bytes)::BIGINT FROM wanted GROUP BY ALL "
-    "ORDER BY 1, 2",
+    "ORDER BY 1, 5 DESC, 2",
     "producers": "SELECT born_host, count(*), sum(size_bytes)::BIGINT, count(DISTINCT topic), min(store_timestamp), "
     f"max(store_timestamp) FROM wanted WHERE {ORDINARY} GROUP BY 1 ORDER BY 2 DESC, 1",
     "talkers": "SELECT born_host, topic, count(*), sum(size_bytes)::BIGINT AS b, b / sum(b) OVER () FROM wanted "

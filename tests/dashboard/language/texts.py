@@ -64,7 +64,8 @@ def _settings() -> Iterator[Field[Any]]:
 
 def _of_report(report: Report) -> tuple[str, ...]:
     """What report_words.in_words translates."""
-    return (report.title, report.about, report.nothing, *(column.title for column in report.columns))
+    columns = [text for column in report.columns for text in (column.title, column.about) if text]
+    return (report.title, report.about, report.nothing, report.chart.title, *columns)
 
 
 def texts_of_scripts() -> Found:
