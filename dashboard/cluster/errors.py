@@ -22,6 +22,7 @@ from django.utils.translation import gettext_noop
 
 from dashboard.language.sentences import gettext
 from gantrymq.errors import ConnectError, GantryError, RequestTimeout, ResponseError
+from gantrymq.remoting.codes import ResponseCode
 
 
 class GatewayError(GantryError):
@@ -126,6 +127,25 @@ class Refused(GatewayError):
     advice = gettext_noop("The text is the broker's own answer.")
 
 
+# What a broker's remark is about, by its code: the name in the pattern says it to translators. The English remark says
+# it itself; other languages have their own words, and the remark in brackets behind them.
+_REMARKS: dict[int, str] = {
+    ResponseCode.SYSTEM_BUSY: gettext_noop("%(broker_is_busy)s"),
+    ResponseCode.REQUEST_CODE_NOT_SUPPORTED: gettext_noop("%(request_not_supported)s"),
+    ResponseCode.FLUSH_DISK_TIMEOUT: gettext_noop("%(flush_timed_out)s"),
+    ResponseCode.SLAVE_NOT_AVAILABLE: gettext_noop("%(no_slave_available)s"),
+    ResponseCode.FLUSH_SLAVE_TIMEOUT: gettext_noop("%(slave_too_slow)s"),
+    ResponseCode.MESSAGE_ILLEGAL: gettext_noop("%(message_not_valid)s"),
+    ResponseCode.SERVICE_NOT_AVAILABLE: gettext_noop("%(service_not_available)s"),
+    ResponseCode.NO_PERMISSION: gettext_noop("%(no_permission)s"),
+    ResponseCode.TOPIC_NOT_EXIST: gettext_noop("%(no_such_topic)s"),
+    ResponseCode.SUBSCRIPTION_NOT_EXIST: gettext_noop("%(no_subscription)s"),
+    ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST: gettext_noop("%(no_such_group)s"),
+    ResponseCode.CONSUMER_NOT_ONLINE: gettext_noop("%(consumer_not_online)s"),
+    ResponseCode.CONSUME_MSG_TIMEOUT: gettext_noop("%(consuming_timed_out)s"),
+}
+
+
 def explain(exc: Exception) -> str:
     """One short phrase for a failed call, without the stack of words around it."""
     if isinstance(exc, RequestTimeout):
@@ -135,5 +155,8 @@ def explain(exc: Exception) -> str:
     if isinstance(exc, ConnectError):
         return gettext("not reachable (%(reason)s)") % {"reason": exc.reason}
     if isinstance(exc, ResponseError):
-        return exc.remark or (gettext("answered with code %(code)s") % {"code": int(exc.code)})
+        if not exc.remark:
+            return gettext("answered with code %(code)s") % {"code": int(exc.code)}
+        pattern = _REMARKS.get(exc.code)
+        return exc.remark if pattern is None else gettext(pattern) % {pattern[2:-2]: exc.remark}
     return str(exc) or type(exc).__name__

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from django.utils.translation import gettext
 
 from dashboard.clients.values import ClientListing
+from dashboard.language.sentences import joined
 from dashboard.status.board import Snapshot
 
 NAMES_SHOWN = 3
@@ -75,4 +76,4 @@ def _read(group: str) -> str:
 
 def _some(names: list[str]) -> str:
     more = len(names) - NAMES_SHOWN
-    return ", ".join(names[:NAMES_SHOWN]) + (gettext(" and %(count)s more") % {"count": more} if more > 0 else "")
+    return joined(names[:NAMES_SHOWN]) + (gettext(" and %(count)s more") % {"count": more} if more > 0 else "")

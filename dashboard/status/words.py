@@ -67,6 +67,13 @@ _KNOWN = {
     "resolved": gettext_noop("resolved"),
     "test": gettext_noop("test"),
     "weekly": gettext_noop("weekly"),
+    # spans of time
+    "5 min": gettext_noop("5 min"),
+    "15 min": gettext_noop("15 min"),
+    "1 h": gettext_noop("1 h"),
+    "6 h": gettext_noop("6 h"),
+    "24 h": gettext_noop("24 h"),
+    "7 d": gettext_noop("7 d"),
     # kinds in reports
     "topic": gettext_noop("topic"),
     "group": gettext_noop("group"),

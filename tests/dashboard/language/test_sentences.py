@@ -19,7 +19,8 @@ from dashboard.models.management import User
 from dashboard.status.board import BrokerFacts, BrokerState, Point, Snapshot
 from dashboard.status.checks import judge
 from dashboard.status.problems import Level
-from gantrymq.errors import RequestTimeout
+from gantrymq.errors import RequestTimeout, ResponseError
+from gantrymq.remoting.codes import ResponseCode
 from tests.dashboard.conftest import Client, api_for
 
 NOW = 1_800_000_000.0
@@ -38,7 +39,7 @@ def test_a_sentence_is_said_again_from_what_is_kept_of_it() -> None:
     assert text == "broker-a does not answer for 3\u202fmin"
     kept = json.loads(json.dumps(code_of(text)))
     with translation.override("zh-hans"):
-        assert said(kept) == "broker-a 已有 3\u202f分钟 无应答"
+        assert said(kept) == "broker-a 已有 3\u202f分钟无应答"
         assert again(text) == said(kept)
     assert said(kept) == text
 
@@ -76,6 +77,14 @@ def test_why_a_broker_is_silent_comes_in_the_language_of_each_tab() -> None:
     assert "0.8 秒" in told
     assert "no answer within" not in told
     assert "no answer within 0.8 s" in json.dumps(overview_frame(snapshot, Point(NOW, None, None)))
+
+
+def test_a_brokers_remark_has_its_meaning_before_it_in_chinese_only() -> None:
+    refused = ResponseError(ResponseCode.NO_PERMISSION, "the topic is read only")
+    assert explain(refused) == "the topic is read only"
+    with translation.override("zh-hans"):
+        assert explain(refused) == "没有权限（the topic is read only）"
+        assert explain(ResponseError(4711, "what?")) == "what?"
 
 
 async def test_an_incident_is_kept_in_english_and_read_in_chinese(log_in: Client) -> None:
