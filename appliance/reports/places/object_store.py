@@ -66,7 +66,9 @@ def _advice(address: str) -> str:
             "Look at report_lake and the name node. HDFS needs Hadoop's native library, libhdfs.so, where reports run: "
             "HADOOP_HOME, or ARROW_LIBHDFS_DIR, says where it is"
         )
-    return "Look at report_lake, the bucket, and the keys in the environment or in AWS's file of credentials"
+    return (
+        "Look at report_lake, the server, the bucket, and the keys in the environment or in AWS's file of credentials"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,12 +160,12 @@ class StoreFiles:
 
     def _owner_there(self) -> str | None:
         file_system, root = self._root()
-        owner = f"{root}/{ENTRIES}/{OWNER}"
-        with _told(self.address):  # asked first: HDFS writes a page about a file that it could not open
-            if file_system.get_file_info(owner).type == arrow_fs.FileType.NotFound:
+        with _told(self.address):  # opened, not looked up: without its name node HDFS says that nothing is there
+            try:
+                with file_system.open_input_stream(f"{root}/{ENTRIES}/{OWNER}") as stream:
+                    return str(stream.read(), "ascii", "replace")
+            except FileNotFoundError:
                 return None
-            with file_system.open_input_stream(owner) as stream:
-                return str(stream.read(), "ascii", "replace")
 
     def listed(self, folder: str) -> Iterator[str]:
         """Every file in a folder of the lake."""

@@ -60,6 +60,32 @@ class _NamesNoReason:
         raise OSError(5, "HDFS delete failed. Detail: [errno 5] Input/output error")
 
 
+class _WithoutNameNode:
+    """The same while its name node is away: files are looked up and not found, listed and none, but not opened."""
+
+    def __init__(self) -> None:
+        self.written: list[str] = []
+
+    def get_file_info(self, wanted: str | fs.FileSelector) -> Any:
+        return fs.FileInfo(wanted, fs.FileType.NotFound) if isinstance(wanted, str) else []
+
+    def open_input_stream(self, path: str) -> Any:
+        raise OSError(111, f"Opening HDFS file '{path}' failed. Detail: [errno 111] Connection refused")
+
+    def open_output_stream(self, path: str) -> Any:
+        self.written.append(path)
+        raise OSError(111, "Connection refused")
+
+
+def test_a_name_node_that_is_away_is_not_an_empty_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    away = _WithoutNameNode()
+    monkeypatch.setattr(object_store, "connected", lambda place: (away, "/history"))
+    files = StoreFiles(StoreAddress("hdfs://127.0.0.1:8020/history"), "lake/broker-a")
+    with pytest.raises(PlaceUnreachable, match="Look at report_lake and the name node"):
+        files.claim(tmp_path)
+    assert not away.written and not list(tmp_path.iterdir()), "another data folder's lake may be there"
+
+
 def test_what_is_gone_already_counts_as_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = StoreFiles(StoreAddress(f"file://{tmp_path}"), "lake/broker-a")
     (tmp_path / "lake" / "broker-a" / "_log").mkdir(parents=True)
