@@ -9,17 +9,21 @@ from django import forms
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from dashboard.cluster.units import duration
 from dashboard.forms.base import BaseForm
 from dashboard.forms.fields import parse_duration, parse_moment
 
 BODY_BYTES_MAX = 4 * 1024 * 1024  # what a broker takes (maxMessageSize)
 PROPERTY_LINES_MAX = 64
-_DELAYS = ("1 s", "5 s", "10 s", "30 s", *(f"{minutes} min" for minutes in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 20, 30)),
-           "1 h", "2 h")  # fmt: skip
-DELAY_LEVELS = [
-    (0, _("None")),
-    *((level, f"{level} · {delay}") for level, delay in enumerate(_DELAYS, start=1)),
-]
+DELAYS_S = (1, 5, 10, 30, *(60 * minutes for minutes in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 20, 30)), 3600, 7200)
+
+
+def delay_levels() -> list[tuple[int, Any]]:
+    """RocketMQ's levels with their delays, in the language of the page."""
+    delays = enumerate(DELAYS_S, start=1)
+    return [(0, _("None")), *((level, f"{level} · {duration(delay_s)}") for level, delay_s in delays)]
+
+
 # What the properties text must not hold: the separators of the stored form, and names the protocol uses itself.
 _SEPARATORS = re.compile("[\x00-\x08\x0b-\x1f]")
 _RESERVED_PROPERTIES = frozenset(
@@ -55,7 +59,7 @@ class TestMessageForm(BaseForm):
         widget=forms.Textarea(attrs={"rows": 5, "placeholder": '{"hello": "world"}', "spellcheck": "false"}),
     )  # fmt: skip
     delay_level = forms.ChoiceField(
-        label=_("Delay level"), required=False, choices=DELAY_LEVELS, initial=0,
+        label=_("Delay level"), required=False, choices=delay_levels, initial=0,
         help_text=_("RocketMQ's own; the times are those of a broker that was not told others."),
     )  # fmt: skip
     deliver = forms.CharField(

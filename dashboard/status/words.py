@@ -67,6 +67,8 @@ _KNOWN = {
     "resolved": gettext_noop("resolved"),
     "test": gettext_noop("test"),
     "weekly": gettext_noop("weekly"),
+    # units of charts
+    "messages": gettext_noop("messages"),
     # spans of time
     "5 min": gettext_noop("5 min"),
     "15 min": gettext_noop("15 min"),

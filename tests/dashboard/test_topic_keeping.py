@@ -11,7 +11,7 @@ from django import forms
 
 from dashboard.cluster.gateway import Gateway
 from dashboard.forms.fields import duration_text, parse_duration, parse_moment
-from dashboard.forms.messages import DELAY_LEVELS, TestMessageForm
+from dashboard.forms.messages import TestMessageForm, delay_levels
 from dashboard.models.management import Role, User
 from gantrymq.message import properties as names
 from tests.dashboard.conftest import Client, api_for
@@ -45,7 +45,8 @@ def test_a_moment_without_a_zone_is_utc() -> None:
 
 
 def test_there_are_eighteen_levels() -> None:
-    assert DELAY_LEVELS[1] == (1, "1 · 1 s") and DELAY_LEVELS[18] == (18, "18 · 2 h") and len(DELAY_LEVELS) == 19
+    levels = delay_levels()
+    assert levels[1] == (1, "1 · 1\u202fs") and levels[18] == (18, "18 · 2\u202fh") and len(levels) == 19
 
 
 async def test_retention_is_made_shown_changed_and_taken_away(

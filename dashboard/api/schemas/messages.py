@@ -11,7 +11,7 @@ from ninja import Field, Schema
 from dashboard.cluster.message_fate import Fate, Trace
 from dashboard.cluster.message_lookup import Looked
 from dashboard.cluster.message_values import MessageLine
-from dashboard.forms.messages import DELAY_LEVELS, PROPERTY_LINES_MAX
+from dashboard.forms.messages import DELAYS_S, PROPERTY_LINES_MAX
 from dashboard.traces.events import TraceEvent
 from dashboard.traces.search import TraceStep
 from gantrymq.client.results import SendResult
@@ -19,7 +19,7 @@ from gantrymq.message.model import MessageExt
 
 How = Literal["newest", "place", "index", "search"]
 DeliveryState = Literal["consumed", "not yet", "unknown"]
-DELAY_LEVEL_MAX = DELAY_LEVELS[-1][0]
+DELAY_LEVEL_MAX = len(DELAYS_S)
 
 
 class MessageOut(Schema):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 
@@ -14,6 +15,7 @@ from dashboard.cluster.calls import KeptTables
 from dashboard.cluster.gateway import Gateway
 from dashboard.live import parts
 from dashboard.live.parts import part_watch
+from dashboard.live.sampler import Sampler
 from dashboard.models.management import User
 from tests.dashboard.conftest import Client
 from tests.dashboard.live.socket_client import connected, frame_of
@@ -84,6 +86,25 @@ async def test_what_another_program_makes_comes_to_the_tab_by_itself(
         await make_topic("comes-later")
         while "/topic/comes-later" not in (await frame_of(socket, channel, "html"))["html"]:
             pass
+
+
+@pytest.mark.usefixtures("_drawing")
+async def test_two_tabs_in_two_languages_get_each_their_own_at_once(log_in: Client, gateway: Gateway) -> None:
+    english, chinese = await log_in("reader"), await log_in("admin")
+    await User.objects.filter(username="admin").aupdate(language="zh-hans")
+    part = "part:topic-list /topics?q=is-in-no-name"
+    sampler = Sampler(gateway)
+    await sampler.sample()
+    async with connected(english) as first, connected(chinese) as second:
+        for socket in (first, second):
+            await socket.send_to(json.dumps({"subscribe": ["overview", part]}))
+        assert "Nothing matches" in (await frame_of(first, part, "html"))["html"]
+        assert "匹配的内容" in (await frame_of(second, part, "html"))["html"]
+        await sampler.sample()  # the frames of both are made from one look
+        for socket, is_chinese in ((first, False), (second, True)):
+            told = (await frame_of(socket, "overview"))["figures"]
+            texts = "".join(f"{text}{why or ''}" for text, _, why in told.values())
+            assert (re.search("[\u4e00-\u9fff]", texts) is not None) == is_chinese, texts
 
 
 @pytest.mark.usefixtures("_drawing")
