@@ -72,6 +72,10 @@ def _alone(snapshot: Snapshot) -> Readings:
     return {group.name: series.seconds_alone(group, snapshot.at) for group in snapshot.groups}
 
 
+def _rising(snapshot: Snapshot) -> Readings:
+    return {group.name: series.seconds_rising(group) for group in snapshot.groups}
+
+
 def _dead_letters(snapshot: Snapshot) -> Readings:
     if snapshot.stored is None or snapshot.stored.missing:
         return dict.fromkeys((group.name for group in snapshot.groups), None)
@@ -139,6 +143,15 @@ KINDS = {
             "s",
             _alone,
             series.GROUP_ALONE,
+            "group",
+        ),
+        Kind(
+            "group-rising",
+            gettext_noop("Group falls further behind"),
+            "group",
+            "s",
+            _rising,
+            series.GROUP_RISING,
             "group",
         ),
         Kind(
@@ -216,8 +229,10 @@ class Preset:
 PRESETS = (
     Preset(gettext_noop("A group is behind"), "group-behind", 300, 240, 10, 60, Level.WARN),
     Preset(gettext_noop("A group has no members"), "group-alone", 20, 0, 0, 10, Level.WARN),
+    Preset(gettext_noop("A group falls further behind"), "group-rising", 600, 0, 0, 60, Level.WARN),
     Preset(gettext_noop("Dead letters"), "dead-letters", 1, 0, 0, 60, Level.WARN),
     Preset(gettext_noop("A disk will be full"), "disk-full-in", 6, 8, 300, 600, Level.BAD),
+    Preset(gettext_noop("A disk is used to three quarters"), "disk-used", 75, 72, 300, 600, Level.WARN),
     Preset(gettext_noop("A broker is silent"), "broker-silent", 15, 0, 0, 5, Level.BAD),
     Preset(gettext_noop("A slave is behind"), "slave-behind", 30, 5, 30, 60, Level.WARN),
 )

@@ -1,4 +1,4 @@
-"""The rules of the database: the six that are there from the start, and what the book needs of each. Blocking."""
+"""The rules of the database: those that are there from the start, and what the book needs of each. Blocking."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ changes = Changes()
 
 
 def ensure_presets() -> None:
-    """Make those of the first six that were never there. A deleted one stays deleted."""
+    """Make those presets that were never there. A deleted one stays deleted."""
     there = set(AlarmRule.objects.exclude(preset="").values_list("preset", flat=True))
     for preset in PRESETS:
         if preset.kind not in there:

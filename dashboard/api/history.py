@@ -20,7 +20,8 @@ Kind = Literal[
     "in", "out", "stored", "disk", "broker-in", "broker-out", "broker-disk", "broker-full-in-s", "broker-silent-s",
     "slave-behind-s", "slave-behind-bytes", "slave-behind-messages", "slave-in-sync", "slave-bytes-rate",
     "topic-in", "topic-out", "topic-lag", "topic-bytes",
-    "group-lag", "group-behind-s", "group-in", "group-out", "group-alone-s", "dead-letters",
+    "group-lag", "group-behind-s", "group-in", "group-out", "group-alone-s", "group-rising-s",
+    "dead-letters",
 ]  # fmt: skip
 
 

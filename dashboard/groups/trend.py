@@ -52,12 +52,13 @@ def watched(row: GroupSummary, before: WatchedGroup | None, now: float) -> Watch
     places = with_rates(row.places, before, now)
     in_rate = _sum(place.produce_rate for place in places if not is_retry_topic(place.topic))
     out_rate = _sum(place.consume_rate for place in places)
-    return WatchedGroup(
+    group = WatchedGroup(
         row.name, row.lag, row.lag_ms, row.members, now, alone_since, row.is_partial, places,
         in_rate=in_rate, out_rate=out_rate, disagrees=row.disagrees, is_suspended=row.is_suspended,
         last_consumed_ms=row.last_consumed_ms, why=row.why, history=_history(row, before, now),
         idle_since=_idle_since(before, out_rate, now), out_mean=_mean(before, out_rate, now),
     )  # fmt: skip
+    return replace(group, rising_since=_rising_since(group, before))
 
 
 def with_rates(places: Iterable[GroupPlace], before: WatchedGroup | None, now: float) -> tuple[GroupPlace, ...]:
@@ -153,6 +154,15 @@ def _idle_since(before: WatchedGroup | None, out_rate: float | None, now: float)
     if out_rate != 0 or before is None:
         return None
     return before.idle_since or before.at
+
+
+def _rising_since(group: WatchedGroup, before: WatchedGroup | None) -> float | None:
+    """Since when its lag has grown; while that can't be told, what was true before."""
+    known = before.rising_since if before is not None else None
+    heading = Direction.UNKNOWN if group.is_partial else direction(group)
+    if heading is Direction.GROWING:
+        return known or group.at
+    return known if heading is Direction.UNKNOWN else None
 
 
 def _mean(before: WatchedGroup | None, out_rate: float | None, now: float) -> float | None:

@@ -27,7 +27,7 @@ SLAVE_BEHIND, SLAVE_BYTES, SLAVE_MESSAGES = "slave-behind-s", "slave-behind-byte
 SLAVE_IN_SYNC, SLAVE_FED = "slave-in-sync", "slave-bytes-rate"  # 1: in sync, 0: not; bytes a second
 TOPIC_IN, TOPIC_OUT, TOPIC_LAG, TOPIC_SIZE = "topic-in", "topic-out", "topic-lag", "topic-bytes"
 GROUP_LAG, GROUP_BEHIND, GROUP_IN, GROUP_OUT = "group-lag", "group-behind-s", "group-in", "group-out"
-GROUP_ALONE = "group-alone-s"
+GROUP_ALONE, GROUP_RISING = "group-alone-s", "group-rising-s"
 DEAD_LETTERS = "dead-letters"
 
 KEEPS = {  # kind → what is kept of the values of a longer step
@@ -36,7 +36,8 @@ KEEPS = {  # kind → what is kept of the values of a longer step
     BROKER_FULL_IN: LEAST, BROKER_SILENT: MOST,
     SLAVE_BEHIND: MOST, SLAVE_BYTES: MOST, SLAVE_MESSAGES: MOST, SLAVE_IN_SYNC: MEAN, SLAVE_FED: MEAN,
     TOPIC_IN: MEAN, TOPIC_OUT: MEAN, TOPIC_LAG: MOST, TOPIC_SIZE: LAST,
-    GROUP_LAG: MOST, GROUP_BEHIND: MOST, GROUP_IN: MEAN, GROUP_OUT: MEAN, GROUP_ALONE: MOST, DEAD_LETTERS: MOST,
+    GROUP_LAG: MOST, GROUP_BEHIND: MOST, GROUP_IN: MEAN, GROUP_OUT: MEAN, GROUP_ALONE: MOST, GROUP_RISING: MOST,
+    DEAD_LETTERS: MOST,
 }  # fmt: skip
 OF_SLAVES = (SLAVE_BEHIND, SLAVE_BYTES, SLAVE_MESSAGES, SLAVE_IN_SYNC, SLAVE_FED)
 EACH_SECOND = frozenset((IN, OUT, BROKER_IN, BROKER_OUT, *OF_SLAVES))  # kinds that are kept by the second, too
@@ -88,6 +89,7 @@ def now_and_then(snapshot: Snapshot) -> Readings:
     for kind, value in _OF_GROUPS.items():
         found |= _busiest(kind, ((group.name, value(group)) for group in groups))
     found |= _busiest(GROUP_ALONE, ((group.name, seconds_alone(group, snapshot.at)) for group in groups))
+    found |= _busiest(GROUP_RISING, ((group.name, seconds_rising(group)) for group in groups))
     if snapshot.stored is not None:
         found |= _busiest(DEAD_LETTERS, snapshot.stored.dead_letters)
     return found
@@ -98,6 +100,13 @@ def seconds_alone(group: WatchedGroup, now: float) -> float | None:
     if group.members is None or group.lag is None:
         return None
     return now - group.alone_since if group.alone_since is not None else 0.0
+
+
+def seconds_rising(group: WatchedGroup) -> float | None:
+    """How long its lag had grown at the last look; 0: it did not."""
+    if group.lag is None or group.is_partial:
+        return None
+    return group.at - group.rising_since if group.rising_since is not None else 0.0
 
 
 def seconds_silent(broker: BrokerState, now: float) -> float:

@@ -183,6 +183,7 @@ class WatchedGroup:
     why: str | None = None  # what is not known, and why
     history: tuple[tuple[float, int], ...] = ()  # (when, lag), the oldest first
     idle_since: float | None = None  # nothing was consumed from then on
+    rising_since: float | None = None  # its lag has grown from then on
     out_mean: float | None = None  # of the last minute, as members tell their own rates
 
 

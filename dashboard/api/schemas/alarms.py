@@ -12,8 +12,8 @@ from dashboard.api.schemas.cluster import NUMBER_MAX
 from dashboard.models.alarms import AlarmChannel, AlarmDelivery, AlarmRow, AlarmRule, AlarmSilence
 
 RuleKind = Literal[
-    "group-behind", "group-lag", "group-alone", "dead-letters", "disk-full-in", "disk-used", "broker-silent",
-    "slave-behind", "in-above", "in-below", "topic-above", "topic-below",
+    "group-behind", "group-lag", "group-alone", "group-rising", "dead-letters", "disk-full-in", "disk-used",
+    "broker-silent", "slave-behind", "in-above", "in-below", "topic-above", "topic-below",
 ]  # fmt: skip
 ChannelKindName = Literal["mail", "webhook", "slack", "dingtalk", "feishu", "wecom"]
 RowId = Annotated[int, Field(ge=1, le=NUMBER_MAX)]

@@ -38,19 +38,20 @@ async def text_of(client: Any, address: str) -> str:
     return str((await client.get(address)).content.decode())
 
 
-async def test_six_rules_are_on_from_the_start_and_a_deleted_one_comes_back_by_undo_only(log_in: Client) -> None:
+async def test_the_first_rules_are_on_from_the_start_and_a_deleted_one_comes_back_by_undo_only(log_in: Client) -> None:
     await sync_to_async(ensure_presets)()
     rules = [row async for row in AlarmRule.objects.filter(is_on=True)]
     assert {row.kind for row in rules} == {
-        "group-behind", "group-alone", "dead-letters", "disk-full-in", "broker-silent", "slave-behind",
+        "group-behind", "group-alone", "group-rising", "dead-letters", "disk-full-in", "disk-used", "broker-silent",
+        "slave-behind",
     }  # fmt: skip
     client, gone = await log_in("operator"), rules[0]
     await client.post(f"/alarms/rules/{gone.pk}/do", {"do": "delete"})
     await sync_to_async(ensure_presets)()
-    assert await AlarmRule.objects.filter(deleted_at=None).acount() == 5
+    assert await AlarmRule.objects.filter(deleted_at=None).acount() == 7
     assert "Undo" in await text_of(client, "/alarms")
     await client.post(f"/alarms/rules/{gone.pk}/do", {"do": "restore"})
-    assert await AlarmRule.objects.filter(deleted_at=None).acount() == 6
+    assert await AlarmRule.objects.filter(deleted_at=None).acount() == 8
     await client.post(f"/alarms/rules/{gone.pk}/do", {"do": "off"})
     assert not (await AlarmRule.objects.aget(pk=gone.pk)).is_on
     actions = [entry.action async for entry in AuditEntry.objects.order_by("number")]

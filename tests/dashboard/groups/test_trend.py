@@ -54,6 +54,17 @@ def test_rates_are_those_between_two_looks() -> None:
     assert (later.in_rate, retries(later)) == (0.0, 9), "a retry is nothing new"
 
 
+def test_a_lag_rises_until_it_is_steady_and_a_look_at_one_broker_alone_changes_nothing() -> None:
+    growing = [look(100 * number) for number in range(1, 5)]
+    assert seen(growing[0]).rising_since is None
+    assert seen(*growing).rising_since == NOW - 20, "from the first look that found it greater"
+    half = look(10, is_partial=True)
+    assert seen(*growing, half).rising_since == NOW - 30
+    assert seen(*growing, half, look(500)).rising_since == NOW - 40
+    assert seen(*growing, *[look(400)] * 8).rising_since is None
+    assert seen(*growing, look(90)).rising_since is None
+
+
 @pytest.mark.parametrize(
     ("lags", "heading", "doing", "zero_s"),
     [
