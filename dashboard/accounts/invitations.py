@@ -22,8 +22,8 @@ LIFE = timedelta(days=3)
 OPEN_MAX = 50  # at the same time
 
 
-def invite(made_by: User, role: Role, label: str, prefixes: tuple[str, ...] = ()) -> str:
-    """Make an invitation; returns the secret of its link, which exists nowhere else. Raises UserProblem."""
+def invite(made_by: User, role: Role, label: str, prefixes: tuple[str, ...] = ()) -> tuple[Invitation, str]:
+    """Make an invitation; returns it with the secret of its link, which exists nowhere else. Raises UserProblem."""
     if prefixes and role == Role.ADMIN:
         raise UserProblem(gettext("An administrator sees all: choose another role, or no limit."))
     with transaction.atomic():
@@ -33,11 +33,11 @@ def invite(made_by: User, role: Role, label: str, prefixes: tuple[str, ...] = ()
                 gettext("%(open_max)s invitations are open. Withdraw one first.") % {"open_max": OPEN_MAX}
             )
         secret = secrets.token_urlsafe(32)
-        Invitation.objects.create(
+        made = Invitation.objects.create(
             token_hash=hash_secret(secret), role=role, label=label, made_by=made_by, expires_at=timezone.now() + LIFE,
             name_prefixes=" ".join(prefixes),
         )  # fmt: skip
-    return secret
+    return made, secret
 
 
 def facts(role: str, prefixes: tuple[str, ...]) -> dict[str, Any]:

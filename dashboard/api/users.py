@@ -130,13 +130,13 @@ async def list_invitations(request: HttpRequest) -> InvitationList:
 async def create_invitation(request: HttpRequest, body: InvitationIn) -> Status[InvitationMade]:
     maker: User = request.auth.user  # type: ignore[attr-defined]
     try:
-        secret = await sync_to_async(invitations.invite)(maker, Role(body.role), body.label, tuple(body.prefixes))
+        made, secret = await sync_to_async(invitations.invite)(maker, Role(body.role), body.label, tuple(body.prefixes))
     except UserProblem as exc:
         note_nothing(request)
         raise NotPossible(_sentence(exc)) from exc
     note(request, "person invited", body.label, invitations.facts(body.role, tuple(body.prefixes)))
     link = request.build_absolute_uri(f"{reverse('invitation')}?{urlencode({'token': secret})}")
-    return Status(201, InvitationMade(label=body.label, role=body.role, link=link))
+    return Status(201, InvitationMade(**InvitationOut.of(made).dict(), link=link))
 
 
 @invited.delete("/{int:invitation_id}", response={204: None} | REFUSALS, auth=PEOPLE,

@@ -125,10 +125,10 @@ async def stop(group: str, number: int, username: str) -> PutBackRun:
 async def go_on(group: str, number: int, username: str) -> PutBackRun:
     """A run that was stopped or failed goes on where it was, for this account now. Raises NotAllowed."""
     row = await found(group, number)
-    if not row.may_go_on:
-        raise NotAllowed(gettext("Nothing is left of it."))
     if await PutBackRun.objects.filter(group=group, state=State.RUNNING).aexists():
         raise NotAllowed(gettext("Letters of %(group)s are being put back already.") % {"group": group})
+    if not row.may_go_on:
+        raise NotAllowed(gettext("Nothing is left of it."))
     ended = PutBackRun.objects.filter(pk=number, state=row.state)
     now = timezone.now()
     if not await ended.aupdate(state=State.RUNNING, username=username, stopped_by="", told="", changed_at=now):

@@ -158,11 +158,9 @@ class InvitationOut(Schema):
         )  # fmt: skip
 
 
-class InvitationMade(Schema):
+class InvitationMade(InvitationOut):
     """link: shown this once; it works once."""
 
-    label: str
-    role: RoleName
     link: str
 
 

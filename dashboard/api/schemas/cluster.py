@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal, cast
 
 from ninja import Field, Schema
+from pydantic import ConfigDict
 
 from dashboard.api.schemas.topic_figures import TopicFiguresOut
 from dashboard.cluster.values import QueueExtent, TopicDetail, TopicSettings, TopicSummary
@@ -25,6 +26,14 @@ class Problem(Schema):
     status: int = Field(ge=400, le=599)
     detail: str
     fields: dict[str, list[str]] | None = None
+
+
+class Order(Schema):
+    """The body of what can't simply be taken back: a field that it does not have is refused, so that a `dry_run` in
+    the wrong place, or with a letter missing, does nothing.
+    """
+
+    model_config = ConfigDict(extra="forbid")
 
 
 Perm = Literal["read-write", "read", "write"]

@@ -8,6 +8,7 @@ from typing import Literal
 
 from ninja import Field, Schema
 
+from dashboard.api.schemas.cluster import Order
 from dashboard.cluster.browse import CURSOR_CHARS_MAX
 from dashboard.cluster.message_query import QUERY_CHARS_MAX
 from dashboard.dead_letters.causes import Cause
@@ -76,7 +77,7 @@ class CausesOut(Schema):
     troubles: list[str]
 
 
-class PutBackRunIn(Schema):
+class PutBackRunIn(Order):
     """A run. to: group, which sends to this group alone, or topic, where all groups get them.
 
     older: where to begin, as a count's begin: what was counted and nothing newer. wanted: letters that were counted.

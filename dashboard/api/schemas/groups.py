@@ -7,7 +7,7 @@ from typing import Literal
 
 from ninja import Field, Schema
 
-from dashboard.api.schemas.cluster import NUMBER_MAX, moment
+from dashboard.api.schemas.cluster import NUMBER_MAX, Order, moment
 from dashboard.cluster.group_values import GroupMember, GroupSummary, QueuePlace
 from dashboard.forms.groups import TOPICS_MAX
 from dashboard.groups.listing import GroupRow
@@ -287,7 +287,7 @@ class ConsumingOut(Schema):
     brokers: list[str]
 
 
-class ResetTo(Schema):
+class ResetTo(Order):
     """Where a group is to go on."""
 
     to: Literal["end", "begin", "time", "offset", "shift", "copy", "undo"] = Field(examples=["time"])

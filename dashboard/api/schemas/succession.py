@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ninja import Field, Schema
 
+from dashboard.api.schemas.cluster import Order
 from dashboard.cluster.succession import Succession
 from dashboard.forms.succession import BYTES_MAX
 from gantrymq.client.admin.succession import Changed
@@ -53,7 +54,7 @@ class SuccessionOut(Schema):
         )  # fmt: skip
 
 
-class SuccessionIn(Schema):
+class SuccessionIn(Order):
     """to: a slave's address; absent: the longest log. seen: of the plan that was looked at."""
 
     seen: str = Field(max_length=500)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, cast
 
 from ninja import Field, Schema
 
-from dashboard.api.schemas.cluster import NUMBER_MAX, Perm
+from dashboard.api.schemas.cluster import NUMBER_MAX, Order, Perm
 from dashboard.forms.topics import QUEUES_MAX
 from dashboard.topics.change_runs import ChangeRun
 from dashboard.topics.changes import TOPICS_MAX
@@ -17,7 +17,7 @@ What = Literal["access", "queues", "keep", "skip", "again", "delete"]
 TopicName = Annotated[str, Field(pattern=r"^[%|a-zA-Z0-9_-]+$", max_length=TOPIC_CHARS_MAX)]
 
 
-class TopicChangesIn(Schema):
+class TopicChangesIn(Order):
     """access needs perm, queues both numbers; keep takes the topics' own retention away where it is absent.
 
     skip and again move all groups of each topic to its end, to its beginning.

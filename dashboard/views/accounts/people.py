@@ -40,7 +40,7 @@ async def people(request: HttpRequest) -> HttpResponse:
         if form.is_valid():
             wanted = form.cleaned_data
             try:
-                made = await sync_to_async(invitations.invite)(
+                _, made = await sync_to_async(invitations.invite)(
                     user, Role(wanted["role"]), wanted["label"], wanted["prefixes"]
                 )
             except UserProblem as exc:

@@ -93,6 +93,8 @@ async def test_an_invitation_is_made_seen_and_withdrawn(users: dict[str, User]) 
     assert [(row["label"], row["role"], row["made_by"]) for row in listed["invitations"]] == [
         ("Ada", "operator", "admin")
     ]
+    link = made.pop("link")
+    assert listed["invitations"] == [made] and link
     assert (await api.call("delete", f"/invitations/{listed['invitations'][0]['id']}"))[0] == 204
     assert (await api.call("delete", f"/invitations/{listed['invitations'][0]['id']}"))[0] == 404
     assert (await AsyncClient().get(f"{address.path}?{address.query}")).status_code != 200

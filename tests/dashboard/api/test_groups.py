@@ -47,6 +47,28 @@ async def test_groups_are_listed_with_their_lag_in_time(
     assert (await api.call("get", "/groups?topic=rest-nowhere"))[0] == 404
 
 
+@pytest.mark.parametrize(
+    ("name", "address", "body"),
+    [
+        ("strict-a", "/groups/strict-a/reset", {"topic": "strict-a-topic", "to": "end", "dryrun": True}),
+        ("strict-b", "/groups/strict-b/resets", {"topics": ["strict-b-topic"], "to": "end", "dry-run": True}),
+        ("strict-c", "/dead-letters/strict-c/runs", {"dry_run": True}),
+        ("strict-d", "/topic-changes", {"what": "delete", "topics": ["strict-d-topic"], "dry_run": True}),
+    ],
+)
+async def test_a_dry_run_where_there_is_none_does_nothing(
+    users: Users, gateway: Gateway, cluster: ServingCluster, make_topic: Topic, name: str, address: str,
+    body: dict[str, Any],
+) -> None:  # fmt: skip
+    topic = await group_with_lag(gateway, cluster, make_topic, name)
+    api = await api_for(users["operator"])
+    status, told = await api.call("post", address, body)
+    assert (status, list(told["fields"])) == (422, [next(key for key in body if key.startswith("dry"))])
+    assert (await api.call("get", f"/topics/{topic}"))[0] == 200
+    status, whole = await api.call("get", f"/groups/{name}")
+    assert whole["queues"][0]["consumer_offset"] == 2
+
+
 async def test_a_dry_run_says_what_would_happen_and_the_run_does_it(
     users: Users,
     gateway: Gateway,

@@ -120,7 +120,10 @@ async def test_another_person_stops_it_and_it_goes_on_where_it_was(
     assert (row.state, row.stopped_by, row.sent, row.may_go_on) == ("stopped", "grace", 1, True)
     with pytest.raises(NotAllowed):
         await runs.stop("run-stops", row.pk, "ada")
-    await runs.work(await runs.go_on("run-stops", row.pk, "grace"))
+    going = await runs.go_on("run-stops", row.pk, "grace")
+    with pytest.raises(NotAllowed, match="are being put back already"):
+        await runs.go_on("run-stops", row.pk, "ada")
+    await runs.work(going)
     await row.arefresh_from_db()
     assert (row.state, row.stopped_by, row.sent, row.before) == ("done", "", 3, 0)
     with pytest.raises(NotAllowed, match="Nothing is left"):
