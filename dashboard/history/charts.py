@@ -21,6 +21,7 @@ from dashboard.models.audit import AuditEntry, Result, Way
 from dashboard.models.history import HistoryBlock, HistoryMark
 
 MARKS_MAX = 100
+CHANGES_READ_MAX = 1000  # of which marks are made
 TABLE_ROWS_MAX = 120
 
 
@@ -133,7 +134,7 @@ async def chart_of(
         {at: value * line.scale for at, value in column.items()} for line, column in zip(lines, columns, strict=True)
     ]
     points = tuple((float(at), *(column.get(at) for column in columns)) for at in range(begin, until - step + 1, step))
-    return Chart(title, unit, tuple(lines), span, step, points, await _marks(begin, until, principal))
+    return Chart(title, unit, tuple(lines), span, step, points, await _marks(begin, until, step, principal))
 
 
 async def _values(series: str, stored: int, step: int, begin: int, until: int) -> dict[int, float]:
@@ -152,7 +153,20 @@ async def _values(series: str, stored: int, step: int, begin: int, until: int) -
     return {at: several.kept(kind_of(series)) for at, several in found.items()}
 
 
-async def _marks(begin: int, until: int, principal: Principal | None) -> tuple[Mark, ...]:
+def _folded(changes: Sequence[AuditEntry], step: int) -> list[Mark]:
+    """One mark for what an account did again and again within one step of the chart; the newest comes first."""
+    alike: dict[tuple[int, str, str], list[AuditEntry]] = {}
+    for one in changes:
+        alike.setdefault((int(one.at.timestamp()) // step, one.action, one.who), []).append(one)
+    marks = []
+    for (_, action, who), together in alike.items():
+        targets = [one.target for one in (together[-1], together[0]) if one.target]
+        text = " … ".join(dict.fromkeys(targets)) + (f" × {len(together)}" if len(together) > 1 else "")
+        marks.append(Mark(together[-1].at.timestamp(), _change(action, text, who)))
+    return marks
+
+
+async def _marks(begin: int, until: int, step: int, principal: Principal | None) -> tuple[Mark, ...]:
     """Restarts; changes too, for who may see the audit log. The newest, if there are many."""
     since, end = datetime.fromtimestamp(begin, UTC), datetime.fromtimestamp(until, UTC) + timedelta(seconds=1)
     restarts = HistoryMark.objects.filter(at__gte=since, at__lt=end).order_by("-at")[:MARKS_MAX]
@@ -160,7 +174,7 @@ async def _marks(begin: int, until: int, principal: Principal | None) -> tuple[M
     if principal is not None and principal.may(Permission.AUDIT_READ):
         rows = AuditEntry.objects.filter(at__gte=since, at__lt=end, result=Result.DONE)
         rows = rows.exclude(way=Way.REMOTING, who=OWN_ACCOUNT).exclude(action__startswith="log")
-        found += [Mark(one.at.timestamp(), _change(one)) async for one in rows.order_by("-at")[:MARKS_MAX]]
+        found += _folded([one async for one in rows.order_by("-at")[:CHANGES_READ_MAX]], step)
     return tuple(sorted(found, key=lambda mark: mark.at)[-MARKS_MAX:])
 
 
@@ -169,6 +183,6 @@ def _restart(text: str) -> str:
     return gettext("dashboard started") if name == "dashboard" else gettext("%(name)s started") % {"name": name}
 
 
-def _change(entry: AuditEntry) -> str:
-    text = f"{action_in_words(entry.action)} {entry.target}".strip()
-    return gettext("%(change)s (%(who)s)") % {"change": text, "who": entry.who} if entry.who else text
+def _change(action: str, target: str, who: str) -> str:
+    text = f"{action_in_words(action)} {target}".strip()
+    return gettext("%(change)s (%(who)s)") % {"change": text, "who": who} if who else text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from array import array
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from asgiref.sync import sync_to_async
 
@@ -85,6 +85,22 @@ async def test_restarts_and_changes_are_marked_for_who_may_see_them(transactiona
         principal = Principal(User(role=role), ROLE_PERMISSIONS[role])
         chart = await chart_of("", "", IN, RANGES["1h"], principal, NOON + 60)
         assert sorted(mark.text for mark in chart.marks) == texts
+
+
+async def test_what_was_done_again_and_again_is_one_mark(transactional_db: None) -> None:
+    at = datetime.fromtimestamp(NOON, UTC)
+    made = [
+        Change(who="ada", way=Way.REMOTING, address="", action="topic created", target=f"t-{number}", at=at)
+        for number in range(300)
+    ]
+    before = Change(
+        who="ada", way=Way.PAGE, address="", action="group moved", target="orders", at=at - timedelta(minutes=9)
+    )
+    await sync_to_async(append)([before, *made])
+    chart = await chart_of(
+        "", "", IN, RANGES["1h"], Principal(User(role=Role.ADMIN), ROLE_PERMISSIONS[Role.ADMIN]), NOON + 60
+    )
+    assert [mark.text for mark in chart.marks] == ["group moved orders (ada)", "topic created t-0 … t-299 × 300 (ada)"]
 
 
 async def test_old_blocks_go(transactional_db: None) -> None:
