@@ -70,15 +70,20 @@ class MessageLookup:
 
     async def _by_index(self, detail: TopicDetail, wanted: Search) -> Looked:
         text = wanted.query.indexed
-        page = await self._messages.find(detail, text, limit=FOUND_MESSAGES, queue=wanted.queue)
-        lines = tuple(MessageLine.of(found) for found in page.messages if wanted.span.has(found.store_timestamp))
+        page = await self._messages.find(detail, text, limit=FOUND_MESSAGES, queue=wanted.queue, span=wanted.span)
+        lines = tuple(MessageLine.of(found) for found in page.messages)
         elsewhere = None
         if page.elsewhere is not None:
             elsewhere = (page.elsewhere.topic, MessageLine.of(page.elsewhere).place)
         told = ngettext(
             "The message with the id or key “%(key)s”.", "Messages with the id or key “%(key)s”.", len(lines)
         )
-        told %= {"key": text}
+        if len(lines) >= FOUND_MESSAGES:
+            told = gettext(
+                "The newest %(count)s messages with the key “%(key)s”: a key finds no more at once. "
+                "A time finds older ones."
+            )
+        told %= {"key": text, "count": len(lines)}
         return Looked(lines, "index", told, None, page.scanned, page.took_ms, 0, page.failures, elsewhere)
 
     async def _at(self, detail: TopicDetail, place: Place) -> Looked:

@@ -36,6 +36,9 @@ class TimeSpan:
         return self.since_ms is None and self.until_ms is None
 
 
+ANY_TIME = TimeSpan()
+
+
 @dataclass(frozen=True, slots=True)
 class Seen:
     """One message that was looked at; line is None when it does not match. Bodies are not kept."""

@@ -8,6 +8,7 @@ import time
 from dashboard.cluster import browse
 from dashboard.cluster.calls import CALL_ERRORS, CALLS_AT_ONCE, ClusterCalls
 from dashboard.cluster.errors import BrokerUnreachable, NotAllowed, NotWritable, Refused, TopicNotFound, explain
+from dashboard.cluster.message_scan import ANY_TIME, TimeSpan
 from dashboard.cluster.topics import TopicCalls
 from dashboard.cluster.values import BrokerRef, MessagePage, PartialFailure, QueueExtent, TopicDetail
 from dashboard.language.sentences import gettext
@@ -19,6 +20,8 @@ from gantrymq.message.ids import decode_offset_message_id
 from gantrymq.message.model import Message, MessageExt
 from gantrymq.message.topics import may_clients_send_to
 from gantrymq.remoting.bodies import PERM_WRITE
+
+INDEX_STEP_MS = 1000  # the index knows whole seconds
 
 
 class MessageCalls:
@@ -102,16 +105,23 @@ class MessageCalls:
             failures=tuple(detail.failures) + tuple(failures),
         )
 
-    async def find(self, detail: TopicDetail, text: str, *, limit: int, queue: str | None = None) -> MessagePage:
-        """The topic's messages with this key, unique id or offset id, newest first; `queue`: of this queue only."""
+    async def find(
+        self, detail: TopicDetail, text: str, *, limit: int, queue: str | None = None, span: TimeSpan = ANY_TIME
+    ) -> MessagePage:
+        """The topic's messages with this key, unique id or offset id, newest first; `queue`: of this queue only.
+
+        Of many with one key the newest of the span come, `limit` of each broker at most.
+        """
         started = time.perf_counter()
-        end_ms = int(self._calls.clock() * 1000) + 60_000
+        begin_ms = max(0, (span.since_ms or 0) - INDEX_STEP_MS)
+        last_ms = int(self._calls.clock() * 1000) + 60_000 if span.until_ms is None else span.until_ms
+        end_ms = max(0, last_ms) + INDEX_STEP_MS
         brokers = [BrokerRef(name, address, "") for name, address in detail.addresses.items()]
 
         async def ask(admin: AdminClient, broker: BrokerRef) -> list[MessageExt]:
             keyed, unique = await asyncio.gather(
-                admin.messages.query_at(broker.address, detail.name, text, limit, 0, end_ms),
-                admin.messages.query_at(broker.address, detail.name, text, limit, 0, end_ms, unique=True),
+                admin.messages.query_at(broker.address, detail.name, text, limit, begin_ms, end_ms),
+                admin.messages.query_at(broker.address, detail.name, text, limit, begin_ms, end_ms, unique=True),
             )
             return keyed + unique
 
@@ -120,6 +130,8 @@ class MessageCalls:
         )
         found = {}
         for message in [*(_named(each, broker.name) for broker, messages in answers for each in messages), *located]:
+            if not span.has(message.store_timestamp):
+                continue
             if message.topic == detail.name and queue in (None, f"{message.broker_name}.{message.queue_id}"):
                 found[message.broker_name, message.physical_offset] = message
         shown = sorted(found.values(), key=browse.newest_first)[:limit]

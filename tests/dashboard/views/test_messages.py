@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from urllib.parse import urlencode
 
 from dashboard.cluster.gateway import Gateway
+from dashboard.cluster.message_lookup import FOUND_MESSAGES
 from gantrymq.message.model import Message
 from gantrymq.remoting.bodies import PERM_READ
 from tests.dashboard.conftest import Client
 from tests.harness import ServingCluster
+from tests.waiting import until
 
 Topic = Callable[..., Awaitable[str]]
 
@@ -53,6 +58,27 @@ async def test_a_key_is_looked_for_in_the_queue_that_was_chosen(
     page = (await client.get(f"/topic/by-queue?q=k&queue={name}.1")).content.decode()
     assert page.count('class="row"') == 1 and "of 1" in page
     assert (await client.get("/topic/by-queue?q=k")).content.decode().count('class="row"') == 2
+
+
+async def test_of_a_key_with_many_messages_the_newest_of_a_time_are_found(
+    log_in: Client, gateway: Gateway, make_topic: Topic
+) -> None:
+    topic = await make_topic("many-of-a-key", queues=1)
+    first = await gateway.messages.send(Message(topic, b"the first", keys=["many"]))
+    detail = await gateway.topics.get(topic)
+    [found] = (await gateway.messages.find(detail, "many", limit=64)).messages
+    assert found.msg_id == first.msg_id
+    later = found.store_timestamp + 3000  # the index knows whole seconds
+    await until(lambda: time.time() * 1000 > later)
+    for number in range(FOUND_MESSAGES + 1):
+        await gateway.messages.send(Message(topic, b"later %d" % number, keys=["many"]))
+    client = await log_in("reader")
+    page = (await client.get(f"/topic/{topic}?q=many")).content.decode()
+    assert page.count('class="row"') == 64 and "the first" not in page
+    assert "The newest 64 messages with the key “many”: a key finds no more at once." in page
+    moment = datetime.fromtimestamp(found.store_timestamp / 1000 + 1, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    page = (await client.get(f"/topic/{topic}?{urlencode({'q': 'many', 'until': moment})}")).content.decode()
+    assert page.count('class="row"') == 1 and "the first" in page
 
 
 async def test_a_read_only_topic_takes_no_message_and_that_is_no_fault_of_the_broker(
