@@ -237,9 +237,9 @@ class LastAnswers(Generic[Answer]):
         self._awaited: set[BrokerRef] = set()  # what they told was true before a change
 
     async def ask(
-        self, calls: ClusterCalls, brokers: Sequence[BrokerRef]
+        self, calls: ClusterCalls, brokers: Sequence[BrokerRef], *, patiently: bool = False
     ) -> tuple[list[tuple[BrokerRef, Told[Answer]]], list[PartialFailure]]:
-        """What each broker told last, now if it can; and who did not now."""
+        """What each broker told last, now if it can; and who did not now. patiently: wait as long as for any call."""
 
         async def noted(admin: AdminClient, broker: BrokerRef) -> Told[Answer]:
             begun = time.monotonic()
@@ -254,7 +254,7 @@ class LastAnswers(Generic[Answer]):
         waits = {
             broker.address: max(KNOWN_WAIT_S, 2 * told.took_s)
             for broker, told in self._told.items()
-            if broker not in self._awaited
+            if broker not in self._awaited and not patiently
         }
         answers, failures = await calls.ask_brokers(brokers, noted, waits=waits)
         self._told = {broker: told for broker, told in self._told.items() if broker in brokers}

@@ -57,13 +57,13 @@ class GroupCalls:
         self._settings: Settings = {}
         self._settings_of: list[dict[str, GroupSettings]] = []  # what they were made of
 
-    async def settings(self) -> tuple[Settings, list[PartialFailure]]:
+    async def settings(self, *, patiently: bool = False) -> tuple[Settings, list[PartialFailure]]:
         """Every group's settings by broker, sorted by name; of a silent broker those that it told last.
 
         They are shared by all who ask, so not to be changed.
         """
         cluster = await self._calls.cluster()
-        told, failures = await self._told.ask(self._calls, cluster.brokers)
+        told, failures = await self._told.ask(self._calls, cluster.brokers, patiently=patiently)
         self._asked.keep_only(cluster.brokers)
         tables = [one.answer for _, one in told]
         if len(tables) != len(self._settings_of) or not all(map(operator.is_, tables, self._settings_of)):
@@ -99,6 +99,8 @@ class GroupCalls:
         """One group whole. Raises GroupNotFound when every broker answered and none knows it."""
         cluster = await self._calls.cluster()
         all_settings, failures = await self.settings()
+        if failures and name not in all_settings:  # it may be newer than what was told
+            all_settings, failures = await self.settings(patiently=True)
         settings = all_settings.get(name, [])
         if not settings:
             if failures:

@@ -134,6 +134,8 @@ class TopicCalls:
         """One topic whole. Raises TopicNotFound when every broker answered and none has it."""
         cluster = await self._calls.cluster()
         tables, failures = await self._topic_tables(cluster)
+        if failures and not any(name in table for _, table in tables):  # it may be newer than what was told
+            tables, failures = await self._topic_tables(cluster, patiently=True)
         holders = [(broker, table[name]) for broker, table in tables if name in table]
         if not holders:
             if failures:
@@ -177,6 +179,7 @@ class TopicCalls:
         cluster = await self._calls.cluster()
         if topic_kind(name, own_names(cluster)) == "system":
             raise NotAllowed(gettext("%(name)s is a name of the cluster itself.") % {"name": name})
+        self.forget_listing()  # or one that was made just now may be missed
         if any(row.name == name for row in (await self.list()).rows):
             raise TopicExists(gettext("The topic %(name)s exists already.") % {"name": name})
         wanted = set(broker_names)
@@ -245,9 +248,9 @@ class TopicCalls:
 
     # ---- helpers
 
-    async def _topic_tables(self, cluster: ClusterView) -> Tables:
+    async def _topic_tables(self, cluster: ClusterView, *, patiently: bool = False) -> Tables:
         """Every broker's topics; of a silent broker those that it told last."""
-        told, failures = await self._told.ask(self._calls, cluster.brokers)
+        told, failures = await self._told.ask(self._calls, cluster.brokers, patiently=patiently)
         self._asked.keep_only(cluster.brokers)
         return [(broker, one.answer) for broker, one in told], failures
 

@@ -14,7 +14,7 @@ from dashboard.cluster.gateway import Gateway
 from dashboard.cluster.values import PartialFailure
 from gantrymq.client.admin.calls import AdminCalls
 from gantrymq.message.model import Message
-from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig
+from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig, TopicConfig
 from gantrymq.remoting.command import RemotingCommand
 from tests.harness import ServingCluster
 from tests.waiting import until
@@ -93,6 +93,19 @@ async def test_groups_and_clients_are_listed_while_a_broker_does_not_answer(
     listing = await clients.listing(gateway)
     assert listing.clients == seen and seen
     assert_tells_age(listing.failures)
+
+
+async def test_what_is_newer_than_the_last_answer_is_waited_for(
+    gateway: Gateway, cluster: ServingCluster, silence: Silence
+) -> None:
+    await gateway.topics.list()
+    admin = await gateway.calls.admin()  # as another program: nothing here is told of it
+    await admin.topics.create_at(cluster.broker_address, TopicConfig(topic_name="silent-new", read_queue_nums=1))
+    silence.begin()
+    found = asyncio.create_task(gateway.topics.get("silent-new"))
+    await until(lambda: gateway.calls.is_late(cluster.broker_address))
+    silence.end()
+    assert (await found).name == "silent-new"
 
 
 async def test_after_a_change_the_next_list_waits_for_what_is_so_now(
