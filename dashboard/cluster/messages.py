@@ -62,7 +62,9 @@ class MessageCalls:
             return await self._calls.call(
                 lambda admin: admin.messages.send_at(address, message, queue, broker_name=target.broker_name)
             )
-        except (ResponseError, MessageRejected) as exc:
+        except MessageRejected as exc:  # by the client's own rules: no broker was asked
+            raise NotAllowed(explain(exc)) from exc
+        except ResponseError as exc:
             raise Refused(explain(exc)) from exc
         except CALL_ERRORS as exc:
             raise BrokerUnreachable(f"{target.broker_name}: {explain(exc)}") from exc

@@ -81,6 +81,15 @@ async def test_of_a_key_with_many_messages_the_newest_of_a_time_are_found(
     assert page.count('class="row"') == 1 and "the first" in page
 
 
+async def test_a_message_without_a_body_is_no_fault_of_the_broker(
+    log_in: Client, gateway: Gateway, make_topic: Topic
+) -> None:
+    await make_topic("no-body", queues=1)
+    fields = {"body": "", "delay_level": "0"}
+    answer = await (await log_in("operator")).post("/topic/no-body/send", fields, headers={"hx-request": "true"})
+    assert answer.status_code == 409 and "a body of at least one byte" in answer.content.decode()
+
+
 async def test_a_read_only_topic_takes_no_message_and_that_is_no_fault_of_the_broker(
     log_in: Client, gateway: Gateway, make_topic: Topic
 ) -> None:
