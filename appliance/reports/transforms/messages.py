@@ -8,13 +8,16 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
-from appliance.reports.transforms.scope import Scope, topic_kind
+from appliance.reports.catalogue import REPORTS
+from appliance.reports.transforms.scope import DAY_MS, Scope, in_order, topic_kind
+from appliance.reports.transforms.steps import HOUR_MS, step_begin, step_of
 from gantrymq.message.topics import DLQ_PREFIX, RETRY_PREFIX
 
 TALKERS = 100
 NO_CAUSE = "no client told"
 PERCENTILES = (0.5, 0.9, 0.99)
 TOPIC_CHARS_MAX = 32767  # more than a record can hold
+_EARLIER = {"day_before": 1, "week_before": 7}
 
 
 def traffic_per_topic_and_hour(
@@ -25,21 +28,20 @@ def traffic_per_topic_and_hour(
     A record is counted where and when it was stored: a delayed message once in the schedule topic and once in its own,
     a retried one in the group's retry topic too. `kind` distinguishes these: normal, system, retry, dead letter.
     """
-    wanted = messages.select("topic", "store_timestamp", "size_bytes", "body_bytes").where(
-        (F.col("store_timestamp") >= begin_ms) & (F.col("store_timestamp") < end_ms)
-    )
-    if topics:
-        wanted = wanted.where(F.col("topic").isin(list(topics)))
-    return (
-        wanted.withColumn("hour", F.date_trunc("hour", F.timestamp_millis("store_timestamp")))
-        .groupBy("hour", "topic")
-        .agg(
-            F.count("*").alias("messages"),
-            F.sum("size_bytes").alias("stored_bytes"),
-            F.sum("body_bytes").alias("body_bytes"),
-        )
-        .select("hour", "topic", topic_kind(F.col("topic")).alias("kind"), "messages", "stored_bytes", "body_bytes")
-        .orderBy("hour", "topic")
+    wanted = Scope(begin_ms, end_ms, topics).cut(messages)
+    return in_order(
+        wanted.groupBy(step_begin("store_timestamp", HOUR_MS).alias("hour_ms"), "topic")
+        .agg(*_sums(), F.sum("body_bytes").alias("body_bytes"))
+        .select(
+            F.timestamp_millis("hour_ms").alias("hour"),
+            "topic",
+            topic_kind(F.col("topic")).alias("kind"),
+            "messages",
+            "stored_bytes",
+            "body_bytes",
+        ),
+        "hour",
+        "topic",
     )
 
 
@@ -49,70 +51,95 @@ def traffic_per_day(messages: DataFrame, scope: Scope) -> DataFrame:
     The messages must reach back a week and a day before the scope; the first day counts whole. A day without messages
     is a row, too, if it is over or going on, and the lake has something of an earlier one.
     """
-    wide = Scope(0, scope.end_ms, scope.topics, scope.zone)
+    read_from_ms = scope.begin_ms - REPORTS["days"].days_before * DAY_MS  # what is older is in no day that is shown
+    step = step_of(read_from_ms, scope.end_ms, scope.zone)
     days = (
-        wide.ordinary(messages)
-        .groupBy(F.to_date(scope.local()).alias("date"))
-        .agg(F.count("*").alias("messages"), F.sum("size_bytes").alias("stored_bytes"))
+        Scope(0, scope.end_ms, scope.topics, scope.zone)
+        .ordinary(messages)
+        .groupBy(step_begin("store_timestamp", step).alias("step_ms"))
+        .agg(*_sums())
+        .groupBy(F.to_date(scope.local("step_ms")).alias("date"))
+        .agg(*_sums_of_sums())
     )
-
-    def earlier(by_days: int, name: str) -> DataFrame:
-        return days.select(F.date_add("date", by_days).alias("date"), F.col("messages").alias(name))
-
-    joined = _calendar(days, scope).join(days, "date", how="left").fillna(0, ["messages", "stored_bytes"])
-    joined = joined.join(earlier(1, "day_before"), "date", how="left")
-    joined = joined.join(earlier(7, "week_before"), "date", how="left")
-    return joined.orderBy("date").select(
-        F.date_format("date", "yyyy-MM-dd").alias("day"),
+    day = F.col("date")
+    return in_order(
+        _calendar(days, scope).select(
+            day,
+            *(_of_day(day, name).alias(name) for name in ("messages", "stored_bytes")),
+            _of_day(F.date_sub(day, 1), "messages").alias("day_before"),
+            _of_day(F.date_sub(day, 7), "messages").alias("week_before"),
+        ),
+        "date",
+    ).select(
+        F.date_format(day, "yyyy-MM-dd").alias("day"),
         "messages",
         "stored_bytes",
-        F.coalesce("day_before", F.lit(0)).alias("day_before"),
-        (F.col("messages") / F.col("day_before") - 1).alias("day_change"),
-        F.coalesce("week_before", F.lit(0)).alias("week_before"),
-        (F.col("messages") / F.col("week_before") - 1).alias("week_change"),
+        "day_before",
+        _change("day_before").alias("day_change"),
+        "week_before",
+        _change("week_before").alias("week_change"),
     )
 
 
 def _calendar(days: DataFrame, scope: Scope) -> DataFrame:
-    """date: each day of the scope from the first that is known to the last that has begun."""
+    """date, sums: each day of the scope from the first that is known to the last that has begun.
+
+    sums: those of all days, by date. So the lake is read once, where joins of days would read it for each of them.
+    """
     first, last = F.col("first"), F.col("last")
-    known = days.agg(F.min("date").alias("first"), F.max("date").alias("last")).where(first.isNotNull())
+    known = days.agg(
+        F.min("date").alias("first"),
+        F.max("date").alias("last"),
+        F.map_from_entries(F.collect_list(F.struct("date", F.struct("messages", "stored_bytes")))).alias("sums"),
+    ).where(first.isNotNull())
     known = known.select(
         F.greatest(first, scope.date_at(scope.begin_ms)).alias("first"),
         F.greatest(last, scope.date_at(scope.over_ms - 1)).alias("last"),
+        "sums",
     )
-    return known.where(first <= last).select(F.explode(F.sequence(first, last)).alias("date"))
+    return known.where(first <= last).select(F.explode(F.sequence(first, last)).alias("date"), "sums")
+
+
+def _of_day(date: Column, name: str) -> Column:
+    return F.coalesce(F.try_element_at("sums", date)[name], F.lit(0))
+
+
+def _change(before: str) -> Column:
+    """Against that number; null where it is 0."""
+    return F.col("messages") / F.nullif(F.col(before), F.lit(0)) - 1
 
 
 def bytes_by_topic_and_month(messages: DataFrame, scope: Scope) -> DataFrame:
     """What each topic stored in each month of the zone, the largest first."""
-    return (
+    step = step_of(scope.begin_ms, scope.end_ms, scope.zone)
+    months = (
         scope.cut(messages)
-        .groupBy(F.date_format(scope.local(), "yyyy-MM").alias("month"), "topic")
-        .agg(
-            F.count("*").alias("messages"),
-            F.sum("size_bytes").alias("stored_bytes"),
-            F.sum("body_bytes").alias("body_bytes"),
-        )
-        .orderBy("month", F.desc("stored_bytes"), "topic")
-        .select("month", "topic", topic_kind(F.col("topic")).alias("kind"), "messages", "stored_bytes", "body_bytes")
+        .groupBy(step_begin("store_timestamp", step).alias("step_ms"), "topic")
+        .agg(*_sums(), F.sum("body_bytes").alias("body_bytes"))
+        .groupBy(F.date_format(scope.local("step_ms"), "yyyy-MM").alias("month"), "topic")
+        .agg(*_sums_of_sums(), F.sum("body_bytes").alias("body_bytes"))
+    )
+    return in_order(months, "month", F.desc("stored_bytes"), "topic").select(
+        "month", "topic", topic_kind(F.col("topic")).alias("kind"), "messages", "stored_bytes", "body_bytes"
     )
 
 
 def producers_by_host(messages: DataFrame, scope: Scope) -> DataFrame:
     """Each host that sent to an ordinary topic, the busiest first."""
-    return (
+    hosts = (
         scope.ordinary(messages)
-        .groupBy(F.col("born_host").alias("host"))
+        .groupBy(F.col("born_host").alias("host"), "topic")
+        .agg(*_sums(), F.min("store_timestamp").alias("first_ms"), F.max("store_timestamp").alias("last_ms"))
+        .groupBy("host")
         .agg(
-            F.count("*").alias("messages"),
-            F.sum("size_bytes").alias("stored_bytes"),
-            F.count_distinct("topic").alias("topics"),
-            F.min("store_timestamp").alias("first_ms"),
-            F.max("store_timestamp").alias("last_ms"),
+            *_sums_of_sums(),
+            F.count("*").alias("topics"),
+            F.min("first_ms").alias("first_ms"),
+            F.max("last_ms").alias("last_ms"),
         )
-        .orderBy(F.desc("messages"), "host")
-        .select("host", "messages", "stored_bytes", "topics", "first_ms", "last_ms")
+    )
+    return in_order(hosts, F.desc("messages"), "host").select(
+        "host", "messages", "stored_bytes", "topics", "first_ms", "last_ms"
     )
 
 
@@ -121,7 +148,7 @@ def top_talkers(messages: DataFrame, scope: Scope) -> DataFrame:
     return (
         scope.ordinary(messages)
         .groupBy(F.col("born_host").alias("host"), "topic")
-        .agg(F.count("*").alias("messages"), F.sum("size_bytes").alias("stored_bytes"))
+        .agg(*_sums())
         .withColumn("share", F.col("stored_bytes") / F.sum("stored_bytes").over(Window.partitionBy()))
         .orderBy(F.desc("stored_bytes"), "host", "topic")
         .limit(TALKERS)
@@ -131,36 +158,32 @@ def top_talkers(messages: DataFrame, scope: Scope) -> DataFrame:
 
 def sizes_of_bodies(messages: DataFrame, scope: Scope) -> DataFrame:
     """Exact percentiles of the bodies' bytes of each ordinary topic."""
-    size = F.col("body_bytes")
-    return (
-        scope.ordinary(messages)
+    sizes = (
+        _counted(scope.ordinary(messages), F.col("body_bytes"))
         .groupBy("topic")
         .agg(
-            F.count("*").alias("messages"),
-            F.min(size).alias("smallest"),
-            *_percentiles(size),
-            F.max(size).alias("largest"),
+            F.sum("rows").alias("messages"),
+            F.min("value").alias("smallest"),
+            _percentiles(),
+            F.max("value").alias("largest"),
         )
-        .orderBy("topic")
-        .select("topic", "messages", "smallest", "p50", "p90", "p99", "largest")
     )
+    return in_order(sizes, "topic").select("topic", "messages", "smallest", *_each_percentile(), "largest")
 
 
 def produce_latency(messages: DataFrame, scope: Scope) -> DataFrame:
     """Exact percentiles of the time from the producer's clock to the broker's, of each ordinary topic."""
-    latency = F.col("store_timestamp") - F.col("born_timestamp")
-    return (
-        scope.ordinary(messages)
+    latencies = (
+        _counted(scope.ordinary(messages), F.col("store_timestamp") - F.col("born_timestamp"))
         .groupBy("topic")
         .agg(
-            F.count("*").alias("messages"),
-            *_percentiles(latency),
-            F.max(latency).alias("longest"),
-            F.count_if(latency < 0).alias("clock_ahead"),
+            F.sum("rows").alias("messages"),
+            _percentiles(),
+            F.max("value").alias("longest"),
+            F.sum(F.when(F.col("value") < 0, F.col("rows")).otherwise(0)).alias("clock_ahead"),
         )
-        .orderBy("topic")
-        .select("topic", "messages", "p50", "p90", "p99", "longest", "clock_ahead")
     )
+    return in_order(latencies, "topic").select("topic", "messages", *_each_percentile(), "longest", "clock_ahead")
 
 
 def retries_and_dead_letters(messages: DataFrame, scope: Scope) -> DataFrame:
@@ -188,6 +211,23 @@ def retries_and_dead_letters(messages: DataFrame, scope: Scope) -> DataFrame:
     )
 
 
-def _percentiles(value: Column) -> list[Column]:
-    """p50, p90, p99; between two values the mean by distance, as SQL's percentile_cont."""
-    return [F.percentile(value, share).alias(f"p{round(share * 100)}") for share in PERCENTILES]
+def _counted(messages: DataFrame, value: Column) -> DataFrame:
+    """topic, value, and how many `rows` have both: values repeat, and this costs far less than a percentile does."""
+    return messages.groupBy("topic", value.alias("value")).agg(F.count("*").alias("rows"))
+
+
+def _percentiles() -> Column:
+    """p50, p90, p99 of what _counted gives; between two values the mean by distance, as SQL's percentile_cont."""
+    return F.percentile("value", list(PERCENTILES), F.col("rows")).alias("percentiles")
+
+
+def _each_percentile() -> list[Column]:
+    return [F.col("percentiles")[at].alias(f"p{round(share * 100)}") for at, share in enumerate(PERCENTILES)]
+
+
+def _sums() -> tuple[Column, Column]:
+    return F.count("*").alias("messages"), F.sum("size_bytes").alias("stored_bytes")
+
+
+def _sums_of_sums() -> tuple[Column, Column]:
+    return F.sum("messages").alias("messages"), F.sum("stored_bytes").alias("stored_bytes")

@@ -86,3 +86,8 @@ def topic_kind(topic: Column) -> Column:
         .when(topic.isin(sorted(SYSTEM_TOPICS)) | topic.startswith(SYSTEM_TOPIC_PREFIX), "system")
         .otherwise("normal")
     )
+
+
+def in_order(rows: DataFrame, *columns: str | Column) -> DataFrame:
+    """The rows of a report, sorted by one task: they come to one process anyway, and sharing them out is a job more."""
+    return rows.coalesce(1).orderBy(*columns)

@@ -728,6 +728,24 @@ def test_a_forecast_of_a_range_that_ends_tomorrow_begins_today(spark: SparkSessi
     assert kinds == {"stored": 3, "forecast": 14}
 
 
+def test_days_and_months_of_a_zone_whose_clocks_change_a_minute_after_midnight(spark: SparkSession) -> None:
+    """Newfoundland's until 2011: one UTC hour holds two days of it, and here two months."""
+    from appliance.reports.transforms import Scope, bytes_by_topic_and_month, traffic_per_day
+
+    zone = ZoneInfo("America/St_Johns")
+    begin, end = (
+        int(day.replace(tzinfo=zone).timestamp() * 1000) for day in (datetime(2009, 10, 30), datetime(2009, 11, 3))
+    )
+    times = range(begin, end, 20_000)
+    days = Counter(f"{datetime.fromtimestamp(at / 1000, zone):%Y-%m-%d}" for at in times)
+    assert days["2009-11-01"] != days["2009-10-30"], "no clock changes here"
+    messages = frame(spark, [("orders", at, 100, 10) for at in times])
+    scope = Scope(begin, end, zone=zone.key)
+    assert {row.day: row.messages for row in traffic_per_day(messages, scope).collect()} == days
+    months = Counter(day[:7] for day in days.elements())
+    assert {row.month: row.messages for row in bytes_by_topic_and_month(messages, scope).collect()} == months
+
+
 def test_each_report_of_ten_rows_is_what_a_person_counts(spark: SparkSession) -> None:
     from appliance.reports.transforms import TRANSFORMS, Scope
 
