@@ -7,7 +7,8 @@ GantryMQ's and Apache's store, starts after kill -9. Without a JDK and Maven it 
 
 `gantry bench reports` measures reports over logs of a million and of ten million messages (--messages, --body-bytes):
 cold and warm starts, reading the log, each report, and the same by DuckDB if that is installed. Then a broker's latency
-at 1 000 messages a second, alone and beside runs, alternating (--rounds, --seconds; --rounds 0 leaves it out).
+at 1 000 messages a second, alone and beside runs, in slices that take turns (--rounds, --seconds, --rate; --rounds 0
+leaves it out).
 
 Maven downloads Apache RocketMQ at the first run. The load is a C program, compiled at the first run; without a compiler
 a Python program puts on the loads that it can. The full run takes about twenty minutes; --quick five.
@@ -27,6 +28,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import re
+import shutil
 import signal
 import sys
 import tempfile
@@ -47,9 +49,9 @@ from appliance.bench.peer import Peer
 from appliance.bench.profile import render_profile
 from appliance.bench.python_load.driver import PythonLoad
 from appliance.bench.report import render
-from appliance.bench.reports.beside import measure_beside
+from appliance.bench.reports.beside import RATE, Beside, measure_beside
 from appliance.bench.reports.fill import BODY_BYTES
-from appliance.bench.reports.measure import measure
+from appliance.bench.reports.measure import Measured, measure
 from appliance.bench.reports.table import render as render_reports
 from appliance.bench.results import APACHE, FLOOR, GANTRY
 from appliance.bench.run import Bench, MakePeer
@@ -68,7 +70,7 @@ PROFILED = ("send-16x8", "batch-4x2", "pull-8")
 # Start-up and idle memory of Apache's broker are taken with a small heap: what it could do at best.
 IDLE_HEAP = "256m"
 REPORTS_FULL, REPORTS_QUICK = (1_000_000, 10_000_000), (100_000,)
-BESIDE_ROUNDS, BESIDE_S, BESIDE_QUICK_S = 5, 30.0, 10.0
+BESIDE_SLICES, BESIDE_S, BESIDE_QUICK_S = 9, 8.0, 4.0
 STORE_FULL = {"count": 20_000, "total_bytes": 1 << 30, "stall_bytes": 3 << 30, "stall_rate": 60_000_000}
 SDK_FULL, SDK_QUICK = 20_000, 4_000  # messages of a run
 STORE_QUICK = {"count": 4_000, "total_bytes": 256 << 20, "stall_bytes": 256 << 20, "stall_rate": 60_000_000}
@@ -114,6 +116,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="repeat runs that other work disturbed, up to N times each",
     )
     _add_places_and_memory(parser)
+    _add_of_reports(parser)
+    parser.add_argument(
+        "--profile", type=Path, metavar="FILE", help="don't compare: run this broker under cProfile, write it to FILE"
+    )
+
+
+def _add_of_reports(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--messages", action="append", type=_from_one, metavar="N", help="reports: messages in the log; repeatable"
     )
@@ -121,7 +130,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--body-bytes", type=_from_one, metavar="N", help="reports: of each message (default: of half 128, half 1024)"
     )
     parser.add_argument(
-        "--profile", type=Path, metavar="FILE", help="don't compare: run this broker under cProfile, write it to FILE"
+        "--rate", type=_from_one, metavar="N", help=f"reports: messages a second beside runs (default: {RATE})"
     )
 
 
@@ -165,8 +174,8 @@ def run(arguments: argparse.Namespace) -> int:
         _say(f"touched {touched.size_bytes / (1 << 30):.1f} GiB of free memory: {touched.us_a_kb:.2f} us of CPU a KB")
     if arguments.what == "reports":
         return _run_reports(arguments)
-    if arguments.messages:
-        raise ConfigError("--messages is for: gantry bench reports")
+    if arguments.messages or arguments.rate:
+        raise ConfigError("--messages and --rate are for: gantry bench reports")
     if arguments.what == "store":
         return _run_store(arguments)
     if arguments.what == "sdk":
@@ -254,21 +263,38 @@ def _run_sdk(arguments: argparse.Namespace) -> int:
 def _run_reports(arguments: argparse.Namespace) -> int:
     for name in ("peer", "scenario", "profile", "patience", "python", "brokers"):
         if getattr(arguments, name):
-            raise ConfigError(f"bench reports has no --{name}: use --quick, --messages, --rounds, --seconds and --json")
+            raise ConfigError(
+                f"bench reports has no --{name}: use --quick, --messages, --rounds, --seconds, --rate and --json"
+            )
     signal.signal(signal.SIGTERM, _leave)
     sizes = arguments.messages or (REPORTS_QUICK if arguments.quick else REPORTS_FULL)
     bodies = (arguments.body_bytes,) if arguments.body_bytes else BODY_BYTES
-    rounds = arguments.rounds if arguments.rounds is not None else 1 if arguments.quick else BESIDE_ROUNDS
+    rounds = arguments.rounds if arguments.rounds is not None else 1 if arguments.quick else BESIDE_SLICES
     seconds = arguments.seconds or (BESIDE_QUICK_S if arguments.quick else BESIDE_S)
+    found: list[Measured] = []
+    beside = None
     with tempfile.TemporaryDirectory(prefix="gantry-bench-", dir=arguments.work) as work:
-        found = [measure(Path(work) / str(count), count, bodies, _say) for count in sizes]
-        print(render_reports(found), flush=True)
-        beside = measure_beside(Path(work) / "beside", load_generator(), rounds, seconds, _say) if rounds else None
-    if beside is not None:
-        print(f"\n{beside}", flush=True)
+        try:
+            for count in sizes:
+                found.append(measure(Path(work) / "sizes", count, bodies, _say))
+                _write_reports(arguments, found, beside)
+            shutil.rmtree(Path(work) / "sizes")
+            if rounds:
+                beside = measure_beside(
+                    Path(work) / "beside", load_generator(), rounds, seconds, _say, arguments.rate or RATE
+                )
+        finally:  # a size or slice that fails leaves the figures before it
+            if found:
+                print(render_reports(found), flush=True)
+            if beside is not None:
+                print(f"\n{beside}", flush=True)
+    _write_reports(arguments, found, beside)
+    return 0
+
+
+def _write_reports(arguments: argparse.Namespace, found: Sequence[Measured], beside: Beside | None) -> None:
     facts = {"sizes": [each.as_json() for each in found], "beside": beside.as_json() if beside is not None else None}
     _write_json(arguments, facts)
-    return 0
 
 
 def _stores(arguments: argparse.Namespace) -> tuple[dict[str, Callable[[Path], Peer]], dict[str, MakeCommand]]:

@@ -73,6 +73,10 @@ class ReportSession:
         self._process.wait()
         self._process.stdout.close()
 
+    def end_at_once(self) -> None:
+        """Have the process stop, whatever it does; from any thread. A run that is waited for raises ReportFailed."""
+        self._process.terminate()
+
     def run(self, report: str, begin_ms: int, end_ms: int) -> Run:
         """Compute a report, with all that is new in the log. Raises ReportFailed."""
         assert self._process.stdin is not None and self._process.stdout is not None

@@ -12,7 +12,7 @@ _ROWS: tuple[tuple[str, Callable[[Measured], str]], ...] = (
     ("log, MiB", lambda found: f"{found.log_bytes / MIB:,.0f}"),
     ("lake, MiB", lambda found: f"{found.lake_bytes / MIB:,.1f}"),
     ("plain read of the log", lambda found: _taken(found.plain_read)),
-    ("very first start to a result, nothing is stored", lambda found: _taken(found.start)),
+    ("very first start to a result, nothing is stored", lambda found: _taken(found.start, "-")),
     ("cold start to the first result, all is new", lambda found: _taken(found.first)),
     ("  reading the log, messages/s", lambda found: f"{found.rows_per_s:,.0f}"),
     ("  reading the log, CPU us a message", lambda found: f"{found.cpu_us_a_row:.2f}"),
@@ -40,5 +40,5 @@ def render(sizes: Sequence[Measured]) -> str:
     return "\n".join(lines)
 
 
-def _taken(taken: Taken | Run | None) -> str:
-    return "not installed" if taken is None else f"{taken.wall_s:.2f} / {taken.cpu_s:.2f}"
+def _taken(taken: Taken | Run | None, otherwise: str = "not installed") -> str:
+    return otherwise if taken is None else f"{taken.wall_s:.2f} / {taken.cpu_s:.2f}"
