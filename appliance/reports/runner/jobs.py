@@ -34,14 +34,16 @@ from appliance.reports.runner.inputs import MESSAGES, inputs, lakes_of, read_fro
 from appliance.reports.runner.lake_upkeep import keep_up
 from appliance.reports.runner.sample_table import copy_samples
 from appliance.reports.runner.sources import sources
+from appliance.reports.runner.work_ahead import is_large
 from appliance.reports.runs import RunFolder, RunSpec, write_json
-from appliance.reports.session import create_session, end_session
+from appliance.reports.session import create_session, death_of_java, end_session
 from appliance.reports.transforms import TRANSFORMS, Scope
 from appliance.reports.worker_jobs import reason_of, run_on_a_worker
 
 logger = logging.getLogger(__name__)
 
 ENDING_S = 280.0  # for the JVM, which may have to write its class archive; the launcher waits somewhat longer
+JAVAS_DEATH_S = 2.0  # between its last word on a connection and its end
 READING_SHARE = 0.75  # of a run's time; the rest is for the report itself
 
 
@@ -61,7 +63,8 @@ class Runs:
         began = time.monotonic()
         if self._spark is None:
             folder.write_progress("starting", "Starting Spark")
-            self._spark = create_session(self._work_folder, **self._settings)
+            much = is_large(brokers_in(Path(spec.data)), lakes_of(spec))
+            self._spark = create_session(self._work_folder, **self._settings, is_large=much)
             seconds["session"] = _lap(began)
         began = time.monotonic()
         ingested, failures = ingest_all(self._spark, spec, folder, until)
@@ -231,7 +234,8 @@ def _run_one(runs: Runs, folder: RunFolder) -> tuple[int, bool]:
         return 1, True
     except Exception as failure:  # a bug, or an error of the JVM: the report's page shows the reason
         logger.exception("report crashed", extra={"event": "report_crashed"})
-        _write_failure(folder, reason_of(failure))
+        # Without its JVM, Py4J fails with one of many errors of the network, none of which says so.
+        _write_failure(folder, death_of_java(JAVAS_DEATH_S) or reason_of(failure))
         return 1, False
     return 0, True
 

@@ -4,14 +4,51 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("pyspark")
 
-from appliance.reports.session import pack_code
+from pyspark import SparkContext
+
+from appliance.reports.session import death_of_java, pack_code
 from tests.appliance.reports.stores import Record, write_log
+from tests.waiting import WITHIN_S
+
+
+class _Gateway:
+    """Py4J's, as far as the process of its JVM goes."""
+
+    def __init__(self, program: str) -> None:
+        self.proc = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE)
+
+
+@pytest.fixture
+def living(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Gateway]:
+    gateway = _Gateway("import sys; sys.exit(len(sys.stdin.read()))")
+    monkeypatch.setattr(SparkContext, "_gateway", gateway)
+    yield gateway
+    gateway.proc.kill()
+    gateway.proc.communicate()
+
+
+def test_the_death_of_the_jvm_is_told_in_words_and_its_life_is_not(living: _Gateway) -> None:
+    assert death_of_java() == ""
+    living.proc.kill()
+    said = death_of_java(WITHIN_S)
+    assert "killed by signal 9" in said and "no memory" in said and "report_memory" in said
+
+
+def test_a_jvm_that_ended_by_itself_is_told_with_its_exit_code(living: _Gateway) -> None:
+    living.proc.communicate(b"abc")
+    assert "exit code 3" in death_of_java(WITHIN_S)
+
+
+def test_without_a_jvm_none_has_died(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SparkContext, "_gateway", None)
+    assert death_of_java() == ""
 
 
 def test_a_task_runs_from_what_is_shipped_without_the_checkout(tmp_path: Path) -> None:
