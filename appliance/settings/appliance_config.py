@@ -133,7 +133,9 @@ class ApplianceConfig:
     http_connections_max: int = option(
         1024, "connections to the dashboard in all (fewer where the limit of open files is low)"
     )
-    http_connections_per_address_max: int = option(256, "connections to the dashboard from one address")
+    http_connections_per_address_max: int = option(
+        256, "connections to the dashboard from one address, beside live pages of signed-in accounts (400 an account)"
+    )
     fast_path: str = option(
         "auto", "brokers' compiled fast path: auto (used when it is there), on (no start without it) or off"
     )

@@ -122,6 +122,9 @@ class ClientConnection(ProtocolWrapper):
     def is_busy(self) -> None:
         self.factory.table.is_busy(self)
 
+    def is_signed_in(self) -> None:
+        self.factory.table.is_signed_in(self)
+
     def displace(self, why: str) -> None:
         """Close it at once, for the sake of others."""
         self.factory.tell("connection closed to make room", "web_connection_displaced", self.host, why=why)

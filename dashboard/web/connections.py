@@ -3,6 +3,9 @@
 A connection waits (for a head, or for an unauthenticated body) or is busy (a request is served, a websocket is open).
 At the limit, the connection that has waited longest is closed: of the same address if that one has too many, of all
 otherwise. So idle connections can't keep others out, and one address can't displace others.
+
+Many people may share an address (a company's proxy, NAT). So live sockets of signed-in accounts, which are bounded by
+account (`dashboard/live/sockets.py`), are counted in all only, as long as they leave a quarter of the places to others.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ class ConnectionTable(Generic[Connection]):
         self._counts: Counter[str] = Counter()
         self._waiting: dict[Connection, None] = {}  # longest first
         self._waiting_of: dict[str, dict[Connection, None]] = {}
+        self._signed_in: set[Connection] = set()
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -61,12 +65,30 @@ class ConnectionTable(Generic[Connection]):
             if not self._waiting_of[key]:
                 del self._waiting_of[key]
 
+    def is_signed_in(self, connection: Connection) -> None:
+        """An account holds it, which is bounded by itself: it is no longer counted for its address."""
+        if connection not in self._keys or len(self._signed_in) >= self._connections_max * 3 // 4:
+            return
+        is_waiting = connection in self._waiting
+        self.is_busy(connection)
+        self._uncount(connection)
+        self._keys[connection] = ""
+        self._counts[""] += 1
+        self._signed_in.add(connection)
+        if is_waiting:
+            self.waits(connection)
+
     def leave(self, connection: Connection) -> None:
         """It is gone, or will be at once."""
         if connection not in self._keys:
             return
         self.is_busy(connection)
-        key = self._keys.pop(connection)
+        self._uncount(connection)
+        del self._keys[connection]
+        self._signed_in.discard(connection)
+
+    def _uncount(self, connection: Connection) -> None:
+        key = self._keys[connection]
         self._counts[key] -= 1
         if not self._counts[key]:
             del self._counts[key]

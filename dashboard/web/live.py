@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from daphne.ws_protocol import WebSocketFactory, WebSocketProtocol
+
+from dashboard.web.client_connection import ClientConnection
 
 
 class LiveProtocol(WebSocketProtocol):
@@ -14,6 +18,7 @@ class LiveProtocol(WebSocketProtocol):
 
     maxMessagePayloadSize: int
     _has_head = False
+    _is_told = False
 
     def dataReceived(self, data: bytes) -> None:
         if self.state == self.STATE_CONNECTING and self._has_head:
@@ -22,12 +27,26 @@ class LiveProtocol(WebSocketProtocol):
         self._has_head = True  # Daphne gives the whole head at once
         super().dataReceived(data)
 
+    def serverSend(self, content: Any, binary: bool = False) -> None:
+        """The application sends to signed-in accounts only; whom it refuses, it closes without a word before."""
+        if not self._is_told:
+            self._is_told = True
+            _connection_of(self.transport).is_signed_in()
+        super().serverSend(content, binary)
+
     def sendMessage(self, payload: bytes, isBinary: bool = False) -> None:
         limit, self.maxMessagePayloadSize = self.maxMessagePayloadSize, 0
         try:
             super().sendMessage(payload, isBinary)
         finally:
             self.maxMessagePayloadSize = limit
+
+
+def _connection_of(transport: Any) -> ClientConnection:
+    """The outermost layer, below TLS if there is any."""
+    while not isinstance(transport, ClientConnection):
+        transport = transport.transport
+    return transport
 
 
 class LiveFactory(WebSocketFactory):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import sys
+import threading
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -12,16 +13,19 @@ from pathlib import Path
 
 import psutil
 import pytest
+import websocket
 
 from appliance.settings.appliance_config import ApplianceConfig
 from dashboard.web.connections import ConnectionTable
 from dashboard.web.limits import CONNECTIONS_MIN, FILES_RESERVED, WebLimits
 from tests.appliance_process import RunningAppliance
 from tests.conftest import time_limit
-from tests.visitor import web_process
+from tests.visitor import Visitor, first_run_token, web_process
+from tests.waiting import wait_until
 
 FILES_MAX = 300
 IDLE_CONNECTIONS = 400
+OF_AN_ADDRESS = 16
 
 
 def table(connections_max: int = 4, per_address_max: int = 2) -> ConnectionTable[str]:
@@ -74,17 +78,41 @@ def test_a_trusted_proxy_counts_in_all_only() -> None:
     assert known.enter("d", "") is not None
 
 
+def test_what_a_signed_in_account_holds_is_not_counted_for_its_address() -> None:
+    known = table(connections_max=8, per_address_max=2)
+    for number in range(6):
+        assert known.enter(f"tab{number}", "nat") is None
+        known.is_busy(f"tab{number}")
+        known.is_signed_in(f"tab{number}")
+    assert known.enter("stranger1", "nat") is None and known.enter("stranger2", "nat") is None
+    found = known.enter("stranger3", "nat")
+    assert found is not None and found[0] == "stranger1" and "one address" in found[1]
+
+
+def test_accounts_leave_a_quarter_of_the_places_to_others() -> None:
+    known = table(connections_max=8, per_address_max=1)
+    for number in range(7):  # one more than three quarters: the last one counts for its address
+        known.enter(f"tab{number}", "nat")
+        known.is_busy(f"tab{number}")
+        known.is_signed_in(f"tab{number}")
+    found = known.enter("stranger", "nat")
+    assert found is not None and found[0] == "stranger" and "one address" in found[1]
+    known.leave("stranger")
+    assert known.enter("other", "elsewhere") is None
+
+
 def test_nothing_is_kept_of_who_left() -> None:
     known = table()
     for name in ("a", "b"):
         known.enter(name, "x")
         known.is_busy(name)
+        known.is_signed_in(name)
         known.leave(name)
         known.leave(name)
         known.waits(name)
         known.is_busy(name)
     assert (len(known), known.longest_waiting()) == (0, None)
-    assert not known._counts and not known._waiting_of
+    assert not known._counts and not known._waiting_of and not known._signed_in
 
 
 @pytest.mark.parametrize(
@@ -106,20 +134,55 @@ def idle_connections(address: str, count: int) -> Iterator[list[socket.socket]]:
 
 
 def test_idle_connections_keep_a_killed_broker_from_nothing(tmp_path: Path) -> None:
-    """400 idle connections, 300 files: the broker comes back, pages answer, the log says why connections went."""
+    """400 idle connections, 300 files: the broker comes back, pages answer, the log says why connections went.
+
+    Live pages of a signed-in account, more than an address may have connections, stay live beside them.
+    """
     command = ("bash", "-c", f'ulimit -n {FILES_MAX}; exec "$0" -m appliance up "$@"', sys.executable)
-    with RunningAppliance(tmp_path / "data", command=command) as gantry:
+    environment = {"GANTRY_HTTP_CONNECTIONS_PER_ADDRESS_MAX": str(OF_AN_ADDRESS)}
+    with RunningAppliance(tmp_path / "data", command=command, environment=environment) as gantry:
+        visitor = Visitor(f"http://{gantry.http}")
+        visitor.become_admin(first_run_token(gantry.output))
+        pages = [LivePage(visitor) for _ in range(OF_AN_ADDRESS + 4)]
+        for page in pages:
+            page.shows()
         with idle_connections(gantry.http, IDLE_CONNECTIONS):
             broker = _broker_of(gantry)
             broker.kill()
             again = _broker_of(gantry, but=broker.pid)
             with urllib.request.urlopen(f"http://{gantry.http}/healthz", timeout=time_limit(10)) as answer:
                 assert answer.read() == b"ok\n"
+            for page in pages:
+                page.answers()
             assert web_process(gantry).num_fds() < FILES_MAX - FILES_RESERVED // 2
             assert again.is_running()
         log = (tmp_path / "data" / "logs" / "gantry.log").read_text()
     assert "event=web_connection_displaced" in log and "of one address" in log
     assert "Too many open files" not in log
+
+
+class LivePage:
+    """A signed-in tab that reads all it is sent."""
+
+    def __init__(self, visitor: Visitor) -> None:
+        self.got: list[str] = []
+        self._socket = visitor.live()
+        self._socket.send('{"subscribe": ["overview"]}')
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        with contextlib.suppress(OSError, websocket.WebSocketException):
+            while text := self._socket.recv():
+                self.got.append(str(text))
+
+    def shows(self) -> None:
+        """It has its first figures."""
+        wait_until(lambda: self.got)
+
+    def answers(self) -> None:
+        """It is still live."""
+        self._socket.send("no request")
+        wait_until(lambda: any("not understood" in text for text in self.got))
 
 
 def _broker_of(gantry: RunningAppliance, *, but: int = 0) -> psutil.Process:
