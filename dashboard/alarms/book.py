@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from dashboard.alarms.kinds import KINDS, Kind, Readings
+from dashboard.alarms.kinds import KINDS, Kind, Readings, name_in_words
 from dashboard.language.sentences import gettext, joined
 
 OPEN_MAX = 100  # alarms of one rule at the same time; the worst come first
@@ -53,7 +53,7 @@ class Alarm:
 
     @property
     def title(self) -> str:
-        return joined([KINDS[self.rule.kind].words, self.subject], ": ")
+        return joined([name_in_words(self.rule.name) or KINDS[self.rule.kind].words, self.subject], ": ")
 
 
 class AlarmBook:

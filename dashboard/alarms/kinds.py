@@ -156,7 +156,7 @@ KINDS = {
         ),
         Kind(
             "dead-letters",
-            gettext_noop("Dead letters lie there"),
+            gettext_noop("Dead letters wait"),
             "group",
             "messages",
             _dead_letters,

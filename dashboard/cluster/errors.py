@@ -4,6 +4,7 @@ GatewayError
 ├─ ClusterUnreachable     the name server does not answer, and nothing is known from before
 ├─ BrokerUnreachable      one broker did not answer (in time)
 ├─ TopicNotFound          no broker has the topic
+│  └─ MessageNotFound     the topic is there, the message is not
 ├─ BrokerNotFound         the name server lists no such broker
 ├─ GroupNotFound          no broker knows the consumer group
 ├─ ClientNotFound         no broker has a connection of the client
@@ -51,6 +52,12 @@ class TopicNotFound(GatewayError):
 
     status = 404
     advice = gettext_noop("It may have been deleted. The list of topics shows what exists.")
+
+
+class MessageNotFound(TopicNotFound):
+    """The topic does not hold this message."""
+
+    advice = gettext_noop("It may have expired. The topic's Queues tab shows which offsets each queue holds.")
 
 
 class BrokerNotFound(GatewayError):

@@ -115,9 +115,7 @@ class MessageLookup:
 def _told_of_search(wanted: Search) -> str:
     query = wanted.query
     if query.single:
-        return gettext("“%(single)s” is no id and no key here: the bodies are looked through for it.") % {
-            "single": query.single
-        }
+        return gettext("No id or key here is “%(single)s”: searching the bodies for it.") % {"single": query.single}
     if query.is_empty:
         return gettext("All messages of that time.")
     return gettext("Messages with %(conditions)s.") % {"conditions": query.conditions}

@@ -65,7 +65,7 @@ class MessageQuery:
         told += [gettext("tag %(tag)s") % {"tag": tag} for tag in self.tags]
         told += [gettext("key %(key)s") % {"key": key} for key in self.keys]
         told += [
-            f"{name} = {value}" if value else (gettext("without %(name)s") % {"name": name})
+            f"{name} = {value}" if value else (gettext("no %(name)s") % {"name": name})
             for name, value in self.properties
         ]
         told += [(gettext("“%(word)s” in the body") % {"word": word}) for word in self.words]

@@ -7,7 +7,15 @@ import time
 
 from dashboard.cluster import browse
 from dashboard.cluster.calls import CALL_ERRORS, CALLS_AT_ONCE, ClusterCalls
-from dashboard.cluster.errors import BrokerUnreachable, NotAllowed, NotWritable, Refused, TopicNotFound, explain
+from dashboard.cluster.errors import (
+    BrokerUnreachable,
+    MessageNotFound,
+    NotAllowed,
+    NotWritable,
+    Refused,
+    TopicNotFound,
+    explain,
+)
 from dashboard.cluster.message_scan import ANY_TIME, TimeSpan
 from dashboard.cluster.topics import TopicCalls
 from dashboard.cluster.values import BrokerRef, MessagePage, PartialFailure, QueueExtent, TopicDetail
@@ -168,7 +176,7 @@ class MessageCalls:
         return [message for message in found if current().allows(message.topic)], failures
 
     async def get(self, topic: str, broker_name: str, queue_id: int, queue_offset: int) -> MessageExt:
-        """One message by its place. Raises TopicNotFound when it is not (or no longer) there."""
+        """One message by its place. Raises MessageNotFound when it is not (or no longer) there."""
         cluster = await self._calls.cluster()
         broker = cluster.named(broker_name)
         if broker is None:
@@ -178,13 +186,13 @@ class MessageCalls:
                 lambda admin: admin.messages.pull_at(broker.address, topic, queue_id, queue_offset, 1)
             )
         except ResponseError as exc:
-            raise TopicNotFound(explain(exc)) from exc
+            raise MessageNotFound(explain(exc)) from exc
         except CALL_ERRORS as exc:
             raise BrokerUnreachable(f"{broker_name}: {explain(exc)}") from exc
         for message in messages:
             if message.queue_offset == queue_offset:
                 return _named(message, broker_name)
-        raise TopicNotFound(
+        raise MessageNotFound(
             gettext("Queue %(queue_id)s of %(broker_name)s no longer holds offset %(queue_offset)s.")
             % {"queue_id": queue_id, "broker_name": broker_name, "queue_offset": queue_offset}
         )

@@ -10,7 +10,7 @@ from dashboard.clients.values import ClientListing
 from dashboard.language.sentences import joined
 from dashboard.status.board import Snapshot
 
-NAMES_SHOWN = 3
+NAMES_SHOWN = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +44,8 @@ def ticks_of(snapshot: Snapshot | None, clients: ClientListing | None, traces: T
         f"{silent.name}: {silent.why}" if silent else gettext("none is registered yet")
     )
     named = clients.named if clients is not None else []
-    senders = [one.name for one in named if one.sends_as]
-    readers = [
-        gettext("%(group)s at %(client)s") % {"group": one.consumer_groups[0], "client": one.name}
-        for one in named
-        if one.consumer_groups
-    ]
+    senders = _named_groups([(one.name, one.sends_as) for one in named])
+    readers = _named_groups([(one.name, one.consumer_groups) for one in named])
     return (
         Tick(gettext("Name server"), why is None, snapshot.namesrv if why is None else why),
         Tick(gettext("Broker"), bool(masters), broker_told),
@@ -64,6 +60,15 @@ def ticks_of(snapshot: Snapshot | None, clients: ClientListing | None, traces: T
             _some(readers) or _read(traces.group) or gettext("run the program below"),
         ),
     )
+
+
+def _named_groups(clients: list[tuple[str, tuple[str, ...]]]) -> list[str]:
+    """Groups of (client, its groups); a single client is named too, so that the one just started is found."""
+    groups = sorted({group for _, groups in clients for group in groups})
+    alone = [client for client, groups in clients if groups]
+    if len(groups) == len(alone) == 1:
+        return [gettext("%(group)s at %(client)s") % {"group": groups[0], "client": alone[0]}]
+    return groups
 
 
 def _written(topic: str) -> str:

@@ -34,9 +34,9 @@ class RuleForm(BaseForm):
         required=False,
         help_text=_("A little away from the threshold, so that a value that swings around it rings once."),
     )
-    for_s = DurationField(label=_("For at least"), required=False, help_text=_("So long it has to last: 30 s, 5 min."))
+    for_s = DurationField(label=_("For at least"), required=False, help_text=_("How long it must last: 30 s, 5 min."))
     clear_s = DurationField(
-        label=pgettext_lazy("an alarm", "Ends after"), required=False, help_text=_("So long it has to be better.")
+        label=pgettext_lazy("an alarm", "Ends after"), required=False, help_text=_("How long it must be better.")
     )
     pattern = forms.CharField(
         label=_("Only about"),
@@ -45,7 +45,7 @@ class RuleForm(BaseForm):
         help_text=_("Names of groups, topics or brokers; * stands for any text: orders-*"),
     )
     level = forms.ChoiceField(
-        label=_("How bad"), choices=[(str(int(Level.WARN)), _("attention")), (str(int(Level.BAD)), _("problem"))]
+        label=_("Severity"), choices=[(str(int(Level.WARN)), _("attention")), (str(int(Level.BAD)), _("problem"))]
     )
     channels = forms.MultipleChoiceField(
         label=_("Tells"), required=False, widget=forms.CheckboxSelectMultiple, help_text=_("None chosen: all of them.")

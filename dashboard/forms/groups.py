@@ -30,28 +30,37 @@ TO_CHOICES = [
 class ResetForm(BaseForm):
     """Topics, and where to. `position()` gives (timestamp in ms, offset or None) of a time, an offset, an end."""
 
-    topic = forms.MultipleChoiceField(label=_("Topics"), widget=forms.CheckboxSelectMultiple)
+    topic = forms.MultipleChoiceField(
+        label=_("Topics"),
+        widget=forms.CheckboxSelectMultiple,
+        error_messages={"required": _("Choose at least one topic.")},
+    )
     to = forms.ChoiceField(label=_("Go on at"), choices=TO_CHOICES, initial="end")
     at = PastMomentField(
         label=_("Time (UTC)"), required=False,
-        help_text=_("For “a time”: what was stored from then on. Give a zone if it is not UTC, or say how long "
-                    "ago: 2 h."),
+        help_text=_("What was stored from then on. Give a zone if it is not UTC, or say how long ago: 2 h."),
         widget=forms.TextInput(
-            attrs={"placeholder": _("2026-11-21 07:30, or 2 h"), "spellcheck": "false", "data-when": "to=time"}
+            attrs={
+                "placeholder": _("2026-11-21 07:30, or 2 h"), "spellcheck": "false", "data-when": "to=time",
+                "data-for": "time",
+            }
         ),
     )  # fmt: skip
     offset = forms.IntegerField(
         label=_("Offset"), required=False, min_value=0, max_value=OFFSET_MAX,
-        help_text=_("For “an offset”, in every queue. Queues that don't reach so far use their nearest."),
+        widget=forms.NumberInput(attrs={"data-for": "offset"}),
+        help_text=_("In every queue. Queues that don't reach so far use their nearest."),
     )  # fmt: skip
 
     by = forms.IntegerField(
         label=_("Messages"), required=False, min_value=-OFFSET_MAX, max_value=OFFSET_MAX,
-        help_text=_("For “so many messages”, in every queue: 100 skips a hundred, -100 reads them again."),
+        widget=forms.NumberInput(attrs={"data-for": "shift"}),
+        help_text=_("In every queue: 100 skips a hundred, -100 reads them again."),
     )  # fmt: skip
     source = forms.CharField(
         label=_("Other group"), required=False, max_length=GROUP_CHARS_MAX,
-        help_text=_("For “where another group is”: queues in which it has no place stay as they are."),
+        widget=forms.TextInput(attrs={"data-for": "copy"}),
+        help_text=_("Queues in which it has no place stay as they are."),
     )  # fmt: skip
 
     def __init__(self, *args: Any, topics: list[str], **kwargs: Any) -> None:

@@ -8,10 +8,10 @@ from django.conf import settings
 from django.db import DatabaseError, DataError, IntegrityError, ProgrammingError
 from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect
 from django.shortcuts import render
-from django.urls import is_valid_path
+from django.urls import is_valid_path, reverse
 from django.utils.translation import gettext, gettext_lazy
 
-from dashboard.cluster.errors import GatewayError, GroupNotFound, TopicNotFound
+from dashboard.cluster.errors import GatewayError, GroupNotFound, MessageNotFound, TopicNotFound
 from dashboard.database.state import state
 from dashboard.http.problems import problem
 from dashboard.language.sentences import again
@@ -26,10 +26,15 @@ TITLES = {
 }
 
 
-def error_card(request: HttpRequest, status: int, title: str, reason: str, advice: str = "") -> HttpResponse:
-    """An error page; for a fragment only the card."""
+def error_card(
+    request: HttpRequest, status: int, title: str, reason: str, advice: str = "", back: tuple[str, str] | None = None
+) -> HttpResponse:
+    """An error page; for a fragment only the card. back: (address, name) of the page to go on from."""
+    links = [(reverse("overview"), gettext("Overview"))]
+    if back is not None:
+        links.insert(0, back)
     template = "errors/_card.html" if request.headers.get("HX-Request") else "errors/error.html"
-    context = {"status": status, "title": title, "reason": reason, "advice": advice}
+    context = {"status": status, "title": title, "reason": reason, "advice": advice, "links": links}
     response = render(request, template, context, status=status)
     if request.headers.get("HX-Request"):
         response.headers["HX-Reswap"] = "innerHTML"
@@ -38,10 +43,20 @@ def error_card(request: HttpRequest, status: int, title: str, reason: str, advic
 
 def gateway_error(request: HttpRequest, exc: GatewayError) -> HttpResponse:
     """What the cluster could not do, as a page."""
-    title = str(TITLES.get(exc.status, gettext_lazy("It did not work")))
-    if isinstance(exc, TopicNotFound | GroupNotFound):
-        title = gettext("No such topic") if isinstance(exc, TopicNotFound) else gettext("No such group")
-    return error_card(request, exc.status, title, str(exc), gettext(exc.advice) if exc.advice else "")
+    title, back = str(TITLES.get(exc.status, gettext_lazy("It did not work"))), None
+    if isinstance(exc, MessageNotFound):
+        title, back = gettext("No such message"), _topic_page(request)
+    elif isinstance(exc, TopicNotFound):
+        title, back = gettext("No such topic"), (reverse("topics"), gettext("Topics"))
+    elif isinstance(exc, GroupNotFound):
+        title, back = gettext("No such group"), (reverse("groups"), gettext("Groups"))
+    return error_card(request, exc.status, title, str(exc), gettext(exc.advice) if exc.advice else "", back)
+
+
+def _topic_page(request: HttpRequest) -> tuple[str, str] | None:
+    """The newest messages of the topic that the address names."""
+    name = request.resolver_match.kwargs.get("name") if request.resolver_match else None
+    return (reverse("topic", args=[name]), gettext("Newest messages")) if name else None
 
 
 def _plain(request: HttpRequest, status: int, title: str, reason: str) -> HttpResponse:

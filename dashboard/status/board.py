@@ -212,6 +212,17 @@ class Snapshot:
     def has_slaves(self) -> bool:
         return len(self.masters) < len(self.brokers)
 
+    @property
+    def had_masters_changed(self) -> bool:
+        """Whether a master had slaves that are away now, or took over from another: its epochs are past the first."""
+        known = [broker.facts for broker in self.masters if broker.facts is not None]
+        return any(facts.services.slaves_gone or _is_later_epoch(facts.told.get("epoch", "")) for facts in known)
+
+    @property
+    def has_master_page(self) -> bool:
+        """Whether there is, or was, something to choose a master from."""
+        return self.has_slaves or self.had_masters_changed
+
     def slaves_of(self, name: str) -> tuple[BrokerState, ...]:
         """The slaves of a broker, by its name."""
         return tuple(broker for broker in self.brokers if broker.is_slave and broker.broker_name == name)
@@ -235,6 +246,10 @@ class Snapshot:
             moments.append(broker.facts.at)
         late = next((joined([broker.name, broker.why], ": ") for broker in self.masters if broker.why), None)
         return sum(values), min(moments), late
+
+
+def _is_later_epoch(told: str) -> bool:
+    return told.isdecimal() and int(told) > 1
 
 
 class Point(NamedTuple):

@@ -41,18 +41,18 @@ def group_problems(groups: Sequence[WatchedGroup], now: float) -> list[Problem]:
 
 
 def dead_letter_problems(stored: Stored | None) -> list[Problem]:
-    """Messages that failed for good, as long as they lie there."""
+    """Messages that failed for good, as long as they are stored."""
     if stored is None or not stored.dead_letters:
         return []
     number = sum(count for _, count in stored.dead_letters)
-    named = joined(f"{group} {units.count(count)}" for group, count in stored.dead_letters[:NAMED_MAX])
+    named = joined(joined([group, units.count(count)], ": ") for group, count in stored.dead_letters[:NAMED_MAX])
     more = len(stored.dead_letters) - NAMED_MAX
     if more > 0:
         named = gettext("%(groups)s and %(count)s more groups") % {"groups": named, "count": more}
     return [
         Problem(
             Level.WARN,
-            ngettext("%(count)s dead letter lies there", "%(count)s dead letters lie there", number)
+            ngettext("%(count)s dead letter waits", "%(count)s dead letters wait", number)
             % {"count": units.count(number)},
             named,
             gettext(

@@ -19,7 +19,7 @@ from dashboard.accounts.access import Permission, requires
 from dashboard.audit.notes import note, note_nothing
 from dashboard.bodies.body_view import view_body
 from dashboard.bodies.program import python_of
-from dashboard.cluster.errors import GatewayError, TopicNotFound
+from dashboard.cluster.errors import GatewayError, MessageNotFound
 from dashboard.cluster.gateway import gateway
 from dashboard.cluster.message_values import MessageLine, read_place
 from dashboard.http.error_pages import gateway_error
@@ -122,7 +122,7 @@ async def message_context(found: MessageExt, topic: str, tab: str | None, form: 
 async def _found(name: str, place: str) -> MessageExt:
     found = read_place(place)
     if found is None:
-        raise TopicNotFound(gettext("That is not the place of a message."))
+        raise MessageNotFound(gettext("That is not the place of a message."))
     return await gateway().messages.get(name, *found)
 
 

@@ -37,7 +37,7 @@ async def charts(request: HttpRequest, name: str) -> HttpResponse:
     found = [
         await chart_of(gettext("Messages per second"), gettext("msg/s"), rates, span, principal),
         await chart_of(gettext("Lag of the group that is furthest behind"), gettext("messages"), lag, span, principal),
-        await chart_of(gettext("Size in the logs"), "MiB", size, span, principal),
+        await chart_of(gettext("Size in the logs, MiB"), "MiB", size, span, principal),
     ]
     return render(request, "topics/charts.html", await topic_context(detail, "charts") | {"charts": found})
 

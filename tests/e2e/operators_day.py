@@ -50,6 +50,7 @@ def walk(browser: WebDriver, page: Page, url: str, namesrv: str) -> None:
     browser.get(f"{url}/group/{GROUP}/reset")
     for topic in TOPICS:
         page.click(f"input[name=topic][value={topic}]")
+    page.click("[name=to] option[value=time]")
     page.click(".when-pick summary")
     page.click(".when-quick button")
     page.wait("the picked time", lambda: page.find("[name=at]").get_attribute("value") == "15 min")

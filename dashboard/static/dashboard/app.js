@@ -647,6 +647,16 @@
     pendingKey = pendingKey === "g" ? "" : event.key;
   });
 
+  // A form whose fields depend on one choice: only those that the choice needs are shown.
+  function showNeeded(form) {
+    const choice = form.elements[form.dataset.what];
+    const show = () => {
+      for (const field of $$("[data-for]", form)) field.closest(".field").hidden = !field.dataset.for.split(" ").includes(choice.value);
+    };
+    choice.addEventListener("change", show);
+    show();
+  }
+
   // ---- begin ------------------------------------------------------------------------------------------------------
 
   function start(root) {
@@ -662,6 +672,8 @@
   const first = $("[data-live][data-at]:not([data-at=''])");
   if (first && $("[data-pulse]")) clockOffset = Math.max(...$$("[data-live]").map((item) => parseFloat(item.dataset.at) || 0)) - Date.now() / 1000;
   start(document);
+  for (const form of $$("form[data-what]")) showNeeded(form);
+  for (const tab of $$(".tabs [aria-current]")) tab.parentElement.scrollLeft = tab.offsetLeft - (tab.parentElement.clientWidth - tab.offsetWidth) / 2;
   document.addEventListener("htmx:afterSwap", () => { subscribeSoon(); for (const item of $$("[data-live]")) { item.dataset.why ??= item.title; showAge(item); } });
   document.addEventListener("gantry:times", () => chart?.draw());
   connect();

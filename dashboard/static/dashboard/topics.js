@@ -1,4 +1,4 @@
-/* The list of topics: what is chosen stays chosen when the list is drawn anew. A change of many: only fields that count. */
+/* The list of topics: what is chosen stays chosen when the list is drawn anew. */
 (() => {
   "use strict";
   const list = document.querySelector("[data-picks]");
@@ -11,7 +11,7 @@
     function show() {
       for (const box of boxes()) box.checked = chosen.has(box.value);
       const count = boxes().filter((box) => box.checked).length;
-      button.disabled = !count;
+      button.disabled = button.hidden = !count;
       button.textContent = count ? `${label} (${count})` : label;
       const all = list.querySelector("[data-pick-all]");
       if (all) {
@@ -34,16 +34,5 @@
     }).observe(list, { childList: true });
     for (const box of boxes()) if (box.checked) chosen.add(box.value);   // the browser came back to this page
     show();
-  }
-
-  const form = document.querySelector("[data-what]");
-  if (form) {
-    const showFields = () => {
-      for (const field of form.querySelectorAll("[data-for]")) {
-        field.closest(".field").hidden = field.dataset.for !== form.elements.what.value;
-      }
-    };
-    form.elements.what.addEventListener("change", showFields);
-    showFields();
   }
 })();

@@ -17,6 +17,6 @@ class Tabs:
 
     @property
     def has_master_page(self) -> bool:
-        """Whether there is something to choose a master from."""
+        """Whether there is, or was, something to choose a master from."""
         snapshot = board.snapshot
-        return self.here == "succession" or (snapshot is not None and snapshot.has_slaves)
+        return self.here == "succession" or (snapshot is not None and snapshot.has_master_page)

@@ -22,7 +22,7 @@ def test_it_rings_after_it_lasted_and_says_since_when() -> None:
     assert told(book, BEHIND, {"g": 300.0}, 0, 9) == []
     assert told(book, BEHIND, {"g": 301.0}, 10) == ["g"]
     [alarm] = book.open.values()
-    assert (alarm.begun_at, alarm.title) == (0, "Group is behind by time: g")
+    assert (alarm.begun_at, alarm.title) == (0, "behind: g")
     assert alarm.text.startswith("5\u202fmin; the rule rings at or above 5")
 
 

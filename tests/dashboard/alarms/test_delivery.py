@@ -177,10 +177,10 @@ async def test_a_group_that_falls_behind_is_told_once_and_its_end_too(transactio
         await channel("webhook", url=receiver.url, secret="s" * 32)
         watch, board = await watched()
         await look(watch, board, BEHIND, seconds=12)
-        assert await told(receiver, 1) == [("fired", "Group is behind by time: orders-mail")]
+        assert await told(receiver, 1) == [("fired", "A group is behind: orders-mail")]
         await look(watch, board, BEHIND, seconds=100)
         await look(watch, board, dataclasses.replace(BEHIND, lag=0, lag_ms=0), seconds=100)
-        assert (await told(receiver, 2))[1] == ("resolved", "Over: Group is behind by time: orders-mail")
+        assert (await told(receiver, 2))[1] == ("resolved", "Over: A group is behind: orders-mail")
     [row] = [row async for row in AlarmRow.objects.all()]
     assert row.is_told and row.ended_at is not None and row.subject == "orders-mail"
 
@@ -191,7 +191,7 @@ async def test_a_new_process_goes_on_with_what_rings(transactional_db: None) -> 
         for _ in range(2):
             watch, board = await watched()
             await look(watch, board, BEHIND, seconds=30)
-        assert await told(receiver, 1) == [("fired", "Group is behind by time: orders-mail")]
+        assert await told(receiver, 1) == [("fired", "A group is behind: orders-mail")]
     assert await AlarmRow.objects.acount() == 1
 
 
@@ -205,7 +205,7 @@ async def test_a_silenced_alarm_is_told_when_its_silence_ends(transactional_db: 
         assert await AlarmDelivery.objects.acount() == 0 and await AlarmRow.objects.acount() == 1
         await sync_to_async(editing.end_silence)(await AlarmSilence.objects.aget(pk=row.pk))
         await look(watch, board, BEHIND, seconds=1)
-        assert await told(receiver, 1) == [("fired", "Group is behind by time: orders-mail")]
+        assert await told(receiver, 1) == [("fired", "A group is behind: orders-mail")]
 
 
 async def test_a_rule_tells_its_own_channels_and_many_subjects_are_one_notice(transactional_db: None) -> None:

@@ -48,6 +48,8 @@ def test_each_tick_is_what_is_there() -> None:
     assert [one.is_done for one in ticks] == [True, True, False, True], "a consumer's inner producer is none"
     assert ticks[3].told == "g at 10.0.0.1@app"
     assert ticks_of(snapshot(answering), ClientListing((client(("shop",)),), 1.0))[2].is_done
+    many = ClientListing(tuple(client((), (f"g{number}", "mail")) for number in range(4)), 1.0)
+    assert ticks_of(snapshot(answering), many)[3].told == "g0, g1 and 3 more", "groups, and no list of client ids"
     gone = ticks_of(snapshot(answering), nothing, Traces("orders", "billing"))
     assert [one.is_done for one in gone] == [True] * 4
     assert ("orders" in gone[2].told, "billing" in gone[3].told) == (True, True)

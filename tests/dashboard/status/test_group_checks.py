@@ -51,10 +51,10 @@ def test_a_group_without_members_is_an_alarm_after_a_while_and_only_when_message
         assert watched(replace(row, **change), later, NOW + 62).alone_since is None, change  # type: ignore[arg-type]
 
 
-def test_dead_letters_are_an_alarm_while_they_lie_there() -> None:
+def test_dead_letters_are_an_alarm_while_they_are_stored() -> None:
     verdict = judge(replace(CALM, stored=Stored(9, 2, NOW, (), (("mail", 1700), ("x", 105)))))
-    assert shown(verdict.sentence) == "1 805 dead letters lie there"
-    assert shown(verdict.problems[0].evidence) == "mail 1 700, x 105"
+    assert shown(verdict.sentence) == "1 805 dead letters wait"
+    assert shown(verdict.problems[0].evidence) == "mail: 1 700, x: 105"
     assert verdict.link == "/dead-letters"
     assert judge(replace(CALM, stored=Stored(9, 2, NOW, (), (("mail", 1),)))).link == "/dead-letters/mail"
 

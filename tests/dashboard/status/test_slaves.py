@@ -5,7 +5,7 @@ from __future__ import annotations
 from dashboard.status.checks import judge
 from dashboard.status.metrics import overview_metrics
 from dashboard.status.problems import Level
-from tests.dashboard.status.masters import CONNECTION, master, seen, slave
+from tests.dashboard.status.masters import CONNECTION, MASTER, master, seen, slave, state
 
 
 def test_a_slaves_copies_are_not_counted_as_messages_in_and_what_it_hands_out_is() -> None:
@@ -23,6 +23,13 @@ def test_the_masters_card_has_a_row_for_each_slave_by_its_own_name() -> None:
     ]
     stranger = overview_metrics(seen(master(behind_messages=-1), slave(changes={"slaveConnection": "none"}))).values
     assert [stranger[f"{row}.{name}"].text for name in ("name", "messages")] == [CONNECTION, "—"]
+
+
+def test_masters_can_be_looked_at_as_long_as_there_is_or_was_a_choice() -> None:
+    assert not seen(state(MASTER, epoch="1")).has_master_page, "a broker alone since its first start"
+    assert seen(state(MASTER, epoch="2")).has_master_page, "it took over, and the old master is away"
+    assert seen(state(MASTER, epoch="1"), slave()).has_master_page
+    assert not seen(state(MASTER)).has_master_page, "an Apache broker says nothing of epochs"
 
 
 def test_a_slaves_card_says_what_it_does() -> None:

@@ -36,6 +36,17 @@ async def test_the_bytes_are_a_file_and_never_a_page(log_in: Client, gateway: Ga
     assert re.fullmatch(r'attachment; filename="bytes-[\w-]+\.bin"', answer["Content-Disposition"])
 
 
+async def test_a_message_that_is_gone_leads_to_the_newest_of_its_topic(
+    log_in: Client, gateway: Gateway, make_topic: Topic
+) -> None:
+    await make_topic("gone", queues=1)
+    broker = (await place_of(gateway, "gone", b"the only one")).split(".")[0]
+    answer = await (await log_in("reader")).get(f"/topic/gone/messages/{broker}.0.999")
+    shown = answer.content.decode()
+    assert answer.status_code == 404 and "No such message" in shown and "No such topic" not in shown
+    assert '<a href="/topic/gone">Newest messages</a>' in shown
+
+
 async def test_tabs_show_keys_trace_and_groups(log_in: Client, gateway: Gateway, make_topic: Topic) -> None:
     await make_topic("tabs", queues=1)
     first = await place_of(gateway, "tabs", b"first of two", keys="k")
