@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.db import DatabaseError, DataError, IntegrityError, ProgrammingError
@@ -50,7 +51,17 @@ def gateway_error(request: HttpRequest, exc: GatewayError) -> HttpResponse:
         title, back = gettext("No such topic"), (reverse("topics"), gettext("Topics"))
     elif isinstance(exc, GroupNotFound):
         title, back = gettext("No such group"), (reverse("groups"), gettext("Groups"))
+    elif request.method == "POST":
+        back = _came_from(request)
     return error_card(request, exc.status, title, str(exc), gettext(exc.advice) if exc.advice else "", back)
+
+
+def _came_from(request: HttpRequest) -> tuple[str, str] | None:
+    """The page of this dashboard whose form was sent."""
+    address = urlsplit(request.headers.get("Referer", ""))
+    if address.netloc != request.get_host() or not is_valid_path(address.path):
+        return None
+    return address.path, gettext("Back")
 
 
 def _topic_page(request: HttpRequest) -> tuple[str, str] | None:

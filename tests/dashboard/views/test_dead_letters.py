@@ -85,7 +85,12 @@ async def test_a_run_is_started_watched_and_stopped_by_page(log_in: Client, gate
         page = (await viewer.get("/dead-letters/page-runs")).content.decode()
         assert 'data-refresh="/dead-letters/page-runs/runs"' in page and "<b>0 of 2</b>" in page
         assert (f"/runs/{row.pk}/do" in page) is has_button
-    assert (await client.post("/dead-letters/page-runs/runs/start", fields)).status_code == 409
+    ours = "http://testserver/dead-letters/page-runs"
+    refused = await client.post("/dead-letters/page-runs/runs/start", fields, headers={"referer": ours})
+    assert refused.status_code == 409 and '<a href="/dead-letters/page-runs">Back</a>' in refused.content.decode()
+    foreign = {"referer": "http://elsewhere/dead-letters/page-runs"}
+    refused = await client.post("/dead-letters/page-runs/runs/start", fields, headers=foreign)
+    assert refused.status_code == 409 and "Back" not in refused.content.decode()
     assert (await client.post(f"/dead-letters/page-runs/runs/{row.pk}/do", {"what": "stop"})).status_code == 302
     fragment = (await reader.get("/dead-letters/page-runs/runs")).content.decode()
     assert "stopped by operator" in fragment and "data-refresh=" not in fragment
