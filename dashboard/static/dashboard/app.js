@@ -638,7 +638,7 @@
 
   let pendingKey = "";
   document.addEventListener("keydown", (event) => {
-    if (event.target.closest("input, textarea, select") || event.metaKey || event.ctrlKey || event.altKey) return;
+    if (event.target.closest("input:not([type=checkbox], [type=radio]), textarea, select") || event.metaKey || event.ctrlKey || event.altKey) return;
     if (event.key === "/") { const search = $("[data-search]"); if (search) { event.preventDefault(); search.focus(); } }
     else if (pendingKey === "g") {
       const target = { o: "/", t: "/topics", g: "/groups", d: "/dead-letters", r: "/reports/" }[event.key];
@@ -674,7 +674,13 @@
   start(document);
   for (const form of $$("form[data-what]")) showNeeded(form);
   for (const tab of $$(".tabs [aria-current]")) tab.parentElement.scrollLeft = tab.offsetLeft - (tab.parentElement.clientWidth - tab.offsetWidth) / 2;
-  document.addEventListener("htmx:afterSwap", () => { subscribeSoon(); for (const item of $$("[data-live]")) { item.dataset.why ??= item.title; showAge(item); } });
+  // A message's tab that was chosen by key keeps the focus when its row is drawn anew.
+  let refocus = "";
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    const view = document.activeElement?.closest("tr.opened [data-view]");
+    refocus = view && event.detail.target === view.closest("tr") ? `tr[data-of="${CSS.escape(view.closest("tr").dataset.of)}"] ${view.closest("nav") ? "nav" : ".segmented"} [aria-current]:not([aria-current=false])` : "";
+  });
+  document.addEventListener("htmx:afterSwap", () => { if (refocus) $(refocus)?.focus({ preventScroll: true }); refocus = ""; subscribeSoon(); for (const item of $$("[data-live]")) { item.dataset.why ??= item.title; showAge(item); } });
   document.addEventListener("gantry:times", () => chart?.draw());
   connect();
 })();

@@ -63,6 +63,6 @@
   document.querySelector("[data-palette]")?.addEventListener("click", open);
   document.addEventListener("keydown", (event) => {
     if ((event.ctrlKey || event.metaKey) && !event.altKey && event.key.toLowerCase() === "k") { event.preventDefault(); open(); }
-    else if (event.key === "?" && !event.target.closest("input, textarea, select") && !palette.open) keys.showModal();
+    else if (event.key === "?" && !event.target.closest("input:not([type=checkbox], [type=radio]), textarea, select") && !palette.open) keys.showModal();
   });
 })();

@@ -36,16 +36,16 @@ def test_each_channel_is_told_in_its_language(transactional_db: None) -> None:
         book.note(rules, {"dead-letters": {"billing": 25.0}}, at)
     telling.write(book)
     told = {one.channel.name: text_of(one.notice) for one in AlarmDelivery.objects.select_related("channel")}
-    assert told["ops"].startswith("Dead letters lie there: billing\n")
+    assert told["ops"].startswith("Dead letters: billing\n")
     assert "\nsince 2027-" in told["ops"]
-    assert told["hangzhou"].startswith("有死信：billing\n")
+    assert told["hangzhou"].startswith("死信：billing\n")
     assert "25 条消息；规则在大于或等于" in told["hangzhou"]
     assert "始于 2027-" in told["hangzhou"]
     book.note(rules, {"dead-letters": {"billing": 0.0}}, NOW + 2)
     book.note(rules, {"dead-letters": {"billing": 0.0}}, NOW + 100)
     telling.write(book)
     over = AlarmDelivery.objects.filter(what="resolved", channel__name="hangzhou").get()
-    assert over.title == "已恢复：有死信：billing"
+    assert over.title == "已恢复：死信：billing"
     assert json.loads(over.notice)["rule"] == "死信"
 
 

@@ -104,10 +104,10 @@ async def test_an_incident_is_kept_in_english_and_read_in_chinese(log_in: Client
 
 
 def test_an_alarm_knows_its_text_in_both_languages() -> None:
-    book, rule = AlarmBook(), Rule(1, "behind", "group-lag", "", 10, 0, 0, 0, int(Level.WARN))
+    book, rule = AlarmBook(), Rule(1, "A group is behind", "group-lag", "", 10, 0, 0, 0, int(Level.WARN))
     book.note([rule], {"group-lag": {"billing": 25.0}}, NOW)
     [alarm] = book.open.values()
     assert alarm.text == "25 messages; the rule rings at or above 10 messages"
     with translation.override("zh-hans"):
-        assert again(alarm.title) == "消费者组堆积消息数：billing"
+        assert again(alarm.title) == "消费者组落后：billing"
         assert again(alarm.text).startswith("25 条消息；")
