@@ -6,7 +6,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from appliance.reports.runs import new_run_id
-from dashboard.models.reports import ReportRun
+from dashboard.models.reports import ReportRun, WeeklyMail
 
 RETRY_AFTER = (timedelta(minutes=5), timedelta(minutes=30))
 
@@ -26,7 +26,7 @@ async def begin_again(run: ReportRun) -> ReportRun | None:
 
 
 async def _once_more(run: ReportRun, now: datetime, not_before: datetime | None) -> ReportRun:
-    return await ReportRun.objects.acreate(
+    again = await ReportRun.objects.acreate(
         run_id=new_run_id(),
         report=run.report,
         begin_ms=run.begin_ms,
@@ -38,3 +38,8 @@ async def _once_more(run: ReportRun, now: datetime, not_before: datetime | None)
         not_before=not_before,
         created_at=now,
     )
+    async for mail in WeeklyMail.objects.filter(pk=1):  # the summary of a week waits for the later try instead
+        if run.run_id in mail.runs:
+            mail.runs = [again.run_id if run_id == run.run_id else run_id for run_id in mail.runs]
+            await mail.asave(update_fields=["runs"])
+    return again

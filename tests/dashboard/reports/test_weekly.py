@@ -22,6 +22,8 @@ from dashboard.models.alarms import AlarmChannel, AlarmDelivery
 from dashboard.models.reports import ReportRun, WeeklyMail
 from dashboard.reports import weekly
 from dashboard.reports.letter import ROWS_MAX, letter_of
+from dashboard.reports.queue import claim_next
+from dashboard.reports.schedule import ReportSchedule
 from dashboard.reports.weekly import PATIENCE, REPORTS_OF_A_WEEK, look, set_weekly, week_before
 from tests.dashboard.alarms.receivers import mail_receiver
 from tests.dashboard.conftest import Client
@@ -183,3 +185,20 @@ async def test_runs_that_never_end_hold_the_letter_up_for_a_while_only(data: Pat
     delivery = await AlarmDelivery.objects.aget()
     assert "Traffic per day: no result." in json.loads(delivery.notice)["text"]
     assert (await WeeklyMail.objects.aget()).runs == [] and delivery.what == weekly.WEEKLY
+
+
+async def test_a_run_that_begins_again_after_a_restart_is_waited_for(data: Path) -> None:
+    channel = await mail_channel()
+    await set_weekly([channel.pk], "0 8 * * mon", "UTC")
+    assert await weekly.send_now()
+    cut_off = await claim_next()
+    assert cut_off is not None
+    await ReportSchedule(data=data).close_orphans()
+    live = ReportRun.objects.filter(state__in=ReportRun.LIVE)
+    for run in [run async for run in live]:
+        await look()
+        assert await AlarmDelivery.objects.acount() == 0
+        await finish(data, run, ROWS[run.report])
+    await look()
+    text = json.loads((await AlarmDelivery.objects.aget()).notice)["text"]
+    assert "no result" not in text
