@@ -30,6 +30,7 @@ SILENT_TRY_EACH_S = 0.5
 CLUSTER_MAX_AGE_S = 1.0  # several parts of one page share one look at the name server
 KNOWN_WAIT_S = 0.25  # for an answer of which an older one is known; longer where the last took longer
 KNOWN_WAIT_TURNS = 5
+NAMES_KEPT_MAX = 64  # topics, or groups, whose last answers are kept: those that were looked at last
 CALLS_AT_ONCE = 8  # to one cluster from one page: a dashboard must never be able to hurt a broker
 
 Answer = TypeVar("Answer")
@@ -256,6 +257,9 @@ class LastAnswers(Generic[Answer]):
             for broker, told in self._told.items()
             if broker not in self._awaited and not patiently
         }
+        for broker in brokers:
+            if not patiently and broker not in self._told and calls.is_late(broker.address):
+                waits[broker.address] = max(KNOWN_WAIT_S, SILENT_TIMEOUT_S)  # it owes another answer already
         answers, failures = await calls.ask_brokers(brokers, noted, waits=waits)
         self._told = {broker: told for broker, told in self._told.items() if broker in brokers}
         missing = self._told.keys() - {broker for broker, _ in answers}
@@ -266,6 +270,30 @@ class LastAnswers(Generic[Answer]):
     def changed(self) -> None:
         """What they told is true no more: the next one to ask waits for a new answer."""
         self._awaited = set(self._told)
+
+
+class LastAnswersOf(Generic[Answer]):
+    """The same for a question about one name, such as a topic's; kept for the NAMES_KEPT_MAX asked for last."""
+
+    def __init__(self, ask: Callable[[AdminClient, BrokerRef, str], Awaitable[Answer]]) -> None:
+        self._ask = ask
+        self._of: dict[str, LastAnswers[Answer]] = {}  # the one asked for last is the last
+
+    async def ask(
+        self, name: str, calls: ClusterCalls, brokers: Sequence[BrokerRef]
+    ) -> tuple[list[tuple[BrokerRef, Told[Answer]]], list[PartialFailure]]:
+        """What each broker told last of it, now if it can; and who did not now."""
+        known = self._of.pop(name, None)
+        if known is None:
+            known = LastAnswers(lambda admin, broker: self._ask(admin, broker, name))
+        self._of[name] = known
+        if len(self._of) > NAMES_KEPT_MAX:
+            del self._of[next(iter(self._of))]
+        return await known.ask(calls, brokers)
+
+    def changed(self) -> None:
+        """What brokers told is true no more: the next one to ask waits for a new answer."""
+        self._of.clear()
 
 
 def _with_age(failure: PartialFailure, age: str | None) -> PartialFailure:

@@ -7,7 +7,7 @@ import operator
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from dashboard.cluster.calls import CALL_ERRORS, CALLS_AT_ONCE, ClusterCalls, KeptTables, LastAnswers
+from dashboard.cluster.calls import CALL_ERRORS, CALLS_AT_ONCE, ClusterCalls, KeptTables, LastAnswers, LastAnswersOf
 from dashboard.cluster.errors import BrokerUnreachable, GroupNotFound, MemberNotFound, Refused, TopicNotFound, explain
 from dashboard.cluster.group_values import (
     GroupDetail,
@@ -54,6 +54,8 @@ class GroupCalls:
         self._calls = calls
         self._asked = KeptTables(RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, _group_table)
         self._told = LastAnswers(self._asked.ask)
+        self._told_places = LastAnswersOf(_place)
+        self._told_members = LastAnswersOf(_members)
         self._settings: Settings = {}
         self._settings_of: list[dict[str, GroupSettings]] = []  # what they were made of
 
@@ -77,6 +79,8 @@ class GroupCalls:
     def forget_settings(self) -> None:
         """A group was changed, or may have been: the next look waits for what brokers have now."""
         self._told.changed()
+        self._told_places.changed()
+        self._told_members.changed()
 
     async def summaries(self, names: Sequence[str], settings: dict[str, list[GroupSettings]]) -> list[GroupSummary]:
         """The groups with their metrics, in the order given."""
@@ -96,7 +100,10 @@ class GroupCalls:
         return sorted(rows, key=lambda row: (-(row.lag if row.lag is not None else -1), row.name)), failures
 
     async def get(self, name: str) -> GroupDetail:
-        """One group whole. Raises GroupNotFound when every broker answered and none knows it."""
+        """One group whole; of a silent broker what it told last.
+
+        Raises GroupNotFound when every broker answered and none knows it.
+        """
         cluster = await self._calls.cluster()
         all_settings, failures = await self.settings()
         if failures and name not in all_settings:  # it may be newer than what was told
@@ -107,11 +114,15 @@ class GroupCalls:
                 raise BrokerUnreachable(f"{failures[0].what}: {failures[0].reason}")
             raise GroupNotFound(gettext("There is no consumer group %(name)s.") % {"name": name})
         holders = [broker for broker in cluster.brokers if broker.name in {item.broker_name for item in settings}]
-        (places, more), (members, even_more) = await asyncio.gather(
-            self._calls.ask_brokers(holders, lambda admin, broker: _place(admin, broker, name)),
-            self._calls.ask_brokers(holders, lambda admin, broker: _members(admin, broker, name)),
+        (told_places, more), (told_members, even_more) = await asyncio.gather(
+            self._told_places.ask(name, self._calls, holders),
+            self._told_members.ask(name, self._calls, holders),
         )
-        running = await self._running(name, members)
+        places = [(broker, told.answer) for broker, told in told_places]
+        members = [(broker, told.answer) for broker, told in told_members]
+        moments = [told.at for _, told in told_places] + [told.at for _, told in told_members]
+        late = {failure.what for failure in (*more, *even_more, *failures)}
+        running = await self._running(name, [one for one in members if one[0].name not in late])
         known = {failure.what: failure for failure in (*even_more, *more, *failures)}
         return GroupDetail(
             name=name,
@@ -122,7 +133,7 @@ class GroupCalls:
             parties=next((tuple(found.disagreement) for _, found in members if found.disagreement), ()),
             message_model=next((found.message_model for _, found in members if found.connection_set), ""),
             consume_rate=None if more else sum(stats.consume_tps for _, (stats, _) in places),
-            at=self._calls.clock(),
+            at=min(moments, default=self._calls.clock()),
             failures=tuple(known.values()),
             running=running,
         )
@@ -198,6 +209,8 @@ class GroupCalls:
             raise BrokerUnreachable(
                 gettext("perhaps only some queues were moved: %(exc)s") % {"exc": explain(exc)}
             ) from exc
+        finally:
+            self._told_places.changed()
 
     # ---- helpers
 

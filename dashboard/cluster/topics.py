@@ -15,6 +15,7 @@ from dashboard.cluster.calls import (
     ClusterCalls,
     KeptTables,
     LastAnswers,
+    LastAnswersOf,
     own_names,
 )
 from dashboard.cluster.errors import BrokerUnreachable, NotAllowed, Refused, TopicExists, TopicNotFound, explain
@@ -57,6 +58,7 @@ class TopicCalls:
         self._listing: tuple[asyncio.AbstractEventLoop, float, asyncio.Task[TopicListing]] | None = None
         self._asked = KeptTables(RequestCode.GET_ALL_TOPIC_CONFIG, _topic_table)
         self._told = LastAnswers(self._asked.ask)
+        self._told_extents = LastAnswersOf(lambda admin, broker, name: admin.topics.stats_at(broker.address, name))
         self._rows: dict[str, TopicSummary] = {}  # by name, in order
         self._rows_of: tuple[Sequence[TopicTable], frozenset[str]] = ((), frozenset())  # what they were made of
 
@@ -131,7 +133,10 @@ class TopicCalls:
         return 0.0 if known is None or known.value is None else known.at
 
     async def get(self, name: str) -> TopicDetail:
-        """One topic whole. Raises TopicNotFound when every broker answered and none has it."""
+        """One topic whole; of a silent broker what it told last.
+
+        Raises TopicNotFound when every broker answered and none has it.
+        """
         cluster = await self._calls.cluster()
         tables, failures = await self._topic_tables(cluster)
         if failures and not any(name in table for _, table in tables):  # it may be newer than what was told
@@ -141,10 +146,8 @@ class TopicCalls:
             if failures:
                 raise BrokerUnreachable(f"{failures[0].what}: {failures[0].reason}")
             raise TopicNotFound(gettext("There is no topic %(name)s.") % {"name": name})
-        stats, more_failures = await self._calls.ask_brokers(
-            [broker for broker, _ in holders], lambda admin, broker: admin.topics.stats_at(broker.address, name)
-        )
-        queues = [row for broker, table in stats for row in _queue_extents(broker.name, table)]
+        stats, more = await self._told_extents.ask(name, self._calls, [broker for broker, _ in holders])
+        queues = [row for broker, told in stats for row in _queue_extents(broker.name, told.answer)]
         return TopicDetail(
             name=name,
             kind=topic_kind(name, own_names(cluster)),
@@ -152,7 +155,8 @@ class TopicCalls:
             queues=tuple(sorted(queues, key=lambda row: (row.broker_name, row.queue_id))),
             addresses={broker.name: broker.address for broker, _ in holders},
             at=self._calls.clock(),
-            failures=tuple(failures + more_failures),
+            read_at={broker.name: told.at for broker, told in stats},
+            failures=tuple({failure.what: failure for failure in (*failures, *more)}.values()),
         )
 
     async def queues(self, name: str, *, timeout_s: float = CALL_TIMEOUT_S) -> tuple[QueueExtent, ...]:
@@ -171,6 +175,7 @@ class TopicCalls:
         """A topic was changed, or may have been: the next listing waits for what brokers have now."""
         self._listing = None
         self._told.changed()
+        self._told_extents.changed()
 
     async def create(self, name: str, *, queues: int, perm: int = PERM_READ | PERM_WRITE, order: bool = False,
                            retention_ms: int | None = None, retention_messages: int | None = None,

@@ -168,6 +168,7 @@ class TopicDetail:
     addresses: Mapping[str, str]  # broker name to address, for the route
     at: float
     failures: tuple[PartialFailure, ...] = ()
+    read_at: Mapping[str, float] = field(default_factory=dict)  # broker to when it told its queues
 
     @property
     def stored(self) -> int:

@@ -70,11 +70,14 @@ def topic_metrics(detail: TopicDetail, in_rate: float | None, why: str | None = 
     metrics.put("topic.in", units.rate(in_rate), at, why or missing or gettext("known from the next second on"))
     never = gettext("no message yet") if detail.put_total == 0 else gettext("nothing is stored any more")
     metrics.put("topic.last", _clock_time(detail.last_write_ms), at, never)
-    for queue in detail.queues:
-        metrics.put(f"queue.{queue.key}.min", units.count(queue.min_offset), detail.at)
-        metrics.put(f"queue.{queue.key}.max", units.count(queue.max_offset), detail.at)
-        metrics.put(f"queue.{queue.key}.stored", units.count(queue.stored), detail.at)
-        metrics.put(f"queue.{queue.key}.last", _clock_time(queue.last_write_ms), detail.at, never)
+    silent = {failure.what: failure.reason for failure in detail.failures}
+    for queue in detail.queues:  # those of a silent broker are what it told last
+        broker_why = silent.get(queue.broker_name)
+        seen_at = detail.read_at.get(queue.broker_name, detail.at)
+        metrics.put(f"queue.{queue.key}.min", units.count(queue.min_offset), seen_at, broker_why)
+        metrics.put(f"queue.{queue.key}.max", units.count(queue.max_offset), seen_at, broker_why)
+        metrics.put(f"queue.{queue.key}.stored", units.count(queue.stored), seen_at, broker_why)
+        metrics.put(f"queue.{queue.key}.last", _clock_time(queue.last_write_ms), seen_at, broker_why or never)
     most = max((queue.stored for queue in detail.queues), default=0)
     for queue in detail.queues:
         metrics.bars[f"queue.{queue.key}"] = queue.stored / most if most else 0.0

@@ -120,3 +120,31 @@ async def test_after_a_change_the_next_list_waits_for_what_is_so_now(
     assert not done
     silence.end()
     assert not (await listing).failures
+
+
+async def test_a_topic_and_a_group_are_shown_whole_while_their_broker_does_not_answer(
+    gateway: Gateway, make_topic: Topic, cluster: ServingCluster, silence: Silence
+) -> None:
+    name = await make_topic("silent-detail", messages=[Message("silent-detail", b"x")])
+    admin = await gateway.calls.admin()
+    await admin.groups.create_at(cluster.broker_address, SubscriptionGroupConfig(group_name="g-silent-detail"))
+    await admin.offsets.set_at(cluster.broker_address, "g-silent-detail", name, 0, 0)
+    topic, group = await gateway.topics.get(name), await gateway.groups.get("g-silent-detail")
+    assert topic.queues and group.queues and not topic.failures and not group.failures
+    silence.begin()
+    topic_then, group_then = await gateway.topics.get(name), await gateway.groups.get("g-silent-detail")
+    assert topic_then.queues == topic.queues and group_then.queues == group.queues
+    assert topic_then.read_at == topic.read_at and group_then.at == group.at, "no older answer is given a new moment"
+    assert_tells_age(topic_then.failures)
+    assert_tells_age(group_then.failures)
+
+
+async def test_a_topic_never_looked_at_does_not_wait_long_for_a_broker_that_owes_another_answer(
+    gateway: Gateway, make_topic: Topic, silence: Silence, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dashboard.cluster.calls.SILENT_TIMEOUT_S", 0.01)
+    name = await make_topic("silent-unseen")
+    await gateway.topics.list()
+    silence.begin()
+    topic = await gateway.topics.get(name)
+    assert not topic.queues and [failure.what for failure in topic.failures] == ["broker-a"]
