@@ -13,6 +13,7 @@ from dashboard.accounts.access import Permission
 from dashboard.api.auth import Token
 from dashboard.api.problems import REFUSALS, FormProblem, NotPossible, caller
 from dashboard.api.schemas.cluster import BrokerOut
+from dashboard.api.schemas.given import Given
 from dashboard.api.schemas.succession import MasterOut, SuccessionIn, SuccessionOut
 from dashboard.audit.broker_changes import SettingChanged, changes_of, newest_by_key
 from dashboard.audit.master_change import change_master
@@ -74,7 +75,7 @@ class SettingsOut(Schema):
     settings: list[SettingOut]
 
 
-class SettingsIn(Schema):
+class SettingsIn(Given):
     """Keys and their new values: all are changed or none."""
 
     changes: dict[str, str] = Field(examples=[{"fileReservedTime": "48"}])

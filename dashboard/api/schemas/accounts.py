@@ -8,6 +8,7 @@ from typing import Annotated, Literal, cast
 from ninja import Field, Schema
 
 from dashboard.accounts.user_accounts import OpenSession
+from dashboard.api.schemas.given import Given
 from dashboard.limits.names import PREFIX, PREFIXES_MAX
 from dashboard.models.management import ApiToken, Invitation, User
 
@@ -16,7 +17,7 @@ Prefix = Annotated[str, Field(pattern=f"^{PREFIX.pattern}$", examples=["orders-"
 ScopeName = Literal["metrics", "read", "write", "config", "admin"]
 
 
-class TokenIn(Schema):
+class TokenIn(Given):
     """A new token of the caller's account."""
 
     name: str = Field(min_length=1, max_length=64, examples=["CI"])
@@ -110,7 +111,7 @@ class UserList(Schema):
     total: int
 
 
-class UserChange(Schema):
+class UserChange(Given):
     """What is absent stays. is_open false: no log-in and no token, sessions end."""
 
     role: RoleName | None = None
@@ -118,7 +119,7 @@ class UserChange(Schema):
     prefixes: list[Prefix] | None = Field(None, max_length=PREFIXES_MAX, description="[] takes the limit away")
 
 
-class PasswordIn(Schema):
+class PasswordIn(Given):
     """current: the one of now, which a token alone does not replace."""
 
     current: str = Field(min_length=1, max_length=1024)
@@ -131,7 +132,7 @@ class SessionsEnded(Schema):
     ended: int
 
 
-class InvitationIn(Schema):
+class InvitationIn(Given):
     """label: who is meant."""
 
     label: str = Field(min_length=1, max_length=64, examples=["Ada, orders team"])

@@ -9,6 +9,7 @@ from ninja import Field, Schema
 
 from dashboard.alarms.editing import RuleValues, shown_settings
 from dashboard.api.schemas.cluster import NUMBER_MAX
+from dashboard.api.schemas.given import Given, Moment
 from dashboard.models.alarms import AlarmChannel, AlarmDelivery, AlarmRow, AlarmRule, AlarmSilence
 
 RuleKind = Literal[
@@ -20,7 +21,7 @@ RowId = Annotated[int, Field(ge=1, le=NUMBER_MAX)]
 RuleLevel = Literal["attention", "problem"]
 
 
-class RuleIn(Schema):
+class RuleIn(Given):
     """A rule. threshold, clear: seconds, messages, percent, hours or messages a second, as the kind says."""
 
     name: str = Field(min_length=1, max_length=AlarmRule.NAME_MAX)
@@ -94,7 +95,7 @@ class AlarmList(Schema):
     alarms: list[AlarmOut]
 
 
-class ChannelIn(Schema):
+class ChannelIn(Given):
     """A channel. settings: of mail host, port, security (starttls, tls, none), username, password, sender, recipients;
     of others url, and secret where the kind signs; language: of the notices, en or zh-hans. A secret that is absent
     stays as it is."""
@@ -119,13 +120,13 @@ class ChannelOut(Schema):
         return cls(id=row.pk, name=row.name, kind=cast(Any, row.kind), settings=shown_settings(row), is_on=row.is_on)
 
 
-class SilenceIn(Schema):
+class SilenceIn(Given):
     """No notices until then. rule: its id; null: every rule."""
 
     rule: RowId | None = None
     pattern: str = Field("", max_length=AlarmRule.PATTERN_MAX)
     reason: str = Field(min_length=1, max_length=200)
-    until: datetime
+    until: Moment
 
 
 class SilenceOut(SilenceIn):

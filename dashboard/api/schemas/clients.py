@@ -7,6 +7,7 @@ from typing import Literal
 
 from ninja import Field, Schema
 
+from dashboard.api.schemas.given import Given
 from dashboard.clients.values import ConnectedClient, Connection
 
 
@@ -60,7 +61,7 @@ class ClientList(Schema):
     troubles: list[str]
 
 
-class DisconnectIn(Schema):
+class DisconnectIn(Given):
     """Whose connections are to be closed."""
 
     client_id: str = Field(min_length=1, max_length=1024)

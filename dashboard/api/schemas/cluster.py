@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from typing import Any, Literal, cast
 
 from ninja import Field, Schema
-from pydantic import ConfigDict
 
+from dashboard.api.schemas.given import Given
 from dashboard.api.schemas.topic_figures import TopicFiguresOut
 from dashboard.cluster.values import QueueExtent, TopicDetail, TopicSettings, TopicSummary
 from dashboard.forms.topics import QUEUES_MAX
@@ -28,14 +28,6 @@ class Problem(Schema):
     fields: dict[str, list[str]] | None = None
 
 
-class Order(Schema):
-    """The body of what can't simply be taken back: a field that it does not have is refused, so that a `dry_run` in
-    the wrong place, or with a letter missing, does nothing.
-    """
-
-    model_config = ConfigDict(extra="forbid")
-
-
 Perm = Literal["read-write", "read", "write"]
 ShownPerm = Literal["read-write", "read", "write", "none", "differs"]
 Kind = Literal["normal", "retry", "dead letter", "system"]
@@ -43,7 +35,7 @@ NUMBER_MAX = 1 << 53
 NAME_SCHEMA: dict[str, Any] = {"pattern": "^[%|a-zA-Z0-9_-]{1,127}$"}  # the form says it in words
 
 
-class TopicIn(Schema):
+class TopicIn(Given):
     """A new topic, on every broker."""
 
     name: str = Field(examples=["orders"], json_schema_extra=NAME_SCHEMA)
@@ -58,7 +50,7 @@ class TopicIn(Schema):
     )
 
 
-class TopicChange(Schema):
+class TopicChange(Given):
     """What to change of a topic; what is absent stays."""
 
     queues: int | None = Field(None, ge=1, le=QUEUES_MAX, description="on each broker")

@@ -8,7 +8,7 @@ from typing import Literal
 
 from ninja import Field, Schema
 
-from dashboard.api.schemas.cluster import Order
+from dashboard.api.schemas.given import Order
 from dashboard.cluster.browse import CURSOR_CHARS_MAX
 from dashboard.cluster.message_query import QUERY_CHARS_MAX
 from dashboard.dead_letters.causes import Cause

@@ -7,7 +7,8 @@ from typing import Literal
 
 from ninja import Field, Schema
 
-from dashboard.api.schemas.cluster import NUMBER_MAX, Order, moment
+from dashboard.api.schemas.cluster import NUMBER_MAX, moment
+from dashboard.api.schemas.given import Given, Order
 from dashboard.cluster.group_values import GroupMember, GroupSummary, QueuePlace
 from dashboard.forms.groups import TOPICS_MAX
 from dashboard.groups.listing import GroupRow
@@ -274,7 +275,7 @@ class StacksOut(Schema):
     stacks: str
 
 
-class ConsumingIn(Schema):
+class ConsumingIn(Given):
     """Whether the group's members get messages. What waits stays, and the group keeps its place."""
 
     is_on: bool

@@ -8,6 +8,7 @@ from typing import Any, Literal, cast
 
 from ninja import Field, Schema
 
+from dashboard.api.schemas.given import Given
 from dashboard.cluster.message_fate import Fate, Trace
 from dashboard.cluster.message_lookup import Looked
 from dashboard.cluster.message_values import MessageLine
@@ -125,7 +126,7 @@ class MessageDetailOut(Schema):
         )
 
 
-class MessageIn(Schema):
+class MessageIn(Given):
     """A message to send. body is text, or body_base64 bytes; deliver: "90 s", or "2026-11-21 07:30" (UTC)."""
 
     body: str | None = None
@@ -251,7 +252,7 @@ class TraceEventList(Schema):
         )  # fmt: skip
 
 
-class DeliverIn(Schema):
+class DeliverIn(Given):
     """The client that is to handle the message once more."""
 
     group: str = Field(min_length=1, max_length=255)

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, cast
 
 from ninja import Field, Schema
-from pydantic import AwareDatetime
 
 from appliance.reports.catalogue import REPORTS, Report
+from dashboard.api.schemas.given import AwareMoment, Given
 from dashboard.forms.cron import CRON_CHARS_MAX
 from dashboard.forms.reports import SECONDS_MAX, TOPICS_MAX
 from dashboard.models.reports import ReportRun
@@ -45,7 +45,7 @@ class ReportList(Schema):
     reports: list[ReportOut]
 
 
-class RunIn(Schema):
+class RunIn(Given):
     """A report to compute: of the last days, or from begin to end, which is exclusive. topics: only these.
 
     zone: whose days and months are meant.
@@ -53,8 +53,8 @@ class RunIn(Schema):
 
     report: ReportName  # type: ignore[valid-type]
     days: Days = 7
-    begin: AwareDatetime | None = None
-    end: AwareDatetime | None = None
+    begin: AwareMoment | None = None
+    end: AwareMoment | None = None
     topics: list[Annotated[str, Field(max_length=TOPIC_CHARS_MAX)]] = Field([], max_length=TOPICS_MAX)
     zone: str = Field("UTC", max_length=64, examples=["Europe/Berlin"])
 
@@ -116,7 +116,7 @@ class ResultOut(Schema):
     page: dict[str, Any]
 
 
-class ScheduleIn(Schema):
+class ScheduleIn(Given):
     """How often these reports run (0: never), and how far back each counts.
 
     cron: when, instead of each interval, on the clocks of the zone, whose days the runs count.
@@ -160,14 +160,14 @@ class PromisesOut(Schema):
     promises: dict[str, float]
 
 
-class PromiseIn(Schema):
+class PromiseIn(Given):
     """seconds: null takes the promise away."""
 
     group: str = Field("", max_length=GROUP_CHARS_MAX)
     seconds: float | None = Field(None, ge=1, le=SECONDS_MAX)
 
 
-class WeeklyIn(Schema):
+class WeeklyIn(Given):
     """When the summary of a week is sent, and by which mail channels (their numbers); none: not at all."""
 
     channels: list[int] = Field(max_length=50)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ninja import Field, Schema
 
-from dashboard.api.schemas.cluster import Order
+from dashboard.api.schemas.given import Order
 from dashboard.cluster.succession import Succession
 from dashboard.forms.succession import BYTES_MAX
 from gantrymq.client.admin.succession import Changed
