@@ -28,7 +28,7 @@ def service_problems(facts: BrokerFacts) -> list[Problem]:
             _not_shared(facts.name, services),
             _suspended(facts.name, services),
             _disagreeing(facts.name, services),
-            *slave_problems(facts.name, services),
+            *slave_problems(facts),
         )
         if problem is not None
     ]

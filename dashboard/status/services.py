@@ -38,6 +38,7 @@ class Copying:
     master: str
     connection: str
     received_bytes: int | None
+    has_heard: bool = True  # of its master, since its start
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +160,8 @@ def _copying(info: Mapping[str, str]) -> Copying | None:
     if "slaveState" not in info:
         return None
     why, master, connection = (_said(info, key) for key in ("slaveStateWhy", "slaveMaster", "slaveConnection"))
-    return Copying(info["slaveState"], why, master, connection, _number(info.get("slaveReceivedBytes")))
+    has_heard = info.get("slaveHeardSecondsAgo") != "never"
+    return Copying(info["slaveState"], why, master, connection, _number(info.get("slaveReceivedBytes")), has_heard)
 
 
 def _said(info: Mapping[str, str], key: str) -> str:

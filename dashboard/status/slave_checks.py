@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from dashboard.cluster import units
 from dashboard.language.sentences import gettext, joined
-from dashboard.status.board import BrokerState, Snapshot
+from dashboard.status.board import BrokerFacts, BrokerState, Snapshot
 from dashboard.status.problems import Level, Problem
 from dashboard.status.services import Services
 from dashboard.status.words import in_words
 
 NAMED_MAX = 5  # slaves named in one line
 FINE = ("copying", "comparing logs")  # states of a slave
+ON_THE_WAY = ("no master known", "connecting")  # of one that has just started, too
+UNTRIED_S, TRYING_S = 300.0, 60.0  # since its start: nothing was tried, or the first tries failed
 NEEDS_A_PERSON = ("diverged", "left behind", "ahead of the master", "disk full")
 
 
-def slave_problems(name: str, services: Services) -> list[Problem]:
+def slave_problems(facts: BrokerFacts) -> list[Problem]:
     """What a master says of its slaves, or a slave of itself."""
-    found = (_slave_behind(name, services), _slave_gone(name, services), _not_copying(name, services))
+    name, services = facts.name, facts.services
+    not_copying = None if _is_joining(facts) else _not_copying(name, services)
+    found = (_slave_behind(name, services), _slave_gone(name, services), not_copying)
     return [problem for problem in found if problem is not None]
 
 
@@ -98,6 +102,14 @@ def _slave_gone(name: str, services: Services) -> Problem | None:
         ),
         name=gettext("%(broker)s: slave gone") % {"broker": name},
     )
+
+
+def _is_joining(facts: BrokerFacts) -> bool:
+    """Whether a slave has just started and is on its way to its master, which may be starting as well."""
+    copying = facts.services.copying
+    if copying is None or facts.boot_ms is None or copying.state not in ON_THE_WAY or copying.has_heard:
+        return False
+    return facts.at - facts.boot_ms / 1000 < (TRYING_S if copying.why else UNTRIED_S)
 
 
 def _not_copying(name: str, services: Services) -> Problem | None:

@@ -62,3 +62,16 @@ def test_a_slave_that_copies_nothing_says_why_and_a_person_is_called_when_it_is_
         assert (problem.level, problem.title) == (level, "Slave broker-a:1 does not copy")
         assert f"{copying}: as it is" in problem.evidence
     assert not judge(seen(master(), slave(changes={"slaveState": "comparing logs"}))).problems
+
+
+def test_a_slave_that_has_just_started_is_given_the_time_to_reach_its_master() -> None:
+    def titles(up_s: float, state: str, why: str = "none", heard: str = "never") -> list[str]:
+        told = {"slaveState": state, "slaveStateWhy": why, "slaveHeardSecondsAgo": heard}
+        started = {"bootTimestamp": str(int((100.0 - up_s) * 1000))}
+        return [problem.title for problem in judge(seen(master(), slave(changes=told | started))).problems]
+
+    warned = ["Slave broker-a:1 does not copy"]
+    assert titles(1, "no master known") == titles(90, "connecting") == titles(30, "connecting", "refused") == []
+    assert titles(301, "no master known") == titles(61, "connecting", "refused") == warned, "but not for ever"
+    assert titles(1, "connecting", "refused", heard="0.4") == warned, "it had reached its master already"
+    assert titles(1, "diverged", "they differ") == warned
