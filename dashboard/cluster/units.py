@@ -12,7 +12,7 @@ from dashboard.language.sentences import gettext
 UNKNOWN = "—"
 AT_LEAST = "≥\u202f"  # before a sum that lacks a part
 THIN = "\u202f"
-_BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+_BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 
 def count(value: int | float | None) -> str:
@@ -50,7 +50,7 @@ def percent(ratio: float | None) -> str:
     value = ratio * 100
     if value == 0:
         return f"0{THIN}%"
-    return f"{value:.1f}{THIN}%" if value < 9.95 else f"{value:.0f}{THIN}%"
+    return f"{value:.1f}{THIN}%" if abs(value) < 9.95 else f"{count(value)}{THIN}%"
 
 
 def mark(ratio: float) -> str:

@@ -41,6 +41,33 @@ _KNOWN = {
             r"gantry report could not be started: (?P<why>.+)",
             gettext_noop("gantry report could not be started: %(why)s"),
         ),
+        # what readers of a result should know
+        (
+            r"(?P<broker>\S+): its log holds (?P<held>[\d,]+) MiB now and will hold up to (?P<most>[\d,]+) MiB, if it "
+            r"keeps (?P<hours>\d+) h as it is set to; the disk has (?P<room>[\d,]+) MiB for it, so that is enough\.",
+            gettext_noop(
+                "%(broker)s: its log holds %(held)s MiB now and will hold up to %(most)s MiB, if it keeps %(hours)s h "
+                "as it is set to; the disk has %(room)s MiB for it, so that is enough."
+            ),
+        ),
+        (
+            r"(?P<broker>\S+): its log holds (?P<held>[\d,]+) MiB now and will hold up to (?P<most>[\d,]+) MiB, if it "
+            r"keeps (?P<hours>\d+) h as it is set to; the disk has (?P<room>[\d,]+) MiB for it until it is "
+            r"(?P<full>\d+) % full: messages may then go after about (?P<kept>\d+) h already\.",
+            gettext_noop(
+                "%(broker)s: its log holds %(held)s MiB now and will hold up to %(most)s MiB, if it keeps %(hours)s h "
+                "as it is set to; the disk has %(room)s MiB for it until it is %(full)s %% full: messages may then go "
+                "after about %(kept)s h already."
+            ),
+        ),
+        (
+            r"(?P<broker>\S+): what was stored before (?P<time>[\d: -]+) UTC is not in the lake any more: its age "
+            r"or its size is limited",
+            gettext_noop(
+                "%(broker)s: what was stored before %(time)s UTC is not in the lake any more: its age or its size is "
+                "limited"
+            ),
+        ),
         # runs that put dead letters back
         (
             r"A fault in GantryMQ; the log of the web process has it\.",

@@ -35,7 +35,7 @@ from dashboard.reports.results import CONTENT_TYPES, file_response, log_end
 from dashboard.reports.settings_views import refused, settings_context
 from dashboard.reports.snippets import run_commands, snippets
 from dashboard.reports.stopping import stop
-from dashboard.reports.tables import table_context
+from dashboard.reports.tables import has_zone, table_context
 from dashboard.reports.warm_session import note_look
 
 logger = logging.getLogger(__name__)
@@ -100,6 +100,7 @@ async def detail(request: HttpRequest, run_id: str) -> HttpResponse:
         "drill_reports": _drill_reports(),
         "may_run": request.principal.may(Permission.REPORTS_RUN),  # type: ignore[attr-defined]
         "is_report": run.report in REPORTS,
+        "has_zone": has_zone(run.report),
         "seconds": list(status.seconds.items()) if status is not None else [],
         "download_suffixes": list(CONTENT_TYPES),
     }

@@ -128,7 +128,7 @@ def _notice(mail: WeeklyMail, runs: Sequence[ReportRun], language: str) -> tuple
 def _letter(mail: WeeklyMail, runs: Sequence[ReportRun]) -> Letter:
     by_name = {run.report: run for run in runs if run.has_result}
     folders = [RunFolder.in_data(settings.APPLIANCE.data, run.run_id) for run in by_name.values()]
-    told = [fact for folder in folders for fact in (folder.page() or {}).get("facts", ())]
+    told = [told_in_words(fact) for folder in folders for fact in (folder.page() or {}).get("facts", ())]
     notes = list(dict.fromkeys([*(told_in_words(run.error) for run in by_name.values() if run.error), *told]))
     notes += [
         gettext("%(report)s: no result.") % {"report": gettext(REPORTS[name].title)}

@@ -79,6 +79,11 @@ _KNOWN = {
     # kinds in reports
     "topic": gettext_noop("topic"),
     "group": gettext_noop("group"),
+    "normal": gettext_noop("normal"),
+    "stored": gettext_noop("stored"),
+    "forecast": gettext_noop("forecast"),
+    "no client told": gettext_noop("no client told"),
+    "a time of its own": gettext_noop("a time of its own"),
     # levels, and where a setting comes from
     "attention": gettext_noop("attention"),
     "problem": gettext_noop("problem"),

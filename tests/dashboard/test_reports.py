@@ -208,7 +208,7 @@ async def test_the_report_of_slaves_draws_them_side_by_side_and_says_when_there_
 @pytest.mark.parametrize(
     ("kind", "value", "text"),
     [
-        (Kind.CHANGE, 0.5, "+50\u202f%"), (Kind.CHANGE, -0.5, "-50.0\u202f%"), (Kind.CHANGE, None, "—"),
+        (Kind.CHANGE, 0.5, "+50\u202f%"), (Kind.CHANGE, -0.5, "-50\u202f%"), (Kind.CHANGE, None, "—"),
         (Kind.SHARE, 0.25, "25\u202f%"), (Kind.TIME, 1_795_262_400_000, "2026-11-21 12:00:00"),
         (Kind.MS, -3.0, "-3\u202fms"), (Kind.SECONDS, 2.5, "2.5\u202fs"),
         (Kind.BYTES, 2048.0, "2.0\u202fKiB"), (Kind.TEXT, "<b>", "<b>"),

@@ -14,6 +14,8 @@ from django.template.loader import render_to_string
 from django.test import RequestFactory
 from django.views.i18n import JavaScriptCatalog
 
+from appliance.reports.catalogue import REPORTS
+from dashboard.reports.tables import table_context
 from dashboard.reports.views import result_context
 
 selenium = pytest.importorskip("selenium", reason="drives the browser")
@@ -54,8 +56,20 @@ def result() -> dict[str, Any]:
     }  # fmt: skip
 
 
-def page_text() -> str:
-    body = render_to_string("reports/_result.html", result_context(result()))
+def lag_result() -> dict[str, Any]:
+    """Nine groups over 99 hours; the first one was not seen in the second hour."""
+    x = [f"2026-11-{2 + at // 24:02} {at % 24:02}:00" for at in range(99)]
+    values = [[float(turn + at % 7) for at in range(99)] for turn in range(9)]
+    series: list[dict[str, Any]] = [{"name": f"group-{turn}", "values": each} for turn, each in enumerate(values)]
+    series[0]["values"][1] = None
+    return {"rows": [], "row_count": 0, "newest_first": True, "notes": [], "chart": {"x": x, "series": series}}
+
+
+def page_text(name: str) -> str:
+    if name == "lag":
+        body = render_to_string("reports/_table.html", table_context(REPORTS["lag"], lag_result()))
+    else:
+        body = render_to_string("reports/_result.html", result_context(result()))
     scripts = "".join(f'<script src="/{name}" defer></script>' for name in ("words.js", *SCRIPTS))
     styles = "".join(f'<link rel="stylesheet" href="/dashboard/{name}.css">' for name in ("app", "reports"))
     return f'<!doctype html><html lang="en" data-times="utc"><meta charset="utf-8">{styles}{scripts}<main>{body}</main>'
@@ -66,8 +80,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         name = self.path.split("?")[0].removeprefix("/")
-        if not name:
-            kind, content = "text/html; charset=utf-8", page_text().encode()
+        if name in ("", "lag"):
+            kind, content = "text/html; charset=utf-8", page_text(name).encode()
         elif name == "words.js":
             kind, content = "text/javascript", JavaScriptCatalog().get(RequestFactory().get("/")).content
         else:
@@ -151,3 +165,20 @@ def test_a_chart_tells_zooms_and_leads_to_what_was_in_an_hour(address: str, brow
     assert page.find(".twin tbody tr:last-child").text == "2026-11-02 05:00 UTC 40 4"
     complaints = [entry["message"] for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
     assert [text for text in complaints if "favicon" not in text] == []
+
+
+def test_bars_too_thin_to_be_told_apart_are_lines(address: str, browser: Chrome) -> None:
+    page = Page(browser)
+    browser.get(f"{address}lag")
+
+    def drawn(kind: str) -> list[Any]:
+        return browser.find_elements(By.CSS_SELECTOR, f".plot svg {kind}")
+
+    page.wait("a line for each group, and no bar", lambda: len(drawn("path")) == 9 and not drawn("rect"))
+    lines = {line.get_attribute("class"): (line.get_attribute("d") or "").count("M") for line in drawn("path")}
+    assert lines["bar-0"] == 2 and lines["bar-1"] == 1  # it begins anew after the hour that is not known
+    page.find(".plot").send_keys(Keys.END)
+    page.wait("the last hour's numbers", lambda: "group-8" in page.find(".bar-tip").text)
+    for _ in range(5):
+        page.find(".plot").send_keys("+")
+    page.wait("bars again where there is room", lambda: bool(drawn("rect")) and not drawn("path"))

@@ -5,6 +5,7 @@
   const LEFT = 56, TOP = 10, LINE = 15, TICK = 5, HOUR_MS = 3600e3, DAY_MS = 24 * HOUR_MS;
   const DRAWN_PX = 6;                               // a shorter way of the pointer is a click
   const BAR_PX_MAX = 72, COLOURS = 9, TIP_ROWS = 10, TABLE_ROWS = 500, LEAST_SHOWN = 3;
+  const SIDE_PX_MIN = 3;                            // bars side by side that are thinner are drawn as lines
   const thin = (number) => number.toLocaleString("en", { maximumFractionDigits: 1 }).replaceAll(",", "\u202f");
   const scaled = (value, base, units) => {
     let unit = 0;
@@ -12,16 +13,16 @@
     return [value, units[unit]];
   };
   const joined = ([value, unit]) => `${+value.toFixed(Math.abs(value) < 10 ? 1 : 0)}${unit && `\u202f${unit}`}`;
-  const duration = (seconds) => (seconds < 60 ? window.gantryTimes.lasting(+seconds.toFixed(seconds < 10 ? 1 : 0), "s") : seconds < 3600 ? window.gantryTimes.lasting(+(seconds / 60).toFixed(1), "min") : window.gantryTimes.lasting(+(seconds / 3600).toFixed(1), "h")).replaceAll(" ", "\u202f");
+  const duration = (seconds) => (seconds < 60 ? window.gantryTimes.lasting(+seconds.toFixed(seconds < 10 ? 1 : 0), "s") : seconds < 3600 ? window.gantryTimes.lasting(+(seconds / 60).toFixed(1), "min") : seconds < 4 * 86400 ? window.gantryTimes.lasting(+(seconds / 3600).toFixed(1), "h") : window.gantryTimes.lasting(+(seconds / 86400).toFixed(seconds < 1e7 ? 1 : 0), "d")).replaceAll(" ", "\u202f");
   // How an axis and a tip say a value of each kind of column (appliance/reports/catalogue.py).
   const SAID = {
-    bytes: (value) => joined(scaled(value, 1024, ["B", "KiB", "MiB", "GiB", "TiB", "PiB"])),
+    bytes: (value) => joined(scaled(value, 1024, ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"])),
     ms: (value) => (value < 1000 ? `${+value.toFixed(1)}\u202fms` : duration(value / 1000)),
     seconds: duration,
     share: (value) => `${+(value * 100).toFixed(1)}\u202f%`,
     change: (value) => `${+(value * 100).toFixed(1)}\u202f%`,
   };
-  const OF_AXIS = (value) => joined(scaled(value, 1000, ["", "k", "M", "G"])).replace("\u202f", "");
+  const OF_AXIS = (value) => joined(scaled(value, 1000, ["", "k", "M", "G", "T", "P"])).replace("\u202f", "");
 
   function niceMax(value, kind) {
     let scale = 1;
@@ -104,7 +105,9 @@
       const y = (value) => TOP + ((most - value) / (most - least)) * (height - TOP - bottom);
       Object.assign(this, { x, width });
       const parts = this.grid(least, most, y, width);
-      for (const index of inside) parts.push(...this.bars(index, shown, x, y));
+      const room = (width - LEFT - 2) / (end - begin);
+      if (!this.figure.is_stacked && shown.length > 1 && (room * 0.86) / shown.length < SIDE_PX_MIN) parts.push(...this.lines(inside, shown, x, y, height - bottom));
+      else for (const index of inside) parts.push(...this.bars(index, shown, x, y));
       parts.push(...(this.isTime ? this.hours(x, width, height, rows) : this.names(inside, x, width, height)));
       if (this.from !== null) {
         const [left, right] = [this.from, this.to].sort((one, other) => one - other);
@@ -142,6 +145,22 @@
         const begin = Math.max(LEFT, left + (this.figure.is_stacked ? 0 : turn * each)), end = Math.min(this.width, left + (this.figure.is_stacked ? wide : (turn + 1) * each));
         if (end > begin) parts.push(`<rect class="bar-${colour % COLOURS}${this.at !== null && this.at !== index ? " faint" : ""}" x="${begin.toFixed(2)}" y="${top.toFixed(2)}" width="${(end - begin).toFixed(2)}" height="${high.toFixed(2)}"/>`);
       });
+      return parts;
+    }
+
+    // A step for each place; a line ends where nothing is known.
+    lines(inside, shown, x, y, low) {
+      const parts = inside.includes(this.at) ? [`<line class="tick" x1="${x(this.places[this.at] + 0.5).toFixed(1)}" x2="${x(this.places[this.at] + 0.5).toFixed(1)}" y1="${TOP}" y2="${low}"/>`] : [];
+      for (const [series, colour] of [...shown].reverse()) {        // the largest on top
+        let path = "", before = null;
+        for (const index of inside) {
+          const value = series.values[index], known = value !== null && value !== undefined;
+          const from = Math.max(LEFT, x(this.places[index])), to = Math.min(this.width, x(this.places[index] + 1));
+          if (known && to > from) path += `${before === index - 1 ? "L" : "M"}${from.toFixed(1)} ${y(value).toFixed(1)}H${to.toFixed(1)}`;
+          if (known) before = index;
+        }
+        if (path) parts.push(`<path class="bar-${colour % COLOURS}" d="${path}"/>`);
+      }
       return parts;
     }
 

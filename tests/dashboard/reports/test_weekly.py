@@ -108,6 +108,8 @@ def test_the_letter_says_what_the_rows_say() -> None:
     assert "and 2 more" in text and "Note: 7 bytes are missing" in text and NASTY in text
     assert NASTY not in html and "&lt;img" in html and "7 bytes are missing" in html
     assert "<img" not in html and "http" not in html and "<script" not in html
+    [*_, size] = [cell for cell in html.split("<td ") if f"1.0{THIN}MiB" in cell]
+    assert "nowrap" in size  # a number that breaks reads as two
 
 
 def test_a_week_without_anything_is_told_in_sentences() -> None:
