@@ -8,6 +8,7 @@ from dashboard import api
 from dashboard.api import document
 from dashboard.http import error_pages as errors
 from dashboard.live.sockets import LiveSocket
+from dashboard.name_servers import views as name_servers
 from dashboard.traces import views as traces
 from dashboard.views import (
     alarm_channels,
@@ -108,6 +109,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     re_path(r"^broker/(?P<name>[^/]{1,255})$", broker.broker, name="broker"),
     re_path(r"^broker/(?P<name>[^/]{1,255})/config$", config.config, name="broker-config"),
     re_path(r"^broker/(?P<name>[^/]{1,255})/succession$", succession.succession, name="broker-succession"),
+    path("name-server/entries", name_servers.entries, name="name-server-entries"),
+    path("name-server/entry", name_servers.entry, name="name-server-entry"),
     # accounts
     path("first-run", first_run.first_run, name="first-run"),
     path("login", session.login, name="login"),

@@ -9,6 +9,7 @@ GatewayError
 ├─ GroupNotFound          no broker knows the consumer group
 ├─ ClientNotFound         no broker has a connection of the client
 ├─ MemberNotFound         the client is no member of the group
+├─ EntryNotFound          the name servers keep no such key
 ├─ TopicExists            it can't be created twice
 ├─ NotAllowed             a system topic would be changed
 ├─ NotWritable            the topic takes no messages
@@ -88,6 +89,13 @@ class MemberNotFound(GatewayError):
 
     status = 404
     advice = gettext_noop("Clients come and go. The group's page shows who is connected.")
+
+
+class EntryNotFound(GatewayError):
+    """The name servers' key-value table has no such key."""
+
+    status = 404
+    advice = gettext_noop("It may have been removed. Its namespace shows what is there.")
 
 
 class TopicExists(GatewayError):

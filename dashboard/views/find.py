@@ -38,6 +38,7 @@ _ACTIONS = (
     (gettext_lazy("Create a topic"), "topics", "?new=1", Permission.TOPICS_WRITE),
     (gettext_lazy("Make an alarm rule"), "alarm-rule-new", "", Permission.ALARMS_WRITE),
     (gettext_lazy("Silence alarms"), "alarm-silence", "", Permission.ALARMS_WRITE),
+    (gettext_lazy("Change the name servers' key-value table"), "name-server-entries", "", Permission.CONFIG_WRITE),
     (gettext_lazy("Invite a person"), "people", "", Permission.USERS_WRITE),
     (gettext_lazy("Make an API token"), "tokens", "", Permission.ACCOUNT),
     (gettext_lazy("Change your password"), "password", "", Permission.ACCOUNT),

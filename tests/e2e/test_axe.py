@@ -43,7 +43,8 @@ KNOWN = {
     f"/topic/{TOPIC}/producers", f"/topic/{TOPIC}/settings",
     f"/topic/{TOPIC}/delete", f"/topic/{TOPIC}/messages/broker-a.0.0", "/groups", "/dead-letters", "/alarms",
     "/alarms/rules/new", "/alarms/channels/new/webhook", "/incidents", "/reports/", "/audit", "/security", "/people",
-    "/people/1", "/tokens", "/password", "/traces", "/broker/broker-a/config", "/api/v1/docs", "/no-such-page",
+    "/people/1", "/tokens", "/password", "/traces", "/broker/broker-a/config", "/name-server/entries",
+    "/api/v1/docs", "/no-such-page",
 }  # fmt: skip
 CHINESE = ["/", "/topics", f"/topic/{TOPIC}", "/groups", "/dead-letters", "/alarms", "/connect"]  # one of each kind
 IS_PAGE = """

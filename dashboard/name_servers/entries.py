@@ -1,0 +1,104 @@
+"""Entries of the name servers' key-value table, by namespace. Pages and REST read and change it here.
+
+No request of RocketMQ lists the namespaces: a namespace has to be named.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from django.http import HttpRequest
+
+from dashboard.audit.notes import changed, note, note_nothing
+from dashboard.cluster.calls import CALL_ERRORS
+from dashboard.cluster.errors import ClusterUnreachable, EntryNotFound, GatewayError, Refused, explain
+from dashboard.cluster.gateway import gateway
+from dashboard.language.sentences import gettext
+from gantrymq.client.admin.client import AdminClient
+from gantrymq.errors import PartlyDone, ResponseError
+
+logger = logging.getLogger(__name__)
+
+SET, REMOVED = "name server's KV entry set", "name server's KV entry removed"
+ORDER_TOPICS = "ORDER_TOPIC_CONFIG"  # RocketMQ's own namespace: topic to its queues by broker, "broker-a:4"
+
+Answer = TypeVar("Answer")
+
+
+async def entries_of(namespace: str) -> list[tuple[str, str]]:
+    """Keys and values by key, none when there is no such namespace. Raises Refused, ClusterUnreachable."""
+    return sorted((await _ask(lambda admin: admin.name_servers.list_kv(namespace))).items())
+
+
+async def value_of(namespace: str, key: str) -> str | None:
+    """None when there is no such entry. Raises Refused, ClusterUnreachable."""
+    return await _ask(lambda admin: admin.name_servers.get_kv(namespace, key))
+
+
+async def put(request: HttpRequest, namespace: str, key: str, value: str) -> str | None:
+    """Set the entry at every name server; what it was before. Raises Refused, ClusterUnreachable."""
+    before = await value_of(namespace, key)
+    if before == value:
+        note_nothing(request)
+        return before
+    await _change(request, SET, namespace, key, before, value)
+    return before
+
+
+async def remove(request: HttpRequest, namespace: str, key: str) -> str:
+    """Remove the entry from every name server; what it was. Raises EntryNotFound, Refused, ClusterUnreachable."""
+    before = await value_of(namespace, key)
+    if before is None:
+        raise no_entry(namespace, key)
+    await _change(request, REMOVED, namespace, key, before, None)
+    return before
+
+
+def no_entry(namespace: str, key: str) -> EntryNotFound:
+    return EntryNotFound(gettext("There is no %(key)s in %(namespace)s.") % {"key": key, "namespace": namespace})
+
+
+async def _change(
+    request: HttpRequest, action: str, namespace: str, key: str, before: str | None, after: str | None
+) -> None:
+    """At every name server, and in the audit log: also when some of them did not take it."""
+
+    async def tell(admin: AdminClient) -> None:
+        if after is None:
+            await admin.name_servers.delete_kv(namespace, key)
+        else:
+            await admin.name_servers.put_kv(namespace, key, after)
+
+    failed_at: list[str] = []
+    try:
+        await gateway().calls.call(tell)
+    except PartlyDone as exc:
+        if exc.done:
+            failed_at = sorted(exc.failures)
+        else:
+            raise Refused(explain(exc)) from exc
+    except CALL_ERRORS as exc:
+        raise _failure(exc) from exc
+    note(
+        request,
+        action,
+        namespace,
+        {"key": key, "failed_at": ", ".join(failed_at)} | changed({"value": before}, {"value": after}),
+    )
+    logger.info(action, extra={"event": "kv_entry_changed", "namespace": namespace, "key": key, "failed_at": failed_at})
+    if failed_at:
+        text = gettext("Some name servers did not take it: %(addresses)s. Do it again when they answer.")
+        raise Refused(text % {"addresses": ", ".join(failed_at)})
+
+
+async def _ask(ask: Callable[[AdminClient], Awaitable[Answer]]) -> Answer:
+    try:
+        return await gateway().calls.call(ask)
+    except CALL_ERRORS as exc:
+        raise _failure(exc) from exc
+
+
+def _failure(exc: Exception) -> GatewayError:
+    return Refused(explain(exc)) if isinstance(exc, ResponseError) else ClusterUnreachable(explain(exc))
