@@ -67,6 +67,7 @@ logger = logging.getLogger(__name__)
 PERIOD_S = 1.0
 ROUND_TIMEOUT_S = 0.8
 RATE_STEP_MAX_S = 5.0  # a longer pause between two readings gives a mean, not a rate of now
+FORECAST_AFTER_S = 600.0  # since a broker's start: what a minute brought is no forecast for hours
 
 
 class Sampler:
@@ -207,6 +208,7 @@ def read_facts(broker: BrokerRef, info: Mapping[str, str], now: float, before: B
     """A broker's table of texts as facts. What is missing or odd becomes None, which pages show as unknown."""
     put_total, get_total = _int(info, "putMessageTimesTotal"), _int(info, "msgGetTotalTodayNow")
     boot_ms = _int(info, "bootTimestamp")
+    has_forecast = boot_ms is not None and now - boot_ms / 1000 >= FORECAST_AFTER_S
     first, last = _int(info, "commitLogMinOffset"), _int(info, "commitLogMaxOffset")
     facts = BrokerFacts(
         name=broker.key,
@@ -221,8 +223,8 @@ def read_facts(broker: BrokerRef, info: Mapping[str, str], now: float, before: B
         disk_ratio=_disk_ratio(info),
         disk_marks=_disk_marks(info),
         disk_text=info.get("commitLogDirCapacity", ""),
-        disk_growth=_float(info, "diskGrowthBytesPerSecond"),
-        disk_full_in_s=_float(info, "diskSecondsToFull"),
+        disk_growth=_float(info, "diskGrowthBytesPerSecond") if has_forecast else None,
+        disk_full_in_s=_float(info, "diskSecondsToFull") if has_forecast else None,
         store_trouble=info.get("storeTrouble", ""),
         disk_store_bytes=_int(info, "diskStoreBytes"),
         disk_others_bytes=_int(info, "diskOthersBytes"),

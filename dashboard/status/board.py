@@ -102,7 +102,7 @@ class BrokerFacts:
     disk_ratio: float | None = None  # of the partition, 0…1
     disk_marks: DiskMarks = DiskMarks()
     disk_text: str = ""
-    disk_growth: float | None = None  # bytes/s, all that lies on the partition; only GantryMQ's brokers say
+    disk_growth: float | None = None  # bytes/s of all on the partition; only GantryMQ's brokers say, old enough ones
     disk_full_in_s: float | None = None  # until writes are refused; None when unknown or not filling up
     store_trouble: str = ""  # why messages are refused or wait for the disk, in the broker's words
     disk_store_bytes: int | None = None  # of the disk's bytes, those of the store; only GantryMQ's brokers say

@@ -18,7 +18,6 @@ from dashboard.status.words import disk_in_words
 
 LANE_FULL = 0.8  # of the capacity
 FULL_SOON_S, FULL_NOW_S = 6 * 3600.0, 3600.0  # by the growth of the last half hour
-FORECAST_AFTER_S = 600.0  # what a minute brought is no forecast for hours
 HEAD_WAIT_MS = 200.0  # RocketMQ refuses sends that waited longer (waitTimeMillsInSendQueue)
 # What a process is, as sentences say it; its state's own name when it is none of these.
 STATES = {
@@ -153,10 +152,9 @@ def _mark(ratio: float) -> dict[str, str]:
 
 
 def _forecast(facts: BrokerFacts) -> list[Problem]:
-    """A disk that is roomy yet, and will not be for long. A young broker has seen too little to alarm anyone."""
+    """A disk that is roomy yet, and will not be for long."""
     full_in_s = facts.disk_full_in_s
-    has_seen_enough = facts.boot_ms is not None and facts.at - facts.boot_ms / 1000 >= FORECAST_AFTER_S
-    if full_in_s is None or full_in_s > FULL_SOON_S or not has_seen_enough:
+    if full_in_s is None or full_in_s > FULL_SOON_S:
         return []
     return [
         Problem(

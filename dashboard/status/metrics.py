@@ -184,7 +184,7 @@ def _full_in(facts: BrokerFacts) -> str:
 
 
 def _why_no_forecast(facts: BrokerFacts) -> str:
-    return gettext("known after a minute") if facts.disk_growth is None else gettext("the disk is not filling up")
+    return gettext("not known yet") if facts.disk_growth is None else gettext("the disk is not filling up")
 
 
 def _process(metrics: Metrics, process: ProcessFacts) -> None:

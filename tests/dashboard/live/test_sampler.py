@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import pytest
 
+from dashboard.alarms.kinds import KINDS
 from dashboard.cluster import units
 from dashboard.cluster.brokers import BrokerCalls
 from dashboard.cluster.errors import BrokerUnreachable
@@ -119,14 +120,25 @@ def test_the_bar_has_its_ticks_at_the_marks_and_goes_by_them() -> None:
 
 
 def test_when_the_disk_will_be_full_is_said_or_known_not_to_be_known() -> None:
-    def shown(**said: str) -> tuple[str, str]:
-        state = BrokerState("broker-a", "127.0.0.1:1", read_facts(BROKER, said, 100.0, None))
+    def shown(up_s: float = 600.0, **said: str) -> tuple[str, str]:
+        told = {"bootTimestamp": "1000"} | said
+        state = BrokerState("broker-a", "127.0.0.1:1", read_facts(BROKER, told, 1.0 + up_s, None))
         metric = overview_metrics(snapshot(state)).values["broker.broker-a.disk.full"]
         return metric.text.replace(units.THIN, " "), metric.why or ""
 
     assert shown(diskGrowthBytesPerSecond="5.0", diskSecondsToFull="259200.0")[0] == "full in 3 d"
     assert shown(diskGrowthBytesPerSecond="-5.0") == (units.UNKNOWN, "the disk is not filling up")
-    assert shown() == (units.UNKNOWN, "known after a minute")  # nor does Apache's broker ever say
+    assert shown() == (units.UNKNOWN, "not known yet")  # nor does Apache's broker ever say
+
+
+def test_what_a_minute_brought_is_no_forecast_neither_on_the_card_nor_for_an_alarm() -> None:
+    filling = {"bootTimestamp": "1000", "diskGrowthBytesPerSecond": "5e6", "diskSecondsToFull": "6180"}
+    for up_s, card, hours in ((121.0, units.UNKNOWN, None), (600.0, "full in 1 h 43 min", 6180 / 3600)):
+        state = BrokerState("broker-a", "127.0.0.1:1", read_facts(BROKER, filling, 1.0 + up_s, None))
+        seen = snapshot(state, at=1.0 + up_s)
+        assert overview_metrics(seen).values["broker.broker-a.disk.full"].text.replace(units.THIN, " ") == card
+        assert KINDS["disk-full-in"].read(seen) == {"broker-a": hours}
+        assert bool(judge(seen).problems) is (hours is not None)
 
 
 async def test_the_rate_of_a_real_broker_is_seen(gateway: Gateway, transactional_db: None) -> None:
