@@ -16,8 +16,8 @@ from pathlib import Path
 from appliance.fast_path.loader import ON, why_missing
 from appliance.process import formats
 from appliance.process.data_folder import DataFolderInUse, DataFolderLock
-from appliance.reports.errors import JavaNotFound
-from appliance.reports.java import find_java
+from appliance.reports.errors import BashNotFound, JavaNotFound
+from appliance.reports.java import find_java, need_bash
 from appliance.settings.appliance_config import ApplianceConfig
 from appliance.settings.broker_processes import BrokerProcess
 from appliance.settings.loader import load_broker_config
@@ -264,7 +264,11 @@ def check_user(config: ApplianceConfig) -> Iterator[Finding]:
 
 
 def check_java(config: ApplianceConfig) -> Iterator[Finding]:
-    """Reports need a Java. The report stack brings one, so this warns only if that one will not be installed."""
+    """Reports need bash and a Java. The stack brings a Java, so this warns only if that one will not be installed."""
+    try:
+        need_bash()
+    except BashNotFound as exc:
+        yield Finding(f"Reports can't be computed: {exc}.", is_fatal=False)
     try:
         find_java(config.reports_folder / "jre", setting=config.java_home or None)
     except JavaNotFound as exc:

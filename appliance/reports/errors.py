@@ -2,6 +2,7 @@
 
 ReportError                    the report can't be computed; the text says why and what to do
 ├─ JavaNotFound                no usable Java for Spark
+├─ BashNotFound                the scripts that start Spark's Java have no bash
 ├─ LakeBusy                    another run is writing this lake
 ├─ LogTruncated                the commit log no longer contains what was read from it before
 ├─ BrokenRecordChain           bytes in the middle of a commit log are not a chain of records
@@ -20,6 +21,10 @@ class ReportError(GantryError):
 
 class JavaNotFound(ReportError):
     """No Java for Spark was found; the text lists what was tried."""
+
+
+class BashNotFound(ReportError):
+    """The scripts with which Spark starts its Java need bash, which is not on PATH."""
 
 
 class LakeBusy(ReportError):

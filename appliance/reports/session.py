@@ -8,7 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pyspark import SparkContext
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
+
+from appliance.reports.errors import ReportError
 
 TASK_MODULES = (
     "appliance/__init__.py",
@@ -45,7 +48,8 @@ def create_session(
 ) -> SparkSession:
     """A session. The process's environment must come from spark_process.environment.
 
-    is_large: whether it will count so much that this outweighs its start.
+    is_large: whether it will count so much that this outweighs its start. Raises ReportError when the
+    JVM does not start.
     """
     settings = {
         "spark.ui.enabled": "false",
@@ -71,7 +75,15 @@ def create_session(
     builder = SparkSession.builder.master(master).appName("gantry report")
     for name, value in (settings | dict(conf)).items():
         builder = builder.config(name, value)
-    session = builder.getOrCreate()
+    try:
+        session = builder.getOrCreate()
+    except PySparkRuntimeError as failure:
+        if failure.getCondition() != "JAVA_GATEWAY_EXITED":
+            raise
+        raise ReportError(
+            "Spark's Java process ended before it was ready; the end of the run's log says why. It may have got less "
+            "memory than it was told to take (report_memory)"
+        ) from failure
     if not master.startswith("local"):
         session.sparkContext.addPyFile(str(pack_code(work_folder)))
     return session

@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from appliance.reports.errors import JavaNotFound
-from appliance.reports.java import find_java
+from appliance.reports.errors import BashNotFound, JavaNotFound
+from appliance.reports.java import find_java, need_bash
 from appliance.reports.runs import RunFolder, RunSpec, RunStatus, new_work_folder, remove_work_of_the_dead
 from appliance.reports.sessions.class_archive import ClassArchive
 from appliance.reports.sessions.spark_process import SessionSettings, SparkProcess
@@ -64,7 +64,7 @@ class Launcher:
             with stop_signals_raise():
                 exit_code = self._process_for(spec).run(folder, spec.timeout_s)
             state = "timeout" if exit_code is None else "failed" if exit_code else "succeeded"
-        except JavaNotFound as failure:
+        except (BashNotFound, JavaNotFound) as failure:
             return _ended(folder, RunStatus(
                 state="failed", started_at=started_at, finished_at=time.time(), exit_code=None, error=str(failure)
             ))  # fmt: skip
@@ -91,7 +91,7 @@ class Launcher:
         )
 
     def _process_for(self, spec: RunSpec) -> SparkProcess:
-        """The process that is there if it suits the run, else a new one. Raises JavaNotFound."""
+        """The process that is there if it suits the run, else a new one. Raises BashNotFound, JavaNotFound."""
         wanted = (spec.master, spec.driver_memory, dict(spec.conf), spec.java_home, spec.priority, spec.cores)
         if self._process is not None:
             settings = self._process.settings
@@ -101,6 +101,7 @@ class Launcher:
                 return self._process
             self.close()
         reports = self._data / "reports"
+        need_bash()
         java = find_java(reports / "jre", setting=spec.java_home or None)
         self._java_home = spec.java_home
         self._archive = ClassArchive(reports / "jvm", java)

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from appliance.reports import java
-from appliance.reports.errors import JavaNotFound
-from appliance.reports.java import find_java
+from appliance.reports.errors import BashNotFound, JavaNotFound
+from appliance.reports.java import find_java, need_bash
+from appliance.reports.runs import RunFolder, RunSpec, new_run_id
+from appliance.reports.sessions.launcher import launch
 from tests.conftest import missing
 
 
@@ -56,3 +58,13 @@ def test_the_java_from_pip_runs_behind_a_script_that_drops_the_missing_module(tm
         [found.home / "bin" / "java", "--add-modules=jdk.incubator.vector", "-version"], capture_output=True, timeout=60
     )
     assert started.returncode == 0
+
+
+def test_a_path_without_bash_is_told_before_spark_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    need_bash()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(BashNotFound, match=r"need bash.*apt install bash"):
+        need_bash()
+    folder = RunFolder.in_data(tmp_path, new_run_id())
+    status = launch(folder, RunSpec(data=str(tmp_path), report="traffic", begin_ms=0, end_ms=1))
+    assert status.state == "failed" and status.error.startswith("reports need bash")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +17,8 @@ from pyspark import SparkContext
 from appliance.reports.session import death_of_java, pack_code
 from tests.appliance.reports.stores import Record, write_log
 from tests.waiting import WITHIN_S
+
+ROOT = Path(__file__).parents[3]
 
 
 class _Gateway:
@@ -44,6 +47,21 @@ def test_the_death_of_the_jvm_is_told_in_words_and_its_life_is_not(living: _Gate
 def test_a_jvm_that_ended_by_itself_is_told_with_its_exit_code(living: _Gateway) -> None:
     living.proc.communicate(b"abc")
     assert "exit code 3" in death_of_java(WITHIN_S)
+
+
+def test_a_jvm_that_does_not_start_is_told_in_words(tmp_path: Path) -> None:
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text("#!/bin/sh\necho no room for the heap >&2\nexit 1\n")
+    java.chmod(0o700)
+    begin = (
+        "from pathlib import Path; from appliance.reports.session import create_session; "
+        "create_session(Path.cwd(), master='local[1]', driver_memory='1g', conf={})"
+    )
+    variables = {**os.environ, "JAVA_HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    ended = subprocess.run([sys.executable, "-c", begin], cwd=tmp_path, env=variables, capture_output=True, text=True)
+    assert "ReportError: Spark's Java process ended before it was ready" in ended.stderr
+    assert "no room for the heap" in ended.stderr  # which the run's log keeps
 
 
 def test_without_a_jvm_none_has_died(monkeypatch: pytest.MonkeyPatch) -> None:
