@@ -37,6 +37,7 @@ from appliance.reports.runner.sources import sources
 from appliance.reports.runner.work_ahead import is_large
 from appliance.reports.runs import RunFolder, RunSpec, write_json
 from appliance.reports.session import create_session, death_of_java, end_session
+from appliance.reports.sessions.spark_process import ENDING
 from appliance.reports.transforms import TRANSFORMS, Scope
 from appliance.reports.worker_jobs import reason_of, run_on_a_worker
 
@@ -216,7 +217,7 @@ def main(arguments: list[str]) -> int:
         runs = Runs(Path(arguments[0]), settings)
         for line in sys.stdin:
             exit_code, is_whole = _run_one(runs, RunFolder(Path(line.rstrip("\n"))))
-            answers.write(f"{exit_code}\n")
+            answers.write(f"{exit_code}\n" if is_whole else f"{exit_code} {ENDING}\n")
             answers.flush()
             if not is_whole:
                 return exit_code

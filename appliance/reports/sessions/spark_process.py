@@ -2,7 +2,8 @@
 
 The child is the leader of a session, which also contains its JVM and its Python workers, so that all of them can be
 killed together. The environment must be complete before Java starts, so it is built here. The child reads lines: first
-its settings, then folders of runs. It answers each folder with its exit code. When its input ends, so does it.
+its settings, then folders of runs. It answers each folder with its exit code, and says when it takes no other one
+because its session may be hurt. When its input ends, so does it.
 
 What it says, and what its JVM says, goes to one file; the part that belongs to a run is copied to the run's log.
 """
@@ -32,6 +33,7 @@ EXECUTORS_PYTHON = "spark.pyspark.python"  # Spark's own setting, which it reads
 GRACE_S = 3.0  # between SIGTERM and SIGKILL
 ENDING_S = 30.0  # for a child whose input has ended
 ARCHIVING_S = 300.0  # for one that also writes the class archive, at the lowest priority of a busy machine
+ENDING = "ending"  # after the exit code of the last run that the child takes: its own end may take a while
 LOG_BYTES_MAX = 4 << 20  # of a run's part of the log
 
 
@@ -94,8 +96,9 @@ class SparkProcess:
                 return None
             if not answer.strip():  # it has died
                 return self._child.wait()
-            self._is_asked = False
-            return int(answer)
+            exit_code, *words = answer.decode().split()
+            self._is_asked = words == [ENDING]
+            return int(exit_code)
         finally:
             self._copy_log(folder)
 
