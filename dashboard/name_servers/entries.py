@@ -11,17 +11,21 @@ from typing import TypeVar
 
 from django.http import HttpRequest
 
-from dashboard.audit.notes import changed, note, note_nothing
+from dashboard.audit.notes import changed, note
 from dashboard.cluster.calls import CALL_ERRORS
 from dashboard.cluster.errors import ClusterUnreachable, EntryNotFound, GatewayError, Refused, explain
 from dashboard.cluster.gateway import gateway
 from dashboard.language.sentences import gettext
+from gantrymq.client.admin.calls import ask_each
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.errors import PartlyDone, ResponseError
+from gantrymq.remoting.codes import RequestCode, ResponseCode
 
 logger = logging.getLogger(__name__)
 
 SET, REMOVED = "name server's KV entry set", "name server's KV entry removed"
+# A silent name server costs the client's own limit: only then another one is asked, or is it known which took it.
+TIMEOUT_S = 10.0
 ORDER_TOPICS = "ORDER_TOPIC_CONFIG"  # RocketMQ's own namespace: topic to its queues by broker, "broker-a:4"
 
 Answer = TypeVar("Answer")
@@ -33,16 +37,34 @@ async def entries_of(namespace: str) -> list[tuple[str, str]]:
 
 
 async def value_of(namespace: str, key: str) -> str | None:
-    """None when there is no such entry. Raises Refused, ClusterUnreachable."""
-    return await _ask(lambda admin: admin.name_servers.get_kv(namespace, key))
+    """None when no name server that answers has the entry: some may have missed a change. Raises Refused,
+    ClusterUnreachable.
+    """
+
+    async def at(admin: AdminClient, address: str) -> str | None:
+        try:
+            answer = await admin.calls.call(address, RequestCode.GET_KV_CONFIG, {"namespace": namespace, "key": key})
+        except ResponseError as exc:
+            if exc.code == ResponseCode.QUERY_NOT_FOUND:
+                return None
+            raise
+        return answer.ext_fields.get("value")
+
+    async def at_all(admin: AdminClient) -> str | None:
+        found, failures = await ask_each(admin.name_servers.addresses, lambda address: at(admin, address))
+        if not found:
+            raise next(iter(failures.values()))
+        return next((value for value in found.values() if value is not None), None)
+
+    return await _ask(at_all)
 
 
 async def put(request: HttpRequest, namespace: str, key: str, value: str) -> str | None:
-    """Set the entry at every name server; what it was before. Raises Refused, ClusterUnreachable."""
+    """Set the entry at every name server, also where one has it already: another may have missed it. What it was.
+
+    Raises Refused, ClusterUnreachable.
+    """
     before = await value_of(namespace, key)
-    if before == value:
-        note_nothing(request)
-        return before
     await _change(request, SET, namespace, key, before, value)
     return before
 
@@ -63,7 +85,7 @@ def no_entry(namespace: str, key: str) -> EntryNotFound:
 async def _change(
     request: HttpRequest, action: str, namespace: str, key: str, before: str | None, after: str | None
 ) -> None:
-    """At every name server, and in the audit log: also when some of them did not take it."""
+    """At every name server, and in the audit log: also when some of them did not confirm it."""
 
     async def tell(admin: AdminClient) -> None:
         if after is None:
@@ -73,7 +95,7 @@ async def _change(
 
     failed_at: list[str] = []
     try:
-        await gateway().calls.call(tell)
+        await gateway().calls.call(tell, TIMEOUT_S)
     except PartlyDone as exc:
         if exc.done:
             failed_at = sorted(exc.failures)
@@ -89,13 +111,13 @@ async def _change(
     )
     logger.info(action, extra={"event": "kv_entry_changed", "namespace": namespace, "key": key, "failed_at": failed_at})
     if failed_at:
-        text = gettext("Some name servers did not take it: %(addresses)s. Do it again when they answer.")
+        text = gettext("Some name servers did not confirm it: %(addresses)s. Do it again when they answer.")
         raise Refused(text % {"addresses": ", ".join(failed_at)})
 
 
 async def _ask(ask: Callable[[AdminClient], Awaitable[Answer]]) -> Answer:
     try:
-        return await gateway().calls.call(ask)
+        return await gateway().calls.call(ask, TIMEOUT_S)
     except CALL_ERRORS as exc:
         raise _failure(exc) from exc
 

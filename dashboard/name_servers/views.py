@@ -92,9 +92,8 @@ async def _do(request: HttpRequest, namespace: str, key: str, after: str | None)
     if after is None:
         await remove(request, namespace, key)
         notes.success(request, gettext("%(key)s is removed.") % {"key": key})
-    elif await put(request, namespace, key, after) == after:
-        notes.success(request, gettext("Nothing differs, so nothing was changed."))
     else:
+        await put(request, namespace, key, after)
         notes.success(request, gettext("%(key)s is set.") % {"key": key})
 
 

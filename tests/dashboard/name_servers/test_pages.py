@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 from collections.abc import AsyncIterator
 from html import unescape
 from typing import Any
@@ -11,11 +12,12 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from dashboard.cluster.gateway import Gateway
+from dashboard.cluster.gateway import Gateway, use_gateway
 from dashboard.models.audit import AuditEntry
 from dashboard.models.management import Role, User
 from gantrymq.client.admin.client import AdminClient
-from tests.dashboard.conftest import Client, api_for
+from tests.dashboard.conftest import Client, api_for, patient_gateway
+from tests.harness import ServingCluster
 
 PAGE, SPACE, KEY = "/name-server/entries", "KV_PAGES", "orders <b> & 'more'"
 NASTY = "<script>alert(1)</script>"
@@ -69,7 +71,7 @@ async def test_an_administrator_sets_replaces_and_removes_an_entry(log_in: Clien
     ]
 
 
-async def test_a_program_does_the_same_and_is_noted_once(users: dict[str, User], admin: AdminClient) -> None:
+async def test_a_program_does_the_same_and_each_call_is_noted_once(users: dict[str, User], admin: AdminClient) -> None:
     api = await api_for(users[Role.ADMIN], "config")
     wanted = {"namespace": SPACE, "key": "orders", "value": "broker-a:4"}
     changed = {"namespace": SPACE, "key": "orders", "before": None, "after": "broker-a:4"}
@@ -81,10 +83,8 @@ async def test_a_program_does_the_same_and_is_noted_once(users: dict[str, User],
     away = f"/cluster/kv?namespace={SPACE}&key=orders"
     assert await api.call("delete", away) == (200, changed | {"before": "broker-a:4", "after": None})
     assert (await api.call("delete", away))[0] == 404
-    assert [action for action, _, _ in await noted()] == [
-        "name server's KV entry set",
-        "name server's KV entry removed",
-    ]
+    actions = [action for action, _, _ in await noted()]
+    assert actions == ["name server's KV entry set"] * 2 + ["name server's KV entry removed"]
 
 
 @pytest.mark.parametrize(
@@ -97,6 +97,27 @@ async def test_what_an_entry_can_not_be_changes_nothing(
     status, _ = await api.call("put", "/cluster/kv", {"namespace": SPACE, "key": "k", "value": "v"} | odd)
     assert status == 422
     assert await admin.name_servers.list_kv(SPACE) == {}
+
+
+async def test_what_only_some_name_servers_took_is_said_and_noted(
+    cluster: ServingCluster, admin: AdminClient, log_in: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = await log_in()
+    with socket.socket() as closed:  # bound, so no other program gets it; it doesn't listen
+        closed.bind(("127.0.0.1", 0))
+        gone = f"127.0.0.1:{closed.getsockname()[1]}"
+        both = patient_gateway(f"{cluster.namesrv_address};{gone}", monkeypatch)
+        use_gateway(both)
+        answer = await client.post(PAGE, {"namespace": SPACE, "key": "orders", "value": "1"})
+        shown = await client.get(PAGE.replace("entries", "entry"), {"namespace": SPACE, "key": "orders"})
+        await both.close()
+    assert shown.status_code == 200
+    assert answer.status_code == 502 and f"did not confirm it: {gone}" in text_of(answer)
+    assert await admin.name_servers.get_kv(SPACE, "orders") == "1"
+    value = {"before": None, "after": "1"}
+    assert await noted() == [
+        ("name server's KV entry set", "admin", {"key": "orders", "failed_at": gone, "value": value}),
+    ]
 
 
 async def test_the_page_shows_how_a_shell_does_the_same(log_in: Client, admin: AdminClient) -> None:
