@@ -41,6 +41,19 @@ _KNOWN = {
             r"gantry report could not be started: (?P<why>.+)",
             gettext_noop("gantry report could not be started: %(why)s"),
         ),
+        (
+            r"Spark's Java process ended in the middle of the run \(killed by signal (?P<signal>\d+), .*",
+            gettext_noop(
+                "Spark's Java process was killed in the middle of the run by signal %(signal)s, as a machine does that "
+                "has no memory left. What was committed stays, and the next run goes on there. If it happens again, "
+                "see the run's log; give the machine more memory or the run less (report_memory)."
+            ),
+        ),
+        (
+            r"the run took longer than (?P<seconds>[\d.e+]+) s and was killed; give it more time or a shorter range",
+            gettext_noop("the run took longer than %(seconds)s s and was killed; give it more time or a shorter range"),
+        ),
+        (r"the run was stopped before it ended", gettext_noop("the run was stopped before it ended")),
         # what readers of a result should know
         (
             r"(?P<broker>\S+): its log holds (?P<held>[\d,]+) MiB now and will hold up to (?P<most>[\d,]+) MiB, if it "

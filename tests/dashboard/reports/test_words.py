@@ -43,3 +43,11 @@ def test_what_the_forecast_says_of_a_disk_is_told_in_the_language_of_the_page(tm
 
 def test_only_reports_with_times_of_the_zone_name_it() -> None:
     assert has_zone("days") and has_zone("lag") and not has_zone("traffic") and not has_zone("sizes")
+
+
+def test_why_a_run_failed_is_told_in_the_language_of_the_page() -> None:
+    killed = "Spark's Java process ended in the middle of the run (killed by signal 9, as a machine does); what was"
+    late = "the run took longer than 1.5e+03 s and was killed; give it more time or a shorter range"
+    with translation.override("zh-hans"):
+        assert "信号 9" in told_in_words(killed)
+        assert told_in_words(late).startswith("运行超过 1.5e+03 秒")
