@@ -78,7 +78,8 @@ def test_a_reader_may_look_and_change_nothing(
 ) -> None:
     monkeypatch.setenv("GANTRY_TOKEN", readers_token)
     assert shell("alarms", "list").code == 0
-    for words in (["people", "list"], ["alarm-rules", "set", "1", "--off"], ["invitations", "create", "Eve"]):
+    rule = str(shell("alarm-rules", "list", "--json").json[0]["id"])
+    for words in (["people", "list"], ["alarm-rules", "set", rule, "--off"], ["invitations", "create", "Eve"]):
         refused = shell(*words)
         assert (refused.code, refused.out) == (1, "") and "may not do that; it needs" in refused.err, words
 
