@@ -147,7 +147,7 @@ class ApplianceConfig:
     report_priority: str = option(
         "low", "what runs get of the processor beside brokers: low, or idle (only what nothing else wants)"
     )
-    report_cores: int = option(0, "cores of this machine that a run may use, Java included; 0: all")
+    report_cores: int = option(0, "cores of this machine that a run may use, Java included; 0: all but one")
     report_pause_ms: float = option(
         50.0, "milliseconds that a request waits in a broker's lane, from which runs pause their reading; 0: never"
     )

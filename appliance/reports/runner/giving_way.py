@@ -23,12 +23,15 @@ LOOK_EACH_S = 0.25
 
 
 def give_way(priority: str, cores: int) -> None:
-    """Take the priority, and stay on the last `cores` of this process's cores; 0: on all of them."""
+    """Take the priority, and stay on the last `cores` of this process's cores; 0: on all but one, where there are two.
+
+    A core without a run keeps a broker's latency: it need not wait for what the kernel does for a run.
+    """
     os.nice(NICE)
     if priority == IDLE:
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
-    if cores:
-        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-cores:])
+    own = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, own[-(cores or max(1, len(own) - 1)) :])
     if os.getsid(0) == os.getpid():  # else the session is a shell's, too
         _lower_session(SESSION_NICE_MAX if priority == IDLE else NICE)
 
