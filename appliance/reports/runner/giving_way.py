@@ -7,7 +7,6 @@ process its turn later, and one of the idle class when no other wants it.
 from __future__ import annotations
 
 import os
-import sys
 import time
 from pathlib import Path
 
@@ -15,9 +14,6 @@ from appliance.reports.runs import is_pause_asked
 
 NICE = 10
 LOW, IDLE = "low", "idle"
-SESSION = Path("/proc/self/autogroup")
-SESSION_NICE_MAX = 19
-SESSION_TRIES = 50  # the kernel takes one such change of the whole machine in 100 ms
 PAUSE_S_MAX = 30.0  # before one range: a run goes on with brokers that are always busy, only more slowly
 LOOK_EACH_S = 0.25
 
@@ -32,24 +28,6 @@ def give_way(priority: str, cores: int) -> None:
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
     own = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, own[-(cores or max(1, len(own) - 1)) :])
-    if os.getsid(0) == os.getpid():  # else the session is a shell's, too
-        _lower_session(SESSION_NICE_MAX if priority == IDLE else NICE)
-
-
-def _lower_session(nice: int) -> None:
-    """Lower the whole session: with autogroups, nice and classes count only within one (sched(7))."""
-    for _ in range(SESSION_TRIES):
-        try:
-            SESSION.write_text(f"{nice}\n")
-            return
-        except BlockingIOError:
-            time.sleep(0.1)
-        except FileNotFoundError:
-            return  # a kernel without autogroups goes by nice alone
-        except OSError as error:
-            print(f"this session keeps its share of the processor: {error}", file=sys.stderr)
-            return
-    print("this session keeps its share of the processor: the kernel was busy", file=sys.stderr)
 
 
 def wait_while_busy(data: Path, until: float) -> float:

@@ -34,28 +34,6 @@ def test_a_run_takes_its_priority_and_stays_on_its_cores(priority: str, cores: i
     assert on == (own[-1:] if cores else own[1:] or own)
 
 
-SESSION_SEEN = """
-import pathlib, sys
-from appliance.reports.runner.giving_way import give_way
-give_way(sys.argv[1], 0)
-session = pathlib.Path("/proc/self/autogroup")
-print(session.read_text() if session.exists() else "a kernel without autogroups: nice " + sys.argv[2])
-"""
-
-
-@pytest.mark.parametrize(("priority", "own", "nice"), [("low", True, 10), ("idle", True, 19), ("low", False, 0)])
-def test_a_run_lowers_its_whole_session_and_no_other(priority: str, own: bool, nice: int) -> None:
-    shell = [sys.executable, "-c", "import subprocess, sys; sys.exit(subprocess.run(sys.argv[1:]).returncode)"]
-    done = subprocess.run(
-        [*([] if own else shell), sys.executable, "-c", SESSION_SEEN, priority, str(nice)],
-        capture_output=True,
-        text=True,
-        check=True,
-        start_new_session=True,
-    )
-    assert done.stdout.split()[-1] == str(nice)
-
-
 def test_a_pause_holds_while_it_is_asked_for_and_not_for_ever(tmp_path: Path) -> None:
     ask_for_pause(tmp_path)
     assert not is_pause_asked(tmp_path), "nothing has ever run there"
