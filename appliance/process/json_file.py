@@ -80,10 +80,14 @@ Text = bytes | Document
 
 
 class JsonFile:
-    """One file and its `.bak`. All methods block; writes from several threads are put in order by their version."""
+    """One file and its `.bak`. All methods block; writes from several threads are put in order by their version.
 
-    def __init__(self, path: Path) -> None:
+    is_mirrored: the `.bak` is the same text, not the one before: for what must never go back to an earlier state.
+    """
+
+    def __init__(self, path: Path, *, is_mirrored: bool = False) -> None:
         self.path = path
+        self._is_mirrored = is_mirrored
         self._backup = path.with_name(path.name + ".bak")
         self._lock = threading.Lock()
         self._written_version = -1
@@ -105,6 +109,8 @@ class JsonFile:
         except StateFileError as exc:
             found, reason = None, exc.reason
         if not reason:
+            if self._is_mirrored:
+                self._mirror()
             return found
         self._is_main_sound = False
         found = self._load_backup(parse, what, reason)
@@ -159,7 +165,7 @@ class JsonFile:
             # The .bak is the last good state, so it must not be overwritten with the damaged file.
             with contextlib.suppress(FileNotFoundError):
                 self.path.replace(self.path.with_name(self.path.name + ".damaged"))
-        elif self.path.exists():
+        elif self.path.exists() and not self._is_mirrored:
             # A crash during the copy must not leave half a backup, so the copy is renamed when it is complete.
             half = self._backup.with_name(self._backup.name + ".tmp")
             shutil.copyfile(self.path, half)
@@ -167,6 +173,29 @@ class JsonFile:
         temporary.replace(self.path)
         self._is_main_sound = True
         _sync_folder(self.path.parent)
+        if self._is_mirrored:
+            self._mirror()
+
+    def _mirror(self) -> None:
+        """Make the `.bak` the same text, durably, if it isn't. The file itself is on disk: what fails is logged."""
+        half = self._backup.with_name(self._backup.name + ".tmp")
+        try:
+            text = self.path.read_bytes()
+            if self._backup.exists() and self._backup.read_bytes() == text:
+                return
+            with half.open("wb") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            half.replace(self._backup)
+            _sync_folder(self.path.parent)
+        except OSError as exc:
+            with contextlib.suppress(OSError):  # none at all is better than one of an earlier state
+                self._backup.unlink(missing_ok=True)
+            logger.warning(
+                "state file has no copy",
+                extra={"event": "state_file_not_copied", "path": str(self.path), "error": str(exc)},
+            )
 
 
 def _read(path: Path) -> dict[str, Any] | None:

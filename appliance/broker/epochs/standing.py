@@ -81,7 +81,7 @@ class StandingFile:
 
     def __init__(self, store_root: Path) -> None:
         self.path = store_root / "config" / FILE_NAME
-        self._file = JsonFile(self.path)
+        self._file = JsonFile(self.path, is_mirrored=True)  # the role of before would be the wrong one
         self._writes = 0
         self.standing = Standing()  # as the file has it
 

@@ -44,6 +44,33 @@ def test_the_text_before_the_last_is_kept_as_backup(file: JsonFile) -> None:
     assert not list(file.path.parent.glob("*.tmp"))
 
 
+@pytest.mark.parametrize("damage", [b"", b"{torn", None])
+@pytest.mark.parametrize("is_loaded_between", [False, True])
+def test_a_mirrored_file_never_goes_back_to_an_earlier_text(
+    tmp_path: Path, damage: bytes | None, is_loaded_between: bool
+) -> None:
+    file = JsonFile(tmp_path / "state.json", is_mirrored=True)
+    backup = file.path.with_name("state.json.bak")
+    file.write(b'{"a":1}', 1)
+    assert backup.read_bytes() == b'{"a":1}'
+    file.write(b'{"a":2}', 2)
+    if is_loaded_between:
+        backup.write_bytes(b'{"a":1}')  # a crash came between the two
+        assert JsonFile(file.path, is_mirrored=True).load() == {"a": 2}
+    if damage is None:
+        file.path.unlink()
+    else:
+        file.path.write_bytes(damage)
+    assert JsonFile(file.path, is_mirrored=True).load() == {"a": 2}
+
+
+def test_a_mirrored_file_whose_copy_fails_is_written_all_the_same(tmp_path: Path) -> None:
+    file = JsonFile(tmp_path / "state.json", is_mirrored=True)
+    file.path.with_name("state.json.bak.tmp").mkdir()
+    file.write(b'{"a":1}', 1)
+    assert file.load() == {"a": 1}
+
+
 @pytest.mark.parametrize("damage", [b"", b" \n", b'{"a":', b"\xff\xfe", b"[1]"])
 def test_the_backup_stands_in_for_a_damaged_file(file: JsonFile, damage: bytes) -> None:
     file.write(b'{"a":1}', 1)
