@@ -56,12 +56,12 @@ from appliance.broker.processors.slave import for_slave
 from appliance.broker.processors.table import TABLE, without_pulls
 from appliance.broker.replication.copy_mark import CopyMark
 from appliance.broker.replication.handshake import Hello
-from appliance.broker.replication.holding import Holding
 from appliance.broker.replication.in_sync_file import InSyncFile
-from appliance.broker.replication.put_waits import PutWaits
+from appliance.broker.replication.master.holding import Holding
+from appliance.broker.replication.master.put_waits import PutWaits
+from appliance.broker.replication.master.slaves import SlaveService
 from appliance.broker.replication.read_gate import ReadGate
 from appliance.broker.replication.slave_guard import SlaveGuard
-from appliance.broker.replication.slaves import SlaveService
 from appliance.broker.replication.state_frames import StateSource
 from appliance.broker.services import Parts as ServiceParts
 from appliance.broker.services import services_of
@@ -320,7 +320,7 @@ class BrokerController:
     def open_at(self, port: int, ended: EndedHalves) -> OpenParts:
         """Make the parts that depend on the port, and have the others tell them. ended: see TransactionService."""
         self._opened = open_parts(parts_of(OpeningParts, self), port, ended)
-        self.slaves.broker_address = self._opened.address
+        self.slaves.greeter.broker_address = self._opened.address
         self._wire(self._opened)
         return self._opened
 

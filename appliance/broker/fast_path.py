@@ -15,7 +15,7 @@ from appliance.acl.access import Access
 from appliance.broker.delivery.answers import SendAnswers
 from appliance.broker.delivery.long_polling import PullRequestHold
 from appliance.broker.fast_pulls import FastPulls
-from appliance.broker.replication.put_waits import PutWaits
+from appliance.broker.replication.master.put_waits import PutWaits
 from appliance.broker.topics.send_target import SendTargets
 from appliance.fast_path import loader
 from appliance.remoting import lanes as lanes_module

@@ -17,9 +17,9 @@ from appliance.broker.replication.copy_mark import CopyMark
 from appliance.broker.replication.follower import Follower
 from appliance.broker.replication.ha_client import HaClient
 from appliance.broker.replication.in_sync_file import InSyncFile
+from appliance.broker.replication.master.slaves import SlaveService
 from appliance.broker.replication.master_address import MasterAddress
 from appliance.broker.replication.slave_synchronize import SlaveSynchronize
-from appliance.broker.replication.slaves import SlaveService
 from appliance.broker.replication.state_frames import StateSink
 from appliance.broker.status.stats import BrokerStatsManager
 from appliance.broker.timer.service import TimerService

@@ -18,8 +18,8 @@ from appliance.broker.groups.housekeeping import ClientHousekeeping
 from appliance.broker.groups.rebalance_lock import RebalanceLockManager
 from appliance.broker.groups.subscription_group import SubscriptionGroupManager
 from appliance.broker.open_parts import OpenParts
-from appliance.broker.replication.old_masters import OldMasters
-from appliance.broker.replication.slaves import SlaveService
+from appliance.broker.replication.master.old_masters import OldMasters
+from appliance.broker.replication.master.slaves import SlaveService
 from appliance.broker.status.stats import BrokerStatsManager
 from appliance.broker.status.watermarks import WatermarkLog
 from appliance.broker.timer.service import TimerService

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from appliance.broker.epochs.standing import StandingFile
 from appliance.broker.epochs.turns import Promotion, Turns
 from appliance.broker.replication.ha_client import HaState
-from appliance.broker.replication.holding import HOLD_S_MAX, Holding
+from appliance.broker.replication.master.holding import HOLD_S_MAX, Holding
 from appliance.errors import BrokerError
 from appliance.remoting.header_fields import int_field, text_field
 from appliance.settings.replication import MASTER_ROLES

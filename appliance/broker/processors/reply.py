@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from appliance.broker.delivery.answers import SendAnswers
 from appliance.broker.groups.clients import ProducerManager
 from appliance.broker.processors.send import check_gate, check_permission, no_such_queue
-from appliance.broker.replication.put_waits import PutWaits
+from appliance.broker.replication.master.put_waits import PutWaits
 from appliance.broker.status.stats import BrokerStatsManager
 from appliance.broker.topics.topic_config import UNIT_FLAG, TopicConfigManager
 from appliance.errors import BrokerError

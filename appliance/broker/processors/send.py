@@ -27,7 +27,7 @@ from appliance.broker.cluster.outer_api import BrokerOuterApi
 from appliance.broker.delivery.answers import SendAnswers
 from appliance.broker.groups.subscription_group import SubscriptionGroupManager
 from appliance.broker.processors.transaction import half_message
-from appliance.broker.replication.put_waits import PutWaits
+from appliance.broker.replication.master.put_waits import PutWaits
 from appliance.broker.status.stats import BrokerStatsManager
 from appliance.broker.topics.send_target import SendTargets
 from appliance.broker.topics.topic_config import UNIT_FLAG, UNIT_SUB_FLAG, TopicConfigManager

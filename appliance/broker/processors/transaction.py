@@ -6,7 +6,7 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from appliance.broker.replication.put_waits import PutWaits
+from appliance.broker.replication.master.put_waits import PutWaits
 from appliance.broker.transaction import half as halves
 from appliance.broker.transaction.service import TransactionService
 from appliance.errors import BrokerError

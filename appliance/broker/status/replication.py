@@ -10,7 +10,7 @@ from gantrymq.remoting.admin_bodies import SlaveDifference, SlaveDifferences
 if TYPE_CHECKING:  # rooms that need the counters of this one
     from appliance.broker.epochs.standing import Standing
     from appliance.broker.replication.follower import Follower
-    from appliance.broker.replication.slaves import SlaveService
+    from appliance.broker.replication.master.slaves import SlaveService
 
 GONE_NAMED_MAX = 16
 

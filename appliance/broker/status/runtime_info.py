@@ -42,7 +42,7 @@ if TYPE_CHECKING:  # rooms that need the counters of this one
     from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
     from appliance.broker.groups.subscription_group import SubscriptionGroupManager
     from appliance.broker.replication.follower import Follower
-    from appliance.broker.replication.slaves import SlaveService
+    from appliance.broker.replication.master.slaves import SlaveService
     from appliance.broker.timer.rolling import Rolling
     from appliance.broker.timer.service import TimerService
     from appliance.broker.topics.topic_config import TopicConfigManager

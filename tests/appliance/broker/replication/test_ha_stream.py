@@ -15,7 +15,7 @@ import pytest
 import uvloop
 
 from appliance.broker.replication.ha_stream import HaStream, connect
-from appliance.broker.replication.slaves import SlaveLost, give
+from appliance.broker.replication.master.slave import SlaveLost, give
 from tests.certificates import authority
 from tests.waiting import WITHIN_S
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from appliance.broker.replication.slaves import SlaveService
+from appliance.broker.replication.master.slaves import SlaveService
 from appliance.settings.roles import BrokerConfig
 from gantrymq.remoting.codes import ResponseCode
 from store.base.config import MessageStoreConfig

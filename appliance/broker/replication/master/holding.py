@@ -7,7 +7,7 @@ import logging
 import time
 
 from appliance.broker.epochs.turns import Turns
-from appliance.broker.replication.slaves import Slave, SlaveService
+from appliance.broker.replication.master.slaves import Slave, SlaveService
 from store.message_store import MessageStore
 
 logger = logging.getLogger(__name__)

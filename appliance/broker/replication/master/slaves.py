@@ -15,29 +15,21 @@ import contextlib
 import dataclasses
 import logging
 import time
-from collections import deque
-from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass, field
-from typing import TypeVar
+from collections.abc import Callable, Iterable
 
 from appliance.broker.epochs.standing import StandingFile
-from appliance.broker.replication.group_transfer import GroupTransfer
-from appliance.broker.replication.ha_frames import (
-    EPOCH_HEAD,
-    EPOCH_OFFSET,
-    HEAD,
-    OFFSET,
-    STATE,
-    STATE_OF_PART,
-    FrameError,
-)
-from appliance.broker.replication.handshake import MAGIC, Hello, read_hello
+from appliance.broker.replication.ha_frames import STATE, STATE_OF_PART, FrameError
+from appliance.broker.replication.handshake import Hello
 from appliance.broker.replication.in_sync import InSyncSet
 from appliance.broker.replication.in_sync_file import InSyncFile, InSyncRecord
+from appliance.broker.replication.master.feed import Feed
+from appliance.broker.replication.master.greeting import Greeter
+from appliance.broker.replication.master.group_transfer import GroupTransfer
+from appliance.broker.replication.master.slave import Slave, SlaveLost
+from appliance.broker.replication.master.slave_figures import LogEnds, TransferRate
 from appliance.broker.replication.read_gate import ReadGate
-from appliance.broker.replication.slave_figures import LogEnds, TransferRate
-from appliance.broker.replication.slave_guard import SlaveGuard, new_challenge, read_proof
-from appliance.broker.replication.state_frames import INTERVAL_S, SOON_S, StateSource
+from appliance.broker.replication.slave_guard import SlaveGuard
+from appliance.broker.replication.state_frames import StateSource
 from appliance.process.json_file import StateFileError
 from appliance.remoting.plain_listener import PlainListener
 from appliance.settings.roles import BrokerConfig
@@ -47,50 +39,15 @@ from store.message_store import MessageStore
 
 logger = logging.getLogger(__name__)
 
-T = TypeVar("T")
-
 SLAVES_MAX = 16
-READ_BYTES = 1024 * 1024  # of the log in one go, on a thread
-BATCHES_A_FRAME = 8  # of haTransferBatchSize, to slaves of GantryMQ: each frame is a call of the kernel on either side
-HOT_BYTES = 4 << 20  # before the log's end: if this process wrote it, it did so just now, and it is surely in memory
-IDLE_S = 0.02  # between looks for new messages, unless a send waits
 SAMPLE_S = 1.0
 GONE_HOSTS_MAX = 256
 GONE_REMEMBERED_S = 86_400.0  # then a slave that went was taken away for good
 REPORT_S = 60.0  # RocketMQ: the difference is logged each minute
 
 
-@dataclass(slots=True, eq=False)
-class Slave:
-    """One connected slave. acknowledged: up to where it has the log, -1 before it said so; sent: what it was given.
-
-    epoch: that of the connection, None with RocketMQ's protocol; broker: where a slave of GantryMQ serves.
-    told_at: monotonic, as of when it was last told the state of all tables. states: those on their way to it, each with
-    the versions of topics and groups if it tells all of both; tables: the versions that it has surely, None at first.
-    """
-
-    address: str
-    rate: TransferRate
-    epoch: int | None = None
-    broker: str = ""
-    told_at: float = 0.0
-    states: deque[list[list[int]] | None] = field(default_factory=deque)
-    tables: list[list[int]] | None = None
-    acknowledged: int = -1
-    sent: int = -1
-    sent_bytes: int = 0
-    in_sync: bool = False  # as of the last sample
-    seconds_behind: float = 0.0
-    messages_behind: int | None = None  # about; None: not known
-    begin: asyncio.Event = field(default_factory=asyncio.Event)
-    more: asyncio.Event = field(default_factory=asyncio.Event)  # the log has grown, and a send waits for it
-
-
 class SlaveService:
-    """The port that slaves connect to. open() binds, run() reports, close() ends every connection.
-
-    on_fenced: told of a greeting that speaks of a later epoch of this log: another broker is the master.
-    """
+    """The port that slaves connect to. open() binds, run() reports, close() ends every connection."""
 
     def __init__(
         self,
@@ -109,9 +66,7 @@ class SlaveService:
         self._standing = standing
         self._state = state
         self.guard = guard
-        self._on_fenced = on_fenced
-        self._heard = 0  # the highest epoch that ended this one
-        self.broker_address = ""  # as slaves are told, once it is known
+        self.greeter = Greeter(store, config, standing, guard=guard, on_fenced=on_fenced)
         self._listener: PlainListener | None = None
         self._connections: set[asyncio.Task[None]] = set()
         self._tables_heard = asyncio.Event()  # a slave has taken over a state, or others may be in sync
@@ -121,7 +76,6 @@ class SlaveService:
         self._on_record = on_record
         self.in_sync: InSyncSet | None = None  # from when the log's end is known
         self._ends = LogEnds()
-        self._written_from = 0  # of the log: this process has written what follows
         self.slaves: set[Slave] = set()
         self.gone: dict[str, float] = {}  # hosts whose slave went and has not come back, and when (monotonic)
         self.port = 0  # 0: not open
@@ -186,7 +140,13 @@ class SlaveService:
 
     async def open(self, port: int) -> None:
         """Bind. port 0: a free one. Raises OSError."""
-        self._written_from = self._store.max_physical_offset
+        self._feed = Feed(
+            self._store,
+            self._config,
+            self._state,
+            written_from=self._store.max_physical_offset,
+            told_in_sync=self._told_in_sync,
+        )
         self._require_replicas()
         self._listener = self.guard.listener(
             lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader(), self._connected), port
@@ -347,11 +307,11 @@ class SlaveService:
 
     async def _serve(self, slave: Slave, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.slaves.add(slave)
-        first = await self._greet(slave, reader, writer)
+        first = await self.greeter.greet(slave, reader, writer)
         logger.info("slave connected", extra={"event": "slave_connected", "slave": slave.address, "epoch": slave.epoch})
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._hear(slave, reader, first), name=f"slave {slave.address}: acknowledgements")
-            tasks.create_task(self._feed_all(slave, writer), name=f"slave {slave.address}: log")
+            tasks.create_task(self._feed.run(slave, writer), name=f"slave {slave.address}: log")
 
     def _note_gone(self, slave: Slave, host: str, why: str) -> None:
         was_slave = slave.acknowledged >= 0
@@ -368,72 +328,6 @@ class SlaveService:
             extra={"event": "slave_gone", "slave": slave.address, "why": why},
         )
 
-    async def _greet(self, slave: Slave, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> int:
-        """Return the first place that the slave names, after a greeting of GantryMQ's. SlaveLost; FrameError."""
-        first = await self._place(slave, reader)
-        if first != MAGIC:
-            if self.guard.needs_account:
-                raise SlaveLost("it can't sign, as a slave of RocketMQ's, and haAccounts=true asks for an account")
-            return first
-        theirs = await self._in_time(read_hello(reader, after_magic=True))
-        refusal = await self._wrong_account(reader, writer) if self.guard.needs_account else ""
-        refusal = refusal or self._refusal_of(theirs)
-        await give(writer, self.hello(refusal).to_bytes())
-        if refusal:
-            raise SlaveLost(refusal)
-        slave.epoch, slave.broker = self._standing.standing.epochs.current, theirs.address
-        return await self._place(slave, reader)
-
-    async def _wrong_account(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> str:
-        """Ask for an account; return why it is none to serve, "" when it is one. SlaveLost; FrameError."""
-        challenge = new_challenge()
-        await give(writer, self.hello(challenge=challenge).to_bytes())
-        return self.guard.refusal(challenge, await self._in_time(read_proof(reader)))
-
-    def hello(self, refusal: str = "", challenge: str = "") -> Hello:
-        """What this master says first to a peer of GantryMQ."""
-        return Hello(
-            broker_name=self._config.broker_name,
-            role=self._config.broker_role,
-            address=self.broker_address,
-            epochs=self._standing.standing.epochs.heard(self._heard),
-            begin=self._store.min_physical_offset,
-            end=self._store.max_physical_offset,
-            refusal=refusal,
-            challenge=challenge,
-        )
-
-    def _refusal_of(self, theirs: Hello) -> str:
-        """Why a peer of GantryMQ is not served; "" when it is. A later epoch of this log ends this master."""
-        own = self._standing.standing.epochs
-        if theirs.broker_name != self._config.broker_name:
-            return f"this is {self._config.broker_name}, not {theirs.broker_name}"
-        if theirs.epochs.highest > own.highest:
-            if own.shares(theirs.epochs):
-                self._heard = theirs.epochs.highest
-                self._on_fenced(theirs)
-            return f"the master of epoch {own.current} hears of epoch {theirs.epochs.highest}: it is over"
-        return "" if theirs.role == "SLAVE" else f"epoch {own.current} has a master already, which is this broker"
-
-    async def _place(self, slave: Slave, reader: asyncio.StreamReader) -> int:
-        """Read one place, in the slave's protocol. SlaveLost."""
-        if slave.epoch is None:
-            return int(OFFSET.unpack(await self._in_time(reader.readexactly(OFFSET.size)))[0])
-        epoch, offset = EPOCH_OFFSET.unpack(await self._in_time(reader.readexactly(EPOCH_OFFSET.size)))
-        if epoch != slave.epoch:
-            raise SlaveLost(f"acknowledges in epoch {epoch}, this is epoch {slave.epoch}")
-        return int(offset)
-
-    async def _in_time(self, reading: Awaitable[T]) -> T:
-        silence_s = self._config.ha_housekeeping_ms / 1000
-        try:
-            async with timeout(silence_s):
-                return await reading
-        except TimeoutError:
-            raise SlaveLost(f"silent for {silence_s:.0f} s") from None
-        except asyncio.IncompleteReadError:
-            raise SlaveLost("closed by the slave") from None
-
     async def _hear(self, slave: Slave, reader: asyncio.StreamReader, offset: int) -> None:
         """Take what the slave says it has, this offset first. Ends by SlaveLost."""
         while True:
@@ -442,7 +336,7 @@ class SlaveService:
                 if offset == STATE and versions is not None:
                     slave.tables = versions
                     self._tables_heard.set()
-                offset = await self._place(slave, reader)
+                offset = await self.greeter.place(slave, reader)
                 continue
             # First it says where to begin; then it can't have more than it was given.
             end = self._store.max_physical_offset if slave.acknowledged < 0 else slave.sent
@@ -458,109 +352,4 @@ class SlaveService:
                 self._confirmed()
             if not self._config.all_ack_in_sync:
                 self._transfer.acknowledged(offset)
-            offset = await self._place(slave, reader)
-
-    async def _feed_all(self, slave: Slave, writer: asyncio.StreamWriter) -> None:
-        """Send what there is for the slave: the log, and to one of GantryMQ the state of the tables."""
-        await slave.begin.wait()
-        if slave.epoch is None:
-            await self._feed(slave, writer, None)
-            return
-        states = _States(self._state, slave.epoch, self._told_in_sync)
-        try:
-            await self._feed(slave, writer, states)
-        finally:
-            states.close()
-
-    async def _feed(self, slave: Slave, writer: asyncio.StreamWriter, states: _States | None) -> None:
-        """Send the log from where the slave wants it, and signs of life while there is nothing new."""
-        store, beat_s = self._store, self._config.ha_heartbeat_ms / 1000
-        slave.sent = slave.acknowledged or store.log_file_start(store.max_physical_offset)
-        sent_at = time.monotonic()
-        while True:
-            if states is not None and (frame := await states.next_frame(slave, store.max_physical_offset)):
-                await give(writer, frame)
-                sent_at = time.monotonic()
-            data = await self._next_bytes(slave.sent)
-            if data:
-                await self._send(slave, writer, data)
-                sent_at = time.monotonic()
-                continue
-            if slave.sent < store.min_physical_offset:
-                raise SlaveLost(f"wants the log from {slave.sent}, which is deleted")
-            if time.monotonic() - sent_at >= beat_s:
-                await give(writer, _head(slave, slave.sent, 0))
-                sent_at = time.monotonic()
-            with contextlib.suppress(TimeoutError):
-                async with timeout(IDLE_S):
-                    await slave.more.wait()
-            slave.more.clear()
-
-    async def _next_bytes(self, position: int) -> bytes | memoryview:
-        """The log from there on, none when there is nothing new; what is not in memory is read by a thread."""
-        store = self._store
-        if position >= self._written_from and (
-            position >= store.max_physical_offset - HOT_BYTES or store.is_log_in_memory(position, READ_BYTES)
-        ):
-            return store.log_view(position, READ_BYTES)
-        read = store.log_reader(position, READ_BYTES)
-        return memoryview(await asyncio.to_thread(read)) if read is not None else b""
-
-    async def _send(self, slave: Slave, writer: asyncio.StreamWriter, data: bytes | memoryview) -> None:
-        frame_bytes = self._config.ha_transfer_batch_bytes
-        if slave.epoch is not None:
-            frame_bytes = min(frame_bytes * BATCHES_A_FRAME, READ_BYTES)
-        for start in range(0, len(data), frame_bytes):
-            part = data[start : start + frame_bytes]
-            position = slave.sent
-            slave.sent += len(part)
-            slave.sent_bytes += len(part)
-            await give(writer, _head(slave, position, len(part)), part)
-
-
-class _States:
-    """States for one slave: each is taken when it is due, and sent once the slave was given the log until then."""
-
-    def __init__(self, source: StateSource, epoch: int, in_sync: Callable[[], InSyncRecord]) -> None:
-        self._source = source
-        self._epoch = epoch
-        self._in_sync = in_sync
-        self._untold = source.watch()
-        self._next_at = self._soon_at = 0.0  # the second one when topics or groups have changed
-        # the log's end and the time when it was taken, the state, and versions if it tells all of topics and groups
-        self._waiting: tuple[int, float, bytes, list[list[int]] | None] | None = None
-
-    async def next_frame(self, slave: Slave, log_end: int) -> bytes:
-        """The frame to send now, none when there is none."""
-        now = time.monotonic()
-        if self._waiting is None and now >= (self._soon_at if self._untold.is_urgent else self._next_at):
-            state = await self._source.take(self._untold, self._in_sync())
-            self._waiting = log_end, now, state, None if self._untold.is_urgent else self._source.versions
-            self._next_at = now + (0 if self._untold.has_any else INTERVAL_S)
-            self._soon_at = now + SOON_S
-        if self._waiting is None or slave.sent < self._waiting[0]:
-            return b""
-        (_end, taken_at, state, versions), self._waiting = self._waiting, None
-        slave.states.append(versions)
-        if not self._untold.has_any:
-            slave.told_at = taken_at
-        return EPOCH_HEAD.pack(self._epoch, STATE, len(state)) + state
-
-    def close(self) -> None:
-        self._source.leave(self._untold)
-
-
-def _head(slave: Slave, position: int, size: int) -> bytes:
-    return HEAD.pack(position, size) if slave.epoch is None else EPOCH_HEAD.pack(slave.epoch, position, size)
-
-
-class SlaveLost(Exception):
-    """The connection to a slave is over; the text says why."""
-
-
-async def give(writer: asyncio.StreamWriter, *parts: bytes | memoryview) -> None:
-    """Write, and wait while the slave takes nothing. SlaveLost; OSError."""
-    if writer.is_closing():  # uvloop's transport raises RuntimeError then
-        raise SlaveLost("closed by the slave")
-    writer.writelines(parts)
-    await writer.drain()
+            offset = await self.greeter.place(slave, reader)

@@ -13,8 +13,8 @@ from collections.abc import Callable
 
 from appliance.broker.epochs.standing import StandingFile
 from appliance.broker.replication.ha_frames import FrameError
+from appliance.broker.replication.master.slaves import SlaveService
 from appliance.broker.replication.slave_guard import greet
-from appliance.broker.replication.slaves import SlaveService
 from appliance.process.json_file import StateFileError
 from gantrymq.remoting.client import split_address
 from gantrymq.timeouts import timeout
@@ -65,7 +65,7 @@ class OldMasters:
                 guard = self._slaves.guard
                 reader, writer = await asyncio.open_connection(host, port, ssl=guard.outgoing_tls())
                 try:
-                    theirs = await greet(reader, writer.write, self._slaves.hello(), guard.credentials)
+                    theirs = await greet(reader, writer.write, self._slaves.greeter.hello(), guard.credentials)
                 finally:
                     writer.close()
                     with contextlib.suppress(OSError):

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from appliance.bench.frames import send_fields
-from appliance.broker.replication import slaves
 from appliance.broker.replication.ha_frames import EPOCH_HEAD, EPOCH_OFFSET, STATE
 from appliance.broker.replication.handshake import Hello, read_hello
-from appliance.broker.replication.slaves import HOT_BYTES
+from appliance.broker.replication.master import slaves
+from appliance.broker.replication.master.feed import HOT_BYTES
 from appliance.process.logs import FactsFormatter
 from gantrymq.remoting.admin_bodies import KVTable, SlaveDifferences
 from gantrymq.remoting.codes import RequestCode

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from appliance.broker.replication.slave_figures import SAMPLES_MAX, LogEnds, TransferRate
+from appliance.broker.replication.master.slave_figures import SAMPLES_MAX, LogEnds, TransferRate
 
 
 def test_a_slave_is_as_old_as_the_first_byte_it_lacks() -> None:

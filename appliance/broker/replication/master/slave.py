@@ -1,0 +1,52 @@
+"""One connected slave as its master knows it, and how anything is written to it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass, field
+
+from appliance.broker.replication.ha_frames import EPOCH_HEAD, HEAD
+from appliance.broker.replication.master.slave_figures import TransferRate
+
+
+@dataclass(slots=True, eq=False)
+class Slave:
+    """One connected slave. acknowledged: up to where it has the log, -1 before it said so; sent: what it was given.
+
+    epoch: that of the connection, None with RocketMQ's protocol; broker: where a slave of GantryMQ serves.
+    told_at: monotonic, as of when it was last told the state of all tables. states: those on their way to it, each with
+    the versions of topics and groups if it tells all of both; tables: the versions that it has surely, None at first.
+    """
+
+    address: str
+    rate: TransferRate
+    epoch: int | None = None
+    broker: str = ""
+    told_at: float = 0.0
+    states: deque[list[list[int]] | None] = field(default_factory=deque)
+    tables: list[list[int]] | None = None
+    acknowledged: int = -1
+    sent: int = -1
+    sent_bytes: int = 0
+    in_sync: bool = False  # as of the last sample
+    seconds_behind: float = 0.0
+    messages_behind: int | None = None  # about; None: not known
+    begin: asyncio.Event = field(default_factory=asyncio.Event)
+    more: asyncio.Event = field(default_factory=asyncio.Event)  # the log has grown, and a send waits for it
+
+
+def frame_head(slave: Slave, position: int, size: int) -> bytes:
+    return HEAD.pack(position, size) if slave.epoch is None else EPOCH_HEAD.pack(slave.epoch, position, size)
+
+
+class SlaveLost(Exception):
+    """The connection to a slave is over; the text says why."""
+
+
+async def give(writer: asyncio.StreamWriter, *parts: bytes | memoryview) -> None:
+    """Write, and wait while the slave takes nothing. SlaveLost; OSError."""
+    if writer.is_closing():  # uvloop's transport raises RuntimeError then
+        raise SlaveLost("closed by the slave")
+    writer.writelines(parts)
+    await writer.drain()
