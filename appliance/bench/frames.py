@@ -1,8 +1,7 @@
 """The frames of the load, encoded in advance: while it runs, only the opaque and the UNIQ_KEYs are patched in place.
 
-The functions make single frames, for both generators. `FrameRing` is what the Python generator sends from: it contains
-more frames than may be in flight, all of the same size. Responses are counted, not matched, so the next n frames of a
-ring are sent with one call, or two where the ring wraps around.
+The functions make single frames. `FrameRing` contains more frames than may be in flight, all of the same size, so the
+next n frames are sent with one call, or two where the ring wraps around.
 """
 
 from __future__ import annotations
@@ -43,8 +42,7 @@ PLAIN = Style()
 class FrameRing:
     """Send requests of one connection, patched and handed out in order."""
 
-    def __init__(self, frames: list[bytes], messages_per_frame: int) -> None:
-        self.messages_per_frame = messages_per_frame
+    def __init__(self, frames: list[bytes]) -> None:
         self.frame_bytes = len(frames[0])
         assert all(len(frame) == self.frame_bytes for frame in frames)
         self._buffer = bytearray(b"".join(frames))
@@ -53,8 +51,7 @@ class FrameRing:
         self._next = 0
         self._number = OPAQUE_START
         self._opaque_at = frames[0].index(b'"opaque":') + len(b'"opaque":')
-        self._keys_at = positions(frames[0], DIGITS_MARK)
-        assert len(self._keys_at) == messages_per_frame
+        (self._key_at,) = positions(frames[0], DIGITS_MARK)
 
     def take(self, count: int) -> list[memoryview]:
         """The next `count` frames, ready to send, as one or more views. Valid until the ring has turned once."""
@@ -74,12 +71,9 @@ class FrameRing:
         digits = b"%d" % number
         at = start + self._opaque_at
         buffer[at : at + DIGITS] = digits
-        for key_at in self._keys_at:
-            at = start + key_at
-            buffer[at : at + DIGITS] = digits
-            number += 1
-            digits = b"%d" % number
-        self._number = number
+        at = start + self._key_at
+        buffer[at : at + DIGITS] = digits
+        self._number = number + 1
 
 
 def send_ring(topic: str, queue_ids: list[int], body_bytes: int, in_flight: int) -> FrameRing:
@@ -92,20 +86,7 @@ def send_ring(topic: str, queue_ids: list[int], body_bytes: int, in_flight: int)
         )
         for index in range(count)
     ]
-    return FrameRing(frames, 1)
-
-
-def batch_ring(topic: str, queue_ids: list[int], body_bytes: int, in_flight: int, batch: int) -> FrameRing:
-    """Batch sends (320), `batch` messages in each, every one with a UNIQ_KEY of its own."""
-    count = len(queue_ids) * -(-(in_flight + 1) // len(queue_ids))
-    item = batch_item(message_properties(key_prefix()), bytes(body_bytes))
-    frames = [
-        send_frame(
-            RequestCode.SEND_BATCH_MESSAGE, topic, queue_ids[index % len(queue_ids)], BATCH_PROPERTIES, item * batch
-        )
-        for index in range(count)
-    ]
-    return FrameRing(frames, batch)
+    return FrameRing(frames)
 
 
 def batch_item(properties: str, body: bytes) -> bytes:

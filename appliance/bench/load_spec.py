@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -36,11 +35,6 @@ class LoadSpec:
     secret_key: str = ""
 
     @property
-    def needs_compiled(self) -> bool:
-        """Whether only the compiled generator can do this."""
-        return self.binary_headers or self.one_way or bool(self.access_key) or self.topic_count > 1
-
-    @property
     def timeout_s(self) -> float:
         return self.warm_s + self.measure_s + SLACK_S
 
@@ -64,13 +58,9 @@ class LoadResult:
 
 
 class Load(Protocol):
-    """A load generator."""
-
-    is_compiled: bool  # else it may be the limit, which its null server shows, and cannot do all
+    """What runs loads; the one there is: generator/drive.py."""
 
     def run(self, spec: LoadSpec) -> LoadResult: ...
-
-    def null_server(self) -> AbstractContextManager[str]: ...
 
 
 def percentile_of_counts(counts: Counter[int], percent: float) -> int:

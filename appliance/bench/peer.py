@@ -32,7 +32,6 @@ class Peer(abc.ABC):
 
     label: str  # short, for tables and topics
     credentials: Credentials | None = None  # what its broker must be asked with
-    stores = True  # whether what it acknowledges is in its queues
 
     def __init__(self, home: Path, *, broker_properties: Mapping[str, str] | None = None) -> None:
         self.home = home

@@ -30,7 +30,7 @@ def render(results: BenchResults) -> str:
 
 def _throughput(scenarios: Sequence[ScenarioMetrics], base: str) -> str:
     head = ("load (connections x in flight)", "broker", "messages/s", "ratio", "worst", "CPU us/msg", "ratio", "worst")
-    rows: list[tuple[str, ...]] = [(*head, "slave us/msg", "p50 ms", "p99 ms", "max ms", "load CPU", "ceiling/s")]
+    rows: list[tuple[str, ...]] = [(*head, "slave us/msg", "p50 ms", "p99 ms", "max ms", "load CPU")]
     for metrics in scenarios:
         for index, (label, load) in enumerate(metrics.loads.items()):
             rows.append((metrics.title if index == 0 else "", label, *_load_cells(metrics, label, load, base)))
@@ -50,7 +50,6 @@ def _load_cells(metrics: ScenarioMetrics, label: str, load: LoadMetrics, base: s
         f"{load.slave_cpu_us:.1f}" if load.slave_cpu_us else "",
         *((f"{load.p50_ms:.2f}", f"{load.p99_ms:.2f}", f"{load.max_ms:.1f}") if load.p99_ms else ("", "", "")),
         f"{load.load_cpu_share:.0%}",
-        f"{metrics.ceiling:,.0f}" if metrics.ceiling else "",
     )
 
 

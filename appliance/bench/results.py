@@ -8,9 +8,8 @@ from typing import Any
 
 from appliance.bench.load_spec import LoadResult
 
-GANTRY, APACHE, FLOOR = "gantry", "apache", "floor"  # labels of peers
+GANTRY, APACHE = "gantry", "apache"  # labels of peers
 # Above these the load itself may be what limits a figure.
-CEILING_NEAR = 0.7
 CPU_SHARE_NEAR = 0.9
 # Cores used by other processes than broker and load; above it a run says little, and favours brokers with threads.
 OTHER_CPU_MUCH = 0.3
@@ -61,8 +60,6 @@ class ScenarioMetrics:
     title: str
     kind: str
     against: str = ""  # the scenario that has the same cost a message, if all is well
-    ceiling: float = 0.0  # messages a second of the same load against the null server; of the Python generator only
-    ceiling_cpu_share: float = 0.0
     fsyncs_per_s: list[float] = field(default_factory=list)  # of the disk alone, before each round
     loads: dict[str, LoadMetrics] = field(default_factory=dict)
     starts: dict[str, StartMetrics] = field(default_factory=dict)
@@ -92,8 +89,6 @@ class ScenarioMetrics:
         """Cases where the load may have been the limit, or where responses had errors."""
         texts = [f"{self.title}: failed after {self._rounds} rounds: {self.failure}"] if self.failure else []
         for label, metrics in self.loads.items():
-            if self.ceiling and self.kind != "latency" and metrics.rate > CEILING_NEAR * self.ceiling:
-                texts.append(f"{self.title}: {label} is at {metrics.rate / self.ceiling:.0%} of the load's ceiling")
             if metrics.load_cpu_share > CPU_SHARE_NEAR:
                 texts.append(f"{self.title}: with {label} the load used {metrics.load_cpu_share:.0%} of its core")
             if metrics.other_cpu > OTHER_CPU_MUCH:
@@ -115,7 +110,6 @@ class BenchResults:
     settings: dict[str, Any] = field(default_factory=dict)
     scenarios: list[ScenarioMetrics] = field(default_factory=list)
     memory_after_load: dict[str, dict[str, int]] = field(default_factory=dict)
-    left_out: list[str] = field(default_factory=list)  # titles of what only the compiled generator can do
 
     @property
     def are_right(self) -> bool:
@@ -141,8 +135,7 @@ class BenchResults:
         return data
 
     def warnings(self) -> list[str]:
-        texts = [text for scenario in self.scenarios for text in scenario.warnings()]
-        return [*texts, *(f"{title}: left out, it needs a C compiler" for title in self.left_out)]
+        return [text for scenario in self.scenarios for text in scenario.warnings()]
 
 
 @dataclass

@@ -14,14 +14,13 @@ from pathlib import Path
 from appliance.bench import rpc
 from appliance.bench.frames import send_ring
 from appliance.bench.fsync_rate import fsyncs_per_s
-from appliance.bench.load_spec import PULLED, Load, LoadSpec
+from appliance.bench.load_spec import Load, LoadSpec
 from appliance.bench.maven import ToolError
 from appliance.bench.pair import start_slave, stopped, wait_until_copied
 from appliance.bench.peer import Peer, PeerError
 from appliance.bench.processes import machine_busy_s
 from appliance.bench.results import (
     APACHE,
-    FLOOR,
     OTHER_CPU_MUCH,
     BenchResults,
     LoadRun,
@@ -37,16 +36,14 @@ from gantrymq.errors import ConfigError, GantryError
 FIRST_MESSAGE_TIMEOUT_S = 60.0
 QUIET_S = 0.5  # so long the machine must have been idle before a patient run
 QUIET_TIMEOUT_S = 20.0
+FSYNC_S = 0.5  # of the disk alone, beside each round that waits for it
 
 
 MakePeer = Callable[[Path, Mapping[str, str], bool], Peer]  # home folder, properties, whether for the idle memory
 
 
 class Bench:
-    """Runs scenarios against peers. `say` gets a line whenever something has been done.
-
-    Scenarios that the load generator cannot put on are left out, and the results say so.
-    """
+    """Runs scenarios against peers. `say` gets a line whenever something has been done."""
 
     def __init__(
         self,
@@ -69,17 +66,15 @@ class Bench:
         Raises ConfigError, ToolError when a peer cannot run on this machine.
         """
         results = BenchResults(machine=_machine(), settings=asdict(self._settings))
-        possible = [scenario for scenario in scenarios if self._load.is_compiled or not scenario.needs_compiled]
-        for scenario in possible:
+        for scenario in scenarios:
             if not scenario.is_load:
                 with self._told([scenario], results):
                     results.scenarios.append(self._starts(scenario, results))
-        for setup in dict.fromkeys(scenario.setup.name for scenario in possible if scenario.is_load):
-            of_setup = [each for each in possible if each.is_load and each.setup.name == setup]
+        for setup in dict.fromkeys(scenario.setup.name for scenario in scenarios if scenario.is_load):
+            of_setup = [each for each in scenarios if each.is_load and each.setup.name == setup]
             with self._told(of_setup, results):
                 self._loads(of_setup, results)
         results.scenarios.sort(key=lambda metrics: [scenario.name for scenario in scenarios].index(metrics.name))
-        results.left_out = [scenario.title for scenario in scenarios if scenario not in possible]
         return results
 
     @contextlib.contextmanager
@@ -123,7 +118,7 @@ class Bench:
 
     def _peers(self, setup: Setup) -> Iterator[Peer]:
         for label, make in self._makers.items():
-            if (label == APACHE and not setup.apache) or (label == FLOOR and setup != PLAIN):
+            if label == APACHE and not setup.apache:
                 self._say(f"{label} is left out: its broker cannot do the setup {setup.name!r}")
                 continue
             home = self._home / f"{label}-{setup.name}"
@@ -161,10 +156,8 @@ class Bench:
         return metrics
 
     def _round(self, scenario: Scenario, peers: Sequence[Peer], metrics: ScenarioMetrics) -> dict[str, LoadRun]:
-        if scenario.kind != "latency" and not self._load.is_compiled:
-            self._ceiling(scenario, metrics)
         if scenario.setup == SYNC:
-            metrics.fsyncs_per_s.append(fsyncs_per_s(self._home, self._settings.ceiling_s))
+            metrics.fsyncs_per_s.append(fsyncs_per_s(self._home, FSYNC_S))
         runs: dict[str, LoadRun] = {}
         for peer in peers:
             run = runs[peer.label] = self._measure_undisturbed(scenario, peer)
@@ -184,22 +177,10 @@ class Bench:
             self._say(f"{scenario.name} {peer.label}: other work took {runs[-1].other_cpu:.1f} cores")
         return min(runs, key=lambda run: run.other_cpu)
 
-    def _ceiling(self, scenario: Scenario, metrics: ScenarioMetrics) -> None:
-        """Measure the Python generator's own limit; the best run counts, because disturbances can only lower it.
-
-        The compiled one needs no such server: while the share of its core that it uses is small, it is no limit.
-        """
-        settings = self._settings
-        with self._load.null_server() as address:
-            spec = spec_of(scenario, settings, address, PULLED, min(settings.warm_s, 0.3), settings.ceiling_s)
-            result = self._load.run(spec)
-        if result.rate > metrics.ceiling:
-            metrics.ceiling, metrics.ceiling_cpu_share = result.rate, result.cpu_share
-
     def _measure(self, scenario: Scenario, peer: Peer) -> LoadRun:
         settings = self._settings
         os.sync()  # what the last run left dirty must not be written during this one
-        counts = peer.stores and scenario.kind != "pull" and not scenario.setup.topics  # 80 000 queues take too long
+        counts = scenario.kind != "pull" and not scenario.setup.topics  # 80 000 queues take too long
         before = messages_stored(peer, scenario.topic) if counts else 0
         length = queue_length(peer) if scenario.kind == "pull" else 0
         measure_s = settings.latency_s if scenario.kind == "latency" else settings.measure_s

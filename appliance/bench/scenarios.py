@@ -34,11 +34,6 @@ class Scenario:
     def is_load(self) -> bool:
         return self.kind != "start"
 
-    @property
-    def needs_compiled(self) -> bool:
-        """Whether only the compiled load generator can do it."""
-        return self.binary_headers or self.one_way or self.setup.accounts or self.setup.topics > 1
-
 
 SCENARIOS = (
     Scenario(name="send-1x1", title="send 1 KB, 1 x 1", against="send-16x1"),

@@ -27,7 +27,6 @@ class RunSettings:
     start_rounds: int = 3
     warm_s: float = 0.5
     measure_s: float = 4.0
-    ceiling_s: float = 1.0
     latency_s: float = 10.0
     warm_up_messages: int = 150_000  # a JVM runs at half speed before about 100 000
     warm_up_s: float = 30.0
@@ -38,13 +37,12 @@ class RunSettings:
 
 
 FULL = RunSettings()
-QUICK = RunSettings(rounds=1, start_rounds=1, measure_s=2.0, ceiling_s=0.5, latency_s=4.0, warm_up_s=10.0, idle_s=2.0)
+QUICK = RunSettings(rounds=1, start_rounds=1, measure_s=2.0, latency_s=4.0, warm_up_s=10.0, idle_s=2.0)
 TINY = RunSettings(
     rounds=1,
     start_rounds=1,
     warm_s=0.05,
     measure_s=0.2,
-    ceiling_s=0.1,
     latency_s=0.3,
     warm_up_messages=200,
     pull_messages=2_000,

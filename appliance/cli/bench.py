@@ -1,17 +1,15 @@
 """Measure this broker and Apache RocketMQ: the same load and settings, alternating in one run.
 
-`gantry bench store` measures the store without a broker: each stage of a message, stalls of the loop, the same load on
-GantryMQ's and Apache's store, starts after kill -9. Without a JDK and Maven it measures GantryMQ only, and prints why.
-
-`gantry bench sdk` measures the Python client: CPU time a message and rate of each way to send and to consume.
+`gantry bench store` measures the store without a broker: each stage of a message and stalls of the loop; then how soon
+a broker serves again after kill -9. Without a JDK and Maven it measures GantryMQ only, and prints why.
 
 `gantry bench reports` measures reports over logs of a million and of ten million messages (--messages, --body-bytes):
 cold and warm starts, reading the log, each report, and the same by DuckDB if that is installed. Then a broker's latency
 at 1 000 messages a second, alone and beside runs, in slices that take turns (--rounds, --seconds, --rate; --rounds 0
 leaves it out).
 
-Maven downloads Apache RocketMQ at the first run. The load is a C program, compiled at the first run; without a compiler
-a Python program puts on the loads that it can. The full run takes about twenty minutes; --quick five.
+Maven downloads Apache RocketMQ at the first run. The load is a C program, compiled at the first run. The
+full run takes about twenty minutes; --quick five.
 
   gantry bench --quick --peer ours                      GantryMQ alone, a short round of each load
   gantry bench --scenario send-16x8 --scenario pull-8   two loads, all brokers
@@ -40,25 +38,21 @@ import orjson
 
 from appliance.bench import maven
 from appliance.bench.apache_peer import ApachePeer
-from appliance.bench.floor.peer import FloorPeer
 from appliance.bench.gantry_peer import CHECKOUT, FAST_PATH_OFF, GantryPeer, facts
 from appliance.bench.generator.build import generator_program
-from appliance.bench.generator.drive import CompiledLoad
+from appliance.bench.generator.drive import LoadProgram
 from appliance.bench.load_spec import Load
 from appliance.bench.peer import Peer
 from appliance.bench.profile import render_profile
-from appliance.bench.python_load.driver import PythonLoad
 from appliance.bench.report import render
 from appliance.bench.reports.beside import RATE, Beside, measure_beside
 from appliance.bench.reports.fill import BODY_BYTES
 from appliance.bench.reports.measure import Measured, measure
 from appliance.bench.reports.table import render as render_reports
-from appliance.bench.results import APACHE, FLOOR, GANTRY
+from appliance.bench.results import APACHE, GANTRY
 from appliance.bench.run import Bench, MakePeer
 from appliance.bench.scaling import SCALED, Scaling, render_scaling
 from appliance.bench.scenarios import BY_NAME, SCENARIOS, Scenario
-from appliance.bench.sdk.report import SdkBench
-from appliance.bench.store.peer import MakeCommand, apache_command, gantry_command
 from appliance.bench.store.report import StoreBench
 from appliance.bench.warm_up import FULL, QUICK, RunSettings, touch_free_memory
 from appliance.cli.parser import did_you_mean
@@ -72,7 +66,6 @@ IDLE_HEAP = "256m"
 REPORTS_FULL, REPORTS_QUICK = (1_000_000, 10_000_000), (100_000,)
 BESIDE_SLICES, BESIDE_S, BESIDE_QUICK_S = 9, 8.0, 4.0
 STORE_FULL = {"count": 20_000, "total_bytes": 1 << 30, "stall_bytes": 3 << 30, "stall_rate": 60_000_000}
-SDK_FULL, SDK_QUICK = 20_000, 4_000  # messages of a run
 STORE_QUICK = {"count": 4_000, "total_bytes": 256 << 20, "stall_bytes": 256 << 20, "stall_rate": 60_000_000}
 
 
@@ -81,7 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "what",
         nargs="?",
-        choices=("broker", "store", "sdk", "reports"),
+        choices=("broker", "store", "reports"),
         default="broker",
         help="what to measure (default: %(default)s)",
     )
@@ -91,7 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         metavar="PEER",
         help="what to measure, repeatable: ours (GantryMQ), off (without its fast path), apache, both (the first and "
-        "the third), checkout:FOLDER, floor (C that stores nothing: the kernel's cost); default: the first three",
+        "the third), checkout:FOLDER; default: the first three",
     )
     parser.add_argument(
         "--python",
@@ -178,8 +171,6 @@ def run(arguments: argparse.Namespace) -> int:
         raise ConfigError("--messages and --rate are for: gantry bench reports")
     if arguments.what == "store":
         return _run_store(arguments)
-    if arguments.what == "sdk":
-        return _run_sdk(arguments)
     settings = _settings(arguments)
     scenarios = _scenarios(arguments.scenario or _default_scenarios(arguments))
     makers = makers_of(arguments)
@@ -222,12 +213,8 @@ def _write_json(arguments: argparse.Namespace, results: object) -> None:
 
 
 def load_generator() -> Load:
-    """The compiled one; when it cannot be compiled the Python one, and a line that says so."""
-    try:
-        return CompiledLoad(generator_program())
-    except maven.ToolError as exc:
-        _say(f"The load generator is the Python one, which is slower and cannot do every load: {exc}")
-        return PythonLoad()
+    """Raises ToolError when it cannot be compiled."""
+    return LoadProgram(generator_program())
 
 
 def _run_store(arguments: argparse.Namespace) -> int:
@@ -238,25 +225,11 @@ def _run_store(arguments: argparse.Namespace) -> int:
         raise ConfigError(f"bench store --peer {arguments.peer[-1]}: use one of {THIS}, {APACHE}, both")
     signal.signal(signal.SIGTERM, _leave)
     size = STORE_QUICK if arguments.quick else STORE_FULL
-    peers, stores = _stores(arguments)
+    peers = _reopened(arguments)
     with tempfile.TemporaryDirectory(prefix="gantry-bench-", dir=arguments.work) as work:
-        text, metrics = StoreBench(Path(work), _say, **size).run(peers, stores)
+        text, metrics = StoreBench(Path(work), _say, load_generator(), **size).run(peers)
     print(text, end="", flush=True)
     _write_json(arguments, metrics)
-    return 0
-
-
-def _run_sdk(arguments: argparse.Namespace) -> int:
-    for name in ("scenario", "profile", "seconds", "patience", "python", "brokers", "peer"):
-        if getattr(arguments, name):
-            raise ConfigError(f"bench sdk has no --{name}: use --quick, --rounds, --json and --work")
-    rounds = _settings(arguments).rounds
-    signal.signal(signal.SIGTERM, _leave)
-    with tempfile.TemporaryDirectory(prefix="gantry-bench-", dir=arguments.work) as work:
-        count = SDK_QUICK if arguments.quick else SDK_FULL
-        text, figures = SdkBench(Path(work), _say, count=count, rounds=rounds).run()
-    print(text, end="", flush=True)
-    _write_json(arguments, figures)
     return 0
 
 
@@ -297,25 +270,22 @@ def _write_reports(arguments: argparse.Namespace, found: Sequence[Measured], bes
     _write_json(arguments, facts)
 
 
-def _stores(arguments: argparse.Namespace) -> tuple[dict[str, Callable[[Path], Peer]], dict[str, MakeCommand]]:
-    """Brokers and stores to measure. Raises ToolError when only Apache's is requested and its tools are missing."""
+def _reopened(arguments: argparse.Namespace) -> dict[str, Callable[[Path], Peer]]:
+    """Brokers to open again. Raises ToolError when only Apache's is requested and its tools are missing."""
     peers: dict[str, Callable[[Path], Peer]] = {}
-    stores: dict[str, MakeCommand] = {}
     if arguments.peer != [APACHE]:
         peers["gantry"] = GantryPeer
-        stores["gantry"] = gantry_command
     if arguments.peer != [THIS]:
         try:
-            for name in ("java", "javac", "mvn"):
-                maven.find_tool(name, "Apache's store needs a JDK and Maven")
+            for name in ("java", "mvn"):
+                maven.find_tool(name, "Apache's broker needs Java and Maven")
         except maven.ToolError as exc:
             if arguments.peer == [APACHE]:
                 raise
             _say(f"GantryMQ only: {exc}")
         else:
             peers[APACHE] = lambda home: ApachePeer(home, heap=arguments.heap)
-            stores[APACHE] = lambda work: apache_command(work, arguments.heap)
-    return peers, stores
+    return peers
 
 
 def _settings(arguments: argparse.Namespace) -> RunSettings:
@@ -359,14 +329,12 @@ def makers_of(arguments: argparse.Namespace) -> dict[str, MakePeer]:
             makers[APACHE] = lambda home, properties, idle: ApachePeer(
                 home, heap=IDLE_HEAP if idle else arguments.heap, broker_properties=properties
             )
-        elif name == FLOOR:
-            makers[FLOOR] = lambda home, properties, idle: FloorPeer(home, broker_properties=properties)
         elif name.startswith("checkout:"):
             folder = Path(name.removeprefix("checkout:")).resolve()
             label = _label(folder.name, makers)
             makers[label] = _other_checkout(folder, label)
         else:
-            raise ConfigError(f"--peer {name}: use {THIS}, off, {APACHE}, both, {FLOOR} or checkout:FOLDER")
+            raise ConfigError(f"--peer {name}: use {THIS}, off, {APACHE}, both or checkout:FOLDER")
     return makers
 
 
@@ -403,7 +371,7 @@ def _label(name: str, taken: Collection[str]) -> str:
     """A name for tables, files and brokers, that no other peer has."""
     plain = re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-")[:20] or "checkout"
     numbers = itertools.chain([""], map("-{}".format, itertools.count(2)))
-    return next(label for number in numbers if (label := plain + number) not in {*taken, GANTRY, OFF, APACHE, FLOOR})
+    return next(label for number in numbers if (label := plain + number) not in {*taken, GANTRY, OFF, APACHE})
 
 
 def _has_fast_path(python: Path | None) -> bool:

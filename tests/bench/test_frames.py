@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import struct
-
-from appliance.bench.frames import PullFrame, TimedFrame, batch_ring, send_ring
+from appliance.bench.frames import PullFrame, TimedFrame, send_ring
 from gantrymq.message.properties import decode_properties
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import RemotingCommand
@@ -37,15 +35,6 @@ def test_a_ring_hands_out_whole_requests_with_opaques_and_keys_of_their_own_also
     assert properties[0] == {"UNIQ_KEY": properties[0]["UNIQ_KEY"], "WAIT": "true", "TAGS": "TagA"}
 
 
-def test_each_message_of_a_batch_has_a_key_of_its_own() -> None:
-    (first, second) = _commands(batch_ring("T", [0], 100, in_flight=2, batch=32).take(2))
-    assert first.code == RequestCode.SEND_BATCH_MESSAGE
-    assert first.ext_fields["m"] == "true"
-    keys = [_batch_keys(command.body) for command in (first, second)]
-    assert len(keys[0]) == len(keys[1]) == 32
-    assert len({*keys[0], *keys[1]}) == 64
-
-
 def test_two_rings_never_share_a_key() -> None:
     one, other = (_commands(send_ring("T", [0], 10, 1).take(1))[0] for _ in range(2))
     assert one.ext_fields["i"] != other.ext_fields["i"]
@@ -64,13 +53,3 @@ def test_a_timed_message_carries_when_it_was_sent() -> None:
     assert command.opaque == 1_000_000_007
     assert command.body.startswith(b"@sent@0000000000000012345")
     assert len(command.body) == 1024
-
-
-def _batch_keys(body: bytes) -> list[str]:
-    keys, position = [], 0
-    while position < len(body):
-        size, _, _, _, body_bytes = struct.unpack_from(">iiiii", body, position)
-        properties = body[position + 22 + body_bytes : position + size]
-        keys.append(decode_properties(properties)["UNIQ_KEY"])
-        position += size
-    return keys

@@ -9,7 +9,7 @@ import pytest
 
 from appliance.bench.gantry_peer import GantryPeer
 from appliance.bench.generator.build import generator_program
-from appliance.bench.generator.drive import CompiledLoad
+from appliance.bench.generator.drive import LoadProgram
 from appliance.bench.scaling import Scaling, ScalingRow, ScalingRun, render_scaling
 from appliance.bench.scenarios import BY_NAME
 from appliance.bench.warm_up import TINY
@@ -21,7 +21,7 @@ from tests.conftest import require_tool
 def test_two_brokers_take_a_load_each(tmp_path: Path) -> None:
     require_tool("cc", "the load generator is a C program")
     peers = [GantryPeer(tmp_path / name) for name in ("one", "two")]
-    (row,) = Scaling(peers, TINY, lambda _: None, CompiledLoad(generator_program())).run([BY_NAME["send-16x8"]])
+    (row,) = Scaling(peers, TINY, lambda _: None, LoadProgram(generator_program())).run([BY_NAME["send-16x8"]])
     (one,), (both,) = row.runs[1], row.runs[2]
     assert len(one.each) == 1 and len(both.each) == 2 and both.rate == sum(both.each) > 0
     assert one.errors == both.errors == {}

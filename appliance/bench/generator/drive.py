@@ -1,33 +1,37 @@
-"""Runs the compiled load generator."""
+"""Runs the load generator: a process for each load."""
 
 from __future__ import annotations
 
 import subprocess
+import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import orjson
 
 from appliance.bench.generator.plan import plan_of
 from appliance.bench.load_spec import LoadResult, LoadSpec
-from appliance.bench.python_load.driver import PythonLoad
 from gantrymq.errors import GantryError
 
+CHECKOUT = Path(__file__).parents[3]
 
-class CompiledLoad(PythonLoad):
-    """A process of this program for each load; the open loop of the latency load stays Python's."""
 
-    is_compiled = True
+class LoadProgram:
+    """The compiled program; the open loop of the latency load is `bench/latency.py`."""
 
     def __init__(self, program: Path) -> None:
         self._program = program
 
     def run(self, spec: LoadSpec) -> LoadResult:
         """Raises GantryError with the program's words when it fails or hangs."""
+        command: list[str | Path]
         if spec.kind == "latency":
-            return super().run(spec)
+            command, plan = [sys.executable, "-m", "appliance.bench.latency"], orjson.dumps(asdict(spec))
+        else:
+            command, plan = [self._program], plan_of(spec)
         try:
             done = subprocess.run(
-                [self._program], input=plan_of(spec), capture_output=True, timeout=spec.timeout_s, check=False
+                command, input=plan, cwd=CHECKOUT, capture_output=True, timeout=spec.timeout_s, check=False
             )
         except subprocess.TimeoutExpired as exc:
             raise GantryError(f"load {spec.kind} against {spec.address} hangs") from exc

@@ -1,1 +1,1 @@
-"""`gantry bench store`: the store alone, stage by stage, and beside Apache's."""
+"""`gantry bench store`: the store alone, stage by stage, and how soon a broker serves again."""

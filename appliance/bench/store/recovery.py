@@ -7,9 +7,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from appliance.bench import rpc
-from appliance.bench.load_spec import LoadSpec
+from appliance.bench.load_spec import Load, LoadSpec
 from appliance.bench.peer import Peer, PeerError
-from appliance.bench.python_load.driver import PythonLoad
 from gantrymq.errors import GantryError
 
 TOPIC = "BenchRecovery"
@@ -30,7 +29,7 @@ class Reopened(NamedTuple):
     messages: int
 
 
-def measure_recovery(peer: Peer, total_bytes: int, say: Callable[[str], None]) -> list[Reopened]:
+def measure_recovery(peer: Peer, load: Load, total_bytes: int, say: Callable[[str], None]) -> list[Reopened]:
     """Fill, kill at once, start; kill at rest, start; stop, start. Raises PeerError when messages are gone."""
     found: list[Reopened] = []
     with peer:
@@ -42,7 +41,7 @@ def measure_recovery(peer: Peer, total_bytes: int, say: Callable[[str], None]) -
                 kind="batch", address=peer.broker_address, topic=TOPIC, queue_count=QUEUES, connections=2, in_flight=2,
                 body_bytes=BODY_BYTES, batch=BATCH, warm_s=0, measure_s=FILL_TIMEOUT_S, messages_max=wanted,
             )  # fmt: skip
-            stored += PythonLoad().run(spec).acknowledged
+            stored += load.run(spec).acknowledged
             if what != "killed while writing":
                 time.sleep(SETTLE_S)
             if what == "stopped":

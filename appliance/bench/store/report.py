@@ -1,4 +1,4 @@
-"""`gantry bench store`: stages, stalls, comparison with Apache's store, recovery, as one text and one JSON object."""
+"""`gantry bench store`: stages, stalls, recovery, as one text and one JSON object."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+from appliance.bench.load_spec import Load
 from appliance.bench.peer import Peer
 from appliance.bench.store import disk_load, machine_load
-from appliance.bench.store.peer import Load, MakeCommand, PeerCost, measure_store, render_peers
 from appliance.bench.store.recovery import Reopened, measure_recovery
 from appliance.bench.store.stages import Stage, StoreStages
 from appliance.bench.store.stalls import FLUSH_INTERVAL_S, Stalls, Turn, measure_stalls
@@ -25,20 +25,29 @@ MakeRecoveryPeer = Callable[[Path], Peer]
 
 
 class StoreBench:
-    """Runs the four parts in folders below `work`. `say` gets a line whenever something has been done."""
+    """Runs the three parts in folders below `work`. `say` gets a line whenever something has been done."""
 
     def __init__(
-        self, work: Path, say: Callable[[str], None], *, count: int, total_bytes: int, stall_bytes: int, stall_rate: int
+        self,
+        work: Path,
+        say: Callable[[str], None],
+        load: Load,
+        *,
+        count: int,
+        total_bytes: int,
+        stall_bytes: int,
+        stall_rate: int,
     ) -> None:
         self._work = work
+        self._load = load
         self._say = say
         self._count = count
         self._total_bytes = total_bytes
         self._stall_bytes = stall_bytes
         self._stall_rate = stall_rate
 
-    def run(self, peers: dict[str, MakeRecoveryPeer], stores: dict[str, MakeCommand]) -> tuple[str, dict[str, Any]]:
-        """Return the tables, and the same numbers for a file. peers: brokers; stores: programs that drive a store."""
+    def run(self, peers: dict[str, MakeRecoveryPeer]) -> tuple[str, dict[str, Any]]:
+        """Return the tables, and the same numbers for a file. peers: the brokers that are opened again."""
         stages = self._in_folder(lambda folder: StoreStages(folder, self._count).run())
         self._say("stages measured")
         stalls = {
@@ -50,15 +59,6 @@ class StoreBench:
         if (control := self._control()) is not None:
             stalls[CONTROL] = control
         self._say("stalls measured")
-        alone: dict[str, list[PeerCost]] = {}
-        for label, make_command in stores.items():
-
-            def measure(folder: Path, make: MakeCommand = make_command) -> list[PeerCost]:
-                folder.mkdir()
-                return measure_store(make(folder), folder, Load(self._count, self._total_bytes))
-
-            alone[label] = self._in_folder(measure)
-        self._say("stores alone measured")
         reopened: dict[str, list[Reopened]] = {}
         versions: dict[str, str] = {}
         for label, make in peers.items():
@@ -66,15 +66,13 @@ class StoreBench:
             def reopen(folder: Path, label: str = label, make: MakeRecoveryPeer = make) -> list[Reopened]:
                 peer = make(folder)
                 versions[label] = peer.version
-                return measure_recovery(peer, self._total_bytes, self._say)
+                return measure_recovery(peer, self._load, self._total_bytes, self._say)
 
             reopened[label] = self._in_folder(reopen)
-        parts = [_stages(stages), _stalls(stalls), render_peers(alone)] if alone else [_stages(stages), _stalls(stalls)]
-        text = "\n\n".join([*parts, _recovery(reopened, versions, self._total_bytes)])
+        text = "\n\n".join([_stages(stages), _stalls(stalls), _recovery(reopened, versions, self._total_bytes)])
         return text + "\n", {
             "stages": [stage._asdict() for stage in stages],
             "stalls": {title: _plain_stalls(found) for title, found in stalls.items()},
-            "alone": {label: [cost._asdict() for cost in costs] for label, costs in alone.items()},
             "recovery": {label: [each._asdict() for each in found] for label, found in reopened.items()},
             "peers": versions,
         }

@@ -33,7 +33,7 @@ from tests.appliance.cli.running_gantry import run_gantry
         ("bench store --rounds 3", "bench store has no --rounds"),
         ("bench reports --peer ours", "bench reports has no --peer"),
         ("bench --messages 5", "--messages and --rate are for: gantry bench reports"),
-        ("bench sdk --rate 5", "--messages and --rate are for: gantry bench reports"),
+        ("bench store --rate 5", "--messages and --rate are for: gantry bench reports"),
         ("bench reports --messages 0", "'0' is no whole number from 1 on"),
         ("up --brokers many", "'many' is no whole number"),
         ("up --borkers 2", "did you mean --brokers?"),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from appliance.bench.generator.build import generator_program
-from appliance.bench.generator.drive import CompiledLoad
+from appliance.bench.generator.drive import LoadProgram
 from appliance.bench.load_spec import LoadResult, LoadSpec
 from gantrymq.errors import GantryError
 from gantrymq.message.properties import decode_properties
@@ -18,12 +18,12 @@ from tests.conftest import require_tool
 
 
 @pytest.fixture(scope="module")
-def load() -> CompiledLoad:
+def load() -> LoadProgram:
     require_tool("cc", "the load generator is a C program")
-    return CompiledLoad(generator_program())
+    return LoadProgram(generator_program())
 
 
-def run(load: CompiledLoad, answer: Answer, **given: Any) -> tuple[LoadResult, list[RemotingCommand]]:
+def run(load: LoadProgram, answer: Answer, **given: Any) -> tuple[LoadResult, list[RemotingCommand]]:
     """At most 20 messages, whatever the machine does meanwhile."""
     chosen = {"kind": "send", "messages_max": 20, "warm_s": 0, "measure_s": 60} | given
     with answering(answer) as (address, seen):
@@ -35,7 +35,7 @@ def all_well(requests: list[RemotingCommand]) -> bytes:
 
 
 @pytest.mark.parametrize("binary_headers", [False, True])
-def test_each_message_is_sent_once_and_its_answer_counted(load: CompiledLoad, binary_headers: bool) -> None:
+def test_each_message_is_sent_once_and_its_answer_counted(load: LoadProgram, binary_headers: bool) -> None:
     result, seen = run(load, all_well, in_flight=7, binary_headers=binary_headers)
     assert result.acknowledged == result.measured == len(seen) == 20
     assert result.errors == {} and 0 < result.p50_ms <= result.p99_ms <= result.max_ms * 1.01 and result.rate > 0
@@ -43,7 +43,7 @@ def test_each_message_is_sent_once_and_its_answer_counted(load: CompiledLoad, bi
     assert len({decode_properties(request.ext_fields["i"])["UNIQ_KEY"] for request in seen}) == 20
 
 
-def test_a_server_that_stands_still_is_measured_to_its_first_answer(load: CompiledLoad) -> None:
+def test_a_server_that_stands_still_is_measured_to_its_first_answer(load: LoadProgram) -> None:
     def late(requests: list[RemotingCommand]) -> bytes:
         time.sleep(0.1)  # longer than is measured
         return all_well(requests)
@@ -52,7 +52,7 @@ def test_a_server_that_stands_still_is_measured_to_its_first_answer(load: Compil
     assert result.measured > 0 and result.rate > 0
 
 
-def test_answers_may_come_in_any_order_and_with_any_header_fields(load: CompiledLoad) -> None:
+def test_answers_may_come_in_any_order_and_with_any_header_fields(load: LoadProgram) -> None:
     def backwards(requests: list[RemotingCommand]) -> bytes:
         fields = {"nested": '{"opaque":1,"x":"}"}', "quoted": 'a "b" \\ c'}
         return b"".join(request.reply(0, 'a "remark", {', fields).encode() for request in reversed(requests))
@@ -61,7 +61,7 @@ def test_answers_may_come_in_any_order_and_with_any_header_fields(load: Compiled
     assert (result.acknowledged, result.errors) == (20, {})
 
 
-def test_refused_messages_are_counted_by_their_words(load: CompiledLoad) -> None:
+def test_refused_messages_are_counted_by_their_words(load: LoadProgram) -> None:
     count = 0
 
     def every_second(requests: list[RemotingCommand]) -> bytes:
@@ -78,7 +78,7 @@ def test_refused_messages_are_counted_by_their_words(load: CompiledLoad) -> None
     assert next(iter(result.errors)).startswith("2 busy")
 
 
-def test_one_way_messages_end_with_one_that_is_answered(load: CompiledLoad) -> None:
+def test_one_way_messages_end_with_one_that_is_answered(load: LoadProgram) -> None:
     def only_the_last(requests: list[RemotingCommand]) -> bytes:
         return all_well([request for request in requests if not request.is_oneway])
 
@@ -87,7 +87,7 @@ def test_one_way_messages_end_with_one_that_is_answered(load: CompiledLoad) -> N
     assert result.acknowledged == 21, "the last one is a message, too"
 
 
-def test_one_way_messages_that_are_refused_all_the_same_are_counted(load: CompiledLoad) -> None:
+def test_one_way_messages_that_are_refused_all_the_same_are_counted(load: LoadProgram) -> None:
     """Apache's broker answers them, too, when it is busy."""
 
     def busy(requests: list[RemotingCommand]) -> bytes:
@@ -97,7 +97,7 @@ def test_one_way_messages_that_are_refused_all_the_same_are_counted(load: Compil
     assert (result.acknowledged, list(result.errors.values())) == (1, [20])
 
 
-def test_pulls_go_through_the_queue_and_begin_again(load: CompiledLoad) -> None:
+def test_pulls_go_through_the_queue_and_begin_again(load: LoadProgram) -> None:
     def found(requests: list[RemotingCommand]) -> bytes:
         answers = []
         for request in requests:
@@ -131,11 +131,11 @@ def too_short(requests: list[RemotingCommand]) -> bytes:
         ("pull", too_short, "cannot hold"),
     ],
 )
-def test_what_is_no_answer_ends_it_with_a_sentence(load: CompiledLoad, kind: str, answer: Answer, words: str) -> None:
+def test_what_is_no_answer_ends_it_with_a_sentence(load: LoadProgram, kind: str, answer: Answer, words: str) -> None:
     with pytest.raises(GantryError, match=words):
         run(load, answer, kind=kind, queue_length=100)
 
 
-def test_a_load_without_a_broker_says_so(load: CompiledLoad) -> None:
+def test_a_load_without_a_broker_says_so(load: LoadProgram) -> None:
     with pytest.raises(GantryError, match="refused"):
         load.run(LoadSpec(kind="send", address="127.0.0.1:1", topic="T"))

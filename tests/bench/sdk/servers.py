@@ -1,4 +1,4 @@
-"""The servers of other systems that `gantry bench sdk` sends to: Debian's packages, each on a loopback port.
+"""The servers of other systems that `python -m tests.bench.sdk` sends to: Debian's packages, each on a loopback port.
 
 They answer a message when they have given it to the kernel, as a GantryMQ broker with ASYNC_FLUSH does: Redis with its
 append-only file (written to disk each second), a JetStream stream in files. RabbitMQ can't promise as little: it writes

@@ -1,17 +1,14 @@
-"""`gantry bench sdk` end to end, with few messages."""
+"""`python -m tests.bench.sdk` end to end, with few messages."""
 
 from __future__ import annotations
 
-import argparse
 import time
 from pathlib import Path
 
 import pytest
 
-from appliance.bench.sdk.flows import END_TO_END, FLOWS, Cost, measure, next_one_due
-from appliance.bench.sdk.report import SdkBench, in_own_process, render
-from appliance.cli import bench
-from gantrymq.errors import ConfigError
+from tests.bench.sdk.flows import END_TO_END, FLOWS, Cost, measure, next_one_due
+from tests.bench.sdk.report import SdkBench, in_own_process, render
 
 
 def test_every_flow_is_measured_and_told(tmp_path: Path) -> None:
@@ -37,7 +34,7 @@ async def test_a_message_waits_until_it_is_due(monkeypatch: pytest.MonkeyPatch) 
     async def sleep(delay: float) -> None:
         slept_s.append(delay)
 
-    monkeypatch.setattr("appliance.bench.sdk.flows.asyncio.sleep", sleep)
+    monkeypatch.setattr("tests.bench.sdk.flows.asyncio.sleep", sleep)
     due = time.perf_counter() + 3600
     assert await next_one_due(due, 100.0) == due + 0.01
     (pause_s,) = slept_s
@@ -53,10 +50,3 @@ def test_a_row_has_the_medians_of_its_runs() -> None:
     runs = {"a": [Cost(1, 9.0, 1000.0, 1.0, 2.0), Cost(1, 5.0, 3000.0, 3.0, 5.0), Cost(1, 7.0, 2000.0, 2.0, 9.0)]}
     assert render(runs).splitlines()[-1] == "| a | 7.0 | 2,000 | 2.00 | 5.00 |"
     assert render({"b": [Cost(1, 9.0, 1000.0)]}).endswith("| b | 9.0 | 1,000 |  |  |")
-
-
-def test_options_of_the_broker_benchmark_are_refused() -> None:
-    parser = argparse.ArgumentParser()
-    bench.add_arguments(parser)
-    with pytest.raises(ConfigError, match="bench sdk has no --peer"):
-        bench.run(parser.parse_args(["sdk", "--peer", "ours"]))

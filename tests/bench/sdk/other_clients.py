@@ -1,4 +1,4 @@
-"""The flows of other systems' clients, each in a process of its own: `python -m appliance.bench.sdk.other_clients`.
+"""The flows of other systems' clients, each in a process of its own: `python -m tests.bench.sdk.other_clients`.
 
 Arguments: client, port, a stream or queue that does not exist yet, a flow, a number of messages. Each client is used as
 its own documentation does it, and waits for what its server answers. Prints one line of JSON, as `flows` does.
@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import orjson
 
-from appliance.bench.sdk.flows import BODY, END_TO_END, IN_FLIGHT, Cost, Meter, next_one_due
+from tests.bench.sdk.flows import BODY, END_TO_END, IN_FLIGHT, Cost, Meter, next_one_due
 
 BLOCK_MS = 200  # a read without messages ends then
 READ_AT_ONCE = 32  # as GantryMQ's consumers pull

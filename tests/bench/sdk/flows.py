@@ -1,4 +1,4 @@
-"""The flows of the SDK that are measured, each in a process of its own: `python -m appliance.bench.sdk.flows`.
+"""The flows of the SDK that are measured, each in a process of its own: `python -m tests.bench.sdk.flows`.
 
 Arguments: name servers, a topic that exists, a flow, a number of messages. Prints one line of JSON. The CPU time is
 that of this whole process while the messages pass, all of its threads included; a tenth as many go before, unmeasured.
@@ -149,7 +149,7 @@ async def next_one_due(due: float, rate: float) -> float:
     """
     now = time.perf_counter()
     if due > now:
-        await asyncio.sleep(due - now)
+        await asyncio.sleep(due - now)  # the flow has a rate: each message waits for its time
     return max(due, now) + 1 / rate
 
 

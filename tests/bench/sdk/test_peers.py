@@ -1,13 +1,13 @@
-"""Which other clients `gantry bench sdk` can measure, and the table of all. The clients themselves run by hand."""
+"""Which other clients can be measured beside the SDK, and the table of all. The clients themselves run by hand."""
 
 from __future__ import annotations
 
 import pytest
 
-from appliance.bench.sdk import peers
-from appliance.bench.sdk.flows import FLOWS, Cost
-from appliance.bench.sdk.peers import OTHERS, SDK, Other, missing, not_measured, render
-from appliance.bench.sdk.servers import Nats, Redis
+from tests.bench.sdk import peers
+from tests.bench.sdk.flows import FLOWS, Cost
+from tests.bench.sdk.peers import OTHERS, SDK, Other, missing, not_measured, render
+from tests.bench.sdk.servers import Nats, Redis
 
 NO_CLIENT = Other("no-client", "no_such_module", Redis, ("consume",))
 JSON_CLIENT = Other("json-client", "json", Nats, ("consume",))

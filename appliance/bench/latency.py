@@ -2,6 +2,7 @@
 
 Messages are sent on time even if responses are late, so a stall of the broker counts for every message that it delays.
 Two times are measured: to the producer's response, matched by opaque, and end to end, from the time in the message.
+Run as a program it reads a LoadSpec and prints a LoadResult, both as JSON.
 """
 
 from __future__ import annotations
@@ -9,8 +10,12 @@ from __future__ import annotations
 import re
 import select
 import socket
+import sys
 import time
 from collections import Counter
+from dataclasses import asdict
+
+import orjson
 
 from appliance.bench import rpc
 from appliance.bench.frames import OPAQUE_START, TIME_DIGITS, TIME_MARK, PullFrame, TimedFrame
@@ -140,3 +145,7 @@ def _read(connection: socket.socket) -> bytes:
     if not data:
         raise ConnectionError("the broker closed the connection")
     return data
+
+
+if __name__ == "__main__":
+    print(orjson.dumps(asdict(run_latency(LoadSpec(**orjson.loads(sys.stdin.buffer.read()))))).decode())

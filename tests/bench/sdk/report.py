@@ -1,4 +1,4 @@
-"""`gantry bench sdk`: each flow of the SDK several times, in turns, against a broker of this checkout; the medians.
+"""Measures each flow of the SDK several times, in turns, against a broker of this checkout, and takes the medians.
 
 Where clients and servers of other systems are installed, each flow goes through them as well, in the same rounds.
 """
@@ -19,10 +19,10 @@ import orjson
 from appliance.bench import rpc
 from appliance.bench.gantry_peer import CHECKOUT, GantryPeer
 from appliance.bench.peer import PeerError
-from appliance.bench.sdk import peers
-from appliance.bench.sdk.flows import END_TO_END, FLOWS, Cost
-from appliance.bench.sdk.peers import FLOWS as COMPARED
-from appliance.bench.sdk.peers import OTHERS, SDK, Other, measure_other, missing, not_measured, running
+from tests.bench.sdk import peers
+from tests.bench.sdk.flows import END_TO_END, FLOWS, Cost
+from tests.bench.sdk.peers import FLOWS as COMPARED
+from tests.bench.sdk.peers import OTHERS, SDK, Other, measure_other, missing, not_measured, running
 
 QUEUES = 4
 RUN_TIMEOUT_S = 600.0
@@ -33,7 +33,7 @@ PATIENT = {"waitTimeMillsInSendQueue": "20000"}  # a busy broker answers later, 
 def in_own_process(name_servers: str, topic: str, flow: str, count: int) -> Cost:
     """The flow in a process of its own, so that nothing else is in its CPU time."""
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "appliance.bench.sdk.flows", name_servers, topic, flow, str(count)],
+        [sys.executable, "-P", "-m", "tests.bench.sdk.flows", name_servers, topic, flow, str(count)],
         env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
         capture_output=True,
         timeout=RUN_TIMEOUT_S,

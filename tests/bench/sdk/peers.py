@@ -16,8 +16,8 @@ import orjson
 
 from appliance.bench.gantry_peer import CHECKOUT
 from appliance.bench.peer import PeerError
-from appliance.bench.sdk.flows import END_TO_END, IN_FLIGHT, Cost
-from appliance.bench.sdk.servers import Nats, Rabbit, Redis, Server, found
+from tests.bench.sdk.flows import END_TO_END, IN_FLIGHT, Cost
+from tests.bench.sdk.servers import Nats, Rabbit, Redis, Server, found
 
 SDK = "GantryMQ"
 RUN_TIMEOUT_S = 600.0
@@ -67,7 +67,7 @@ def running(others: Sequence[Other], work: Path) -> Iterator[dict[type[Server], 
 
 def measure_other(other: Other, server: Server, topic: str, flow: str, count: int) -> Cost:
     """The flow in a process of its own."""
-    command = [sys.executable, "-m", "appliance.bench.sdk.other_clients"]
+    command = [sys.executable, "-m", "tests.bench.sdk.other_clients"]
     done = subprocess.run(
         [*command, other.client, str(server.port), topic, flow, str(count)],
         cwd=CHECKOUT,
