@@ -8,7 +8,7 @@ import os
 import sys
 
 from appliance.process.parent_death import end_with_parent
-from appliance.supervisor.link_messages import GUARDIAN_VARIABLE
+from appliance.settings.variables import GUARDIAN_VARIABLE
 
 
 def main() -> int:

@@ -19,8 +19,9 @@ from appliance.acl.own_account import ensure_own_account
 from appliance.cli import preflight
 from appliance.cli.privileges import drop_privileges
 from appliance.process.data_folder import lay_out
-from appliance.settings.appliance_config import CONFIG_VARIABLE, ApplianceConfig, describe
+from appliance.settings.appliance_config import ApplianceConfig, describe
 from appliance.settings.broker_processes import broker_processes
+from appliance.settings.variables import CONFIG_VARIABLE
 from appliance.supervisor.worker_specs import gantry_environment
 from gantrymq.errors import ConfigError, GantryError
 

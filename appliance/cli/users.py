@@ -24,7 +24,8 @@ import pwd
 import sys
 from pathlib import Path
 
-from appliance.settings.appliance_config import CONFIG_VARIABLE, ROOT, ApplianceConfig, describe
+from appliance.settings.appliance_config import ROOT, ApplianceConfig, describe
+from appliance.settings.variables import CONFIG_VARIABLE
 from gantrymq.errors import GantryError
 
 DATABASE = "db.sqlite3"

@@ -11,7 +11,8 @@ import os
 import signal
 import sys
 
-PARENT_VARIABLE = "GANTRY_PARENT_PID"
+from appliance.settings.variables import PARENT_VARIABLE
+
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 

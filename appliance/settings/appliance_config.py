@@ -34,21 +34,16 @@ from appliance.settings.broker_processes import (
 )
 from appliance.settings.lake_place import place_of
 from appliance.settings.service_urls import POSTGRESQL, REDIS, check_url
-from appliance.settings.sign_in import SECRET_VARIABLE, check_sign_in
+from appliance.settings.sign_in import check_sign_in
+from appliance.settings.variables import CONFIG_VARIABLE, ENVIRONMENT_PREFIX, is_setting_variable
 from gantrymq.errors import ConfigError
 from gantrymq.remoting.signature import Credentials
 from gantrymq.remoting.tls import TlsConfig
 
 ROOT = Path(__file__).resolve().parents[2]  # the checkout: manage.py and deploy/ stand here
-ENVIRONMENT_PREFIX = "GANTRY_"
-CONFIG_VARIABLE = "GANTRY_CONFIG"
 DEFAULT_FILE = "gantry.toml"
 X_FORWARDED, FORWARDED = "x-forwarded", "forwarded"  # families of headers that proxies set
-# Names with the prefix of settings that are none: what `gantry admin` connects to, what is used between processes, and
-# switches of tests and benchmarks.
-RESERVED_VARIABLES = (CONFIG_VARIABLE, SECRET_VARIABLE, "GANTRY_NAMESRV", "GANTRY_GUARDIAN_FD", "GANTRY_PARENT_PID")
 PATHS = ("tls_cert", "tls_key", "tls_trust", "attach_account", "attach_trust", "oidc_client_secret_file", "oidc_trust")
-RESERVED_PREFIXES = ("GANTRY_TEST_", "GANTRY_BENCH_")
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -360,7 +355,7 @@ class ApplianceConfig:
     ) -> ApplianceConfig:
         """Merge the settings of all four sources; an argument of None counts as not given. Raises ConfigError."""
         environment = os.environ if environment is None else environment
-        unknown = [name for name in environment if _is_setting_variable(name) and _field_of(name) not in _FIELDS]
+        unknown = [name for name in environment if is_setting_variable(name) and _field_of(name) not in _FIELDS]
         if unknown:
             raise ConfigError(_unknown_name(unknown[0], [ENVIRONMENT_PREFIX + name.upper() for name in _FIELDS]))
         path = config_file or _configured_file(environment, working_folder or Path.cwd())
@@ -465,16 +460,8 @@ def _read_file(path: Path) -> dict[str, Any]:
 
 
 def _from_variables(environment: Mapping[str, str]) -> dict[str, Any]:
-    given = ((_field_of(name), name, value) for name, value in environment.items() if _is_setting_variable(name))
+    given = ((_field_of(name), name, value) for name, value in environment.items() if is_setting_variable(name))
     return {name: _typed(name, value, variable) for name, variable, value in given if name in _FIELDS}
-
-
-def _is_setting_variable(name: str) -> bool:
-    return (
-        name.startswith(ENVIRONMENT_PREFIX)
-        and name not in RESERVED_VARIABLES
-        and not name.startswith(RESERVED_PREFIXES)
-    )
 
 
 def _field_of(variable: str) -> str:

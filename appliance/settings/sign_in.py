@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from appliance.settings.variables import SECRET_VARIABLE
 from gantrymq.errors import ConfigError
 
 if TYPE_CHECKING:
     from appliance.settings.appliance_config import ApplianceConfig
 
-SECRET_VARIABLE = "GANTRY_OIDC_CLIENT_SECRET"
 ROLES = ("reader", "operator", "admin")  # from least to most
 REFUSE, READER = "refuse", "reader"  # people without a role
 SECRET_CHARS_MAX = 4096

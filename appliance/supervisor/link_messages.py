@@ -24,7 +24,6 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-GUARDIAN_VARIABLE = "GANTRY_GUARDIAN_FD"  # the web process's end of the socket pair
 MESSAGE_BYTES_MAX = 1 << 20
 
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from appliance.process.parent_death import PARENT_VARIABLE
+from appliance.settings.variables import PARENT_VARIABLE
 from appliance.supervisor.child_output import ChildOutput
 from appliance.supervisor.process_identity import start_ticks
 from gantrymq.timeouts import timeout

@@ -15,10 +15,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from appliance.process.parent_death import PARENT_VARIABLE
 from appliance.settings.appliance_config import ROOT
+from appliance.settings.variables import GUARDIAN_VARIABLE, PARENT_VARIABLE
 from appliance.supervisor.hang_timer import TICK_S, CpuWait, HangTimer
-from appliance.supervisor.link_messages import GUARDIAN_VARIABLE, MESSAGE_BYTES_MAX, decode, encode
+from appliance.supervisor.link_messages import MESSAGE_BYTES_MAX, decode, encode
 from appliance.supervisor.spawner import Spawner
 
 logger = logging.getLogger(__name__)

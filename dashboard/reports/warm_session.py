@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from django.conf import settings
 
-from appliance.process.parent_death import PARENT_VARIABLE
+from appliance.settings.variables import PARENT_VARIABLE
 from dashboard.models.reports import ReportRun
 from dashboard.reports.promises import promises_for
 from gantrymq.timeouts import timeout

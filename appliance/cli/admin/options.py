@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from appliance.settings.variables import DASHBOARD_VARIABLE, NAMESRV_VARIABLE
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.client.connection.name_servers import parse_name_servers
 from gantrymq.errors import ConfigError, ConnectError, ResponseError
@@ -20,10 +21,9 @@ from gantrymq.remoting.signature import Credentials
 from gantrymq.remoting.tls import TlsConfig
 
 DEFAULT_NAMESRV = "127.0.0.1:9876"
-NAMESRV_VARIABLES = ("GANTRY_NAMESRV", "NAMESRV_ADDR")
+NAMESRV_VARIABLES = (NAMESRV_VARIABLE, "NAMESRV_ADDR")
 DEFAULT_TIMEOUT_S = 5.0
 DEFAULT_DASHBOARD = "http://127.0.0.1:8080"
-DASHBOARD_VARIABLE = "GANTRY_DASHBOARD"
 REST_TIMEOUT_S = 60.0  # a test of a channel waits for the other side's answer
 HUNG_UP = re.compile(r"closed|reset|pipe", re.IGNORECASE)
 ADDRESS = re.compile(r"\S+:\d{1,5}")

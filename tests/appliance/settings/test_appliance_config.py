@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from appliance.settings.appliance_config import ApplianceConfig
+from appliance.settings.variables import RESERVED_VARIABLES
 from gantrymq.errors import ConfigError
 
 
@@ -63,8 +64,8 @@ def test_what_is_exported_builds_the_same_settings(tmp_path: Path) -> None:
     assert ApplianceConfig.from_environment(config.to_environment()) == config
 
 
-def test_variables_of_tests_and_of_the_hand_over_are_no_settings(tmp_path: Path) -> None:
-    environment = {"GANTRY_TEST_X": "1", "GANTRY_BENCH_Y": "2", "GANTRY_GUARDIAN_FD": "3", "GANTRY_NAMESRV": "h:1"}
+def test_variables_that_are_no_settings_are_left_alone(tmp_path: Path) -> None:
+    environment = {"GANTRY_TEST_X": "1", "GANTRY_BENCH_Y": "2", **dict.fromkeys(RESERVED_VARIABLES[1:], "3")}
     assert load({}, environment, folder=tmp_path) == load({}, {}, folder=tmp_path)
 
 

@@ -19,11 +19,11 @@ from urllib.parse import urlencode, urlsplit
 
 import orjson
 
+from appliance.settings.variables import TOKEN_VARIABLE
 from gantrymq.errors import ConfigError, GantryError
 from gantrymq.timeouts import timeout
 
 API = "/api/v1"
-TOKEN_VARIABLE = "GANTRY_TOKEN"
 ANSWER_BYTES_MAX = 64 << 20
 TOKEN_CHARS_MAX = 256
 PORTS = {"http": 80, "https": 443}
