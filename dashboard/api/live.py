@@ -24,7 +24,8 @@ from dashboard.api.schemas.messages import MessageOut
 from dashboard.cluster.gateway import gateway
 from dashboard.cluster.message_values import MessageLine
 from dashboard.cluster.values import QueueExtent
-from dashboard.live.tail import TooManyWatched, topic_tail
+from dashboard.live.shares import NoPlace
+from dashboard.live.tail import topic_tail
 from dashboard.status.board import board
 from dashboard.status.checks import judge
 
@@ -36,6 +37,7 @@ LOOK_S = 0.5  # at the board
 RECHECK_S = 5.0  # whether the token still holds
 SILENCE_S = 15.0  # then a comment, so that proxies and clients know that the stream lives
 RETRY_MS = 2000
+TOO_MANY = "Too many topics are watched at the moment."
 
 _open_streams: Counter[int] = Counter()
 
@@ -55,9 +57,9 @@ async def stream_news(
         raise NotPossible(f"{STREAMS_OF_ONE_ACCOUNT_MAX} streams of this account are open. Close one first.")
     if topic:
         detail = await gateway().topics.get(topic)  # or 404
-        if topic_tail.is_full_for(topic):
-            raise NotPossible("Too many topics are watched at the moment.", status=503)
-    news = messages_of(topic, detail.queues) if topic else cluster_states()
+        if not topic_tail.has_place(topic, owner.user.pk):
+            raise NotPossible(TOO_MANY, status=503)
+    news = messages_of(topic, detail.queues, owner.user.pk) if topic else cluster_states()
     response = StreamingHttpResponse(_events(request, owner, news), content_type="text/event-stream")
     response.headers["Cache-Control"] = "no-store"
     response.headers["X-Accel-Buffering"] = "no"  # nginx would hold events back
@@ -77,10 +79,10 @@ async def cluster_states() -> AsyncIterator[tuple[str, str] | None]:
         await asyncio.sleep(LOOK_S)
 
 
-async def messages_of(topic: str, queues: Sequence[QueueExtent]) -> AsyncIterator[tuple[str, str] | None]:
+async def messages_of(topic: str, queues: Sequence[QueueExtent], account: int) -> AsyncIterator[tuple[str, str] | None]:
     """What arrives in the topic behind these ends, oldest first; `more`: how many of too many there were besides."""
     try:
-        with topic_tail.listen(topic) as arrivals:
+        with topic_tail.listen(topic, account) as arrivals:
             topic_tail.begin_at(topic, queues)
             while True:
                 try:
@@ -92,8 +94,8 @@ async def messages_of(topic: str, queues: Sequence[QueueExtent]) -> AsyncIterato
                 lines = [MessageOut.of(MessageLine.of(message)).dict() for message in reversed(messages)]
                 told = {"topic": topic, "messages": lines, "more": more + arrivals.take_lost()}
                 yield "messages", json.dumps(told, default=str, ensure_ascii=False)
-    except TooManyWatched:
-        yield "refused", json.dumps({"detail": "Too many topics are watched at the moment."})
+    except NoPlace:
+        yield "refused", json.dumps({"detail": TOO_MANY})
 
 
 async def _events(

@@ -12,6 +12,7 @@ import contextlib
 import hashlib
 import logging
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -23,6 +24,7 @@ from dashboard.accounts.access import Permission, Principal
 from dashboard.limits.names import NameLimit, use
 from dashboard.live.frames import Frame
 from dashboard.live.layer import send_frame
+from dashboard.live.shares import Seat, Shares
 from gantrymq.timeouts import timeout
 
 logger = logging.getLogger(__name__)
@@ -38,11 +40,7 @@ PAGES = {  # by target
 LOOK_S = 0.25
 EACH_S = {"topic-list": 2.0, "group-list": 2.0, "group-now": 3.0, "group-tiles": 2.0, "client-list": 2.0}
 DRAW_LIMIT_S = 30.0
-PARTS_MAX = 64  # different ones at once
-
-
-class TooManyParts(Exception):
-    """PARTS_MAX different ones are shown already."""
+PARTS_MAX = 64  # different ones at once, which accounts share
 
 
 class Part(NamedTuple):
@@ -70,19 +68,19 @@ class Part(NamedTuple):
 
 @dataclass(slots=True)
 class _Shown:
-    """How many tabs show it, for whom it is drawn, when it is due (monotonic), and what was sent last."""
+    """For whom it is drawn, when it is due (monotonic), and what was sent last."""
 
     principal: Principal
-    tabs: int = 0
     due: float = 0.0
     drawing: asyncio.Task[None] | None = None
     sent: str = ""
 
 
 class PartWatch:
-    """Counts which parts are shown; `run` draws them."""
+    """Knows which parts are shown; `run` draws them."""
 
     def __init__(self) -> None:
+        self._shares: Shares[Part] = Shares()
         self._shown: dict[Part, _Shown] = {}
 
     @property
@@ -92,20 +90,22 @@ class PartWatch:
     @property
     def tabs(self) -> int:
         """Subscriptions of all tabs."""
-        return sum(shown.tabs for shown in self._shown.values())
+        return self._shares.seats
 
-    def watch(self, part: Part, principal: Principal) -> None:
-        """One tab more. Raises TooManyParts."""
-        if part not in self._shown and len(self._shown) >= PARTS_MAX:
-            raise TooManyParts(part.channel)
+    def watch(self, part: Part, principal: Principal, lost: Callable[[], None]) -> Seat[Part]:
+        """One tab more. lost: see Seat. Raises NoPlace."""
+        seat = self._shares.take(part, principal.user.pk, PARTS_MAX, lost)
         shown = self._shown.setdefault(part, _Shown(principal))
-        shown.tabs += 1
         shown.sent = ""  # the new tab may have missed what the others got
+        self._forget_others()
+        return seat
 
-    def unwatch(self, part: Part) -> None:
-        shown = self._shown[part]
-        shown.tabs -= 1
-        if shown.tabs <= 0:
+    def unwatch(self, seat: Seat[Part]) -> None:
+        self._shares.give_back(seat)
+        self._forget_others()
+
+    def _forget_others(self) -> None:
+        for part in self._shown.keys() - self._shares.things:
             del self._shown[part]
 
     async def run(self) -> None:

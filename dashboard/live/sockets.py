@@ -15,6 +15,7 @@ import logging
 import re
 import time
 from collections import Counter
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -31,8 +32,9 @@ from dashboard.cluster.gateway import gateway
 from dashboard.language.choice import language_of_socket
 from dashboard.limits.names import use
 from dashboard.live import frames, layer
-from dashboard.live.parts import PART, Part, TooManyParts, may_show, part_watch
-from dashboard.live.tail import TooManyWatched, render_rows, topic_tail
+from dashboard.live.parts import PART, Part, may_show, part_watch
+from dashboard.live.shares import NoPlace, Seat
+from dashboard.live.tail import render_rows, topic_tail
 from dashboard.status.board import board
 from dashboard.status.metrics import topic_metrics
 from dashboard.topics.book import topic_book
@@ -50,6 +52,8 @@ SUBSCRIPTIONS_MAX = 16
 TEXT_CHARS_MAX = 4096
 TEXTS_IN_TEN_SECONDS_MAX = 40
 DEFAULT_PORTS = {"http": 80, "https": 443}
+TOO_MANY_LISTS = "too many different lists are shown at the moment"
+TOO_MANY_TOPICS = "too many topics are watched at the moment"
 TOPIC_NAME = re.compile(r"[%|a-zA-Z0-9_-]{1,127}")
 CLOSE_NO_SESSION, CLOSE_TOO_MUCH, CLOSE_NOT_KNOWN, CLOSE_TOO_MANY_TABS = 4401, 4429, 4500, 4503
 
@@ -64,6 +68,8 @@ class LiveSocket(AsyncWebsocketConsumer):
     async def connect(self) -> None:
         """Refuse strangers and foreign pages before the handshake is done."""
         self.subscribed: set[str] = set()
+        self.seats: dict[str, Seat[Any]] = {}  # by channel, those that are shared
+        self.lost: list[str] = []  # channels whose seat another account needed
         self.pending: dict[str, str] = {}  # by channel, as JSON
         self.news = asyncio.Event()
         self.received_at: list[float] = []
@@ -162,9 +168,9 @@ class LiveSocket(AsyncWebsocketConsumer):
             return
         topic = channel.removeprefix(frames.TOPIC)
         try:
-            topic_tail.watch(topic)
-        except TooManyWatched:
-            await self._refuse(channel, "too many topics are watched at the moment")
+            self.seats[channel] = topic_tail.watch(topic, self.owner.user.pk, partial(self._lose, channel))
+        except NoPlace:
+            await self._refuse(channel, TOO_MANY_TOPICS)
             return
         await self._listen(channel)
         await self._start_topic(channel, topic)
@@ -172,9 +178,9 @@ class LiveSocket(AsyncWebsocketConsumer):
     async def _join_part(self, channel: str) -> None:
         assert self.owner is not None
         try:
-            part_watch.watch(self._part(channel), self.owner)
-        except TooManyParts:
-            await self._refuse(channel, "too many different lists are shown at the moment")
+            self.seats[channel] = part_watch.watch(self._part(channel), self.owner, partial(self._lose, channel))
+        except NoPlace:
+            await self._refuse(channel, TOO_MANY_LISTS)
             return
         self.subscribed.add(channel)
         await self.channel_layer.group_add(self._part(channel).group, self.channel_name)
@@ -208,18 +214,23 @@ class LiveSocket(AsyncWebsocketConsumer):
         self.pending.pop(channel, None)
         if channel.startswith(PART):
             group = self._part(channel).group
-            part_watch.unwatch(self._part(channel))
+            part_watch.unwatch(self.seats.pop(channel))
         else:
             group = frames.group_of(channel, self.language)
             frames.leave(channel, self.language)
             if channel != frames.OVERVIEW:
-                topic_tail.unwatch(channel.removeprefix(frames.TOPIC))
+                topic_tail.unwatch(self.seats.pop(channel))
         if self.layer_number != layer.state.number:
             return
         try:
             await self.channel_layer.group_discard(group, self.channel_name)
         except layer.layer_errors() as exc:  # the layer forgets it by itself after a day
             layer.state.failed(exc)
+
+    def _lose(self, channel: str) -> None:
+        """Another account needed the seat: `_send_frames` tells the page."""
+        self.lost.append(channel)
+        self.news.set()
 
     async def _refuse(self, channel: str | None, reason: str) -> None:
         await self.send(json.dumps({"channel": channel, "error": reason}))
@@ -244,6 +255,11 @@ class LiveSocket(AsyncWebsocketConsumer):
         while True:
             await self.news.wait()
             self.news.clear()
+            while self.lost:
+                channel = self.lost.pop()
+                if channel in self.subscribed:
+                    await self._leave(channel)
+                    await self._refuse(channel, TOO_MANY_LISTS if channel.startswith(PART) else TOO_MANY_TOPICS)
             ready, self.pending = self.pending, {}
             if ready:
                 await self.send(f'{{"frames":[{",".join(ready.values())}]}}')

@@ -10,8 +10,8 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections import Counter, deque
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from django.template.loader import render_to_string
@@ -24,6 +24,7 @@ from dashboard.cluster.message_values import MessageLine
 from dashboard.cluster.values import QueueExtent, TopicDetail
 from dashboard.live import frames
 from dashboard.live.layer import send_frame
+from dashboard.live.shares import NoPlace, Seat, Shares
 from dashboard.status.metrics import topic_metrics
 from dashboard.topics.book import topic_book
 from dashboard.topics.metrics import put_size
@@ -36,12 +37,8 @@ PERIOD_S = 0.5
 CALL_LIMIT_S = 5.0
 LOOK_LIMIT_S = 60.0  # of all its calls, and its work: on a starved machine that takes long with every call answered
 LOOKS_KEPT = 8  # for a listener that takes its time
-TOPICS_MAX = 32  # watched at once, over all sockets
+TOPICS_MAX = 32  # watched at once, over all sockets; accounts share them
 RATE_WINDOW_S = 3.0
-
-
-class TooManyWatched(Exception):
-    """The tail watches TOPICS_MAX topics already."""
 
 
 class Arrivals:
@@ -50,6 +47,7 @@ class Arrivals:
     def __init__(self) -> None:
         self._looks: deque[tuple[list[MessageExt], int]] = deque()
         self._lost = 0
+        self._is_over = False
 
     def put(self, messages: list[MessageExt], more: int) -> None:
         if not messages and not more:
@@ -60,10 +58,18 @@ class Arrivals:
         self._looks.append((messages, more))
 
     def get_nowait(self) -> tuple[list[MessageExt], int]:
-        """One look's: the messages, newest first, and how many there were besides. asyncio.QueueEmpty: nothing."""
+        """One look's: the messages, newest first, and how many there were besides.
+
+        asyncio.QueueEmpty: nothing at the moment. NoPlace: another account needed the place.
+        """
+        if self._is_over:
+            raise NoPlace
         if not self._looks:
             raise asyncio.QueueEmpty
         return self._looks.popleft()
+
+    def end(self) -> None:
+        self._is_over = True
 
     def take_lost(self) -> int:
         """How many were thrown away since this was asked last."""
@@ -87,33 +93,33 @@ class _Watched:
 
 
 class TopicTail:
-    """Counts who watches what; `run` does the looking. One per process."""
+    """Knows who watches what; `run` does the looking. One per process."""
 
     def __init__(self) -> None:
-        self._watchers: Counter[str] = Counter()
+        self._shares: Shares[str] = Shares()
         self._state: dict[str, _Watched] = {}
         self._listeners: dict[str, list[Arrivals]] = {}
 
     @property
     def watched(self) -> frozenset[str]:
         """The topics that are open in a browser."""
-        return frozenset(self._watchers)
+        return self._shares.things
 
-    def watch(self, topic: str) -> None:
-        """Count one more watcher of the topic. Raises TooManyWatched."""
-        if self.is_full_for(topic):
-            raise TooManyWatched(topic)
-        self._watchers[topic] += 1
+    def watch(self, topic: str, account: int, lost: Callable[[], None]) -> Seat[str]:
+        """One watcher of the topic more. lost: see Seat. Raises NoPlace."""
+        seat = self._shares.take(topic, account, TOPICS_MAX, lost)
+        self._forget_others()
+        return seat
 
-    def is_full_for(self, topic: str) -> bool:
-        """Whether a watcher of this topic would be refused."""
-        return topic not in self._watchers and len(self._watchers) >= TOPICS_MAX
+    def has_place(self, topic: str, account: int) -> bool:
+        """Whether the account may watch this topic, too."""
+        return self._shares.has_place(topic, account, TOPICS_MAX)
 
     @contextlib.contextmanager
-    def listen(self, topic: str) -> Iterator[Arrivals]:
-        """Watch the topic and get its messages as they are, not as rows. Raises TooManyWatched."""
-        self.watch(topic)
+    def listen(self, topic: str, account: int) -> Iterator[Arrivals]:
+        """Watch the topic and get its messages as they are, not as rows. Raises NoPlace."""
         arrivals = Arrivals()
+        seat = self.watch(topic, account, arrivals.end)
         self._listeners.setdefault(topic, []).append(arrivals)
         try:
             yield arrivals
@@ -121,18 +127,20 @@ class TopicTail:
             self._listeners[topic].remove(arrivals)
             if not self._listeners[topic]:
                 del self._listeners[topic]
-            self.unwatch(topic)
+            self.unwatch(seat)
 
     def begin_at(self, topic: str, queues: Iterable[QueueExtent]) -> None:
         """The page shows everything up to here: what comes after it is new, however soon it comes."""
-        if topic in self._watchers and topic not in self._state:
+        if topic in self._shares and topic not in self._state:
             self._state[topic] = _Watched({queue.key: queue.max_offset for queue in queues})
 
-    def unwatch(self, topic: str) -> None:
-        self._watchers[topic] -= 1
-        if self._watchers[topic] <= 0:
-            del self._watchers[topic]
-            self._state.pop(topic, None)
+    def unwatch(self, seat: Seat[str]) -> None:
+        self._shares.give_back(seat)
+        self._forget_others()
+
+    def _forget_others(self) -> None:
+        for topic in self._state.keys() - self._shares.things:
+            del self._state[topic]
 
     async def run(self, gateway: Gateway) -> None:
         """Look at all watched topics until cancelled. One that is slow to read holds up no other."""
@@ -141,7 +149,7 @@ class TopicTail:
             while True:
                 await asyncio.sleep(PERIOD_S)
                 looks = {topic: look for topic, look in looks.items() if not look.done()}
-                for topic in self._watchers.keys() - looks.keys():
+                for topic in self._shares.things - looks.keys():
                     looks[topic] = group.create_task(self._look_safely(gateway, topic), name="topic-look")
 
     async def _look_safely(self, gateway: Gateway, topic: str) -> None:

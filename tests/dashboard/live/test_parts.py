@@ -13,9 +13,10 @@ import pytest_asyncio
 
 from dashboard.cluster.calls import KeptTables
 from dashboard.cluster.gateway import Gateway
-from dashboard.live import parts
+from dashboard.live import parts, tail
 from dashboard.live.parts import part_watch
 from dashboard.live.sampler import Sampler
+from dashboard.live.tail import topic_tail
 from dashboard.models.management import User
 from tests.dashboard.conftest import Client
 from tests.dashboard.live.socket_client import connected, frame_of
@@ -157,6 +158,39 @@ async def test_more_different_lists_than_are_drawn_are_refused_in_words(
         await socket.send_to(json.dumps({"subscribe": channels}))
         answer = json.loads(await socket.receive_from())
         assert answer["channel"] == channels[1] and "too many different lists" in answer["error"]
+
+
+async def test_s15_one_account_with_many_lists_leaves_the_others_theirs(
+    log_in: Client, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parts, "PARTS_MAX", 3)
+    channels = [f"part:topic-list /topics?q={text}" for text in ("a", "b", "c")]
+    greedy, modest = await log_in("reader"), await log_in("admin")
+    async with connected(greedy) as first, connected(modest) as second:
+        await first.send_to(json.dumps({"subscribe": channels}))
+        await until(lambda: len(part_watch.shown) == 3)
+        await second.send_to(json.dumps({"subscribe": ["part:group-list /groups"]}))
+        refused = json.loads(await first.receive_from())
+        assert refused["channel"] == channels[2] and "too many different lists" in refused["error"]
+        assert "part:group-list /groups" in {part.channel for part in part_watch.shown}
+        await first.send_to(json.dumps({"unsubscribe": channels}))  # also the one that it lost
+        await until(lambda: len(part_watch.shown) == 1)
+
+
+async def test_s15_one_account_with_many_topics_leaves_the_others_theirs(
+    log_in: Client, make_topic: Topic, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tail, "TOPICS_MAX", 2)
+    topics = [await make_topic(f"shared-{number}") for number in range(3)]
+    async with connected(await log_in("reader")) as first, connected(await log_in("admin")) as second:
+        await first.send_to(json.dumps({"subscribe": [f"topic:{topic}" for topic in topics[:2]]}))
+        await until(lambda: len(topic_tail.watched) == 2)
+        await second.send_to(json.dumps({"subscribe": [f"topic:{topics[2]}"]}))
+        await until(lambda: topic_tail.watched == {topics[0], topics[2]})
+        while (told := json.loads(await first.receive_from())).get("channel") != f"topic:{topics[1]}":
+            pass
+        assert "too many topics" in told["error"]
+    assert not topic_tail.watched
 
 
 @pytest.mark.usefixtures("_drawing")

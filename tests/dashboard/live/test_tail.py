@@ -39,8 +39,8 @@ class SlowTopic(TopicTail):
 async def test_a_slow_topic_holds_up_no_other(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tail, "PERIOD_S", 0.01)
     watching = SlowTopic()
-    watching.watch("slow")
-    watching.watch("quick")
+    watching.watch("slow", 1, lambda: None)
+    watching.watch("quick", 1, lambda: None)
     task = asyncio.create_task(watching.run(gateway))
     await asyncio.wait_for(watching.often.wait(), 60)
     task.cancel()
