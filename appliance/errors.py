@@ -12,11 +12,12 @@ from gantrymq.remoting.codes import ResponseCode
 
 
 class BrokerError(GantryError):
-    """An expected refusal. `code` goes to the client, the text becomes the remark."""
+    """An expected refusal. `code` goes to the client, the text becomes the remark; ext_fields for programs."""
 
-    def __init__(self, code: ResponseCode | int, remark: str) -> None:
+    def __init__(self, code: ResponseCode | int, remark: str, ext_fields: dict[str, str] | None = None) -> None:
         super().__init__(remark)
         self.code = int(code)
+        self.ext_fields = ext_fields
 
 
 class StartError(GantryError):

@@ -83,7 +83,7 @@ class StoreReader:
         if offset < low:
             return GetMessageResult(GetMessageStatus.OFFSET_TOO_SMALL, low, low, high)
         if offset >= high:
-            if offset == high:
+            if offset <= queue.next_index:  # who is ahead of what is shown now waits for it
                 return GetMessageResult(GetMessageStatus.OFFSET_OVERFLOW_ONE, offset, low, high)
             return GetMessageResult(GetMessageStatus.OFFSET_OVERFLOW_BADLY, high, low, high)
         if max_messages < 1:

@@ -55,7 +55,6 @@ from appliance.broker.processors.reply import ReplyPushes
 from appliance.broker.processors.slave import for_slave
 from appliance.broker.processors.table import TABLE, without_pulls
 from appliance.broker.replication.copy_mark import CopyMark
-from appliance.broker.replication.handshake import Hello
 from appliance.broker.replication.in_sync_file import InSyncFile
 from appliance.broker.replication.master.holding import Holding
 from appliance.broker.replication.master.put_waits import PutWaits
@@ -204,7 +203,7 @@ class BrokerController:
             guard=guard,
             gate=ReadGate(self.store, functools.partial(self.hold.sweep, math.inf)),
             on_record=self.in_sync_file,
-            on_fenced=self._fenced,
+            on_fenced=lambda hello: self.fence(hello.epochs.highest, hello.address, hello.address),
         )
         self.holding = Holding(self.store, self.slaves, self.turns)
         self.put_waits = PutWaits(self.store, self.slaves, config, self.store_config)
@@ -338,10 +337,28 @@ class BrokerController:
         await self.server.close()
         await self.vip_server.close()
 
-    def _fenced(self, hello: Hello) -> None:
-        """A later epoch of this log has begun: not one more message is taken here."""
+    def fence(self, epoch: int, master: str, told_by: str) -> None:
+        """A later epoch has begun at `master`: not one more message is taken, confirmed or acknowledged here.
+
+        Sends whose answers wait lose their connection instead: what becomes of them, the later epoch decides.
+        """
+        if self.slaves.fenced_by:
+            return
         self.store.hold(True)
-        self.turns.ask(Demotion(hello.epochs.highest, hello.address))
+        self.slaves.fence(epoch, master)
+        logger.error(
+            "master is fenced: a later epoch has begun",
+            extra={
+                "event": "master_fenced",
+                "epoch": self.standing.standing.epochs.current,
+                "later_epoch": epoch,
+                "master": master,
+                "told_by": told_by,
+            },
+        )
+        for server in (self.server, self.vip_server):
+            server.drop_connections("the epoch of this master is over")
+        self.turns.ask(Demotion(epoch, master))
 
     # -- what parts tell each other -----------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from appliance.broker.cluster.outer_api import BrokerOuterApi
@@ -72,6 +73,7 @@ class Parts:
     timer: TimerService
     slaves: SlaveService
     in_sync_file: InSyncFile
+    fence: Callable[[int, str, str], None]
 
 
 def open_parts(parts: Parts, port: int, ended: EndedHalves) -> OpenParts:
@@ -87,6 +89,7 @@ def open_parts(parts: Parts, port: int, ended: EndedHalves) -> OpenParts:
         ha_address=_ha_address(parts, host, port),
         on_registered=master.registered,
         epoch=0 if config.is_slave else parts.standing.standing.epochs.current,
+        on_later_epoch=lambda later, name_server: parts.fence(later.epoch, later.master, name_server),
     )
     transactions = TransactionService(store, ended, store_host)
     return OpenParts(

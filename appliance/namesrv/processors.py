@@ -11,12 +11,12 @@ import hashlib
 import logging
 from collections.abc import Awaitable, Callable, Generator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from appliance.errors import BrokerError
 from appliance.namesrv.kv_config import ORDER_TOPIC_NAMESPACE, KVConfigManager
 from appliance.namesrv.route_changes import RouteChanges
 from appliance.namesrv.route_info import FLAG_UNIT, FLAG_UNIT_SUB, BrokerIdentity, MasterAddresses, RouteInfoManager
+from appliance.remoting.connection import ServerConnection
 from appliance.remoting.header_fields import int_field, long_field, text_field
 from appliance.remoting.lane import Answer
 from appliance.remoting.request_body import read_body
@@ -29,9 +29,6 @@ from gantrymq.remoting.admin_bodies import DataVersion, KVTable, TopicList
 from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from gantrymq.remoting.registration import body_crc32, reading_registration
-
-if TYPE_CHECKING:
-    from appliance.remoting.connection import ServerConnection
 
 logger = logging.getLogger(__name__)
 
@@ -89,6 +86,8 @@ def _registering(parts: Parts, connection: ServerConnection, request: RemotingCo
     if connection.is_closing:
         return None  # its end has removed its topics already: these would stay
     parts.routes.check_room(broker, wrapper.topic_config_table)
+    epoch = long_field(fields, "masterEpoch", 0)
+    superseded = parts.routes.superseded_by(broker, epoch)
     try:
         master = yield from parts.routes.registering(
             broker,
@@ -99,10 +98,12 @@ def _registering(parts: Parts, connection: ServerConnection, request: RemotingCo
             connection=connection,
             now_s=parts.clock(),
             digest=digest,
-            epoch=long_field(fields, "masterEpoch", 0),
+            epoch=epoch,
         )
     except (TypeError, ValueError) as exc:
         raise BodyError(f"topic table: {exc}") from exc
+    if isinstance(superseded, ServerConnection):  # it registers anew at once, is refused, and so hears of its end
+        superseded.close(f"{broker.address} is the master of {broker.broker_name} in epoch {epoch}")
     if connection.client != broker:
         connection.client = broker
         logger.info("broker registered", extra={"event": "broker_registered"} | broker._asdict())

@@ -19,7 +19,7 @@ from appliance.errors import BrokerError
 from gantrymq.remoting.admin_bodies import DataVersion, TopicConfig
 from gantrymq.remoting.bodies import PERM_READ, PERM_WRITE, BrokerData, ClusterInfo, QueueData, TopicRouteData
 from gantrymq.remoting.codes import ResponseCode
-from gantrymq.remoting.registration import finished
+from gantrymq.remoting.registration import LaterEpoch, finished
 
 MASTER_ID = 0
 BROKERS_MAX = 4096  # addresses at once
@@ -258,6 +258,14 @@ class RouteInfoManager:
         """Open all topics of the broker for reading and writing; returns the number of its topics."""
         return self._setting_perms(broker_name, lambda perm: PERM_READ | PERM_WRITE)
 
+    def superseded_by(self, broker: BrokerIdentity, epoch: int) -> Hashable | None:
+        """The connection of the master that this registration replaces by a later epoch's; None without one."""
+        data = self._brokers.get(broker.broker_name)
+        if broker.broker_id != MASTER_ID or data is None or data.master_address == broker.address:
+            return None
+        live = self._live.get(data.master_address or "")
+        return live.connection if live is not None and 0 < live.epoch < epoch else None
+
     # -- helpers ------------------------------------------------------------------------------------------------------
 
     def _refuse_earlier_epoch(self, broker: BrokerIdentity, epoch: int) -> None:
@@ -270,6 +278,7 @@ class RouteInfoManager:
                 ResponseCode.SYSTEM_ERROR,
                 f"epoch {epoch} of {broker.broker_name} is over: {data.master_address} is its master, in epoch "
                 f"{live.epoch}",
+                LaterEpoch(live.epoch, data.master_address or "").to_fields(),
             )
 
     def _put_address(self, broker: BrokerIdentity) -> bool:

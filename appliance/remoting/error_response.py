@@ -17,7 +17,7 @@ REMARK_CHARS_MAX = 2048
 def error_response(request: RemotingCommand, exc: Exception) -> RemotingCommand:
     """Return the response to a request that failed. The only place where an exception becomes a response."""
     if isinstance(exc, BrokerError):  # expected: the client learns code and reason
-        return request.reply(exc.code, _clipped(str(exc)))
+        return request.reply(exc.code, _clipped(str(exc)), exc.ext_fields)
     if isinstance(exc, BodyError | MessageRejected):
         return request.reply(ResponseCode.INVALID_PARAMETER, _clipped(str(exc)))
     if isinstance(exc, KeyError | ValueError) and (remark := _about_a_field(exc, request)) is not None:

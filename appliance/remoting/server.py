@@ -143,8 +143,7 @@ class RemotingServer:
         self._all_gone.clear()
         if self._listener is not None:
             await self._listener.close()
-        for connection in list(self._connections):
-            connection.close("server stops")
+        self.drop_connections("server stops")
         with contextlib.suppress(TimeoutError):
             async with timeout(2):
                 if self._connections:
@@ -154,6 +153,11 @@ class RemotingServer:
             self.reader.close()
             self.reader = None
         self._listener = None
+
+    def drop_connections(self, reason: str) -> None:
+        """Close all there are, with what was answered until now; new ones are served."""
+        for connection in list(self._connections):
+            connection.close(reason)
 
     @property
     def connection_count(self) -> int:

@@ -40,6 +40,7 @@ CHANGEABLE = frozenset(
         "pullThreadPoolQueueCapacity",
         "queryThreadPoolQueueCapacity",
         "queueLockGraceTime",
+        "readConfirmedOnly",
         "regionId",
         "registerBrokerTimeoutMills",
         "rejectTransactionMessage",

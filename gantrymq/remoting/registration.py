@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Generator, Iterator, Sequence
-from typing import Any, TypeVar
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 from gantrymq.errors import BodyError
 from gantrymq.remoting import fastjson
@@ -24,6 +24,22 @@ _INFLATED_BYTES_MAX = 64 * 1024 * 1024  # a hundred thousand topics fit in a ten
 _INT = struct.Struct(">i")
 
 _Result = TypeVar("_Result")
+
+
+class LaterEpoch(NamedTuple):
+    """What a name server of GantryMQ says when it refuses a master: another one serves, in a later epoch."""
+
+    epoch: int
+    master: str
+
+    def to_fields(self) -> dict[str, str]:
+        return {"laterEpoch": str(self.epoch), "masterAddr": self.master}
+
+    @classmethod
+    def from_fields(cls, fields: Mapping[str, str]) -> LaterEpoch | None:
+        """None when the refusal has another reason."""
+        epoch = fields.get("laterEpoch", "")
+        return cls(int(epoch), fields.get("masterAddr", "")) if epoch.isdecimal() else None
 
 
 def body_crc32(body: bytes) -> int:

@@ -33,7 +33,7 @@ from gantrymq.remoting.client import RemotingClient
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from gantrymq.remoting.connection import ClientConnection
-from gantrymq.remoting.registration import TOPICS_A_PART, body_crc32, compressed_parts, plain_parts
+from gantrymq.remoting.registration import TOPICS_A_PART, LaterEpoch, body_crc32, compressed_parts, plain_parts
 from gantrymq.timeouts import timeout
 
 logger = logging.getLogger(__name__)
@@ -78,7 +78,8 @@ class BrokerOuterApi:
     """Registrations of one broker. address, ha_address: "host:port" of its own and of the port for slaves.
 
     on_registered: a slave's is called with what the answer to a registration says of its master. epoch: a master's, for
-    name servers of GantryMQ; 0 for none. RocketMQ's take no notice of it.
+    name servers of GantryMQ; 0 for none. RocketMQ's take no notice of it. on_later_epoch: a master's, called with the
+    name server that refuses it because the epoch of another has begun.
     """
 
     def __init__(
@@ -91,6 +92,7 @@ class BrokerOuterApi:
         client: RemotingClient | None = None,
         on_registered: Callable[[Mapping[str, str]], None] = lambda told: None,
         epoch: int = 0,
+        on_later_epoch: Callable[[LaterEpoch, str], None] = lambda later, name_server: None,
     ) -> None:
         self._config = config
         self._topics = topics
@@ -108,6 +110,7 @@ class BrokerOuterApi:
         self._ha_address = ha_address
         self._epoch = {"masterEpoch": str(epoch)} if epoch else {}
         self._on_registered = on_registered
+        self._on_later_epoch = on_later_epoch
         self._links = [NamesrvLink(address) for address in split_addresses(config.namesrv_addresses)]
         self.period_s = min(max(config.register_period_ms / 1000, PERIOD_S_MIN), PERIOD_S_MAX)
         self._tasks: dict[str, asyncio.Task[None]] = {}  # by address: what keeps that link up to date
@@ -252,6 +255,9 @@ class BrokerOuterApi:
         self._watch(link, connection)
         answer = await self._client.submit(connection, request, timeout_s)
         if answer.code != ResponseCode.SUCCESS:
+            later = LaterEpoch.from_fields(answer.ext_fields) if self._epoch else None
+            if later is not None:
+                self._on_later_epoch(later, link.address)
             raise ResponseError(answer.code, answer.remark, address=link.address)
         self._note_success(link)
         # Of one name server: two that disagree would have us turn for ever.
@@ -369,9 +375,14 @@ class BrokerOuterApi:
         link.needs_full = True
         link.failures += 1
         if link.failures == 1:  # once per outage
+            is_refusal = isinstance(exc, ResponseError)
             logger.warning(
-                "name server can't be told of this broker",
-                extra={"event": "namesrv_unreachable", "address": link.address, "why": str(exc)},
+                "name server refuses this broker" if is_refusal else "name server can't be told of this broker",
+                extra={
+                    "event": "namesrv_refuses" if is_refusal else "namesrv_unreachable",
+                    "address": link.address,
+                    "why": str(exc),
+                },
             )
 
 

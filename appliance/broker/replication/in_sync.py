@@ -4,7 +4,9 @@
             all that was confirmed until then
     leave   not caught up for a while, or disconnected for a second: it is not in sync from then on, nor required
 
-Each of them holds every confirmed byte, so any of them may become the master. Without any, the master alone confirms.
+Each of them holds every confirmed byte, so any of them may become the master. Without any, the master alone confirms;
+but once a slave has been in the set, consumers that read what is confirmed (`shown`) see nothing new until one is in it
+again: a slave that left may be the master by now, and this one does not know.
 Only slaves of GantryMQ count: they acknowledge in an epoch. At most one joins at a look.
 
 The set is on record (in_sync_file.py). Who is to leave is taken out of the record first (`leaving`), and required until
@@ -36,11 +38,21 @@ class Member:
 class InSyncSet:
     """One master's slaves, by the address where each serves. Times are of one clock and may be of any origin."""
 
-    def __init__(self, lag_s: float, end: int, *, on_record: Collection[str] = (), now: float = 0.0) -> None:
+    def __init__(
+        self,
+        lag_s: float,
+        end: int,
+        *,
+        on_record: Collection[str] = (),
+        now: float = 0.0,
+        shown: int | None = None,
+    ) -> None:
+        """shown: of before, if there was a set."""
         self._lag_s = lag_s
         self._looked_at: float | None = None
         self._members = {name: Member(-1, end, now, gone_at=now, is_required=True) for name in on_record}
         self.confirmed = end  # only grows
+        self.shown = shown  # where what consumers may see ends; None: all, there has never been a set
 
     @property
     def has_required(self) -> bool:
@@ -100,6 +112,9 @@ class InSyncSet:
 
     def _confirm(self, end: int) -> None:
         required = [member for member in self._members.values() if member.is_required]
+        if required:
+            everywhere = min(member.acknowledged for member in required)
+            self.shown = end if self.shown is None else max(self.shown, everywhere)
         self.confirmed = max(self.confirmed, min((member.acknowledged for member in required), default=end))
         for member in required:
             member.is_in_sync = member.is_in_sync or member.acknowledged >= self.confirmed

@@ -22,14 +22,18 @@ FILE_NAME = "inSync.json"
 
 @dataclass(frozen=True, slots=True)
 class InSyncRecord:
-    """The set of one epoch; names: addresses where its slaves serve. confirmed: what all of them had then."""
+    """The set of one epoch; names: addresses where its slaves serve. confirmed: what all of them had then.
+
+    shown: where what consumers of confirmed messages may see ended then; -1: they may see all.
+    """
 
     epoch: int = 0
     names: tuple[str, ...] = ()
     confirmed: int = -1
+    shown: int = -1
 
     def to_dict(self) -> dict[str, Any]:
-        return {"epoch": self.epoch, "names": list(self.names), "confirmed": self.confirmed}
+        return {"epoch": self.epoch, "names": list(self.names), "confirmed": self.confirmed, "shown": self.shown}
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> InSyncRecord:
@@ -37,7 +41,9 @@ class InSyncRecord:
         names = document["names"]
         if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
             raise ValueError("names is no list of addresses")
-        return cls(int(document["epoch"]), tuple(names), int(document["confirmed"]))
+        confirmed = int(document["confirmed"])
+        shown = int(document.get("shown", confirmed if names else -1))
+        return cls(int(document["epoch"]), tuple(names), confirmed, shown)
 
 
 class InSyncFile:

@@ -1,4 +1,4 @@
-"""readConfirmedOnly: consumers see a message once every slave that is in sync has it.
+"""readConfirmedOnly: consumers see a message once every slave that is in sync has it; while none is, nothing new.
 
 Without it a consumer may read what no slave has. If then a slave becomes the master, the consumer is ahead of a shorter
 log, and skips what comes at the same queue offsets anew.
@@ -27,7 +27,9 @@ class ReadGate:
         self._left_out_to = -1  # up to here pulls that wait were not told of all
 
     def close_behind(self) -> None:
-        """From now on listeners hear of a message when it can be read. Call it once, when all of them are there."""
+        """From now on listeners hear of a message when it can be read. Call it when all of them are there."""
+        if self._tell is not None:
+            return
         self._tell = self._store.arrival_listener
         self._store.arrival_listener = self._arrived
 

@@ -45,6 +45,7 @@ def master_metrics(slaves: SlaveService) -> dict[str, str]:
     )
     gone = slaves.gone_for()
     return {
+        "masterFencedBy": slaves.fenced_by or "none",
         "haTlsMode": slaves.guard.tls_mode,
         "haAccounts": str(slaves.guard.needs_account).lower(),
         "slavesConnected": str(len(connected)),

@@ -130,6 +130,8 @@ def _replication(info: Mapping[str, str]) -> str | None:
     slaves = SlaveDifferences.of_runtime_info(info)
     gone = info.get("slavesGone", "none")
     parts = []
+    if (fenced := info.get("masterFencedBy", "none")) != "none":
+        parts.append(f"fenced by {fenced}: it takes no messages")
     if len(slaves) == 1:
         parts.append(f"{slaves[0].in_sync:d} of 1 in sync, {_difference(slaves[0])}")
     elif slaves:

@@ -43,6 +43,7 @@ SLAVES_MAX = 16
 SAMPLE_S = 1.0
 GONE_HOSTS_MAX = 256
 GONE_REMEMBERED_S = 86_400.0  # then a slave that went was taken away for good
+RECORD_S = 5.0  # between two writes of what is shown, if nothing else of the record changes
 REPORT_S = 60.0  # RocketMQ: the difference is logged each minute
 
 
@@ -67,11 +68,13 @@ class SlaveService:
         self._state = state
         self.guard = guard
         self.greeter = Greeter(store, config, standing, guard=guard, on_fenced=on_fenced)
+        self.fenced_by = ""  # "epoch 3 at HOST:PORT": nothing is confirmed here any more
         self._listener: PlainListener | None = None
         self._connections: set[asyncio.Task[None]] = set()
         self._tables_heard = asyncio.Event()  # a slave has taken over a state, or others may be in sync
         self._transfer = GroupTransfer(config.slave_timeout_ms / 1000)
-        self._gate = gate if config.read_confirmed_only else None
+        self._gate = gate
+        self._recorded_at = 0.0  # monotonic: when the record was written last
         self._replicas_min = config.min_in_sync_replicas if config.is_sync_master else 1
         self._on_record = on_record
         self.in_sync: InSyncSet | None = None  # from when the log's end is known
@@ -154,14 +157,19 @@ class SlaveService:
         self.port = await self._listener.open()
         self._listener.accept()
 
+    def fence(self, epoch: int, master: str) -> None:
+        """Confirm nothing more: neither to senders nor to consumers."""
+        self.fenced_by = f"epoch {epoch} at {master}"
+
     async def run(self) -> None:
         """Watch how far the slaves are, and log it each minute, until cancelled."""
         reported = time.monotonic()
         self._sample(reported)
+        self._confirmed()
         await asyncio.sleep(SAMPLE_S)
-        if self._gate is not None:  # not before: who listens to the store is settled by now
-            self._gate.close_behind()
         while True:
+            if self._config.read_confirmed_only:  # not before: who listens to the store is settled by now
+                self._gate.close_behind()
             now = time.monotonic()
             self._sample(now)
             await self._look_who_is_in_sync(now)
@@ -217,12 +225,14 @@ class SlaveService:
 
     async def _record(self, names: Iterable[str]) -> bool:
         """Have these on record as the set of this epoch; say if they are."""
-        record = InSyncRecord(
-            self._standing.standing.epochs.current, tuple(sorted(names)), self._in_sync_set().confirmed
-        )
-        was = self._on_record.record
-        if (record.epoch, record.names) == (was.epoch, was.names):
+        in_sync, epoch = self._in_sync_set(), self._standing.standing.epochs.current
+        shown = -1 if in_sync.shown is None else in_sync.shown
+        record = InSyncRecord(epoch, tuple(sorted(names)), in_sync.confirmed, shown)
+        was, now = self._on_record.record, time.monotonic()
+        is_due = self._config.read_confirmed_only and shown != was.shown and now - self._recorded_at >= RECORD_S
+        if (record.epoch, record.names) == (was.epoch, was.names) and not is_due:
             return True
+        self._recorded_at = now
         try:
             await asyncio.to_thread(self._on_record.keep, record)
         except StateFileError as exc:
@@ -234,13 +244,22 @@ class SlaveService:
     def _in_sync_set(self) -> InSyncSet:
         if self.in_sync is None:
             was, epoch = self._on_record.record, self._standing.standing.epochs.current
+            is_this_epochs = bool(epoch) and was.epoch == epoch
             self.in_sync = InSyncSet(
                 self._config.in_sync_lag_ms / 1000,
                 self._store.max_physical_offset,
-                on_record=was.names if epoch and was.epoch == epoch else (),
-                now=time.monotonic(),
+                on_record=was.names if is_this_epochs else (),
+                now=time.monotonic() + SAMPLE_S,  # those on record have so long to come back
+                shown=self._shown_before(was, is_this_epochs=is_this_epochs),
             )
         return self.in_sync
+
+    def _shown_before(self, was: InSyncRecord, *, is_this_epochs: bool) -> int | None:
+        """Up to where consumers may see the log when this master opens. A promoted one shows all that it has then, and
+        what it takes itself once another of the set that it was in has it, too."""
+        if is_this_epochs:
+            return was.shown if was.shown >= 0 else None
+        return self._store.max_physical_offset if set(was.names) - {self.greeter.broker_address} else None
 
     def _told_in_sync(self) -> InSyncRecord:
         """What slaves are told of the set. Without a slave in it nothing more is confirmed by one."""
@@ -249,11 +268,12 @@ class SlaveService:
 
     def _confirmed(self) -> None:
         """More may be confirmed: sends that wait for it are answered, and consumers see it."""
+        if self.fenced_by:
+            return
         in_sync = self._in_sync_set()
         if self._config.all_ack_in_sync and in_sync.has_required:
             self._transfer.acknowledged(in_sync.confirmed)
-        if self._gate is not None:
-            self._gate.show(in_sync.confirmed if in_sync.has_required else None)
+        self._gate.show(in_sync.shown if self._config.read_confirmed_only else None)
         self._require_replicas()
 
     def _require_replicas(self) -> None:
@@ -350,6 +370,6 @@ class SlaveService:
                 end, now = self._store.max_physical_offset, time.monotonic()
                 self._in_sync_set().acknowledged(slave.broker, offset, end, now)
                 self._confirmed()
-            if not self._config.all_ack_in_sync:
+            if not self._config.all_ack_in_sync and not self.fenced_by:
                 self._transfer.acknowledged(offset)
             offset = await self.greeter.place(slave, reader)

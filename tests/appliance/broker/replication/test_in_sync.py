@@ -278,3 +278,66 @@ async def test_messages_are_refused_while_too_few_brokers_are_in_sync(tmp_path: 
         end = cluster.broker.store.max_physical_offset
         assert await is_refused()
         assert cluster.broker.store.max_physical_offset == end
+
+
+def test_when_the_last_slave_has_left_consumers_see_nothing_new() -> None:
+    in_sync = InSyncSet(LAG_S, 100)
+    assert in_sync.shown is None, "there has never been a set"
+    in_sync = joined("a", "b")
+    in_sync.acknowledged("a", 150, 200, 1.0)
+    in_sync.acknowledged("b", 160, 200, 1.0)
+    assert in_sync.shown == 150
+    for name in ("a", "b"):
+        in_sync.gone(name, 1.0)
+    in_sync.look(300, 1.0)
+    in_sync.look(300, 1.0 + GONE_S)
+    assert (in_sync.confirmed, in_sync.has_required, in_sync.shown) == (300, False, 150)
+    in_sync.acknowledged("a", 300, 300, 5.0)
+    in_sync.look(310, 5.0)
+    assert (in_sync.shown, in_sync.required) == (300, ["a"])
+
+
+def test_a_set_on_record_limits_what_is_shown_after_a_restart() -> None:
+    in_sync = InSyncSet(LAG_S, 300, on_record=["a"], shown=150)
+    in_sync.look(300, 0.0)
+    assert in_sync.shown == 150
+    in_sync.acknowledged("a", 280, 300, 0.5)
+    assert in_sync.shown == 280
+
+
+@pytest.mark.parametrize("fast", [True, False])
+async def test_an_empty_set_shows_nothing_new_also_after_a_restart(tmp_path: Path, fast: bool) -> None:
+    settings = MASTER | {"read_confirmed_only": True, "fast_path_enable": fast}
+    async with serving(tmp_path, broker=settings, store=STORE) as cluster:
+        master, folder = cluster.broker, cluster.broker.store_config.root
+        await send(cluster, 2)
+        async with slave_of(cluster, tmp_path / "slave") as slave, connected(master.port) as consumer:
+            assert await max_offset(consumer) == 2, "there has never been a set"
+            await until(lambda: record_of(folder).names == (slave.address,))
+            await send(cluster, 1)
+            await until(lambda: master.slaves.behind_bytes == 0)
+            assert await max_offset(consumer) == 3
+        await until(lambda: record_of(folder).names == ())
+        await send(cluster, 4, b"may be cut %d")
+        async with connected(master.port) as consumer:
+            assert await max_offset(consumer) == 3
+            ahead = await consumer.ask(RequestCode.PULL_MESSAGE, PULL | {"queueOffset": "5", "sysFlag": "4"})
+            assert ahead.code == ResponseCode.PULL_NOT_FOUND, "and it is not sent back"
+        assert record_of(folder).shown >= 0
+    async with serving(tmp_path, broker=settings, store=STORE) as cluster, connected(cluster.broker.port) as consumer:
+        assert await max_offset(consumer) == 3
+        off = await consumer.ask(
+            RequestCode.UPDATE_BROKER_CONFIG, {}, b"readConfirmedOnly=false\n"
+        )  # a person's decision
+        assert off.code == ResponseCode.SUCCESS, off.remark
+        await until(lambda: cluster.broker.store.shown_below > cluster.broker.store.max_physical_offset)
+        assert await max_offset(consumer) == 7
+        await consumer.ask(RequestCode.UPDATE_BROKER_CONFIG, {}, b"readConfirmedOnly=true\n")
+        async with slave_of(cluster, tmp_path / "slave"):
+            await until(lambda: bool(record_of(folder).names))
+            await send(cluster, 1)
+
+            async def all_shown() -> bool:
+                return await max_offset(consumer) == 8
+
+            await until(all_shown)
