@@ -200,4 +200,6 @@ class App:
     def _running(self) -> tuple[Sends, asyncio.AbstractEventLoop]:
         if self._sends is None or self._loop is None:
             raise ClientClosed("the application does not run: publishers send while it does")
+        if self._loop.is_closed():
+            raise ClientClosed("the application was started in an event loop that is closed")
         return self._sends, self._loop

@@ -17,6 +17,7 @@ from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import JSON, RemotingCommand
 from gantrymq.remoting.connection import IN_FLIGHT_MAX, Answered, ClientConnection
 from gantrymq.remoting.failures import not_connected, timed_out, why_not_connected
+from gantrymq.remoting.home_loop import HomeLoop
 from gantrymq.remoting.signature import Credentials, Stamper
 from gantrymq.remoting.tls import ClientTls, TlsConfig
 from gantrymq.timeouts import timeout, timeout_at
@@ -37,7 +38,8 @@ def split_address(address: str) -> tuple[str, int]:
 
 
 class RemotingClient:
-    """Sends requests to addresses ("ip:port"). Everything runs on the event loop that makes the first call."""
+    """Sends requests to addresses ("ip:port"). Everything runs on the event loop that makes the first call: in another
+    one all calls raise ClientClosed."""
 
     def __init__(
         self,
@@ -61,6 +63,7 @@ class RemotingClient:
         self._connecting: dict[str, asyncio.Task[ClientConnection]] = {}
         self._handling: set[asyncio.Task[None]] = set()
         self._closed = False
+        self.home: HomeLoop = HomeLoop()
         # Headers are JSON and not signed: frames may be made without a command, and submitted to a connection.
         self.takes_frames: bool = serialize_type == JSON and credentials is None
         self.uses_tls: bool = tls is not None
@@ -68,6 +71,7 @@ class RemotingClient:
 
     async def invoke(self, address: str, request: RemotingCommand, *, timeout_s: float = 3.0) -> RemotingCommand:
         """Send a request and return its answer, whatever its code. Raises ConnectError or RequestTimeout."""
+        self.home.enter()
         connection = self._connections.get(address)
         if connection is None or not connection.takes_calls:
             connection, timeout_s = await self._ready_connection(address, request, timeout_s)
@@ -75,6 +79,7 @@ class RemotingClient:
 
     async def invoke_for(self, answered: Answered, address: str, request: RemotingCommand, *, timeout_s: float) -> None:
         """Send a request whose answer or failure goes to `answered` when it comes. Raises when it can't be sent."""
+        self.home.enter()
         connection = self._connections.get(address)
         if connection is None or not connection.takes_calls:
             connection, timeout_s = await self._ready_connection(address, request, timeout_s)
@@ -83,6 +88,7 @@ class RemotingClient:
     async def invoke_oneway(self, address: str, request: RemotingCommand, *, timeout_s: float = 3.0) -> None:
         """Send a request that gets no answer. Raises when it can't be handed to a connection."""
         request.mark_oneway()
+        self.home.enter()
         connection = self._connections.get(address)
         if connection is None or not connection.takes_calls:
             connection, timeout_s = await self._ready_connection(address, request, timeout_s)
@@ -101,6 +107,7 @@ class RemotingClient:
 
     async def connection(self, address: str, request: RemotingCommand, timeout_s: float) -> ClientConnection:
         """A connection with room for the request: for callers that pipeline with submit."""
+        self.home.enter()
         connection = self._connections.get(address)
         if connection is None or not connection.takes_calls:
             connection, _ = await self._ready_connection(address, request, timeout_s)
@@ -129,7 +136,12 @@ class RemotingClient:
             self._credentials.sign(request, stamper)
 
     async def close(self) -> None:
-        """Close every connection and end every handler. Calls in flight fail with ConnectError."""
+        """Close every connection and end every handler. Calls in flight fail with ConnectError.
+
+        ClientClosed in another loop; when the client's own will never run again, the sockets are let go."""
+        if self.home.is_gone:
+            self.abandon()
+        self.home.require()
         self._closed = True
         tasks: list[asyncio.Task[ClientConnection] | asyncio.Task[None]] = [*self._connecting.values(), *self._handling]
         tasks = [task for task in tasks if task is not asyncio.current_task()]
@@ -143,7 +155,9 @@ class RemotingClient:
         await asyncio.gather(*(connection.wait_closed() for connection in connections))
 
     def abandon(self) -> None:
-        """In a child of a fork: let go this process's copies of the sockets; the parent goes on with its own."""
+        """Let go the sockets without a word to the peers: in a child of a fork, where the parent goes on with its own,
+        or when the event loop is gone."""
+        self._closed = True
         for connection in self._connections.values():
             connection.abandon()
 

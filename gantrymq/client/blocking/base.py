@@ -91,6 +91,14 @@ class BlockingLife:
             raise
         return shared_loop.run(work)
 
+    def _change(self, act: Callable[[], None]) -> None:
+        """Have something of the client changed: by its loop while it is open, here before it is started."""
+        if self._is_open:
+            self._run(_on_loop(act))
+        else:
+            self._require_process()
+            act()
+
     def _require_open(self) -> None:
         """ClientClosed unless the client is open, or can be opened again after a fork."""
         notice_fork()
@@ -152,6 +160,10 @@ class BlockingPart(Generic[Part]):
 
 async def _end(found: AsyncGenerator[T, None]) -> None:
     await found.aclose()
+
+
+async def _on_loop(act: Callable[[], None]) -> None:
+    act()
 
 
 async def _next(found: AsyncGenerator[T, None]) -> T:

@@ -31,10 +31,6 @@ async def _until(event: asyncio.Event) -> None:
     await event.wait()
 
 
-async def _on_loop(act: Callable[[], None]) -> None:
-    act()
-
-
 class SyncProducer(BlockingClient):
     """Producer for threads; takes the same arguments. May be shared by threads."""
 
@@ -186,17 +182,11 @@ class SyncPushConsumer(BlockingClient):
 
     def subscribe(self, topic: str, expression: str = "*", *, sql: str | None = None) -> None:
         """Consume a topic: "*", "TagA || TagB", or sql="price > 5 AND region = 'eu'". Also while running."""
-        if self._is_open:
-            self._run(_on_loop(lambda: self._client.subscribe(topic, expression, sql=sql)))
-        else:
-            self._client.subscribe(topic, expression, sql=sql)
+        self._change(lambda: self._client.subscribe(topic, expression, sql=sql))
 
     def unsubscribe(self, topic: str) -> None:
         """Stop consuming a topic; its queues are released in a moment."""
-        if self._is_open:
-            self._run(_on_loop(lambda: self._client.unsubscribe(topic)))
-        else:
-            self._client.unsubscribe(topic)
+        self._change(lambda: self._client.unsubscribe(topic))
 
     def run(self) -> int:
         """Consume until SIGTERM or SIGINT, then close; in the main thread: `sys.exit(consumer.run())`.
@@ -238,11 +228,11 @@ class SyncPullConsumer(BlockingClient):
 
     def subscribe(self, topic: str, expression: str = "*", *, sql: str | None = None) -> None:
         """Share the topic with the other members of the group: "*", "TagA || TagB", or with `sql` a condition."""
-        self._run(self._client.subscribe(topic, expression, sql=sql))
+        self._change(lambda: self._client.subscribe(topic, expression, sql=sql))
 
     def unsubscribe(self, topic: str) -> None:
         """Stop reading a topic; its queues are released in a moment."""
-        self._run(self._client.unsubscribe(topic))
+        self._change(lambda: self._client.unsubscribe(topic))
 
     def assign(self, queues: Iterable[MessageQueue], expression: str = "*") -> None:
         """Read these queues, without regard to other readers; replaces what was assigned before. Returns when they are
@@ -267,12 +257,12 @@ class SyncPullConsumer(BlockingClient):
     def pause(self, queues: Iterable[MessageQueue]) -> None:
         """Poll nothing of these queues, and pull no more, until `resume`."""
         paused = list(queues)
-        self._run(_on_loop(lambda: self._client.pause(paused)))
+        self._change(lambda: self._client.pause(paused))
 
     def resume(self, queues: Iterable[MessageQueue]) -> None:
         """Undo `pause`."""
         resumed = list(queues)
-        self._run(_on_loop(lambda: self._client.resume(resumed)))
+        self._change(lambda: self._client.resume(resumed))
 
     def commit(self, offsets: Mapping[MessageQueue, int] | None = None) -> None:
         """Write that every message given so far is finished, the last one too; or write these offsets: of each queue

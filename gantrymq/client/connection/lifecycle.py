@@ -42,15 +42,23 @@ class Client(ABC):
         await self.close()
 
     async def start(self) -> None:
-        """Open the client; on an open one this does nothing. ClientClosed when it was closed. Callers at the same time
-        wait for the same opening."""
+        """Open the client; on an open one this does nothing. ClientClosed when it was closed, or started in another
+        event loop. Callers at the same time wait for the same opening."""
+        self._session.require_home()
         async with self._starting:
             if not self._session.is_open:
                 await self._open()
 
     async def close(self) -> None:
-        """Leave the brokers and close the connections. Does nothing unless the client is open."""
-        if not self._session.is_open or self._is_closing:
+        """Leave the brokers and close the connections. Does nothing unless the client is open. ClientClosed in another
+        event loop than the client's; if that one is closed, the connections are dropped first."""
+        if not self._session.is_open:
+            return
+        home = self._session.remoting.home
+        if home.is_gone:  # it will never run again: brokers hear no more of the client than that its connections end
+            self.abandon()
+        home.require()
+        if self._is_closing:
             return
         self._is_closing = True
         try:
@@ -59,7 +67,7 @@ class Client(ABC):
             self._is_closing = False  # an interrupted close can be repeated; after a whole one the session is closed
 
     def abandon(self) -> None:
-        """Forget the connections, in a child that a fork made: they are the parent's, whose loop is not here."""
+        """Forget the connections, whose event loop is gone: in a child that a fork made they are the parent's."""
         self._session.abandon()
 
     @abstractmethod

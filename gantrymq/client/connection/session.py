@@ -24,6 +24,7 @@ from gantrymq.message.ids import local_address
 from gantrymq.message.namespaces import Namespace
 from gantrymq.remoting.bodies import HeartbeatData
 from gantrymq.remoting.client import RemotingClient, RequestHandler
+from gantrymq.remoting.home_loop import running_loop
 
 logger: logging.Logger = logging.getLogger(__name__)
 
@@ -84,20 +85,37 @@ class ClientSession:
         notice_fork()
         if self._process_id != os.getpid():
             self._name_client()  # made before a fork: each child is a client of its own
+        self.remoting.home.enter()
         self.is_open = True
         self.background.start(self._refresh_routes(), "refresh routes")
         self.background.start(every(HEARTBEAT_S, self.send_heartbeats, wake=self._brokers_changed), "heartbeats")
 
     def abandon(self) -> None:
-        """In a child of a fork: count as closed, and let go the copies of the parent's sockets."""
+        """Count as closed, and let go the sockets: in a child of a fork, or when the event loop is gone."""
         self.is_open = False
         self._was_closed = True
         self.remoting.abandon()
 
+    def do_at_home(self, act: Callable[[], None]) -> None:
+        """Have `act` done by the session's event loop, for a plain function that any thread may call: now when that
+        loop runs here, soon when none does. ClientClosed when another one does, or the session's loop is closed."""
+        home = self.remoting.home
+        if home.loop is None or running_loop() is home.loop:
+            act()
+        elif running_loop() is None and not home.is_gone:
+            home.loop.call_soon_threadsafe(act)
+        else:
+            home.require()
+
+    def require_home(self) -> None:
+        """ClientClosed when the session was opened in another event loop than the one that runs."""
+        self.remoting.home.require()
+
     def require_open(self) -> None:
-        """ClientClosed unless the session is open."""
+        """ClientClosed unless the session is open, in the event loop that runs."""
         if not self.is_open:
             raise ClientClosed("not started, or closed already")
+        self.require_home()
 
     async def close(self, *, producer_group: str | None = None, consumer_group: str | None = None) -> None:
         """End the periodic work, leave the groups, close the connections."""

@@ -1,7 +1,7 @@
 """PullConsumer: a consumer that asks for messages when it wants some (RocketMQ: the lite pull consumer).
 
     async with PullConsumer("host:port", group="g") as consumer:
-        await consumer.subscribe("topic")          a member of the group: brokers share the queues out
+        consumer.subscribe("topic")                a member of the group: brokers share the queues out
         while messages := await consumer.poll(): ...
 
 or `await consumer.assign(queues)`, to read queues of one's own choice. Messages are pulled ahead, within limits. Asking
@@ -53,8 +53,8 @@ class PullConsumer(Client):
     finished, `trace_sample` of them. Also instance_name, namespace, credentials, tls and serialize_type.
     PullConsumerOptions has the defaults.
 
-    Subscribe or assign before or after `start`. `close` writes the offsets (with auto_commit: of what is finished) and
-    leaves the group.
+    Subscribe before or after `start`, assign after it. `close` writes the offsets (with auto_commit: of what is
+    finished) and leaves the group.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class PullConsumer(Client):
 
     async def _open(self) -> None:
         self._session.open()
-        self._background.start(every(REBALANCE_S, self._rebalance, wake=self._assignment.rebalance_wanted), "rebalance")
+        self._background.start(self._keep_balanced(), "rebalance")
         if self._options.auto_commit:
             self._background.start(every(COMMIT_S, self._assignment.persist), "commit offsets")
         if self._traces is not None:
@@ -134,24 +134,31 @@ class PullConsumer(Client):
 
     # -- which queues -------------------------------------------------------------------------------------------------
 
-    async def subscribe(self, topic: str, expression: str = "*", *, sql: str | None = None) -> None:
-        """Share the topic with the other members of the group: "*", "TagA || TagB", or with `sql` a condition."""
+    def subscribe(self, topic: str, expression: str = "*", *, sql: str | None = None) -> None:
+        """Share the topic with the other members of the group: "*", "TagA || TagB", or with `sql` a condition. Before
+        `start` or after it; the group has its new member in a moment."""
         if self._chosen is not None:
             raise ConfigError("queues were assigned by hand: a consumer does either, assign or subscribe")
         check_topic(self._session.namespace.wrap(topic))
-        self._subscriptions[topic] = parse_subscription(topic, expression, time.time_ns() // 1_000_000, sql=sql)
-        if self._session.is_open:
-            await self._greet()
-        self._assignment.rebalance_wanted.set()
+        subscription = parse_subscription(topic, expression, time.time_ns() // 1_000_000, sql=sql)
+        self._session.do_at_home(lambda: self._change_subscription(topic, subscription))
 
-    async def unsubscribe(self, topic: str) -> None:
+    def unsubscribe(self, topic: str) -> None:
         """Stop reading a topic; its queues are released in a moment."""
-        self._subscriptions.pop(topic, None)
-        self._assignment.rebalance_wanted.set()
+        self._session.do_at_home(lambda: self._change_subscription(topic, None))
+
+    def _change_subscription(self, topic: str, subscription: SubscriptionData | None) -> None:
+        if subscription is None:
+            self._subscriptions.pop(topic, None)
+        else:
+            self._subscriptions[topic] = subscription
+        if self._session.is_open:
+            self._background.start(self._join(), "join the group")
 
     async def assign(self, queues: Iterable[MessageQueue], expression: str = "*") -> None:
         """Read these queues, without regard to other readers; replaces what was assigned before. Returns when they are
         read."""
+        self._session.require_open()
         if self._subscriptions and self._chosen is None:
             raise ConfigError("topics were subscribed to: a consumer does either, assign or subscribe")
         chosen: dict[str, list[MessageQueue]] = {}
@@ -161,7 +168,6 @@ class PullConsumer(Client):
         version = time.time_ns() // 1_000_000
         self._subscriptions.clear()
         self._subscriptions.update({topic: parse_subscription(topic, expression, version) for topic in chosen})
-        self._session.require_open()
         self._polled.finish()
         for topic in chosen:
             await self._session.routes.to_read(topic)
@@ -185,6 +191,15 @@ class PullConsumer(Client):
             with contextlib.suppress(GantryError):
                 await self._session.routes.to_read(topic)
         await self._session.send_heartbeats()
+
+    async def _keep_balanced(self) -> None:
+        if self._subscriptions:
+            await self._greet()
+        await every(REBALANCE_S, self._rebalance, wake=self._assignment.rebalance_wanted)
+
+    async def _join(self) -> None:
+        await self._greet()
+        self._assignment.rebalance_wanted.set()
 
     def _not_registered(self) -> None:
         self._background.start(self._register(), "heartbeat on change")
@@ -241,13 +256,17 @@ class PullConsumer(Client):
 
     def pause(self, queues: Iterable[MessageQueue]) -> None:
         """Poll nothing of these queues, and pull no more, until `resume`."""
-        self._polled.paused.update(queues)
+        paused = list(queues)
+        self._session.do_at_home(lambda: self._polled.paused.update(paused))
 
     def resume(self, queues: Iterable[MessageQueue]) -> None:
         """Undo `pause`."""
         resumed = list(queues)
-        self._polled.resume(resumed)
-        for queue in resumed:
+        self._session.do_at_home(lambda: self._resume(resumed))
+
+    def _resume(self, queues: list[MessageQueue]) -> None:
+        self._polled.resume(queues)
+        for queue in queues:
             if (held := self._assignment.held.get(queue)) is not None:
                 held.changed.set()
 

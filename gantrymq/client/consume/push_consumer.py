@@ -164,13 +164,18 @@ class PushConsumer(Client):
     def subscribe(self, topic: str, expression: str = "*", *, sql: str | None = None) -> None:
         """Consume a topic: "*", "TagA || TagB", or sql="price > 5 AND region = 'eu'". Also while running."""
         check_topic(self._session.namespace.wrap(topic))
-        self._subscriptions[topic] = parse_subscription(topic, expression, time.time_ns() // 1_000_000, sql=sql)
-        self._heartbeat_wanted.set()
-        self._assignment.rebalance_wanted.set()
+        subscription = parse_subscription(topic, expression, time.time_ns() // 1_000_000, sql=sql)
+        self._session.do_at_home(lambda: self._change_subscription(topic, subscription))
 
     def unsubscribe(self, topic: str) -> None:
         """Stop consuming a topic; its queues are released in a moment."""
-        self._subscriptions.pop(topic, None)
+        self._session.do_at_home(lambda: self._change_subscription(topic, None))
+
+    def _change_subscription(self, topic: str, subscription: SubscriptionData | None) -> None:
+        if subscription is None:
+            self._subscriptions.pop(topic, None)
+        else:
+            self._subscriptions[topic] = subscription
         self._heartbeat_wanted.set()
         self._assignment.rebalance_wanted.set()
 

@@ -301,6 +301,7 @@ class Producer(Client):
         """
         if in_flight < 1:
             raise ConfigError(f"in_flight={in_flight}: it must be at least 1")
+        self._session.require_home()
         timeout_s = self._time(timeout_s)
         on_stored = None if self._tracer is None else self._trace
         choose = self._chooser(queue, selector, sharding_key, timeout_s)
@@ -387,6 +388,7 @@ class Producer(Client):
 
     async def flush(self) -> None:
         """Wait until every message of send_soon has its result or failure."""
+        self._session.require_home()
         while self._handing:
             await asyncio.wait(self._handing)
         await self._batches.flush()

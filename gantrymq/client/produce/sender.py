@@ -74,6 +74,7 @@ class Sender:
 
         Asks again while no name server answers, until the time is up.
         """
+        self._session.require_home()
         queues = self.known_queues(topic)
         if queues is not None:
             return queues
@@ -122,6 +123,8 @@ class Sender:
         Raises the failure of the last try.
         """
         loop = asyncio.get_running_loop()
+        if loop is not self._remoting.home.loop:
+            self._session.require_open()
         deadline = loop.time() + timeout_s
         chosen = queue
         answer: asyncio.Future[RemotingCommand] = loop.create_future()

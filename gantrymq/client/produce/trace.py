@@ -34,6 +34,7 @@ from gantrymq.message.ids import create_unique_id
 from gantrymq.message.model import Message, MessageExt
 from gantrymq.message.topics import TRACE_TOPIC
 from gantrymq.remoting.codes import ResponseCode
+from gantrymq.remoting.home_loop import running_loop
 from gantrymq.timeouts import timeout
 
 logger: logging.Logger = logging.getLogger(__name__)
@@ -149,14 +150,6 @@ class TraceDispatcher:
                 exc,
                 extra={"event": "trace_topic_missing", "topic": self.topic, "error": str(exc)},
             )
-
-
-def running_loop() -> asyncio.AbstractEventLoop | None:
-    """The loop that runs in this thread, None in others."""
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None
 
 
 class TraceOptions(Protocol):

@@ -264,7 +264,7 @@ class GantryBroker(GantryRegistrator, BrokerUsecase[MessageExt, Producer, Gantry
         twice = {group for group in groups if groups.count(group) > 1}
         if twice:
             raise SetupError(f"two subscribers of group {min(twice)}: each needs a group of its own")
-        await self.connect()
+        await (await self.connect()).start()  # ClientClosed when it is connected in another event loop
         await super().start()
 
     async def stop(

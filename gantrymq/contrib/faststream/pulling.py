@@ -31,7 +31,7 @@ class Pulling:
     async def start(self, topic: str, expression: str, sql: str | None) -> None:
         """Join the group."""
         await self._consumer.start()
-        await self._consumer.subscribe(topic, expression, sql=sql)
+        self._consumer.subscribe(topic, expression, sql=sql)
 
     async def close(self) -> None:
         """Leave the group."""

@@ -196,7 +196,7 @@ async def test_a_pull_consumer_polls_both_and_goes_on_where_it_committed(
             batch_size=4,
             **pair.client_options,
         )
-        await consumer.subscribe(topic)
+        consumer.subscribe(topic)
         async with consumer, asyncio.timeout(WAIT_S):
             while len(got) < part:
                 got += await consumer.poll()

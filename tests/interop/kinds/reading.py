@@ -134,7 +134,7 @@ async def pull(scene: Scene) -> AsyncIterator[None]:
     consumer = PullConsumer(scene.namesrv, group=scene.group, consume_from=FIRST, auto_commit=False)
 
     async def read() -> None:
-        await consumer.subscribe(scene.topic)
+        consumer.subscribe(scene.topic)
         await keep_polling(scene, consumer)
 
     async with consumer, aside(read()):

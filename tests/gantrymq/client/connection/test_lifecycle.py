@@ -55,7 +55,7 @@ async def test_calls_outside_of_a_clients_life_say_so() -> None:
     producer, consumer = Producer(closed_port()), PullConsumer(closed_port(), group="g")
     await refuses_calls(producer, consumer)
     async with producer, consumer:
-        await consumer.subscribe("T")
+        consumer.subscribe("T")
         assert await consumer.poll(timeout_s=0.01) == []
     await refuses_calls(producer, consumer)
 

@@ -61,8 +61,8 @@ async def test_members_of_a_group_share_a_topic_and_go_on_where_it_was(peer: Pee
         await producer.send_many(Message(name, b"%d" % n, tags="AB"[n % 2]) for n in range(100))
         await until_dispatched(peer)
         async with consumer_of(peer, name) as one, consumer_of(peer, name) as two:
-            await one.subscribe(name, "A")
-            await two.subscribe(name, "A")
+            one.subscribe(name, "A")
+            two.subscribe(name, "A")
             await until(lambda: len(one.assigned_queues) == len(two.assigned_queues) == 2)
             found = await poll_until(one, 1)
             while len(found) < 50:
@@ -72,7 +72,7 @@ async def test_members_of_a_group_share_a_topic_and_go_on_where_it_was(peer: Pee
             assert connections.consume_type == "CONSUME_ACTIVELY"
         assert {int(message.body) for message in found} == set(range(0, 100, 2))
         async with consumer_of(peer, name) as later:
-            await later.subscribe(name, "A")
+            later.subscribe(name, "A")
             await producer.send(Message(name, b"new", tags="A"))
             assert [message.body for message in await poll_until(later, 1)] == [b"new"]
 
@@ -90,7 +90,7 @@ async def test_queues_of_ones_own_choice_are_read_without_a_group_sharing_them(p
             found = await poll_until(consumer, 25)
             assert [message.body for message in found] == [b"%d" % n for n in range(25)]
             with pytest.raises(ConfigError):
-                await consumer.subscribe(name)
+                consumer.subscribe(name)
             with pytest.raises(ConfigError):
                 await consumer.seek(second, 0)
             await consumer.assign([second])
@@ -153,7 +153,7 @@ async def test_the_consumer_is_an_endless_iterator_too(peer: Peer, name: str) ->
         await send_in_order(producer, peer, name, 30)
         got: list[bytes] = []
         async with consumer_of(peer, name) as consumer:
-            await consumer.subscribe(name)
+            consumer.subscribe(name)
             async for message in consumer:
                 got.append(message.body)
                 if len(got) == 30:
@@ -288,13 +288,13 @@ async def test_the_application_is_told_of_queues_before_their_first_message_and_
         await until_dispatched(peer)
         one = consumer_of(peer, name, auto_commit=False, on_assigned=assigned, on_revoked=revoked)
         async with one:
-            await one.subscribe(name)
+            one.subscribe(name)
             found = await poll_until(one, 4)
             assert min(message.queue_offset for message in found) == 3
             assert told == [("assigned", 4)]
             # It may take queues before the other has written their offsets: it must not write what it read then.
             async with consumer_of(peer, name, auto_commit=False) as two:
-                await two.subscribe(name)
+                two.subscribe(name)
                 await until(lambda: len(two.assigned_queues) == len(one.assigned_queues) == 2)
                 assert told == [("assigned", 4), ("revoked", 2)]
                 assert [await two.committed(queue) for queue in two.assigned_queues] == [5, 5]

@@ -205,14 +205,14 @@ async def test_a_pull_consumer_tells_of_each_poll_whether_it_was_finished(peer: 
         await until_dispatched(peer)  # else one poll may end before the second message, which finishes the first
         first, second = sent.msg_id.split(",")
         async with pull() as consumer:
-            await consumer.subscribe(name)
+            consumer.subscribe(name)
             polled: list[MessageExt] = []
             while len(polled) < 2:
                 polled += await consumer.poll(WITHIN_S)
             await consumer.close()  # not finished: they come again
         with pytest.raises(LookupError, match="second"):
             async with pull() as consumer:
-                await consumer.subscribe(name)
+                consumer.subscribe(name)
                 async for message in consumer:
                     if message.msg_id == second:
                         raise LookupError("second")
