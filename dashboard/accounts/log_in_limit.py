@@ -2,7 +2,7 @@
 
 Even a refused log-in takes some milliseconds of the pages' time: middleware, a form, a template. So only a few are
 processed at a time, and the others get a prepared response. Browsers that have logged in before have places of their
-own.
+own, and so have the two steps of a sign-in with a provider: while that one hangs, passwords work.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gantrymq.log_limit import LogLimit
 logger = logging.getLogger(__name__)
 
 RETRY_AFTER_S = 2
-PROVIDER_PATHS = ("/login/provider", "/login/provider/back")
+PASSWORD, START, BACK = "/login", "/login/provider", "/login/provider/back"
 _PAGE = b"""<!doctype html><html lang="en"><meta charset="utf-8"><title>Busy</title>
 <h1>Too many log-ins at once</h1><p>Nothing was tried. Go back, and try again in a moment.</p></html>
 """
@@ -42,16 +42,21 @@ class LogInLimit:
 
     def __init__(self, pages: Application) -> None:
         self._pages = pages
-        self._unknown_sources = InFlight(all_max=16, of_one_max=4)
-        self._known = InFlight(all_max=16, of_one_max=2)
+        self._unknown_sources = {
+            PASSWORD: InFlight(all_max=16, of_one_max=4),
+            START: InFlight(all_max=8, of_one_max=2),
+            BACK: InFlight(all_max=8, of_one_max=2),
+        }
+        self._known = {step: InFlight(all_max=16, of_one_max=2) for step in self._unknown_sources}
         self._log_limit = LogLimit()
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
-        if not _is_log_in(scope):
+        step = _step_of(scope)
+        if step is None:
             await self._pages(scope, receive, send)
             return
         source = _source_of(scope)
-        places = self._known if source.is_known else self._unknown_sources
+        places = (self._known if source.is_known else self._unknown_sources)[step]
         try:
             places.enter(source.key)
         except TooManyAtOnce:
@@ -72,10 +77,12 @@ class LogInLimit:
         await send({"type": "http.response.body", "body": _PAGE})
 
 
-def _is_log_in(scope: dict[str, Any]) -> bool:
+def _step_of(scope: dict[str, Any]) -> str | None:
     """A password that is tried, or a step of a sign-in with a provider. A proxy may have added a prefix."""
     path: str = scope["path"]
-    return (scope["method"] == "POST" and path.endswith("/login")) or path.endswith(PROVIDER_PATHS)
+    if scope["method"] == "POST" and path.endswith(PASSWORD):
+        return PASSWORD
+    return next((step for step in (START, BACK) if path.endswith(step)), None)
 
 
 def _source_of(scope: dict[str, Any]) -> Source:

@@ -21,6 +21,7 @@ from django.utils.translation import gettext
 
 from dashboard.accounts import lockout
 from dashboard.accounts.access import SESSION_ADDRESS, SESSION_LIFE_S, SESSION_STARTED, SESSION_TOUCHED
+from dashboard.accounts.new_names import check_new_name
 from dashboard.limits.names import BadPrefix, read_prefixes
 from dashboard.models.identities import Identity
 from dashboard.models.management import ApiToken, BookingTurn, Role, User
@@ -80,6 +81,7 @@ def new_user(name: str, role: Role) -> User:
     user = User(username=name, role=role)
     try:
         user.clean_fields(exclude=["password"])
+        check_new_name(name)
     except ValidationError as exc:
         raise UserProblem(" ".join(exc.messages)) from exc
     if User.objects.filter(username__iexact=name).exists():

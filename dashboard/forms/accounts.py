@@ -9,6 +9,7 @@ from django.contrib.auth.password_validation import validate_password
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from dashboard.accounts.new_names import check_new_name
 from dashboard.accounts.tokens import TOKEN_LIFE_DAYS
 from dashboard.forms.base import BaseForm
 from dashboard.limits.names import BadPrefix, read_prefixes
@@ -38,9 +39,8 @@ class NewAccountForm(BaseForm):
         attrs={"autocomplete": "new-password"}))  # fmt: skip
 
     def clean_username(self) -> str:
-        username = self.cleaned_data["username"]
-        for validator in User._meta.get_field("username").validators:
-            validator(username)
+        username: str = self.cleaned_data["username"]
+        check_new_name(username)
         return username
 
     def clean(self) -> dict[str, Any]:

@@ -17,6 +17,8 @@ from gantrymq.errors import GantryError
 
 PORTS = {"http": 80, "https": 443}
 NAT64 = ipaddress.ip_network("64:ff9b::/96")
+# Python takes these for public: site-local, a NAT64 of one's own (RFC 8215), and relays of 6to4, which lead anywhere.
+NOT_PUBLIC = tuple(ipaddress.ip_network(text) for text in ("fec0::/10", "64:ff9b:1::/48", "192.88.99.0/24"))
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
@@ -74,6 +76,8 @@ def may_send_to(text: str, allowed: Sequence[Network]) -> bool:
     address = _inner(address)
     if any(address in network for network in allowed if network.version == address.version):
         return True
+    if any(address in network for network in NOT_PUBLIC if network.version == address.version):
+        return False
     return address.is_global and not address.is_multicast and not address.is_reserved
 
 

@@ -26,10 +26,6 @@ class BadAnswer(SignInProblem):
     """What came back is not what this browser asked for, or not from the provider."""
 
 
-class BadCode(BadAnswer):
-    """The provider was asked, and what it answered to the code does not hold. These are counted, as wrong passwords."""
-
-
 class ProviderDown(SignInProblem):
     """The provider does not answer, or not as one."""
 

@@ -24,7 +24,7 @@ from appliance.settings.appliance_config import ApplianceConfig
 from appliance.settings.sign_in import client_secret
 from dashboard.sign_in.begun import Begun
 from dashboard.sign_in.claims import claim_at
-from dashboard.sign_in.errors import BadAnswer, BadCode, ProviderDown
+from dashboard.sign_in.errors import BadAnswer, ProviderDown
 from dashboard.sign_in.provider import Metadata, Provider
 from dashboard.sign_in.wire import Wire
 from gantrymq.errors import ConfigError
@@ -98,7 +98,7 @@ def _token(
         )
     except OAuth2Error as exc:
         text = gettext_noop("The provider did not take the code (%(reason)s). Begin again.")
-        raise BadCode(text, reason=_word(exc.error)) from exc
+        raise BadAnswer(text, reason=_word(exc.error)) from exc
     except ValueError as exc:
         raise BadAnswer(gettext_noop("The provider's answer can't be read.")) from exc
 
@@ -125,7 +125,7 @@ def _id_token(
         )  # fmt: skip
         claims.validate(leeway=CLOCKS_DIFFER_S)
     except (JoseError, ValueError, TypeError) as exc:
-        raise BadCode(gettext_noop("The provider's ID token does not hold (%(reason)s)."), reason=exc) from exc
+        raise BadAnswer(gettext_noop("The provider's ID token does not hold (%(reason)s)."), reason=exc) from exc
     if not isinstance(claims["sub"], str) or not claims["sub"]:
         raise BadAnswer(gettext_noop("The provider's ID token does not say whose it is."))
     return dict(claims)

@@ -13,31 +13,25 @@ from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect
 from django.urls import reverse
-from django.utils.translation import gettext
 from django.views.decorators.debug import sensitive_variables
 from django.views.decorators.http import require_GET
 
-from dashboard.accounts import lockout
 from dashboard.accounts.access import Permission, requires
-from dashboard.accounts.known_browsers import counted_source
 from dashboard.accounts.log_in import start_session
 from dashboard.audit.notes import note
-from dashboard.cluster import units
 from dashboard.forms.accounts import LoginForm
 from dashboard.http.client_address import client_address
 from dashboard.sign_in.begun import Begun, forget, keep, kept
 from dashboard.sign_in.claims import person_of
-from dashboard.sign_in.errors import BadAnswer, BadCode, Refused, SignInProblem
+from dashboard.sign_in.errors import BadAnswer, Refused, SignInProblem
 from dashboard.sign_in.offer import provider_name, provider_of
 from dashboard.sign_in.people import Admitted, admit
-from dashboard.sign_in.wire import in_thread
+from dashboard.sign_in.wire import START_TIMEOUT_S, in_thread
 from dashboard.views.accounts.session import log_in_page, safe_target
 from gantrymq.log_limit import LogLimit
 
 logger = logging.getLogger(__name__)
 _log_limit = LogLimit()
-
-BOOKED_AS = "the provider"  # wrong answers are counted by address under this name, which no account can have
 
 
 @requires(Permission.OPEN)
@@ -53,7 +47,7 @@ async def start(request: HttpRequest) -> HttpResponse:
 
     try:
         url, begun = await in_thread(
-            config, lambda wire: exchange.begin(wire, provider, config, _redirect_uri(request))
+            config, lambda wire: exchange.begin(wire, provider, config, _redirect_uri(request)), START_TIMEOUT_S
         )
     except SignInProblem as exc:
         return _failed(request, exc, target)
@@ -75,17 +69,10 @@ async def back(request: HttpRequest) -> HttpResponse:
     except BadAnswer as exc:  # any page can lead a browser here: it costs nothing, and locks no one out
         return _failed(request, exc, reverse("overview"))
     target = safe_target(request, begun.target)
-    source = counted_source(client_address(request))
-    booking = await sync_to_async(lockout.book)(BOOKED_AS, source)
-    if booking.locked_until is not None:
-        return _locked(request)
     try:
         admitted = await _sign_in(request, begun)
-    except SignInProblem as exc:
-        if not isinstance(exc, BadCode):
-            await sync_to_async(lockout.take_back)(booking)
+    except SignInProblem as exc:  # codes and tokens can't be guessed, so none locks out who shares the address
         return _failed(request, exc, target)
-    await sync_to_async(lockout.forgive)(BOOKED_AS, source)
     await start_session(request, admitted.user)
     _write_down(request, admitted)
     response = redirect(target)
@@ -132,12 +119,4 @@ def _failed(request: HttpRequest, problem: SignInProblem, target: str) -> HttpRe
         logger.warning("log-in failed", extra={**facts, **by})
     response = log_in_page(request, LoginForm(), target, problem=problem.shown(), status=problem.status)
     forget(response)
-    return response
-
-
-def _locked(request: HttpRequest) -> HttpResponse:
-    wait_s = int(lockout.LOCKED_FOR.total_seconds())
-    text = gettext("Too many sign-ins from here did not work. Wait %(time)s.") % {"time": units.duration(wait_s)}
-    response = log_in_page(request, LoginForm(), reverse("overview"), problem=text, status=429)
-    response.headers["Retry-After"] = str(wait_s)
     return response

@@ -88,3 +88,22 @@ async def test_who_has_been_here_goes_in_beside_a_crowd(admin: User) -> None:
         await asyncio.sleep(0)
     pages.go_on.set()
     assert Counter(await asyncio.gather(known, *crowd)) == {200: 17}
+
+
+async def test_s17_a_provider_that_hangs_leaves_passwords_their_places() -> None:
+    """S17."""
+    pages = HeldPages()
+    limit = LogInLimit(pages)
+    steps = [("GET", "/login/provider"), ("GET", "/login/provider/back")]
+    crowd = [
+        asyncio.create_task(ask(limit, f"203.0.113.{number}", method=method, path=path))
+        for number in range(40)
+        for method, path in steps
+    ]
+    await until(lambda: sum(task.done() for task in crowd) >= 80 - 16)
+    assert pages.inside == 16, "eight of each step"
+    by_password = asyncio.create_task(ask(limit, "203.0.113.1"))
+    await until(lambda: pages.inside == 17)
+    pages.go_on.set()
+    assert await by_password == 200
+    assert Counter(await asyncio.gather(*crowd)) == {429: 64, 200: 16}

@@ -15,7 +15,7 @@ import pytest
 from appliance.settings.appliance_config import ApplianceConfig
 from dashboard.sign_in import exchange
 from dashboard.sign_in.begun import Begun
-from dashboard.sign_in.errors import BadAnswer, BadCode, ProviderDown, SignInProblem
+from dashboard.sign_in.errors import BadAnswer, ProviderDown, SignInProblem
 from dashboard.sign_in.provider import KEYS_EACH_S, Provider
 from dashboard.sign_in.wire import ANSWER_BYTES_MAX, Wire
 from tests.dashboard.sign_in.lying_provider import CLIENT, SECRET, LyingProvider, lying_provider
@@ -147,14 +147,14 @@ def test_a_changed_key_is_asked_for_and_not_at_every_forged_token(visit: Visit) 
     visit.lying.change_key("second")
     assert visit.finish()["sub"] == "4711"
     visit.lying.change_key("third")
-    with pytest.raises(BadCode):  # newer ones were asked for a moment ago
+    with pytest.raises(BadAnswer):  # newer ones were asked for a moment ago
         visit.finish()
     visit.now += KEYS_EACH_S
     assert visit.finish()["sub"] == "4711"
     visit.lying.forge("fourth")
     asked = len(visit.lying.asked)
     for _ in range(3):
-        with pytest.raises(BadCode):
+        with pytest.raises(BadAnswer):
             visit.finish()
     assert "/keys" not in [path for path, *_ in visit.lying.asked[asked:]]
 
@@ -194,7 +194,7 @@ def test_claims_that_are_told_only_when_asked_are_asked_for(visit: Visit) -> Non
 Change = Callable[[LyingProvider], object]
 OTHER_ANSWERS: dict[str, tuple[Change, type[SignInProblem]]] = {
     "down": (lambda lying: lying.raw.update({"/token": (503, {}, b"")}), ProviderDown),
-    "an error": (lambda lying: lying.raw.update({"/token": (400, {}, b'{"error": "invalid_grant"}')}), BadCode),
+    "an error": (lambda lying: lying.raw.update({"/token": (400, {}, b'{"error": "invalid_grant"}')}), BadAnswer),
     "no JSON": (lambda lying: lying.raw.update({"/token": (200, {}, b"<html>")}), BadAnswer),
     "a list": (lambda lying: lying.raw.update({"/token": (200, {}, b"[1]")}), BadAnswer),
     "too long": (lambda lying: lying.raw.update({"/token": (200, {}, b" " * (ANSWER_BYTES_MAX + 1))}), BadAnswer),
