@@ -128,16 +128,14 @@ def restore_rule(row: AlarmRule) -> None:
 def save_channel(
     name: str, kind: str, given: Mapping[str, Any], is_on: bool, row: AlarmChannel | None = None
 ) -> AlarmChannel:
-    """Make a channel, or change one: a secret that is left empty stays. Raises NotTaken."""
+    """Make a channel, or change one: a secret that is left empty stays where it was sent before. Raises NotTaken."""
     before = row.known_settings() if row is not None else {}
     values = {key: value.strip() if isinstance(value, str) else value for key, value in given.items()}
-    for secret in ("url", "secret", "password"):
-        if not values.get(secret) and before.get(secret):
-            values[secret] = before[secret]
+    missing = _keep_secrets(kind, values, before)
     if kind == ChannelKind.WEBHOOK and not values.get("secret"):
         values["secret"] = secrets.token_urlsafe(SECRET_BYTES)
     values["language"] = values.get("language") or before.get("language") or IN_ENGLISH
-    problems = channel_problems(kind, values)
+    problems = channel_problems(kind, values) | missing
     if values["language"] not in languages():
         problems["language"] = [gettext("One of %(values)s.") % {"values": joined(languages())}]
     if not name.strip() or len(name) > AlarmChannel.NAME_MAX:
@@ -152,6 +150,32 @@ def save_channel(
     row.name, row.is_on, row.settings = name.strip(), is_on, json.dumps({key: values.get(key) for key in FIELDS[kind]})
     row.save()
     return row
+
+
+def _keep_secrets(kind: str, values: dict[str, Any], before: Mapping[str, Any]) -> Problems:
+    """Put what was left empty back in, unless it would go to another place now. Returns what has to be typed anew."""
+    if not values.get("url") and before.get("url"):
+        values["url"] = before["url"]
+    name = "password" if kind == ChannelKind.MAIL else "secret"
+    if values.get(name) or not before.get(name):
+        return {}
+    if _place(kind, values) == _place(kind, before):
+        values[name] = before[name]
+    elif kind != ChannelKind.MAIL or values.get("username"):
+        return {
+            name: [gettext("The server has changed. Enter this again: the stored value is not sent to another server.")]
+        }
+    return {}
+
+
+def _place(kind: str, values: Mapping[str, Any]) -> tuple[object, ...]:
+    """Who gets what is sent there."""
+    if kind == ChannelKind.MAIL:
+        return values.get("host"), values.get("port")
+    try:
+        return split_url(str(values.get("url") or ""))
+    except TargetRefused:
+        return ()
 
 
 FIELDS: dict[str, tuple[str, ...]] = {

@@ -141,6 +141,8 @@ class ChannelForm(BaseForm):
             for name in [name for name in ("url", "secret", "password") if name in self.fields]:
                 self.fields[name].required = False
                 self.fields[name].help_text = gettext("Left empty, it stays as it is.")
+                if name != "url":
+                    self.fields[name].help_text += " " + gettext("If the server changes, enter it again.")
         elif kind == ChannelKind.WEBHOOK:
             self.fields["secret"].help_text = gettext("Left empty, one is made and shown once.")
 

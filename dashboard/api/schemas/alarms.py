@@ -98,7 +98,7 @@ class AlarmList(Schema):
 class ChannelIn(Given):
     """A channel. settings: of mail host, port, security (starttls, tls, none), username, password, sender, recipients;
     of others url, and secret where the kind signs; language: of the notices, en or zh-hans. A secret that is absent
-    stays as it is."""
+    stays as it is, and is wanted when the host changes."""
 
     name: str = Field(min_length=1, max_length=AlarmChannel.NAME_MAX)
     kind: ChannelKindName

@@ -88,6 +88,61 @@ async def test_a_channels_secrets_come_out_nowhere(log_in: Client) -> None:
     assert kept.name == "chat 2" and kept.known_settings() == {"url": URL, "secret": "SEC-hush-hush", "language": "en"}
 
 
+MAIL = {
+    "host": "mail.example", "port": 465, "security": "tls", "username": "gantry", "password": "hush-hush",
+    "sender": "gantry@example.org", "recipients": "ops@example.org",
+}  # fmt: skip
+HOOK = {"url": URL, "secret": "s" * 32}
+
+
+@pytest.mark.parametrize(
+    ("kind", "before", "change", "asked"),
+    [
+        ("mail", MAIL, {"host": "evil.example"}, "password"),
+        ("mail", MAIL, {"port": 2525}, "password"),
+        ("webhook", HOOK, {"url": "https://evil.example/"}, "secret"),
+        ("webhook", HOOK, {"url": URL.replace("https", "http")}, "secret"),
+        ("webhook", HOOK, {"url": URL.replace(".example", ".example:8443")}, "secret"),
+        ("dingtalk", HOOK, {"url": "https://evil.example/"}, "secret"),
+    ],
+)
+async def test_s62_another_host_gets_no_secret_that_is_kept(
+    log_in: Client, kind: str, before: dict[str, Any], change: dict[str, Any], asked: str
+) -> None:
+    """S62."""
+    client = await log_in("admin")
+    config = await api_for(await User.objects.aget(username="admin"), "config")
+    body = {"name": "out", "kind": kind, "settings": before}
+    status, made = await config.call("post", "/alarms/channels", body)
+    assert status == 201
+    after = before | change
+    without = {key: value for key, value in after.items() if key != asked}
+    status, refused = await config.call("put", f"/alarms/channels/{made['id']}", body | {"settings": without})
+    assert status == 422 and "another server" in json.dumps(refused["fields"][asked])
+    page = await client.post(f"/alarms/channels/{made['id']}", {"name": "out", "is_on": "on"} | without | {asked: ""})
+    assert page.status_code == 422 and "another server" in page.content.decode()
+    kept = (await AlarmChannel.objects.aget()).known_settings()
+    assert {key: kept[key] for key in before} == before
+    status, _ = await config.call("put", f"/alarms/channels/{made['id']}", body | {"settings": after})
+    assert status == 200
+    same = {key: value for key, value in after.items() if key != asked}  # the same place: it stays
+    if kind == "mail":
+        same["recipients"] = "others@example.org"
+    assert (await config.call("put", f"/alarms/channels/{made['id']}", body | {"settings": same}))[0] == 200
+    assert (await AlarmChannel.objects.aget()).known_settings()[asked] == before[asked]
+
+
+async def test_s62_a_mail_server_without_an_account_keeps_no_password_of_another(log_in: Client) -> None:
+    """S62."""
+    await log_in("admin")
+    config = await api_for(await User.objects.aget(username="admin"), "config")
+    body: dict[str, Any] = {"name": "out", "kind": "mail", "settings": MAIL}
+    _, made = await config.call("post", "/alarms/channels", body)
+    after = MAIL | {"host": "relay.example", "username": "", "password": ""}
+    assert (await config.call("put", f"/alarms/channels/{made['id']}", body | {"settings": after}))[0] == 200
+    assert not (await AlarmChannel.objects.aget()).known_settings()["password"]
+
+
 async def test_a_webhooks_secret_is_made_and_shown_once(log_in: Client) -> None:
     client = await log_in("admin")
     answer = await client.post("/alarms/channels/new/webhook", {"name": "hook", "url": URL, "is_on": "on"})
