@@ -44,7 +44,7 @@ if TYPE_CHECKING:
         TransactionResult,
         TransactionState,
     )
-    from gantrymq.client.results import ConsumeResult, DeadLetter, RetryLater, SendResult, SendStatus
+    from gantrymq.client.results import ConsumeResult, DeadLetter, LostMessage, RetryLater, SendResult, SendStatus
     from gantrymq.message.model import Message, MessageExt, MessageQueue
     from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig, TopicConfig
     from gantrymq.remoting.signature import Credentials
@@ -62,6 +62,7 @@ __all__ = [
     "DeadLetter",
     "FlowLimits",
     "Interceptor",
+    "LostMessage",
     "Message",
     "MessageExt",
     "MessageModel",
@@ -105,6 +106,7 @@ _HOMES = {
     "DeadLetter": "gantrymq.client.results",
     "FlowLimits": "gantrymq.client.consume.options",
     "Interceptor": "gantrymq.client.interceptors",
+    "LostMessage": "gantrymq.client.results",
     "Message": "gantrymq.message.model",
     "MessageExt": "gantrymq.message.model",
     "MessageModel": "gantrymq.client.consume.subscription",

@@ -87,9 +87,23 @@ class PullStatus(Enum):
     OFFSET_ILLEGAL = ResponseCode.PULL_OFFSET_MOVED.value
 
 
+@dataclass(frozen=True, slots=True)
+class LostMessage:
+    """A stored message that was skipped: its record was damaged on the broker's disk, twice in a row.
+
+    physical_offset: where the record starts in the broker's commit log, as far as it still says; -1: it does not.
+    """
+
+    queue: MessageQueue
+    queue_offset: int
+    physical_offset: int
+    reason: str
+
+
 @dataclass(slots=True)
 class PullResult:
-    """One answer to a pull. next_offset: where to go on; broker_id: the broker that is suggested for the next pull."""
+    """One answer to a pull. next_offset: where to go on; broker_id: the broker that is suggested for the next pull;
+    lost: the message before next_offset, when there are no others because it is damaged."""
 
     status: PullStatus
     messages: list[MessageExt]
@@ -97,3 +111,4 @@ class PullResult:
     min_offset: int
     max_offset: int
     broker_id: int
+    lost: LostMessage | None = None

@@ -7,7 +7,7 @@ import time
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram
 
 from gantrymq.client.interceptors import ConsumeCall, ConsumeProceed, Interceptor, SendCall, SendProceed
-from gantrymq.client.results import ConsumeResult, RetryLater, SendResult
+from gantrymq.client.results import ConsumeResult, LostMessage, RetryLater, SendResult
 
 LABELS = ("topic", "group", "outcome")
 
@@ -17,6 +17,7 @@ class PrometheusInterceptor(Interceptor):
 
     gantrymq_sent_messages_total, gantrymq_send_seconds: outcome is a SendStatus in small letters, or the error's class.
     gantrymq_consumed_messages_total, gantrymq_consume_seconds: success, later, or the error's class.
+    gantrymq_lost_messages_total: skipped because they are damaged, for a consumer's `on_message_lost=metrics.lost`.
     """
 
     def __init__(self, registry: CollectorRegistry = REGISTRY) -> None:
@@ -26,6 +27,13 @@ class PrometheusInterceptor(Interceptor):
             "gantrymq_consumed_messages", "Messages given to a listener", LABELS, registry=registry
         )
         self._consume_s = Histogram("gantrymq_consume_seconds", "Listener calls", LABELS, registry=registry)
+        self._lost = Counter(
+            "gantrymq_lost_messages", "Messages damaged on the broker's disk", ("topic", "broker"), registry=registry
+        )
+
+    async def lost(self, lost: LostMessage) -> None:
+        """Count a message that a consumer skipped: give this to it as `on_message_lost`."""
+        self._lost.labels(lost.queue.topic, lost.queue.broker_name).inc()
 
     async def send(self, call: SendCall, proceed: SendProceed) -> SendResult:
         """Count the messages and measure the send, in seconds, tries included."""

@@ -94,6 +94,14 @@ def split_record(buffer: Buffer, position: int = 0) -> RecordFields:
     )  # fmt: skip
 
 
+def place_in_log(buffer: Buffer) -> int:
+    """Return the physical offset that the record at the start of a buffer says, -1 when it is none, or is torn."""
+    if len(buffer) < HEAD.size:
+        return -1
+    _size, magic, _crc, _queue_id, _flag, _queue_offset, physical_offset, _sys_flag, _born = HEAD.unpack_from(buffer)
+    return int(physical_offset) if magic == MESSAGE_MAGIC and physical_offset >= 0 else -1
+
+
 def properties_of(buffer: Buffer, position: int, size_bytes: int) -> bytes:
     """Return the encoded properties of a whole record of `size_bytes`, and look at little else. RecordError."""
     try:
@@ -139,15 +147,26 @@ def decode_record(buffer: Buffer, position: int = 0, *, check_crc: bool = True, 
     )
 
 
-def decode_records(buffer: Buffer, *, check_crc: bool = True) -> list[MessageExt]:
-    """Return all messages of concatenated records, such as the body of a pull's answer."""
+def decode_records(buffer: Buffer) -> list[MessageExt]:
+    """Return all messages of concatenated records, such as the body of a pull's answer. RecordError."""
+    messages, damage = decode_up_to_damage(buffer)
+    if damage is not None:
+        raise damage
+    return messages
+
+
+def decode_up_to_damage(buffer: Buffer) -> tuple[list[MessageExt], RecordError | None]:
+    """Return the messages of concatenated records up to the first that is damaged, and what is wrong with that one."""
     messages: list[MessageExt] = []
     position, end = 0, len(buffer)
     while position < end:
-        message = decode_record(buffer, position, check_crc=check_crc)
+        try:
+            message = decode_record(buffer, position)
+        except RecordError as exc:
+            return messages, exc
         messages.append(message)
         position += message.store_size
-    return messages
+    return messages, None
 
 
 def encode_fields(fields: RecordFields, body: Buffer) -> bytes:

@@ -13,6 +13,7 @@ from gantrymq.client.connection.answer_fields import int_field
 from gantrymq.client.connection.pull_reader import PullReader
 from gantrymq.client.connection.send_codec import Outgoing, send_request, send_result
 from gantrymq.client.results import PullResult, SendResult
+from gantrymq.errors import RecordError
 from gantrymq.message import properties as names
 from gantrymq.message.model import MessageExt, MessageQueue
 from gantrymq.message.namespaces import NO_NAMESPACE, Namespace
@@ -26,6 +27,7 @@ SUCCESS = frozenset({ResponseCode.SUCCESS.value})
 PULL_COMMIT_OFFSET = 1  # bits of a pull's sysFlag
 PULL_SUSPEND = 2
 PULL_SUBSCRIPTION = 4
+PULL_READ_AGAIN = 1 << 20  # GantryMQ's own: the first message was damaged, so the broker looks at it; others ignore it
 
 
 class BrokerCalls:
@@ -194,19 +196,18 @@ class BrokerCalls:
     ) -> PullResult:
         """Read from a queue. suspend_s: how long the broker may wait for a message; subscription: instead of the one in
         the group's heartbeat; commit_offset: the group's progress, for the broker to keep. take: is given the result
-        before it is returned, as soon as its bytes are there if that is no long work."""
-        sys_flag = (
-            (PULL_COMMIT_OFFSET if commit_offset is not None else 0)
-            | (PULL_SUSPEND if suspend_s else 0)
-            | (PULL_SUBSCRIPTION if subscription is not None else 0)
-        )
+        before it is returned, as soon as its bytes are there if that is no long work.
+
+        A message that is damaged, and damaged again when it is read alone, is skipped: it is `lost` in the result.
+        """
+        queue = MessageQueue(topic, broker_name, queue_id)
         ext_fields = {
             "consumerGroup": self._whole(group),
             "topic": self._whole(topic),
             "queueId": str(queue_id),
             "queueOffset": str(offset),
             "maxMsgNums": str(max_messages),
-            "sysFlag": str(sys_flag),
+            "sysFlag": "",
             "commitOffset": str(commit_offset or 0),
             "suspendTimeoutMillis": str(int(suspend_s * 1000)),
             "subVersion": str(sub_version),
@@ -214,8 +215,21 @@ class BrokerCalls:
         }
         if subscription is not None:
             ext_fields["subscription"] = subscription
-        request = RemotingCommand.request(RequestCode.PULL_MESSAGE, ext_fields)
-        reader = PullReader(address, broker_name, self._namespace, take)
+        sys_flag = PULL_SUBSCRIPTION if subscription is not None else 0
+        first = (PULL_COMMIT_OFFSET if commit_offset is not None else 0) | (PULL_SUSPEND if suspend_s else 0)
+        ext_fields["sysFlag"] = str(sys_flag | first)
+        try:
+            reader = PullReader(address, queue, offset, self._namespace, take)
+            return await self._pulled(reader, address, ext_fields, timeout_s)
+        except RecordError:  # damaged, or half written when it was read
+            reader = PullReader(address, queue, offset, self._namespace, take, is_second=True)
+            ext_fields |= {"sysFlag": str(sys_flag | PULL_READ_AGAIN), "maxMsgNums": "1"}
+            return await self._pulled(reader, address, ext_fields, timeout_s)
+
+    async def _pulled(
+        self, reader: PullReader, address: str, ext_fields: dict[str, str], timeout_s: float
+    ) -> PullResult:
+        request = RemotingCommand.request(RequestCode.PULL_MESSAGE, dict(ext_fields))
         await self.remoting.invoke_for(reader, address, request, timeout_s=timeout_s)
         return await reader.result()
 

@@ -6,7 +6,7 @@ import functools
 import inspect
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from gantrymq.client.connection.compression import in_thread
 from gantrymq.message.model import MessageQueue
@@ -14,31 +14,27 @@ from gantrymq.timeouts import timeout
 
 logger: logging.Logger = logging.getLogger(__name__)
 
+T = TypeVar("T")
 QueuesCallback = Callable[[list[MessageQueue]], Awaitable[None] | None]
 
 CALLBACK_WAIT_S = 30.0  # then the client goes on without it
 
 
-async def tell(callback: QueuesCallback | None, queues: list[MessageQueue], what: str) -> None:
+async def tell(callback: Callable[[T], Awaitable[None] | None] | None, about: T, what: str) -> None:
     """Call an async function on the loop, a plain one in a thread, so that it may use blocking clients; wait for it.
 
-    What it raises is logged. `what` names it in the log.
+    Nothing is told about an empty list. What it raises is logged. `what` names it in the log.
     """
-    if callback is None or not queues:
+    if callback is None or not about:
         return
     outcome: Any
     try:
         async with timeout(CALLBACK_WAIT_S):
             if inspect.iscoroutinefunction(callback):
-                outcome = callback(queues)
+                outcome = callback(about)
             else:
-                outcome = await in_thread(functools.partial(callback, queues))
+                outcome = await in_thread(functools.partial(callback, about))
             if inspect.isawaitable(outcome):
                 await outcome
-    except Exception:  # the application's: the queues change all the same
-        logger.exception(
-            "callback failed (callback=%s, queues=%s)",
-            what,
-            len(queues),
-            extra={"event": "callback_failed", "callback": what, "queues": len(queues)},
-        )
+    except Exception:  # the application's: the client goes on
+        logger.exception("callback failed (callback=%s)", what, extra={"event": "callback_failed", "callback": what})

@@ -10,23 +10,29 @@ from gantrymq.errors import RecordError
 from gantrymq.message import sysflag
 from gantrymq.message.compression import decompress_body
 from gantrymq.message.model import MessageExt
-from gantrymq.message.record import decode_records
+from gantrymq.message.record import decode_records, decode_up_to_damage
 
 logger: logging.Logger = logging.getLogger(__name__)
 
 
 async def read_messages(body: bytes, broker_name: str = "") -> list[MessageExt]:
     """The messages of an answer's body. RecordError when the bytes are damaged."""
-    messages, packed = read_at_once(body, broker_name)
+    messages = decode_records(body)
+    packed = _prepared(messages, broker_name)
     if packed:
         await unpack_all(packed)
     return messages
 
 
-def read_at_once(body: bytes, broker_name: str = "") -> tuple[list[MessageExt], list[MessageExt]]:
-    """As `read_messages`, but those whose bodies take long to decompress are left as they are: they come second, too,
-    for `unpack_all`."""
-    messages = decode_records(body)
+def read_at_once(body: bytes, broker_name: str) -> tuple[list[MessageExt], list[MessageExt], RecordError | None]:
+    """The messages up to the first damaged one, and what is wrong with that. Those whose bodies take long to decompress
+    are left as they are: they come second, too, for `unpack_all`."""
+    messages, damage = decode_up_to_damage(body)
+    return messages, _prepared(messages, broker_name), damage
+
+
+def _prepared(messages: list[MessageExt], broker_name: str) -> list[MessageExt]:
+    """Name the broker, decompress; return those whose bodies take long."""
     packed: list[MessageExt] = []
     for message in messages:
         message.broker_name = broker_name
@@ -35,7 +41,7 @@ def read_at_once(body: bytes, broker_name: str = "") -> tuple[list[MessageExt], 
     if packed and _is_short_work(packed):
         _unpack_each(packed)
         packed = []
-    return messages, packed
+    return packed
 
 
 async def unpack_all(messages: list[MessageExt]) -> None:

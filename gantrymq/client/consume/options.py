@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
@@ -13,9 +13,12 @@ from gantrymq.client.consume.process_queue import ProcessQueue
 from gantrymq.client.consume.rebalance import AllocateStrategy, allocate_averagely
 from gantrymq.client.consume.subscription import ConsumeFrom, MessageModel
 from gantrymq.client.interceptors import Interceptor, check_interceptors
+from gantrymq.client.results import LostMessage
 from gantrymq.errors import ConfigError, WrongType
 from gantrymq.message.namespaces import Namespace
 from gantrymq.message.topics import TRACE_TOPIC, check_group
+
+LostCallback = Callable[[LostMessage], Awaitable[None] | None]
 
 if TYPE_CHECKING:
     from pathlib import Path  # loaded where it is used: it takes longer to import than most of the SDK
@@ -73,6 +76,7 @@ class ConsumerKeywords(ClientKeywords, total=False):
     offsets_folder: Path | None
     on_assigned: QueuesCallback | None
     on_revoked: QueuesCallback | None
+    on_message_lost: LostCallback | None
     trace: bool
     trace_topic: str
     trace_sample: float
@@ -107,6 +111,8 @@ class ConsumerOptions(ClientOptions):
     """Told of queues this member begins to read, before their first message."""
     on_revoked: QueuesCallback | None = None
     """Told of queues it gives up, before their offsets are written, and at the end."""
+    on_message_lost: LostCallback | None = None
+    """Told of each message that was skipped because it is damaged on the broker's disk."""
     trace: bool = False
     """Tell `trace_topic` when messages are consumed."""
     trace_topic: str = TRACE_TOPIC
@@ -127,6 +133,10 @@ class ConsumerOptions(ClientOptions):
         for name in ("on_assigned", "on_revoked"):
             if getattr(self, name) is not None and not callable(getattr(self, name)):
                 raise WrongType(f"{name}={getattr(self, name)!r:.60}: a function that takes a list of queues is wanted")
+        if self.on_message_lost is not None and not callable(self.on_message_lost):
+            raise WrongType(
+                f"on_message_lost={self.on_message_lost!r:.60}: a function that takes a LostMessage is wanted"
+            )
         if self.model is MessageModel.BROADCASTING and self.instance_name is None:
             # the offset file bears the client id, so that must be the same after a restart
             object.__setattr__(self, "instance_name", "DEFAULT")

@@ -49,8 +49,9 @@ class PullConsumer(Client):
     the group begins in queues it never consumed. pull_batch, limits: how much is pulled at once, and held. strategy:
     how the members share the queues. on_assigned, on_revoked: told of queues this member begins to read (before their
     first message: `seek` where you want), and gives up (`commit` while they are yours). offsets_folder: where a
-    BROADCASTING consumer keeps its offsets. trace: tell `trace_topic` when messages are polled and when they are
-    finished, `trace_sample` of them. Also instance_name, namespace, credentials, tls and serialize_type.
+    BROADCASTING consumer keeps its offsets. on_message_lost: told of each message that was skipped because it is
+    damaged on the broker's disk: `poll` returns those around it. trace: tell `trace_topic` when messages are polled and
+    when they are finished, `trace_sample` of them. Also instance_name, namespace, credentials, tls and serialize_type.
     PullConsumerOptions has the defaults.
 
     Subscribe before or after `start`, assign after it. `close` writes the offsets (with auto_commit: of what is

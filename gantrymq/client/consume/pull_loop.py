@@ -13,13 +13,15 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from gantrymq.client.connection.callbacks import tell
 from gantrymq.client.connection.session import ClientSession
 from gantrymq.client.consume.options import ConsumerOptions, FlowLimits
 from gantrymq.client.consume.process_queue import ProcessQueue
 from gantrymq.client.consume.running_info import ConsumeCounters
 from gantrymq.client.consume.subscription import is_wanted
-from gantrymq.client.results import PullResult, PullStatus
+from gantrymq.client.results import LostMessage, PullResult, PullStatus
 from gantrymq.errors import ConnectError, GantryError, ResponseError
+from gantrymq.log_limit import LogLimit
 from gantrymq.message.model import MessageExt, MessageQueue
 from gantrymq.remoting.bodies import SubscriptionData
 from gantrymq.remoting.codes import ResponseCode
@@ -57,6 +59,7 @@ class PullContext:
     rebalance: Callable[[], None]  # a topic's brokers are others than before
     is_paused: Callable[[ProcessQueue], bool] = lambda process_queue: False
     says_subscription: bool = False  # with each pull, so that no heartbeat has to have told it before
+    log_limit: LogLimit = field(default_factory=LogLimit)
     limits: FlowLimits = field(init=False)
     _limits_topics: bool = field(init=False)
 
@@ -97,6 +100,8 @@ async def keep_pulling(context: PullContext, process_queue: ProcessQueue) -> Non
             continue
         if process_queue.was_dropped():
             return
+        if result.lost is not None:
+            await tell(context.options.on_message_lost, result.lost, "on_message_lost")
         if result.status is PullStatus.OFFSET_ILLEGAL:
             context.offset_moved(process_queue, result.next_offset)
             return
@@ -138,10 +143,42 @@ def _take(
     """Keep the messages that the subscription selects; the others count as finished."""
     if process_queue.was_dropped() or result.status is PullStatus.OFFSET_ILLEGAL:
         return
+    if result.lost is not None:
+        _log_lost(context, result.lost)
     messages = [message for message in result.messages if is_wanted(subscription, message)]
     process_queue.add(messages, result.next_offset)
     if messages:
         context.received(process_queue, messages)
+
+
+def _log_lost(context: PullContext, lost: LostMessage) -> None:
+    queue, group = lost.queue, context.options.group
+    left_out = context.log_limit.left_out("message_lost", str(queue))
+    if left_out is None:
+        return
+    logger.error(
+        "message lost: damaged on the broker's disk (topic=%s, broker=%s, queue_id=%s, queue_offset=%s, "
+        "physical_offset=%s, group=%s, lines_left_out=%s): %s",
+        queue.topic,
+        queue.broker_name,
+        queue.queue_id,
+        lost.queue_offset,
+        lost.physical_offset,
+        group,
+        left_out,
+        lost.reason,
+        extra={
+            "event": "message_lost",
+            "topic": queue.topic,
+            "broker": queue.broker_name,
+            "queue_id": queue.queue_id,
+            "queue_offset": lost.queue_offset,
+            "physical_offset": lost.physical_offset,
+            "group": group,
+            "lines_left_out": left_out,
+            "error": lost.reason,
+        },
+    )
 
 
 def _log_failure(process_queue: ProcessQueue, failure: GantryError) -> None:

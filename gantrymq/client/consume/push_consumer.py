@@ -69,6 +69,7 @@ class PushConsumer(Client):
     (`consume_from_ms` with TIMESTAMP). strategy: how the members share the queues. overdue_s: a listener call that
     takes longer is given up, and its messages come again. offsets_folder: for broadcasting. close_wait_s: for listener
     calls in progress at the end. on_assigned, on_revoked: told of queues this member begins to read, and gives up.
+    on_message_lost: told of each message that was skipped because it is damaged on the broker's disk.
 
     ordered: the messages of a queue one after the other, by one member of the group at a time (broker locks); a failed
     one is tried again after `suspend_s`. max_reconsume_times: until it is a dead letter; None: 16, ordered: never.

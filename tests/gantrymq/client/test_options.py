@@ -50,7 +50,8 @@ PRODUCER = {
 CONSUMER = {
     "group": REQUIRED, "model": MessageModel.CLUSTERING, "consume_from": ConsumeFrom.LAST_OFFSET,
     "consume_from_ms": None, "pull_batch": 32, "limits": None, "strategy": allocate_averagely, "offsets_folder": None,
-    "on_assigned": None, "on_revoked": None, "trace": False, "trace_topic": "RMQ_SYS_TRACE_TOPIC", "trace_sample": 1.0,
+    "on_assigned": None, "on_revoked": None, "on_message_lost": None,
+    "trace": False, "trace_topic": "RMQ_SYS_TRACE_TOPIC", "trace_sample": 1.0,
 } | CLIENT  # fmt: skip
 PUSH = CONSUMER | {
     "listener": REQUIRED, "concurrency": 20, "batch_size": 1, "ordered": False, "suspend_s": 1.0,

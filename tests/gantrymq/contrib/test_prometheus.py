@@ -7,7 +7,16 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from gantrymq import ConsumeFrom, ConsumeResult, Message, MessageExt, Producer, PushConsumer
+from gantrymq import (
+    ConsumeFrom,
+    ConsumeResult,
+    LostMessage,
+    Message,
+    MessageExt,
+    MessageQueue,
+    Producer,
+    PushConsumer,
+)
 from gantrymq.contrib.prometheus import PrometheusInterceptor
 from gantrymq.errors import MessageRejected
 from tests.gantrymq.client.seen import until
@@ -49,3 +58,11 @@ async def test_what_was_sent_and_consumed_is_counted_by_its_outcome(tmp_path: Pa
     assert b'gantrymq_consume_seconds_bucket{group="G",le="+Inf",outcome="later",topic="T"} 1.0' in generate_latest(
         registry
     )
+
+
+async def test_messages_that_were_skipped_are_counted() -> None:
+    registry = CollectorRegistry()
+    metrics = PrometheusInterceptor(registry)
+    await metrics.lost(LostMessage(MessageQueue("T", "broker-a", 0), 7, 4096, "body does not match its CRC"))
+    labels = {"topic": "T", "broker": "broker-a"}
+    assert registry.get_sample_value("gantrymq_lost_messages_total", labels) == 1

@@ -11,7 +11,7 @@ import pytest
 from gantrymq.client.connection.pull_reader import PullReader
 from gantrymq.client.results import PullResult, PullStatus
 from gantrymq.errors import ConnectError, ProtocolError, RecordError, ResponseError
-from gantrymq.message.model import MessageExt
+from gantrymq.message.model import MessageExt, MessageQueue
 from gantrymq.message.namespaces import Namespace
 from gantrymq.message.record import encode_record
 from gantrymq.remoting.command import RemotingCommand
@@ -24,15 +24,15 @@ class Reading:
 
     def __init__(self) -> None:
         self.taken: list[PullResult] = []
-        self.reader = PullReader("host:1", "broker", Namespace("ns"), self.taken.append)
+        self.reader = PullReader("host:1", MessageQueue("T", "broker", 0), 0, Namespace("ns"), self.taken.append)
 
     def answer(self, code: int = 0, body: bytes = b"", offsets: dict[str, str] = OFFSETS) -> None:
         self.reader.set_result(RemotingCommand.request(11).reply(code, "a remark", offsets, body))
 
 
-def record(body: bytes, sys_flag: int = 0) -> bytes:
+def record(body: bytes, sys_flag: int = 0, queue_offset: int = 7) -> bytes:
     return encode_record(MessageExt(
-        topic="ns%T", body=body, flag=0, properties={}, queue_id=0, queue_offset=7, physical_offset=0,
+        topic="ns%T", body=body, flag=0, properties={}, queue_id=0, queue_offset=queue_offset, physical_offset=0,
         store_size=0, sys_flag=sys_flag, born_timestamp=0, born_host=("127.0.0.1", 1), store_timestamp=0,
         store_host=("127.0.0.1", 1), reconsume_times=0, prepared_transaction_offset=0, body_crc=0,
     ))  # fmt: skip
@@ -42,7 +42,7 @@ async def test_messages_are_handed_on_before_the_task_that_pulls_goes_on() -> No
     reading = Reading()
     pulling = asyncio.create_task(reading.reader.result())
     await asyncio.sleep(0)
-    reading.answer(body=record(b"one") + record(zlib.compress(b"two"), 0x301))
+    reading.answer(body=record(b"one", queue_offset=6) + record(zlib.compress(b"two"), 0x301))
     (result,) = reading.taken
     assert not pulling.done()
     assert [(message.topic, message.body, message.broker_name) for message in result.messages] == [
