@@ -232,7 +232,7 @@ class HaClient:
         except TimeoutError:
             raise MasterLost(f"silent for {silence_s:g} s, where a greeting was to come") from None
         except asyncio.IncompleteReadError:
-            raise MasterLost("closed by the master, which returned no greeting") from None
+            raise MasterLost("the master closed the connection without a greeting: its log says why") from None
         cut_to = where_to_cut(own, begin, end, theirs)
         if theirs.refusal or theirs.role == "SLAVE" or not theirs.epochs.is_current:
             raise MasterLost(theirs.refusal or f"{theirs.address} is no master: its role is {theirs.role}")

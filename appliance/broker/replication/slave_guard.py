@@ -67,6 +67,11 @@ class SlaveGuard:
             make_protocol, self._tls, host=self._host, port=port, backlog=BACKLOG, is_enforcing=is_enforcing
         )
 
+    @property
+    def needs_greeting(self) -> bool:
+        """Whether slaves of RocketMQ's can't come in here."""
+        return self.needs_account or self.tls_mode == ENFORCING
+
     def outgoing_tls(self) -> ssl.SSLContext | None:
         """TLS to a broker of the same name, whose port is as this one's. Raises ConfigError."""
         return self._outgoing.context() if self._outgoing is not None and self.tls_mode == ENFORCING else None

@@ -2,18 +2,24 @@
 
 A slave of RocketMQ's names the place that it wants, eight bytes, and nothing else. One of GantryMQ greets
 (handshake.py), proves its account where one is asked for (slave_guard.py), and then names its place.
+
+Until then it has a place in a waiting room only (waiting_room.py). Where slaves of RocketMQ's can come it may take as
+long as any silence: they say nothing for their first five seconds. A peer is told why it is not served once it has
+begun a greeting: RocketMQ's slave would take other bytes for a part of its log.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from dataclasses import replace
+from typing import NoReturn, TypeVar
 
 from appliance.broker.epochs.standing import StandingFile
 from appliance.broker.replication.ha_frames import EPOCH_OFFSET, OFFSET
 from appliance.broker.replication.handshake import MAGIC, Hello, read_hello
 from appliance.broker.replication.master.slave import Slave, SlaveLost, give
+from appliance.broker.replication.master.waiting_room import WaitingRoom
 from appliance.broker.replication.slave_guard import SlaveGuard, new_challenge, read_proof
 from appliance.settings.roles import BrokerConfig
 from gantrymq.timeouts import timeout
@@ -21,9 +27,20 @@ from store.message_store import MessageStore
 
 T = TypeVar("T")
 
+GREETING_S = 2.0  # for who must greet, at its first try
+PLACES, PLACES_AN_ADDRESS = 64, 4  # in the waiting room
+PLACES_OF_STRANGERS = 8  # addresses that haSlaveAddresses leaves out are heard only to be told that
+
+
+class SlaveRefused(SlaveLost):
+    """A peer has said who it is, and is not served."""
+
 
 class Greeter:
-    """One master's. on_fenced: told of a greeting that speaks of a later epoch of this log: another is the master."""
+    """One master's. on_fenced: told of a greeting that speaks of a later epoch of this log: another is the master.
+
+    admit: takes a slave that has shown who it is in, or returns why it does not.
+    """
 
     def __init__(
         self,
@@ -32,31 +49,74 @@ class Greeter:
         standing: StandingFile,
         *,
         guard: SlaveGuard,
+        admit: Callable[[Slave], str],
         on_fenced: Callable[[Hello], None],
     ) -> None:
         self._store = store
         self._config = config
         self._standing = standing
         self.guard = guard
+        self._admit = admit
         self._on_fenced = on_fenced
+        silence_s = config.ha_housekeeping_ms / 1000
+        greeting_s = min(GREETING_S, silence_s)
+        self._room = WaitingRoom(
+            places=PLACES,
+            places_an_address=PLACES_AN_ADDRESS,
+            patience_s=greeting_s if guard.needs_greeting else silence_s,
+            patience_s_max=silence_s,
+        )
+        self._strangers = WaitingRoom(
+            places=PLACES_OF_STRANGERS,
+            places_an_address=PLACES_AN_ADDRESS,
+            patience_s=greeting_s,
+            patience_s_max=silence_s,
+        )
         self._heard = 0  # the highest epoch that ended this one
         self.broker_address = ""  # as slaves are told, once it is known
 
     async def greet(self, slave: Slave, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> int:
-        """Return the first place that the slave names, after a greeting of GantryMQ's. SlaveLost; FrameError."""
-        first = await self.place(slave, reader)
-        if first != MAGIC:
-            if self.guard.needs_account:
-                raise SlaveLost("it can't sign, as a slave of RocketMQ's, and haAccounts=true asks for an account")
+        """Have the slave taken in, and return the first place that it names. SlaveLost; FrameError; OSError."""
+        if not self._config.may_be_slave(slave.host):
+            async with self._strangers.place(slave.host):
+                await self._refuse_stranger(slave, reader, writer)
+        async with self._room.place(slave.host):
+            first = await self.place(slave, reader)
+            theirs = await self._in_time(read_hello(reader, after_magic=True)) if first == MAGIC else None
+            refusal = await self._why_not(slave, theirs, reader, writer)
+        if theirs is None:
+            if refusal:
+                raise SlaveRefused(refusal)
             return first
-        theirs = await self._in_time(read_hello(reader, after_magic=True))
-        refusal = await self._wrong_account(reader, writer) if self.guard.needs_account else ""
-        refusal = refusal or self._refusal_of(theirs)
+        epoch = self._standing.standing.epochs.current
         await give(writer, self.hello(refusal).to_bytes())
         if refusal:
-            raise SlaveLost(refusal)
-        slave.epoch, slave.broker = self._standing.standing.epochs.current, theirs.address
+            raise SlaveRefused(refusal)
+        slave.epoch, slave.broker = epoch, theirs.address
         return await self.place(slave, reader)
+
+    async def _why_not(
+        self, slave: Slave, theirs: Hello | None, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> str:
+        """Why a peer is not served; "" when it is taken in. theirs: its greeting, which RocketMQ's slave has not."""
+        if self.guard.needs_account:
+            if theirs is None:
+                return "it can't sign, as a slave of RocketMQ's, and haAccounts=true asks for an account"
+            if refusal := await self._wrong_account(reader, writer):
+                return refusal
+        refusal = self._refusal_of(theirs) if theirs is not None else ""
+        return refusal or self._admit(slave)
+
+    async def _refuse_stranger(
+        self, slave: Slave, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> NoReturn:
+        """Tell a peer of GantryMQ that its address is not let in, and nothing of this broker. SlaveLost; FrameError."""
+        refusal = "the slave's address is not in haSlaveAddresses of its master"
+        if await self.place(slave, reader) == MAGIC:
+            theirs = await self._in_time(read_hello(reader, after_magic=True))
+            # With its own epochs and end: it compares them before it looks at the refusal.
+            await give(writer, replace(theirs, address="", refusal=refusal).to_bytes())
+        raise SlaveRefused(refusal)
 
     async def _wrong_account(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> str:
         """Ask for an account; return why it is none to serve, "" when it is one. SlaveLost; FrameError."""

@@ -35,6 +35,10 @@ class Slave:
     begin: asyncio.Event = field(default_factory=asyncio.Event)
     more: asyncio.Event = field(default_factory=asyncio.Event)  # the log has grown, and a send waits for it
 
+    @property
+    def host(self) -> str:
+        return self.address.rpartition(":")[0]
+
 
 def frame_head(slave: Slave, position: int, size: int) -> bytes:
     return HEAD.pack(position, size) if slave.epoch is None else EPOCH_HEAD.pack(slave.epoch, position, size)

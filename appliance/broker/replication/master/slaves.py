@@ -23,7 +23,7 @@ from appliance.broker.replication.handshake import Hello
 from appliance.broker.replication.in_sync import InSyncSet
 from appliance.broker.replication.in_sync_file import InSyncFile, InSyncRecord
 from appliance.broker.replication.master.feed import Feed
-from appliance.broker.replication.master.greeting import Greeter
+from appliance.broker.replication.master.greeting import Greeter, SlaveRefused
 from appliance.broker.replication.master.group_transfer import GroupTransfer
 from appliance.broker.replication.master.slave import Slave, SlaveLost
 from appliance.broker.replication.master.slave_figures import LogEnds, TransferRate
@@ -33,6 +33,7 @@ from appliance.broker.replication.state_frames import StateSource
 from appliance.process.json_file import StateFileError
 from appliance.remoting.plain_listener import PlainListener
 from appliance.settings.roles import BrokerConfig
+from gantrymq.log_limit import LogLimit
 from gantrymq.remoting.codes import ResponseCode
 from gantrymq.timeouts import timeout
 from store.message_store import MessageStore
@@ -40,6 +41,7 @@ from store.message_store import MessageStore
 logger = logging.getLogger(__name__)
 
 SLAVES_MAX = 16
+SLAVES_AN_ADDRESS_MAX = 8  # without accounts, where any program may say that it is a slave
 SAMPLE_S = 1.0
 GONE_HOSTS_MAX = 256
 GONE_REMEMBERED_S = 86_400.0  # then a slave that went was taken away for good
@@ -67,7 +69,7 @@ class SlaveService:
         self._standing = standing
         self._state = state
         self.guard = guard
-        self.greeter = Greeter(store, config, standing, guard=guard, on_fenced=on_fenced)
+        self.greeter = Greeter(store, config, standing, guard=guard, admit=self._admit, on_fenced=on_fenced)
         self.fenced_by = ""  # "epoch 3 at HOST:PORT": nothing is confirmed here any more
         self._listener: PlainListener | None = None
         self._connections: set[asyncio.Task[None]] = set()
@@ -79,7 +81,8 @@ class SlaveService:
         self._on_record = on_record
         self.in_sync: InSyncSet | None = None  # from when the log's end is known
         self._ends = LogEnds()
-        self.slaves: set[Slave] = set()
+        self._log_limit = LogLimit()
+        self.slaves: set[Slave] = set()  # those that were let in
         self.gone: dict[str, float] = {}  # hosts whose slave went and has not come back, and when (monotonic)
         self.port = 0  # 0: not open
 
@@ -300,41 +303,41 @@ class SlaveService:
         self._connections.add(task)
         host, port = writer.get_extra_info("peername")[:2]
         slave = Slave(f"{host}:{port}", TransferRate(time.monotonic()))
-        why = self._refusal(host)
+        why, is_refused = "this broker stops", False
         try:
-            if not why:
-                why = "this broker stops"
-                await self._serve(slave, reader, writer)
+            await self._serve(slave, reader, writer)
         except* (SlaveLost, FrameError) as lost:
-            why = str(lost.exceptions[0])
+            why, is_refused = str(lost.exceptions[0]), isinstance(lost.exceptions[0], SlaveRefused)
         except* OSError as errors:
             why = str(errors.exceptions[0])
         finally:
             self._connections.discard(task)
             self.slaves.discard(slave)
-            self._note_gone(slave, host, why)  # first: TLS waits for the good-bye of one that stands still
+            # first: TLS waits for the good-bye of one that stands still
+            self._note_gone(slave, why, is_refused=is_refused)
             writer.close()
             with contextlib.suppress(OSError):
                 await writer.wait_closed()
 
-    def _refusal(self, host: str) -> str:
-        """Why a peer is not served; "" when it is."""
+    def _admit(self, slave: Slave) -> str:
+        """Count one more slave, or return why there is no place for it."""
         if len(self.slaves) >= SLAVES_MAX:
             return f"{SLAVES_MAX} slaves are connected already"
-        if not self._config.may_be_slave(host):
-            return "its address is not in haSlaveAddresses"
+        of_its_address = sum(other.host == slave.host for other in self.slaves)
+        if of_its_address >= SLAVES_AN_ADDRESS_MAX and not self.guard.needs_account:
+            return f"{of_its_address} slaves of its address are connected already"
+        self.slaves.add(slave)
         return ""
 
     async def _serve(self, slave: Slave, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.slaves.add(slave)
         first = await self.greeter.greet(slave, reader, writer)
-        logger.info("slave connected", extra={"event": "slave_connected", "slave": slave.address, "epoch": slave.epoch})
+        self._log(logging.INFO, "slave connected", "slave_connected", slave, epoch=slave.epoch)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._hear(slave, reader, first), name=f"slave {slave.address}: acknowledgements")
             tasks.create_task(self._feed.run(slave, writer), name=f"slave {slave.address}: log")
 
-    def _note_gone(self, slave: Slave, host: str, why: str) -> None:
-        was_slave = slave.acknowledged >= 0
+    def _note_gone(self, slave: Slave, why: str, *, is_refused: bool) -> None:
+        was_slave, host = slave.acknowledged >= 0, slave.host
         if slave.epoch is not None and all(other.broker != slave.broker for other in self.slaves):
             self._in_sync_set().gone(slave.broker, time.monotonic())
         if was_slave and self._listener is not None:
@@ -342,11 +345,19 @@ class SlaveService:
             self.gone[host] = time.monotonic()
             if len(self.gone) > GONE_HOSTS_MAX:
                 del self.gone[next(iter(self.gone))]
-        logger.log(
-            logging.WARNING if was_slave else logging.INFO,
-            "slave gone",
-            extra={"event": "slave_gone", "slave": slave.address, "why": why},
-        )
+        if was_slave:
+            self._log(logging.WARNING, "slave gone", "slave_gone", slave, why=why)
+        elif is_refused:
+            self._log(logging.WARNING, "slave not let in", "slave_not_let_in", slave, why=why)
+        else:
+            self._log(logging.INFO, "connection of no slave ended", "slave_not_known", slave, why=why)
+
+    def _log(self, level: int, text: str, event: str, slave: Slave, **facts: object) -> None:
+        """Write a line about a connection, a few of a kind only: any program may connect."""
+        left_out = self._log_limit.left_out(event)
+        if left_out is not None:
+            facts |= {"event": event, "slave": slave.address}
+            logger.log(level, text, extra=facts | ({"left_out": left_out} if left_out else {}))
 
     async def _hear(self, slave: Slave, reader: asyncio.StreamReader, offset: int) -> None:
         """Take what the slave says it has, this offset first. Ends by SlaveLost."""
@@ -364,7 +375,7 @@ class SlaveService:
                 raise SlaveLost(f"says it has the log up to {offset}, beyond {end}: it is not this log's copy")
             slave.acknowledged = offset
             if not slave.begin.is_set():
-                self.gone.pop(slave.address.rpartition(":")[0], None)
+                self.gone.pop(slave.host, None)
                 slave.begin.set()
             if slave.epoch is not None:
                 end, now = self._store.max_physical_offset, time.monotonic()

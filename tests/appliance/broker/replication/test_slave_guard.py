@@ -15,33 +15,15 @@ from appliance.broker.replication.slave_guard import SlaveGuard, prove
 from appliance.settings.roles import BrokerConfig
 from gantrymq.errors import ConfigError
 from gantrymq.remoting.signature import Credentials
+from tests.appliance.broker.replication.accounts import with_accounts
 from tests.appliance.broker.replication.pair import MASTER, STORE, caught_up, follower_of, send, slave_of
 from tests.certificates import authority, server_fields
 from tests.harness import ServingCluster, serving
 from tests.waiting import until
 
-ACCOUNTS = """\
-accounts:
-- {accessKey: administrator, secretKey: a-long-secret-of-ours, admin: true}
-- {accessKey: application, secretKey: another-long-secret, admin: false, defaultTopicPerm: PUB|SUB}
-"""
-
 
 def tls_of_slave() -> dict[str, Any]:
     return {"tls_outgoing": True, "tls_client_trust": str(authority() / "ca.pem"), "ha_tls_mode": "enforcing"}
-
-
-def with_accounts(folder: Path) -> dict[str, Any]:
-    (folder / "conf").mkdir()
-    (folder / "conf" / "plain_acl.yml").write_text(ACCOUNTS)
-    for name, secret in (("administrator", "a-long-secret-of-ours"), ("application", "another-long-secret")):
-        (folder / f"{name}.yml").write_text(f"accessKey: {name}\nsecretKey: {secret}\n")
-    return {
-        "acl_enable": True,
-        "rocketmq_home": folder,
-        "ha_accounts": True,
-        "credentials_file": folder / "administrator.yml",
-    }
 
 
 async def plain_answer(cluster: ServingCluster, what: bytes) -> bytes:
