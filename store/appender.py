@@ -26,6 +26,7 @@ from gantrymq.message import properties as names
 from gantrymq.message import record, sysflag
 from store.base.delay import DELAY_HINT, DELAY_MARK
 from store.base.results import PutMessageResult, PutMessageStatus, StoreBatch, StoreMessage
+from store.base.stats import SLOW_S
 from store.base.timer import TIMER_MARK, TimerRules, without_timer
 from store.batch import FIXED_BYTES, build_batch, head_with_v6
 from store.index.service import PENDING_MAX, Pending
@@ -44,7 +45,6 @@ TRANSACTION_HIDDEN = (
     sysflag.TRANSACTION_PREPARED,
     sysflag.TRANSACTION_ROLLBACK,
 )  # prepared and rolled back: in the log, in no queue
-SLOW_S = 0.001
 _PUT_OK = PutMessageStatus.PUT_OK
 _ILLEGAL = PutMessageStatus.MESSAGE_ILLEGAL
 _NO_CODES: tuple[int, ...] = ()

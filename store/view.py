@@ -11,12 +11,11 @@ from gantrymq.message.model import MessageExt
 from gantrymq.message.topics import SCHEDULE_TOPIC, TOOLS_GROUP
 from store.base.errors import StoreNotRunning
 from store.base.results import ConsumeQueueUnit, GetMessageResult, QueryMessageResult
+from store.base.stats import SLOW_S
 from store.parts import StoreParts
 from store.queues.consume_queue_ext import ADDRESS_MAX, ExtUnit
 from store.queues.filter import Filter
 from store.reader import StoreReader
-
-SLOW_S = 0.001
 
 
 class StoreView:

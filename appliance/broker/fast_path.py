@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from appliance.acl.access import Access
 from appliance.broker.delivery.answers import SendAnswers
@@ -20,6 +21,7 @@ from appliance.broker.topics.send_target import SendTargets
 from appliance.fast_path import loader
 from appliance.remoting import lanes as lanes_module
 from appliance.remoting.connection import (
+    COPIED_BYTES_MAX,
     MESSAGE_LANE,
     PULL_LANE,
     REQUEST_HEADER_BYTES_MAX,
@@ -32,12 +34,25 @@ from appliance.settings.roles import BrokerConfig
 from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from store.base.config import MessageStoreConfig
+from store.base.stats import SLOW_S
+from store.index.service import PENDING_MAX
 from store.message_store import MessageStore
 from store.parts import StoreParts
+from store.reader import FILTER_UNITS_MIN, UNITS_PER_LOOK
 from store.startup.dispatch import PlainFeed
 
 # (request code, opaque, header encoding, queue id, queue offset, physical offsets)
 Waiting = tuple[int, int, int, int, int, tuple[int, ...]]
+
+
+class Bounds(NamedTuple):
+    """What the Python path decides by and the twin must, too. The twin is given them: it has no copies of its own."""
+
+    pending_max: int = PENDING_MAX
+    filter_units_min: int = FILTER_UNITS_MIN
+    units_per_look: int = UNITS_PER_LOOK
+    copied_bytes_max: int = COPIED_BYTES_MAX
+    slow_s: float = SLOW_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +99,7 @@ def fast_path_of(parts: Parts, pulls: FastPulls | None, *, frame_bytes_max: int)
         return None
     fast_path: FastPath = module.FastPath(
         parts,
+        Bounds(),
         pulls=pulls,
         late_answers=functools.partial(functools.partial, late_answers, parts.send_answers),
         frame_bytes_max=frame_bytes_max,
@@ -113,5 +129,5 @@ def plain_feed_of(config: BrokerConfig, store_config: MessageStoreConfig, parts:
     module = loader.load(enabled=config.fast_path_enable)
     if module is None or store_config.consume_queue_ext_enable:
         return None
-    feed: PlainFeed = module.FastDispatch(parts)
+    feed: PlainFeed = module.FastDispatch(parts, PENDING_MAX)
     return feed

@@ -75,7 +75,7 @@ from sha1 cimport (
 from signed cimport SignedFields, find_signed, has_hidden_stamp, put_signed
 from stored_record cimport Stored, find_stored_marks, read_stored
 from texts cimport Text, is_text, is_utf8, java_hash, resolve, to_padded_number
-from units cimport CODES_MAX, Walk, copy_runs, walk_units
+from units cimport CODES_MAX, FILLER_SIZE, Walk, copy_runs, walk_units
 
 cdef extern from "Python.h":
     PyObject *item_of "PyTuple_GET_ITEM" (object place, Py_ssize_t index)  # without taking it: that would touch it
@@ -96,18 +96,12 @@ cdef enum:
     SCRATCH_BYTES = 512 * 1024  # properties of one request
     OUT_BYTES_FIRST = 64 * 1024
     RECORDS_BYTES = 256 * 1024  # of one call, before they are written to the file
-    SLOW_NS = 1000000
     ID_BYTES = 17  # of a message id behind the broker's address, and a comma
-    PENDING_MAX = 256  # as in store/index/service.py
     COMMIT_OFFSET = 1  # of a pull's sys flag
     HAS_SUBSCRIPTION = 4  # likewise
     PERM_READ = 4  # of broker and topics
     LOOKED_AT_MAX = 64  # queues of whose files units are kept for the next pull
-    FILTER_UNITS_MAX = 800  # as in store/reader.py
-    UNITS_PER_LOOK = 128  # of a queue's file, as in store/reader.py
     UNITS_AHEAD = 512  # read with one call and kept: a consumer that goes on needs the next 480 soon
-    COPIED_BYTES_MAX = 8 * 1024  # as in appliance/remoting/connection.py: a body below it is not worth a view
-    FILLER_SIZE = 0x7FFFFFFF  # as in store/queues/consume_queue.py
     SIGNATURE_BYTES_MAX = 6 * SIGNATURE_BYTES  # each of them escaped
     SIGNED_BYTES_MAX = 64 * 1024  # of header fields; more is Python's
 
@@ -243,6 +237,8 @@ cdef class FastPath:
     cdef int64_t *_offsets
     cdef Entry *_entries
     cdef int _entry_count, _new_entries
+    # what the Python path decides by, too: given by it, and written down nowhere here
+    cdef int64_t _pending_max, _filter_units, _units_per_look, _copied_bytes_max, _slow_ns
     # the text of answers, as long as SendAnswers says the same
     cdef object _said
     cdef tuple _said_texts
@@ -326,8 +322,11 @@ cdef class FastPath:
         free(self._offsets)
         free(self._entries)
 
-    def __init__(self, parts, *, pulls, late_answers, frame_bytes_max, header_bytes_max):
+    def __init__(self, parts, bounds, *, pulls, late_answers, frame_bytes_max, header_bytes_max):
         store_parts = parts.store.parts
+        self._pending_max, self._filter_units = bounds.pending_max, bounds.filter_units_min
+        self._units_per_look, self._copied_bytes_max = bounds.units_per_look, bounds.copied_bytes_max
+        self._slow_ns = <int64_t> (bounds.slow_s * NS_A_SECOND)
         self._config = parts.config
         self._put_waits = parts.put_waits
         self._store = parts.store
@@ -956,7 +955,7 @@ cdef class FastPath:
         return 0
 
     cdef int _note_slow(self, int64_t elapsed_ns) except -1:
-        if elapsed_ns >= SLOW_NS:
+        if elapsed_ns >= self._slow_ns:
             self._stats.slow_put(elapsed_ns // 1000000)
             self._state.note_append(elapsed_ns / 1e9)
             self._is_refusing = self._state.refusal is not None
@@ -1047,7 +1046,7 @@ cdef class FastPath:
             message = &self._messages[index]
             properties = PyBytes_FromStringAndSize(<char *> message.properties, message.properties_size)
             pending.append((self._prefix_hash, properties, message.position, self._timestamp))
-        if len(pending) >= PENDING_MAX:
+        if len(pending) >= self._pending_max:
             self._dispatcher.put_pending()
         return 0
 
@@ -1144,7 +1143,7 @@ cdef class FastPath:
         if group != self._tools_group:  # tools look, and don't consume
             self._count_get(group, topic)
         started = monotonic_ns() - started
-        if started >= SLOW_NS:
+        if started >= self._slow_ns:
             self._stats.slow_get(started // 1000000)
         self.pull_count += 1
         return True
@@ -1267,11 +1266,11 @@ cdef class FastPath:
 
     cdef bint _walk_queue(self, queue, int64_t offset, int64_t high) except -1:
         """Walk along the units from the offset on. False: for the Python path, or nothing is wanted."""
-        cdef int64_t units_left = max(FILTER_UNITS_MAX, self._walk.count_max), count, tail_index = queue.tail_index
+        cdef int64_t units_left = max(self._filter_units, self._walk.count_max), count, tail_index = queue.tail_index
         cdef int64_t start
         cdef const uint8_t *units
         # Without a filter the Python path takes what one look into the queue's files brings.
-        cdef bint is_one_look = self._walk.code_count < 0 and min(high - offset, self._walk.count_max) <= UNITS_PER_LOOK
+        cdef bint is_one_look = self._walk.code_count < 0 and min(high - offset, self._walk.count_max) <= self._units_per_look
         while units_left > 0 and offset < high and not self._walk.is_full:
             if offset >= tail_index:
                 data = queue.tail
@@ -1330,7 +1329,7 @@ cdef class FastPath:
             head, &self._pull_texts, header.encoding, header.opaque, high, low, following, size
         ) - head
         cdef uint8_t *target
-        if self._walk.run_count == 1 and size >= COPIED_BYTES_MAX:
+        if self._walk.run_count == 1 and size >= self._copied_bytes_max:
             if self._direct >= 0:
                 return self._write_run(connection, head, head_size, file, start, size)
             connection.write_parts([PyBytes_FromStringAndSize(<char *> head, head_size), file.view[start : start + size]])

@@ -12,6 +12,7 @@ cdef class FastDispatch:
     # borrowed for good
     cdef object _log, _queues, _index, _dispatcher
     cdef dict _slots
+    cdef int64_t _pending_max  # given by the Python path, which waits for as many
     # memory of its own, with nothing in it between two calls
     cdef Entry *_entries
     cdef int _entry_count
@@ -36,7 +37,8 @@ cdef class FastDispatch:
     def __dealloc__(self):
         free(self._entries)
 
-    def __init__(self, parts):
+    def __init__(self, parts, int64_t pending_max):
+        self._pending_max = pending_max
         self._log = parts.log
         self._queues = parts.queues
         self._slots = parts.queues.slots
@@ -190,7 +192,7 @@ cdef class FastDispatch:
             pending = self._index.pending
             properties = PyBytes_FromStringAndSize(<char *> stored.properties, stored.properties_size)
             pending.append((self._prefix_hash, properties, physical_offset, stored.timestamp))
-            if len(pending) >= PENDING_MAX:
+            if len(pending) >= self._pending_max:
                 self._dispatcher.put_pending()
         return 0
 

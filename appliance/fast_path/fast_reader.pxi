@@ -24,7 +24,6 @@ cdef enum:
     LEFT_BYTES_MAX = 1024 * 1024  # copied for the Python path, before that gets them
     GUESSES_MAX = 8  # times that the only connection with requests is read without asking which one is readable
 
-cdef int64_t LONG_NS = 1000000  # as LONG_SECONDS in appliance/remoting/lanes.py
 cdef double SHORT_SECONDS = 0.0001  # of one that may be guessed: others wait for no more than some of these
 
 ctypedef struct Answered:
@@ -62,7 +61,7 @@ cdef class FastReader:
     cdef object _now
     cdef bint _is_full
     cdef double _queued_seconds, _at_once, _read_ahead, _turn_seconds
-    cdef int64_t _turn_requests
+    cdef int64_t _turn_requests, _long_ns
     cdef bint _has_room, _is_shared
     cdef int64_t _since
 
@@ -83,6 +82,7 @@ cdef class FastReader:
 
     def __init__(self, FastPath fast_path not None, lanes, sends, pulls, limits):
         self._fast, self._lanes, self._sends, self._pulls, self._limits = fast_path, lanes, sends, pulls, limits
+        self._long_ns = <int64_t> (limits.LONG_SECONDS * NS_A_SECOND)
         self._watched, self._idle = [], bytearray()
         self._answerers, self._usages, self._late, self._left = [], [], [], []
         self._poller = epoll_create1(EPOLL_CLOEXEC)
@@ -264,7 +264,7 @@ cdef class FastReader:
     cdef double _own_seconds(self, int64_t ns) except -1:
         """As in ServerConnection: of a long step only what this thread worked."""
         cdef double seconds = ns / 1e9, now
-        if ns < LONG_NS:
+        if ns < self._long_ns:
             return seconds
         now = time.monotonic()
         return self._lanes.own_seconds(now - seconds, now)

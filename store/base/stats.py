@@ -10,6 +10,7 @@ import bisect
 from collections import deque
 
 SAMPLES_MAX = 601
+SLOW_S = 0.001  # a put or get that took longer is looked at one by one
 WINDOWS_S = (10, 60, 600)
 _CELL_BOUNDS_MS = (0, 10, 50, 100, 200, 500, 1000, 2000, 3000, 4000, 5000, 10000)
 _CELL_NAMES = (

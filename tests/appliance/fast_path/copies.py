@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from store.base.errors import CopyRefused
+from store.index.service import PENDING_MAX
 from store.message_store import MessageStore
 from store.startup.dispatch import Arrived
 from tests.store.conftest import FakeClock, small_config
@@ -51,7 +52,8 @@ class Copy:
         """Open the folder; what a start reads is fed in the same way."""
         clock = FakeClock()
         self.store = store = MessageStore(self._config, is_copy=True, clock=clock, monotonic=clock)
-        self.counting = CountingFeed(self._compiled.FastDispatch(store.parts)) if self._compiled is not None else None
+        compiled = self._compiled
+        self.counting = CountingFeed(compiled.FastDispatch(store.parts, PENDING_MAX)) if compiled is not None else None
         store.parts.dispatcher.plain_feed = self.counting
         store.load()
         store.start()
