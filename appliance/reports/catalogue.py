@@ -51,7 +51,7 @@ class Chart:
 class Report:
     """`days_before`: what it reads before its range begins, to compare with.
 
-    tables: what it reads of the lake. nothing: what an empty one says.
+    tables: what it reads of the lake. counts: which messages are in its totals. nothing: what an empty one says.
     """
 
     name: str
@@ -61,6 +61,7 @@ class Report:
     chart: Chart
     days_before: int = 0
     tables: tuple[str, ...] = ("messages",)
+    counts: str = ""
     nothing: str = "Nothing to show of this range."
 
 
@@ -78,6 +79,13 @@ _TOPIC = Column("topic", "Topic", Kind.TEXT)
 _KIND = Column("kind", "Kind", Kind.TEXT)
 _HOST = Column("host", "Host", Kind.TEXT)
 _DAY = Column("day", "Day", Kind.TEXT)
+EVERY_RECORD = (
+    "Totals: every stored record, also retries, dead letters and RocketMQ's own topics. A message that is delayed or "
+    "retried counts each time it is stored."
+)
+ORDINARY = "Totals: messages of ordinary topics only, without retries, dead letters and RocketMQ's own topics."
+BROKERS_OWN = "Totals: the brokers' own counters, every record that they stored or handed out."
+GROUPS_TOPICS = "Totals: messages of the topics that the group consumes, without those that the samples missed."
 TRAFFIC = "traffic"
 FORECAST = "forecast"
 
@@ -86,6 +94,7 @@ _ALL = (
         name=TRAFFIC,
         title="Traffic per topic and hour",
         about="Messages and bytes of each topic in each hour, by the time of storing.",
+        counts=EVERY_RECORD,
         columns=(Column("hour", "Hour", Kind.TEXT), _TOPIC, _KIND, _MESSAGES, _STORED, _BODIES),
         chart=Chart("Messages per hour, by topic", "hour", "messages", "topic"),
     ),
@@ -94,6 +103,7 @@ _ALL = (
         title="Traffic per day",
         about="Messages of ordinary topics on each day, beside the day before and the same day of the week before. "
         "The first day is counted whole; the last one may not be over, so its change is not final.",
+        counts=ORDINARY,
         columns=(
             _DAY,
             _MESSAGES,
@@ -110,6 +120,7 @@ _ALL = (
         name="months",
         title="Bytes by topic and month",
         about="What each topic stored in each month, for those who pay for it.",
+        counts=EVERY_RECORD,
         columns=(Column("month", "Month", Kind.TEXT), _TOPIC, _KIND, _MESSAGES, _STORED, _BODIES),
         chart=Chart("Bytes stored per month, by topic", "month", "stored_bytes", "topic"),
     ),
@@ -117,6 +128,7 @@ _ALL = (
         name="producers",
         title="Producers by host",
         about="Which hosts sent to ordinary topics, to how many, and when first and last.",
+        counts=ORDINARY,
         columns=(
             _HOST,
             _MESSAGES,
@@ -131,6 +143,7 @@ _ALL = (
         name="talkers",
         title="Top talkers",
         about="The hundred pairs of host and topic that stored the most bytes, and their share of all.",
+        counts=ORDINARY,
         columns=(
             _HOST,
             _TOPIC,
@@ -144,6 +157,7 @@ _ALL = (
         name="sizes",
         title="Sizes of bodies",
         about="Bytes of the bodies of each ordinary topic, as stored: half, nine tenths and 99 of 100 are no larger.",
+        counts=ORDINARY,
         columns=(
             _TOPIC,
             _MESSAGES,
@@ -160,6 +174,7 @@ _ALL = (
         title="Produce latency",
         about="From the producer's clock to the broker's, for each ordinary topic: half, nine tenths and 99 of 100 "
         "took no longer. A delayed message's delay is part of it. With a producer's clock ahead it is negative.",
+        counts=ORDINARY,
         columns=(
             _TOPIC,
             _MESSAGES,
@@ -209,8 +224,9 @@ _ALL = (
     Report(
         name="transactions",
         title="Transactions",
-        about="Half messages stored on each day, and transactions that ended on it. A half message that a producer is "
-        "asked about is stored again, so there may be more of them than ends. Given up: no producer answered in time.",
+        about="Transactions begun on each day, by their half messages, and transactions that ended on it. A half "
+        "message that the broker stores again when it asks the producer is not counted again. Given up: no producer "
+        "answered in time.",
         columns=(
             _DAY,
             Column("halves", "Half messages"),
@@ -226,6 +242,7 @@ _ALL = (
         about="Bytes that each broker stored on each whole day, and those to expect of the next 14: a line through the "
         "days of the range and the 28 before it. Four of five days will be between the lowest and the highest if "
         "nothing changes. It needs three whole days.",
+        counts=EVERY_RECORD,
         columns=(
             Column("broker", "Broker", Kind.TEXT),
             _DAY,
@@ -261,6 +278,7 @@ _ALL = (
         title="Groups behind, and promises",
         about="How far each consumer group was behind at most in each hour, and for how many of its minutes longer "
         "than was promised for it. As the dashboard sampled it; of more than 200 groups in a minute the worst.",
+        counts=GROUPS_TOPICS,
         columns=(
             Column("hour", "Hour", Kind.TEXT),
             Column("group", "Group", Kind.TEXT),
@@ -279,8 +297,18 @@ _ALL = (
             Column("minutes_over", "Minutes over", about="Minutes in which it was further behind than promised"),
             Column("minutes", "Minutes seen", about="Minutes of this hour that the dashboard sampled"),
             Column("lag", "Messages behind"),
-            Column("in_rate", "Stored a second", Kind.RATE),
-            Column("out_rate", "Consumed a second", Kind.RATE),
+            Column(
+                "in_rate",
+                "Stored a second",
+                Kind.RATE,
+                about="Messages of its topics over the minutes seen, without retries",
+            ),
+            Column(
+                "out_rate",
+                "Consumed a second",
+                Kind.RATE,
+                about="Messages by which its offsets moved over the minutes seen; a message tried again counts again",
+            ),
         ),
         chart=Chart("Longest time behind in each hour, by group", "hour", "behind_seconds", "group", is_stacked=False),
         tables=("groups",),
@@ -291,6 +319,7 @@ _ALL = (
         title="Brokers by hour",
         about="Messages a second that each broker took and gave, in the mean of an hour and in its busiest minute, and "
         "how full its disk was at most. As the dashboard sampled it each second.",
+        counts=BROKERS_OWN,
         columns=(
             Column("hour", "Hour", Kind.TEXT),
             Column("broker", "Broker", Kind.TEXT),

@@ -9,16 +9,23 @@ from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from gantrymq.contrib.arrow.columns import born_hosts, int32, property_values, topics
 from gantrymq.contrib.arrow.record_blocks import RecordBlock
-from gantrymq.message.properties import CONSUME_ERROR, TAGS
+from gantrymq.message.properties import (
+    CONSUME_ERROR,
+    TAGS,
+    TRAN_PREPARED_QUEUE_OFFSET,
+    TRANSACTION_CHECK_TIMES,
+)
+from gantrymq.message.topics import TRANS_HALF_TOPIC
 
 # The same columns for Spark's reader of Parquet; a test compares the two.
 SCHEMA_DDL = (
     "physical_offset BIGINT, size_bytes INT, topic STRING, queue_id INT, queue_offset BIGINT, sys_flag INT, "
     "born_timestamp BIGINT, born_host STRING, store_timestamp BIGINT, reconsume_times INT, body_bytes INT, "
-    "tags STRING, cause STRING"
+    "tags STRING, cause STRING, check_times INT"
 )
 SCHEMA = pa.schema(
     [
@@ -36,10 +43,13 @@ SCHEMA = pa.schema(
         pa.field("tags", pa.string()),  # null without a tag
         # Why a group failed, of what it sent back or gave up; null when no client told. Older files lack the column.
         pa.field("cause", pa.string()),
+        # Of a half message that was stored again: how often its producer was asked. Null of the first, and of others.
+        pa.field("check_times", pa.int32()),
     ]
 )
 BATCH_RECORDS = 1 << 15
 
+_HALF_TOPIC = np.frombuffer(TRANS_HALF_TOPIC.encode(), dtype=np.uint8)
 _GROUPS_OWN = ord("%")  # %RETRY% and %DLQ% begin with it
 
 
@@ -65,6 +75,7 @@ def _batch(block: RecordBlock) -> pa.RecordBatch:
             int32(block.body_bytes),
             property_values(block, TAGS),
             _causes(block),
+            _check_times(block),
         ],
         schema=SCHEMA,
     )
@@ -76,3 +87,19 @@ def _causes(block: RecordBlock) -> pa.Array:
     if not is_own.any():
         return pa.nulls(len(is_own), pa.string())
     return property_values(block, CONSUME_ERROR, lengths=np.where(is_own, block.properties_bytes, 0))
+
+
+def _check_times(block: RecordBlock) -> pa.Array:
+    """Of half messages that the broker stored again. One that it kept back, before anybody was asked, has 0."""
+    rows = np.flatnonzero(block.topic_bytes == len(_HALF_TOPIC))
+    names = block.buffer[block.topic_at[rows][:, None] + np.arange(len(_HALF_TOPIC))]
+    rows = rows[(names == _HALF_TOPIC).all(axis=1)]
+    if not len(rows):
+        return pa.nulls(len(block), pa.int32())
+    lengths = np.zeros(len(block), dtype=np.int64)
+    lengths[rows] = block.properties_bytes[rows]
+    times = property_values(block, TRANSACTION_CHECK_TIMES, lengths=lengths)
+    kept_back = property_values(block, TRAN_PREPARED_QUEUE_OFFSET, lengths=lengths)
+    zero, none = pa.scalar("0"), pa.scalar(None, pa.string())
+    times = pc.if_else(pc.match_substring_regex(times, r"^[0-9]{1,9}$"), times, zero)
+    return pc.coalesce(times, pc.if_else(pc.is_valid(kept_back), zero, none)).cast(pa.int32())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from enum import StrEnum
 
@@ -57,6 +57,7 @@ def watched(row: GroupSummary, before: WatchedGroup | None, now: float) -> Watch
         in_rate=in_rate, out_rate=out_rate, disagrees=row.disagrees, is_suspended=row.is_suspended,
         last_consumed_ms=row.last_consumed_ms, why=row.why, history=_history(row, before, now),
         idle_since=_idle_since(before, out_rate, now), out_mean=_mean(before, out_rate, now),
+        seen_since=before.seen_since if before is not None else now,
     )  # fmt: skip
     return replace(group, rising_since=_rising_since(group, before))
 
@@ -65,20 +66,30 @@ def with_rates(places: Iterable[GroupPlace], before: WatchedGroup | None, now: f
     """The places with what was consumed and stored a second since the last look; None where that is not known."""
     if before is None or now <= before.at:
         return tuple(places)
-    old = {(place.topic, place.broker_name): place for place in before.places}
+    since_s = now - before.at
 
-    def rated(place: GroupPlace) -> GroupPlace:
-        was = old.get((place.topic, place.broker_name))
-        if was is None:
-            return place
-        consumed, stored = place.consumer_offset - was.consumer_offset, place.end - was.end
+    def rated(place: GroupPlace, consumed: int | None, stored: int | None) -> GroupPlace:
         return replace(
             place,
-            consume_rate=consumed / (now - before.at) if consumed >= 0 else None,
-            produce_rate=stored / (now - before.at) if stored >= 0 else None,
+            consume_rate=None if consumed is None else consumed / since_s,
+            produce_rate=None if stored is None else stored / since_s,
         )
 
-    return tuple(rated(place) for place in places)
+    return tuple(rated(*each) for each in differences(places, before.places))
+
+
+def differences(
+    places: Iterable[GroupPlace], before: Iterable[GroupPlace]
+) -> Iterator[tuple[GroupPlace, int | None, int | None]]:
+    """Each place with what was consumed and stored between two looks; None: it is new, or an offset was moved back."""
+    old = {(place.topic, place.broker_name): place for place in before}
+    for place in places:
+        was = old.get((place.topic, place.broker_name))
+        if was is None:
+            yield place, None, None
+            continue
+        consumed, stored = place.consumer_offset - was.consumer_offset, place.end - was.end
+        yield place, consumed if consumed >= 0 else None, stored if stored >= 0 else None
 
 
 def direction(group: WatchedGroup) -> Direction:

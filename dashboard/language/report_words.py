@@ -15,6 +15,7 @@ def in_words(report: Report) -> Report:
         report,
         title=gettext(report.title),
         about=gettext(report.about),
+        counts=gettext(report.counts) if report.counts else "",
         nothing=gettext(report.nothing),
         chart=replace(report.chart, title=gettext(report.chart.title)),
         columns=tuple(

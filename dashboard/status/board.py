@@ -165,6 +165,7 @@ class WatchedGroup:
     """A consumer group at the last look. alone_since: messages wait, and no member was there from then on.
 
     at 0: it was never looked at. Rates: messages a second since the look before, None when that is not known.
+    seen_since: offsets since then follow from one another; it was first seen then, or moved by hand.
     """
 
     name: str
@@ -185,6 +186,7 @@ class WatchedGroup:
     idle_since: float | None = None  # nothing was consumed from then on
     rising_since: float | None = None  # its lag has grown from then on
     out_mean: float | None = None  # of the last minute, as members tell their own rates
+    seen_since: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

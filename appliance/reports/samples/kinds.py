@@ -35,8 +35,9 @@ class GroupSample(Sample):
     """One consumer group in one minute, all of its topics together. None: not known.
 
     lag, behind_seconds: the largest of the minute; members: the fewest. consumer_offset and end_offset: sums over its
-    queues at the last look. Rates: messages a second, mean of the looks. last_consumed_ms: when its newest consumed
-    message was stored; 0: none.
+    queues at the last look. stored (without retries), consumed: differences of offsets since the last look before this
+    minute, and counted_minutes: how many minutes they cover. last_consumed_ms: when its newest consumed message was
+    stored; 0: none.
     """
 
     group: str
@@ -45,10 +46,11 @@ class GroupSample(Sample):
     members: int | None
     consumer_offset: int
     end_offset: int
-    in_rate: float | None
-    out_rate: float | None
     last_consumed_ms: int
     looks: int
+    stored: int | None = None  # lines of before these were counted have none of the three
+    consumed: int | None = None
+    counted_minutes: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ import json
 import logging
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 
 from appliance.reports.samples.kinds import Row, SampleKind
@@ -48,10 +48,12 @@ def read(data: Path, kind: SampleKind[Row], begin_ms: int) -> list[Row]:
 
 
 def _rows_of(path: Path, kind: SampleKind[Row]) -> Iterator[Row]:
+    """The whole lines; what an older version wrote may have fields that the rows have no more."""
+    names = {field.name for field in fields(kind.row)}
     for line in path.read_bytes().splitlines():
         try:
-            yield kind.row(**json.loads(line))
-        except (ValueError, TypeError):
+            yield kind.row(**{name: value for name, value in json.loads(line).items() if name in names})
+        except (ValueError, TypeError, AttributeError):
             if line:
                 logger.warning("a sample is torn", extra={"event": "sample_torn", "path": str(path)})
 

@@ -27,10 +27,11 @@ SCHEMAS = {  # of each kind, in the order of its fields
             ("members", pa.int32()),
             ("consumer_offset", pa.int64()),
             ("end_offset", pa.int64()),
-            ("in_rate", pa.float64()),
-            ("out_rate", pa.float64()),
             ("last_consumed_ms", pa.int64()),
             ("looks", pa.int32()),
+            ("stored", pa.int64()),
+            ("consumed", pa.int64()),
+            ("counted_minutes", pa.int32()),
         ]
     ),
     "brokers": pa.schema(

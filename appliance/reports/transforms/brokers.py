@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from appliance.reports.transforms.scope import Scope
 
 
 def broker_history(samples: DataFrame, scope: Scope) -> DataFrame:
-    """The rates of each broker in each hour of the zone (mean of its minutes, and the busiest minute), and its disk."""
+    """The rates of each broker in each hour of the zone (mean by seconds, and the busiest minute), and its disk."""
     return (
         scope.within(samples, "at_ms")
         .groupBy(scope.hour("at_ms").alias("hour"), "broker")
         .agg(
             F.min(scope.hour_begin("at_ms")).alias("begin_ms"),
-            F.avg("in_rate").alias("in_rate"),
+            _mean("in_rate").alias("in_rate"),
             F.max("in_rate").alias("in_most"),
-            F.avg("out_rate").alias("out_rate"),
+            _mean("out_rate").alias("out_rate"),
             F.max("out_rate").alias("out_most"),
             F.max("disk_ratio").alias("disk_ratio"),
             F.max("commit_log_bytes").alias("commit_log_bytes"),
@@ -36,3 +36,9 @@ def broker_history(samples: DataFrame, scope: Scope) -> DataFrame:
             "minutes",
         )
     )
+
+
+def _mean(rate: str) -> Column:
+    """Of the seconds in which it was known: a minute of which half was seen counts half."""
+    seconds = F.when(F.col(rate).isNotNull(), F.col("seconds"))
+    return F.sum(F.col(rate) * seconds) / F.sum(seconds)

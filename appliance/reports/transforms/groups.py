@@ -7,11 +7,14 @@ from pyspark.sql import functions as F
 
 from appliance.reports.transforms.scope import Scope
 
+SECONDS_A_MINUTE = 60
+
 
 def lag_history(samples: DataFrame, scope: Scope) -> DataFrame:
     """How far each group was behind at most in each hour of the zone, and for how many of its minutes over its promise.
 
     A minute with an unknown time behind is over no promise. promise_seconds, minutes_over: null without a promise.
+    Rates are what the offsets moved by in the minutes that were counted, over their length.
     """
     promise = _promise_of(F.col("group"), scope)
     over = F.count_if(F.col("behind_seconds") > F.col("promise_seconds"))
@@ -23,8 +26,8 @@ def lag_history(samples: DataFrame, scope: Scope) -> DataFrame:
             F.min(scope.hour_begin("at_ms")).alias("begin_ms"),
             F.max("lag").alias("lag"),
             F.max("behind_seconds").alias("behind_seconds"),
-            F.avg("in_rate").alias("in_rate"),
-            F.avg("out_rate").alias("out_rate"),
+            _rate("stored").alias("in_rate"),
+            _rate("consumed").alias("out_rate"),
             F.count("*").alias("minutes"),
             F.max("promise_seconds").alias("promise_seconds"),
             over.alias("over"),
@@ -43,6 +46,12 @@ def lag_history(samples: DataFrame, scope: Scope) -> DataFrame:
             "out_rate",
         )
     )
+
+
+def _rate(counted: str) -> Column:
+    """Messages a second of the hour; null when none of its minutes was counted."""
+    seconds = F.when(F.col(counted).isNotNull(), F.col("counted_minutes") * SECONDS_A_MINUTE)
+    return F.sum(counted) / F.sum(seconds)
 
 
 def _promise_of(group: Column, scope: Scope) -> Column:

@@ -54,7 +54,8 @@ def transactions(messages: DataFrame, scope: Scope) -> DataFrame:
     """Half messages of each day of the zone and how transactions ended on that day.
 
     An end is a record of RMQ_SYS_TRANS_OP_HALF_TOPIC, and a commit the message in its own topic, which keeps the flag;
-    what ended otherwise was rolled back. A half message that is asked about is stored again each time.
+    what ended otherwise was rolled back. A half message that is asked about is stored again each time, which begins no
+    transaction.
     """
     topic = F.col("topic")
     is_committed = (topic_kind(topic) == "normal") & (_transaction_bits() == TRANSACTION_COMMIT)
@@ -64,7 +65,7 @@ def transactions(messages: DataFrame, scope: Scope) -> DataFrame:
         .where(topic.isin(TRANS_HALF_TOPIC, TRANS_OP_HALF_TOPIC, TRANS_CHECK_MAX_TIME_TOPIC) | is_committed)
         .groupBy(_day(scope))
         .agg(
-            F.count_if(topic == TRANS_HALF_TOPIC).alias("halves"),
+            F.count_if((topic == TRANS_HALF_TOPIC) & F.col("check_times").isNull()).alias("halves"),
             F.count_if(topic == TRANS_OP_HALF_TOPIC).alias("ended"),
             F.count_if(is_committed).alias("committed"),
             F.count_if(topic == TRANS_CHECK_MAX_TIME_TOPIC).alias("given_up"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 PERCENTILES = ", ".join(f"quantile_cont({{value}}, {share})" for share in (0.5, 0.9, 0.99))
@@ -34,7 +35,8 @@ QUERIES = {
     "delays": f"SELECT strftime({LOCAL}, '%Y-%m-%d'), printf('level %02d', queue_id + 1), "
     "count(*) FILTER (reconsume_times = 0), count(*) FILTER (reconsume_times > 0), sum(size_bytes)::BIGINT FROM wanted "
     "WHERE topic = 'SCHEDULE_TOPIC_XXXX' GROUP BY 1, 2 ORDER BY 1, 2",
-    "transactions": f"SELECT strftime({LOCAL}, '%Y-%m-%d'), count(*) FILTER (topic = 'RMQ_SYS_TRANS_HALF_TOPIC'), "
+    "transactions": f"SELECT strftime({LOCAL}, '%Y-%m-%d'), "
+    "count(*) FILTER (topic = 'RMQ_SYS_TRANS_HALF_TOPIC' AND check_times IS NULL), "
     f"count(*) FILTER ({COMMITTED}), greatest(count(*) FILTER (topic = 'RMQ_SYS_TRANS_OP_HALF_TOPIC') - "
     f"count(*) FILTER ({COMMITTED}), 0), count(*) FILTER (topic = 'TRANS_CHECK_MAX_TIME_TOPIC') FROM wanted "
     f"WHERE topic LIKE '%TRANS\\_%' ESCAPE '\\' OR {COMMITTED} GROUP BY 1 ORDER BY 1",
@@ -43,7 +45,7 @@ QUERIES = {
     "regr_intercept(b, x) AS at0, avg(x) AS mean, regr_sxx(b, x) AS sxx, count(*) AS n, max(d) AS last, "
     "sqrt((regr_syy(b, x) - regr_slope(b, x) ** 2 * regr_sxx(b, x)) / (count(*) - 2)) AS s FROM whole), "
     "ahead AS (SELECT last + step AS d, at0 + slope * (n - 1 + step) AS b, "
-    "1.2816 * s * sqrt(1 + 1 / n + (n - 1 + step - mean) ** 2 / sxx) AS reach "
+    "{student} * s * sqrt(1 + 1 / n + (n - 1 + step - mean) ** 2 / sxx) AS reach "
     "FROM line, (SELECT unnest(range(1, 15))::INT AS step)) "
     "SELECT 'broker-a', strftime(d, '%Y-%m-%d'), 'stored', b, NULL, NULL FROM whole UNION ALL "
     "SELECT 'broker-a', strftime(d, '%Y-%m-%d'), 'forecast', greatest(round(b), 0)::BIGINT, "
@@ -73,7 +75,20 @@ def counted(report: str, paths: list[str], begin_ms: int, end_ms: int, zone: str
             "CREATE VIEW calendar AS SELECT unnest(generate_series((SELECT min(d) + 1 FROM every_day), "
             f"timezone('{zone}', to_timestamp({end_ms} / 1000))::DATE - 1, INTERVAL 1 DAY))::DATE AS d"
         )
-        return connection.sql(QUERIES[report].replace("{zone}", zone)).fetchall()
+        days = connection.sql("SELECT count(*) FROM calendar").fetchall()[0][0]
+        query = QUERIES[report].replace("{zone}", zone).replace("{student}", str(student_quantile(days - 2)))
+        return connection.sql(query).fetchall()
+
+
+def student_quantile(freedom: int, share: float = 0.9) -> float:
+    """Below which `share` of Student's distribution lies: its density, summed from 0 on in narrow strips."""
+    top = math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2) - math.log(freedom * math.pi) / 2
+    area, at, width = 0.5, 0.0, 1e-5
+    while area < share:
+        middle = at + width / 2
+        area += width * math.exp(top - (freedom + 1) / 2 * math.log1p(middle * middle / freedom))
+        at += width
+    return at
 
 
 CLOCK = "strftime(timezone('{{zone}}', to_timestamp({at_ms} / 1000)), '{form}')"
@@ -89,13 +104,15 @@ WANTED = (
     "FROM read_parquet({paths}) WHERE at_ms >= {begin_ms} AND at_ms < {end_ms} GROUP BY ALL "
     "ORDER BY min(at_ms) // 3600000, 2"
 )
+PER_SECOND = "sum({0}) / (60 * sum(counted_minutes) FILTER ({0} IS NOT NULL))"
 OF_SAMPLES = {
     "slaves": f"SELECT {HOUR}, slave, max(behind_bytes), max(behind_messages), max(behind_seconds), count(*), "
     f"count(*) FILTER (in_sync) / count(*), sum(bytes_per_second * seconds) / sum(seconds) {WANTED}",
     "lag": f'SELECT {HOUR}, "group", max(behind_seconds), if("group" = \'mail\', 40.5, 20.0)::DOUBLE, '
     "count(*) FILTER (behind_seconds > if(\"group\" = 'mail', 40.5, 20.0)), count(*), max(lag), "
-    f"avg(in_rate), avg(out_rate) {WANTED}",
-    "brokers": f"SELECT {HOUR}, broker, avg(in_rate), max(in_rate), avg(out_rate), max(out_rate), max(disk_ratio), "
+    f"{PER_SECOND.format('stored')}, {PER_SECOND.format('consumed')} {WANTED}",
+    "brokers": f"SELECT {HOUR}, broker, sum(in_rate * seconds) / sum(seconds), max(in_rate), "
+    "sum(out_rate * seconds) / sum(seconds), max(out_rate), max(disk_ratio), "
     f"max(commit_log_bytes), count(*) {WANTED}",
 }
 

@@ -41,6 +41,7 @@ def test_a_store_of_apache_rocketmq_becomes_equal_rows(tmp_path: Path, name: str
     for row in rows:
         start = max(begin for begin in files if begin <= row["physical_offset"])
         message = decode_record(files[start], row["physical_offset"] - start)
+        times = message.properties.get("TRANSACTION_CHECK_TIMES") if "_TRANS_HALF_" in message.topic else None
         assert row == {
             "physical_offset": message.physical_offset,
             "size_bytes": message.store_size,
@@ -55,6 +56,7 @@ def test_a_store_of_apache_rocketmq_becomes_equal_rows(tmp_path: Path, name: str
             "body_bytes": len(message.body),
             "tags": message.tags,
             "cause": None,
+            "check_times": int(times) if times else None,
         }
 
 
@@ -92,6 +94,24 @@ def test_the_cause_is_read_of_what_groups_sent_back_and_gave_up(tmp_path: Path) 
     cause = told["CONSUME_ERROR"]
     assert table["cause"].to_pylist() == [cause, None, None, cause]
     assert table["tags"].to_pylist() == [None, None, "a", "b"]
+
+
+def test_half_messages_that_were_stored_again_are_told_from_the_first(tmp_path: Path) -> None:
+    asked, half = {"TRANSACTION_CHECK_TIMES": "2"}, "RMQ_SYS_TRANS_HALF_TOPIC"
+    records = [
+        Record(topic=topic, properties=properties)
+        for topic, properties in (
+            (half, {"REAL_TOPIC": "orders"}),
+            (half, {"REAL_TOPIC": "orders"} | asked),
+            ("orders", asked),
+            ("RMQ_SYS_TRANS_HALF_TOPIK", asked),
+            (half, {"TRAN_PREPARED_QUEUE_OFFSET": "17"}),
+            (half, {"TRANSACTION_CHECK_TIMES": "many"}),
+        )
+    ]
+    write_log(tmp_path, records)
+    assert read_table(tmp_path)["check_times"].to_pylist() == [None, 2, None, None, 0, 0]
+    assert read_table(tmp_path, 300)["check_times"].to_pylist() == [None, 2, None, None, 0, 0]
 
 
 def test_addresses_of_both_families_stand_in_one_column(tmp_path: Path) -> None:

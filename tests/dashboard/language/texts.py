@@ -65,7 +65,7 @@ def _settings() -> Iterator[Field[Any]]:
 def _of_report(report: Report) -> tuple[str, ...]:
     """What report_words.in_words translates."""
     columns = [text for column in report.columns for text in (column.title, column.about) if text]
-    return (report.title, report.about, report.nothing, report.chart.title, *columns)
+    return (report.title, report.about, report.nothing, report.chart.title, *filter(None, [report.counts]), *columns)
 
 
 def texts_of_scripts() -> Found:

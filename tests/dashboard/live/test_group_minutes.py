@@ -16,18 +16,57 @@ def snapshot(at: float, *groups: WatchedGroup) -> Snapshot:
     return replace(seen(), at=at, groups=groups)
 
 
+def look(at: float, done: int, end: int, *others: GroupPlace, since: float = 1.0) -> WatchedGroup:
+    """A look at a group that has consumed up to `done` of a topic."""
+    places = (GroupPlace("orders", "broker-a", done, end - done, 0), *others)
+    return WatchedGroup("g", end - done, 0, 1, at, places=places, seen_since=since)
+
+
+def counted(*looks: WatchedGroup) -> list[tuple[int, int | None, int | None, int]]:
+    """The minute, what was stored and consumed, and in how many minutes, of each row."""
+    minutes = GroupMinutes()
+    rows = [row for each in looks for row in minutes.add(snapshot(each.at, each))]
+    rows += minutes.add(snapshot(looks[-1].at + 60.0))
+    return [(row.at_ms // 60_000, row.stored, row.consumed, row.counted_minutes) for row in rows]
+
+
+def test_what_a_group_consumed_is_the_difference_of_its_offsets_however_the_looks_lie() -> None:
+    """20 000 in the half of its first minute that was seen; then a steady pace, looked at unevenly."""
+    first = [look(150.0, 0, 20_000), look(155.0, 9_000, 20_000), look(175.0, 20_000, 20_000)]
+    assert counted(*first) == [(2, 0, 20_000, 1)]
+    steady = [look(181.0 + at, 20_000 + 10 * at, 20_000 + 10 * at) for at in (0, 3, 20, 57, 62, 118)]
+    assert counted(*first, *steady) == [(2, 0, 20_000, 1), (3, 570, 570, 1), (4, 610, 610, 1)]
+
+
+def test_minutes_without_a_look_are_in_the_count_of_the_next_one() -> None:
+    """Of thousands of groups each is looked at every few minutes."""
+    assert counted(look(130.0, 0, 100), look(370.0, 80, 160), look(615.0, 120, 160)) == [
+        (2, None, None, 1), (6, 60, 80, 4), (10, 0, 40, 4),
+    ]  # fmt: skip
+
+
+def test_a_moved_group_and_a_topic_that_is_new_to_it_count_nothing() -> None:
+    mail = GroupPlace("mail", "broker-a", 1_000_000, 0, 0)
+    read = GroupPlace("mail", "broker-a", 1_000_005, 0, 0)
+    retried = GroupPlace("%RETRY%g", "broker-a", 3, 4, 0), GroupPlace("%RETRY%g", "broker-a", 5, 9, 0)
+    assert counted(look(130.0, 0, 9), look(135.0, 2, 9, mail), look(140.0, 2, 9, read)) == [(2, 5, 7, 1)]
+    assert counted(look(130.0, 7, 9), look(135.0, 2, 9), look(140.0, 3, 9)) == [(2, 0, 1, 1)], "moved back"
+    assert counted(look(130.0, 0, 9), look(135.0, 8, 9, since=2.0), look(140.0, 9, 9, since=2.0)) == [(2, 0, 1, 1)]
+    assert counted(look(130.0, 0, 9, retried[0]), look(135.0, 1, 9, retried[1])) == [(2, 0, 3, 1)], "not stored anew"
+
+
 def test_a_minute_of_a_group_is_made_of_its_looks_each_taken_once() -> None:
     minutes = GroupMinutes()
     place = GroupPlace("orders", "broker-a", 80, 20, 900)
-    first = WatchedGroup("g", 30, 1500, 2, 121.0, places=(place,), in_rate=4.0, out_rate=None, last_consumed_ms=7)
-    second = WatchedGroup("g", 20, None, 1, 126.0, places=(place,), in_rate=8.0, out_rate=2.0, last_consumed_ms=9)
+    first = WatchedGroup("g", 30, 1500, 2, 121.0, places=(replace(place, lag=15),), last_consumed_ms=7)
+    second = WatchedGroup("g", 20, None, 1, 126.0, places=(place,), last_consumed_ms=9)
     partial = WatchedGroup("h", 20, 5, 1, 126.0, is_partial=True)
     for at, look in ((121.2, first), (122.2, first), (126.5, second)):
         assert minutes.add(snapshot(at, look, partial)) == []
     assert minutes.add(snapshot(180.5, second)) == [
         GroupSample(
             at_ms=120_000, group="g", lag=30, behind_seconds=1.5, members=1, consumer_offset=80, end_offset=100,
-            in_rate=6.0, out_rate=2.0, last_consumed_ms=9, looks=2,
+            stored=5, consumed=0, counted_minutes=1, last_consumed_ms=9, looks=2,
         )
     ]  # fmt: skip
     assert minutes.add(snapshot(240.5)) == [], "there was no look at it in that minute"

@@ -52,7 +52,7 @@ def test_each_minute_is_copied_once(tmp_path: Path) -> None:
 def test_the_rows_of_every_kind_come_through_whole(tmp_path: Path) -> None:
     from appliance.reports.samples.schemas import SCHEMAS
 
-    groups = [group_sample(), group_sample(group="mail", lag=None, behind_seconds=None, members=None, in_rate=None)]
+    groups = [group_sample(), group_sample(group="mail", lag=None, behind_seconds=None, members=None, consumed=None)]
     brokers = [broker_sample(), broker_sample(broker="b", in_rate=None, out_rate=None, disk_ratio=None)]
     append(tmp_path, GROUPS, groups)
     append(tmp_path, BROKERS, brokers)

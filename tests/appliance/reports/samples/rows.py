@@ -33,8 +33,9 @@ def group_sample(at_ms: int = NOON, group: str = "billing", **others: Any) -> Gr
         members=2,
         consumer_offset=80,
         end_offset=100,
-        in_rate=5.0,
-        out_rate=4.0,
+        stored=300,
+        consumed=240,
+        counted_minutes=1,
         last_consumed_ms=at_ms - 2500,
         looks=12,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from appliance.reports.samples.kinds import GROUPS, SLAVES
@@ -27,6 +28,15 @@ def test_a_line_that_a_crash_tore_is_left_out_and_the_next_one_is_whole(tmp_path
     path.write_bytes(path.read_bytes() + path.read_bytes()[:-20])
     append(tmp_path, SLAVES, [sample(NOON + MINUTE_MS)])
     assert read(tmp_path, SLAVES, 0) == [sample(), sample(NOON + MINUTE_MS)]
+
+
+def test_lines_of_an_older_version_are_read_without_what_rows_have_no_more(tmp_path: Path) -> None:
+    append(tmp_path, GROUPS, [group_sample()])
+    [path] = (tmp_path / "dashboard" / "samples").iterdir()
+    old = json.loads(path.read_bytes()) | {"in_rate": 5.0, "out_rate": 4.0}
+    rest = {name: value for name, value in old.items() if name not in ("stored", "consumed", "counted_minutes")}
+    path.write_text(json.dumps(rest) + "\n[1]\n")
+    assert read(tmp_path, GROUPS, 0) == [group_sample(stored=None, consumed=None, counted_minutes=None)]
 
 
 def test_days_that_are_too_old_go(tmp_path: Path) -> None:
