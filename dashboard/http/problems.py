@@ -9,6 +9,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
 from dashboard.http.middleware import AsyncMiddleware
+from dashboard.http.phrases import phrase_of
 
 MEDIA_TYPE = "application/problem+json"
 KEPT_HEADERS = ("Allow", "Retry-After", "WWW-Authenticate")
@@ -16,7 +17,7 @@ KEPT_HEADERS = ("Allow", "Retry-After", "WWW-Authenticate")
 
 def problem_document(status: int, detail: str, **more: Any) -> dict[str, Any]:
     """The members that RFC 9457 names; `type` is about:blank, so `title` is HTTP's own phrase for the status."""
-    return {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": detail, **more}
+    return {"type": "about:blank", "title": phrase_of(status), "status": status, "detail": detail, **more}
 
 
 def problem(status: int, detail: str, **more: Any) -> HttpResponse:
@@ -48,5 +49,5 @@ def _detail(request: HttpRequest, response: HttpResponseBase) -> str:
         said = json.loads(getattr(response, "content", b""))["detail"]
     except (ValueError, TypeError, KeyError):
         said = None
-    sentence = said if isinstance(said, str) else HTTPStatus(response.status_code).phrase
+    sentence = said if isinstance(said, str) else phrase_of(response.status_code)
     return sentence if sentence.endswith(".") else f"{sentence}."

@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
-from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from daphne.http_protocol import HTTPFactory
@@ -19,6 +18,7 @@ from OpenSSL import SSL
 from twisted.protocols.basic import LineReceiver
 from twisted.web.http import HTTPChannel
 
+from dashboard.http.phrases import phrase_of
 from dashboard.http.problems import MEDIA_TYPE, problem_document
 from dashboard.web import limits
 from dashboard.web.hosts import place_over_tls
@@ -273,7 +273,7 @@ def refusal(status: int, sentence: str, *, is_api: bool, more: Sequence[tuple[st
         *more,
     ]
     lines = [
-        f"HTTP/1.1 {status} {HTTPStatus(status).phrase}",
+        f"HTTP/1.1 {status} {phrase_of(status)}",
         *(f"{name}: {value}" for name, value in headers),
         "",
         body,

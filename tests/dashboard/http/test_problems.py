@@ -71,7 +71,7 @@ def test_a_refusal_before_any_page_is_one_too() -> None:
     head, _, body = refusal(413, "Too large.", is_api=True, more=[]).partition(b"\r\n\r\n")
     assert b"Content-Type: application/problem+json" in head
     assert json.loads(body) == {
-        "type": "about:blank", "title": "Request Entity Too Large", "status": 413, "detail": "Too large.",
+        "type": "about:blank", "title": "Content Too Large", "status": 413, "detail": "Too large.",
     }  # fmt: skip
 
 

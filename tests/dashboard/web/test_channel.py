@@ -126,7 +126,7 @@ def test_a_body_has_time_by_its_size(visit: Visit) -> None:
 
 def test_after_a_refusal_a_peer_that_goes_on_is_cut_off(visit: Visit) -> None:
     visit.says(f"POST / HTTP/1.1\nContent-Length: {1 << 30}\n\n")
-    assert visit.answer == "HTTP/1.1 413 Request Entity Too Large"
+    assert visit.answer == "HTTP/1.1 413 Content Too Large"
     visit.channel.dataReceived(b"x" * limits.LINGER_BYTES_MAX)
     assert not visit.is_closed
     visit.channel.dataReceived(b"x")
@@ -146,7 +146,7 @@ def test_chunks_are_counted_whatever_their_size(visit: Visit) -> None:
         visit.says("1\nx\n")
     assert visit.answer == ""
     visit.says("1\nx\n")
-    assert visit.answer == "HTTP/1.1 413 Request Entity Too Large"
+    assert visit.answer == "HTTP/1.1 413 Content Too Large"
 
 
 class NumberedTransport(MemoryTransport):
