@@ -34,6 +34,15 @@ find_python() {
     printf '%s\n' "$best"
 }
 
+# Root is refused before anything is installed as it would be afterwards: the options are those of `gantry up`.
+refuse_root() { # [option ...]
+    local found
+    if [ "$EUID" -ne 0 ]; then return; fi
+    found=$venv/bin/python
+    if ! "$found" -c '' 2>/dev/null; then found=$(find_python); fi
+    PYTHONPATH=$root PYTHONDONTWRITEBYTECODE=1 "${found%%$'\t'*}" -P -m appliance.cli.privileges "$@"
+}
+
 make_venv() {
     local found python
     if [ -x "$venv/bin/python" ] && "$venv/bin/python" -c '' 2>/dev/null; then return; fi
@@ -54,18 +63,33 @@ make_venv() {
 
 # Installs a lock file unless the very same one was installed before; more arguments are options of pip.
 install_lock() { # name [option ...]
-    local name=$1 lock=$root/deploy/locks/$1.lock installed=$venv/installed-$1.lock started=$SECONDS
+    local name=$1 lock=$root/deploy/locks/$1.lock installed=$venv/installed-$1.lock started=$SECONDS installer=pip why
     if cmp -s "$lock" "$installed"; then return; fi
     say "Installing what deploy/locks/$name.lock lists ($(grep -c '^[a-zA-Z0-9]' "$lock") packages)"
-    if have_uv; then
-        uv pip install --quiet --python "$venv/bin/python" --require-hashes -r "$lock" || return
-    else
-        local options=("${@:2}")
-        if [ "$name" = reports ]; then options+=(--no-cache-dir); fi # Spark alone would leave a gigabyte in pip's cache
-        "$venv/bin/python" -m pip install --quiet --disable-pip-version-check ${options[@]+"${options[@]}"} --require-hashes -r "$lock" || return
-    fi
+    if have_uv; then installer=uv; fi
+    why=$("$venv/bin/python" "$root/deploy/reach_index.py" "$installer") || why=""
+    run_installer "$installer" "$why" "$lock" "${@:2}" || {
+        if [ -n "$why" ]; then
+            say "Packages could not be installed: $why." \
+                "The first start needs the network, or another index (PIP_INDEX_URL; uv: UV_DEFAULT_INDEX)," \
+                "or a folder with the packages (PIP_NO_INDEX=1 PIP_FIND_LINKS=FOLDER; uv: UV_NO_INDEX=1 UV_FIND_LINKS=FOLDER)."
+        fi
+        return 1
+    }
     cp "$lock" "$installed"
     say "Installed in $((SECONDS - started)) s"
+}
+
+run_installer() { # pip|uv, why the index can't be reached, lock file [option of pip ...]
+    local options=("${@:4}")
+    if [ "$1" = uv ]; then
+        if [ -n "$2" ]; then export UV_HTTP_RETRIES=0; fi
+        uv pip install --quiet --python "$venv/bin/python" --require-hashes -r "$3"
+        return
+    fi
+    if [ -n "$2" ]; then options+=(--retries 0 --timeout 5); fi # no half minute of tries for each package
+    if [ "${3##*/}" = reports.lock ]; then options+=(--no-cache-dir); fi # Spark alone would leave a gigabyte in pip's cache
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check ${options[@]+"${options[@]}"} --require-hashes -r "$3"
 }
 
 # Makes the checkout's packages importable in .venv from any folder, and gives it the gantry command.
@@ -79,7 +103,12 @@ link_checkout() {
 
 # Compiles the broker's fast path where it can be done; says in one line why not, and goes on. Quick when it is done.
 compile_fast_path() {
-    if [ "${GANTRY_FAST_PATH:-}" = off ]; then return; fi
+    if prepare_fast_path; then "$venv/bin/python" -P -m appliance.fast_path.build || :; fi
+}
+
+# Installs Cython where there is a compiler: without one it would be of no use. Fails where nothing is to be compiled.
+prepare_fast_path() {
+    if [ "${GANTRY_FAST_PATH:-}" = off ]; then return 1; fi
+    "$venv/bin/python" -P -m appliance.fast_path.build --look || return
     install_lock fast-path || say "Cython could not be installed"
-    "$venv/bin/python" -P -m appliance.fast_path.build || :
 }

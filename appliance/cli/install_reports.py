@@ -25,6 +25,7 @@ from pathlib import Path
 
 from packaging.markers import Marker
 
+from appliance.reports.install_state import are_packages_there
 from appliance.settings.appliance_config import ROOT, ApplianceConfig
 
 LOCKS = ROOT / "deploy" / "locks"
@@ -80,7 +81,11 @@ def locks(config: ApplianceConfig) -> list[Path]:
 def record_absence_or_readiness(config: ApplianceConfig) -> InstallState:
     """Write to the state file whether the stack is installed now; for the start of the appliance."""
     progress = Progress(config.reports_folder / STATE_FILE)
-    progress.state.state = "absent" if missing_packages(*locks(config)) else "ready"
+    if config.install_reports:
+        is_there = not missing_packages(*locks(config))
+    else:  # its packages are the operator's: any version that can be found will do
+        is_there = are_packages_there()
+    progress.state.state = "ready" if is_there else "absent"
     progress.write()
     return progress.state
 

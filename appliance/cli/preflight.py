@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from appliance.cli.privileges import ROOT_REFUSED, is_root_refused
 from appliance.fast_path.loader import ON, why_missing
 from appliance.process import formats
 from appliance.process.data_folder import DataFolderInUse, DataFolderLock
@@ -256,11 +257,8 @@ def check_map_count(path: Path = Path("/proc/sys/vm/max_map_count")) -> Iterator
 
 
 def check_user(config: ApplianceConfig) -> Iterator[Finding]:
-    if os.geteuid() == 0 and not config.allow_root:
-        yield Finding(
-            "GantryMQ does not need root, and as root a flaw in it would endanger the whole machine: start it as "
-            "another account, name one with --user NAME, or use --allow-root if there is no other account."
-        )
+    if is_root_refused(config):
+        yield Finding(ROOT_REFUSED)
 
 
 def check_java(config: ApplianceConfig) -> Iterator[Finding]:

@@ -2,10 +2,15 @@
 
 Without it root is refused, because a flaw would endanger the whole machine. `--allow-root` is for machines without
 another account, such as some containers.
+
+`python -m appliance.cli.privileges OPTIONS`, with those of `gantry up`, only says whether root is refused. deploy/up
+asks before it spends minutes on installing, with a Python that has no packages: this module and what it imports need
+none.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import pwd
 import sys
@@ -17,6 +22,11 @@ from appliance.settings.appliance_config import ROOT, ApplianceConfig
 from gantrymq.errors import ConfigError
 
 NEEDED = (Path(sys.executable), ROOT / "manage.py")  # what the account must be able to read
+HELP = {"-h", "--help"}
+ROOT_REFUSED = (
+    "GantryMQ does not need root, and as root a flaw in it would endanger the whole machine: start it as another "
+    "account, name one with --user NAME, or use --allow-root if there is no other account."
+)
 
 
 def drop_privileges(config: ApplianceConfig, needed: Sequence[Path] = NEEDED) -> None:
@@ -59,3 +69,30 @@ def _hand_over(data: Path, account: pwd.struct_passwd) -> None:
             f"user={account.pw_name}: {data} belongs to another account; change that with "
             f"`chown -R {account.pw_name}: {data}`, or name another folder with --data"
         )
+
+
+def is_root_refused(config: ApplianceConfig) -> bool:
+    """Whether this process is root and was not allowed to be. To be asked after `drop_privileges`."""
+    return os.geteuid() == 0 and not config.allow_root
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Exit code 1 when `gantry up` with these options would refuse root; mistakes in them are for it to tell."""
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("--config", type=Path)
+    parser.add_argument("--user")
+    parser.add_argument("--allow-root", action="store_true", default=None)
+    given, others = parser.parse_known_args(arguments)
+    try:
+        settings = {"user": given.user, "allow_root": given.allow_root}
+        config = ApplianceConfig.load(settings, config_file=given.config)
+    except ConfigError:
+        return 0
+    if config.user or HELP.intersection(others) or not is_root_refused(config):
+        return 0
+    print(f"✗ {ROOT_REFUSED}\nNothing was installed.", file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -23,7 +23,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from appliance.fast_path.artifact import FACTS, MODULE, Artifact, of_this_checkout
-from appliance.fast_path.toolchain import Missing, Toolchain
+from appliance.fast_path.toolchain import Missing, Toolchain, machines_part
 from gantrymq.errors import GantryError
 
 EXIT_MISSING = 3
@@ -42,15 +42,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m appliance.fast_path.build", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--sanitize", action="store_true", help="with AddressSanitizer and UBSan, for tests")
+    parser.add_argument("--look", action="store_true", help="compile nothing: is all there but for Cython?")
     options = parser.parse_args(arguments)
+    artifact = of_this_checkout(sanitize=options.sanitize)
     try:
-        build(of_this_checkout(sanitize=options.sanitize))
+        if options.look:
+            return look(artifact)
+        build(artifact)
     except Missing as exc:
         _say(f"{COST}: {exc}")
         return EXIT_MISSING
     except CompileError as exc:
         _say(f"{COST}: {exc}")
         return EXIT_FAILED
+    return 0
+
+
+def look(artifact: Artifact) -> int:
+    """The exit code before Cython is installed. Raises Missing, unless a build that was made elsewhere is there."""
+    try:
+        machines_part()
+    except Missing:
+        if artifact.tools:
+            return EXIT_MISSING
+        raise
     return 0
 
 

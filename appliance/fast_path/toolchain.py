@@ -34,11 +34,7 @@ class Toolchain:
     @classmethod
     def find(cls) -> Toolchain:
         """Raises Missing for the first thing that is not there."""
-        compiler = _compiler()
-        if not (Path(sysconfig.get_path("include")) / "Python.h").is_file():
-            raise Missing(
-                f"the headers of this Python ({sysconfig.get_path('include')}/Python.h) are missing: {INSTALL}"
-            )
+        compiler = machines_part()
         try:
             cython = importlib.metadata.version("cython")
         except importlib.metadata.PackageNotFoundError:
@@ -55,6 +51,15 @@ class Toolchain:
         shared = ["-bundle", "-undefined", "dynamic_lookup"] if sys.platform == "darwin" else ["-shared"]
         headers = [f"-I{folder}" for folder in (sysconfig.get_path("include"), sysconfig.get_path("platinclude"))]
         return [*self.compiler, "-std=gnu11", "-fPIC", *flags, *shared, *headers, str(source), "-o", str(to)]
+
+
+def machines_part() -> list[str]:
+    """The compiler's command; Python's headers are there too. Raises Missing. Cython is another matter: it can be
+    installed without the machine's administrator."""
+    compiler = _compiler()
+    if not (Path(sysconfig.get_path("include")) / "Python.h").is_file():
+        raise Missing(f"the headers of this Python ({sysconfig.get_path('include')}/Python.h) are missing: {INSTALL}")
+    return compiler
 
 
 def _compiler() -> list[str]:

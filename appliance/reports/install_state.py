@@ -37,9 +37,14 @@ def install_state(data: Path) -> InstallState:
         return InstallState(
             state, str(written.get("step") or ""), int(written.get("done") or 0), int(written.get("total") or 0)
         )
-    importlib.invalidate_caches()  # they may have been installed since this process started
-    if all(importlib.util.find_spec(name) is not None for name in PACKAGES):
+    if are_packages_there():
         return InstallState("ready")
     if state == "failed":
         return InstallState(state, step=str(written.get("step") or ""), error=str(written.get("error") or ""))
     return InstallState("absent")
+
+
+def are_packages_there() -> bool:
+    """Whether this Python finds the packages, of whatever version."""
+    importlib.invalidate_caches()  # they may have been installed since this process started
+    return all(importlib.util.find_spec(name) is not None for name in PACKAGES)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gantrymq.errors import ConfigError, ConnectError
-from gantrymq.remoting.client import split_address
 
 if TYPE_CHECKING:
     from appliance.settings.appliance_config import ApplianceConfig
@@ -24,6 +23,10 @@ def check_attached(config: ApplianceConfig) -> None:
             if getattr(config, name):
                 raise ConfigError(f"{name} is about another cluster: name its name servers with attach")
         return
+    from gantrymq.remoting.client import (
+        split_address,  # here, because deploy/up reads settings before packages are there
+    )
+
     for address in config.attach.split(SEPARATOR):
         try:
             split_address(address.strip())

@@ -25,10 +25,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gantrymq.errors import ConfigError
-from gantrymq.remoting.command import RemotingCommand
 
 if TYPE_CHECKING:
     from pathlib import Path  # loaded where it is used: it takes longer to import than most of the SDK
+
+    from gantrymq.remoting.command import RemotingCommand
 
 ACCESS_KEY = "AccessKey"
 SIGNATURE = "Signature"

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
+import socket
 import subprocess
+import sys
+import zipfile
 from pathlib import Path
 
 import psutil
@@ -88,12 +92,12 @@ def test_a_script_is_bash_that_parses(script: str) -> None:
 
 
 def test_what_can_not_compile_the_fast_path_says_so_and_goes_on(clone: Path, tmp_path: Path) -> None:
-    """Neither Cython nor a compiler is to be had; deploy/up stops at no error of these."""
+    """A compiler is there, but no Cython is to be had; deploy/up stops at no error of these."""
     fresh = tmp_path / "clone"
     shutil.copytree(clone / "deploy", fresh / "deploy")
     python = fresh / ".venv" / "bin" / "python"
     python.parent.mkdir(parents=True)
-    python.write_text('#!/bin/sh\necho "asked: $*" >&2\nexit 3\n')
+    python.write_text('#!/bin/sh\necho "asked: $*" >&2\ncase $* in *--look) exit 0 ;; esac\nexit 3\n')
     python.chmod(0o755)
     commands = (
         f"set -euo pipefail; . '{fresh}/deploy/environment.sh'; have_uv() {{ false; }}; compile_fast_path; echo on"
@@ -106,3 +110,107 @@ def test_what_can_not_compile_the_fast_path_says_so_and_goes_on(clone: Path, tmp
     environment = {**os.environ, "GANTRY_FAST_PATH": "off"}
     result = subprocess.run(["bash", "-c", commands], env=environment, capture_output=True, text=True, check=True)
     assert (result.stdout, result.stderr) == ("on\n", "")
+
+
+def run_with(fresh: Path, commands: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run what deploy/environment.sh has, with pip even where uv is."""
+    script = f"set -euo pipefail; . '{fresh}/deploy/environment.sh'; have_uv() {{ false; }}; {commands}"
+    environment = {**os.environ, **variables}
+    return subprocess.run(["bash", "-c", script], env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def fresh(clone: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The clone's scripts and what they run, nothing installed."""
+    folder = tmp_path_factory.mktemp("fresh")
+    for name in ("deploy", "appliance", "gantrymq", "store"):
+        shutil.copytree(clone / name, folder / name)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def bare(fresh: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same with a Python environment that has nothing but pip."""
+    folder = tmp_path_factory.mktemp("bare") / "clone"
+    shutil.copytree(fresh, folder)
+    subprocess.run([sys.executable, "-m", "venv", str(folder / ".venv")], check=True)
+    return folder
+
+
+def installed(fresh: Path) -> set[str]:
+    """The folders of the packages in the environment."""
+    (packages,) = (fresh / ".venv" / "lib").glob("python3*/site-packages")
+    return {path.name.lower() for path in packages.iterdir() if path.suffix != ".dist-info"}
+
+
+def test_without_a_compiler_no_cython_is_installed(bare: Path) -> None:
+    result = run_with(bare, "link_checkout; compile_fast_path; echo on", CC="no-such-compiler")
+    assert result.stdout == "on\n", result.stderr
+    (sentence,) = result.stderr.splitlines()
+    assert "without its compiled fast path" in sentence and "no-such-compiler, is missing" in sentence
+    assert "cython" not in installed(bare)
+
+
+@pytest.mark.parametrize(
+    ("index", "why"),
+    [("https://no-such-host.invalid/simple", "Name or service not known"), ("CLOSED", "Connection refused")],
+)
+def test_a_first_start_without_network_says_so(bare: Path, index: str, why: str) -> None:
+    with socket.socket() as closed:  # bound, but not listened at
+        closed.bind(("127.0.0.1", 0))
+        index = index.replace("CLOSED", f"http://user:secret@127.0.0.1:{closed.getsockname()[1]}/simple")
+        proxies = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "PIP_FIND_LINKS"), "")
+        result = run_with(bare, "install_lock appliance", PIP_INDEX_URL=index, **proxies)
+    assert result.returncode == 1
+    last = result.stderr.splitlines()[-1]
+    assert last.startswith("Packages could not be installed: http") and why in last and "needs the network" in last
+    assert "secret" not in last
+    assert not (bare / ".venv" / "installed-appliance.lock").exists()
+
+
+def test_an_index_that_can_not_be_reached_is_not_waited_for_where_packages_are_in_a_folder(
+    bare: Path, tmp_path: Path
+) -> None:
+    wheel = tmp_path / "alone-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("alone.py", "")
+        archive.writestr("alone-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: alone\nVersion: 1.0\n")
+        archive.writestr("alone-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        archive.writestr("alone-1.0.dist-info/RECORD", "")
+    digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+    (bare / "deploy" / "locks" / "alone.lock").write_text(f"alone==1.0 --hash=sha256:{digest}\n")
+    variables = {"PIP_INDEX_URL": "https://no-such-host.invalid/simple", "PIP_FIND_LINKS": str(tmp_path)}
+    result = run_with(bare, "install_lock alone", **variables, PIP_NO_INDEX="1")
+    assert result.returncode == 0, result.stderr
+    assert "alone.py" in installed(bare)
+
+
+@pytest.mark.parametrize(
+    ("options", "variables", "is_refused"),
+    [
+        ((), {}, True),
+        (("--http-port", "8081"), {}, True),
+        (("--allow-root",), {}, False),
+        (("--user", "nobody"), {}, False),
+        (("--help",), {}, False),
+        ((), {"GANTRY_ALLOW_ROOT": "true"}, False),
+    ],
+)
+def test_root_is_refused_before_anything_is_installed(
+    fresh: Path, options: tuple[str, ...], variables: dict[str, str], is_refused: bool
+) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can show it")
+    result = run_with(fresh, f"refuse_root {' '.join(options)}; echo installs", **variables)
+    assert (result.stdout, result.returncode) == (("", 1) if is_refused else ("installs\n", 0)), result.stderr
+    assert ("name one with --user NAME, or use --allow-root" in result.stderr) == is_refused
+    assert not list(fresh.rglob("__pycache__"))
+
+
+def test_root_is_refused_by_the_first_start_itself(fresh: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can show it")
+    result = subprocess.run([str(fresh / "deploy" / "up")], capture_output=True, text=True, check=False)
+    assert result.returncode == 1
+    assert "Nothing was installed." in result.stderr and "Installing" not in result.stderr
+    assert not (fresh / ".venv").exists()

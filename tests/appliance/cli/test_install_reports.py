@@ -49,6 +49,17 @@ def test_the_library_of_delta_is_installed_only_where_the_lake_is_a_table(tmp_pa
     assert any(name.startswith("deltalake==") for name in names) and any(name.startswith("pyspark==") for name in names)
 
 
+def test_without_installing_no_lock_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What there is of the stack is the operator's then."""
+    monkeypatch.setattr(install_reports, "LOCK", tmp_path / "not there.lock")
+    config = ApplianceConfig(data=tmp_path, install_reports=False)
+    assert install_reports.record_absence_or_readiness(config).state == "ready"
+    monkeypatch.setattr("importlib.util.find_spec", lambda name, package=None: None)
+    assert install_reports.record_absence_or_readiness(config).state == "absent"
+    with pytest.raises(FileNotFoundError):
+        install_reports.record_absence_or_readiness(replace(config, install_reports=True))
+
+
 def test_progress_is_a_file_that_the_dashboard_understands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name, package=None: None)
     progress = install_reports.Progress(tmp_path / "reports" / "install.json")
