@@ -124,7 +124,9 @@ class MessageStore:
             parts.stats,
         )
         self.index_rebuilder = IndexRebuilder(config, parts.log, parts.index, parts.executor)
-        self.cleaner = Cleaner(config, parts.log, parts.queues, parts.index, parts.executor, self.health.space_seen)
+        self.cleaner = Cleaner(
+            config, parts.log, parts.queues, parts.index, self.checkpoint, parts.executor, self.health.space_seen
+        )
 
     @property
     def arrival_listener(self) -> ArrivalListener | None:
@@ -210,6 +212,7 @@ class MessageStore:
         dispatcher.catch_up()
         dispatcher.put_pending()
         log.store_timestamp = max(log.store_timestamp, self.checkpoint.physic_ms)
+        self.checkpoint.keep_from(log.min_offset)
         self.checkpoint.save()
         self._abort.create()  # before the first message: from here on a stop without close() is a crash
         self.cleaner.begin()

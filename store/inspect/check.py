@@ -14,7 +14,7 @@ from store.inspect.folder import StoreFolder, StoreState
 from store.inspect.log_reader import BreakKind, LogBreak, LogRecord
 from store.inspect.queue_reader import QueueReader, Unit
 from store.log.scan import has_queue_unit
-from store.startup.checkpoint import CHECKPOINT_BYTES
+from store.startup.checkpoint import CHECKPOINT_BYTES, NOT_KNOWN
 from store.startup.format_stamp import STAMP_NAME, STORE, check_format
 
 
@@ -104,7 +104,7 @@ def _commit_log(
 ) -> list[Fact]:
     log = folder.log
     check_run(log.files, findings, "commit log")
-    report_missing_end(folder, findings)
+    report_missing_ends(folder, findings)
     if not log.files:
         findings.add(Level.NOTE, "no_commit_log", folder.commit_logs[0], -1, "no commit log file")
         return [Fact("commit log", "no files")]
@@ -137,7 +137,18 @@ def _commit_log(
             f"{len(begun)} files in use of {len(log.files)}, {folder.log_file_bytes:,} bytes each, {size:,} together",
         ),
         Fact("offsets", f"{log.min_offset:,} to {end:,} ({end - log.min_offset:,} bytes)"),
+        *_begin(folder),
         Fact("queues behind", f"{max(end - newest_end, 0):,} bytes of the log"),
+    ]
+
+
+def _begin(folder: StoreFolder) -> list[Fact]:
+    """What is not known: RocketMQ keeps no record of where its log begins."""
+    before = sum(queue.count_between(0, folder.log.min_offset) for queue in folder.queues.values())
+    if folder.promised_from() != NOT_KNOWN or not before:
+        return []
+    return [
+        Fact("before that", f"{before:,} messages that queues name; whether they expired or were lost is not known")
     ]
 
 
@@ -158,8 +169,17 @@ def missing_end(folder: StoreFolder) -> list[str]:
     return []
 
 
-def report_missing_end(folder: StoreFolder, findings: Findings) -> None:
-    for text in missing_end(folder):
+def missing_start(folder: StoreFolder) -> list[str]:
+    """Whether the log's first files are not there: the store had promised more than it has."""
+    begin, kept_from = folder.log.min_offset, folder.promised_from()
+    if not folder.log.files or not 0 <= kept_from < begin:
+        return []
+    gone = sum(queue.count_between(kept_from, begin) for queue in folder.queues.values())
+    return [f"the files from offset {kept_from} to {begin} are missing, with {gone} messages of its queues"]
+
+
+def report_missing_ends(folder: StoreFolder, findings: Findings) -> None:
+    for text in missing_start(folder) + missing_end(folder):
         findings.add(Level.ERROR, "files_missing", folder.commit_logs[0], -1, text)
 
 

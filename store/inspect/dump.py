@@ -119,6 +119,7 @@ def dump_index(folder: StoreFolder, selection: Selection) -> Iterator[Row]:
 def dump_checkpoint(folder: StoreFolder) -> Row:
     """Return the checkpoint's three times with the markers beside it."""
     return {
+        "keptFrom": folder.checkpoint.kept_from,
         "physicMsgTimestamp": folder.checkpoint.physic_ms,
         "logicsMsgTimestamp": folder.checkpoint.logics_ms,
         "indexMsgTimestamp": folder.checkpoint.index_ms,

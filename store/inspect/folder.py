@@ -78,6 +78,17 @@ class StoreFolder(AbstractContextManager["StoreFolder"]):
     def log_file_bytes(self) -> int:
         return self.log.files[0].size if self.log.files else 0
 
+    def promised_from(self) -> int:
+        """Where the log's oldest file begins by the checkpoint; NOT_KNOWN, too. Called after the files were listed.
+
+        A live broker writes that down before it deletes a file, so it is read again.
+        """
+        if self.state is not StoreState.LIVE:
+            return self.checkpoint.kept_from
+        now = Checkpoint(self.root / "checkpoint")
+        now.load()
+        return now.kept_from
+
     def indexes(self) -> list[IndexReader]:
         """The index files, oldest first; none when their number of slots is unknown."""
         return self._indexes

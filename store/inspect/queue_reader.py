@@ -101,6 +101,21 @@ class QueueReader:
         unit = Unit(index, *UNIT.unpack_from(self._block, (index - self._block_start) * UNIT_BYTES))
         return unit if unit.size_bytes > 0 and unit.physical_offset >= 0 else None
 
+    def count_between(self, low: int, high: int) -> int:
+        """Return how many units name messages between two physical offsets; fillers among them count, too."""
+        return self._first_at(high) - self._first_at(low)
+
+    def _first_at(self, physical_offset: int) -> int:
+        low, high = self.first_index, self.quick_end()
+        while low < high:
+            middle = (low + high) // 2
+            unit = self.unit_at(middle)
+            if unit is not None and not unit.is_filler and unit.physical_offset >= physical_offset:
+                high = middle
+            else:
+                low = middle + 1
+        return low
+
     def quick_end(self) -> int:
         """Return the index behind the last valid unit, looking at the last three files only, as a start does."""
         end = self.first_index

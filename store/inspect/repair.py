@@ -16,14 +16,14 @@ from gantrymq.message import record
 from store.base import file_bytes
 from store.base.cut_folder import CutFolder
 from store.base.errors import StoreError, StoreLocked
-from store.inspect.check import missing_end
+from store.inspect.check import missing_end, missing_start
 from store.inspect.files import last_data, usual_size
 from store.inspect.folder import StoreFolder, StoreState
 from store.inspect.log_reader import BreakKind, LogBreak
 from store.inspect.lost_files import foreign_file, lost_files, put_blank_files, skip_to_next_file
 from store.inspect.rebuild import rebuild_index, rebuild_queues
 from store.inspect.verify import Progress, VerifyResult, verify_store
-from store.startup.checkpoint import NOT_SYNCED, StoreLock
+from store.startup.checkpoint import NOT_KNOWN, NOT_SYNCED, StoreLock
 from store.startup.format_stamp import STORE, check_format
 
 LINES_MAX = 5
@@ -90,6 +90,7 @@ def plan_repair(folder: StoreFolder, result: VerifyResult, options: RepairOption
         )
         return plan
     lost = [each.text(usual_size(folder.log.files)) for each in lost_files(folder.log.files)] or missing_end(folder)
+    lost = missing_start(folder) + lost
     if lost and not options.skip_lost:
         more = f", and {len(lost) - 1} more" if len(lost) > 1 else ""
         plan.refusal = (
@@ -145,7 +146,8 @@ def repair_store(
                 elif lost_files(folder.log.files):
                     put_blank_files(folder, kept)
                 else:
-                    for damage in verify_store(folder, progress=progress).damaged_at:
+                    damaged = verify_store(folder, progress=progress).damaged_at
+                    for damage in (each for each in damaged if _reaches_end(folder, each)):
                         skip_to_next_file(damage, usual_size(folder.log.files), kept)
             with open_folder(True) as folder:
                 steps = plan_repair(folder, verify_store(folder, progress=progress), options)
@@ -174,13 +176,17 @@ def _reaches_end(folder: StoreFolder, damage: LogBreak) -> bool:
 
 
 def _forget_ends(folder: StoreFolder) -> None:
-    """The next start must not take for lost what this repair takes away."""
+    """The next start must not take for lost what this repair takes away, or what the operator puts up with."""
     checkpoint = folder.checkpoint
+    before = (checkpoint.synced, checkpoint.kept_from)
+    checkpoint.synced = NOT_SYNCED
     if not folder.log.files:
         checkpoint.physic_ms = checkpoint.logics_ms = checkpoint.index_ms = 0
-    elif checkpoint.synced == NOT_SYNCED:
+        checkpoint.keep_from(NOT_KNOWN)
+    elif checkpoint.kept_from != NOT_KNOWN:
+        checkpoint.keep_from(max(checkpoint.kept_from, folder.log.min_offset))
+    if folder.log.files and before == (checkpoint.synced, checkpoint.kept_from):
         return
-    checkpoint.synced = NOT_SYNCED
     checkpoint.save()
 
 

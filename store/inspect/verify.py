@@ -17,7 +17,7 @@ from gantrymq.message.topics import SCHEDULE_TOPIC, TIMER_TOPIC
 from store.base.config import MessageStoreConfig
 from store.base.delay import DelayLevels
 from store.base.timer import due_ms_of
-from store.inspect.check import report_break, report_missing_end, unit_fault
+from store.inspect.check import report_break, report_missing_ends, unit_fault
 from store.inspect.ext_reader import is_address
 from store.inspect.files import check_run
 from store.inspect.findings import Findings, Level
@@ -93,7 +93,7 @@ class _Verification:
 
     def run(self) -> VerifyResult:
         check_run(self._folder.log.files, self._findings, "commit log")
-        report_missing_end(self._folder, self._findings)
+        report_missing_ends(self._folder, self._findings)
         for (topic, queue_id), queue in self._folder.queues.items():
             self._states[topic.encode(), queue_id] = self._read_queue(queue)
         self._folder.look_at_log_again()

@@ -28,6 +28,7 @@ logger = logging.getLogger(__name__)
 FILLER_SIZE = 0x7FFFFFFF
 FILLER = UNIT.pack(0, FILLER_SIZE, 0)
 NAME_DIGITS = 20
+FILLER_LOOK_UNITS = 4096
 EXT_LOOK_UNITS = 4096  # so many units may stand between one with an extension and the queue's end
 _pack_unit = UNIT.pack
 _unpack_place = struct.Struct(">qi").unpack_from  # how a unit begins
@@ -288,16 +289,7 @@ class ConsumeQueue:
         """
         if self.max_physical_offset <= physical_start:
             return
-        low, high = self.first_index, self.next_index
-        while low < high:
-            middle = (low + high) // 2
-            unit = self.unit_at(middle)
-            if unit is not None and (
-                unit.size_bytes == FILLER_SIZE or (unit.size_bytes > 0 and unit.physical_offset < physical_start)
-            ):
-                low = middle + 1
-            else:
-                high = middle
+        low = self.first_at(physical_start, is_torn_before=False)
         if low < self.next_index:
             if self.ext is not None:
                 kept = self.unit_at(low - 1)
@@ -350,15 +342,53 @@ class ConsumeQueue:
         if min_physical_offset <= self._first_physical_offset:
             self.min_index = max(self.first_index, floor)
             return
-        low, high = self.first_index, self.next_index
-        while low < high:
-            middle = (low + high) // 2
-            unit = self.unit_at(middle)
-            if unit is None or unit.size_bytes == FILLER_SIZE or unit.physical_offset < min_physical_offset:
-                low = middle + 1
-            else:
-                high = middle
-        self.min_index = max(low, floor)
+        self.min_index = max(self.first_at(min_physical_offset), floor)
+
+    def first_at(self, physical_offset: int, *, is_torn_before: bool = True) -> int:
+        """Return the index of the first message at or behind a physical offset; `next_index` when there is none.
+
+        is_torn_before: where a unit that is none stands.
+        """
+        end = self.next_index
+        while True:
+            low, high, before = self.first_index, end, None
+            while low < high:
+                middle = (low + high) // 2
+                unit = self.unit_at(middle)
+                if unit is None or unit.size_bytes <= 0:
+                    is_before = is_torn_before
+                else:
+                    is_before = unit.size_bytes == FILLER_SIZE or unit.physical_offset < physical_offset
+                if is_before:
+                    low, before = middle + 1, unit
+                else:
+                    high = middle
+            if before is None or before.size_bytes != FILLER_SIZE:
+                return low
+            # Fillers have no place in the log. Where messages were lost, living ones may stand before the fillers.
+            last = self._last_message_before(low)
+            if last < 0 or self._is_before(last, physical_offset):
+                return low
+            end = last + 1
+
+    def _last_message_before(self, end: int, least: int = 0) -> int:
+        """Return the index of the last unit before `end` that is no filler, -1 when there is none down to `least`."""
+        least = max(least, self.first_index)
+        while end > least:
+            base = end - 1 - (end - 1) % self.file_units
+            start = max(least, base, end - FILLER_LOOK_UNITS)
+            data = bytes(self.read(start, end - start))
+            if data != FILLER * (end - start):
+                units = list(UNIT.iter_unpack(data))
+                for index in range(len(units) - 1, -1, -1):
+                    if units[index][1] != FILLER_SIZE:
+                        return start + index
+            end = start
+        return -1
+
+    def _is_before(self, index: int, physical_offset: int) -> bool:
+        unit = self.unit_at(index)
+        return unit is None or unit.physical_offset < physical_offset
 
     def raise_min(self, index: int) -> None:
         """Let no unit before `index` be read any more, until that is taken back or the queue is loaded again."""
@@ -375,7 +405,13 @@ class ConsumeQueue:
         expired = []
         for base in self.bases[:-1]:
             last = self.unit_at(base + self.file_units - 1)
-            if last is None or (last.size_bytes != FILLER_SIZE and last.physical_offset >= min_physical_offset):
+            if last is None:
+                break
+            if last.size_bytes == FILLER_SIZE:  # messages were lost: it is the one before them that counts
+                index = self._last_message_before(base + self.file_units, base)
+                if index >= 0 and not self._is_before(index, min_physical_offset):
+                    break
+            elif last.physical_offset >= min_physical_offset:
                 break
             expired.append(base)
         return expired

@@ -5,7 +5,8 @@ queues, and of the last entry in the index, each as far as the disk surely has t
 starts from a file older than the oldest of the first two.
 
 Behind them, in bytes that RocketMQ leaves alone, stand our own: the offset below which nothing has to be looked at
-again. They count only beside the timestamps they were written with: RocketMQ may have run the store since.
+again, and where the oldest file begins that the store still promises to have. They count only beside the timestamps
+they were written with: RocketMQ may have run the store since, and have deleted files.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import fcntl
 import os
 import struct
+import threading
 import zlib
 from pathlib import Path
 from typing import NamedTuple
@@ -26,6 +28,9 @@ SAFETY_MS = 3000  # RocketMQ's allowance for clocks and order of flushes
 SYNCED_AT = 512  # RocketMQ 4.9 has 24 bytes in use, 5.x twice as many
 _SYNCED = struct.Struct(">qqqqqq")
 _SEAL = struct.Struct(">I")
+KEPT_AT = 1024  # apart from the others: an older program writes those, and leaves this alone
+_KEPT = struct.Struct(">q")
+NOT_KNOWN = -1
 
 
 class Synced(NamedTuple):
@@ -56,6 +61,8 @@ class Checkpoint:
         self.logics_ms = 0
         self.index_ms = 0
         self.synced = NOT_SYNCED
+        self.kept_from = NOT_KNOWN  # the log has everything from this physical offset on: only retention raises it
+        self._lock = threading.Lock()  # several threads save
 
     def load(self) -> None:
         """Read the timestamps; a missing or short file reads as zeros, which means recover everything. StoreDamaged."""
@@ -64,6 +71,8 @@ class Checkpoint:
                 head = file.read(_STAMPS.size)
                 file.seek(SYNCED_AT)
                 own = file.read(_SYNCED.size + _SEAL.size)
+                file.seek(KEPT_AT)
+                kept = file.read(_KEPT.size + _SEAL.size)
         except FileNotFoundError:
             return
         except IsADirectoryError as exc:
@@ -72,17 +81,26 @@ class Checkpoint:
             self.physic_ms, self.logics_ms, self.index_ms = (max(stamp, 0) for stamp in _STAMPS.unpack(head))
         if len(own) == _SYNCED.size + _SEAL.size and _SEAL.unpack_from(own, _SYNCED.size)[0] == _seal(head, own):
             self.synced = Synced._make(_SYNCED.unpack_from(own))
+        if len(kept) == _KEPT.size + _SEAL.size and _SEAL.unpack_from(kept, _KEPT.size)[0] == _kept_seal(head, kept):
+            (self.kept_from,) = _KEPT.unpack_from(kept)
 
     def save(self) -> None:
         """Write and sync. Blocks on the disk."""
-        fd = file_bytes.create_sized(self.path, CHECKPOINT_BYTES)
-        try:
-            head, own = _STAMPS.pack(self.physic_ms, self.logics_ms, self.index_ms), _SYNCED.pack(*self.synced)
-            file_bytes.write_all(fd, head, 0)
-            file_bytes.write_all(fd, own + _SEAL.pack(_seal(head, own)), SYNCED_AT)
-            os.fdatasync(fd)
-        finally:
-            os.close(fd)
+        with self._lock:
+            fd = file_bytes.create_sized(self.path, CHECKPOINT_BYTES)
+            try:
+                head, own = _STAMPS.pack(self.physic_ms, self.logics_ms, self.index_ms), _SYNCED.pack(*self.synced)
+                kept = _KEPT.pack(self.kept_from)
+                file_bytes.write_all(fd, head, 0)
+                file_bytes.write_all(fd, own + _SEAL.pack(_seal(head, own)), SYNCED_AT)
+                file_bytes.write_all(fd, kept + _SEAL.pack(_kept_seal(head, kept)), KEPT_AT)
+                os.fdatasync(fd)
+            finally:
+                os.close(fd)
+
+    def keep_from(self, min_offset: int) -> None:
+        """The log's oldest file begins there now; nothing is promised of what comes before. Not saved yet."""
+        self.kept_from = max(min_offset, NOT_KNOWN)
 
     def recovery_bound_ms(self) -> int:
         """Everything stored up to this time is surely on disk, in the log and in the queues."""
@@ -92,6 +110,10 @@ class Checkpoint:
 def _seal(head: bytes, own: bytes) -> int:
     """Tie our numbers to RocketMQ's."""
     return zlib.crc32(head + own[: _SYNCED.size], 1)
+
+
+def _kept_seal(head: bytes, kept: bytes) -> int:
+    return zlib.crc32(head + kept[: _KEPT.size], 2)
 
 
 class AbortMarker:

@@ -25,7 +25,7 @@ from store.log.mapped_file_queue import HOW
 from store.log.scan import Progress
 from store.queues.consume_queue import ConsumeQueue
 from store.queues.consume_queue_table import ConsumeQueueTable, sync_paths
-from store.startup.checkpoint import NOT_SYNCED, Checkpoint
+from store.startup.checkpoint import NOT_KNOWN, NOT_SYNCED, Checkpoint
 from store.startup.dispatch import Dispatcher
 from store.startup.log_cut import end_log, find_end, records_of
 from store.startup.lost_units import cut_to_provable_end, lost_units, refill, was_passed
@@ -228,7 +228,7 @@ def _drop_seal(checkpoint: Checkpoint) -> None:
 
 
 def _refuse_without_files(log: CommitLog, queues: ConsumeQueueTable, checkpoint: Checkpoint) -> None:
-    """StoreDamaged when the log's last files are not there: cutting queues to what remains would make that final.
+    """StoreDamaged when the log's first or last files are not there: what is done next would make that final.
 
     RocketMQ goes on, and gives the lost messages' offsets to others.
     """
@@ -236,6 +236,8 @@ def _refuse_without_files(log: CommitLog, queues: ConsumeQueueTable, checkpoint:
     for path in log.queue.empty:
         if int(path.name) < known:
             raise StoreDamaged(str(path), f"is empty, and the log was on disk up to {known}; {HOW}")
+    if files:
+        _refuse_without_first(log, queues, checkpoint)
     end = files[-1].end if files else 0
     if known > end:
         raise StoreDamaged(
@@ -248,6 +250,25 @@ def _refuse_without_files(log: CommitLog, queues: ConsumeQueueTable, checkpoint:
             str(log.queue.folder),
             "there is no commit log file, but there are consume queues; is a disk not mounted? To begin anew, remove "
             f"{queues.folder} as well",
+        )
+
+
+def _refuse_without_first(log: CommitLog, queues: ConsumeQueueTable, checkpoint: Checkpoint) -> None:
+    """StoreDamaged when files are gone that were not deleted by retention. It is not known of a store of RocketMQ's."""
+    first, kept_from = log.queue.files[0], checkpoint.kept_from
+    if first.base <= max(kept_from, 0):
+        return
+    gone = sum(queue.first_at(first.base) - queue.first_at(max(kept_from, 0)) for queue in queues)
+    if kept_from == NOT_KNOWN and gone:
+        logger.info(
+            "whether the log's older files expired or were lost is not known",
+            extra={"event": "log_start_unknown", "min_physical_offset": first.base, "messages_before": gone},
+        )
+    elif kept_from != NOT_KNOWN:
+        raise StoreDamaged(
+            str(first.path),
+            f"the commit log begins at offset {first.base}, and had everything from {kept_from} on: files are missing, "
+            f"with {gone} messages of its queues; is a disk not mounted? {HOW[0].upper()}{HOW[1:]}",
         )
 
 

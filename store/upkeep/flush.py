@@ -23,7 +23,7 @@ from store.base.stats import StoreStatsService
 from store.index.service import IndexService
 from store.log.commit_log import CommitLog
 from store.queues.consume_queue_table import ConsumeQueueTable, WriteJob, sync_paths, write_jobs
-from store.startup.checkpoint import Checkpoint, Synced
+from store.startup.checkpoint import NOT_KNOWN, Checkpoint, Synced
 
 logger = logging.getLogger(__name__)
 
@@ -270,6 +270,8 @@ class QueueFlusher:
         checkpoint = self._checkpoint
         checkpoint.logics_ms = max(checkpoint.logics_ms, stamp)
         checkpoint.index_ms = max(checkpoint.index_ms, index_stamp)
+        if checkpoint.kept_from == NOT_KNOWN:  # the first file has come since the start
+            checkpoint.keep_from(self._log.min_offset)
         units = sum(queue.unit_count for queue in self._queues) if closed_at >= 0 else -1
         checkpoint.synced = Synced(synced_end, self._queue_end, index_end, closed_at, units, queue_files)
         checkpoint.save()

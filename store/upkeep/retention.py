@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import functools
 import logging
 import time
@@ -25,6 +26,7 @@ from store.log.commit_log import CommitLog
 from store.log.mapped_file import MappedFile
 from store.queues.consume_queue_ext import delete_files
 from store.queues.consume_queue_table import ConsumeQueueTable
+from store.startup.checkpoint import Checkpoint
 from store.upkeep.disk_share import DiskShares, ShareCounter
 from store.upkeep.disk_space import (
     DiskForecast,
@@ -54,6 +56,7 @@ class Cleaner:
         log: CommitLog,
         queues: ConsumeQueueTable,
         index: IndexService,
+        checkpoint: Checkpoint,
         executor: Executor,
         on_space: Callable[[bool, str], None],  # is the disk full, and whose bytes fill it
     ) -> None:
@@ -61,6 +64,7 @@ class Cleaner:
         self._log = log
         self._queues = queues
         self._index = index
+        self._checkpoint = checkpoint
         self._executor = executor
         self._on_space = on_space
         self._forecaster = DiskForecaster()
@@ -234,6 +238,14 @@ class Cleaner:
                 break
             if self.ask_before_delete is not None and not await self.ask_before_delete(file.end):
                 break  # it holds messages that wait for their time and can't be stored anew now
+            try:
+                await loop.run_in_executor(self._executor, self._promise_from, file.end)
+            except OSError as exc:
+                logger.error(
+                    "checkpoint can't be written: nothing is deleted",
+                    extra={"event": "checkpoint_not_written", "error": str(exc)},
+                )
+                break
             del files[0]  # no reader finds it any more, and none waits for the disk
             try:
                 await loop.run_in_executor(self._executor, file.delete)
@@ -256,6 +268,15 @@ class Cleaner:
             )
             await asyncio.sleep(self._config.delete_log_files_pause_ms / 1000)  # one at a time spares the disk
         return deleted
+
+    def _promise_from(self, min_offset: int) -> None:
+        """Have the disk know that what comes before may be gone, before it is: else a start would miss it. Blocks."""
+        self._checkpoint.keep_from(min_offset)
+        try:
+            self._checkpoint.save()
+        except OSError as exc:
+            if exc.errno not in (errno.ENOSPC, errno.EDQUOT):  # only what is deleted makes room; the next save says it
+                raise
 
     async def _is_held(self, file: MappedFile, ratio: float) -> bool:
         """Whether a reader outside the broker still reads the file, and the disk has room for it meanwhile."""

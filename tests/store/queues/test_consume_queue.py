@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from store.queues.consume_queue import ConsumeQueue
+from store.base.config import CONSUME_QUEUE_UNIT_BYTES as UNIT_BYTES
+from store.queues.consume_queue import FILLER_SIZE, ConsumeQueue
+from store.queues.descriptors import DescriptorCache
 from tests.store.conftest import OpenStore, message, small_config
 
 
@@ -75,3 +77,24 @@ def test_units_are_counted_as_the_files_have_them(queue: ConsumeQueue) -> None:
     assert queue.unit_count == 250
     queue.forget_files([0])
     assert queue.unit_count == 150
+
+
+@pytest.mark.parametrize("fillers", [range(60, 90), range(95, 130), range(40), range(150, 200), range(199, 200)])
+@pytest.mark.parametrize("alive_from", [0, 35, 55, 59, 92, 94, 100, 131, 199])
+def test_fillers_where_messages_were_lost_hide_no_living_ones(tmp_path: Path, fillers: range, alive_from: int) -> None:
+    """The search for the first living message halves, and fillers have no place in the log."""
+    queue = ConsumeQueue(tmp_path / "0", "T", 0, 100 * UNIT_BYTES, DescriptorCache())
+    queue.folder.mkdir()
+    for index in range(200):
+        if index in fillers:
+            queue.append(0, FILLER_SIZE, 0)
+        else:
+            queue.append(1000 + index * 10, 10, 0)
+    expected = next((index for index in range(alive_from, 200) if index not in fillers), 200)
+    queue.correct_min(1000 + alive_from * 10)
+    assert queue.min_index == expected
+    assert queue.first_at(1000 + alive_from * 10) == expected
+    queue.write_out(0, queue.pending())
+    queue.written(200, 0)
+    last_of_first = next((index for index in range(99, -1, -1) if index not in fillers), -1)
+    assert queue.expired_files(1000 + alive_from * 10) == ([0] if last_of_first < alive_from else [])

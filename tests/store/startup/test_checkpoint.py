@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from store.startup.checkpoint import NOT_SYNCED, Checkpoint, Synced
+from store.startup.checkpoint import NOT_KNOWN, NOT_SYNCED, Checkpoint, Synced
 from tests.store.conftest import OpenStore, message, small_config
 
 
@@ -47,6 +47,21 @@ def test_our_numbers_count_beside_the_stamps_they_were_written_with(tmp_path: Pa
     read = Checkpoint(path)
     read.load()
     assert read.synced == NOT_SYNCED
+
+
+@pytest.mark.parametrize("at", [None, 0, 23, 512, 1024, 1031, 1032, 1035])
+def test_where_the_log_begins_counts_beside_the_stamps_it_was_written_with(tmp_path: Path, at: int | None) -> None:
+    path = tmp_path / "checkpoint"
+    written = Checkpoint(path)
+    written.keep_from(65536)
+    written.save()
+    data = bytearray(path.read_bytes())
+    if at is not None:
+        data[at] ^= 1
+    path.write_bytes(data)
+    read = Checkpoint(path)
+    read.load()
+    assert read.kept_from == (65536 if at in (None, 512) else NOT_KNOWN)
 
 
 @pytest.mark.parametrize("data", [b"", b"\x00" * 10, b"\xff" * 24, b"\xff" * 4096])

@@ -320,6 +320,7 @@ def test_a_queue_far_behind_an_expired_log_keeps_its_indexes(small: MessageStore
     """Its first file is gone, and of its messages only the last are still in the log."""
     store = open_store(small)
     fill(store)
+    store.checkpoint.keep_from(5 * 65536)  # as retention does
     store.close()
     for number in range(5):
         log_file(small.root, number).unlink()
@@ -338,6 +339,20 @@ def test_a_queue_far_behind_an_expired_log_keeps_its_indexes(small: MessageStore
 
 def no_last_file(root: Path) -> None:
     max((root / "commitlog").iterdir()).unlink()
+
+
+def no_first_file(root: Path) -> None:
+    log_file(root, 0).unlink()
+
+
+def no_first_files(root: Path) -> None:
+    log_file(root, 0).unlink()
+    log_file(root, 1).unlink()
+
+
+def no_first_and_middle_file(root: Path) -> None:
+    log_file(root, 0).unlink()
+    log_file(root, 3).unlink()
 
 
 def no_file(root: Path) -> None:
@@ -371,6 +386,9 @@ def no_and_empty_file(root: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "lost_files"),
     [
+        (no_first_file, [0]),
+        (no_first_files, [0, 1]),
+        (no_first_and_middle_file, [0, 3]),
         (no_last_file, [6]),
         (no_middle_file, [2]),
         (empty_middle_files, [1, 2]),
@@ -409,6 +427,50 @@ def test_a_log_without_one_of_its_files_is_refused_until_it_is_told_to_go_on(
     store.abandon()
     after = open_store(stopped)
     assert after.max_offset("T", 0) == expected + 1
+
+
+@pytest.mark.parametrize("is_synced", [True, False])
+def test_a_first_log_file_lost_after_a_kill_is_refused_and_says_how_much_is_lost(
+    small: MessageStoreConfig, open_store: OpenStore, is_synced: bool
+) -> None:
+    store = open_store(small)
+    put(store, range(COUNT))
+    store.log_flusher.finish()
+    store.queue_flusher.write_out()
+    if is_synced:
+        store.queue_flusher.sync(store.parts.log.store_timestamp, store.parts.log.position)
+    store.abandon()
+    lost = sum(offset < 65536 for offset, _raw in commit_log_records(small.root))
+    store = open_store(small)  # this start knows the first file
+    store.abandon()
+    no_first_file(small.root)
+    with pytest.raises(StoreDamaged, match=f"from 0 on: files are missing, with {lost} messages .*--skip-lost"):
+        open_store(small)
+    with StoreFolder(small.root) as folder:
+        [finding] = check_store(folder).findings.of("files_missing")
+        assert f"from offset 0 to 65536 are missing, with {lost} messages" in finding.text
+        assert verify_store(folder).findings.of("files_missing")
+
+
+def test_the_first_file_of_a_store_that_keeps_no_record_is_no_reason_to_refuse(
+    stopped: MessageStoreConfig, open_store: OpenStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    """RocketMQ's: whether it expired can't be known. It is said once; then there is a record."""
+    caplog.set_level("INFO")
+    checkpoint = stopped.root / "checkpoint"
+    data = bytearray(checkpoint.read_bytes())
+    data[24:] = bytes(len(data) - 24)
+    checkpoint.write_bytes(data)
+    lost = sum(offset < 65536 for offset, _raw in commit_log_records(stopped.root))
+    no_first_file(stopped.root)
+    with StoreFolder(stopped.root) as folder:
+        assert f"{lost} messages" in dict(check_store(folder).facts)["before that"]
+    open_store(stopped).close()
+    [line] = [each for each in caplog.records if getattr(each, "event", "") == "log_start_unknown"]
+    assert vars(line)["messages_before"] == lost
+    log_file(stopped.root, 1).unlink()
+    with pytest.raises(StoreDamaged, match="from 65536 on"):
+        open_store(stopped)
 
 
 def test_a_log_file_lost_after_a_kill_is_refused_too(small: MessageStoreConfig, open_store: OpenStore) -> None:

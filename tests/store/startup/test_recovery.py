@@ -256,6 +256,7 @@ def test_a_missing_log_file_in_the_middle_is_an_error(small: MessageStoreConfig,
 def test_queues_follow_when_the_oldest_log_file_is_gone(small: MessageStoreConfig, open_store: OpenStore) -> None:
     store = open_store(small)
     offsets = fill(store, 300, size=900)
+    store.checkpoint.keep_from(65536)
     store.close()
     (small.commit_log_folder / f"{0:020d}").unlink()
     shutil.rmtree(small.root / "consumequeue")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import time
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from gantrymq.message.topics import SCHEDULE_TOPIC
 from store import RunningFlags
 from store.log.commit_log import CommitLog
 from store.log.mapped_file import MappedFile
+from store.startup.checkpoint import Checkpoint
 from store.upkeep import retention
 from store.upkeep.disk_space import disk_ratio
 from tests.store.conftest import OpenStore, message
@@ -275,3 +277,53 @@ async def test_a_queue_goes_when_its_last_message_ends_where_the_log_begins_now(
         assert (
             store.parts.queues.find("Empty", 0) is not None and store.parts.queues.find(SCHEDULE_TOPIC, 0) is not None
         )
+
+
+@pytest.mark.parametrize("is_cut_short", [False, True])
+async def test_what_expired_is_not_missed_by_the_next_start(
+    tmp_path: Path, open_store: OpenStore, monkeypatch: pytest.MonkeyPatch, is_cut_short: bool
+) -> None:
+    """Also when the process dies between writing down where the log begins and deleting the file."""
+    config = small_config(tmp_path, delete_when=hour_of(NOON))
+    store = open_store(config)
+    fill(store)
+    age(config, NOON, 73)
+    delete = MappedFile.delete
+    deleted: list[int] = []
+
+    def dying(file: MappedFile) -> None:
+        kept = Checkpoint(config.root / "checkpoint")
+        kept.load()
+        assert kept.kept_from >= file.end  # on disk before the file goes
+        if is_cut_short and deleted:
+            raise KeyboardInterrupt
+        deleted.append(file.base)
+        delete(file)
+
+    monkeypatch.setattr(MappedFile, "delete", dying)
+    if is_cut_short:
+        with pytest.raises(KeyboardInterrupt):
+            await store.cleaner.clean(NOON, 0.1)
+    else:
+        await store.cleaner.clean(NOON, 0.1)
+    monkeypatch.undo()
+    store.abandon()
+    again = open_store(config)
+    assert again.min_physical_offset == deleted[-1] + 65536
+    assert again.checkpoint.kept_from == again.min_physical_offset
+
+
+async def test_a_full_disk_that_takes_no_checkpoint_is_cleaned_all_the_same(
+    tmp_path: Path, open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = small_config(tmp_path, delete_when=hour_of(NOON))
+    store = open_store(config)
+    fill(store)
+    files = len(store.parts.log.queue.files)
+    age(config, NOON, 73)
+    failure = OSError(errno.EIO, "broken")
+    with monkeypatch.context() as patched:
+        patched.setattr(store.checkpoint, "save", lambda: (_ for _ in ()).throw(failure))
+        assert await store.cleaner.clean(NOON, 0.1) == 0
+        failure.errno = errno.ENOSPC
+        assert await store.cleaner.clean(NOON, 0.1) == files - 1
