@@ -304,7 +304,7 @@ class BrokerController:
             if self.config.listen_port > VIP_PORT_DISTANCE:
                 await self.vip_server.open()
                 stack.push_async_callback(self.vip_server.close)
-            if self.config.slaves_enable and not self.config.is_slave:
+            if self.config.has_slave_port:
                 after_own = port + 1 if self.config.listen_port else 0
                 await self.slaves.open(self.config.ha_listen_port or after_own)
                 stack.push_async_callback(self.slaves.close)

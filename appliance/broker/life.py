@@ -151,7 +151,7 @@ class BrokerLife:
     async def _follow_successor(self) -> None:
         """A master whose successor is there becomes its slave before it serves anything."""
         config, standing = self.controller.config, StandingFile(self.controller.store_config.root).load()
-        if config.is_slave or not config.slaves_enable or not standing.epochs.is_current:
+        if not config.has_slave_port or not standing.epochs.is_current:
             return
         successor = await Members(config).successor(standing.epochs.current)
         if successor is not None:

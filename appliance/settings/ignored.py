@@ -34,6 +34,9 @@ _IGNORED = {
     "RocketMQ declares it and never reads it": """
         commercialBaseCount commercialBigCount commercialEnable commercialTimerCount commercialTransCount
         flushConsumerOffsetHistoryInterval highSpeedMode maxDelayTime putMsgIndexHightWater""",
+    "RocketMQ 4.9 does not know it either": """
+        abortFile checkTransactionMessageEnable enableScheduleMessageSync storeCheckpoint storePathConsumeQueue
+        storePathIndex""",
     "files are written, locked and flushed differently: see flushIntervalCommitLog and flushDiskType": """
         bitMapLengthConsumeQueueExt commitCommitLogLeastPages commitCommitLogThoroughInterval
         debugLockEnable destroyMapedFileIntervalForcibly fastFailIfNoBufferInStorePool flushCommitLogLeastPages
@@ -65,6 +68,9 @@ FIXED = {
     "clusterTest": Fixed("false", "there is no cluster-test mode: it would answer with routes of other clusters"),
     "duplicationEnable": Fixed("false", "RocketMQ's old replication does not exist here"),
     "enableDLegerCommitLog": Fixed("false", "DLedger has another store format, which is not implemented"),
+    "enableControllerMode": Fixed(
+        "false", "there is no controller: a person makes a slave the master with `gantry admin promote`"
+    ),
     "enableLmq": Fixed("false", "light message queues are not implemented"),
     "enableMultiDispatch": Fixed("false", "light message queues are not implemented"),
     "filterServerNums": Fixed("0", "filter servers are programs that a broker starts; this broker never starts any"),
@@ -73,7 +79,8 @@ FIXED = {
     "tls.test.mode.enable": Fixed("false", "there is no built-in certificate: `gantry tls create FOLDER` makes one"),
 }
 
-# System properties of the Java process that mean the same as a setting, as keys of a properties file.
+# System properties of the Java process that mean the same as a setting, as keys of a properties file; and names that
+# settings had before RocketMQ 4.9.
 OTHER_NAMES = {
     "com.rocketmq.remoting.client.connect.timeout": "connectTimeoutMillis",
     "com.rocketmq.remoting.socket.backlog": "serverSocketBacklog",
@@ -81,6 +88,9 @@ OTHER_NAMES = {
     "com.rocketmq.remoting.socket.sndbuf.size": "serverSocketSndBufSize",
     "com.rocketmq.remoting.write.buffer.high.water.mark": "writeBufferHighWaterMark",
     "com.rocketmq.remoting.write.buffer.low.water.mark": "writeBufferLowWaterMark",
+    "mapedFileSizeCommitLog": "mappedFileSizeCommitLog",
+    "mapedFileSizeConsumeQueue": "mappedFileSizeConsumeQueue",
+    "mapedFileSizeConsumeQueueExt": "mappedFileSizeConsumeQueueExt",
     "rmqAddressServerDomain": "rocketmq.namesrv.domain",
     "rmqAddressServerSubGroup": "rocketmq.namesrv.domain.subgroup",
     "rocketmq.home.dir": "rocketmqHome",

@@ -24,6 +24,8 @@ from appliance.settings.tls import NOT_FROM_TLS_FILE
 from gantrymq.errors import ConfigError
 from store.base.config import MessageStoreConfig
 
+TYPING_ERROR_RATIO = 0.85  # of difflib: one or two letters of a key
+
 
 def read_properties(text: str) -> dict[str, str]:
     """Java's properties format as RocketMQ writes it: key=value lines, # and ! comments, no escapes.
@@ -103,17 +105,20 @@ def _build(classes: Iterable[type], properties: Mapping[str, str], path: Path | 
     fields = {config_class: settings_by_key(config_class) for config_class in classes}
     known = {key for by_key in fields.values() for key in by_key}
     properties = _under_their_own_names(properties, known)
-    ignored = []
+    ignored, unknown, refused = [], [], []
     for key, value in properties.items():
         if key in known or (key in FIXED and is_fixed_at(key, value)):
             continue
         if key in FIXED:
-            raise ConfigError(f"{where}{key}={value}: {FIXED[key].why}")
-        if key not in IGNORED:
-            near = difflib.get_close_matches(key, [*known, *IGNORED, *FIXED], n=1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            raise ConfigError(f"{where}unknown setting {key}{hint}")
-        ignored.append(key)
+            refused.append(f"{key}={value}: {FIXED[key].why}")
+        elif key in IGNORED:
+            ignored.append(key)
+        else:
+            unknown.append(key + _hint(key, known))
+    if unknown:
+        refused.insert(0, f"unknown setting{'s' if len(unknown) > 1 else ''} {', '.join(unknown)}")
+    if refused:
+        raise ConfigError(where + "; ".join(refused))
     configs = []
     for config_class, by_key in fields.items():
         values = {}
@@ -122,6 +127,15 @@ def _build(classes: Iterable[type], properties: Mapping[str, str], path: Path | 
                 values[item.name] = parse_value(config_class, item, properties[key], where)
         configs.append(config_class(**values))
     return configs, sorted(ignored)
+
+
+def _hint(key: str, known: Set[str]) -> str:
+    """What an unknown key may have been meant for, in brackets. Keys that are only somewhat alike mean other things."""
+    for config_class in (NamesrvConfig, BrokerConfig, MessageStoreConfig):
+        if key in settings_by_key(config_class):
+            return " (a name server's)" if config_class is NamesrvConfig else " (a broker's)"
+    near = difflib.get_close_matches(key, [*known, *IGNORED, *FIXED, *OTHER_NAMES], n=1, cutoff=TYPING_ERROR_RATIO)
+    return f" (did you mean {near[0]}?)" if near else ""
 
 
 def _under_their_own_names(properties: Mapping[str, str], known: Set[str]) -> dict[str, str]:

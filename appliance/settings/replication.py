@@ -29,7 +29,8 @@ class ReplicationSettings:
     slaves_enable: bool = setting(
         False,
         rocketmq="slavesEnable",
-        doc="let slaves copy the log; any program that reaches their port can read it all (not RocketMQ's)",
+        doc="let slaves copy the log; any program that reaches their port can read it all. Without it a SYNC_MASTER "
+        "lets slaves of its own machine do so, or those of haSlaveAddresses (not RocketMQ's)",
     )
     ha_slave_addresses: str = setting(
         "",
@@ -102,13 +103,24 @@ class ReplicationSettings:
     def is_sync_master(self) -> bool:
         return self.broker_role == "SYNC_MASTER"
 
-    def may_be_slave(self, host: str) -> bool:
-        """Say if a connection from this address may be a slave's."""
-        networks = _networks(self.ha_slave_addresses)
-        address = ipaddress.ip_address(host.partition("%")[0])
-        if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
-            address = address.ipv4_mapped
-        return not networks or any(address in network for network in networks)
+    @property
+    def has_slave_port(self) -> bool:
+        """Whether slaves may come at all: RocketMQ's files say SYNC_MASTER, and know no slavesEnable."""
+        return not self.is_slave and (self.slaves_enable or self.is_sync_master)
+
+    @property
+    def has_own_slaves_only(self) -> bool:
+        """Whether only slaves of this machine may come, because nothing names others."""
+        return self.is_sync_master and not self.slaves_enable and not self.ha_slave_addresses
+
+    def why_no_slave(self, host: str, own_host: str) -> str:
+        """Why no slave may come from this address to this one of the broker's; "" when one may."""
+        networks, address = _networks(self.ha_slave_addresses), _address(host)
+        if self.has_own_slaves_only and not address.is_loopback and address != _address(own_host):
+            return "only slaves of the master's machine may come: set slavesEnable=true or haSlaveAddresses there"
+        if networks and not any(address in network for network in networks):
+            return "the slave's address is not in haSlaveAddresses of its master"
+        return ""
 
     def check_replication(self) -> None:
         """Raise ConfigError for a role that can't be; called by __post_init__."""
@@ -118,13 +130,18 @@ class ReplicationSettings:
             raise ConfigError(f"brokerId={self.broker_id}: a slave's is 1 or more, each slave of a master has its own")
         if not self.is_slave and self.broker_id != 0:
             raise ConfigError(f"brokerId={self.broker_id}: a master's is 0; use brokerRole=SLAVE for a slave")
-        if self.is_sync_master and not self.slaves_enable:
-            raise ConfigError("brokerRole=SYNC_MASTER waits for slaves: set slavesEnable=true as well")
         if self.ha_tls_mode not in ("", DISABLED, PERMISSIVE, ENFORCING):
             raise ConfigError(f"haTlsMode={self.ha_tls_mode}: use {DISABLED}, {PERMISSIVE} or {ENFORCING}")
         _networks(self.ha_slave_addresses)
         if self.ha_master_address and not _is_address(self.ha_master_address):
             raise ConfigError(f"haMasterAddress={self.ha_master_address}: use host:port")
+
+
+def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    address = ipaddress.ip_address(host.partition("%")[0])
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
+        return address.ipv4_mapped
+    return address
 
 
 def _networks(text: str) -> list[ipaddress.IPv4Network | ipaddress.IPv6Network]:

@@ -299,7 +299,7 @@ class BrokerOuterApi:
 
     async def _has_successor(self, link: NamesrvLink) -> bool:
         """Whether another broker has this one's id there by now: RocketMQ's name servers would unregister that one."""
-        if not (self._config.is_slave or self._config.slaves_enable):
+        if not (self._config.is_slave or self._config.has_slave_port):
             return False
         request = RemotingCommand.request(RequestCode.GET_BROKER_CLUSTER_INFO)
         answer = await self._client.invoke(link.address, request, timeout_s=LEAVE_TIMEOUT_S)

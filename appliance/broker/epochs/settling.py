@@ -42,7 +42,7 @@ def settle_epochs(
         epochs = standing.epochs.until(end)
         if epochs.history != standing.epochs.history:
             logger.warning("epochs begin behind the log's end", extra={"event": "epochs_cut", "physical_offset": end})
-        if not config.is_slave and config.slaves_enable and not epochs.is_current:
+        if config.has_slave_port and not epochs.is_current:
             epochs = epochs.begun(end)
         file.change(epochs=epochs, cut_to=None)
     except StateFileError as exc:

@@ -41,7 +41,6 @@ def test_a_typing_error_is_refused_and_the_nearest_key_offered(tmp_path: Path) -
         "sendThreadPoolQueueCapacity=0",
         "waitTimeMillsInSendQueue=-1",
         "brokerPermission=5",
-        "brokerRole=SYNC_MASTER",
         "haSlaveAddresses=10.0.0.300",
         "rocketmq.broker.diskSpaceWarningLevelRatio=full",
         "rocketmq.broker.diskSpaceWarningLevelRatio=0.5",

@@ -44,7 +44,7 @@ def test_a_slave_has_its_masters_name_and_file_size_and_only_this_machine_may_co
     assert (slave[0].broker_name, slave[0].listen_port) == ("broker-a", 20010)
     assert slave[1].commit_log_file_bytes == master[1].commit_log_file_bytes == 16777216
     assert master[0].slaves_enable and master[0].ha_listen_port == 20001
-    assert master[0].may_be_slave("127.0.0.1") and not master[0].may_be_slave("10.0.0.1")
+    assert not master[0].why_no_slave("127.0.0.1", "") and master[0].why_no_slave("10.0.0.1", "10.0.0.2")
 
 
 def test_a_role_that_a_promotion_has_changed_stays(tmp_path: Path) -> None:

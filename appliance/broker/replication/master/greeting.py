@@ -77,9 +77,9 @@ class Greeter:
 
     async def greet(self, slave: Slave, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> int:
         """Have the slave taken in, and return the first place that it names. SlaveLost; FrameError; OSError."""
-        if not self._config.may_be_slave(slave.host):
+        if refusal := self._config.why_no_slave(slave.host, writer.get_extra_info("sockname")[0]):
             async with self._strangers.place(slave.host):
-                await self._refuse_stranger(slave, reader, writer)
+                await self._refuse_stranger(slave, refusal, reader, writer)
         async with self._room.place(slave.host):
             first = await self.place(slave, reader)
             theirs = await self._in_time(read_hello(reader, after_magic=True)) if first == MAGIC else None
@@ -108,10 +108,9 @@ class Greeter:
         return refusal or self._admit(slave)
 
     async def _refuse_stranger(
-        self, slave: Slave, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self, slave: Slave, refusal: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> NoReturn:
         """Tell a peer of GantryMQ that its address is not let in, and nothing of this broker. SlaveLost; FrameError."""
-        refusal = "the slave's address is not in haSlaveAddresses of its master"
         if await self.place(slave, reader) == MAGIC:
             theirs = await self._in_time(read_hello(reader, after_magic=True))
             # With its own epochs and end: it compares them before it looks at the refusal.

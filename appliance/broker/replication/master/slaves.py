@@ -158,6 +158,13 @@ class SlaveService:
             lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader(), self._connected), port
         )
         self.port = await self._listener.open()
+        if self._config.has_own_slaves_only:
+            facts = {"event": "own_slaves_only", "port": self.port}
+            logger.warning(
+                "SYNC_MASTER without slavesEnable: only slaves of this machine may copy its log; "
+                "set slavesEnable=true, or their addresses with haSlaveAddresses, for others",
+                extra=facts,
+            )
         self._listener.accept()
 
     def fence(self, epoch: int, master: str) -> None:

@@ -128,6 +128,18 @@ async def test_without_accounts_one_address_has_not_all_places(tmp_path: Path, m
         other_writer.close()
 
 
+async def test_a_sync_master_as_rocketmqs_files_say_it_has_a_slave_of_its_machine(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = {"broker_role": "SYNC_MASTER", "ha_heartbeat_ms": 200}
+    async with serving(tmp_path, broker=settings, store=STORE) as cluster:
+        assert "only slaves of this machine may copy its log; set slavesEnable=true" in caplog.text
+        async with slave_of(cluster, tmp_path / "slave") as slave:
+            client = follower_of(slave).ha_client
+            await until(lambda: client.is_copying)
+            await send(cluster, 1)
+
+
 async def test_a_slave_of_another_address_hears_that_it_is_not_let_in(tmp_path: Path) -> None:
     settings = MASTER | NEVER | {"ha_slave_addresses": "10.1.0.0/16"}
     async with serving(tmp_path, broker=settings, store=STORE) as cluster:

@@ -142,6 +142,6 @@ async def test_only_named_addresses_may_be_slaves(tmp_path: Path) -> None:
             assert await reader.read() == b""
         assert not cluster.broker.slaves.slaves
         writer.close()
-        config = cluster.broker.config
-        assert config.may_be_slave("10.9.9.9") and config.may_be_slave("::ffff:192.0.2.7")
-        assert not config.may_be_slave("192.0.2.8") and not config.may_be_slave("::1")
+        config, own = cluster.broker.config, "192.0.2.1"
+        assert not config.why_no_slave("10.9.9.9", own) and not config.why_no_slave("::ffff:192.0.2.7", own)
+        assert config.why_no_slave("192.0.2.8", own) and config.why_no_slave("::1", own)
