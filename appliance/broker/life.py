@@ -124,7 +124,7 @@ class BrokerLife:
         if isinstance(turn, Cut):
             file.change(cut_to=turn.end)
         elif isinstance(turn, Promotion):
-            epochs = epochs.begun(closed.store.max_physical_offset)
+            epochs = epochs.begun(closed.store.max_physical_offset, turn.above)
             file.change(epochs=epochs, role=self._given(turn.broker_role, 0), untold=turn.untold, cut_to=None)
             self._mark.clear()
         else:

@@ -90,6 +90,7 @@ def open_parts(parts: Parts, port: int, ended: EndedHalves) -> OpenParts:
         on_registered=master.registered,
         epoch=0 if config.is_slave else parts.standing.standing.epochs.current,
         on_later_epoch=lambda later, name_server: parts.fence(later.epoch, later.master, name_server),
+        epoch_id=parts.standing.standing.epochs.current_id,
     )
     transactions = TransactionService(store, ended, store_host)
     return OpenParts(
@@ -139,5 +140,6 @@ def _follower(parts: Parts, master: MasterAddress, outer_api: BrokerOuterApi, ow
         own_address=own_address,
         on_cut=lambda end: parts.turns.ask(Cut(end)),
         on_state=sink.take,
+        on_connected=sink.connected,
     )
     return Follower(ha_client, synchronize, sink)

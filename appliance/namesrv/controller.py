@@ -144,7 +144,7 @@ class NamesrvController:
                 connection.close(f"broker {address} was silent too long")
 
     def _connection_closed(self, connection: ServerConnection) -> None:
-        for address in self.routes.connection_closed(connection):
+        for address in self.routes.connection_closed(connection, self.clock()):
             logger.warning("broker left", extra={"event": "broker_connection_closed", "address": address})
 
 

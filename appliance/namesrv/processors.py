@@ -23,6 +23,7 @@ from appliance.remoting.request_body import read_body
 from appliance.remoting.settings_request import change_settings
 from appliance.settings.live import LiveConfig
 from appliance.settings.roles import NamesrvConfig
+from gantrymq.client.admin.members import EPOCH_OF
 from gantrymq.errors import BodyError
 from gantrymq.remoting import fastjson
 from gantrymq.remoting.admin_bodies import DataVersion, KVTable, TopicList
@@ -86,7 +87,7 @@ def _registering(parts: Parts, connection: ServerConnection, request: RemotingCo
     if connection.is_closing:
         return None  # its end has removed its topics already: these would stay
     parts.routes.check_room(broker, wrapper.topic_config_table)
-    epoch = long_field(fields, "masterEpoch", 0)
+    epoch = long_field(fields, "masterEpoch", 0, low=0)
     superseded = parts.routes.superseded_by(broker, epoch)
     try:
         master = yield from parts.routes.registering(
@@ -99,6 +100,7 @@ def _registering(parts: Parts, connection: ServerConnection, request: RemotingCo
             now_s=parts.clock(),
             digest=digest,
             epoch=epoch,
+            epoch_id=fields.get("masterEpochId", "")[:NAME_CHARS_MAX],
         )
     except (TypeError, ValueError) as exc:
         raise BodyError(f"topic table: {exc}") from exc
@@ -137,7 +139,7 @@ def _unregistering(
     parts: Parts, connection: ServerConnection, request: RemotingCommand
 ) -> Generator[None, None, Answer]:
     broker = _broker_identity(request.ext_fields)
-    parts.routes.unregister_broker(broker)
+    parts.routes.unregister_broker(broker, parts.clock())
     connection.client = None
     logger.info("broker unregistered", extra={"event": "broker_unregistered"} | broker._asdict())
     yield  # the one step there is
@@ -178,8 +180,10 @@ def add_write_perm(parts: Parts, connection: ServerConnection, request: Remoting
 
 
 def get_cluster_info(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
-    """106: all clusters, brokers and addresses."""
-    return request.reply(body=parts.routes.cluster_info().to_json())
+    """106: all clusters, brokers and addresses; with our own field `epochOf`, what is known of that name's epochs."""
+    name = request.ext_fields.get(EPOCH_OF)
+    fields = parts.routes.epochs.fields(name, parts.clock()) if name is not None else None
+    return request.reply(body=parts.routes.cluster_info().to_json(), ext_fields=fields)
 
 
 # -- topics -----------------------------------------------------------------------------------------------------------

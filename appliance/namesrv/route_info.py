@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from appliance.errors import BrokerError
+from appliance.namesrv.epoch_book import EpochBook, MasterEpoch
 from gantrymq.remoting.admin_bodies import DataVersion, TopicConfig
 from gantrymq.remoting.bodies import PERM_READ, PERM_WRITE, BrokerData, ClusterInfo, QueueData, TopicRouteData
 from gantrymq.remoting.codes import ResponseCode
@@ -69,6 +70,7 @@ class RouteInfoManager:
         self._clusters: dict[str, dict[str, None]] = {}  # cluster -> broker names, in order of arrival
         self._live: dict[str, BrokerLive] = {}  # by broker address
         self._filter_servers: dict[str, list[str]] = {}  # by broker address
+        self.epochs = EpochBook()
 
     # -- brokers come and go ------------------------------------------------------------------------------------------
 
@@ -83,6 +85,7 @@ class RouteInfoManager:
         connection: Hashable,
         now_s: float,
         epoch: int = 0,
+        epoch_id: str = "",
     ) -> MasterAddresses:
         """Take what a broker says about itself. Rows are added or replaced, never removed, and only by a master."""
         return finished(
@@ -95,6 +98,7 @@ class RouteInfoManager:
                 connection=connection,
                 now_s=now_s,
                 epoch=epoch,
+                epoch_id=epoch_id,
             )
         )
 
@@ -110,11 +114,12 @@ class RouteInfoManager:
         now_s: float,
         digest: bytes = b"",
         epoch: int = 0,
+        epoch_id: str = "",
     ) -> Generator[None, None, MasterAddresses]:
         """Do the same TOPICS_A_SLICE at a time. The broker is there at once, its rows come; if it goes, they end.
 
-        digest: of all that the broker said, for `is_known`. epoch: a master's, 0 when it told none. Raises BrokerError
-        for a master whose epoch is over.
+        digest: of all that the broker said, for `is_known`. epoch, epoch_id: a master's, 0 and "" when it told none.
+        Raises BrokerError for a master whose epoch is over, or was begun by another one, too.
         """
         rows: list[tuple[str, QueueData]] = []
         for number, (name, topic) in enumerate(topics.items(), 1):
@@ -122,6 +127,8 @@ class RouteInfoManager:
             if not number % TOPICS_A_SLICE:
                 yield
         self._refuse_earlier_epoch(broker, epoch)
+        if broker.broker_id == MASTER_ID:
+            self._take_epoch(broker, MasterEpoch(epoch, epoch_id, broker.address))
         is_new = self._put_address(broker)
         known = self._live.get(broker.address)
         live = self._live[broker.address] = BrokerLive(now_s, data_version, connection, ha_address, digest, epoch)
@@ -152,21 +159,23 @@ class RouteInfoManager:
         if live is None or live.digest != digest or live.connection != connection or broker.broker_id != MASTER_ID:
             return False
         data = self._brokers.get(broker.broker_name)
-        if data is None or data.master_address != broker.address:
-            return False  # another one has its place by now
+        if data is None or data.master_address != broker.address or self.epochs.has_rivals(broker.broker_name):
+            return False  # another one has its place by now, or claims it
         live.last_update_s = now_s
         return True
 
-    def unregister_broker(self, broker: BrokerIdentity) -> None:
-        """A broker says good-bye. Unknown ones are ignored."""
+    def unregister_broker(self, broker: BrokerIdentity, now_s: float | None = None) -> None:
+        """A broker says good-bye. Unknown ones are ignored. now_s: keep in mind when a master did."""
+        self._note_end(broker.address, now_s)
         self._live.pop(broker.address, None)
         self._filter_servers.pop(broker.address, None)
         self._remove_address(broker.broker_name, broker.address)
 
-    def connection_closed(self, connection: Hashable) -> list[str]:
-        """Remove every broker that registered on the connection; returns their addresses."""
+    def connection_closed(self, connection: Hashable, now_s: float | None = None) -> list[str]:
+        """Remove every broker that registered on the connection; returns their addresses. now_s: as above."""
         addresses = [address for address, live in self._live.items() if live.connection == connection]
         for address in addresses:
+            self._note_end(address, now_s)
             self._remove_everywhere(address)
         return addresses
 
@@ -280,6 +289,21 @@ class RouteInfoManager:
                 f"{live.epoch}",
                 LaterEpoch(live.epoch, data.master_address or "").to_fields(),
             )
+
+    def _take_epoch(self, broker: BrokerIdentity, epoch: MasterEpoch) -> None:
+        rival = self.epochs.rival_of(broker.broker_name, epoch, self._live.__contains__)
+        if rival is not None:
+            raise BrokerError(
+                ResponseCode.SYSTEM_ERROR,
+                f"{broker.broker_name} has two masters: {epoch.text} and {rival.text}. Neither is registered until "
+                "`gantry admin settle` has chosen one",
+            )
+        self.epochs.registered(broker.broker_name, epoch if epoch.number else None)
+
+    def _note_end(self, address: str, now_s: float | None) -> None:
+        for name, data in self._brokers.items() if now_s is not None else ():
+            if now_s is not None and data.master_address == address:
+                self.epochs.ended(name, now_s)
 
     def _put_address(self, broker: BrokerIdentity) -> bool:
         """Enter cluster, name and address; returns whether the id was unknown."""

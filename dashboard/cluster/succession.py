@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from dashboard.cluster.calls import CALL_ERRORS, CLUSTER_MAX_AGE_S, ClusterCalls
 from dashboard.cluster.errors import BrokerNotFound, BrokerUnreachable, ClusterUnreachable, NoSuccessor, explain
 from dashboard.language.sentences import gettext
-from gantrymq.client.admin.succession import TURN_TIMEOUT_S, Changed, Member, Promotion
+from gantrymq.client.admin.members import Member
+from gantrymq.client.admin.promotion import Promotion
+from gantrymq.client.admin.succession import TURN_TIMEOUT_S, Changed
 from gantrymq.errors import ConfigError, GantryError
 from gantrymq.timeouts import timeout
 

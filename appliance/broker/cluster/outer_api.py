@@ -77,9 +77,9 @@ class NamesrvLink:
 class BrokerOuterApi:
     """Registrations of one broker. address, ha_address: "host:port" of its own and of the port for slaves.
 
-    on_registered: a slave's is called with what the answer to a registration says of its master. epoch: a master's, for
-    name servers of GantryMQ; 0 for none. RocketMQ's take no notice of it. on_later_epoch: a master's, called with the
-    name server that refuses it because the epoch of another has begun.
+    on_registered: a slave's is called with what the answer to a registration says of its master. epoch, epoch_id: a
+    master's, for name servers of GantryMQ; 0 and "" for none. RocketMQ's take no notice of it. on_later_epoch: a
+    master's, called with the name server that refuses it because the epoch of another has begun.
     """
 
     def __init__(
@@ -92,6 +92,7 @@ class BrokerOuterApi:
         client: RemotingClient | None = None,
         on_registered: Callable[[Mapping[str, str]], None] = lambda told: None,
         epoch: int = 0,
+        epoch_id: str = "",
         on_later_epoch: Callable[[LaterEpoch, str], None] = lambda later, name_server: None,
     ) -> None:
         self._config = config
@@ -108,7 +109,7 @@ class BrokerOuterApi:
             "brokerId": str(config.broker_id),
         }
         self._ha_address = ha_address
-        self._epoch = {"masterEpoch": str(epoch)} if epoch else {}
+        self._epoch = {"masterEpoch": str(epoch), "masterEpochId": epoch_id} if epoch else {}
         self._on_registered = on_registered
         self._on_later_epoch = on_later_epoch
         self._links = [NamesrvLink(address) for address in split_addresses(config.namesrv_addresses)]

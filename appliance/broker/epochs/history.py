@@ -37,13 +37,18 @@ class Epochs:
         return self.history[-1].number if self.history else 0
 
     @property
+    def current_id(self) -> str:
+        """Its id; "" while no epoch is known."""
+        return self.history[-1].id if self.history else ""
+
+    @property
     def is_current(self) -> bool:
         """No later epoch than this log's is known."""
         return bool(self.history) and self.current == self.highest
 
-    def begun(self, end: int) -> Epochs:
-        """With a new epoch, which begins where the log ends."""
-        number = max(self.highest, self.current) + 1
+    def begun(self, end: int, above: int = 0) -> Epochs:
+        """With a new epoch, which begins where the log ends. above: its number is higher than this, too."""
+        number = max(self.highest, self.current, above) + 1
         kept = self.until(end).history[1 - EPOCHS_MAX :]
         return Epochs((*kept, Epoch(number, end if kept else 0, secrets.token_hex(ID_CHARS // 2))), number)
 

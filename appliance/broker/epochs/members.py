@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 from appliance.broker.access.access_control import own_credentials
 from appliance.broker.epochs.turns import Demotion
+from appliance.errors import BrokerError
 from appliance.settings.roles import BrokerConfig
+from gantrymq.client.admin.client import AdminClient
+from gantrymq.client.admin.promotion import Promotion
 from gantrymq.errors import GantryError
 from gantrymq.remoting.admin_bodies import KVTable
 from gantrymq.remoting.bodies import ClusterInfo
@@ -41,6 +44,19 @@ class Members:
             if later > epoch and table.get("brokerRole", "SLAVE") != "SLAVE":
                 return Demotion(later, address)
         return None
+
+    async def promotion(self, own_address: str, name_servers: Sequence[str], accepted_loss: int) -> Promotion:
+        """What speaks against making this slave the master, as all members and these name servers answer now."""
+        config = self._config
+        if not name_servers:
+            raise BrokerError(ResponseCode.SYSTEM_ERROR, "no name server is known to ask: set namesrvAddr")
+        async with AdminClient(
+            name_servers, timeout_s=TIMEOUT_S, credentials=own_credentials(config), tls=config.outgoing_tls
+        ) as admin:
+            try:
+                return await admin.succession.promotion(config.broker_name, own_address, accepted_loss=accepted_loss)
+            except GantryError as exc:
+                raise BrokerError(ResponseCode.SYSTEM_ERROR, f"the other members can't be asked: {exc}") from exc
 
     @contextlib.asynccontextmanager
     async def _client(self) -> AsyncIterator[RemotingClient]:

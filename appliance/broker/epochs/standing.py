@@ -48,9 +48,11 @@ class Standing:
     cut_to: int | None = None  # the log is to end there at the next start
     untold: tuple[str, ...] = ()  # HA addresses of masters of before, which may not know yet
     master_role: str = ""  # of the master that is followed, as it says: what a promoted slave becomes
+    master: str = ""  # where it serves requests
 
     def to_json(self) -> bytes:
         document = self.epochs.to_dict() | {"untold": list(self.untold), "masterRole": self.master_role}
+        document |= {"master": self.master}
         if self.role is not None:
             document["role"] = {
                 "brokerRole": self.role.broker_role,
@@ -73,7 +75,8 @@ class Standing:
         if role is not None:
             given = GivenRole(str(role["brokerRole"]), int(role["brokerId"]), str(role["instead"]))
         epochs = Epochs.from_dict(document)
-        return cls(epochs, given, cut_to, tuple(untold[:TOLD_MAX]), str(document.get("masterRole", "")))
+        role_of, master = str(document.get("masterRole", "")), str(document.get("master", ""))
+        return cls(epochs, given, cut_to, tuple(untold[:TOLD_MAX]), role_of, master)
 
 
 class StandingFile:

@@ -7,10 +7,12 @@ from typing import NamedTuple
 
 
 class Promotion(NamedTuple):
-    """A slave becomes the master, in a new epoch. untold: HA addresses of the master of before."""
+    """A slave becomes the master, in a new epoch. untold: HA addresses of the master of before. above: the highest
+    epoch that anybody knows."""
 
     broker_role: str
     untold: tuple[str, ...]
+    above: int
 
 
 class Demotion(NamedTuple):

@@ -12,13 +12,16 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from appliance.broker.cluster.outer_api import BrokerOuterApi
+from appliance.broker.epochs.members import Members
 from appliance.broker.epochs.standing import StandingFile
 from appliance.broker.epochs.turns import Promotion, Turns
 from appliance.broker.replication.ha_client import HaState
 from appliance.broker.replication.master.holding import HOLD_S_MAX, Holding
 from appliance.errors import BrokerError
-from appliance.remoting.header_fields import int_field, text_field
+from appliance.remoting.header_fields import int_field, long_field, text_field
 from appliance.settings.replication import MASTER_ROLES
+from appliance.settings.roles import BrokerConfig
 from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from store.message_store import MessageStore
@@ -36,7 +39,10 @@ HOPELESS = (HaState.DIVERGED, HaState.CUTTING, HaState.JOINING)
 class Parts:
     """What these handlers use of the broker."""
 
+    config: BrokerConfig
+    address: str
     store: MessageStore
+    outer_api: BrokerOuterApi
     follower: Follower | None
     standing: StandingFile
     turns: Turns
@@ -46,42 +52,72 @@ class Parts:
 async def promote(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> None:
     """29401: this slave becomes the master. epoch, end: as the asking person saw them; anything else is refused.
 
-    planned: the master holds back messages, and the end is its own. force: though the master answers.
+    It asks all members and name servers itself what speaks against it, whatever the tool has asked. acceptUnknown,
+    acceptLoss, force: what of that the person takes. planned: the master holds back messages, and the end is its own.
     """
     fields = request.ext_fields
     follower = parts.follower
     if follower is None:
         raise _refused("this broker is a master already")
-    epochs, end = parts.standing.standing.epochs, parts.store.max_physical_offset
     role = fields.get("brokerRole") or parts.standing.standing.master_role or MASTER_ROLES[0]
     if role not in MASTER_ROLES:
         raise _refused(f"brokerRole={role}: use one of {', '.join(MASTER_ROLES)}")
-    if text_field(fields, "epoch") != str(epochs.highest) or text_field(fields, "end") != str(end):
-        raise _refused(f"it has changed meanwhile: the highest epoch is {epochs.highest}, the log ends at {end}")
-    client = follower.ha_client
-    is_forced, is_planned = fields.get("force") == "true", fields.get("planned") == "true"
-    if client.state in HOPELESS and not is_forced:
-        raise _refused(f"this log is not known to be its master's: {client.state}")
-    if not is_planned and not is_forced and await follower.synchronize.master_answers():
-        raise _refused("its master answers: use a switch-over, or stop the master first")
-    if is_planned and not follower.sink.has_tables:
-        raise _refused("topics and groups that the master told of have not come yet: ask again")
-    untold = tuple(dict.fromkeys([client.master_address, *parts.standing.standing.untold]))
+    _check_as_seen(parts, fields)
+    if fields.get("planned") == "true":
+        await _check_planned(parts, follower)
+        above = 0
+    else:
+        above = await _check_unplanned(parts, follower, fields)
+    _check_as_seen(parts, fields)  # while others were asked
+    epochs, end = parts.standing.standing.epochs, parts.store.max_physical_offset
+    above = max(above, epochs.highest, int_field(fields, "above", 0, low=0))
+    untold = tuple(dict.fromkeys([follower.ha_client.master_address, *parts.standing.standing.untold]))
     logger.warning(
         "promotion by request",
         extra={
             "event": "admin_promotion",
             "peer": connection.remote_text,
-            "epoch": epochs.highest + 1,
+            "epoch": above + 1,
             "physical_offset": end,
-            "planned": is_planned,
-            "forced": is_forced,
+            "planned": fields.get("planned") == "true",
+            "forced": fields.get("force") == "true",
+            "unknown_accepted": fields.get("acceptUnknown") == "true",
         },
     )
     # The answer first: the broker closes its connections for the turn, and what was written until then still goes out.
-    connection.reply(request, request.reply(ext_fields={"epoch": str(epochs.highest + 1), "brokerRole": role}))
-    parts.turns.ask(Promotion(role, tuple(filter(None, untold))))
+    connection.reply(request, request.reply(ext_fields={"epoch": str(above + 1), "brokerRole": role}))
+    parts.turns.ask(Promotion(role, tuple(filter(None, untold)), above))
     return
+
+
+def _check_as_seen(parts: Parts, fields: dict[str, str]) -> None:
+    epochs, end = parts.standing.standing.epochs, parts.store.max_physical_offset
+    if text_field(fields, "epoch") != str(epochs.highest) or text_field(fields, "end") != str(end):
+        raise _refused(f"it has changed meanwhile: the highest epoch is {epochs.highest}, the log ends at {end}")
+
+
+async def _check_planned(parts: Parts, follower: Follower) -> None:
+    """A switch-over's: the master answers, takes no messages, and this log is all of its own."""
+    if not follower.ha_client.is_copying:
+        raise _refused(f"this log is not known to be its master's: {follower.ha_client.state}")
+    if not follower.sink.has_tables:
+        raise _refused("topics and groups that the master told of have not come yet: ask again")
+    held, end = await follower.synchronize.held_end()
+    if not held or end != parts.store.max_physical_offset:
+        raise _refused("its master does not hold back messages: use a switch-over, which has it do so first")
+
+
+async def _check_unplanned(parts: Parts, follower: Follower, fields: dict[str, str]) -> int:
+    """Ask all there are; return the highest epoch that anybody knows. Refused for what the person did not accept."""
+    is_forced, state = fields.get("force") == "true", follower.ha_client.state
+    if state in HOPELESS and not is_forced:
+        raise _refused(f"this log is not known to be its master's: {state}")
+    loss = long_field(fields, "acceptLoss", 0, low=0)
+    promotion = await Members(parts.config).promotion(parts.address, parts.outer_api.addresses, loss)
+    left = promotion.left_with(accept_unknown=fields.get("acceptUnknown") == "true")
+    if left and not is_forced:
+        raise _refused("; ".join(left))
+    return promotion.above
 
 
 async def hold(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:

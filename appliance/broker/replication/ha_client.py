@@ -101,7 +101,7 @@ class HaClient:
     ask_again: has the name servers asked for the master once more. figures: where the master's log begins and ends, as
     it says itself, -1 when it does not. epoch: the master's, 0 when it knows none, None when that is not known.
     on_cut: called with where the log has to end; this client waits then. on_state: takes a state of the tables;
-    returns whether topics and groups are the master's now.
+    returns whether topics and groups are the master's now. on_connected: called as a connection begins.
     """
 
     def __init__(
@@ -119,6 +119,7 @@ class HaClient:
         own_address: str,
         on_cut: Callable[[int], None],
         on_state: Callable[[bytes], bool] = lambda state: False,
+        on_connected: Callable[[], None] = lambda: None,
     ) -> None:
         self._store = store
         self._copy = store.copy
@@ -135,6 +136,7 @@ class HaClient:
         self._own_address = own_address
         self._on_cut = on_cut
         self._on_state = on_state
+        self._on_connected = on_connected
         self._has_tables = False  # topics and groups were the master's in this connection, which tells what changes
         self._told: tuple[HaState, str] | None = None  # how the last connection ended, as it was logged
         self.state = HaState.NO_MASTER
@@ -196,6 +198,7 @@ class HaClient:
             raise MasterLost(f"no connection to {address} within {CONNECT_TIMEOUT_S:g} s") from None
         try:
             self.own_address = stream.own_address
+            self._on_connected()
             epoch = await self._greet(stream) if is_greeted else None
             begin = self._copy.joint_start()
             joint = Joint(begin, await asyncio.to_thread(self._copy.reader(begin)))
@@ -241,7 +244,9 @@ class HaClient:
         if own.history != theirs.epochs.history:
             self._copy.forget_part()  # bytes of a record that another master sent
         try:
-            await asyncio.to_thread(self._standing.change, epochs=theirs.epochs, master_role=theirs.role)
+            await asyncio.to_thread(
+                self._standing.change, epochs=theirs.epochs, master_role=theirs.role, master=theirs.address
+            )
         except StateFileError as exc:
             raise MasterLost(f"the epoch can't be put on record: {exc}") from exc
         self.master_end = theirs.end
@@ -330,6 +335,11 @@ class HaClient:
     def master_address(self) -> str:
         """Where the log is copied from, "" while that is not known."""
         return self._master.ha
+
+    @property
+    def master_broker(self) -> str:
+        """Where the master that was followed last serves requests, "" while none was."""
+        return self._standing.standing.master or self._master.broker
 
     @property
     def is_copying(self) -> bool:

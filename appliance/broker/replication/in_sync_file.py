@@ -7,6 +7,7 @@ and write it too: a promotion then knows who had that, and how much it was.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 
 import orjson
 
+from appliance.broker.replication.in_sync import GONE_S
 from appliance.errors import StartError
 from appliance.process.json_file import JsonFile, StateFileError
 
@@ -25,15 +27,19 @@ class InSyncRecord:
     """The set of one epoch; names: addresses where its slaves serve. confirmed: what all of them had then.
 
     shown: where what consumers of confirmed messages may see ended then; -1: they may see all.
+    version: the how manieth set of the epoch. leave_s: after so long its master lets a slave leave that it lost.
     """
 
     epoch: int = 0
     names: tuple[str, ...] = ()
     confirmed: int = -1
     shown: int = -1
+    version: int = 0
+    leave_s: float = GONE_S
 
     def to_dict(self) -> dict[str, Any]:
-        return {"epoch": self.epoch, "names": list(self.names), "confirmed": self.confirmed, "shown": self.shown}
+        document = dataclasses.asdict(self)
+        return document | {"names": list(self.names), "leaveSeconds": document.pop("leave_s")}
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> InSyncRecord:
@@ -43,7 +49,8 @@ class InSyncRecord:
             raise ValueError("names is no list of addresses")
         confirmed = int(document["confirmed"])
         shown = int(document.get("shown", confirmed if names else -1))
-        return cls(int(document["epoch"]), tuple(names), confirmed, shown)
+        version, leave_s = int(document.get("version", 0)), float(document.get("leaveSeconds", GONE_S))
+        return cls(int(document["epoch"]), tuple(names), confirmed, shown, version, leave_s)
 
 
 class InSyncFile:

@@ -100,17 +100,15 @@ class SlaveSynchronize:
         except (GantryError, ValueError):
             return None
 
-    async def master_answers(self) -> bool:
-        """Whether the master says anything at all, be it a refusal."""
+    async def held_end(self) -> tuple[bool, int]:
+        """Whether the master holds back messages, as it says now, and where its log ends; -1 when it does not say."""
         if not self._master.broker:
-            return False
+            return False, -1
         try:
-            await self._ask(self._master.broker, RequestCode.GET_BROKER_RUNTIME_INFO)
-        except ResponseError:
-            return True
-        except GantryError:
-            return False
-        return True
+            table = KVTable.from_json(await self._ask(self._master.broker, RequestCode.GET_BROKER_RUNTIME_INFO)).table
+            return table.get("messagesHeld") == "true", int(table.get("commitLogMaxOffset", "-1"))
+        except (GantryError, ValueError):
+            return False, -1
 
     def ha_tls(self) -> ssl.SSLContext | None:
         """TLS for the log, when the master has said that it can and this slave has any. Raises ConfigError."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -105,8 +106,25 @@ class StateSource:
             "groups": _entries(self._groups.configs, untold.groups),
             "versions": versions(self._topics, self._groups),
             "inSync": in_sync.to_dict(),
+            "at": time.monotonic(),
         }
         return orjson.dumps(state, option=orjson.OPT_NON_STR_KEYS)
+
+
+class MasterClock:
+    """When states were taken, told by the slave's clock: what waited in a socket while the slave stood still is old.
+
+    The state that came quickest since the connection began is taken for one that was not on its way at all.
+    """
+
+    def __init__(self, true_at: float | None = None) -> None:
+        self.true_at = true_at
+        self._apart = math.inf
+
+    def heard(self, taken_at: float, came_at: float) -> None:
+        """A state that was taken at that time of the master's clock came now."""
+        self._apart = min(self._apart, came_at - taken_at)
+        self.true_at = taken_at + self._apart
 
 
 class StateSink:
@@ -135,6 +153,16 @@ class StateSink:
         self._progress = (0, 0)
         self._written = (0, 0)
         self.taken_at = 0.0  # monotonic: when the last state came
+        self._clock = MasterClock()
+
+    def connected(self) -> None:
+        """A connection to a master begins: what follows is of another clock."""
+        self._clock = MasterClock(self._clock.true_at)
+
+    @property
+    def told_at(self) -> float | None:
+        """Monotonic: as of when the last state was true; None: none has come that says so."""
+        return self._clock.true_at
 
     @property
     def has_tables(self) -> bool:
@@ -151,6 +179,7 @@ class StateSink:
             topics = _read_entries(TopicConfig, state.get("topics", {}))
             groups = _read_entries(SubscriptionGroupConfig, state.get("groups", {}))
             in_sync = InSyncRecord.from_dict(state["inSync"]) if "inSync" in state else self.in_sync
+            at = float(state["at"]) if "at" in state else None
             self._versions = [list(map(int, version)) for version in state["versions"]]
         except (LookupError, TypeError, ValueError, AttributeError, BodyError) as exc:
             raise FrameError(f"no state of tables: {exc!r}") from exc
@@ -162,6 +191,8 @@ class StateSink:
         self._progress = (seen, delivered_ms)
         self.in_sync = in_sync
         self.taken_at = time.monotonic()
+        if at is not None:
+            self._clock.heard(at, self.taken_at)
         has_tables = self.has_tables
         if not has_tables:
             self._ask_tables()

@@ -47,6 +47,7 @@ def service_metrics(parts: Parts) -> dict[str, str]:
         "brokerRole": parts.config.broker_role,
         **(master_metrics(parts.slaves) if parts.follower is None else slave_metrics(parts.follower)),
         **epoch_metrics(parts.standing.standing),
+        "messagesHeld": str(parts.store.parts.state.is_held).lower(),  # back, for a switch-over
         "nameServersRegistered": f"{known}/{all_}",
         "connections": str(parts.server.connection_count + parts.vip_server.connection_count),
         "connectionsParked": str(parts.lanes.parked_count),  # bring more requests than can be served now

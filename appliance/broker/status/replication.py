@@ -60,7 +60,7 @@ def master_metrics(slaves: SlaveService) -> dict[str, str]:
 
 def slave_metrics(follower: Follower) -> dict[str, str]:
     """What a slave is doing."""
-    client = follower.ha_client
+    client, told, told_at = follower.ha_client, follower.sink.in_sync, follower.sink.told_at
     return {
         "slaveState": str(client.state),
         "slaveStateWhy": client.why or "none",
@@ -69,7 +69,11 @@ def slave_metrics(follower: Follower) -> dict[str, str]:
         "slaveMasterEnd": str(client.master_end),  # of its log, when it was last heard of
         "slaveHeardSecondsAgo": f"{time.monotonic() - client.heard_at:.1f}" if client.heard_at else "never",
         "slaveConnection": client.own_address or "none",  # as the master names this slave
-        "inSyncSetTold": ",".join(follower.sink.in_sync.names) or "none",  # by the master, as it said last
-        "confirmedOffsetTold": str(follower.sink.in_sync.confirmed),
-        "inSyncEpochTold": str(follower.sink.in_sync.epoch),
+        "inSyncSetTold": ",".join(told.names) or "none",  # by the master, as it said last
+        "confirmedOffsetTold": str(told.confirmed),
+        "inSyncEpochTold": str(told.epoch),
+        "inSyncVersionTold": str(told.version),
+        "inSyncLeaveSecondsTold": f"{told.leave_s:g}",
+        "slaveToldSecondsAgo": "never" if told_at is None else f"{time.monotonic() - told_at:.2f}",
+        "slaveMasterBroker": client.master_broker or "none",  # where it serves requests
     }

@@ -8,22 +8,29 @@ from typing import Any
 from appliance.cli.admin.command import Command, Shown
 from appliance.cli.tables import Cell, facts
 from gantrymq.client.admin.client import AdminClient
-from gantrymq.client.admin.succession import Changed, Member, Promotion
+from gantrymq.client.admin.members import Member
+from gantrymq.client.admin.promotion import ACCEPT_UNKNOWN, Promotion
+from gantrymq.client.admin.succession import Changed
 from gantrymq.errors import ConfigError
 
 
 async def plan_promotion(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
     """Who would become the master, and what speaks against it. ConfigError for that, unless --force."""
     promotion = await _promotion(admin, arguments)
-    if promotion.obstacles and not arguments.force:
-        lines = "; ".join(promotion.obstacles)
-        raise ConfigError(f"{lines}. Nothing was changed; --accept-loss BYTES and --force are for who knows better")
+    left = promotion.left_with(accept_unknown=arguments.accept_unknown)
+    if left and not arguments.force:
+        further = f" {ACCEPT_UNKNOWN}." if set(left) & set(promotion.unknown) else ""
+        raise ConfigError(
+            f"{'; '.join(left)}. Nothing was changed. --accept-loss BYTES accepts missing bytes by number.{further} "
+            "--force promotes whatever speaks against it"
+        )
     return Shown(_document(promotion), _lines(promotion))
 
 
 async def promote(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
     promotion = await _promotion(admin, arguments)
-    return _done(await admin.succession.promote(promotion, force=arguments.force))
+    changed = await admin.succession.promote(promotion, force=arguments.force, accept_unknown=arguments.accept_unknown)
+    return _done(changed)
 
 
 async def plan_switchover(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
@@ -97,6 +104,11 @@ def _promote_arguments(parser: argparse.ArgumentParser) -> None:
     _broker_arguments(parser)
     parser.add_argument(
         "--accept-loss", type=int, default=0, metavar="BYTES", help="bytes of the old master's log that may be missing"
+    )
+    parser.add_argument(
+        "--accept-unknown",
+        action="store_true",
+        help="although nobody can say that it has all acknowledged messages, or that no other master serves",
     )
     parser.add_argument("--force", action="store_true", help="whatever speaks against it")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 from gantrymq import AdminClient
 from gantrymq.client.admin.succession import Changed
@@ -54,3 +55,12 @@ def is_same(master: LocalCluster, slave: LocalCluster) -> bool:
 def log_of(peer: LocalCluster) -> bytes:
     files = sorted((peer.store / "commitlog").iterdir())
     return b"".join(path.read_bytes() for path in files).rstrip(b"\0")
+
+
+class Replica(LocalCluster):
+    """A slave with an id of its own: there may be several."""
+
+    def __init__(self, home: Path, master: LocalCluster, number: int, properties: dict[str, str]) -> None:
+        super().__init__(home, broker_properties=properties)
+        self.join_as_slave(master)
+        self._extra_properties["brokerId"] = str(number)

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable
 from appliance.broker.epochs.standing import StandingFile
 from appliance.broker.replication.ha_frames import STATE, STATE_OF_PART, FrameError
 from appliance.broker.replication.handshake import Hello
-from appliance.broker.replication.in_sync import InSyncSet
+from appliance.broker.replication.in_sync import GONE_S, InSyncSet
 from appliance.broker.replication.in_sync_file import InSyncFile, InSyncRecord
 from appliance.broker.replication.master.feed import Feed
 from appliance.broker.replication.master.greeting import Greeter, SlaveRefused
@@ -237,10 +237,14 @@ class SlaveService:
         """Have these on record as the set of this epoch; say if they are."""
         in_sync, epoch = self._in_sync_set(), self._standing.standing.epochs.current
         shown = -1 if in_sync.shown is None else in_sync.shown
-        record = InSyncRecord(epoch, tuple(sorted(names)), in_sync.confirmed, shown)
+        leave_s = min(GONE_S, self._config.in_sync_lag_ms / 1000)
         was, now = self._on_record.record, time.monotonic()
+        record = InSyncRecord(epoch, tuple(sorted(names)), in_sync.confirmed, shown, was.version, leave_s)
+        is_other = (record.epoch, record.names) != (was.epoch, was.names)
         is_due = self._config.read_confirmed_only and shown != was.shown and now - self._recorded_at >= RECORD_S
-        if (record.epoch, record.names) == (was.epoch, was.names) and not is_due:
+        if is_other:
+            record = dataclasses.replace(record, version=was.version + 1)
+        elif not is_due:
             return True
         self._recorded_at = now
         try:

@@ -6,7 +6,9 @@ Written from gantrymq.client.admin.succession, which is the one to change, by
 
 from __future__ import annotations
 
-from gantrymq.client.admin.succession import Changed, Member, Promotion, SuccessionAdmin
+from gantrymq.client.admin.members import Known, Member
+from gantrymq.client.admin.promotion import Promotion
+from gantrymq.client.admin.succession import Changed, SuccessionAdmin
 from gantrymq.client.blocking.base import BlockingPart
 
 
@@ -17,13 +19,23 @@ class SyncSuccessionAdmin(BlockingPart[SuccessionAdmin]):
         """The members that the name servers list, and further addresses, with their figures. ConfigError."""
         return self._run(self._part().view(broker_name, *further))
 
+    def known(self, broker_name: str, *further: str) -> Known:
+        """What all members and all name servers answer; members are also those that a slave was told of.
+
+        ConfigError when nobody has heard of the name.
+        """
+        return self._run(self._part().known(broker_name, *further))
+
     def promotion(self, broker_name: str, address: str | None = None, *, accepted_loss: int = 0) -> Promotion:
         """What it would mean to promote that slave, or else the one with the longest log. ConfigError without one."""
         return self._run(self._part().promotion(broker_name, address, accepted_loss=accepted_loss))
 
-    def promote(self, promotion: Promotion, *, force: bool = False) -> Changed:
-        """Promote the slave as it was seen; refused when it has changed since. Returns once all know it."""
-        return self._run(self._part().promote(promotion, force=force))
+    def promote(self, promotion: Promotion, *, force: bool = False, accept_unknown: bool = False) -> Changed:
+        """Promote the slave as it was seen; refused when it has changed since. Returns once all know it.
+
+        accept_unknown: although nobody can say whether it has all that was acknowledged; force: whatever is known.
+        """
+        return self._run(self._part().promote(promotion, force=force, accept_unknown=accept_unknown))
 
     def switch(self, broker_name: str, address: str | None = None) -> tuple[Member, Promotion]:
         """What a switch-over would do: the master of now, and the promotion. ConfigError without a master."""

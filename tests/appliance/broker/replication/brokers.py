@@ -67,11 +67,12 @@ async def send(broker: BrokerLife, count: int, body: bytes = b"%d " * 40, *, pro
 
 
 async def promote(broker: BrokerLife, **fields: str) -> RemotingCommand:
-    """Ask for the promotion with epoch and end as they are now."""
+    """Ask for the promotion with epoch and end as they are now; what nobody knows is accepted, unless fields say so."""
     controller = broker.controller
     seen = {
         "epoch": str(controller.standing.standing.epochs.highest),
         "end": str(controller.store.max_physical_offset),
+        "acceptUnknown": "true",
     }
     async with connected(broker.port) as peer:
         return await peer.ask(RequestCode.PROMOTE_SLAVE, seen | fields)

@@ -27,7 +27,7 @@ async def test_the_master_of_before_comes_back_as_a_slave_without_its_tail(tmp_p
             await same_logs(one, two)
             common = one.controller.store.max_physical_offset
             answer = await promote(two)
-            assert answer.code == 1 and "its master answers" in (answer.remark or "")
+            assert answer.code == 1 and "use a switch-over, or stop it first" in (answer.remark or "")
         async with brokers.broker("one") as one:
             await send(one, 7, b"not copied %d ")
             uncopied_end = one.controller.store.max_physical_offset
@@ -123,9 +123,14 @@ async def test_promote_says_what_is_missing_and_changes_nothing(
         refused = await admin("promote", "broker-a", "--yes")
         assert refused.code == 2 and "lacks 1,000 bytes" in refused.err
         assert is_slave(two)
-        shown = await admin("promote", "broker-a", "--accept-loss", "1000", "--dry-run", "--json")
+        loss = ("--accept-loss", "1000")
+        unknown = await admin("promote", "broker-a", *loss, "--yes")
+        assert unknown.code == 2 and "no slave was in sync" in unknown.err and "--accept-unknown" in unknown.err
+        answer = await promote(two, acceptLoss="1000", acceptUnknown="false")  # a tool that asks nobody
+        assert answer.code == 1 and "no slave was in sync" in (answer.remark or "")
+        shown = await admin("promote", "broker-a", *loss, "--accept-unknown", "--dry-run", "--json")
         assert shown.code == 0 and '"missingBytes": 1000' in shown.out
-        done = await admin("promote", "broker-a", "--accept-loss", "1000", "--yes")
+        done = await admin("promote", "broker-a", *loss, "--accept-unknown", "--yes")
         assert done.code == 0, done.err
         assert is_master(two)
         assert two.controller.standing.standing.role is not None

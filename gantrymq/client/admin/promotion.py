@@ -1,0 +1,155 @@
+"""What speaks against the promotion of a slave: decided from what all members and name servers answered. No I/O.
+
+The tool asks these questions, and the slave itself asks them again before it turns. Who does not answer counts as
+against: it may have what the slave lacks. Two kinds of obstacles:
+
+    known       the slave lacks something, or a master is there: a number of bytes may be accepted, the rest is forced
+    unknown     nobody can say that nothing is lost: `--accept-unknown` takes that, and nothing else
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from gantrymq.client.admin.members import Known, Member
+from gantrymq.errors import ConfigError
+
+ACCEPT_UNKNOWN = (
+    "--accept-unknown promotes although messages that producers were told are stored may be lost, and another master "
+    "may be serving"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Promotion:
+    """What a promotion would do. obstacles: what speaks against it, a sentence each; unknown: those among them that
+    nobody can answer; above: the highest epoch that anybody knows."""
+
+    broker_name: str
+    slave: Member
+    obstacles: list[str]
+    unknown: list[str] = field(default_factory=list)
+    above: int = 0
+    accepted_loss: int = 0
+
+    @property
+    def epoch(self) -> int:
+        """The new master's: one above the highest that anybody has heard of."""
+        return max(self.above, self.slave.epoch) + 1
+
+    def left_with(self, *, accept_unknown: bool) -> list[str]:
+        """The obstacles that are left when what is not known is accepted, or not."""
+        return [each for each in self.obstacles if not (accept_unknown and each in self.unknown)]
+
+
+def judge(broker_name: str, known: Known, address: str | None = None, *, accepted_loss: int = 0) -> Promotion:
+    """The promotion of that slave, or of the one with the longest log. ConfigError without one."""
+    slaves = [member for member in known.members if member.answers and not member.is_master]
+    slave = chosen(slaves, address, broker_name)
+    certain = [*_masters(known, slave), *_lacking(known, slave, slaves, accepted_loss)]
+    unknown = [*_silent(known, slave), *_set_unknown(known, slave), *_age(known, slave), *_later(known, slave)]
+    return Promotion(broker_name, slave, certain + unknown, unknown, known.highest_epoch, accepted_loss)
+
+
+def chosen(slaves: list[Member], address: str | None, broker_name: str) -> Member:
+    """The slave at the address, or the one with the longest log. ConfigError."""
+    if address is not None:
+        slaves = [slave for slave in slaves if slave.address == address]
+    if not slaves:
+        which = (
+            f"{address} is no slave of {broker_name} that answers" if address else f"no slave of {broker_name} answers"
+        )
+        raise ConfigError(which)
+    return max(slaves, key=lambda slave: slave.end)
+
+
+# -- known ------------------------------------------------------------------------------------------------------------
+
+
+def _masters(known: Known, slave: Member) -> Iterator[str]:
+    for member in known.members:
+        if member.refuses and _is_lost_master(member, slave):
+            yield f"{member.address} is there, and refuses to say what it is: stop it, or use an account that may ask"
+        if member.is_master:
+            yield (
+                f"{member.address} answers, and is the master of epoch {member.epoch}: use a switch-over, or stop it "
+                "first"
+            )
+
+
+def _lacking(known: Known, slave: Member, slaves: list[Member], accepted_loss: int) -> Iterator[str]:
+    for other in slaves:
+        if other.end > slave.end:
+            yield f"{other.address} has {other.end - slave.end:,} bytes more of the log than {slave.address}"
+    told = max(member.told_in_sync for member in slaves)
+    if told.epoch == slave.epoch and slave.end < told.confirmed:
+        yield (
+            f"{slave.address} lacks {told.confirmed - slave.end:,} bytes that were confirmed: {', '.join(told.names)} "
+            "was in sync with its master"
+        )
+    if not slave.epoch:
+        yield f"{slave.address} knows no epochs: it has not followed a master of GantryMQ yet"
+    missing = slave.missing_bytes
+    if missing is not None and missing > accepted_loss:
+        yield f"{slave.address} lacks {missing:,} bytes that the master had {slave.heard} s ago"
+
+
+# -- unknown ----------------------------------------------------------------------------------------------------------
+
+
+def _silent(known: Known, slave: Member) -> Iterator[str]:
+    """Who does not answer, the lost master left out: what it has, and the epochs that it knows, are not known."""
+    told = max(member.told_in_sync for member in known.members if member.answers)
+    for member in known.members:
+        if member.answers or member.address == slave.address:
+            continue
+        if member.address in told.names:
+            yield (
+                f"{member.address} was in sync with the master and does not answer: it may have messages that "
+                f"{slave.address} lacks"
+            )
+        elif not _is_lost_master(member, slave):
+            yield f"{member.address} does not answer: it may have messages, or know of an epoch, that nobody else has"
+    for server in known.name_servers:
+        if not server.answers:
+            yield f"the name server {server.address} does not answer: it may know of a later epoch, or of a master"
+
+
+def _is_lost_master(member: Member, slave: Member) -> bool:
+    return member.broker_id == 0 or member.address == slave.followed
+
+
+def _set_unknown(known: Known, slave: Member) -> Iterator[str]:
+    """Only a member of the set that was told last has all that was confirmed."""
+    told = max(member.told_in_sync for member in known.members if member.answers)
+    if not slave.epoch or slave.address in told.names:
+        return
+    if not told.names:
+        yield f"no slave was in sync when the master told it last: {slave.address} may lack what it acknowledged"
+    else:
+        yield f"{slave.address} is not in sync: its master named {', '.join(told.names)} last"
+
+
+def _age(known: Known, slave: Member) -> Iterator[str]:
+    """A slave that heard nothing for longer may have left the set: its master went on without it."""
+    told_s, gone_s = slave.told_s_ago, known.master_gone_s
+    if told_s is None:
+        yield f"{slave.address} has not heard of its master since it started: what it lacks is not known"
+    elif told_s - (gone_s or 0.0) > slave.leave_s:
+        since = (
+            "and no name server saw the master end" if gone_s is None else f"and the master ended {gone_s:.1f} s ago"
+        )
+        yield (
+            f"{slave.address} heard of its master {told_s:.1f} s ago, {since}: after {slave.leave_s:g} s a master "
+            "acknowledges messages without a slave that is away"
+        )
+
+
+def _later(known: Known, slave: Member) -> Iterator[str]:
+    """An epoch that began elsewhere: its messages are not in this log."""
+    highest = known.highest_epoch
+    if slave.log_epoch and highest > slave.log_epoch:
+        by = next((each.epoch_master for each in known.name_servers if each.epoch == highest), "")
+        who = f" at {by}" if by else ""
+        yield f"epoch {highest} has begun{who}, and the log of {slave.address} is of epoch {slave.log_epoch}"

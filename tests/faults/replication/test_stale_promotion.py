@@ -1,0 +1,129 @@
+"""Promotions that would lose what producers were told is stored: the slave was cut off, or others can't be asked."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gantrymq import AdminClient
+from gantrymq.client.admin.succession import Changed
+from gantrymq.errors import ConfigError, ResponseError
+from gantrymq.remoting.codes import RequestCode
+from tests.faults.kit.replicas import FILES, TOPIC, Replica, runtime_info
+from tests.faults.replication.history import check
+from tests.faults.replication.logs import read_log
+from tests.faults.replication.recorder import Recorder
+from tests.harness import LocalCluster
+from tests.waiting import wait_until
+
+SYNC = FILES | {
+    "slavesEnable": "true",
+    "brokerRole": "SYNC_MASTER",
+    "allAckInSyncStateSet": "true",
+    "minInSyncReplicas": "2",
+    "slaveTimeout": "2000",
+}
+CUT_OFF = 200  # messages that are acknowledged while the slave is cut off
+
+
+@pytest.fixture
+def three(tmp_path: Path) -> Iterator[list[LocalCluster]]:
+    """A master and two slaves, both in sync."""
+    with LocalCluster(tmp_path / "master", broker_properties=SYNC) as master:
+        slaves = [Replica(tmp_path / f"slave{number}", master, number, FILES) for number in (1, 2)]
+        for slave in slaves:
+            slave.start_broker()
+        both = sorted(slave.broker_address for slave in slaves)
+        wait_until(lambda: sorted(runtime_info(slaves[0]).get("inSyncSetTold", "").split(",")) == both)
+        yield [master, *slaves]
+        for slave in slaves:
+            slave.stop()
+
+
+def promote(slave: LocalCluster, *, accept_unknown: bool = False) -> Changed:
+    async def ask() -> Changed:
+        async with AdminClient(slave.namesrv_address, timeout_s=5) as admin:
+            promotion = await admin.succession.promotion(slave.broker_name, slave.broker_address)
+            return await admin.succession.promote(promotion, accept_unknown=accept_unknown)
+
+    return asyncio.run(ask())
+
+
+def ask_slave_alone(slave: LocalCluster) -> None:
+    """What a tool does that asks nobody else."""
+
+    async def ask() -> None:
+        async with AdminClient(slave.namesrv_address, timeout_s=30) as admin:
+            info = await admin.brokers.runtime_info(slave.broker_address)
+            fields = {"epoch": info["epochHighest"], "end": info["commitLogMaxOffset"]}
+            await admin.calls.call(slave.broker_address, RequestCode.PROMOTE_SLAVE, fields)
+
+    asyncio.run(ask())
+
+
+@pytest.mark.slow
+def test_a_slave_that_was_cut_off_is_not_promoted_while_a_better_one_is_silent(three: list[LocalCluster]) -> None:
+    master, stale, better = three
+    with Recorder("p", TOPIC, lambda: master.broker_address) as recorder:
+        recorder.more()
+        os.kill(stale.broker.pid, signal.SIGSTOP)
+        wait_until(lambda: runtime_info(master).get("slavesInSyncSet") == better.broker_address)
+        recorder.more(CUT_OFF)
+    master.kill_broker()
+    better.kill_broker()
+    os.kill(stale.broker.pid, signal.SIGCONT)
+    wait_until(lambda: runtime_info(stale).get("slaveState") == "connecting")
+    with pytest.raises(ConfigError, match=f"{better.broker_address} was in sync with the master and does not answer"):
+        promote(stale)
+    with pytest.raises(ResponseError, match="does not answer"):
+        ask_slave_alone(stale)
+    assert runtime_info(stale)["epochHighest"] == "1"
+    better.start_broker()
+    wait_until(lambda: runtime_info(better).get("brokerRole") == "SLAVE")
+    with pytest.raises(ConfigError, match="more of the log than"):
+        promote(stale, accept_unknown=True)
+    changed = promote(better, accept_unknown=True)  # it was restarted: how long it had heard nothing is not known
+    assert changed.epoch == 2
+    wait_until(lambda: runtime_info(stale).get("epoch") == "2" and runtime_info(stale).get("slaveState") == "copying")
+    wait_until(lambda: runtime_info(stale)["commitLogMaxOffset"] == runtime_info(better)["commitLogMaxOffset"])
+    logs = [read_log(peer.broker_address, peer.store) for peer in three]
+    assert check(recorder.sends, logs, better.broker_address) == []
+
+
+@pytest.mark.slow
+def test_a_slave_that_stood_still_is_as_old_as_what_it_was_told(tmp_path: Path) -> None:
+    """It read what lay in its sockets when it went on, so it has just heard of a master that is long gone."""
+    with LocalCluster(tmp_path / "master", broker_properties=FILES | {"slavesEnable": "true"}) as master:
+        slave = Replica(tmp_path / "slave", master, 1, FILES)
+        slave.start_broker()
+        wait_until(lambda: runtime_info(slave).get("inSyncSetTold") == slave.broker_address)
+        with Recorder("p", TOPIC, lambda: master.broker_address) as recorder:
+            recorder.more()
+            os.kill(slave.broker.pid, signal.SIGSTOP)
+            wait_until(lambda: runtime_info(master).get("slavesInSyncSet") == "none")
+            recorder.more(CUT_OFF)
+        master.kill_broker()
+        os.kill(slave.broker.pid, signal.SIGCONT)
+        wait_until(lambda: runtime_info(slave).get("slaveState") == "connecting")
+        with pytest.raises(ConfigError, match="and the master ended"):
+            promote(slave)
+        slave.stop()
+
+
+@pytest.mark.slow
+def test_a_slave_in_sync_is_promoted_without_a_word_about_it(three: list[LocalCluster]) -> None:
+    """However long the person took: the name server saw the master end when the slave heard of it last."""
+    master, one, two = three
+    with Recorder("p", TOPIC, lambda: master.broker_address) as recorder:
+        recorder.more(CUT_OFF)
+        master.kill_broker()
+    time.sleep(5)  # more than any leave time
+    changed = promote(max(one, two, key=lambda slave: int(runtime_info(slave)["commitLogMaxOffset"])))
+    logs = [read_log(peer.broker_address, peer.store) for peer in three]
+    assert check(recorder.sends, logs, changed.address) == []
