@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from gantrymq.client.connection.name_servers import NameServers
@@ -33,6 +34,7 @@ class TopicRoute:
     readable: tuple[MessageQueue, ...]
     addresses: dict[str, dict[int, str]]  # broker name to broker id to address
     is_template: bool = False  # the topic does not exist yet; these queues are TBW102's
+    lacks_master: bool = False  # of a broker with queues to write: it is stopped, or about to be another one
 
 
 def writable_queues(topic: str, route: TopicRouteData) -> tuple[MessageQueue, ...]:
@@ -70,7 +72,9 @@ def topic_route(
             data.read_queue_nums = data.write_queue_nums = min(new_topic_queues, data.read_queue_nums)
     addresses = {broker.broker_name: broker.broker_addrs for broker in route.broker_datas}
     readable = () if is_template else readable_queues(topic, route)
-    return TopicRoute(writable_queues(topic, route), readable, addresses, is_template)
+    headless = {broker.broker_name for broker in route.broker_datas if not broker.master_address}
+    lacks_master = any(data.perm & PERM_WRITE and data.broker_name in headless for data in route.queue_datas)
+    return TopicRoute(writable_queues(topic, route), readable, addresses, is_template, lacks_master)
 
 
 class Routes:
@@ -78,6 +82,7 @@ class Routes:
 
     def __init__(self, name_servers: NameServers, namespace: Namespace = NO_NAMESPACE) -> None:
         self.known: dict[str, TopicRoute] = {}
+        self.on_moved: Callable[[str], object] = lambda address: None  # called with a master's new address
         self.new_topic_queues: int = QUEUES_OF_NEW_TOPIC  # of topics that are made by their first message
         self._name_servers = name_servers
         self._namespace = namespace
@@ -93,6 +98,8 @@ class Routes:
         if route is None or not route.writable:
             route = await self._look_up(topic, use_template=True, timeout_s=timeout_s)
         if not route.writable:
+            if route.lacks_master:
+                raise NoBrokerYet(topic, "no broker of this topic has a master now")
             raise RouteNotFound(topic, "no queue of this topic can be written")
         return route
 
@@ -219,4 +226,18 @@ class Routes:
 
     def _learn(self, topic: str, route: TopicRoute) -> None:
         self.known[topic] = route
+        moved = [
+            (name, self.address(name), found[0])
+            for name, found in route.addresses.items()
+            if name in self._addresses and 0 in found and found[0] != self.address(name)
+        ]
         self._addresses.update(route.addresses)
+        for name, before, now in moved:
+            logger.info(
+                "master serves elsewhere (broker=%s, before=%s, now=%s)",
+                name,
+                before,
+                now,
+                extra={"event": "broker_moved", "broker": name, "before": before, "now": now},
+            )
+            self.on_moved(now)

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 
 from gantrymq.client.connection.background import Background, every
 from gantrymq.client.connection.broker_calls import BrokerCalls
+from gantrymq.client.connection.moves import Moves
 from gantrymq.client.connection.name_servers import NameServers
 from gantrymq.client.connection.options import ClientOptions
 from gantrymq.client.connection.routes import REFRESH_S, Routes
@@ -60,6 +61,8 @@ class ClientSession:
         self.routes: Routes = Routes(self.name_servers, self.namespace)
         self.calls: BrokerCalls = BrokerCalls(self.remoting, namespace=self.namespace)
         self.background: Background = Background()
+        self.moves: Moves = Moves(self.routes, self.background)
+        self.routes.on_moved = self._meet_again
         self.is_open: bool = False
         self._was_closed = False
         self._heartbeat = heartbeat
@@ -152,6 +155,12 @@ class ClientSession:
         """Send a heartbeat to brokers that became known since the last one soon, not at the next round."""
         if not self._greeted.issuperset(self._addresses()):
             self._brokers_changed.set()
+
+    def _meet_again(self, address: str) -> None:
+        """A broker is the master now: it has not heard of this client in that role."""
+        self._greeted.discard(address)
+        self._brokers_changed.set()
+        self.moves.moved()
 
     async def greet_new_brokers(self) -> None:
         """As meet_brokers, but now: a broker can push only to a client that it knows."""

@@ -20,7 +20,7 @@ from gantrymq.client.consume.process_queue import ProcessQueue
 from gantrymq.client.consume.running_info import ConsumeCounters
 from gantrymq.client.consume.subscription import is_wanted
 from gantrymq.client.results import LostMessage, PullResult, PullStatus
-from gantrymq.errors import ConnectError, GantryError, ResponseError
+from gantrymq.errors import GantryError, ResponseError
 from gantrymq.log_limit import LogLimit
 from gantrymq.message.model import MessageExt, MessageQueue
 from gantrymq.remoting.bodies import SubscriptionData
@@ -30,6 +30,9 @@ logger: logging.Logger = logging.getLogger(__name__)
 
 SUSPEND_S = 15.0  # RocketMQ: brokerSuspendMaxTimeMillis
 PULL_TIMEOUT_S = 30.0  # RocketMQ: consumerTimeoutMillisWhenSuspend
+UNKNOWN_PAUSE_S = (
+    0.1  # after the first refusal of a broker that does not know this consumer: its heartbeat is on its way
+)
 PAUSE_S = 1.0  # after a failure; RocketMQ waits 3 s, but a broker that restarts is back sooner
 
 NOT_REGISTERED = frozenset(
@@ -77,7 +80,7 @@ class PullContext:
 
 async def keep_pulling(context: PullContext, process_queue: ProcessQueue) -> None:
     """Pull for this queue until it is dropped or the task is cancelled."""
-    broker_id = 0
+    broker_id, unknown_pause_s = 0, UNKNOWN_PAUSE_S
     while not process_queue.was_dropped():
         while not context.may_pull(process_queue):
             process_queue.changed.clear()
@@ -93,10 +96,17 @@ async def keep_pulling(context: PullContext, process_queue: ProcessQueue) -> Non
             _log_failure(process_queue, exc)
             if isinstance(exc, ResponseError) and exc.code in NOT_REGISTERED:
                 context.not_registered()
-            if isinstance(exc, ConnectError):
-                context.session.look_again_soon(process_queue.queue.topic, changed=context.rebalance)
-            broker_id = 0
-            await asyncio.sleep(PAUSE_S)
+                broker_id = 0
+                await asyncio.sleep(unknown_pause_s)
+                unknown_pause_s = min(unknown_pause_s * 2, PAUSE_S)
+                continue
+            queue, moves = process_queue.queue, context.session.moves
+            moves.report(queue.broker_name, queue.topic, exc, changed=context.rebalance)
+            if broker_id:  # a slave's failure says nothing of the master
+                broker_id = 0
+                await asyncio.sleep(PAUSE_S)
+            else:
+                await moves.wait(queue.broker_name, exc, PAUSE_S)
             continue
         if process_queue.was_dropped():
             return
@@ -105,7 +115,7 @@ async def keep_pulling(context: PullContext, process_queue: ProcessQueue) -> Non
         if result.status is PullStatus.OFFSET_ILLEGAL:
             context.offset_moved(process_queue, result.next_offset)
             return
-        broker_id = result.broker_id
+        broker_id, unknown_pause_s = result.broker_id, UNKNOWN_PAUSE_S
 
 
 async def _pull_once(

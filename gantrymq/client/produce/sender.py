@@ -166,7 +166,10 @@ class Sender:
             # the message, and the next try may store it a second time, with the same unique id. RocketMQ's producers
             # make the same choice: rather twice than not at all.
             broker = failed_at.broker_name if failed_at is not None else ""
-            await self._pause(retry, failure, broker, self._brokers(outgoing.topic, queue), deadline)
+            brokers = self._brokers(outgoing.topic, queue)
+            if broker:
+                self._session.moves.report(broker, outgoing.topic, failure)
+            await self._pause(retry, failure, broker, brokers, deadline)
             try:
                 if isinstance(failure, ConnectError) and failed_at is not None:
                     self._session.look_again_soon(outgoing.topic, use_template=True)
@@ -222,7 +225,7 @@ class Sender:
                 failure.add_note(f"the last of {retry.tries} tries")
             raise failure
         if pause_s:
-            await asyncio.sleep(pause_s)
+            await self._session.moves.wait(broker, failure, pause_s)
 
     async def send_to(self, queue: MessageQueue, outgoing: Outgoing, timeout_s: float) -> SendResult:
         """Try once. The result means: stored. ResponseError: not stored. ConnectError without an address or a

@@ -27,6 +27,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Protocol, Unpack
 
+from gantrymq.client.connection.moves import may_have_moved
 from gantrymq.client.connection.option_checks import check_listener
 from gantrymq.client.connection.received_messages import read_messages
 from gantrymq.client.connection.send_codec import pack_aside
@@ -195,8 +196,7 @@ class TransactionProducer(Producer):
         _, _, physical_offset = decode_offset_message_id(prepared.offset_msg_id)
         fields = self._end_fields(state, prepared.queue_offset, physical_offset, prepared.msg_id)
         try:
-            address = self._sender.address_of(prepared.queue)
-            is_confirmed = await self._tell(address, fields, error, self._time(timeout_s), state)
+            is_confirmed = await self._tell_master(prepared.queue, fields, error, self._time(timeout_s), state)
         except GantryError as exc:
             logger.warning(
                 "transaction's end not confirmed (msg_id=%s, state=%s): %s",
@@ -224,6 +224,28 @@ class TransactionProducer(Producer):
             "fromTransactionCheck": "false",
             "msgId": msg_id,
         }
+
+    async def _tell_master(
+        self,
+        queue: MessageQueue,
+        fields: dict[str, str],
+        error: Exception | None,
+        timeout_s: float,
+        state: TransactionState,
+    ) -> bool:
+        """Tell the queue's master; when it is known to be another one in time, that one, too. It has the message, and
+        knows if the other one has ended its transaction."""
+        loop, moves = asyncio.get_running_loop(), self._session.moves
+        deadline = loop.time() + timeout_s
+        while True:
+            try:
+                left_s = max(deadline - loop.time(), 0.0)
+                return await self._tell(self._sender.address_of(queue), fields, error, left_s, state)
+            except GantryError as exc:
+                moves.report(queue.broker_name, queue.topic, exc)
+                left_s = max(deadline - loop.time(), 0.0)
+                if not may_have_moved(exc) or not await moves.wait(queue.broker_name, exc, left_s):
+                    raise
 
     async def _tell(
         self,

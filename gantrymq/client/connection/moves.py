@@ -1,0 +1,130 @@
+"""Moves: finds out soon that a broker's master serves at another address now.
+
+A broker that refuses (SERVICE_NOT_AVAILABLE), that can't be reached or does not answer may have handed over to one of
+its slaves. A request that fails so is reported here. The route is asked for at once, and again after growing pauses,
+until it shows another address, or nothing has been reported for a while. Who waits to try again is woken then.
+
+However many report, a broker has one question on its way at a time, and a client one for all its brokers: after a
+report some eight in the first two seconds, later one a second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable
+from typing import NamedTuple
+
+from gantrymq.client.connection.background import Background
+from gantrymq.client.connection.routes import LOOK_AGAIN_S, Routes
+from gantrymq.errors import ConnectError, GantryError, RequestTimeout, ResponseError
+from gantrymq.remoting.codes import ResponseCode
+from gantrymq.timeouts import timeout
+
+logger: logging.Logger = logging.getLogger(__name__)
+
+FIRST_PAUSE_S = 0.1  # after the first question; doubles
+SOON_PAUSE_S = 0.4  # at most, in the first SOON_S
+SOON_S = 2.0
+# The second: of a slave, about the end of a transaction. What stores a message and says so raises nothing.
+NOT_A_MASTER = frozenset({ResponseCode.SERVICE_NOT_AVAILABLE.value, ResponseCode.SLAVE_NOT_AVAILABLE.value})
+SEEK_S = 10.0  # without a report: then the usual refresh is enough
+
+
+def may_have_moved(failure: GantryError) -> bool:
+    """Whether the broker that a request failed at may serve elsewhere."""
+    if isinstance(failure, ResponseError):
+        return failure.code in NOT_A_MASTER
+    return isinstance(failure, ConnectError | RequestTimeout)
+
+
+def address_of(failure: GantryError) -> str:
+    """Where it failed."""
+    return failure.address if isinstance(failure, ResponseError | ConnectError | RequestTimeout) else ""
+
+
+def pause_after(questions: int, elapsed_s: float) -> float:
+    """Seconds until the next question, before jitter; elapsed_s: since the first one."""
+    return min(FIRST_PAUSE_S * 2.0 ** min(questions - 1, 16), SOON_PAUSE_S if elapsed_s < SOON_S else LOOK_AGAIN_S)
+
+
+class _Report(NamedTuple):
+    at: float  # on the loop's clock
+    topic: str  # of the request that failed
+    address: str  # where it failed
+    changed: Callable[[], object] | None
+
+
+class Moves:
+    """Of one client's brokers."""
+
+    def __init__(self, routes: Routes, background: Background) -> None:
+        self._routes = routes
+        self._background = background
+        self._asking = asyncio.Lock()
+        self._reports: dict[str, _Report] = {}  # by broker name: the last one
+        self._seeking: set[str] = set()
+        self._ended_at: dict[str, float] = {}  # of the last search: one soon after it goes on at its pace
+        self._moved = asyncio.Event()  # replaced by each move
+
+    def report(
+        self, broker_name: str, topic: str, failure: GantryError, *, changed: Callable[[], object] | None = None
+    ) -> None:
+        """A request about the topic failed at this broker. changed: called when the topic's route is another one."""
+        if not may_have_moved(failure) or not self._is_at_fault(broker_name, address_of(failure)):
+            return
+        now = asyncio.get_running_loop().time()
+        self._reports[broker_name] = _Report(now, topic, address_of(failure), changed)
+        if broker_name not in self._seeking:
+            self._seeking.add(broker_name)
+            self._background.start(self._seek(broker_name), f"look where {broker_name} is")
+
+    async def wait(self, broker_name: str, failure: GantryError, pause_s: float) -> bool:
+        """Pause before the next try, but no longer than until the broker's master is known to be elsewhere; say if it
+        is."""
+        if not may_have_moved(failure):
+            await asyncio.sleep(pause_s)
+            return False
+        try:
+            async with timeout(pause_s):
+                while self._is_at_fault(broker_name, address_of(failure)):
+                    await self._moved.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def moved(self) -> None:
+        """The routes know another address of some master: who waits looks whether it is theirs."""
+        self._moved.set()
+        self._moved = asyncio.Event()
+
+    def _is_at_fault(self, broker_name: str, address: str) -> bool:
+        """Whether the address that failed is still the one to go to, or none is known."""
+        return self._routes.address(broker_name) in (None, address)
+
+    async def _seek(self, broker_name: str) -> None:
+        loop = asyncio.get_running_loop()
+        began, questions = loop.time(), 0
+        if began - self._ended_at.get(broker_name, -SEEK_S) < SEEK_S:
+            began -= SOON_S
+        try:
+            while loop.time() - (report := self._reports[broker_name]).at < SEEK_S:
+                await self._ask(report)
+                if not self._is_at_fault(broker_name, report.address):
+                    return
+                questions += 1
+                await asyncio.sleep(pause_after(questions, loop.time() - began) * random.uniform(0.5, 1.0))
+            self._ended_at[broker_name] = loop.time()
+        finally:
+            self._seeking.discard(broker_name)
+
+    async def _ask(self, report: _Report) -> None:
+        try:
+            async with self._asking:
+                is_other = await self._routes.look_again(report.topic)
+        except GantryError as exc:
+            logger.debug("route not refreshed: %s", exc, extra={"event": "route_not_refreshed", "topic": report.topic})
+            return
+        if is_other and report.changed is not None:
+            report.changed()

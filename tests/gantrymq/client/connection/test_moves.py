@@ -1,0 +1,145 @@
+"""A broker that hands over to its slave: its clients ask for the route at once, not too often, and try there first."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+import pytest
+
+from gantrymq import Message, MessageQueue, Producer, TransactionProducer, TransactionState
+from gantrymq.client.connection.moves import FIRST_PAUSE_S, SEEK_S, SOON_PAUSE_S, SOON_S, may_have_moved, pause_after
+from gantrymq.client.connection.routes import LOOK_AGAIN_S
+from gantrymq.errors import ConnectError, GantryError, RequestTimeout, ResponseError
+from gantrymq.remoting.bodies import BrokerData, QueueData, TopicRouteData
+from gantrymq.remoting.codes import RequestCode, ResponseCode
+from gantrymq.remoting.command import RemotingCommand
+from tests.gantrymq.remoting.scripted import ScriptedServer, scripted_server
+
+ROUTE = RequestCode.GET_ROUTEINFO_BY_TOPIC
+HOST = "7F00000100002A9F"
+
+
+class Group:
+    """One broker name: who its master is, and what a member answers."""
+
+    def __init__(self) -> None:
+        self.master = ""
+        self.has_handed_over = False
+        self.hangs_up = False
+        self.was_heard: list[str] = []  # by the new master: names of requests
+        self.asked = 0
+
+    def name_server(self, server: ScriptedServer, writer: asyncio.StreamWriter, request: RemotingCommand) -> None:
+        if request.code != ROUTE or request.ext_fields["topic"] != "T":
+            writer.write(request.reply(ResponseCode.TOPIC_NOT_EXIST).encode())
+            return
+        self.asked += 1
+        route = TopicRouteData([BrokerData("c", "a", {0: self.master})], [QueueData("a", 1, 1, 6)])
+        writer.write(request.reply(body=route.to_json()).encode())
+
+    def old(self, server: ScriptedServer, writer: asyncio.StreamWriter, request: RemotingCommand) -> None:
+        if request.code == RequestCode.HEART_BEAT or not self.has_handed_over:
+            self._take(writer, request)
+            return
+        if self.hangs_up:
+            writer.close()
+            return
+        is_end = request.code == RequestCode.END_TRANSACTION
+        code = ResponseCode.SLAVE_NOT_AVAILABLE if is_end else ResponseCode.SERVICE_NOT_AVAILABLE
+        writer.write(request.reply(code, "this broker is a slave").encode())
+
+    def new(self, server: ScriptedServer, writer: asyncio.StreamWriter, request: RemotingCommand) -> None:
+        self.was_heard.append(RequestCode(request.code).name)
+        self._take(writer, request)
+
+    def _take(self, writer: asyncio.StreamWriter, request: RemotingCommand) -> None:
+        fields = {"msgId": HOST + "0" * 16, "queueId": "0", "queueOffset": "0"}
+        writer.write(request.reply(ext_fields=fields).encode())
+
+
+@contextlib.asynccontextmanager
+async def members() -> AsyncIterator[tuple[Group, str, str, str]]:
+    group = Group()
+    async with (
+        scripted_server(group.old) as old,
+        scripted_server(group.new) as new,
+        scripted_server(group.name_server) as names,
+    ):
+        group.master = old.address
+        yield group, names.address, old.address, new.address
+
+
+@pytest.mark.parametrize("way", ["refuses", "hangs up"])
+async def test_the_route_is_asked_for_at_once_and_the_new_master_tried_before_the_next_pause(
+    way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gantrymq.client.produce.retry.PAUSE_S", 3600.0)  # no pause of a sender ends by itself
+    monkeypatch.setattr("gantrymq.client.produce.retry.PAUSE_S_MAX", 3600.0)
+    async with members() as (group, names, _old, new), Producer(names) as producer:
+        await producer.send(Message("T", b"before"))
+        group.has_handed_over, group.hangs_up = True, way == "hangs up"
+        asked = group.asked
+        sending = asyncio.create_task(producer.send(Message("T", b"after"), timeout_s=7200))
+        while group.asked < asked + 2:  # still the old one, once and again
+            await asyncio.sleep(0.005)
+        group.master = new
+        assert (await sending).queue == MessageQueue("T", "a", 0)
+        assert "SEND_MESSAGE_V2" in group.was_heard
+        while "HEART_BEAT" not in group.was_heard:  # it has to know the client, too
+            await asyncio.sleep(0.005)
+
+
+async def test_a_herd_of_refused_sends_asks_no_more_than_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gantrymq.client.connection.moves.random.uniform", lambda low, high: low)  # the most there are
+    async with members() as (group, names, _old, new), Producer(names) as producer:
+        await producer.send(Message("T", b"before"))
+        group.has_handed_over = True
+        asked, began = group.asked, asyncio.get_running_loop().time()
+        herd = [asyncio.create_task(producer.send(Message("T", b"after"))) for _ in range(300)]
+        await asyncio.sleep(1.0)  # the time in which questions are counted
+        seconds = asyncio.get_running_loop().time() - began
+        assert 2 <= group.asked - asked <= 3 + seconds / (SOON_PAUSE_S / 2) + 2, "its first pauses are shorter"
+        group.master = new
+        await asyncio.gather(*herd)
+
+
+async def test_the_end_of_a_transaction_goes_to_the_new_master() -> None:
+    class Listener:
+        def execute(self, message: Message, argument: object) -> TransactionState:
+            return TransactionState.COMMIT
+
+        check = execute
+
+    async with members() as (group, names, _old, new):
+        async with TransactionProducer(names, listener=Listener(), group="g") as producer:
+            prepared = await producer.prepare(Message("T", b"half"))
+            group.has_handed_over, group.master = True, new
+            ended = await producer.end(prepared, TransactionState.COMMIT)
+        assert ended.is_confirmed
+        assert "END_TRANSACTION" in group.was_heard
+
+
+@pytest.mark.parametrize(
+    ("failure", "may"),
+    [
+        (ResponseError(ResponseCode.SERVICE_NOT_AVAILABLE, ""), True),
+        (ResponseError(ResponseCode.SLAVE_NOT_AVAILABLE, ""), True),
+        (ResponseError(ResponseCode.SYSTEM_BUSY, ""), False),
+        (ConnectError("h:1", "refused"), True),
+        (RequestTimeout("h:1", 10, 3.0), True),
+    ],
+)
+def test_what_a_broker_that_moved_looks_like(failure: GantryError, may: bool) -> None:
+    assert may_have_moved(failure) is may
+
+
+def test_questions_become_rarer() -> None:
+    at, questions = 0.0, 1
+    while at < SEEK_S:
+        at += pause_after(questions, at) / 2  # with the shortest jitter
+        questions += 1
+    assert questions <= 3 + SOON_S / (SOON_PAUSE_S / 2) + SEEK_S / (LOOK_AGAIN_S / 2)
+    assert pause_after(1, 0.0) == FIRST_PAUSE_S
+    assert pause_after(1000, SOON_S) == LOOK_AGAIN_S
