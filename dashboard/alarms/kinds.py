@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from django.utils.translation import gettext_noop
 
+from appliance.settings.alarm_names import RuleKind
 from dashboard.cluster import units
 from dashboard.history import series
 from dashboard.language.sentences import gettext, ngettext
@@ -28,7 +29,7 @@ class Kind:
     counts as it was: a dead broker leaves the list, and is no less dead for that.
     """
 
-    key: str
+    key: RuleKind
     label: str
     about: str  # what a subject is
     unit: str  # a person's: s, msg, %, h, msg/s
@@ -121,14 +122,20 @@ def _topic_in(snapshot: Snapshot) -> Readings:
     return {name: topic.in_rate for name, topic in snapshot.topics.items()}
 
 
-KINDS = {
+KINDS: dict[str, Kind] = {
     kind.key: kind
     for kind in (
         Kind(
-            "group-behind", gettext_noop("Group is behind by time"), "group", "s", _behind, series.GROUP_BEHIND, "group"
+            RuleKind.GROUP_BEHIND,
+            gettext_noop("Group is behind by time"),
+            "group",
+            "s",
+            _behind,
+            series.GROUP_BEHIND,
+            "group",
         ),
         Kind(
-            "group-lag",
+            RuleKind.GROUP_LAG,
             gettext_noop("Group is behind by messages"),
             "group",
             "messages",
@@ -137,7 +144,7 @@ KINDS = {
             "group",
         ),
         Kind(
-            "group-alone",
+            RuleKind.GROUP_ALONE,
             gettext_noop("Messages wait and the group has no members"),
             "group",
             "s",
@@ -146,7 +153,7 @@ KINDS = {
             "group",
         ),
         Kind(
-            "group-rising",
+            RuleKind.GROUP_RISING,
             gettext_noop("Group falls further behind"),
             "group",
             "s",
@@ -155,7 +162,7 @@ KINDS = {
             "group",
         ),
         Kind(
-            "dead-letters",
+            RuleKind.DEAD_LETTERS,
             gettext_noop("Dead letters wait"),
             "group",
             "messages",
@@ -164,7 +171,7 @@ KINDS = {
             "dead-letters-group",
         ),
         Kind(
-            "disk-full-in",
+            RuleKind.DISK_FULL_IN,
             gettext_noop("Disk is full within"),
             "broker",
             "h",
@@ -173,9 +180,17 @@ KINDS = {
             scale=1 / 3600,
             is_below=True,
         ),
-        Kind("disk-used", gettext_noop("Disk is used up to"), "broker", "%", _disk_used, series.BROKER_DISK, scale=100),
         Kind(
-            "broker-silent",
+            RuleKind.DISK_USED,
+            gettext_noop("Disk is used up to"),
+            "broker",
+            "%",
+            _disk_used,
+            series.BROKER_DISK,
+            scale=100,
+        ),
+        Kind(
+            RuleKind.BROKER_SILENT,
             gettext_noop("Broker does not answer"),
             "broker",
             "s",
@@ -184,11 +199,18 @@ KINDS = {
             gone_s=A_DAY_S,
         ),
         Kind(
-            "slave-behind", gettext_noop("Slave is behind its master"), "slave", "s", _slave_behind, series.SLAVE_BEHIND
+            RuleKind.SLAVE_BEHIND,
+            gettext_noop("Slave is behind its master"),
+            "slave",
+            "s",
+            _slave_behind,
+            series.SLAVE_BEHIND,
         ),
-        Kind("in-above", gettext_noop("Messages come in faster than"), "cluster", "msg/s", _cluster_in, series.IN),
         Kind(
-            "in-below",
+            RuleKind.IN_ABOVE, gettext_noop("Messages come in faster than"), "cluster", "msg/s", _cluster_in, series.IN
+        ),
+        Kind(
+            RuleKind.IN_BELOW,
             gettext_noop("Messages come in slower than"),
             "cluster",
             "msg/s",
@@ -197,10 +219,16 @@ KINDS = {
             is_below=True,
         ),
         Kind(
-            "topic-above", gettext_noop("A topic gets more than"), "topic", "msg/s", _topic_in, series.TOPIC_IN, "topic"
+            RuleKind.TOPIC_ABOVE,
+            gettext_noop("A topic gets more than"),
+            "topic",
+            "msg/s",
+            _topic_in,
+            series.TOPIC_IN,
+            "topic",
         ),
         Kind(
-            "topic-below",
+            RuleKind.TOPIC_BELOW,
             gettext_noop("A topic gets less than"),
             "topic",
             "msg/s",
@@ -227,14 +255,14 @@ class Preset:
 
 
 PRESETS = (
-    Preset(gettext_noop("A group is behind"), "group-behind", 300, 240, 10, 60, Level.WARN),
-    Preset(gettext_noop("A group has no members"), "group-alone", 20, 0, 0, 10, Level.WARN),
-    Preset(gettext_noop("A group falls further behind"), "group-rising", 600, 0, 0, 60, Level.WARN),
-    Preset(gettext_noop("Dead letters"), "dead-letters", 1, 0, 0, 60, Level.WARN),
-    Preset(gettext_noop("A disk will be full"), "disk-full-in", 6, 8, 300, 600, Level.BAD),
-    Preset(gettext_noop("A disk is used to three quarters"), "disk-used", 75, 72, 300, 600, Level.WARN),
-    Preset(gettext_noop("A broker is silent"), "broker-silent", 15, 0, 0, 5, Level.BAD),
-    Preset(gettext_noop("A slave is behind"), "slave-behind", 30, 5, 30, 60, Level.WARN),
+    Preset(gettext_noop("A group is behind"), RuleKind.GROUP_BEHIND, 300, 240, 10, 60, Level.WARN),
+    Preset(gettext_noop("A group has no members"), RuleKind.GROUP_ALONE, 20, 0, 0, 10, Level.WARN),
+    Preset(gettext_noop("A group falls further behind"), RuleKind.GROUP_RISING, 600, 0, 0, 60, Level.WARN),
+    Preset(gettext_noop("Dead letters"), RuleKind.DEAD_LETTERS, 1, 0, 0, 60, Level.WARN),
+    Preset(gettext_noop("A disk will be full"), RuleKind.DISK_FULL_IN, 6, 8, 300, 600, Level.BAD),
+    Preset(gettext_noop("A disk is used to three quarters"), RuleKind.DISK_USED, 75, 72, 300, 600, Level.WARN),
+    Preset(gettext_noop("A broker is silent"), RuleKind.BROKER_SILENT, 15, 0, 0, 5, Level.BAD),
+    Preset(gettext_noop("A slave is behind"), RuleKind.SLAVE_BEHIND, 30, 5, 30, 60, Level.WARN),
 )
 
 

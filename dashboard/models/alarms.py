@@ -9,6 +9,7 @@ from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
+from appliance.settings import alarm_names
 from dashboard.language.choice import PLAIN
 from dashboard.models.words import RowWithWords
 from dashboard.status.problems import Level
@@ -17,12 +18,12 @@ from dashboard.status.problems import Level
 class ChannelKind(models.TextChoices):
     """Where a channel leads."""
 
-    MAIL = "mail", _("Mail")
-    WEBHOOK = "webhook", _("Webhook")
-    SLACK = "slack", _("Slack")
-    DINGTALK = "dingtalk", _("DingTalk")
-    FEISHU = "feishu", _("Feishu")
-    WECOM = "wecom", _("WeCom")
+    MAIL = alarm_names.ChannelKind.MAIL.value, _("Mail")
+    WEBHOOK = alarm_names.ChannelKind.WEBHOOK.value, _("Webhook")
+    SLACK = alarm_names.ChannelKind.SLACK.value, _("Slack")
+    DINGTALK = alarm_names.ChannelKind.DINGTALK.value, _("DingTalk")
+    FEISHU = alarm_names.ChannelKind.FEISHU.value, _("Feishu")
+    WECOM = alarm_names.ChannelKind.WECOM.value, _("WeCom")
 
 
 class AlarmChannel(models.Model):

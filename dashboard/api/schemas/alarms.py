@@ -7,44 +7,49 @@ from typing import Annotated, Any, Literal, cast
 
 from ninja import Field, Schema
 
+from appliance.settings.alarm_names import ChannelKind, RuleKind, RuleLevel
 from dashboard.alarms.editing import RuleValues, shown_settings
 from dashboard.api.schemas.cluster import NUMBER_MAX
 from dashboard.api.schemas.given import Given, Moment
 from dashboard.models.alarms import AlarmChannel, AlarmDelivery, AlarmRow, AlarmRule, AlarmSilence
+from dashboard.status.problems import Level
 
-RuleKind = Literal[
-    "group-behind", "group-lag", "group-alone", "group-rising", "dead-letters", "disk-full-in", "disk-used",
-    "broker-silent", "slave-behind", "in-above", "in-below", "topic-above", "topic-below",
-]  # fmt: skip
-ChannelKindName = Literal["mail", "webhook", "slack", "dingtalk", "feishu", "wecom"]
 RowId = Annotated[int, Field(ge=1, le=NUMBER_MAX)]
-RuleLevel = Literal["attention", "problem"]
+# Bodies are strict, and JSON has no enumerations: their names come as texts.
+RuleKindName = Annotated[RuleKind, Field(strict=False)]
+RuleLevelName = Annotated[RuleLevel, Field(strict=False)]
+ChannelKindName = Annotated[ChannelKind, Field(strict=False)]
+LEVELS = {RuleLevel.ATTENTION: Level.WARN, RuleLevel.PROBLEM: Level.BAD}
+
+
+def _level(number: int) -> RuleLevel:
+    return next(name for name, level in LEVELS.items() if level == number)
 
 
 class RuleIn(Given):
     """A rule. threshold, clear: seconds, messages, percent, hours or messages a second, as the kind says."""
 
     name: str = Field(min_length=1, max_length=AlarmRule.NAME_MAX)
-    kind: RuleKind
+    kind: RuleKindName
     threshold: float = Field(ge=0)
     clear: float | None = Field(None, ge=0, description="the alarm is over past this value; absent: the threshold")
     for_s: float = Field(0, ge=0, le=86_400, description="how long the value is beyond the threshold before it rings")
     clear_s: float = Field(60, ge=0, le=86_400, description="how long it is past `clear` before that is over")
     pattern: str = Field("", max_length=AlarmRule.PATTERN_MAX, description="of subjects, with *; empty: all")
-    level: RuleLevel = "attention"
+    level: RuleLevelName = RuleLevel.ATTENTION
     is_on: bool = True
     channels: list[RowId] = Field([], max_length=50, description="ids of channels; empty: all")
 
     def values(self) -> RuleValues:
         return RuleValues(
             name=self.name, kind=self.kind, pattern=self.pattern, threshold=self.threshold, clear=self.clear,
-            for_s=self.for_s, clear_s=self.clear_s, level=1 if self.level == "attention" else 2, is_on=self.is_on,
+            for_s=self.for_s, clear_s=self.clear_s, level=LEVELS[self.level], is_on=self.is_on,
             channels=self.channels,
         )  # fmt: skip
 
 
 class RuleOut(RuleIn):
-    """A rule that is there. is_preset: one of the six that are on from the start."""
+    """A rule that is there. is_preset: one of those that are on from the start."""
 
     id: int
     is_preset: bool
@@ -52,9 +57,9 @@ class RuleOut(RuleIn):
     @classmethod
     def of(cls, row: AlarmRule) -> RuleOut:
         return cls(
-            id=row.pk, is_preset=bool(row.preset), name=row.name, kind=cast(Any, row.kind), threshold=row.threshold,
+            id=row.pk, is_preset=bool(row.preset), name=row.name, kind=RuleKind(row.kind), threshold=row.threshold,
             clear=row.clear, for_s=row.for_s, clear_s=row.clear_s, pattern=row.pattern,
-            level="problem" if row.level > 1 else "attention", is_on=row.is_on,
+            level=_level(row.level), is_on=row.is_on,
             channels=[channel.pk for channel in row.channels.all()],
         )  # fmt: skip
 
@@ -73,7 +78,7 @@ class AlarmOut(Schema):
 
     rule: int
     subject: str
-    level: RuleLevel
+    level: RuleLevelName
     title: str
     text: str
     begun_at: datetime
@@ -83,7 +88,7 @@ class AlarmOut(Schema):
     @classmethod
     def of(cls, row: AlarmRow) -> AlarmOut:
         return cls(
-            rule=row.rule_id, subject=row.subject, level="problem" if row.level > 1 else "attention", title=row.title,
+            rule=row.rule_id, subject=row.subject, level=_level(row.level), title=row.title,
             text=row.text, begun_at=row.begun_at, ended_at=row.ended_at, is_told=row.is_told,
         )  # fmt: skip
 

@@ -9,11 +9,8 @@ from appliance.cli.admin.options import not_negative, positive
 from appliance.cli.admin.rest.calls import Call
 from appliance.cli.admin.rest.fields import Field
 from appliance.cli.admin.rest.values import choice, number, seconds
+from appliance.settings.alarm_names import ChannelKind, RuleKind, RuleLevel
 
-KINDS = (
-    "group-behind", "group-lag", "group-alone", "dead-letters", "disk-full-in", "disk-used", "broker-silent",
-    "slave-behind", "in-above", "in-below", "topic-above", "topic-below",
-)  # fmt: skip
 RULES = ("/alarms/rules", "")
 CHANNELS = ("/alarms/channels", "")
 PAGE = (
@@ -37,7 +34,7 @@ def _until(text: str) -> str:
 def _rule(*, is_new: bool) -> tuple[Field, ...]:
     return (
         Field("name", "NAME" if is_new else "--name", "what notices call it", is_needed=is_new),
-        Field("kind", "KIND" if is_new else "--kind", ", ".join(KINDS), choice(*KINDS), is_needed=is_new),
+        Field("kind", "KIND" if is_new else "--kind", ", ".join(RuleKind), choice(*RuleKind), is_needed=is_new),
         Field(
             "threshold",
             "--threshold",
@@ -49,7 +46,7 @@ def _rule(*, is_new: bool) -> tuple[Field, ...]:
         Field("for_s", "--for", "how long it is beyond the threshold before it rings: 30s, 5min", seconds),
         Field("clear_s", "--clear-for", "how long it is past --clear before it is over", seconds),
         Field("pattern", "--about", "only groups, topics or brokers of such names: orders-*"),
-        Field("level", "--level", "attention or problem", choice("attention", "problem")),
+        Field("level", "--level", " or ".join(RuleLevel), choice(*RuleLevel)),
         Field("is_on", "--on", "it watches", kind="switch", nothing="--off"),
         Field(
             "channels",
@@ -63,10 +60,9 @@ def _rule(*, is_new: bool) -> tuple[Field, ...]:
 
 
 def _channel(*, is_new: bool) -> tuple[Field, ...]:
-    kinds = ("mail", "webhook", "slack", "dingtalk", "feishu", "wecom")
     return (
         Field("name", "NAME" if is_new else "--name", "what pages call it", is_needed=is_new),
-        Field("kind", "KIND" if is_new else "--kind", ", ".join(kinds), choice(*kinds), is_needed=is_new),
+        Field("kind", "KIND" if is_new else "--kind", ", ".join(ChannelKind), choice(*ChannelKind), is_needed=is_new),
         Field(
             "settings",
             "--set",

@@ -1,0 +1,41 @@
+"""Names of alarm rules and channels: the dashboard's pages and REST, and `gantry admin`, which knows no Django."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class RuleKind(StrEnum):
+    """What a rule watches. dashboard/alarms/kinds.py says how it is read."""
+
+    GROUP_BEHIND = "group-behind"
+    GROUP_LAG = "group-lag"
+    GROUP_ALONE = "group-alone"
+    GROUP_RISING = "group-rising"
+    DEAD_LETTERS = "dead-letters"
+    DISK_FULL_IN = "disk-full-in"
+    DISK_USED = "disk-used"
+    BROKER_SILENT = "broker-silent"
+    SLAVE_BEHIND = "slave-behind"
+    IN_ABOVE = "in-above"
+    IN_BELOW = "in-below"
+    TOPIC_ABOVE = "topic-above"
+    TOPIC_BELOW = "topic-below"
+
+
+class ChannelKind(StrEnum):
+    """Where notifications are sent."""
+
+    MAIL = "mail"
+    WEBHOOK = "webhook"
+    SLACK = "slack"
+    DINGTALK = "dingtalk"
+    FEISHU = "feishu"
+    WECOM = "wecom"
+
+
+class RuleLevel(StrEnum):
+    """How bad it is, the worse the later."""
+
+    ATTENTION = "attention"
+    PROBLEM = "problem"
