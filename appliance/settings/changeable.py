@@ -49,6 +49,7 @@ CHANGEABLE = frozenset(
         "shortPollingTimeMills",
         "startAcceptSendRequestTimeStamp",
         "storeReplyMessageEnable",
+        "traceMessageKeysMax",
         "traceOn",
         "transactionCheckInterval",
         "transactionCheckMax",

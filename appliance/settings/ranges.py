@@ -31,6 +31,7 @@ _RANGES: dict[str, tuple[int, int]] = {
     "lockQueuesMax": (1, 1_000_000),
     "minInSyncReplicas": (1, 64),
     "messageKeysMax": (1, 32_767),
+    "traceMessageKeysMax": (1, 32_767),
     "maxErrorRateOfBloomFilter": (1, 99),
     "maxMessageSize": (1024, 256 << 20),
     "osPageCacheBusyTimeOutMills": (1, DAY_MS),

@@ -145,6 +145,11 @@ class BrokerConfig(ReplicationSettings, SocketSettings, TlsSettings, AclSettings
     message_keys_max: int = setting(
         64, rocketmq="messageKeysMax", doc="most keys of one message; each makes an index entry (not RocketMQ's)"
     )
+    trace_message_keys_max: int = setting(
+        1024,
+        rocketmq="traceMessageKeysMax",
+        doc="the same for a message of the trace topic, which has the keys of many (not RocketMQ's)",
+    )
     heartbeat_subscriptions_max: int = setting(
         256, rocketmq="heartbeatSubscriptionsMax", doc="most subscriptions in one heartbeat (not RocketMQ's)"
     )

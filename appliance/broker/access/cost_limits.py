@@ -16,6 +16,7 @@ from appliance.errors import BrokerError
 from appliance.remoting.connection import ServerConnection
 from appliance.settings.roles import BrokerConfig
 from gantrymq.message.batch import HEAD as BATCH_HEAD
+from gantrymq.message.topics import TRACE_TOPIC
 from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig
 from gantrymq.remoting.codes import ResponseCode
 
@@ -25,16 +26,16 @@ _KEYS_MARK = "KEYS\x01"
 _KEYS_MARK_BYTES = _KEYS_MARK.encode()
 
 
-def check_keys(config: BrokerConfig, properties: str) -> None:
+def check_keys(config: BrokerConfig, topic: str, properties: str) -> None:
     """Raise BrokerError for a message with more keys than one may have. properties: encoded, of one message."""
     at = properties.find(_KEYS_MARK)
     while at >= 0:
         stop = properties.find("\x02", at)
-        _check_count(config, properties.count(" ", at, len(properties) if stop < 0 else stop) + 1)
+        _check_count(config, topic, properties.count(" ", at, len(properties) if stop < 0 else stop) + 1)
         at = properties.find(_KEYS_MARK, stop) if stop >= 0 else -1
 
 
-def check_batch_keys(config: BrokerConfig, body: bytes) -> None:
+def check_batch_keys(config: BrokerConfig, topic: str, body: bytes) -> None:
     """The same for each message of a batch. A body that is no batch is left to who stores it."""
     if _KEYS_MARK_BYTES not in body or body.count(b" ") < config.message_keys_max:
         return
@@ -45,15 +46,18 @@ def check_batch_keys(config: BrokerConfig, body: bytes) -> None:
         if not 0 <= stop < at <= end:
             return
         if body.count(b" ", stop + 2, at) >= config.message_keys_max:
-            check_keys(config, body[stop + 2 : at].decode(errors="replace"))
+            check_keys(config, topic, body[stop + 2 : at].decode(errors="replace"))
 
 
-def _check_count(config: BrokerConfig, count: int) -> None:
-    if count > config.message_keys_max:
-        raise BrokerError(
-            ResponseCode.MESSAGE_ILLEGAL,
-            f"the message has {count} keys: at most messageKeysMax={config.message_keys_max}",
-        )
+def _check_count(config: BrokerConfig, topic: str, count: int) -> None:
+    """A trace message tells of up to a hundred messages, and its keys are the ids and keys of them all."""
+    if count <= config.message_keys_max:
+        return
+    name, most = "messageKeysMax", config.message_keys_max
+    if topic in (TRACE_TOPIC, config.trace_topic_name):
+        name, most = "traceMessageKeysMax", max(most, config.trace_message_keys_max)
+    if count > most:
+        raise BrokerError(ResponseCode.MESSAGE_ILLEGAL, f"the message has {count} keys: at most {name}={most}")
 
 
 class CreationLimit:

@@ -131,7 +131,7 @@ def send(parts: Parts, connection: ServerConnection, request: Request) -> bytes 
         else:
             queue_id, properties = fields.queue_id, fields.properties
         if len(properties) > config.message_keys_max:  # shorter ones can't have so many
-            check_keys(config, properties)
+            check_keys(config, target.topic, properties)
         if queue_id < 0 < target.write_queue_nums:
             queue_id = random.randrange(target.write_queue_nums)
         elif not 0 <= queue_id < target.queue_id_end:
@@ -180,7 +180,7 @@ def _store_batch(
     properties: str,
 ) -> bytes | None:
     """All messages of the batch are stored or none. properties: of the request; each message gets them, too."""
-    check_batch_keys(parts.config, request.body)
+    check_batch_keys(parts.config, target.topic, request.body)
     encoded = _with_cluster(properties.encode(), parts.cluster_property)
     batch = StoreBatch(
         target.topic, queue_id, request.body, encoded, fields.flag, fields.sys_flag, fields.born_timestamp,

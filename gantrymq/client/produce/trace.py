@@ -43,6 +43,7 @@ WAITING_MAX = 2048  # records; further ones are dropped
 BATCH_WAIT_S = 0.5  # RocketMQ: AsyncTraceDispatcher.waitTimeThresholdMil
 BATCH_CHARS_MAX = 118_000  # RocketMQ: maxMsgSize less its reserve
 KEYS_CHARS_MAX = 16_000  # a record's properties hold 32767 bytes, and the keys are among them
+KEYS_MAX = 64  # of one message: what brokers take in any topic (messageKeysMax)
 SEND_TIMEOUT_S = 5.0
 FLUSH_S = 1.0  # for what waits when the client closes
 
@@ -122,11 +123,15 @@ class TraceDispatcher:
         keys: dict[str, None] = {}
         chars = keys_chars = 0
         while self._waiting and chars < BATCH_CHARS_MAX and keys_chars < KEYS_CHARS_MAX:
-            record = self._waiting.popleft()
+            record = self._waiting[0]
+            own = (record.msg_id, *(record.keys or "").split())
+            if texts and len(keys.keys() | own) > KEYS_MAX:
+                break
+            self._waiting.popleft()
             texts.append(encode_record(record))
             chars += len(texts[-1])
-            for key in (record.msg_id, *(record.keys or "").split()):
-                if key not in keys and keys_chars + len(key) < KEYS_CHARS_MAX:
+            for key in own:
+                if key not in keys and len(keys) < KEYS_MAX and keys_chars + len(key) < KEYS_CHARS_MAX:
                     keys[key] = None
                     keys_chars += 1 + len(key)
         return Message(self.topic, "".join(texts).encode(), keys=list(keys))

@@ -133,7 +133,7 @@ DIFFERENCES = (
         "^getBrokerConfig",
         ours=r"^(adminBrokerThreadPoolQueueCapacity|allAckInSyncStateSet|cleanFileForciblyForOthers|clusterTest|createdAMinuteMax|credentialsFile|fastPathEnable|haAccounts|haMaxTimeSlaveNotCatchup|haSlaveAddresses|haTlsMode|minInSyncReplicas|readConfirmedOnly"
         r"|heartbeatSubscriptionsMax|lockQueuesMax|maxStoreBytes|messageKeysMax|protectBrokerInterval"
-        r"|queueLockGraceTime|readOnlyCommitLogStorePaths|storePathsBeside|shareCreatedTopicsEnable|slavesEnable|timerMaxDelaySec|timerWheelEnable"
+        r"|queueLockGraceTime|readOnlyCommitLogStorePaths|storePathsBeside|shareCreatedTopicsEnable|slavesEnable|timerMaxDelaySec|timerWheelEnable|traceMessageKeysMax"
         r"|topicRetentionCheckInterval|messageStorePlugIn) =.*$",
         theirs="",
         reason="settings of ours, and constants and empty values of RocketMQ that it does not list",

@@ -20,6 +20,7 @@ from appliance.errors import BrokerError
 from appliance.settings.roles import BrokerConfig
 from gantrymq.message.batch import encode_batch
 from gantrymq.message.model import Message, MessageQueue
+from gantrymq.message.topics import TRACE_TOPIC
 from gantrymq.remoting.bodies import ConsumerData, HeartbeatData, LockBatchRequest, LockBatchResponse, SubscriptionData
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
@@ -29,6 +30,7 @@ from tests.harness import ServingCluster, serving
 
 LIMITS: dict[str, Any] = {
     "message_keys_max": 3,
+    "trace_message_keys_max": 7,
     "heartbeat_subscriptions_max": 4,
     "lock_queues_max": 5,
     "created_a_minute_max": 6,
@@ -87,13 +89,34 @@ async def test_so_has_each_message_of_a_batch(peer: Peer) -> None:
     )
 
 
+async def test_a_trace_message_has_the_keys_of_many(peer: Peer) -> None:
+    keys = [" ".join("abcdefgh"[:count]) for count in (7, 8)]
+    assert (await ask(peer, send(TRACE_TOPIC, f"KEYS\x01{keys[0]}\x02WAIT\x01true\x02"))).code == 0
+    assert (await ask(peer, send(TRACE_TOPIC, body=batch_of([keys[0]]), m="true"))).code == 0
+    told = "the message has 8 keys: at most traceMessageKeysMax=7"
+    assert (await ask(peer, send(TRACE_TOPIC, f"KEYS\x01{keys[1]}\x02"))).remark == told
+    assert (await ask(peer, send(TRACE_TOPIC, body=batch_of([keys[1]]), m="true"))).remark == told
+
+
+async def test_the_trace_topic_of_the_brokers_settings_counts(tmp_path: Path) -> None:
+    limits = LIMITS | {"trace_topic_name": "Traces"}
+    async with serving(tmp_path, broker=limits) as cluster, connected(cluster.broker.port) as peer:
+        assert (await ask(peer, send("Traces", "KEYS\x01a b c d e f g\x02"))).code == 0
+        assert (await ask(peer, send("Topic", "KEYS\x01a b c d e f g\x02"))).code == ResponseCode.MESSAGE_ILLEGAL
+
+
+def test_a_java_clients_trace_message_fits_by_default() -> None:
+    ids = " ".join(f"{number:032X}" for number in range(32_000 // 33))  # as many as properties hold
+    check_keys(BrokerConfig(), TRACE_TOPIC, f"KEYS\x01{ids}\x02")
+
+
 def test_text_that_looks_like_no_key_is_none() -> None:
     config = BrokerConfig(**LIMITS)
     for properties in ("", "a\x01many words that are no keys at all\x02", "KEYS\x01\x02b\x01w w w w w", "KEYS\x01one"):
-        check_keys(config, properties)
-        check_batch_keys(config, properties.encode())  # no batch at all
+        check_keys(config, "Topic", properties)
+        check_batch_keys(config, "Topic", properties.encode())  # no batch at all
     with pytest.raises(BrokerError):
-        check_keys(config, "KEYS\x01a b c d")
+        check_keys(config, "Topic", "KEYS\x01a b c d")
 
 
 async def test_a_heartbeat_has_as_many_subscriptions_as_are_allowed(peer: Peer, cluster: ServingCluster) -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from appliance.bench.peer import Peer
+from appliance.broker.access.cost_limits import check_keys
+from appliance.settings.roles import BrokerConfig
 from gantrymq import (
     AdminClient,
     ConsumeFrom,
@@ -151,6 +153,23 @@ def test_a_batch_of_records_fits_into_one_message() -> None:
     assert max(body for body, _ in sizes) < 128_000
     assert max(properties for _, properties in sizes) < 32_767
     assert found == [f"{number:032X}" for number in range(trace.WAITING_MAX)]
+
+
+def test_a_batch_has_no_more_keys_than_any_topic_takes() -> None:
+    dispatcher = TraceDispatcher(ClientSession(ClientOptions(name_servers="h:1"), heartbeat=HeartbeatData), "g")
+    most = " ".join(f"k{number}" for number in range(64))
+    for number in range(200):
+        keys = most if number == 100 else f"order{number} user{number}"
+        dispatcher.append(TraceRecord(kind=TraceKind.PUB, msg_id=f"{number:032X}", keys=keys))
+    batches = []
+    while dispatcher.waiting:
+        batches.append(dispatcher.take_batch())
+    for batch in batches:
+        check_keys(BrokerConfig(), f"{batch.topic}_of_ones_own", batch.encoded_properties())
+    keys_found = {key for batch in batches for key in batch.keys}
+    assert keys_found >= {f"{number:032X}" for number in range(200)}, "each message is found by its id"
+    assert keys_found >= {f"order{number}" for number in range(200) if number != 100}
+    assert max(len(batch.keys) for batch in batches) > 60, "few messages all the same"
 
 
 def test_a_sample_is_the_same_part_of_the_messages_for_all_clients() -> None:
