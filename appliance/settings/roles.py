@@ -151,7 +151,7 @@ class BrokerConfig(ReplicationSettings, SocketSettings, TlsSettings, AclSettings
         doc="the same for a message of the trace topic, which has the keys of many (not RocketMQ's)",
     )
     heartbeat_subscriptions_max: int = setting(
-        256, rocketmq="heartbeatSubscriptionsMax", doc="most subscriptions in one heartbeat (not RocketMQ's)"
+        2048, rocketmq="heartbeatSubscriptionsMax", doc="most subscriptions in one heartbeat (not RocketMQ's)"
     )
     lock_queues_max: int = setting(
         1024, rocketmq="lockQueuesMax", doc="most queues in one request to lock or unlock queues (not RocketMQ's)"

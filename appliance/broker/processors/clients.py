@@ -90,23 +90,25 @@ def heartbeat(parts: Parts, connection: ServerConnection, request: RemotingComma
         raise BrokerError(ResponseCode.SYSTEM_ERROR, "the connection is closed")
     parts.client_connections.note(beat.client_id, connection)
     parts.locks.client_back(beat.client_id)
-    refused: list[str] = []
+    refused: list[MessageRejected | BrokerError] = []
     for producer in beat.producer_data_set:
         group = str(producer.group_name)
         try:
             names.check_group(group)
             _check_room(parts.producers, connection, group)
         except MessageRejected as exc:
-            refused.append(str(exc))
+            refused.append(exc)
             continue
         parts.producers.register(group, connection, beat.client_id, request.language, request.version)
     for consumer in beat.consumer_data_set:
         try:
             _register_consumer(parts, connection, beat.client_id, consumer, request)
         except (MessageRejected, BrokerError) as exc:
-            refused.append(str(exc))
-    if refused:
-        raise BrokerError(ResponseCode.INVALID_PARAMETER, "; ".join(refused))
+            refused.append(exc)
+    if refused:  # a client does not send again what is invalid: what may pass has a code of its own
+        codes = {exc.code if isinstance(exc, BrokerError) else ResponseCode.INVALID_PARAMETER for exc in refused}
+        code = codes.pop() if len(codes) == 1 else ResponseCode.INVALID_PARAMETER
+        raise BrokerError(code, "; ".join(map(str, refused)))
     return request.reply(remark=_conflicts(parts, beat))
 
 

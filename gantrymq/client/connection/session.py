@@ -19,18 +19,21 @@ from gantrymq.client.connection.moves import Moves
 from gantrymq.client.connection.name_servers import NameServers
 from gantrymq.client.connection.options import ClientOptions
 from gantrymq.client.connection.routes import REFRESH_S, Routes
-from gantrymq.errors import ClientClosed, GantryError
+from gantrymq.errors import ClientClosed, GantryError, ResponseError
 from gantrymq.forks import notice_fork
 from gantrymq.message.ids import local_address
 from gantrymq.message.namespaces import Namespace
 from gantrymq.remoting.bodies import HeartbeatData
 from gantrymq.remoting.client import RemotingClient, RequestHandler
+from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.home_loop import running_loop
 
 logger: logging.Logger = logging.getLogger(__name__)
 
 REMARK_REPEAT_S = 600.0  # between two log lines of the same remark
 HEARTBEAT_S = 30.0  # RocketMQ: heartbeatBrokerInterval; brokers forget a client after 120 s of silence
+# Answers to a heartbeat that the same heartbeat gets again: it asks for too much, or for what the account may not have.
+REFUSED_FOR_GOOD = frozenset({ResponseCode.INVALID_PARAMETER.value, ResponseCode.NO_PERMISSION.value})
 
 
 def local_ip() -> str:
@@ -67,6 +70,7 @@ class ClientSession:
         self._was_closed = False
         self._heartbeat = heartbeat
         self._heartbeat_slaves = heartbeat_slaves
+        self.refusal: ResponseError | None = None  # of the last heartbeats, by a broker that will not change its mind
         self._greeted: set[str] = set()
         self._remarks: dict[str, tuple[str, float]] = {}  # by broker: what it said last, and when that was logged
         self._brokers_changed = asyncio.Event()
@@ -173,7 +177,10 @@ class ClientSession:
         heartbeat = self._heartbeat(self.client_id)
         self._greeted.update(addresses)
         sending = (self.calls.heartbeat(address, heartbeat) for address in addresses)
-        for address, outcome in zip(addresses, await asyncio.gather(*sending, return_exceptions=True), strict=True):
+        outcomes = await asyncio.gather(*sending, return_exceptions=True)
+        refusals = (each for each in outcomes if isinstance(each, ResponseError) and each.code in REFUSED_FOR_GOOD)
+        self.refusal = next(refusals, None)
+        for address, outcome in zip(addresses, outcomes, strict=True):
             if isinstance(outcome, GantryError):
                 logger.warning(
                     "heartbeat failed (address=%s): %s",

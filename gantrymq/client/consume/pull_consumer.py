@@ -242,6 +242,8 @@ class PullConsumer(Client):
         self._polled.finish()
         batch = await self._polled.next(timeout_s, one_by_one=one_by_one)
         self._session.require_open()
+        if batch is None and self._session.refusal is not None:
+            raise self._session.refusal
         return batch
 
     def __aiter__(self) -> AsyncIterator[MessageExt]:

@@ -44,7 +44,7 @@ from gantrymq.client.interceptors import ConsumeCall, ConsumeProceed, around_con
 from gantrymq.client.produce.request_reply import reply_to
 from gantrymq.client.produce.trace import ConsumeTracer, dispatcher_of
 from gantrymq.client.results import ConsumeResult, RetryLater, SendResult
-from gantrymq.errors import ConfigError, GantryError, RouteNotFound
+from gantrymq.errors import ConfigError, ConnectError, GantryError, RequestTimeout, ResponseError, RouteNotFound
 from gantrymq.message.model import MessageExt, MessageQueue
 from gantrymq.message.topics import check_topic, retry_topic
 from gantrymq.remoting.bodies import ConsumerData, HeartbeatData, ProducerData, SubscriptionData
@@ -77,8 +77,10 @@ class PushConsumer(Client):
     consumed, `trace_sample` of them. Also instance_name, namespace, credentials, tls and serialize_type.
     PushConsumerOptions has the defaults.
 
-    `start` joins the group. It raises ConfigError without a subscription, ResponseError when a broker refuses an SQL
-    condition. `close` waits for the listener, writes the offsets and leaves the group.
+    `start` joins the group. It raises ConfigError without a subscription, ResponseError when a broker refuses the
+    subscriptions or an SQL condition. One that is added later and refused is taken back (log event
+    `subscription_refused`), so that the others go on. `close` waits for the listener, writes the offsets and leaves the
+    group.
     """
 
     def __init__(
@@ -97,6 +99,7 @@ class PushConsumer(Client):
         self._started_at_ms = 0
         self._exit_code = 0
         self._subscriptions: dict[str, SubscriptionData] = {}
+        self._accepted: dict[str, SubscriptionData] = {}  # those of the last heartbeats that no broker refused
         self._background = Background()
         self._heartbeat_wanted = asyncio.Event()
         self._retry_topic = retry_topic(group)
@@ -193,6 +196,10 @@ class PushConsumer(Client):
         self._session.open()
         try:
             await self._check_conditions()
+            await self._find_brokers()
+            await self._tell_subscriptions()
+            if self._session.refusal is not None:
+                raise self._session.refusal
         except BaseException:
             await self._session.close()
             raise
@@ -270,17 +277,53 @@ class PushConsumer(Client):
         while True:
             await self._heartbeat_wanted.wait()
             self._heartbeat_wanted.clear()
-            await self._session.send_heartbeats()
+            await self._tell_subscriptions()
+            if self._session.refusal is not None:
+                self._take_back(self._session.refusal)
             self._assignment.rebalance_wanted.set()
             await asyncio.sleep(SOON_S)
 
-    async def _keep_balanced(self) -> None:
-        """Find the brokers, register there, then rebalance for ever."""
-        for topic in [*self._subscriptions]:
-            with contextlib.suppress(GantryError):  # rebalancing looks again, and says what is wrong
-                await self._session.routes.to_read(topic)
+    async def _tell_subscriptions(self) -> None:
+        told = dict(self._subscriptions)
         await self._session.send_heartbeats()
-        self._heartbeat_wanted.clear()
+        if self._session.refusal is None:
+            self._accepted = told
+
+    def _take_back(self, refusal: ResponseError) -> None:
+        """Return to the subscriptions that were accepted: a broker that refuses a heartbeat refuses all of it, and
+        would forget this member in two minutes."""
+        refused = [topic for topic, wanted in self._subscriptions.items() if self._accepted.get(topic) != wanted]
+        if not self._accepted or not refused:
+            return
+        for topic in refused:
+            del self._subscriptions[topic]
+            if topic in self._accepted:
+                self._subscriptions[topic] = self._accepted[topic]
+        self._heartbeat_wanted.set()
+        logger.error(
+            "subscription refused (group=%s, topics=%s): %s",
+            self.group,
+            refused,
+            refusal,
+            extra={
+                "event": "subscription_refused",
+                "group": self.group,
+                "topics": refused,
+                "error": str(refusal),
+            },
+        )
+
+    async def _find_brokers(self) -> None:
+        """Ask for the topics' routes; rebalancing asks again for what is missing, and says what is wrong."""
+        for topic in [*self._subscriptions]:
+            try:
+                await self._session.routes.to_read(topic)
+            except (ConnectError, RequestTimeout):
+                return  # no name server answers: the other topics would only wait in vain
+            except GantryError as exc:
+                logger.debug("no route: %s", exc, extra={"event": "no_route", "topic": topic})
+
+    async def _keep_balanced(self) -> None:
         await every(REBALANCE_S, self._rebalance, wake=self._assignment.rebalance_wanted)
 
     async def _find_all_retry_queues(self) -> None:

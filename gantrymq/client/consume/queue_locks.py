@@ -28,6 +28,7 @@ VALID_S = 30.0  # RocketMQ: rocketmq.client.rebalance.lockMaxLiveTime
 BROKER_FORGETS_S = 60.0  # RocketMQ: rocketmq.broker.rebalance.lockMaxLiveTime
 BROKER_WAITS_S = 0.8  # for a client whose connection broke: queueLockGraceTime is 1 s
 LOCK_TIMEOUT_S = 1.0  # as Java asks; the next round is the retry
+QUEUES_A_REQUEST = 512  # half of what a broker takes (lockQueuesMax)
 
 
 class QueueLocks:
@@ -106,9 +107,7 @@ class QueueLocks:
         held = [queue for queue in queues if self._locked_at.pop(queue, None) is not None]
         for queue in held:
             self._locked_over.pop(queue, None)
-        answers = (
-            self._call(RequestCode.UNLOCK_BATCH_MQ, address, part) for address, part in self._by_broker(held).items()
-        )
+        answers = (self._call(RequestCode.UNLOCK_BATCH_MQ, address, part) for address, part in self._by_broker(held))
         for outcome in await asyncio.gather(*answers, return_exceptions=True):
             if isinstance(outcome, GantryError):
                 logger.info("not unlocked: %s", outcome, extra={"event": "not_unlocked", "error": str(outcome)})
@@ -118,11 +117,11 @@ class QueueLocks:
     async def _ask(self, queues: Iterable[MessageQueue]) -> tuple[set[MessageQueue], set[MessageQueue]]:
         """The queues that are locked for this client now, and those whose broker answered at all."""
         parts = self._by_broker(queues)
-        answers = (self._call(RequestCode.LOCK_BATCH_MQ, address, part) for address, part in parts.items())
+        answers = (self._call(RequestCode.LOCK_BATCH_MQ, address, part) for address, part in parts)
         locked: set[MessageQueue] = set()
         answered: set[MessageQueue] = set()
         outcomes = await asyncio.gather(*answers, return_exceptions=True)
-        for (address, part), outcome in zip(parts.items(), outcomes, strict=True):
+        for (address, part), outcome in zip(parts, outcomes, strict=True):
             if isinstance(outcome, GantryError):
                 logger.warning(
                     "queues not locked (address=%s): %s",
@@ -137,14 +136,19 @@ class QueueLocks:
                 locked.update(map(self._namespace.unwrap_queue, LockBatchResponse.from_json(outcome).lock_ok_mq_set))
         return locked & answered, answered
 
-    def _by_broker(self, queues: Iterable[MessageQueue]) -> dict[str, list[MessageQueue]]:
-        """The queues by the address of their master, which alone keeps locks. Those without one are left out."""
+    def _by_broker(self, queues: Iterable[MessageQueue]) -> list[tuple[str, list[MessageQueue]]]:
+        """The queues as requests name them: each to their master, which alone keeps locks. Those without one are left
+        out."""
         parts: dict[str, list[MessageQueue]] = {}
         for queue in queues:
             address = self._session.routes.address(queue.broker_name)
             if address is not None:
                 parts.setdefault(address, []).append(queue)
-        return parts
+        return [
+            (address, part[start : start + QUEUES_A_REQUEST])
+            for address, part in parts.items()
+            for start in range(0, len(part), QUEUES_A_REQUEST)
+        ]
 
     async def _call(self, code: RequestCode, address: str, queues: list[MessageQueue]) -> bytes:
         whole = [self._namespace.wrap_queue(queue) for queue in queues]

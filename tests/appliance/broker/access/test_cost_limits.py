@@ -166,6 +166,7 @@ async def test_one_connection_creates_so_much_in_a_minute(peer: Peer, cluster: S
     beat = HeartbeatData("c@1", [], [consumer]).to_json()
     told = await ask(peer, RemotingCommand.request(RequestCode.HEART_BEAT, body=beat))
     assert told.remark is not None and "group NewGroup is not created" in told.remark
+    assert told.code == ResponseCode.SYSTEM_BUSY, "which passes"
     assert "NewGroup" not in cluster.broker.groups.configs
 
 
