@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from appliance.reports.errors import BrokenRecordChain, StoreUnreadable
+from appliance.reports.log_ranges import find_boundary
 from gantrymq.contrib.arrow.log_files import LogUnreadable, log_files
 from gantrymq.contrib.arrow.record_blocks import BLOCK_BYTES, LogFile, RecordBlock, RecordScan, ScanEnd
 
@@ -62,13 +63,16 @@ class CommitLogFiles:
             every = self.files()
             return every[0].start if every else 0
         last = files[-1]
-        scan = RecordScan(last, max(last.start, min(known_boundary, last.end)), block_bytes=TAIL_BLOCK_BYTES)
         # Only the last blocks are kept for the CRC check: an older record has been complete for long.
         recent: deque[RecordBlock] = deque()
-        for block in scan:
-            recent.append(block)
-            while len(recent) > 1 and recent[1].physical_offset[0] < scan.position - TAIL_BYTES_CHECKED:
-                recent.popleft()
+        begin: int | None = max(last.start, min(known_boundary, last.end))
+        while begin is not None:
+            scan = RecordScan(last, begin, block_bytes=TAIL_BLOCK_BYTES)
+            for block in scan:
+                recent.append(block)
+                while len(recent) > 1 and recent[1].physical_offset[0] < scan.position - TAIL_BYTES_CHECKED:
+                    recent.popleft()
+            begin = _behind_damage(last, scan)
         torn = _first_torn(recent)
         if torn is not None:
             return torn
@@ -99,8 +103,24 @@ def _has_begun(file: LogFile) -> bool:
     return any(len(block) for block in scan) or scan.ended is ScanEnd.BLANK
 
 
+def _behind_damage(file: LogFile, scan: RecordScan) -> int | None:
+    """Where records go on in the log's last file behind bytes that are none; None when its end is reached.
+
+    A broker that writes meanwhile may have completed what was no record yet: then they go on right there.
+    """
+    if scan.ended is not ScanEnd.INVALID:
+        return None
+    at = scan.position
+    behind = find_boundary(file, at + 1, file.end)
+    return at if behind is not None and find_boundary(file, at, at + 1) == at else behind
+
+
 def _first_torn(blocks: Iterable[RecordBlock]) -> int | None:
-    """Physical offset of the first of these records with a wrong body CRC; None when all are right."""
+    """Physical offset of the first record from which on none has a right body CRC; None when the last one has.
+
+    A broker writes one after the other: a wrong body before a right one is damage, and no reader of heads minds it.
+    """
+    torn: int | None = None
     for block in blocks:
         data = block.buffer.data
         for at, size, crc, offset in zip(
@@ -110,6 +130,8 @@ def _first_torn(blocks: Iterable[RecordBlock]) -> int | None:
             block.physical_offset.tolist(),
             strict=True,
         ):
-            if size and zlib.crc32(data[at : at + size]) & 0x7FFFFFFF != crc:
-                return int(offset)
-    return None
+            if not size or zlib.crc32(data[at : at + size]) & 0x7FFFFFFF == crc:
+                torn = None
+            elif torn is None:
+                torn = int(offset)
+    return torn

@@ -5,7 +5,7 @@ ReportError                    the report can't be computed; the text says why a
 ├─ BashNotFound                the scripts that start Spark's Java have no bash
 ├─ LakeBusy                    another run is writing this lake
 ├─ LogTruncated                the commit log no longer contains what was read from it before
-├─ BrokenRecordChain           bytes in the middle of a commit log are not a chain of records
+├─ BrokenRecordChain           bytes in the middle of a commit log are not a chain of records: a run goes on behind them
 ├─ PlaceUnreachable            the store of the lake's files refuses, or does not answer
 └─ StoreUnreadable             the store folder is missing, has no commit log, or a file is missing
 """
@@ -45,10 +45,7 @@ class BrokenRecordChain(ReportError):
         self.physical_offset = physical_offset
 
     def __str__(self) -> str:
-        return (
-            f"{self.path}: no valid record at physical offset {self.physical_offset}, although later files hold some; "
-            "stop the broker and start it again so that it repairs its log, then run the report again"
-        )
+        return f"{self.path}: no valid record at physical offset {self.physical_offset}, although others follow"
 
 
 class PlaceUnreachable(ReportError):

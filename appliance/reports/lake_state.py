@@ -2,7 +2,8 @@
 
     op          what it says                                     fields beside from, to, last
     append      a range of the log is in the lake                add
-    gap         a range that the broker deleted unread
+    gap         a range that the broker deleted unread, or  damage
+                whose bytes are no records any more
     compact     the rows of some files stand in others now       add, remove, at
     expire      the lake's age or size took files out            remove, at
     checkpoint  all that the entries before it said              add, remove, removed, gaps, stored, expired_ms
@@ -38,15 +39,23 @@ class LakeFile:
 
 
 class Gap(NamedTuple):
-    """A range of the log that its broker deleted before it was read.
+    """A range of the log that its broker deleted before it was read, or that is_damage.
 
-    Its messages were stored from `from_ms` to `to_ms`, when the records before and after it were; None: not known.
+    Its messages were stored from `from_ms` to `to_ms`, when the records before and after it were; None: not known. Of
+    these the earlier one is `from_ms`, also when the broker's clock was put back in between.
     """
 
     begin: int
     end: int
     from_ms: int | None
     to_ms: int | None
+    is_damage: bool = False
+
+    def until(self, to_ms: int | None) -> Gap:
+        """The gap with the time of what comes after it."""
+        if self.from_ms is None or to_ms is None:
+            return self._replace(to_ms=to_ms)
+        return self._replace(from_ms=min(self.from_ms, to_ms), to_ms=max(self.from_ms, to_ms))
 
     def touches(self, begin_ms: int, end_ms: int) -> bool:
         """Whether some of what it held may have been stored in [begin_ms, end_ms)."""
@@ -107,7 +116,8 @@ class LakeState:
         self.end, self.entries = entry["to"], 0
         self.last = _mark_of(entry)
         self.files, self.removed = {}, dict(entry["removed"])
-        self.gaps = [Gap(*gap) for gap in entry["gaps"]]
+        gaps = (Gap(*gap) for gap in entry["gaps"])
+        self.gaps = [gap.until(gap.to_ms) for gap in gaps]  # older ones may have their times the other way round
         self._stored, self._is_gap_open = entry["stored"], entry["is_gap_open"]
         self.expired_ms = entry["expired_ms"]
         self._add(entry)
@@ -116,12 +126,14 @@ class LakeState:
         """A range behind the last one: read, or lost."""
         self.end = int(entry["to"])
         if entry["op"] == "gap":
-            begin = self.gaps.pop().begin if self._is_gap_open else int(entry["from"])
-            self.gaps.append(Gap(begin, self.end, self._stored, None))
+            is_damage = bool(entry.get("damage"))
+            goes_on = self._is_gap_open and self.gaps[-1].is_damage == is_damage
+            begin = self.gaps.pop().begin if goes_on else int(entry["from"])
+            self.gaps.append(Gap(begin, self.end, self._stored, None, is_damage))
             self._is_gap_open = True
         if self._is_gap_open and entry["add"]:
             earliest = min(int(added["min_store_timestamp"]) for added in entry["add"])
-            self.gaps[-1] = self.gaps[-1]._replace(to_ms=earliest)
+            self.gaps = [gap.until(earliest) if gap.to_ms is None else gap for gap in self.gaps]
             self._is_gap_open = False
         if mark := _mark_of(entry):
             self.last, self._stored = mark, mark[1]

@@ -55,6 +55,16 @@ class LakeWriter:
             self._lost_from = begin
         self.position = end
 
+    def skip(self, begin: int, end: int) -> None:
+        """Note that this range is damaged."""
+        self.finish()
+        assert begin == self.position, (begin, self.position)
+        self.lake.commit_gap(begin, end, is_damage=True)
+        self.position = self.committed = end
+        self.gap_bytes += end - begin
+        facts = {"event": "report_damage", "broker": self.lake.broker_name, "from": begin, "to": end}
+        logger.error("commit log is damaged", extra=facts)
+
     def finish(self) -> None:
         """Commit the rest."""
         self._close_gap()

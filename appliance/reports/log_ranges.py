@@ -64,9 +64,14 @@ def ranges_of(
 
 def find_boundary(file: LogFile, position: int, limit: int) -> int | None:
     """The first place from `position` on, before `limit`, where a record seems to begin; None when none is near."""
+    return next_record(file, position, min(position + SEARCH_BYTES, limit))
+
+
+def next_record(file: LogFile, position: int, limit: int) -> int | None:
+    """As find_boundary, however far the search goes."""
     try:
         with file.path.open("rb", buffering=0) as opened:
-            for begin in range(position, min(position + SEARCH_BYTES, limit), _WINDOW_BYTES):
+            for begin in range(position, limit, _WINDOW_BYTES):
                 data = os.pread(opened.fileno(), _WINDOW_BYTES + _OFFSET_END, begin - file.start)
                 for match in _MAGIC.finditer(data):
                     at = match.start() - _MAGIC_AT

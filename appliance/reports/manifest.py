@@ -102,21 +102,16 @@ class Lake:
             and (end_ms is None or file.min_store_timestamp < end_ms)
         ]
 
-    def commit(
-        self, begin: int, end: int, added: Sequence[LakeFile], last: tuple[int, int, int] | None, *, op: str = "append"
-    ) -> None:
+    def commit(self, begin: int, end: int, added: Sequence[LakeFile], last: tuple[int, int, int] | None) -> None:
         """Commit a range; its files must be in place and synced. Raises ReportError when it does not follow the last.
 
-        last: the mark of the range's last record. op: "append", or "gap" for a range without files.
+        last: the mark of the range's last record.
         """
-        checkpoint = self.checkpoint()
-        if checkpoint is not None and checkpoint != begin:
-            raise ReportError(f"{self.path}: range {begin}..{end} does not follow {checkpoint}")
-        self._write({"op": op, "from": begin, "to": end, "last": last, "add": [asdict(file) for file in added]})
+        self._follow(begin, end, {"op": "append", "last": last, "add": [asdict(file) for file in added]})
 
-    def commit_gap(self, begin: int, end: int) -> None:
-        """Record that the broker has deleted this range of its log before it was read."""
-        self.commit(begin, end, [], None, op="gap")
+    def commit_gap(self, begin: int, end: int, *, is_damage: bool = False) -> None:
+        """Record that the broker has deleted this range of its log before it was read, or that it is damaged."""
+        self._follow(begin, end, {"op": "gap", "damage": is_damage, "last": None, "add": []})
 
     def replace(self, op: str, removed: Sequence[LakeFile], added: Sequence[LakeFile] = ()) -> None:
         """Take files out, and others in, which are in place and synced. op: "compact" or "expire"."""
@@ -164,7 +159,7 @@ class Lake:
         return len(unlisted) + len(unfinished)
 
     def gaps(self) -> list[Gap]:
-        """What the broker deleted unread, gaps that follow each other as one."""
+        """What the broker deleted unread, and what is damaged; gaps of one kind that follow each other are one."""
         return self.state().gaps
 
     def next_sequence(self) -> int:
@@ -190,6 +185,12 @@ class Lake:
         for entry in reversed(found):
             state.take(entry)
         return state
+
+    def _follow(self, begin: int, end: int, entry: Mapping[str, Any]) -> None:
+        checkpoint = self.checkpoint()
+        if checkpoint is not None and checkpoint != begin:
+            raise ReportError(f"{self.path}: range {begin}..{end} does not follow {checkpoint}")
+        self._write({"from": begin, "to": end, **entry})
 
     def _write(self, entry: Mapping[str, Any]) -> None:
         # A crash before the link leaves a .tmp that no reader looks at; a crash after it leaves a complete entry.

@@ -65,7 +65,8 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class RangeResult:
-    """The stretches of a range in order, up to where its chain of records is `broken`, if it is.
+    """The stretches of a range in order, up to where its chain of records is `broken`, if it is: what is valid before
+    counts, and the last stretch ends there.
 
     has_no_lake: the lake's folder is not there where the task ran.
     """
@@ -81,31 +82,38 @@ def copy_range(pieces: LogRange, place: LakeFiles) -> RangeResult:
     stretches: list[Stretch] = []
     for piece in pieces:
         try:
-            stretches.append(_copy(piece, place))
+            stretch, broken = _copy(piece, place)
+            if stretch.end > stretch.begin:
+                stretches.append(stretch)
+            if broken is not None:
+                return RangeResult(tuple(stretches), broken)
         except FileNotFoundError:
             if piece.file.path.exists():
                 return RangeResult(tuple(stretches), has_no_lake=True)
             stretches.append(Stretch(piece.begin, piece.end, piece.begins_file, is_lost=True))
-        except BrokenRecordChain as broken:
-            return RangeResult(tuple(stretches), broken)
     return RangeResult(tuple(stretches))
 
 
-def _copy(piece: LogPiece, place: LakeFiles) -> Stretch:
+def _copy(piece: LogPiece, place: LakeFiles) -> tuple[Stretch, BrokenRecordChain | None]:
+    """The piece, or what of it lies before the place where its chain is broken."""
     files: list[StagedFile] = []
     batches: list[pa.RecordBatch] = []
     last = None
     rows = 0
-    for block in read_range(piece.file, piece.begin, piece.end):
-        last = RecordMark(int(block.physical_offset[-1]), int(block.store_timestamp[-1]), int(block.body_crc[-1]))
-        batches += record_batches(block)
-        rows += len(block)
-        if rows >= ROWS_MAX:
-            files += _write(batches, piece, place)
-            batches, rows = [], 0
+    broken = None
+    try:
+        for block in read_range(piece.file, piece.begin, piece.end):
+            last = RecordMark(int(block.physical_offset[-1]), int(block.store_timestamp[-1]), int(block.body_crc[-1]))
+            batches += record_batches(block)
+            rows += len(block)
+            if rows >= ROWS_MAX:
+                files += _write(batches, piece, place)
+                batches, rows = [], 0
+    except BrokenRecordChain as found:
+        broken, piece = found, piece._replace(end=found.physical_offset)
     if rows:
         files += _write(batches, piece, place)
-    return Stretch(piece.begin, piece.end, piece.begins_file, False, tuple(files), last)
+    return Stretch(piece.begin, piece.end, piece.begins_file, False, tuple(files), last), broken
 
 
 def _write(batches: list[pa.RecordBatch], piece: LogPiece, place: LakeFiles) -> Iterator[StagedFile]:

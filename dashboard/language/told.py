@@ -81,6 +81,22 @@ _KNOWN = {
                 "limited"
             ),
         ),
+        (
+            r"(?P<broker>\S+): (?P<bytes>[\d,]+) bytes of the log were deleted by the broker before a run could read "
+            r"them; they held messages stored from (?P<begin>[\d: -]+) to (?P<end>[\d: -]+) UTC",
+            gettext_noop(
+                "%(broker)s: %(bytes)s bytes of the log were deleted by the broker before a run could read them; they "
+                "held messages stored from %(begin)s to %(end)s UTC"
+            ),
+        ),
+        (
+            r"(?P<broker>\S+): (?P<bytes>[\d,]+) bytes of the log at physical offset (?P<offset>\d+) are damaged and "
+            r"not counted; they held messages stored from (?P<begin>[\d: -]+) to (?P<end>[\d: -]+) UTC",
+            gettext_noop(
+                "%(broker)s: %(bytes)s bytes of the log at physical offset %(offset)s are damaged and not counted; "
+                "they held messages stored from %(begin)s to %(end)s UTC"
+            ),
+        ),
         # runs that put dead letters back
         (
             r"A fault in GantryMQ; the log of the web process has it\.",

@@ -8,7 +8,7 @@ something. The manifest is the only checkpoint (manifest.py).
 Before it reads, a run checks the last record of the previous run. If another record is there now, the broker has
 truncated its log and written other messages in its place, so neither history nor offsets can be trusted: the run stops.
 While it reads, the broker's cleaner spares the files ahead (store/upkeep/reader_marks.py). What is deleted all the same
-becomes a gap in the manifest, and the run goes on behind it.
+becomes a gap in the manifest, and the run goes on behind it. So does what is damaged, up to the next record.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from appliance.reports.commit_log_files import CommitLogFiles
-from appliance.reports.errors import BrokenRecordChain, LogTruncated, StoreUnreadable
+from appliance.reports.errors import LogTruncated, StoreUnreadable
 from appliance.reports.lake_files import LakeFiles
 from appliance.reports.lake_writer import LakeWriter
-from appliance.reports.log_ranges import LogRange, ranges_of
+from appliance.reports.log_ranges import LogRange, next_record, ranges_of
 from appliance.reports.manifest import Lake
 from appliance.reports.range_reader import RangeResult, copy_range
 from appliance.reports.runner.cut_lake import cut_to_log
@@ -197,7 +197,7 @@ class _Copy:
         return time.monotonic() < self._limits.until
 
     def _pass(self) -> None:
-        """Copy up to the end, or up to the first found boundary that is none. Raises BrokenRecordChain for damage."""
+        """Copy up to the end, or over the first damage, or up to the first found boundary that is none."""
         files = self._log.files()
         if not files:
             raise StoreUnreadable(f"{self._log.folders[0]}: all files of the commit log have been deleted meanwhile")
@@ -214,7 +214,8 @@ class _Copy:
                 self._check_lost(result)
                 self._writer.add(result.stretches)
                 if result.broken is not None:
-                    self._leave_whole(pieces, result)
+                    self._go_on_behind(pieces, result.broken.physical_offset)
+                    self._after_range()
                     return
                 self._after_range()
 
@@ -234,13 +235,17 @@ class _Copy:
                         "every executor needs the brokers' folders under the driver's paths (a network's file system)"
                     )
 
-    def _leave_whole(self, pieces: LogRange, result: RangeResult) -> None:
-        """A chain that missed a found boundary is read again in one piece; any other is damage."""
-        assert result.broken is not None
-        piece = pieces[len(result.stretches)]
-        if piece.end >= min(piece.file.end, self._end):
-            raise BrokenRecordChain(*result.broken.args)
-        self._uncut.add(piece.file.start)
+    def _go_on_behind(self, pieces: LogRange, broken_at: int) -> None:
+        """A chain that missed a found boundary is read again in one piece; any other is damage, up to the next record.
+
+        What lies before is in the lake by now: the writer stands where the chain is broken.
+        """
+        piece = next(piece for piece in pieces if piece.begin <= broken_at < piece.end)
+        limit = min(piece.file.end, self._end)
+        if piece.end < limit:
+            self._uncut.add(piece.file.start)
+        else:
+            self._writer.skip(broken_at, next_record(piece.file, broken_at + 1, limit) or limit)
 
 
 def _in_order(

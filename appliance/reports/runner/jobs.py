@@ -25,6 +25,7 @@ from pyspark.sql import SparkSession
 from appliance.process.parent_death import ask_for_signal
 from appliance.reports.catalogue import FORECAST, REPORTS
 from appliance.reports.errors import ReportError
+from appliance.reports.lake_state import Gap
 from appliance.reports.results import write_results
 from appliance.reports.runner.broker_folders import brokers_in
 from appliance.reports.runner.capacity import capacity
@@ -176,13 +177,25 @@ def compute(spark: SparkSession, spec: RunSpec, now_ms: int | None = None) -> tu
     if MESSAGES not in REPORTS[spec.report].tables:
         return table, []
     notes = [
-        f"{lake.broker_name}: {gap.end - gap.begin:,} bytes of the log were deleted by the broker before a run could "
-        f"read them; they held messages stored from {_minute(gap.from_ms)} to {_minute(gap.to_ms)} UTC"
+        f"{lake.broker_name}: {_what_is_missing(gap)}; they held messages stored {_when(gap)}"
         for lake in lakes_of(spec).of_brokers()
         for gap in lake.gaps()
         if gap.touches(read_from_ms(spec), spec.end_ms)
     ]
     return table, notes
+
+
+def _what_is_missing(gap: Gap) -> str:
+    what = f"{gap.end - gap.begin:,} bytes of the log"
+    if gap.is_damage:
+        return f"{what} at physical offset {gap.begin} are damaged and not counted"
+    return f"{what} were deleted by the broker before a run could read them"
+
+
+def _when(gap: Gap) -> str:
+    if gap.from_ms is None and gap.to_ms is None:
+        return "at an unknown time"
+    return f"from {_minute(gap.from_ms)} to {_minute(gap.to_ms)} UTC"
 
 
 def expired(spec: RunSpec) -> list[str]:

@@ -69,6 +69,15 @@ def test_a_record_whose_body_is_still_being_copied_is_not_read_yet(tmp_path: Pat
     assert CommitLogFiles([tmp_path]).valid_end() == offsets[4]
 
 
+def test_damage_in_the_file_that_is_written_does_not_hide_what_comes_behind_it(tmp_path: Path) -> None:
+    offsets = write_log(tmp_path, [Record(body=b"x" * 500)] * 8)
+    for at in (offsets[2] + 300, offsets[4]):  # a body, which the log's readers need not, and a head
+        with (tmp_path / f"{0:020}").open("r+b") as file:
+            file.seek(at)
+            file.write(bytes(50))
+        assert CommitLogFiles([tmp_path]).valid_end() == offsets[-1]
+
+
 def test_damage_in_the_middle_of_what_was_found_valid_is_an_error(tmp_path: Path) -> None:
     offsets = write_log(tmp_path, [Record(body=b"x" * 900)] * 10, file_bytes=4096)
     with (tmp_path / f"{0:020}").open("r+b") as file:

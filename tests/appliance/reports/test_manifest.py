@@ -10,7 +10,7 @@ import pytest
 from appliance.reports.errors import LakeBusy, ReportError
 from appliance.reports.lake_files import STAGING
 from appliance.reports.lake_state import Gap, LakeFile
-from appliance.reports.manifest import Lake
+from appliance.reports.manifest import ENTRIES_MAX, Lake
 
 FILE = LakeFile("data/date=2026-11-21/a.parquet", "2026-11-21", 3, 99, 1000, 2000)
 
@@ -98,6 +98,20 @@ def test_a_missing_entry_is_an_error(tmp_path: Path) -> None:
         lake.files()
 
 
+def test_damage_and_what_was_deleted_stay_two_gaps_also_through_a_checkpoint(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    with lake.writing():
+        lake.commit_gap(0, 50)
+        lake.commit_gap(50, 60, is_damage=True)
+        for at in range(ENTRIES_MAX):
+            lake.commit_gap(60 + at, 61 + at, is_damage=True)
+        lake.tidy()
+        end = 60 + ENTRIES_MAX
+        assert lake.state().entries == 0, "no checkpoint was written"
+        lake.commit(end, end + 5, [FILE], (end, 2000, 6))
+    assert lake.gaps() == [Gap(0, 50, None, 1000), Gap(50, end, None, 1000, is_damage=True)]
+
+
 def test_a_gap_lies_between_the_records_around_it(tmp_path: Path) -> None:
     lake = Lake(tmp_path)
     with lake.writing():
@@ -108,7 +122,7 @@ def test_a_gap_lies_between_the_records_around_it(tmp_path: Path) -> None:
         lake.commit(180, 190, [FILE], (185, 2500, 6))
         lake.commit_gap(190, 200)
     gaps = lake.gaps()
-    assert gaps == [Gap(0, 50, None, 1000), Gap(100, 180, 2000, 1000), Gap(190, 200, 2500, None)]
-    assert [gap.touches(1001, 2000) for gap in gaps] == [False, False, False]
+    assert gaps == [Gap(0, 50, None, 1000), Gap(100, 180, 1000, 2000), Gap(190, 200, 2500, None)]
+    assert [gap.touches(1001, 2000) for gap in gaps] == [False, True, False], "the clock was put back in it"
     assert [gap.touches(0, 1) for gap in gaps] == [True, False, False]
     assert [gap.touches(9000, 9001) for gap in gaps] == [False, False, True]

@@ -19,7 +19,7 @@ from zoneinfo import ZoneInfo
 import psutil
 import pytest
 
-from appliance.reports.errors import LogTruncated, ReportError
+from appliance.reports.errors import LogTruncated
 from appliance.reports.manifest import Lake
 from appliance.reports.samples.kinds import BROKERS, GROUPS, SLAVES
 from appliance.reports.samples.lines import MINUTE_MS, append
@@ -215,19 +215,33 @@ def test_a_broker_that_cannot_be_read_does_not_stop_the_others(spark: SparkSessi
 
     for name in ("broker-a", "broker-b"):
         home = tmp_path / "brokers" / name
-        offsets = write_log(home / "store" / "commitlog", day_of_records(100), file_bytes=1 << 14)
+        write_log(home / "store" / "commitlog", day_of_records(100), file_bytes=1 << 14)
         (home / "broker.properties").write_text(f"brokerName={name}\n")
-    damaged = tmp_path / "brokers" / "broker-a" / "store" / "commitlog" / f"{0:020}"
-    with damaged.open("r+b") as file:
-        file.seek(offsets[5])
-        file.write(bytes(8))
+    (tmp_path / "brokers" / "broker-a" / "store" / "commitlog" / f"{1 << 14:020}").unlink()
     folder = RunFolder.in_data(tmp_path, new_run_id())
     spec = RunSpec(report="ingest", data=str(tmp_path), begin_ms=0, end_ms=1)
     folder.write_spec(spec)
     results, failures = ingest_all(spark, spec, folder, float("inf"))
     assert [(result.broker_name, result.rows) for result in results] == [("broker-b", 100)]
-    assert len(failures) == 1 and f"no valid record at physical offset {offsets[5]}" in failures[0]
+    assert len(failures) == 1 and f"not {1 << 14:020}" in failures[0]
     assert not list((tmp_path / "brokers" / "broker-b" / "store" / "readers").iterdir())
+
+
+def test_a_report_names_damage_and_a_gap_in_which_the_clock_was_put_back(spark: SparkSession, tmp_path: Path) -> None:
+    from appliance.reports.runner.jobs import compute
+    from appliance.reports.runs import RunSpec
+
+    lake, half = Lake(tmp_path / "reports" / "lake" / "broker-a"), HOUR_MS // 2
+    log, records = tmp_path / "commitlog", [Record(stored_at=NOON + half)] * 3 + [Record(stored_at=NOON)] * 30
+    *offsets, _ = write_log(log, records, file_bytes=1 << 14)
+    damage(log, offsets[2], offsets[3])
+    run_ingest(spark, log, lake)
+    for begin, is_touched in ((NOON - HOUR_MS, False), (NOON, True), (NOON + HOUR_MS, False)):
+        spec = RunSpec(report="months", data=str(tmp_path), begin_ms=begin, end_ms=begin + half)
+        assert compute(spark, spec)[1] == is_touched * [
+            f"broker-a: {offsets[3] - offsets[2]} bytes of the log at physical offset {offsets[2]} are damaged and not "
+            "counted; they held messages stored from 2026-11-21 12:00 to 2026-11-21 12:30 UTC"
+        ]
 
 
 def test_after_a_promotion_all_that_is_there_is_counted_once(spark: SparkSession, tmp_path: Path) -> None:
@@ -311,15 +325,34 @@ def test_a_log_that_was_truncated_stops_the_run_and_leaves_the_lake_alone(
     assert offsets_in(lake) == offsets
 
 
-def test_damage_between_valid_files_stops_the_run_and_names_the_place(spark: SparkSession, tmp_path: Path) -> None:
+def damage(log: Path, begin: int, end: int, file_bytes: int = 1 << 14) -> None:
+    """Zeros over a part of a file."""
+    with (log / f"{begin - begin % file_bytes:020}").open("r+b") as file:
+        file.seek(begin % file_bytes)
+        file.write(bytes(end - begin))
+
+
+@pytest.mark.parametrize("range_bytes", [1 << 12, 1 << 20])
+def test_what_lies_around_damage_is_counted_and_the_damage_is_a_gap_that_is_named(
+    spark: SparkSession, tmp_path: Path, range_bytes: int
+) -> None:
+    """A record's head, a head and bodies in two places of a file, the end of a file, and the file that is written."""
     log, lake = tmp_path / "commitlog", Lake(tmp_path / "lake" / "broker-a")
-    offsets = write_log(log, day_of_records(100), file_bytes=1 << 14)
-    with (log / f"{0:020}").open("r+b") as file:
-        file.seek(offsets[5])
-        file.write(bytes(8))
-    with pytest.raises(ReportError, match=f"no valid record at physical offset {offsets[5]}"):
-        run_ingest(spark, log, lake)
-    assert offsets_in(lake) == []
+    *offsets, end = write_log(log, day_of_records(120), file_bytes=1 << 14)
+    second = [offset for offset in offsets if 1 << 14 <= offset < 2 << 14]
+    last = [offset for offset in offsets if offset >= offsets[-1] - offsets[-1] % (1 << 14)]
+    assert len(second) > 20 and len(last) > 3 and last[0] >= 3 << 14, "the log is too small for this"
+    holes = [(offsets[5], offsets[5] + 8), (second[4], second[6] + 100), (second[15], 2 << 14), (last[1], last[1] + 40)]
+    for begin, stop in holes:
+        damage(log, begin, stop)
+    result = run_ingest(spark, log, lake, limits=small_ranges(range_bytes))
+    gaps = [(offsets[5], offsets[6]), (second[4], second[7]), (second[15], 2 << 14), (last[1], last[2])]
+    assert [gap[:2] for gap in lake.gaps()] == gaps and all(gap.is_damage for gap in lake.gaps())
+    kept = [offset for offset in offsets if not any(begin <= offset < stop for begin, stop in gaps)]
+    assert offsets_in(lake) == kept and result.rows == len(kept)
+    assert (result.end, result.behind_bytes, result.gap_bytes) == (end, 0, sum(b - a for a, b in gaps))
+    *more, _ = write_log(log, day_of_records(3), file_bytes=1 << 14, start=end)
+    assert run_ingest(spark, log, lake).rows == 3 and offsets_in(lake) == kept + more
 
 
 def test_the_traffic_report_agrees_with_duckdb(spark: SparkSession, tmp_path: Path) -> None:
