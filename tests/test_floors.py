@@ -122,6 +122,7 @@ ROOMS = {
         ("gantrymq.errors", "store.base.config", "store.upkeep.disk_space", "appliance"), ("psutil",)
     ),
     "appliance.cli.store": Room(("gantrymq", "store", "appliance"), ("orjson",)),
+    "appliance.cli.store_tables": Room(("gantrymq", "store", "appliance")),
     "appliance.cli.store_output": Room(("gantrymq", "store", "appliance"), ("orjson",)),
     "appliance.__main__": Room(("gantrymq.errors", "appliance")),
     "dashboard": Room(

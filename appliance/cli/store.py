@@ -22,6 +22,7 @@ from pathlib import Path
 import orjson
 
 from appliance.cli.store_output import print_check, print_config, print_repair, print_rows, print_verify
+from appliance.cli.store_tables import check_tables
 from appliance.settings.loader import read_properties
 from gantrymq.errors import ConfigError
 from store.base.config import split_paths
@@ -144,6 +145,7 @@ def _open(arguments: argparse.Namespace, is_ours: bool = False) -> StoreFolder:
 def _check(arguments: argparse.Namespace) -> int:
     with _open(arguments) as folder:
         result = check_store(folder)
+        check_tables(folder.root, result.findings, has_queues=bool(folder.queues))
     if arguments.json:
         facts = {fact.name: fact.text for fact in result.facts}
         _print_json({"facts": facts, **_findings_json(result.findings)})
@@ -156,6 +158,7 @@ def _verify(arguments: argparse.Namespace) -> int:
     findings = Findings(None if arguments.json else _print_finding)
     with _open(arguments) as folder:
         result = verify_store(folder, findings, _Progress())
+        check_tables(folder.root, findings, has_queues=bool(folder.queues))
     if arguments.json:
         counts = {
             "records": result.records,

@@ -19,6 +19,7 @@ from store.inspect.findings import Findings, Level
 from store.inspect.repair import RepairPlan
 from store.inspect.verify import VerifyResult
 
+QUICKLY = "nothing wrong in a quick look, which reads ends and tables only; `gantry store verify` reads every message"
 VERDICTS = {
     Level.NOTE: "sound",
     Level.WARNING: "usable: see the warnings for what the next start repairs, or a person should look at",
@@ -31,7 +32,7 @@ def print_check(result: CheckResult) -> None:
         print(f"{fact.name:<15} {fact.text}")
     for finding in result.findings:
         print(finding)
-    _print_verdict(result.findings)
+    _print_verdict(result.findings, QUICKLY)
 
 
 def print_verify(result: VerifyResult) -> None:
@@ -82,10 +83,10 @@ def print_config(folder: Path, *, as_json: bool) -> int:
     return failed
 
 
-def _print_verdict(findings: Findings) -> None:
+def _print_verdict(findings: Findings, sound: str = VERDICTS[Level.NOTE]) -> None:
     for code, count in findings.withheld().items():
         print(f"{'':<8} … and {count:,} more of {code}")
-    print(VERDICTS[findings.worst])
+    print(VERDICTS[findings.worst] if findings.worst > Level.NOTE else sound)
 
 
 def _readable(name: str, value: Any) -> Any:

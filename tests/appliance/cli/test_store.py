@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from appliance.__main__ import main
+from appliance.broker.epochs.standing import Standing
 from store import MessageStore
 from tests.store.conftest import message, small_config
 from tests.store.golden import unpack
@@ -25,11 +26,51 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, st
     return code, output.out, output.err
 
 
-def test_check_says_sound_with_exit_code_0(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_verify_says_sound_and_check_what_it_did_not_read(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _err = run(capsys, "check", folder)
     assert code == 0
-    assert out.splitlines()[-1] == "sound"
+    assert "which reads ends and tables only" in out.splitlines()[-1] and "sound" not in out
     assert "18 units" in out
+    code, out, _err = run(capsys, "verify", folder)
+    assert (code, out.splitlines()[-1]) == (0, "sound")
+
+
+@pytest.mark.parametrize("verb", ["check", "verify"])
+@pytest.mark.parametrize(
+    ("damaged", "missing", "code", "found"),
+    [
+        ((), (), 0, ""),
+        (("topics.json",), (), 1, "topics.json  is damaged"),
+        ((), ("topics.json",), 1, "topics.json  is missing: the next start reads topics.json.bak"),
+        (("topics.json.bak",), (), 1, "topics.json.bak  is damaged"),
+        (("topics.json", "topics.json.bak"), (), 2, "topics.json  is damaged"),
+        ((), ("topics.json", "topics.json.bak"), 2, "begins without topics"),
+        (("topics.json",), ("topics.json.bak",), 2, "and topics.json.bak is missing"),
+        (("epochs.json",), (), 1, "epochs.json  is damaged"),
+        (("epochs.json",), ("epochs.json.bak",), 2, "epochs.json  is damaged"),
+    ],
+)
+def test_a_look_reads_the_tables_too(
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    verb: str,
+    damaged: tuple[str, ...],
+    missing: tuple[str, ...],
+    code: int,
+    found: str,
+) -> None:
+    config = folder / "config"
+    for name, text in (("topics.json", b'{"topicConfigTable":{}}'), ("epochs.json", Standing().to_json())):
+        (config / name).write_bytes(text)
+        (config / f"{name}.bak").write_bytes(text)
+    for name in damaged:
+        (config / name).write_bytes(b'{"epochs":7,"topicConfigTable":[]}')
+    for name in missing:
+        (config / name).unlink()
+    before = snapshot(folder)
+    result, out, _err = run(capsys, verb, folder)
+    assert (result, found in out) == (code, True)
+    assert snapshot(folder) == before
 
 
 def test_a_crashed_store_is_worth_a_look(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
