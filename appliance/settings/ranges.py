@@ -74,14 +74,6 @@ def check_number(key: str, value: int, where: str = "") -> None:
         raise ConfigError(f"{where}{key}={value}: use a number from {lowest} {most}")
 
 
-def describe_range(key: str) -> str:
-    """Describe the allowed values of a numeric setting."""
-    if choices := choices_of(key):
-        return f"one of {', '.join(map(str, choices))}"
-    lowest, highest = range_of(key)
-    return f"a whole number from {lowest} {'up' if highest == LONG_MAX else f'to {highest}'}"
-
-
 def choices_of(key: str) -> tuple[int, ...]:
     """The only values of the setting; none: a range of them."""
     return _CHOICES.get(key, ())

@@ -158,7 +158,7 @@ def _does_nothing(key: str) -> str:
 
 
 def _allowed(key: str, kind: str) -> str:
-    """What a value may be, in words; describe_range's in the language of the page."""
+    """What a value may be, in words."""
     if kind == "bool":
         return gettext("true or false")
     if kind != "number":

@@ -68,11 +68,6 @@ def _no_snapshots() -> Snapshots[int]:
     return array("q")
 
 
-def snapshots_of(numbers: Snapshots[int]) -> list[Snapshot]:
-    """The snapshots of a window, the oldest first."""
-    return [Snapshot(*numbers[start : start + 3]) for start in range(0, len(numbers), 3)]
-
-
 def window_of(numbers: Snapshots[int]) -> StatsWindow:
     """The difference between the newest and the oldest snapshot; nothing counted when there are none."""
     if not numbers:
