@@ -134,7 +134,14 @@ class BrokerOuterApi:
 
     def when_told(self, topic: str, act: Callable[[], None]) -> None:
         """Act when all name servers that are up know the topic as it is: mostly at once, after a second at most."""
-        self._announcements.wait(topic, [link.address for link in self._links if link.lacks(topic)], act)
+        self._announcements.wait(topic, self._lacking(topic), act)
+
+    def is_untold(self, topic: str) -> bool:
+        """Whether an act about this topic would have to wait."""
+        return bool(self._announcements.awaited(topic, self._lacking(topic)))
+
+    def _lacking(self, topic: str) -> list[str]:
+        return [link.address for link in self._links if link.lacks(topic)]
 
     async def register_all(self, *, topic: TopicConfig | None = None) -> int:
         """Bring the name servers up to date: all of them with the whole table, or those that are up with `topic`.
@@ -166,6 +173,7 @@ class BrokerOuterApi:
         if self._group is None:
             return
         for link in gone:
+            self._announcements.settle(link.address, {**link.changed, **link.telling})
             if (task := self._tasks.pop(link.address, None)) is not None:
                 task.cancel()
             self._group.create_task(self._leave(link), name=f"leaving {link.address}")

@@ -9,9 +9,9 @@ topic, retry topic, refusals) is handled by functions of its own. What holds at 
               until it is flushed
     counted   in memory only: a crash takes the count, never the message
     answer    handed to the lanes, which write it at the end of their round; with SYNC_FLUSH it waits for the disk, with
-              SYNC_MASTER for a slave, for the first message of a topic until the name servers know the topic (a second
-              at most). Whenever an answer is lost, the message is stored all the same, and a client that sends it again
-              stores it twice
+              SYNC_MASTER for a slave, for the first messages of a topic until the name servers know the topic (a
+              second at most). Whenever an answer is lost, the message is stored all the same, and a client that
+              sends it again stores it twice
 """
 
 from __future__ import annotations
@@ -125,8 +125,6 @@ def send(parts: Parts, connection: ServerConnection, request: Request) -> bytes 
         config = parts.config
         target = parts.send_targets.plain.get(fields.topic)
         if target is None or config.start_accept_send_timestamp:
-            if _creates_topic(parts, request, fields):
-                return _first_send(parts, connection, request, fields)
             target, queue_id, properties = _unusual_target(parts, connection, request, fields)
         else:
             queue_id, properties = fields.queue_id, fields.properties
@@ -232,7 +230,7 @@ def _answer(
     result: PutMessageResult,
     is_waiting: bool,
 ) -> bytes | None:
-    """The end of each send that was stored: its answer; None for one-way sends, and when the disk has to have it first.
+    """The end of each send that was stored: its answer; None for one-way sends, and when it is written later.
 
     topic, queue_id: where the client sent it to. is_waiting: the client waits for the disk (SYNC_FLUSH) and for a
     slave (SYNC_MASTER).
@@ -246,6 +244,9 @@ def _answer(
         answer = answers.stored(request, result.physical_offset, queue_id, result.queue_offset)
     if is_waiting and parts.put_waits.is_needed:
         _answer_when_flushed(parts, connection, request, queue_id, result, answer, topic)
+        return None
+    if topic not in parts.send_targets.plain and parts.outer_api.is_untold(topic):
+        parts.outer_api.when_told(topic, functools.partial(connection.write, answer))
         return None
     return answer
 
@@ -328,22 +329,6 @@ def _with_cluster(encoded: bytes, cluster_property: bytes) -> bytes:
 # -- what is not a plain send to a known topic ------------------------------------------------------------------------
 
 
-def _creates_topic(parts: Parts, request: Request, fields: SendFields) -> bool:
-    """Whether this is the first message of an ordinary topic, and its sender wants an answer."""
-    topic = fields.topic
-    is_ordinary = topic not in parts.topics.configs and not topic.startswith(RETRY_PREFIX)
-    return is_ordinary and not request.flag & ONEWAY_FLAG
-
-
-def _first_send(parts: Parts, connection: ServerConnection, request: Request, fields: SendFields) -> bytes | None:
-    """The first message of a topic: stored at once, answered when the name servers know the topic."""
-    _unusual_target(parts, connection, request, fields)
-    answer = send(parts, connection, request)
-    if answer is not None:
-        parts.outer_api.when_told(fields.topic, functools.partial(connection.write, answer))
-    return None
-
-
 def _unusual_target(
     parts: Parts, connection: ServerConnection, request: Request, fields: SendFields
 ) -> tuple[SendTarget, int, str]:
@@ -396,7 +381,7 @@ def _target(parts: Parts, config: TopicConfig, fields: SendFields) -> SendTarget
     """The target of a topic; messages of one with several tags a message are marked, as consumers may ask."""
     if config.topic_filter_type == MULTI_TAG:
         fields.sys_flag |= MULTI_TAGS
-    return parts.send_targets.of(config)
+    return parts.send_targets.of(config, is_untold=parts.outer_api.is_untold(config.topic_name))
 
 
 def _retry_target(

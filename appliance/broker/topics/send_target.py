@@ -35,7 +35,10 @@ class SendTarget(TopicPuts):
 
 
 class SendTargets:
-    """The targets of all topics that were sent to. `plain` has those that any client may send to as they are."""
+    """The targets of all topics that were sent to.
+
+    `plain` has those that any client may send to as they are, and whose senders are answered at once.
+    """
 
     def __init__(self, stats: BrokerStatsManager, store: MessageStore, config: BrokerConfig) -> None:
         self.plain: dict[str, SendTarget] = {}
@@ -44,14 +47,19 @@ class SendTargets:
         self._store = store
         self._config = config
 
-    def of(self, config: TopicConfig) -> SendTarget:
-        """Return the target of a topic with this config, the one that stands in the topic table."""
+    def of(self, config: TopicConfig, *, is_untold: bool) -> SendTarget:
+        """Return the target of a topic with this config, the one that stands in the topic table.
+
+        is_untold: answers about it wait, because a name server lacks it.
+        """
         name = config.topic_name
         target = self.plain.get(name) or self._others.get(name)
         if target is None:
             target = SendTarget(config, self._store.topic_slot(name))
-            (self.plain if self._is_plain(config) else self._others)[target.topic] = target
+            self._others[target.topic] = target
             self._stats.watch(target)
+        if not is_untold and target.topic in self._others and self._is_plain(config):
+            self.plain[target.topic] = self._others.pop(target.topic)
         return target
 
     def _is_plain(self, config: TopicConfig) -> bool:

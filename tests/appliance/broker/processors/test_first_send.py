@@ -25,6 +25,7 @@ from tests.harness import LocalCluster
 from tests.waiting import WITHIN_S, until
 
 ROUNDS = 20
+PATIENT = {"register_timeout_ms": 3_600_000}
 V1 = {
     "producerGroup": "producers", "defaultTopic": "TBW102", "defaultTopicQueueNums": "4", "queueId": "0",
     "sysFlag": "0", "bornTimestamp": "1", "flag": "0", "reconsumeTimes": "0", "unitMode": "false", "properties": "",
@@ -147,10 +148,40 @@ async def second_way(caller: Caller) -> AsyncIterator[Forwarder]:
         server.close()
 
 
-async def test_a_name_server_that_hangs_costs_a_new_topic_a_second_and_the_next_message_nothing(
-    tmp_path: Path,
+@pytest.mark.usefixtures("patient_broker")
+@pytest.mark.parametrize("flush", ["ASYNC_FLUSH", "SYNC_FLUSH"])
+async def test_of_messages_that_overlap_each_is_acknowledged_when_the_name_servers_know_the_topic(
+    tmp_path: Path, flush: str
 ) -> None:
-    async with calling(tmp_path, broker={"register_timeout_ms": 60_000}) as caller, second_way(caller) as way:
+    settings = {"register_timeout_ms": 3_600_000}
+    async with (
+        calling(tmp_path, broker=settings, store={"flush_disk_type": flush}) as caller,
+        second_way(caller) as way,
+    ):
+        way.is_open.clear()
+        sends = [asyncio.create_task(caller.send("T", b"%d" % number)) for number in range(4)]
+        store = caller.cluster.broker.store
+        await until(lambda: store.max_offset("T", 0) == 4)
+        half = asyncio.create_task(caller.send("T", b"half", i=HALF))
+        await until(lambda: knows(caller, "T"))  # one of the two does
+        await asyncio.sleep(0.2)  # what does not wait would have been answered
+        assert not any(task.done() for task in (*sends, half))
+        way.is_open.set()
+        assert [(await task).code for task in (*sends, half)] == [0] * 5
+        assert "T" not in caller.cluster.broker.send_targets.plain
+        assert (await caller.send("T", b"later")).code == 0
+        assert "T" in caller.cluster.broker.send_targets.plain, "the next one takes the short way"
+
+
+@pytest.mark.parametrize("flush", ["ASYNC_FLUSH", "SYNC_FLUSH"])
+async def test_a_name_server_that_hangs_costs_a_new_topic_a_second_and_the_next_message_nothing(
+    tmp_path: Path, flush: str
+) -> None:
+    settings = {"register_timeout_ms": 3_600_000}
+    async with (
+        calling(tmp_path, broker=settings, store={"flush_disk_type": flush}) as caller,
+        second_way(caller) as way,
+    ):
         way.is_open.clear()
         begin = time.monotonic()
         assert (await caller.send("T", b"x")).code == 0

@@ -29,4 +29,20 @@ async def test_an_act_happens_when_the_time_is_up_whoever_is_silent() -> None:
     async with asyncio.timeout(30):
         await done.wait()
     assert not announcements
+    acts: list[str] = []
+    announcements.wait("T", ["b"], lambda: acts.append("b took too long already"))
+    assert (acts, announcements.awaited("T", ["a", "b"])) == (["b took too long already"], {"a"})
     announcements.settle("b", ["T"])
+    assert announcements.awaited("T", ["b"]) == {"b"}, "the next change is waited for"
+
+
+async def test_who_comes_later_waits_no_longer_than_the_first() -> None:
+    ended, times = asyncio.Event(), []
+    announcements, loop = TopicAnnouncements(wait_s=0.3), asyncio.get_running_loop()
+    announcements.wait("T", ["a"], lambda: times.append(loop.time()))
+    await asyncio.sleep(0.1)  # the second one comes later
+    announcements.wait("T", ["a"], lambda: times.append(loop.time()))
+    announcements.wait("T", ["a"], ended.set)
+    async with asyncio.timeout(30):
+        await ended.wait()
+    assert times[1] - times[0] < 0.1
