@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import NamedTuple
 
 from gantrymq.message import properties as names
 from gantrymq.message.topics import SCHEDULE_TOPIC
+from store.base.config import CONSUME_QUEUE_UNIT_BYTES as UNIT_BYTES
 from store.base.errors import NewerFormat, StampDamaged
 from store.inspect.files import check_run
 from store.inspect.findings import Findings, Level
@@ -208,16 +210,26 @@ def _compare_ends(
 ) -> None:
     for key, (index, last) in ends.items():
         queue = folder.queues[key]
-        if last is None or last.physical_offset < folder.log.min_offset:
-            continue
-        reason = unit_fault(folder, queue, last)
-        if not reason:
-            continue
-        path, position = queue.place_of(index - 1)
-        level = Level.ERROR if folder.state is StoreState.STOPPED else Level.WARNING
-        if folder.state is StoreState.LIVE and last.physical_end > end:
-            continue  # written after the log was looked at
-        findings.add(level, "queue_end", path, position, f"{queue}: last unit, index {index - 1}: {reason}")
+        for unit in (*_last_of_full_files(queue, index), last):
+            if unit is None or unit.is_filler or unit.physical_offset < folder.log.min_offset:
+                continue
+            reason = unit_fault(folder, queue, unit)
+            if not reason:
+                continue
+            path, position = queue.place_of(unit.queue_offset)
+            level = Level.ERROR if folder.state is StoreState.STOPPED else Level.WARNING
+            if folder.state is StoreState.LIVE and unit.physical_end > end:
+                continue  # written after the log was looked at
+            text = f"{queue}: last unit of the file, index {unit.queue_offset}: {reason}"
+            findings.add(level, "queue_end", path, position, text)
+
+
+def _last_of_full_files(queue: QueueReader, end: int) -> Iterator[Unit | None]:
+    """The last unit of each file but the one where the queue ends: two files of queues may have been exchanged."""
+    for file in queue.files:
+        last = file.base // UNIT_BYTES + queue.file_units - 1
+        if last < end - 1:
+            yield queue.unit_at(last)
 
 
 def unit_fault(folder: StoreFolder, queue: QueueReader, unit: Unit) -> str:

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Mapping
 
 from gantrymq.errors import RecordError
+from gantrymq.message import properties as names
 from gantrymq.message import record
 from store.base import file_bytes
 from store.log.commit_log import CommitLog
@@ -19,6 +20,8 @@ from store.queues.consume_queue_table import ConsumeQueueTable, sync_paths, writ
 from store.startup.log_cut import find_end
 
 logger = logging.getLogger(__name__)
+
+FOREIGN_LOOK_UNITS = 8  # of a file, from its end: those whose records are damaged tell nothing
 
 
 def cut_to_provable_end(queue: ConsumeQueue, log: CommitLog) -> bool:
@@ -44,26 +47,60 @@ def cut_to_provable_end(queue: ConsumeQueue, log: CommitLog) -> bool:
     return is_cut
 
 
+def cut_to_own_files(queue: ConsumeQueue, log: CommitLog, *, with_last: bool) -> bool:
+    """Drop units from the first file on that is another queue's: its last unit names a whole record of that queue.
+
+    Return whether there was one. with_last: look at the queue's last file, too; its end may have been proved already.
+    """
+    for base in queue.bases if with_last else queue.bases[:-1]:
+        end = min(base + queue.file_units, queue.next_index)
+        is_own, index = _is_own(queue, end - 1, log), end - 2
+        while is_own is None and index >= max(base, end - FOREIGN_LOOK_UNITS):
+            is_own, index = _is_own(queue, index, log), index - 1
+        if is_own is not False:
+            continue
+        logger.error(
+            "consume queue file of another queue: made anew from the log",
+            extra={
+                "event": "queue_file_foreign",
+                "path": str(queue.path_of(base)),
+                "topic": queue.topic,
+                "queue_id": queue.queue_id,
+            },
+        )
+        queue.cut(base)
+        return True
+    return False
+
+
 def _unit_is_proved(queue: ConsumeQueue, index: int, log: CommitLog) -> bool:
     unit = queue.unit_at(index)
     if unit is None:
         return False
     if unit.size_bytes == FILLER_SIZE:
         return True
-    file = log.queue.find(unit.physical_offset)
-    if file is None:
+    if log.queue.find(unit.physical_offset) is None:
         return unit.physical_offset < log.min_offset  # the message expired; the unit may follow
+    return _is_own(queue, index, log) is True
+
+
+def _is_own(queue: ConsumeQueue, index: int, log: CommitLog) -> bool | None:
+    """Whether the record that the unit names is the queue's message of that index; None: no record is found there."""
+    unit = queue.unit_at(index)
+    file = log.queue.find(unit.physical_offset) if unit is not None else None
+    if unit is None or file is None:
+        return None
     try:
         fields = record.split_record(file.view, unit.physical_offset - file.base)
     except RecordError:
-        return False
-    return (
-        fields.physical_offset == unit.physical_offset
-        and fields.size_bytes == unit.size_bytes
-        and fields.queue_offset == index
-        and fields.queue_id == queue.queue_id
-        and fields.topic == queue.topic.encode()
-    )
+        return None
+    if fields.physical_offset != unit.physical_offset or fields.size_bytes != unit.size_bytes:
+        return None
+    topic = queue.topic.encode()
+    if (fields.topic, fields.queue_id, fields.queue_offset) == (topic, queue.queue_id, index):
+        return True
+    # a message may have been dispatched to other queues, too (RocketMQ: light queues)
+    return None if names.INNER_MULTI_DISPATCH.encode() in fields.properties else False
 
 
 def lost_units(log: CommitLog, queues: ConsumeQueueTable, below: int) -> dict[ConsumeQueue, int]:

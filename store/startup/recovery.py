@@ -28,7 +28,7 @@ from store.queues.consume_queue_table import ConsumeQueueTable, sync_paths
 from store.startup.checkpoint import NOT_KNOWN, NOT_SYNCED, Checkpoint
 from store.startup.dispatch import Dispatcher
 from store.startup.log_cut import end_log, find_end, records_of
-from store.startup.lost_units import cut_to_provable_end, lost_units, refill, was_passed
+from store.startup.lost_units import cut_to_own_files, cut_to_provable_end, lost_units, refill, was_passed
 
 logger = logging.getLogger(__name__)
 
@@ -108,8 +108,10 @@ def _look_at_queues(files: StoreFiles) -> Before:
     known = checkpoint.synced
     is_short = known.queue_files >= 0 and _queue_end(queues) < known.queue_end
     torn = {}
-    for queue in queues:  # what was synced needs no proof
-        if queue.is_torn or (queue.max_physical_offset > synced_end and cut_to_provable_end(queue, log)):
+    for queue in queues:  # what was synced is there; whose files they are is seen all the same
+        is_behind = queue.max_physical_offset > synced_end
+        is_foreign = (not is_behind or len(queue.bases) > 1) and cut_to_own_files(queue, log, with_last=not is_behind)
+        if queue.is_torn or (is_behind and cut_to_provable_end(queue, log)) or is_foreign:
             torn[queue] = queue.next_index
     return Before(synced_end, is_short, torn)
 

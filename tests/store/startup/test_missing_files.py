@@ -106,6 +106,51 @@ def test_queue_files_that_are_gone_are_made_anew(
     assert store.put_message(message(b"next")).queue_offset == COUNT // 2
 
 
+def swap(one: Path, other: Path) -> None:
+    between = one.with_suffix(".swap")
+    one.rename(between)
+    other.rename(one)
+    between.rename(other)
+
+
+@pytest.mark.parametrize("is_stopped", [True, False])
+@pytest.mark.parametrize("numbers", [(0, 0), (1, 1), (0, 1)])
+@pytest.mark.parametrize("is_same_queue", [True, False])
+def test_queue_files_that_were_exchanged_are_found_and_made_anew(
+    small: MessageStoreConfig, open_store: OpenStore, is_stopped: bool, numbers: tuple[int, int], is_same_queue: bool
+) -> None:
+    """Units of another queue name whole records: consumers would be given its messages."""
+    if is_same_queue and numbers != (0, 1):
+        numbers = (0, 1)
+    store = open_store(small)
+    put(store, range(COUNT + 50))
+    if is_stopped:
+        store.close()
+    else:
+        killed_after_sync(store)
+    swap(queue_file(small.root, 0, numbers[0]), queue_file(small.root, 1 - is_same_queue, numbers[1]))
+    with StoreFolder(small.root) as folder:
+        assert check_store(folder).findings.of("queue_end")
+    again = open_store(small)
+    for queue_id in (0, 1):
+        found = [int(raw[88:94]) for raw in read_all(again, "T", queue_id)]
+        expected = range(queue_id, COUNT + 50, 2)
+        assert found == list(expected)
+    again.close()
+    with StoreFolder(small.root) as folder:
+        assert verify_store(folder).findings.worst is Level.NOTE
+
+
+def test_exchanged_folders_of_queues_are_found_and_made_anew(small: MessageStoreConfig, open_store: OpenStore) -> None:
+    store = open_store(small)
+    put(store, range(COUNT))
+    killed_after_sync(store)
+    swap(queue_file(small.root, 0, 0).parent, queue_file(small.root, 1, 0).parent)
+    again = open_store(small)
+    for queue_id in (0, 1):
+        assert [int(raw[88:94]) for raw in read_all(again, "T", queue_id)] == list(range(queue_id, COUNT, 2))
+
+
 def killed_after_sync(store: MessageStore, more: int = 0) -> None:
     """All is on disk and counted; what is put afterwards is in the log only."""
     store.flush()
