@@ -16,7 +16,6 @@ import threading
 import time
 
 from gantrymq.client.connection.send_codec import Outgoing
-from gantrymq.client.produce.retry import TRIES_A_CALL
 from gantrymq.client.produce.sender import Sender
 from gantrymq.client.results import SendResult, SendStatus
 from gantrymq.errors import GantryError
@@ -72,7 +71,7 @@ class FirstTry:
         reason = "call interrupted"  # by a signal's handler
         try:
             code, opaque, frame = self._sender.encoded(self._outgoing, at, connection.stamper)
-            self._answer = connection.call(code, opaque, frame, self._timeout_s / TRIES_A_CALL)
+            self._answer = connection.call(code, opaque, frame, self._try_s())
         except GantryError as exc:
             self._failure = exc
             reason = str(exc)
@@ -83,11 +82,14 @@ class FirstTry:
                 self._connections.drop(connection, reason)
         return True
 
+    def _try_s(self) -> float:
+        return self._sender.try_s(self._outgoing.topic, self._chosen, self._timeout_s)
+
     def begin(self) -> None:
         """On the loop: write the request, if nothing has to be waited for before."""
         try:
             with contextlib.suppress(GantryError):  # `go_on` meets it again, and raises it in the thread
-                self._at = self._sender.begin(self._outgoing, self._chosen, self, self._timeout_s / TRIES_A_CALL)
+                self._at = self._sender.begin(self._outgoing, self._chosen, self, self._try_s())
         finally:
             if self._at is None:
                 self.has_ended.release()

@@ -24,7 +24,6 @@ from typing import NamedTuple
 
 from gantrymq.client.connection.send_codec import Outgoing, is_stored, pack_aside, pack_quickly
 from gantrymq.client.produce.options import ProducerOptions
-from gantrymq.client.produce.retry import TRIES_A_CALL
 from gantrymq.client.produce.sender import Sender
 from gantrymq.client.results import SendResult, SendStatus
 from gantrymq.errors import GantryError, SendIncomplete
@@ -74,7 +73,6 @@ class ManySends:
         self._message_bytes_max = options.message_bytes_max
         self._in_flight = in_flight
         self._timeout_s = timeout_s
-        self._try_timeout_s = timeout_s / TRIES_A_CALL
         self._on_stored = on_stored
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[Waiting] = deque()
@@ -106,7 +104,7 @@ class ManySends:
                 outgoing = await pack_aside(message, self._compression, self._message_bytes_max)
             started = time.monotonic()
             answer: asyncio.Future[RemotingCommand] = self._loop.create_future()
-            at = self._sender.begin(outgoing, None, answer, self._try_timeout_s)
+            at = self._sender.begin(outgoing, None, answer, self._sender.try_s(message.topic, None, self._timeout_s))
             if at is not None:
                 self._waiting.append((position, message, outgoing, at, started, answer))
                 return
@@ -124,8 +122,9 @@ class ManySends:
         try:
             address = self._sender.address_of(queue)
             request = self._sender.request(outgoing, queue)
-            connection = await self._remoting.connection(address, request, self._try_timeout_s)
-            answer = self._remoting.submit(connection, request, self._try_timeout_s)
+            try_s = self._sender.try_s(message.topic, None, self._timeout_s)
+            connection = await self._remoting.connection(address, request, try_s)
+            answer = self._remoting.submit(connection, request, try_s)
         except GantryError as exc:
             # No request left this process.
             await self._note_failure(FailedOnce(position, message, outgoing, queue, started, exc))

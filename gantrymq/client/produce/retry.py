@@ -17,6 +17,7 @@ from gantrymq.remoting.codes import ResponseCode
 PAUSE_S = 0.1  # before the second try; doubles
 PAUSE_S_MAX = 1.0
 TRIES_A_CALL = 3  # a try without an answer ends after this part of the call's time
+TRY_S = 3.0  # or after this, as in Java, where another broker can be tried; doubles when none answered
 
 BUSY = ResponseCode.SYSTEM_BUSY.value
 # The broker is stopping, has no space, or has too much to do.
@@ -42,6 +43,11 @@ class Retry:
         self._retries = retries
         self._refused_at: set[str] = set()
         self._pauses = 0
+
+    @property
+    def rounds(self) -> int:
+        """How often all brokers had failed."""
+        return self._pauses
 
     def pause_after(self, failure: GantryError, broker: str, brokers: set[str]) -> float | None:
         """Seconds until the next try, None when none may be made. broker: where the last try failed, empty when it

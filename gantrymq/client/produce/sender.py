@@ -15,8 +15,8 @@ from collections.abc import Callable, Collection, Sequence
 from gantrymq.client.connection.send_codec import Outgoing, pack_aside, send_request, send_result
 from gantrymq.client.connection.send_frames import PLAIN_CODE, SendFrames, is_plain
 from gantrymq.client.connection.session import ClientSession
-from gantrymq.client.produce.fault_latency import FaultLatency
-from gantrymq.client.produce.retry import TRIES_A_CALL, Retry
+from gantrymq.client.produce.fault_latency import FaultLatency, Silences
+from gantrymq.client.produce.retry import TRIES_A_CALL, TRY_S, Retry
 from gantrymq.client.results import SendResult, SendStatus
 from gantrymq.errors import ConnectError, GantryError, MessageRejected, RequestTimeout, WrongType
 from gantrymq.message import properties as names
@@ -57,6 +57,7 @@ class Sender:
     ) -> None:
         self.group = group
         self.faults = faults
+        self.silences = Silences()
         self._session = session
         self._namespace = session.namespace
         self._routes = session.routes
@@ -129,7 +130,7 @@ class Sender:
         chosen = queue
         answer: asyncio.Future[RemotingCommand] = loop.create_future()
         try:
-            at = self.begin(outgoing, queue, answer, timeout_s / TRIES_A_CALL)
+            at = self.begin(outgoing, queue, answer, self.try_s(outgoing.topic, queue, timeout_s))
             # On return the broker has answered that it stored the message: with `deliver_again` the only ways out
             # with a result.
             if at is not None:
@@ -141,7 +142,7 @@ class Sender:
                     queues = await self._look_up(outgoing.topic, deadline, timeout_s)
                 if chosen is None:
                     chosen = self.pick(queues)
-                result = await self.send_to(chosen, outgoing, timeout_s / TRIES_A_CALL)
+                result = await self.send_to(chosen, outgoing, self.try_s(outgoing.topic, queue, timeout_s))
             if result.status is SendStatus.SEND_OK:
                 return result
             return await self.stored_safely(result, outgoing, deadline, timeout_s, queue)
@@ -168,6 +169,8 @@ class Sender:
             broker = failed_at.broker_name if failed_at is not None else ""
             brokers = self._brokers(outgoing.topic, queue)
             if broker:
+                if isinstance(failure, ConnectError | RequestTimeout):
+                    self.silences.failed(broker)
                 self._session.moves.report(broker, outgoing.topic, failure)
             await self._pause(retry, failure, broker, brokers, deadline)
             try:
@@ -177,7 +180,8 @@ class Sender:
                 if queues is None:
                     queues = await self._look_up(outgoing.topic, deadline, timeout_s)
                 failed_at = queue or self.pick(queues, avoid=retry.failed_at)
-                result = await self.send_to(failed_at, outgoing, min(deadline - loop.time(), timeout_s / TRIES_A_CALL))
+                try_s = self.try_s(outgoing.topic, queue, timeout_s, retry.rounds)
+                result = await self.send_to(failed_at, outgoing, min(deadline - loop.time(), try_s))
                 if result.status is SendStatus.SEND_OK:
                     return result
                 return await self.stored_safely(result, outgoing, deadline, timeout_s, queue)
@@ -210,6 +214,15 @@ class Sender:
                 if again.status is SendStatus.SEND_OK:
                     return again
         return result
+
+    def try_s(self, topic: str, queue: MessageQueue | None, timeout_s: float, rounds: int = 0) -> float:
+        """Seconds for one try of a call with so much time. Short only where a message may go to another broker, and
+        longer each time that none of them answered: so it does not matter how fast this machine is."""
+        longest_s = timeout_s / TRIES_A_CALL
+        queues = self.known_queues(topic) if queue is None else None
+        if not queues or queues[0].broker_name == queues[-1].broker_name:
+            return longest_s
+        return min(longest_s, TRY_S * 2.0**rounds)
 
     def _brokers(self, topic: str, queue: MessageQueue | None) -> set[str]:
         """The brokers that could take the message."""
@@ -247,6 +260,8 @@ class Sender:
         address = self.address_of(queue)
         request = self.request(outgoing, queue)
         answer = await self._remoting.invoke(address, request, timeout_s=timeout_s)
+        if self.silences.known:
+            self.silences.answered(queue.broker_name)
         return send_result(answer, outgoing, queue, address)
 
     def begin(
@@ -291,6 +306,8 @@ class Sender:
 
     def result(self, answer: RemotingCommand, outgoing: Outgoing, queue: MessageQueue) -> SendResult:
         """What the answer of the queue's broker says. ResponseError when it did not store the message."""
+        if self.silences.known:
+            self.silences.answered(queue.broker_name)
         return send_result(answer, outgoing, queue, self._routes.address(queue.broker_name) or queue.broker_name)
 
     def request(self, outgoing: Outgoing, queue: MessageQueue) -> RemotingCommand:
@@ -329,6 +346,14 @@ class Sender:
         """The next queue in turn, at another broker than those to avoid when there is one."""
         if self.faults is not None:
             queues, avoid = self._without_faults(self.faults, queues, avoid)
+        elif self.silences.known:
+            queues = self.silences.usable(queues, avoid)
+            chosen = self._in_turn(queues, avoid)
+            self.silences.chosen(chosen.broker_name)
+            return chosen
+        return self._in_turn(queues, avoid)
+
+    def _in_turn(self, queues: Sequence[MessageQueue], avoid: Collection[str]) -> MessageQueue:
         if not avoid:
             self._next_queue += 1
             return queues[self._next_queue % len(queues)]

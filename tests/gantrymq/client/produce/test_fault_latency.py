@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gantrymq.client.produce.fault_latency import FaultLatency
+from gantrymq.client.produce.fault_latency import LOOK_S, SILENT_S, SILENT_S_MAX, FaultLatency, Silences
+from gantrymq.message.model import MessageQueue
 
 
 class Clock:
@@ -47,3 +48,54 @@ def test_when_none_is_good_the_better_half_is_used_in_turn() -> None:
         faults.note(name, took_s)
     assert [faults.least_bad("abcd") for _ in range(4)] == ["b", "d", "b", "d"]
     assert faults.least_bad(["a"]) == "a"
+
+
+QUEUES = [MessageQueue("t", name, queue_id) for name in ("a", "b") for queue_id in (0, 1)]
+
+
+def brokers(silences: Silences, *avoid: str) -> set[str]:
+    return {queue.broker_name for queue in silences.usable(QUEUES, avoid)}
+
+
+def test_a_silent_broker_is_left_alone_until_one_message_had_an_answer_there() -> None:
+    clock = Clock()
+    silences = Silences(clock)
+    silences.failed("a")
+    silences.failed("a")  # on its way at the same time
+    assert brokers(silences) == {"b"}
+    assert brokers(silences, "b") == {"a", "b"}, "better there than nowhere"
+    clock.now += SILENT_S
+    assert brokers(silences) == {"a", "b"}
+    silences.chosen("a")
+    assert brokers(silences) == {"b"}, "the others wait for what becomes of that one"
+    silences.failed("a")
+    clock.now += 2 * SILENT_S - 0.001
+    assert brokers(silences) == {"b"}
+    clock.now += 0.001
+    silences.chosen("a")
+    clock.now += LOOK_S
+    assert brokers(silences) == {"a", "b"}, "given up by its caller, that message told nothing"
+    silences.chosen("a")
+    silences.answered("a")
+    assert brokers(silences) == {"a", "b"}
+    assert not silences.known
+
+
+def test_where_all_brokers_are_silent_all_are_used() -> None:
+    clock = Clock()
+    silences = Silences(clock)
+    silences.failed("a")
+    silences.failed("b")
+    assert brokers(silences) == {"a", "b"}
+
+
+def test_a_broker_that_stays_silent_is_looked_at_once_a_minute() -> None:
+    clock = Clock()
+    silences = Silences(clock)
+    for _ in range(12):
+        silences.failed("a")
+        clock.now += SILENT_S_MAX
+        silences.chosen("a")
+    silences.failed("a")
+    clock.now += SILENT_S_MAX - 0.001
+    assert brokers(silences) == {"b"}
