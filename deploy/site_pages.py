@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 FROM_ROOT = {"README.md": "index.md"} | {
     name: name for name in ("ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
 }
+IMAGE = re.compile(r"!\[(?P<text>[^\]]+)\]\(docs/(?P<target>[^)\s]+)\)")  # of README.md
 LINK = re.compile(r"(?<!!)\[(?P<text>[^\]]+)\]\((?P<target>[^)\s:#]+)(?P<anchor>#[^)\s]*)?\)")
 
 
@@ -41,4 +42,4 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         there = posixpath.relpath(site, posixpath.dirname(source) or ".")
         return f"[{link['text']}]({there}{link['anchor'] or ''})"
 
-    return LINK.sub(replaced, markdown)
+    return LINK.sub(replaced, IMAGE.sub(r"![\g<text>](\g<target>)", markdown))
