@@ -7,8 +7,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
 
 from gantrymq.client.admin.brokers import BrokerAdmin
@@ -17,14 +19,19 @@ from gantrymq.client.admin.cluster import ClusterAdmin
 from gantrymq.client.admin.members import EPOCH_OF, Known, Member, NameServerView
 from gantrymq.client.admin.promotion import Promotion, chosen, judge
 from gantrymq.client.connection.answer_fields import int_field
-from gantrymq.errors import ConfigError, GantryError, ResponseError
+from gantrymq.errors import ConfigError, ConnectError, GantryError, RequestTimeout, ResponseError
 from gantrymq.remoting.bodies import ClusterInfo
 from gantrymq.remoting.codes import RequestCode
+from gantrymq.timeouts import timeout
+
+logger: logging.Logger = logging.getLogger(__name__)
 
 TURN_TIMEOUT_S = 120.0  # for a broker to open in its new role: a large store may take its time
 LOOK_S = 0.1
 HOLD_S = 60.0  # a master takes messages again by itself after so long
-CATCH_UP_S = 20.0  # bounds for what hangs: a slave in sync needs a fraction of a second
+SWITCH_S = 60.0  # for all of a switch-over
+RELEASE_S = 3.0
+CATCH_UP_S = 10.0  # bounds for what hangs: a slave in sync needs a fraction of a second
 MASTER_CHECK_S = 15.0  # a slave asks all members and name servers first, which may not answer
 BEHIND_BYTES_MAX = 16 << 20  # more is caught up with before messages are held back, not meanwhile
 
@@ -122,34 +129,57 @@ class SuccessionAdmin:
     async def switch_over(self, master: Member, promotion: Promotion) -> Changed:
         """Hold back messages at the master until the slave has all, promote it, and wait until both know.
 
-        When anything fails before the promotion, the master goes on; after HOLD_S it does so by itself.
+        When anything fails before the promotion, the master goes on. It ends within SWITCH_S, also when a broker is
+        lost meanwhile: the GantryError says how far it came. While it is not known whether the slave was promoted, the
+        master holds back messages until HOLD_S are over.
         """
         if promotion.obstacles:
             raise ConfigError("; ".join(promotion.obstacles))
         slave, began = promotion.slave, time.monotonic()
-        held = {"seconds": f"{HOLD_S:g}", "catchUpSeconds": f"{CATCH_UP_S:g}", "slave": slave.address}
-        try:
-            answer = await self._calls.call(
-                master.address, RequestCode.HOLD_MESSAGES, held, timeout_s=CATCH_UP_S + self._calls.timeout_s
-            )
-            await self._promote_planned(promotion, int(answer.ext_fields["end"]))
-        except BaseException:
-            await self._calls.call(master.address, RequestCode.HOLD_MESSAGES, {"seconds": "0"})
-            raise
-        await self._is_master(promotion.broker_name, slave.address, promotion.epoch)
+        undecided = f"{slave.address} has not become the master within {SWITCH_S:g} s: look at `gantry admin cluster`"
+        done = f"{slave.address} is the master in epoch {promotion.epoch}, but {master.address} does not follow it yet"
+        async with _within(SWITCH_S, undecided):
+            await self._hold_and_promote(master, promotion)
+            await self._is_master(promotion.broker_name, slave.address, promotion.epoch)
         seconds = time.monotonic() - began
 
         async def follows() -> bool:
             info = await self._brokers.runtime_info(master.address)
             return info.get("slaveState") == "copying" and info.get("epoch") == str(promotion.epoch)
 
-        await _until(follows, f"{master.address} does not follow {slave.address} yet; `gantry admin cluster` tells why")
+        async with _within(max(SWITCH_S - seconds, LOOK_S), f"{done}; `gantry admin cluster` tells why"):
+            await _until(follows, f"{done}; `gantry admin cluster` tells why")
         return Changed(promotion.broker_name, slave.address, promotion.epoch, seconds)
 
     # -- steps --------------------------------------------------------------------------------------------------------
 
+    async def _hold_and_promote(self, master: Member, promotion: Promotion) -> None:
+        slave, is_asked = promotion.slave, False
+        held = {"seconds": f"{HOLD_S:g}", "catchUpSeconds": f"{CATCH_UP_S:g}", "slave": slave.address}
+        try:
+            answer = await self._calls.call(
+                master.address, RequestCode.HOLD_MESSAGES, held, timeout_s=CATCH_UP_S + self._calls.timeout_s
+            )
+            end = int_field(answer, "end", master.address)
+            is_asked = True
+            await self._promote_planned(promotion, end)
+        except BaseException as exc:
+            # A request without an answer may still be executed: then the master must not take messages again at once.
+            if not is_asked or isinstance(exc, ResponseError):
+                await self._release(master)
+            raise
+
+    async def _release(self, master: Member) -> None:
+        """Have the master take messages again; it does so by itself later when it can't be told."""
+        try:
+            fields = {"seconds": "0"}
+            await self._calls.call(master.address, RequestCode.HOLD_MESSAGES, fields, timeout_s=RELEASE_S)
+        except GantryError as exc:
+            logger.warning("master not released: %s", exc, extra={"event": "hold_not_ended", "error": str(exc)})
+
     async def _promote_planned(self, promotion: Promotion, end: int) -> None:
-        """Ask until the slave has the master's tables, too: they come within a second."""
+        """Ask until the slave has the master's tables, too: they come within a second. Without an answer, `_is_master`
+        finds out: who turns closes its connections."""
         deadline = time.monotonic() + CATCH_UP_S
         while True:
             try:
@@ -160,6 +190,8 @@ class SuccessionAdmin:
                 if time.monotonic() > deadline:
                     raise
                 await asyncio.sleep(LOOK_S)
+            except (ConnectError, RequestTimeout):
+                return
 
     async def _ask_name_server(self, address: str, broker_name: str) -> NameServerView:
         try:
@@ -186,6 +218,18 @@ class SuccessionAdmin:
             return data is not None and data.master_address == address
 
         await _until(is_it, f"{address} was asked to become the master, and is not known as it yet; its log tells why")
+
+
+@contextlib.asynccontextmanager
+async def _within(seconds: float, otherwise: str) -> AsyncGenerator[None]:
+    """Bound a block; GantryError with that text when it takes longer."""
+    try:
+        async with timeout(seconds):
+            yield
+    except TimeoutError as exc:
+        if isinstance(exc, GantryError):  # of a request
+            raise
+        raise GantryError(otherwise) from None
 
 
 async def _until(is_so: Callable[[], Awaitable[bool]], otherwise: str) -> None:

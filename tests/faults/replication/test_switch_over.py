@@ -8,6 +8,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
+import os
+import signal
 import statistics
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -27,8 +29,10 @@ from gantrymq import (
     SendResult,
     SyncProducer,
 )
+from gantrymq.client.admin.calls import AdminCalls
 from gantrymq.errors import GantryError
 from gantrymq.message.ids import decode_offset_message_id
+from gantrymq.remoting.codes import RequestCode
 from tests.conftest import time_limit
 from tests.faults.kit.replicas import FILES, TOPIC, runtime_info
 from tests.harness import LocalCluster
@@ -36,6 +40,7 @@ from tests.waiting import until, wait_until
 
 ROUNDS = 2
 WORST_S = 4.0  # beside a busy machine; what was promised, p99 of 2 s, is for a person with a quiet one
+SWITCH_S, CATCH_UP_S = 12.0, 4.0
 SETTLE_S = 0.3  # of traffic between two
 
 
@@ -131,6 +136,42 @@ async def test_clients_find_the_new_master_at_once(pair: list[LocalCluster], req
         print(f"  {name:14} {told(took[name])}")
     assert not found.failures, found.failures[:5]
     assert max(took["producer"] + took["blocking"]) < time_limit(WORST_S)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("victim", ["master", "slave"])
+@pytest.mark.parametrize("blow", [signal.SIGKILL, signal.SIGSTOP])
+@pytest.mark.parametrize("is_held", [False, True])
+async def test_a_switch_over_ends_in_time_whoever_is_lost(
+    pair: list[LocalCluster], monkeypatch: pytest.MonkeyPatch, victim: str, blow: signal.Signals, is_held: bool
+) -> None:
+    monkeypatch.setattr("gantrymq.client.admin.succession.SWITCH_S", SWITCH_S)
+    monkeypatch.setattr("gantrymq.client.admin.succession.CATCH_UP_S", CATCH_UP_S)
+    master, slave = pair
+    process = (master if victim == "master" else slave).broker
+    code = RequestCode.PROMOTE_SLAVE if is_held else RequestCode.HOLD_MESSAGES
+    async with AdminClient(master.namesrv_address, timeout_s=60) as admin:
+        planned = await admin.succession.switch(master.broker_name)
+        call = AdminCalls.call
+
+        async def struck(calls: AdminCalls, address: str, asked: int, *rest: Any, **more: Any) -> Any:
+            if asked == code:
+                os.kill(process.pid, blow)
+            return await call(calls, address, asked, *rest, **more)
+
+        monkeypatch.setattr(AdminCalls, "call", struck)
+        began = time.monotonic()
+        try:
+            with contextlib.suppress(GantryError):
+                await admin.succession.switch_over(*planned)
+            assert time.monotonic() - began < SWITCH_S + time_limit(10)
+        finally:
+            os.kill(process.pid, signal.SIGCONT if blow == signal.SIGSTOP else 0)
+    if victim == "slave" and not is_held:
+        sent = time.monotonic()
+        async with Producer(master.namesrv_address) as producer:
+            await producer.send(Message(TOPIC, b"goes on"), timeout_s=60)
+        assert time.monotonic() - sent < time_limit(5), "the master was told to go on"
 
 
 def told(seconds: list[float]) -> str:

@@ -14,6 +14,7 @@ logger = logging.getLogger(__name__)
 
 HOLD_S_MAX = 60
 LOOK_S = 0.005
+GONE_S = 2.0  # a slave that connects anew within this time is waited for
 
 
 class Holding:
@@ -44,13 +45,20 @@ class Holding:
             logger.warning("messages are taken again", extra={"event": "hold_ended"})
 
     async def until_copied(self, slave_address: str, seconds: float) -> bool:
-        """Wait until the slave has all; False when it has not after so long, or at the hold's end."""
-        began = time.monotonic()
-        while time.monotonic() < min(self._ends_at, began + seconds) and self._turns.turn is None:
-            if any(self._has_all(slave, began) for slave in self._slaves.slaves if slave.broker == slave_address):
+        """Wait until the slave has all; False when it has not after so long, is gone, or at the hold's end."""
+        began = seen_at = time.monotonic()
+        while (now := time.monotonic()) < min(self._ends_at, began + seconds) and self._turns.turn is None:
+            there = [slave for slave in self._slaves.slaves if slave.broker == slave_address]
+            if any(self._has_all(slave, began) for slave in there):
                 return True
+            seen_at = now if there else seen_at
+            if now - seen_at > GONE_S:
+                return False
             await asyncio.sleep(LOOK_S)
         return False
 
     def _has_all(self, slave: Slave, began: float) -> bool:
-        return slave.acknowledged >= self._store.max_physical_offset and slave.told_at >= began
+        """It has the log, and has itself said that it has the tables as of the hold's begin or later: one that stands
+        still is not promoted."""
+        has_tables = slave.told_at >= began and not slave.states
+        return slave.acknowledged >= self._store.max_physical_offset and has_tables

@@ -44,6 +44,8 @@ class SyncSuccessionAdmin(BlockingPart[SuccessionAdmin]):
     def switch_over(self, master: Member, promotion: Promotion) -> Changed:
         """Hold back messages at the master until the slave has all, promote it, and wait until both know.
 
-        When anything fails before the promotion, the master goes on; after HOLD_S it does so by itself.
+        When anything fails before the promotion, the master goes on. It ends within SWITCH_S, also when a broker is
+        lost meanwhile: the GantryError says how far it came. While it is not known whether the slave was promoted, the
+        master holds back messages until HOLD_S are over.
         """
         return self._run(self._part().switch_over(master, promotion))
