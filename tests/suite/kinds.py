@@ -26,6 +26,7 @@ NAMED = {
         "appliance/reports/test_pipeline.py",
         "appliance/reports/test_report_command.py",
         "appliance/reports/test_cluster.py",
+        "gantrymq/contrib/spark/test_interpreter.py",
         "gantrymq/contrib/spark/test_with_spark.py",
     ),
     "packaging": ("deploy", "test_wheel.py", "test_checks.py"),

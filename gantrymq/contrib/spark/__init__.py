@@ -7,11 +7,11 @@
     spark.readStream.format("gantrymq").option("namesrv", "127.0.0.1:9876").option("subscribe", "orders").load()
 
     source      the data source: what Spark asks for
+    interpreter in which Python tasks run
     options     what a user may say, checked
     columns     the schema with units, and its Arrow batches
     positions   what a query begins and ends at: words, offsets, times
     ranges      ranges of queues: cut, limited, lost
-    pushdown    conditions of a query that make the ranges smaller
     batch, stream    Spark's readers
     store_place, store_queue, store_read    a store folder: its queues, what a task reads
     cluster_place, cluster_read             a cluster, through the pull protocol: the same

@@ -6,14 +6,13 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from gantrymq.contrib.spark.columns import BatchMaker
 from gantrymq.contrib.spark.options import ReadOptions, read_options
 from gantrymq.contrib.spark.places import Place, place_of
 from gantrymq.contrib.spark.positions import Position
-from gantrymq.contrib.spark.pushdown import SLACK_MS, Conditions
 from gantrymq.contrib.spark.ranges import (
     Bounds,
     Partition,
@@ -28,14 +27,17 @@ logger: logging.Logger = logging.getLogger(__name__)
 
 
 class GantryReader(DataSourceReader):
-    """Reads from where the query begins to where it ends, as the options and conditions say."""
+    """Reads from where the query begins to where it ends, as the options say.
+
+    Conditions of a query are left to Spark: 4.2 keeps what was planned with a DataFrame's first condition for all its
+    later queries, which are wrong then.
+    """
 
     def __init__(self, given: Mapping[str, str], schema: StructType) -> None:
         self._options = read_options(given)
         self._schema = schema
         self._start = Position(given, "starting", "earliest", allows_latest=False)
         self._end = Position(given, "ending", "latest")
-        self._conditions = Conditions()
 
     def partitions(self) -> Sequence[InputPartition]:
         """What the tasks read."""
@@ -51,49 +53,18 @@ class GantryReader(DataSourceReader):
             yield from read_partition(self._options, self._schema, partition)
 
     def _plan(self, place: Place) -> list[Partition]:
-        wanted = self._conditions
-        queues = place.queues(must_exist=True)
-        bounds = place.bounds(queues)
+        bounds = place.bounds(place.queues(must_exist=True))
         starts, ends = self._start.resolve(place, bounds), self._end.resolve(place, bounds)
-        broker_name = self._options.broker_name
-        kept = {
-            queue: wanted.within(Bounds(starts[queue], max(starts[queue], ends[queue])))
-            for queue in bounds
-            if wanted.wants(queue, queue.broker_name or broker_name)
-        }
-        kept = self._narrowed_by_time(place, kept)
         ranges, lost = cut_lost(
-            ranges_between({q: found.begin for q, found in kept.items()}, {q: found.end for q, found in kept.items()}),
+            ranges_between(
+                {queue: starts[queue] for queue in bounds},
+                {queue: max(starts[queue], ends[queue]) for queue in bounds},
+            ),
             bounds,
         )
         report_lost(lost, self._options)
         planned = place.partitions(ranges, self._options.partitions_min)
         return planned + ([GapPartition(lost)] if lost else [])
-
-    def _narrowed_by_time(self, place: Place, kept: Mapping[Queue, Bounds]) -> dict[Queue, Bounds]:
-        begin_ms, end_ms = self._conditions.begin_ms, self._conditions.end_ms
-        found = dict(kept)
-        if begin_ms is not None:
-            earliest = place.at_time(dict.fromkeys(found, max(0, begin_ms - SLACK_MS)))
-            found = {queue: Bounds(max(item.begin, earliest.get(queue, 0)), item.end) for queue, item in found.items()}
-        if end_ms is not None:
-            latest = place.at_time(dict.fromkeys(found, max(0, end_ms + SLACK_MS)))
-            found = {
-                queue: Bounds(item.begin, min(item.end, latest.get(queue, item.end))) for queue, item in found.items()
-            }
-        return found
-
-
-class PushdownReader(GantryReader):
-    """The same, and conditions of the query make its ranges smaller: only with option pushFilters=true.
-
-    Spark refuses a reader with this method while `spark.sql.python.filterPushdown.enabled` is off, its default. And
-    Spark 4.2 keeps what was planned with a DataFrame's first condition for all its later queries, which are wrong then.
-    """
-
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        """Note the filters; return those that Spark has to look at."""
-        return list(self._conditions.take(filters))
 
 
 class GapPartition(Partition):

@@ -28,7 +28,7 @@ READING = (
     "subscribe", "subscribePattern", "assign", "includeInternal", "columns",
     "startingOffsets", "startingTimestamp", "startingOffsetsByTimestamp",
     "endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp",
-    "maxOffsetsPerTrigger", "minPartitions", "failOnDataLoss", "pushFilters",
+    "maxOffsetsPerTrigger", "minPartitions", "failOnDataLoss",
 )  # fmt: skip
 WRITING = (*CONNECTION, "topic", "group", "idProperty", "maxMessagesPerSecond", "sendTimeoutMs", "compressType")
 _OF_SPARK = ("checkpointLocation", "path", "queryName", "mergeSchema", "provider")  # may come along
@@ -155,7 +155,6 @@ class ReadOptions:
     messages_max: int | None
     partitions_min: int
     fails_on_loss: bool
-    pushes_filters: bool
 
 
 def read_options(given: Mapping[str, str]) -> ReadOptions:
@@ -181,7 +180,6 @@ def read_options(given: Mapping[str, str]) -> ReadOptions:
         messages_max=options.number("maxOffsetsPerTrigger"),
         partitions_min=options.number("minPartitions", 1) or 1,
         fails_on_loss=options.truth("failOnDataLoss", True),
-        pushes_filters=options.truth("pushFilters", False),
     )
 
 

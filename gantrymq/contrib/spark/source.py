@@ -11,8 +11,9 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from gantrymq.contrib.spark.batch import GantryReader, PushdownReader
+from gantrymq.contrib.spark.batch import GantryReader
 from gantrymq.contrib.spark.columns import check_schema, schema_of
+from gantrymq.contrib.spark.interpreter import use_this_python
 from gantrymq.contrib.spark.options import read_options
 from gantrymq.contrib.spark.stream import GantryStreamReader
 
@@ -24,7 +25,9 @@ class GantrySource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """What stands in `.format(...)`."""
+        """What stands in `.format(...)`. Spark asks when the source is registered, before it notes in which Python its
+        tasks run."""
+        use_this_python()
         return "gantrymq"
 
     def schema(self) -> StructType:
@@ -34,8 +37,7 @@ class GantrySource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """For `spark.read`."""
         check_schema(schema)
-        pushes = read_options(self.options).pushes_filters
-        return PushdownReader(self.options, schema) if pushes else GantryReader(self.options, schema)
+        return GantryReader(self.options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """For `spark.readStream`."""

@@ -9,7 +9,18 @@ from typing import Any
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
-from gantrymq import AdminClient, Credentials, Message, Producer, TlsConfig, TopicConfig
+from gantrymq import (
+    AdminClient,
+    Credentials,
+    Message,
+    MessageExt,
+    Producer,
+    TlsConfig,
+    TopicConfig,
+    TransactionListener,
+    TransactionProducer,
+    TransactionState,
+)
 from gantrymq.contrib.spark.batch import GantryReader
 from gantrymq.contrib.spark.columns import COMMON, ON_DEMAND, schema_of
 from gantrymq.contrib.spark.errors import MessagesLost
@@ -21,6 +32,7 @@ from tests.appliance.reports.stores import unpack_golden
 from tests.certificates import authority, server_fields
 from tests.gantrymq.contrib.spark.stores import rows_of
 from tests.harness import ServingCluster, serving
+from tests.waiting import until
 
 PLACE = ["topic", "broker_name", "queue_id", "queue_offset"]
 EVERYTHING = [column.name for column in (*COMMON, *ON_DEMAND)]
@@ -60,6 +72,31 @@ async def test_pulls_give_what_the_store_folder_has(tmp_path: Path) -> None:
     assert {row["broker_name"] for row in pulled} == {cluster.broker.config.broker_name}
     assert without_broker(pulled) == without_broker(stored)
     assert {row["body"] for row in pulled if row["topic"] == "mail"} == {b"%d" % n for n in range(20)}
+
+
+class Commits(TransactionListener):
+    """Leaves half messages and ends of transactions."""
+
+    def execute(self, message: Message, argument: Any, /) -> TransactionState:
+        return TransactionState.COMMIT
+
+    def check(self, message: MessageExt, /) -> TransactionState:
+        return TransactionState.COMMIT
+
+
+async def test_of_internal_topics_only_those_of_transactions_are_in_a_folder_alone(tmp_path: Path) -> None:
+    """Brokers tell name servers nothing of them; docs/spark.md says so."""
+    held = {"RMQ_SYS_TRANS_HALF_TOPIC", "RMQ_SYS_TRANS_OP_HALF_TOPIC"}
+    async with serving(tmp_path) as cluster:
+        await fill(cluster, 30)
+        async with TransactionProducer(cluster.namesrv_address, listener=Commits(), group="shop") as producer:
+            await producer.send_in_transaction(Message("orders", b"half"))
+        await until(lambda: all((tmp_path / "store" / "consumequeue" / topic).exists() for topic in held))
+        pulled = await read(reader(cluster.namesrv_address, includeInternal="true"))
+    stored = rows_of(GantryReader({"path": str(tmp_path / "store"), "includeInternal": "true"}, schema_of(PLACE)))
+    assert {row["topic"] for row in stored} - {row["topic"] for row in pulled} == held
+    rest = [row for row in stored if row["topic"] not in held]
+    assert without_broker(pulled) == without_broker(rest) and {"SCHEDULE_TOPIC_XXXX"} <= {row["topic"] for row in rest}
 
 
 async def test_times_queues_and_offsets_choose(tmp_path: Path) -> None:

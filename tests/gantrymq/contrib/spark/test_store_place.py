@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql.datasource import EqualTo, GreaterThanOrEqual
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
-from gantrymq.contrib.spark.batch import GantryReader, PushdownReader
+from gantrymq.contrib.spark.batch import GantryReader
 from gantrymq.contrib.spark.columns import COMMON, ON_DEMAND, schema_of
 from gantrymq.contrib.spark.errors import MessagesLost, ReadFailed
 from gantrymq.contrib.spark.stream import GantryStreamReader
@@ -124,13 +123,6 @@ def test_what_can_not_be_read_is_told(tmp_path: Path, options: dict[str, str], t
     write_store(tmp_path, records(40))
     with pytest.raises(ConfigError, match=told):
         rows_of(reader(tmp_path, **options))
-
-
-def test_conditions_leave_out_what_is_not_wanted(tmp_path: Path) -> None:
-    write_store(tmp_path, records(400))
-    pushing = PushdownReader({"path": str(tmp_path), "pushFilters": "true"}, schema_of(PLACE))
-    assert not list(pushing.pushFilters([EqualTo(("topic",), "orders"), GreaterThanOrEqual(("queue_offset",), 90)]))
-    assert offsets(rows_of(pushing)) == {("orders", 0): [*range(90, 100)], ("orders", 1): [*range(90, 200)]}
 
 
 # -- what is lost -----------------------------------------------------------------------------------------------------

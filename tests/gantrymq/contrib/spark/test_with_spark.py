@@ -91,10 +91,8 @@ def test_sql_a_schema_and_partitions(spark: SparkSession, cluster: LocalCluster)
     assert spark.sql(query).collect()[0].asDict() == {"total": sum(range(400)), "most": 99}
 
 
-def test_conditions_are_right_with_and_without_pushing(
-    spark: SparkSession, cluster: LocalCluster, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """With Spark 4.2 a DataFrame keeps what was pushed first, so it is pushed only where it is asked for."""
+def test_conditions_are_right_however_often_a_frame_is_used(spark: SparkSession, cluster: LocalCluster) -> None:
+    """Spark 4.2 would keep what was pushed first for all later queries; so there is nothing to push to."""
     send(cluster, "pushed", [b"%d" % n for n in range(400)])
     where = {"namesrv": cluster.namesrv_address, "columns": PLACE}
     condition = "topic = 'pushed' AND queue_id IN (1, 2) AND queue_offset >= 90"
@@ -103,14 +101,10 @@ def test_conditions_are_right_with_and_without_pushing(
         frame = load(spark, **where)
         everything = frame.count()
         assert (frame.where(condition).count(), frame.count()) == (20, everything)
-        pushing = load(spark, pushFilters="true", **where).where(condition)
-        assert pushing.count() == 20
-        capsys.readouterr()
-        pushing.explain()
-        assert "BatchScan gantrymq" in (plan := capsys.readouterr().out) and "Filter (" not in plan
+        assert frame.where("topic = 'pushed' AND queue_id = 0").count() == 100
     finally:
         spark.conf.unset(PUSHDOWN)
-    with pytest.raises(Exception, match=r"filterPushdown\.enabled"):
+    with pytest.raises(Exception, match="option pushfilters: unknown here"):
         load(spark, pushFilters="true", **where).count()
 
 
