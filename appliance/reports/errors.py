@@ -4,6 +4,7 @@ ReportError                    the report can't be computed; the text says why a
 ├─ JavaNotFound                no usable Java for Spark
 ├─ BashNotFound                the scripts that start Spark's Java have no bash
 ├─ LakeBusy                    another run is writing this lake
+├─ LakeFull                    the disk of the lake has no room
 ├─ LogTruncated                the commit log no longer contains what was read from it before
 ├─ BrokenRecordChain           bytes in the middle of a commit log are not a chain of records: a run goes on behind them
 ├─ PlaceUnreachable            the store of the lake's files refuses, or does not answer
@@ -11,6 +12,8 @@ ReportError                    the report can't be computed; the text says why a
 """
 
 from __future__ import annotations
+
+from pathlib import Path
 
 from gantrymq.errors import GantryError
 
@@ -29,6 +32,17 @@ class BashNotFound(ReportError):
 
 class LakeBusy(ReportError):
     """Another run holds the lake's lock."""
+
+
+class LakeFull(ReportError):
+    """The disk of the lake takes no more bytes."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(
+            f"{folder}: the disk of this folder, the reports' lake, is full. What was read before stays; free space "
+            "there, let the lake keep less (report_lake_days, report_lake_bytes), or put it on another disk "
+            "(report_lake)"
+        )
 
 
 class LogTruncated(ReportError):

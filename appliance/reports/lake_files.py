@@ -7,6 +7,7 @@ that know no moving.
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import shutil
@@ -109,6 +110,11 @@ class FolderFiles:
 
     def retract(self, name: str) -> None:
         pass
+
+
+def is_full(refusal: OSError) -> bool:
+    """Whether a disk took no more bytes, of anybody or of this account."""
+    return refusal.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 def sync_file(path: Path) -> None:

@@ -32,8 +32,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Protocol
 
-from appliance.reports.errors import LakeBusy, ReportError
-from appliance.reports.lake_files import FolderFiles, LakeFiles, sync_folder
+from appliance.reports.errors import LakeBusy, LakeFull, ReportError
+from appliance.reports.lake_files import FolderFiles, LakeFiles, is_full, sync_folder
 from appliance.reports.lake_state import CHECKPOINT, Gap, LakeFile, LakeState
 
 ENTRIES_MAX = 64  # then a checkpoint; reading that many takes some milliseconds
@@ -67,7 +67,17 @@ class Lake:
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
-        """Hold the writers' lock while the block runs. Raises LakeBusy at once when another process has it."""
+        """Hold the writers' lock while the block runs. Raises LakeFull, and LakeBusy when another process has it."""
+        try:
+            with self._lock():
+                yield
+        except OSError as refusal:
+            if is_full(refusal):
+                raise LakeFull(self.path) from refusal
+            raise
+
+    @contextlib.contextmanager
+    def _lock(self) -> Iterator[None]:
         self._log.mkdir(parents=True, exist_ok=True)
         with (self.path / "lake.lock").open("a") as lock:
             try:

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from appliance.reports.commit_log_files import RecordMark, read_range
 from appliance.reports.errors import BrokenRecordChain
-from appliance.reports.lake_files import LakeFiles
+from appliance.reports.lake_files import LakeFiles, is_full
 from appliance.reports.log_ranges import LogPiece, LogRange
 from appliance.reports.record_columns import SCHEMA, record_batches
 from gantrymq.contrib.arrow.record_blocks import Ints
@@ -68,12 +68,13 @@ class RangeResult:
     """The stretches of a range in order, up to where its chain of records is `broken`, if it is: what is valid before
     counts, and the last stretch ends there.
 
-    has_no_lake: the lake's folder is not there where the task ran.
+    has_no_lake: the lake's folder is not there where the task ran; is_full: its disk has no room.
     """
 
     stretches: tuple[Stretch, ...]
     broken: BrokenRecordChain | None = None
     has_no_lake: bool = False
+    is_full: bool = False
 
 
 def copy_range(pieces: LogRange, place: LakeFiles) -> RangeResult:
@@ -91,6 +92,10 @@ def copy_range(pieces: LogRange, place: LakeFiles) -> RangeResult:
             if piece.file.path.exists():
                 return RangeResult(tuple(stretches), has_no_lake=True)
             stretches.append(Stretch(piece.begin, piece.end, piece.begins_file, is_lost=True))
+        except OSError as refusal:
+            if not is_full(refusal):
+                raise
+            return RangeResult(tuple(stretches), is_full=True)
     return RangeResult(tuple(stretches))
 
 

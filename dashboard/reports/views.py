@@ -6,9 +6,10 @@ Spark, Arrow or numpy, and no size of report makes the web process grow.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -29,7 +30,7 @@ from dashboard.cluster import units
 from dashboard.forms.reports import RunForm
 from dashboard.language.report_words import in_words
 from dashboard.models.reports import ReportRun
-from dashboard.reports import latest, plans
+from dashboard.reports import estimate, latest, plans
 from dashboard.reports.queue import NO_STORES, NotTaken, ask_for
 from dashboard.reports.results import CONTENT_TYPES, file_response, log_end
 from dashboard.reports.settings_views import refused, settings_context
@@ -262,9 +263,16 @@ async def _runs_context(request: HttpRequest) -> dict[str, Any]:
         "plan": plan,
         "overview": await latest.overview(plan.reports if plan.is_on else ()),
         "is_live": any(row["run"].is_live for row in rows),
+        "steps": await _steps(row["run"] for row in rows),
         "install": install_state(settings.APPLIANCE.data),
         "may_run": request.principal.may(Permission.REPORTS_RUN),  # type: ignore[attr-defined]
     }
+
+
+async def _steps(runs: Iterable[ReportRun]) -> str:
+    """What the newest runs took, step by step."""
+    with_result = [run.run_id for run in runs if run.state in ReportRun.WITH_RESULT][: estimate.RUNS]
+    return estimate.in_steps(await asyncio.to_thread(estimate.steps_of, [_folder(run_id) for run_id in with_result]))
 
 
 def _row(run: ReportRun) -> dict[str, Any]:

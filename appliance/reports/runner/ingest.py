@@ -27,7 +27,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from appliance.reports.commit_log_files import CommitLogFiles
-from appliance.reports.errors import LogTruncated, StoreUnreadable
+from appliance.reports.errors import LakeFull, LogTruncated, StoreUnreadable
 from appliance.reports.lake_files import LakeFiles
 from appliance.reports.lake_writer import LakeWriter
 from appliance.reports.log_ranges import LogRange, next_record, ranges_of
@@ -220,6 +220,10 @@ class _Copy:
                 self._after_range()
 
     def _check_lost(self, result: RangeResult) -> None:
+        if result.is_full:
+            self._writer.add(result.stretches)
+            self._writer.finish()
+            raise LakeFull(self._writer.lake.path)
         if result.has_no_lake:
             raise StoreUnreadable(
                 f"{self._writer.lake.path}: a task of Spark could not write to the lake, because this folder is not "

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from appliance.reports.lake_files import STAGING, FolderFiles
 
 
 def die_once(mark: Path) -> str:
@@ -13,6 +21,18 @@ def die_once(mark: Path) -> str:
         mark.touch()
         os.kill(os.getpid(), signal.SIGKILL)
     return "done"
+
+
+@dataclass(frozen=True, slots=True)
+class FullFolder(FolderFiles):
+    """A folder on a disk that has room for some files only."""
+
+    files_max: int = 3
+
+    def stage(self, table: pa.Table, date: str, span: tuple[int, int], how: Mapping[str, Any]) -> tuple[str, int]:
+        if len([*self.paths(), *(self.root / STAGING).iterdir()]) >= self.files_max:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return FolderFiles.stage(self, table, date, span, how)
 
 
 def refuse(value: object) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
 import pytest
 
-from appliance.reports.errors import LakeBusy, ReportError
+from appliance.reports.errors import LakeBusy, LakeFull, ReportError
 from appliance.reports.lake_files import STAGING
 from appliance.reports.lake_state import Gap, LakeFile
 from appliance.reports.manifest import ENTRIES_MAX, Lake
@@ -96,6 +97,15 @@ def test_a_missing_entry_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "_log" / f"{1:020}.json").unlink()
     with pytest.raises(ReportError, match="entries are missing"):
         lake.files()
+
+
+def test_a_disk_without_room_is_told_with_its_folder(tmp_path: Path) -> None:
+    lake = Lake(tmp_path / "broker-a")
+    for wrong, told in ((errno.ENOSPC, f"{lake.path}: the disk"), (errno.EDQUOT, f"{lake.path}: the disk")):
+        with pytest.raises(LakeFull, match=told), lake.writing():
+            raise OSError(wrong, "no room")
+    with pytest.raises(PermissionError), lake.writing():
+        raise OSError(errno.EACCES, "not yours")
 
 
 def test_damage_and_what_was_deleted_stay_two_gaps_also_through_a_checkpoint(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from zoneinfo import ZoneInfo
 import psutil
 import pytest
 
-from appliance.reports.errors import LogTruncated
+from appliance.reports.errors import LakeFull, LogTruncated
 from appliance.reports.manifest import Lake
 from appliance.reports.samples.kinds import BROKERS, GROUPS, SLAVES
 from appliance.reports.samples.lines import MINUTE_MS, append
@@ -145,6 +145,20 @@ def test_a_run_that_dies_before_its_commit_is_repeated_under_the_same_names(
     run_ingest(spark, log, lake)
     assert sorted(path.name for path in lake.path.glob("data/*/*.parquet")) == left
     assert offsets_in(lake) == offsets
+
+
+def test_a_full_disk_of_the_lake_names_its_folder_at_once_and_keeps_what_is_there(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    from tests.appliance.reports.failing_work import FullFolder
+
+    log, folder = tmp_path / "commitlog", tmp_path / "lake" / "broker-a"
+    *offsets, _ = write_log(log, day_of_records(300), file_bytes=1 << 14)
+    with pytest.raises(LakeFull, match=rf"{folder}: the disk of this folder.* full"):
+        run_ingest(spark, log, Lake(folder, FullFolder(folder)), limits=small_ranges(5 << 12))
+    there = offsets_in(Lake(folder))
+    assert there == offsets[: len(there)] and there
+    assert run_ingest(spark, log, Lake(folder)).rows == 300 - len(there) and offsets_in(Lake(folder)) == offsets
 
 
 def test_what_expired_unread_is_noted_as_a_gap(spark: SparkSession, tmp_path: Path) -> None:
