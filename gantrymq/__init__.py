@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from gantrymq.app.application import App
     from gantrymq.client.admin.client import AdminClient
     from gantrymq.client.blocking.admin.client import SyncAdminClient
-    from gantrymq.client.blocking.clients import SyncProducer, SyncPullConsumer, SyncPushConsumer
+    from gantrymq.client.blocking.consumers import SyncPullConsumer, SyncPushConsumer
+    from gantrymq.client.blocking.producer import SyncProducer
     from gantrymq.client.blocking.transaction import SyncTransactionProducer
     from gantrymq.client.consume.options import FlowLimits
     from gantrymq.client.consume.pull_consumer import PullConsumer
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from gantrymq.client.produce.producer import Producer
     from gantrymq.client.produce.request_reply import reply_to
     from gantrymq.client.produce.transaction import (
+        TransactionChecker,
         TransactionListener,
         TransactionProducer,
         TransactionResult,
@@ -82,6 +84,7 @@ __all__ = [
     "SyncTransactionProducer",
     "TlsConfig",
     "TopicConfig",
+    "TransactionChecker",
     "TransactionListener",
     "TransactionProducer",
     "TransactionResult",
@@ -120,11 +123,12 @@ _HOMES = {
     "SendStatus": "gantrymq.client.results",
     "SubscriptionGroupConfig": "gantrymq.remoting.admin_bodies",
     "SyncAdminClient": "gantrymq.client.blocking.admin.client",
-    "SyncProducer": "gantrymq.client.blocking.clients",
-    "SyncPullConsumer": "gantrymq.client.blocking.clients",
-    "SyncPushConsumer": "gantrymq.client.blocking.clients",
+    "SyncProducer": "gantrymq.client.blocking.producer",
+    "SyncPullConsumer": "gantrymq.client.blocking.consumers",
+    "SyncPushConsumer": "gantrymq.client.blocking.consumers",
     "SyncTransactionProducer": "gantrymq.client.blocking.transaction",
     "TopicConfig": "gantrymq.remoting.admin_bodies",
+    "TransactionChecker": "gantrymq.client.produce.transaction",
     "TransactionListener": "gantrymq.client.produce.transaction",
     "TransactionProducer": "gantrymq.client.produce.transaction",
     "TransactionResult": "gantrymq.client.produce.transaction",

@@ -192,8 +192,14 @@ class App:
         if not self.groups:
             raise ConfigError("nothing to consume: the application has no consumer")
         stopped, loop = asyncio.Event(), asyncio.get_running_loop()
+
+        def stop() -> None:
+            for consumer in self._consumers:
+                consumer.begin_nothing_more()
+            loop.call_soon_threadsafe(stopped.set)
+
         async with self:
-            with StopSignals(lambda: loop.call_soon_threadsafe(stopped.set)):
+            with StopSignals(stop):
                 await stopped.wait()
         return self._exit_code
 

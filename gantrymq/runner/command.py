@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from gantrymq.client.blocking.clients import SyncPushConsumer
+from gantrymq.client.blocking.consumers import SyncPushConsumer
 from gantrymq.errors import GantryError
 from gantrymq.runner.reload import run_reloading
 from gantrymq.runner.target import consumer_of

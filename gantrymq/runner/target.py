@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 
 from gantrymq.app.application import App
-from gantrymq.client.blocking.clients import SyncPushConsumer
+from gantrymq.client.blocking.consumers import SyncPushConsumer
 from gantrymq.client.consume.push_consumer import PushConsumer
 from gantrymq.errors import ConfigError
 

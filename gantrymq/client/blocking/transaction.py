@@ -9,15 +9,17 @@ from collections.abc import Generator, Sequence
 from typing import Any, Unpack
 
 from gantrymq.client.blocking.base import BlockingClient
-from gantrymq.client.blocking.clients import SyncProducer
+from gantrymq.client.blocking.producer import SyncProducer
 from gantrymq.client.connection.option_checks import check_listener
 from gantrymq.client.produce.options import ProducerKeywords
 from gantrymq.client.produce.transaction import (
+    TransactionChecker,
     TransactionListener,
     TransactionProducer,
     TransactionResult,
     TransactionState,
     checked_state,
+    execute_of,
     not_prepared,
 )
 from gantrymq.client.results import SendResult, SendStatus
@@ -37,14 +39,14 @@ class SyncTransactionProducer(SyncProducer):
         self,
         name_servers: str | Sequence[str],
         *,
-        listener: TransactionListener,
+        listener: TransactionListener | TransactionChecker,
         group: str,
         topics: Sequence[str] = (),
         threads: int = 8,
         **keywords: Unpack[ProducerKeywords],
     ) -> None:
-        check_listener(listener, "execute", "check")
-        if inspect.iscoroutinefunction(listener.execute):
+        check_listener(listener, "check")
+        if inspect.iscoroutinefunction(getattr(listener, "execute", None)):
             raise ConfigError("SyncTransactionProducer calls plain methods: for an async one use TransactionProducer")
         BlockingClient.__init__(  # SyncProducer's own would make a plain Producer
             self,
@@ -64,13 +66,15 @@ class SyncTransactionProducer(SyncProducer):
     ) -> TransactionResult:
         """Prepare the message, run the listener's `execute` with it and the argument, tell the broker the outcome.
 
-        Raises only when the message could not be prepared: then `execute` did not run.
+        Raises only when the message could not be prepared: then `execute` did not run. ConfigError when the listener
+        has no `execute`.
         """
+        execute = execute_of(self._listener)
         prepared = self._run(self._client.prepare(message, queue=queue, timeout_s=timeout_s))
         state, error = TransactionState.ROLLBACK, None
         if prepared.status is SendStatus.SEND_OK:
             try:
-                state = checked_state(self._listener.execute(message, argument))
+                state = checked_state(execute(message, argument))
             except Exception as exc:  # the application's: whatever it is, the outcome is not known
                 logger.exception("transaction listener failed", extra={"event": "transaction_listener_failed"})
                 state, error = TransactionState.UNKNOWN, exc

@@ -40,6 +40,9 @@ class ConcurrentConsumeService:
         self._calls.start()
         self._workers.start()
 
+    def begin_nothing_more(self) -> None:
+        self._workers.is_stopping = True
+
     async def stop(self, wait_s: float) -> bool:
         has_ended = await self._workers.stop(wait_s)
         self._calls.close()

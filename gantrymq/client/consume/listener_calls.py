@@ -18,6 +18,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+from gantrymq.client.connection.loop_watch import LoopWatch
 from gantrymq.client.consume.failed_messages import note_cause
 from gantrymq.client.consume.running_info import ConsumeCounters
 from gantrymq.client.interceptors import ConsumeProceed
@@ -78,17 +79,25 @@ class ListenerCalls:
             getattr(listener, "__call__", None)  # noqa: B004 - an object whose __call__ is async counts too
         )
         self._threads: ThreadPoolExecutor | None = None
+        self._watch = LoopWatch(self._started_at, "listener")
         self._numbers = itertools.count()
         self._has_told_wrong_result = False
 
     def start(self) -> None:
-        if not self._is_async:
+        if self._is_async:
+            self._watch.start()
+        else:
             self._threads = ThreadPoolExecutor(self._concurrency, thread_name_prefix="gantrymq-listener")
 
     def close(self) -> None:
         """Begin no call that waits for a thread."""
+        self._watch.stop()
         if self._threads is not None:
             self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _started_at(self, task: asyncio.Task[object]) -> float | None:
+        """When the task began the call it is in; asked by the thread that watches the loop."""
+        return next((call.started for call in list(self.running.values()) if call.task is task), None)
 
     async def call(self, messages: list[MessageExt]) -> ListenerResult:
         """Give messages to the listener. What it raises is raised; WrongType when it returns what is no result;

@@ -249,10 +249,20 @@ class PushConsumer(Client):
         or 1 when some call did not end in time; its messages come again. A second signal ends the process at once.
         """
         stopped, loop = asyncio.Event(), asyncio.get_running_loop()
+
+        def stop() -> None:
+            self.begin_nothing_more()
+            loop.call_soon_threadsafe(stopped.set)
+
         async with self:
-            with StopSignals(lambda: loop.call_soon_threadsafe(stopped.set)):
+            with StopSignals(stop):
                 await stopped.wait()
         return self._exit_code
+
+    def begin_nothing_more(self) -> None:
+        """Have no further listener call begun, because `close` follows. From a signal's handler, too: an async listener
+        may block the event loop, which then comes to `close` only after the messages it holds."""
+        self._consuming.begin_nothing_more()
 
     @property
     def exit_code(self) -> int:

@@ -28,6 +28,9 @@ class ConsumeService(Protocol):
     async def stop(self, wait_s: float) -> bool:
         """Begin no further call; wait for calls in progress, `wait_s` at most. Whether all have ended."""
 
+    def begin_nothing_more(self) -> None:
+        """Have no further listener call begun. From a signal's handler, too, while a listener blocks the event loop."""
+
     def submit(self, process_queue: ProcessQueue, messages: list[MessageExt]) -> None:
         """Have messages consumed that the process queue holds already."""
 

@@ -34,7 +34,7 @@ from gantrymq.client.connection.send_codec import pack_aside
 from gantrymq.client.produce.options import ProducerKeywords
 from gantrymq.client.produce.producer import Producer
 from gantrymq.client.results import SendResult, SendStatus
-from gantrymq.errors import GantryError, MessageRejected, RecordError, ResponseError
+from gantrymq.errors import ConfigError, GantryError, MessageRejected, RecordError, ResponseError
 from gantrymq.message import properties as names
 from gantrymq.message import sysflag
 from gantrymq.message.ids import decode_offset_message_id
@@ -57,14 +57,19 @@ class TransactionState(Enum):
     UNKNOWN = sysflag.TRANSACTION_NONE
 
 
-class TransactionListener(Protocol):
-    """The application's part. Plain methods run in threads, async ones on the loop; an exception means UNKNOWN."""
-
-    def execute(self, message: Message, argument: Any, /) -> TransactionState | Awaitable[TransactionState]:
-        """Do the local transaction for a message that is prepared, and say how it went."""
+class TransactionChecker(Protocol):
+    """The application's part where the local transaction stands in a block: `async with producer.transaction(…)`. A
+    plain method runs in a thread, an async one on the loop; an exception means UNKNOWN."""
 
     def check(self, message: MessageExt, /) -> TransactionState | Awaitable[TransactionState]:
         """Say how the local transaction of a message went, which may be another process's and long ago."""
+
+
+class TransactionListener(TransactionChecker, Protocol):
+    """The application's part for `send_in_transaction`."""
+
+    def execute(self, message: Message, argument: Any, /) -> TransactionState | Awaitable[TransactionState]:
+        """Do the local transaction for a message that is prepared, and say how it went."""
 
 
 @dataclass(slots=True)
@@ -92,13 +97,13 @@ class TransactionProducer(Producer):
         self,
         name_servers: str | Sequence[str],
         *,
-        listener: TransactionListener,
+        listener: TransactionListener | TransactionChecker,
         group: str,
         topics: Sequence[str] = (),
         threads: int = 8,
         **keywords: Unpack[ProducerKeywords],
     ) -> None:
-        check_listener(listener, "execute", "check")
+        check_listener(listener, "check")
         super().__init__(name_servers, group=group, **keywords)
         self._listener = listener
         self._topics = tuple(topics)
@@ -132,12 +137,14 @@ class TransactionProducer(Producer):
     ) -> TransactionResult:
         """Prepare the message, run the listener's `execute` with it and the argument, tell the broker the outcome.
 
-        Raises only when the message could not be prepared: then `execute` did not run.
+        Raises only when the message could not be prepared: then `execute` did not run. ConfigError when the listener
+        has no `execute`.
         """
+        execute = execute_of(self._listener)
         prepared = await self.prepare(message, queue=queue, timeout_s=timeout_s)
         if prepared.status is not SendStatus.SEND_OK:  # stored, but not as safely as asked: begin no transaction on it
             return await self.end(prepared, TransactionState.ROLLBACK)
-        state, error = await self._outcome(self._listener.execute, message, argument)
+        state, error = await self._outcome(execute, message, argument)
         return await self.end(prepared, state, error=error)
 
     @contextlib.asynccontextmanager
@@ -320,6 +327,14 @@ def checked_state(state: object) -> TransactionState:
     if not isinstance(state, TransactionState):
         raise TypeError(f"a transaction listener returns a TransactionState, not {state!r}")
     return state
+
+
+def execute_of(listener: TransactionListener | TransactionChecker) -> Callable[[Message, Any], Any]:
+    """The listener's `execute`. ConfigError when it has none: nothing is sent then."""
+    execute: Callable[[Message, Any], Any] | None = getattr(listener, "execute", None)
+    if not callable(execute):
+        raise ConfigError("the listener has no method execute: add it, or use `with producer.transaction(message):`")
+    return execute
 
 
 def not_prepared(prepared: SendResult) -> ResponseError:

@@ -18,7 +18,7 @@ from typing import Any, TypeVar, Unpack
 from django.db import close_old_connections, reset_queries
 from django.utils.module_loading import autodiscover_modules
 
-from gantrymq.client.blocking.clients import SyncPushConsumer
+from gantrymq.client.blocking.consumers import SyncPushConsumer
 from gantrymq.client.connection.stop_signals import StopSignals
 from gantrymq.client.consume.listener_calls import Listener
 from gantrymq.client.consume.options import PushConsumerKeywords

@@ -8,7 +8,7 @@ from typing import Any
 from django.core.signals import setting_changed
 from django.db import transaction
 
-from gantrymq.client.blocking.clients import SyncProducer
+from gantrymq.client.blocking.producer import SyncProducer
 from gantrymq.contrib.django import settings
 from gantrymq.message.model import Message
 

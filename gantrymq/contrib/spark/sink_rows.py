@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, cast
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
-from gantrymq.client.blocking.clients import SyncProducer
+from gantrymq.client.blocking.producer import SyncProducer
 from gantrymq.client.produce.options import DEFAULT_GROUP
 from gantrymq.contrib.spark.options import WRITING, Connection, Options, connection_of
 from gantrymq.errors import ConfigError, GantryError, SendIncomplete

@@ -50,6 +50,20 @@ def test_importing_the_clients_loads_nothing_that_only_some_programs_need() -> N
     assert (finished.stdout.strip(), finished.stderr) == ("[]", "")
 
 
+def test_producers_import_no_consumers_and_consumers_no_producer_of_threads() -> None:
+    """By name, not by time: what only sends starts without the parts that receive."""
+    senders = ["Producer", "SyncProducer", "TransactionProducer", "SyncTransactionProducer"]
+    program = f"import sys, gantrymq; [getattr(gantrymq, name) for name in {senders}];"
+    program += "print([name for name in sys.modules if 'consum' in name or name.endswith('admin')])"
+    finished = subprocess.run([sys.executable, "-I", "-S", "-c", _with_path(program)], capture_output=True, text=True)
+    assert (finished.stdout.strip(), finished.stderr) == ("[]", "")
+    program = (
+        "import sys, gantrymq; gantrymq.SyncPushConsumer; print('gantrymq.client.blocking.producer' in sys.modules)"
+    )
+    finished = subprocess.run([sys.executable, "-I", "-S", "-c", _with_path(program)], capture_output=True, text=True)
+    assert (finished.stdout.strip(), finished.stderr) == ("False", "")
+
+
 def test_producers_and_consumers_do_without_the_bodies_of_tools() -> None:
     program = "import sys, gantrymq; gantrymq.Producer, gantrymq.SyncProducer, gantrymq.PushConsumer;"
     program += "print('gantrymq.remoting.admin_bodies' in sys.modules)"

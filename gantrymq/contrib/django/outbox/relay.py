@@ -19,7 +19,7 @@ from typing import Self
 from django.db import DatabaseError, InterfaceError, close_old_connections, reset_queries, transaction
 from django.utils import timezone
 
-from gantrymq.client.blocking.clients import SyncProducer
+from gantrymq.client.blocking.producer import SyncProducer
 from gantrymq.client.produce.retry import may_pass
 from gantrymq.client.results import SendResult
 from gantrymq.contrib.django.models import OutboxMessage, OutboxState, can_lock_rows

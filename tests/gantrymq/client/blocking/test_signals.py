@@ -47,6 +47,31 @@ async def test_a_signal_lets_the_call_in_progress_end(peer: Peer, kind: str, num
         assert stats.offset_table[MessageQueue(topic, peer.broker_name, 0)].consumer_offset == handled
 
 
+@pytest.mark.parametrize("peer", ["gantry"], indirect=True)
+async def test_a_listener_that_blocks_the_loop_gets_no_further_message_after_the_signal(peer: Peer) -> None:
+    """The loop comes to nothing else while there are messages: only a flag that the signal's handler sets is seen."""
+    topic, count = "serving-blocking", 100
+    rpc.create_topic(peer.broker_address, topic, 1)
+    with SyncProducer(peer.namesrv_address) as producer:
+        producer.send_many([Message(topic, b"%d" % each) for each in range(count)])
+    command = [sys.executable, str(FOLDER / "serving.py"), peer.namesrv_address, topic, "blocking", "0.5"]
+    program = subprocess.Popen(  # noqa: ASYNC220 - nothing else has to go on here
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT
+    )
+    try:
+        assert program.stdout is not None
+        while not (await asyncio.to_thread(program.stdout.readline)).startswith("handled"):
+            pass
+        program.send_signal(signal.SIGTERM)
+        rest, errors = await asyncio.to_thread(program.communicate, timeout=LIMIT_S)
+    finally:
+        program.kill()
+        program.wait()
+    assert (program.returncode, errors) == (0, "")
+    assert sum(line.startswith("begun") for line in rest.splitlines()) < count / 10  # what came before the signal
+    assert rest.splitlines()[-1] == "closed 0"
+
+
 def test_only_the_main_thread_may_wait_for_signals() -> None:
     before = signal.getsignal(signal.SIGTERM)
     failures: list[BaseException] = []

@@ -21,11 +21,12 @@ from gantrymq import (
     TransactionProducer,
     TransactionState,
 )
-from gantrymq.errors import ConfigError, MessageRejected, ResponseError
+from gantrymq.errors import ConfigError, MessageRejected, ResponseError, WrongType
 from gantrymq.remoting.bodies import BrokerData, QueueData, TopicRouteData
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import ROCKETMQ, RemotingCommand
 from tests.gantrymq.client.peers import running_peer, topic_at
+from tests.gantrymq.client.ports import closed_port
 from tests.gantrymq.remoting.scripted import ScriptedServer, scripted_server
 from tests.waiting import WITHIN_S
 
@@ -260,3 +261,29 @@ async def test_the_blocking_producer_executes_in_the_callers_thread(peer: Peer, 
 def test_the_blocking_producer_wants_plain_methods() -> None:
     with pytest.raises(ConfigError, match="plain"):
         SyncTransactionProducer("127.0.0.1:9876", listener=Books(), group="g")
+
+
+class OnlyChecks:
+    def check(self, message: object, /) -> TransactionState:
+        return TransactionState.ROLLBACK
+
+
+async def test_a_listener_of_blocks_needs_no_execute(peer: Peer, name: str) -> None:
+    async with TransactionProducer(peer.namesrv_address, listener=OnlyChecks(), group=name) as producer:
+        async with producer.transaction(Message(name, b"block")) as prepared:
+            assert prepared.status is SendStatus.SEND_OK
+        with pytest.raises(ConfigError, match="has no method execute"):
+            await producer.send_in_transaction(Message(name, b"not sent"))
+
+
+def test_a_blocking_listener_of_blocks_needs_no_execute(peer: Peer, name: str) -> None:
+    with SyncTransactionProducer(peer.namesrv_address, listener=OnlyChecks(), group=name) as producer:
+        with producer.transaction(Message(name, b"block")) as prepared:
+            assert prepared.status is SendStatus.SEND_OK
+        with pytest.raises(ConfigError, match="has no method execute"):
+            producer.send_in_transaction(Message(name, b"not sent"))
+
+
+def test_a_listener_without_check_is_refused() -> None:
+    with pytest.raises(WrongType, match="no method check"):
+        TransactionProducer(closed_port(), listener=object(), group="g")  # type: ignore[arg-type]
