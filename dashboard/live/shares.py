@@ -1,4 +1,4 @@
-"""Shares a bounded number of places among accounts: who opens many takes them from nobody else.
+"""Shares a bounded number of places among accounts: who opens many leaves the others theirs.
 
 An account takes free places as it likes. When none is free, the account with most of them gives up its newest, unless
 the one that comes would then have as many. What several accounts show counts for the first of them.
