@@ -10,7 +10,7 @@ from dashboard.cluster import browse
 from dashboard.cluster.calls import CALL_ERRORS, CALLS_AT_ONCE, Answer, ClusterCalls
 from dashboard.cluster.errors import BrokerUnreachable, NotAllowed, Refused, explain
 from dashboard.cluster.messages import MessageCalls
-from dashboard.cluster.trace_steps import Step, steps_of
+from dashboard.cluster.trace_steps import Step, seen_by, steps_of
 from dashboard.cluster.values import TopicDetail
 from dashboard.language.sentences import gettext
 from dashboard.limits.names import current, unlimited
@@ -78,7 +78,7 @@ class MessageFate:
         except CALL_ERRORS as exc:
             raise BrokerUnreachable(explain(exc)) from exc
         if told.records:
-            return Trace(steps_of(message, told.records))
+            return Trace(steps_of(message, seen_by(current(), told.records)))
         return Trace(
             steps_of(message, []),
             gettext(

@@ -7,10 +7,11 @@ before its cause, and is shown as told.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dashboard.cluster import units
 from dashboard.language.sentences import gettext
+from dashboard.limits.names import NameLimit
 from gantrymq.client.produce.trace_records import ConsumeOutcome, TraceKind, TraceRecord
 from gantrymq.message.model import MessageExt
 
@@ -34,6 +35,24 @@ class Step:
     @property
     def took(self) -> str:
         return units.milliseconds(self.took_ms)
+
+
+def seen_by(limit: NameLimit, records: Sequence[TraceRecord]) -> list[TraceRecord]:
+    """What an account may know of it: what other groups did with the message is left out, another sender is not named.
+
+    An end without a group (clients of before 4.9) belongs to its begin.
+    """
+    if not limit.is_limited:
+        return list(records)
+    begun = {record.request_id: record.group for record in records if record.kind is TraceKind.SUB_BEFORE}
+    found = []
+    for record in records:
+        group = record.group or begun.get(record.request_id, "")
+        if group and limit.allows(group):
+            found.append(record)
+        elif record.kind in (TraceKind.PUB, TraceKind.END_TRANSACTION):
+            found.append(replace(record, group="", client_host=""))
+    return found
 
 
 def steps_of(message: MessageExt | None, records: Sequence[TraceRecord]) -> tuple[Step, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 
 from dashboard.limits.names import NameLimit, current
+from gantrymq.message.properties import INNER_MULTI_DISPATCH, decode_properties
 from gantrymq.message.topics import TRACE_TOPIC
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import RemotingCommand
@@ -45,6 +46,8 @@ FIELDS: dict[int, tuple[str, ...]] = {
     RequestCode.DELETE_SUBSCRIPTIONGROUP: ("groupName",),
 }
 # What clients told of messages lies in one topic for all; it is asked with the id of a message that was found before.
+# Where a send has its message's properties; they may name further queues to which a broker dispatches it.
+PROPERTIES: dict[int, str] = {RequestCode.SEND_MESSAGE: "properties", RequestCode.SEND_MESSAGE_V2: "i"}
 _TRACED = frozenset({RequestCode.QUERY_MESSAGE, RequestCode.GET_ROUTEINFO_BY_TOPIC})
 
 
@@ -64,4 +67,9 @@ def _may(limit: NameLimit, request: RemotingCommand) -> bool:
     names = [request.ext_fields.get(field, "") for field in fields]
     if request.code in _TRACED and names == [TRACE_TOPIC]:
         return True
-    return all(map(limit.allows, names))
+    return all(map(limit.allows, [*names, *_further_queues(request)]))
+
+
+def _further_queues(request: RemotingCommand) -> list[str]:
+    text = request.ext_fields.get(PROPERTIES.get(request.code, ""), "")
+    return decode_properties(text).get(INNER_MULTI_DISPATCH, "").split(",") if INNER_MULTI_DISPATCH in text else []

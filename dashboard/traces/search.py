@@ -18,11 +18,11 @@ from dashboard.cluster.gateway import Gateway
 from dashboard.cluster.message_query import MessageQuery
 from dashboard.cluster.message_scan import TimeSpan
 from dashboard.cluster.message_search import Search
-from dashboard.cluster.trace_steps import Step, steps_of
+from dashboard.cluster.trace_steps import Step, seen_by, steps_of
 from dashboard.cluster.values import PartialFailure, TopicDetail
 from dashboard.limits.names import current, unlimited
 from dashboard.traces.events import TraceEvent, TraceWish, events_of, topics_of
-from gantrymq.client.produce.trace_records import TraceRecord
+from gantrymq.client.produce.trace_records import TraceKind, TraceRecord
 from gantrymq.errors import ResponseError, RouteNotFound
 from gantrymq.message.model import MessageExt
 from gantrymq.message.topics import TRACE_TOPIC
@@ -86,7 +86,8 @@ async def look(gateway: Gateway, wish: TraceWish, span: TimeSpan, older: Mapping
             else await _scan(gateway, detail, wish, span, older)
         )
         events = await _with_topics(gateway, wish, step.events)
-    return replace(step, events=tuple(event for event in events if _fits(event, wish) and may_see(event)))
+    seen = (seen_part(event) for event in events if _fits(event, wish))
+    return replace(step, events=tuple(event for event in seen if event is not None and wish.has(event)))
 
 
 async def life(gateway: Gateway, msg_id: str) -> TraceLife | None:
@@ -98,6 +99,7 @@ async def life(gateway: Gateway, msg_id: str) -> TraceLife | None:
     may = current().allows
     if not records or not (may(topic) if topic else any(may(group) for group in groups)):
         return None
+    records = seen_by(current(), records)
     if topic:
         try:
             page = await gateway.messages.find(await gateway.topics.get(topic), msg_id, limit=1)
@@ -109,9 +111,14 @@ async def life(gateway: Gateway, msg_id: str) -> TraceLife | None:
     return TraceLife(topic, steps_of(None, records))
 
 
-def may_see(event: TraceEvent) -> bool:
-    """By its topic; where that is not told, by the group."""
-    return current().allows(event.topic or event.group)
+def seen_part(event: TraceEvent) -> TraceEvent | None:
+    """What the account may know of it: topic, or where that is not told group, and no other group's name or work."""
+    limit = current()
+    if not limit.allows(event.topic or event.group):
+        return None
+    if limit.allows(event.group):
+        return event
+    return None if event.kind is TraceKind.SUB_AFTER else replace(event, group="", client_host="")
 
 
 def _fits(event: TraceEvent, wish: TraceWish) -> bool:

@@ -29,6 +29,17 @@ def passes(code: int, fields: dict[str, str] | None = None, body: bytes = b"") -
     return True
 
 
+@pytest.mark.parametrize(
+    ("code", "topic", "properties"),
+    [(RequestCode.SEND_MESSAGE, "topic", "properties"), (RequestCode.SEND_MESSAGE_V2, "b", "i")],
+)
+def test_a_message_is_dispatched_to_no_other_queue_by_a_property(code: int, topic: str, properties: str) -> None:
+    fields = {topic: "mine-a"}
+    assert passes(code, fields | {properties: "KEYS\x01k\x02INNER_MULTI_DISPATCH\x01mine-b,mine-c\x02"})
+    for queues in ("their-a", "mine-b,their-a", "%LMQ%their-a", "their-a,mine-b"):
+        assert not passes(code, fields | {properties: f"KEYS\x01k\x02INNER_MULTI_DISPATCH\x01{queues}\x02"})
+
+
 @pytest.mark.parametrize("code", sorted(code for code, fields in FIELDS.items() if fields))
 def test_each_named_field_must_be_allowed(code: int) -> None:
     fields = dict.fromkeys(FIELDS[code], "mine-a")

@@ -144,9 +144,27 @@ async def test_an_account_of_some_names_sees_their_traces_alone(told: Told, user
     api = await api_for(reader, "read")
     for query in (f"q={told.msg_id}", f"q={told.key}", "", f"topic={told.topic}"):
         assert (await api.call("get", f"/traces?{query}"))[1]["events"] == []
-    await User.objects.filter(pk=reader.pk).aupdate(name_prefixes="traced-")
+    await User.objects.filter(pk=reader.pk).aupdate(name_prefixes="traced- tracers-")
+    api = await api_for(await User.objects.aget(pk=reader.pk), "read")
     answer = (await api.call("get", f"/traces?q={told.msg_id}"))[1]
     assert {one["what"] for one in answer["events"]} == {"Pub", "SubAfter"}
+
+
+async def test_an_account_of_some_names_is_told_of_no_other_group(told: Told, log_in: Client) -> None:
+    client = await log_in("reader")
+    reader = await User.objects.aget(username="reader")
+    await User.objects.filter(pk=reader.pk).aupdate(name_prefixes=told.topic)  # it sees the topic, and no group
+    api = await api_for(await User.objects.aget(pk=reader.pk), "read")
+    (sent,) = (await api.call("get", f"/traces?q={told.msg_id}"))[1]["events"]
+    assert (sent["what"], sent["group"]) == ("Pub", "")
+    life = await client.get(f"/trace/{told.msg_id}", follow=True)
+    place = life.redirect_chain[0][0].partition("?")[0].rpartition("/")[2]
+    text = life.content.decode()
+    assert "Stored" in text and "Sent" in text and "Handled" not in text
+    status, answer = await api.call("get", f"/topics/{told.topic}/messages/{place}/trace")
+    assert status == 200
+    for said in (text, json.dumps(answer)):
+        assert told.group not in said
 
 
 async def test_what_is_no_record_is_no_event_and_an_old_clients_end_has_the_brokers_time(
