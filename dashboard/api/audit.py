@@ -50,13 +50,20 @@ class AuditList(Schema):
 
 
 class ChainOut(Schema):
-    """What a walk along the chain found. broken_at: number of the first entry that does not fit; null: all fit."""
+    """What a walk along the chain found. broken_at: number of the first entry that does not fit; null: all fit.
+
+    missing: first and last numbers of entries that had been written and are gone: deleted, or an older copy of the
+    database was put in place. recorded_since: the first number that is also recorded outside the database; null: there
+    is no record that can be read.
+    """
 
     is_whole: bool
     count: int
     since: datetime | None
     head: str
     broken_at: int | None
+    missing: list[tuple[int, int]]
+    recorded_since: int | None
 
 
 @router.get("", response={200: AuditList} | REFUSALS, auth=READ, summary="List changes",
@@ -83,8 +90,8 @@ async def list_entries(
 async def check_chain(request: HttpRequest) -> ChainOut:
     state = await sync_to_async(chain.check)()
     return ChainOut(
-        is_whole=state.broken_at is None, count=state.count, since=state.since, head=state.head,
-        broken_at=state.broken_at,
+        is_whole=state.is_whole, count=state.count, since=state.since, head=state.head,
+        broken_at=state.broken_at, missing=list(state.missing), recorded_since=state.recorded_since,
     )  # fmt: skip
 
 

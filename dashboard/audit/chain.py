@@ -1,7 +1,8 @@
 """The chain: each entry bears the SHA-256 of itself and of the hash before it, so a change of the past shows.
 
-Who can write the database could compute the chain anew. So the log of the web process bears the hashes, too: a copy of
-that log elsewhere, or a hash that a person noted, tells whether the chain is still the one that it was.
+Who can write the database could compute the chain anew, or take entries from its ends. So its newest entry and where it
+may begin are kept in a file, too (`outside.py`), and the log of the web process bears the hashes: a copy of that log
+elsewhere, or a hash that a person noted, tells whether the chain is still the one that it was.
 """
 
 from __future__ import annotations
@@ -10,13 +11,15 @@ import hashlib
 import json
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
 
+from dashboard.audit import outside
 from dashboard.models.audit import AuditEntry, Result, Way
 from dashboard.models.management import BookingTurn
 
@@ -48,12 +51,22 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class ChainState:
-    """What a walk along the chain found. broken_at: the number of the first entry that does not fit."""
+    """What a walk along the chain found, and what the record outside the database says.
+
+    broken_at: the number of the first entry that does not fit. missing: first and last number of entries that had been
+    written and are gone. recorded_since: the first number that the record covers; None without a readable record.
+    """
 
     count: int
     since: datetime | None
     head: str
     broken_at: int | None
+    missing: tuple[tuple[int, int], ...] = ()
+    recorded_since: int | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        return self.broken_at is None and not self.missing and (self.recorded_since is not None or not self.count)
 
 
 def append(changes: Sequence[Change]) -> list[AuditEntry]:
@@ -63,6 +76,7 @@ def append(changes: Sequence[Change]) -> list[AuditEntry]:
     with transaction.atomic():
         BookingTurn.take()
         last = AuditEntry.objects.order_by("-number").first()
+        outside.before_append(last)
         ended, before = (last.number, last.entry_hash) if last is not None else (0, NOTHING_BEFORE)
         made = []
         for number, change in enumerate(changes, start=ended + 1):
@@ -72,6 +86,7 @@ def append(changes: Sequence[Change]) -> list[AuditEntry]:
         AuditEntry.objects.bulk_create(made)
         if made[-1].number // FORGET_EACH != (made[0].number - 1) // FORGET_EACH:
             _forget(made[-1].number)
+        transaction.on_commit(partial(outside.after_commit, made[-1]))
     for entry in made:
         facts = {"event": "audit", "number": entry.number, "hash": entry.entry_hash, "username": entry.who,
                  "way": entry.way, "action": entry.action, "target": entry.target, "result": entry.result}  # fmt: skip
@@ -90,7 +105,32 @@ def hash_of(entry: AuditEntry) -> str:
 
 
 def check() -> ChainState:
-    """Walk along the whole chain. Blocking: 100 000 entries take seconds."""
+    """Walk along the whole chain, and compare its ends with the record. Blocking: 100 000 entries take seconds."""
+    try:
+        known = outside.read()  # before the walk: what is written meanwhile is behind it
+        walked = _walk()
+        after = outside.read()  # behind it: what expired meanwhile was allowed to
+    except outside.Unreadable:
+        return _walk()
+    if known is None or after is None:
+        return walked
+    found = AuditEntry.objects.order_by("number")
+    first, last = found.first(), found.last()
+    missing = [(gap.first, gap.last) for gap in after.gaps if gap.last >= after.base]
+    begins = first.number if first is not None else known.number + 1
+    if begins > after.base:
+        missing.append((after.base, begins - 1))
+    ends = last.number if last is not None else 0
+    if known.number > max(ends, begins - 1):
+        missing.append((max(ends, begins - 1) + 1, known.number))
+    elif after.base <= known.number and known.number >= begins:
+        row = found.filter(number=known.number).first()
+        if row is None or row.entry_hash != known.hash:
+            missing.append((known.number, known.number))
+    return replace(walked, missing=tuple(sorted(set(missing))), recorded_since=after.since)
+
+
+def _walk() -> ChainState:
     before: AuditEntry | None = None
     count, since = 0, None
     while True:
@@ -135,4 +175,7 @@ def _forget(number: int) -> None:
     """Drop the oldest entries: past their time, or beyond the number that is kept. What is left is one chain still."""
     keep_from = AuditEntry.objects.filter(at__gte=timezone.now() - KEPT).order_by("number").first()
     first = max(keep_from.number if keep_from is not None else number, number - KEPT_ROWS_MAX + 1)
-    AuditEntry.objects.filter(number__lt=first).delete()
+    going = AuditEntry.objects.filter(number__lt=first)
+    if going.exists():
+        outside.before_forget(first)
+        going.delete()

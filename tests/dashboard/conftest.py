@@ -15,6 +15,7 @@ import pytest_asyncio
 from django.test import AsyncClient
 
 from dashboard.accounts.tokens import create_token
+from dashboard.audit import outside
 from dashboard.cluster.gateway import Gateway, use_gateway
 from dashboard.groups.book import group_book
 from dashboard.models.management import Role, User
@@ -60,6 +61,13 @@ def patient_gateway(namesrv: str, monkeypatch: pytest.MonkeyPatch) -> Gateway:
 
     monkeypatch.setattr(instance.calls, "call", patiently)
     return instance
+
+
+@pytest.fixture(autouse=True)
+def _no_audit_head() -> Iterator[None]:
+    """Each test has tables of its own, and one data folder."""
+    yield
+    outside.path().unlink(missing_ok=True)
 
 
 @pytest.fixture(autouse=True)
