@@ -77,6 +77,11 @@ class LogInLimit:
         await send({"type": "http.response.body", "body": _PAGE})
 
 
+def is_log_in(scope: dict[str, Any]) -> bool:
+    """Whether a request is bounded here."""
+    return _step_of(scope) is not None
+
+
 def _step_of(scope: dict[str, Any]) -> str | None:
     """A password that is tried, or a step of a sign-in with a provider. A proxy may have added a prefix."""
     path: str = scope["path"]

@@ -143,7 +143,7 @@ class WebChannel(HTTPChannel):
         bytes_max, stranger_max = self.server.limits.body_bytes_max, limits.UNKNOWN_BODY_BYTES_MAX
         if self.length is not None and self.length > bytes_max:
             self.refuse(413, TOO_LARGE.format(bytes_max))
-        elif self.server.may_be_known(request.requestHeaders):
+        elif self.server.credential_of(request.requestHeaders):
             self._networkProducer.pauseProducing()
             self._asking = asyncio.ensure_future(self._ask(request))
         elif self.length is None:
@@ -153,7 +153,7 @@ class WebChannel(HTTPChannel):
 
     async def _ask(self, request: WebRequest) -> None:
         """Look the session or token up, then go on with what came in meanwhile."""
-        is_known = await self.server.is_known(request.requestHeaders)
+        is_known = await self.server.is_known(request.requestHeaders, self._client.host)
         self._asking = None
         if self._is_refused:  # its time was over first
             return
@@ -237,6 +237,10 @@ class WebChannel(HTTPChannel):
 
     def refuse(self, status: int, sentence: str, *, more: Sequence[tuple[str, str]] = ()) -> None:
         """Answer with an error, or another place, and read no further request. `more`: headers."""
+        with self._client.work():
+            self._refuse(status, sentence, more)
+
+    def _refuse(self, status: int, sentence: str, more: Sequence[tuple[str, str]]) -> None:
         self._is_refused = True
         self._give_room_back()
         self._client.waits()
@@ -244,6 +248,7 @@ class WebChannel(HTTPChannel):
             self._client.tell("request refused", "web_request_refused", status=status, why=sentence)
         self.transport.write(refusal(status, sentence, is_api=self._is_api(), more=more))
         self.setRawMode()
+        self.setTimeout(None)  # Twisted looks through all timers to make one end sooner
         self.setTimeout(limits.LINGER_SECONDS_MAX)
 
     def _respondToBadRequestAndDisconnect(self) -> None:  # Twisted's own refusals; it says no reason

@@ -7,6 +7,7 @@ With a certificate the port takes TLS and plain connections alike, as brokers' p
 from __future__ import annotations
 
 import logging
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from twisted.internet.protocol import ServerFactory
@@ -18,6 +19,7 @@ from dashboard.http.client_address import client_address, counted_address
 from dashboard.web.certificate import Certificate
 from dashboard.web.connections import ConnectionTable
 from dashboard.web.limits import HEAD_SECONDS_MAX, WebLimits
+from dashboard.web.loop_shares import LoopShares
 from dashboard.web.proxies import TrustedProxies
 from gantrymq.log_limit import LogLimit
 
@@ -45,12 +47,23 @@ class ClientConnectionFactory(ServerFactory):
         self.proxies = proxies
         self.tls = TLSMemoryBIOFactory(certificate, False, web) if certificate is not None else None
         self.log_limit = log_limit
+        self.shares = LoopShares()
         self.table: ConnectionTable[ClientConnection] = ConnectionTable(
             connections_max=limits.connections_max, per_address_max=limits.connections_per_address_max
         )
 
-    def buildProtocol(self, addr: Any) -> ClientConnection:
-        return ClientConnection(self, addr)
+    def buildProtocol(self, addr: Any) -> ClientConnection | None:
+        """None closes the connection at once, which costs least."""
+        host = str(getattr(addr, "host", ""))
+        key = self._key_of(host)
+        if not self.shares.takes(key):
+            self.tell("connection not taken", "web_connection_not_taken", host, why="its address uses too much time")
+            return None
+        return ClientConnection(self, addr, host, key)
+
+    def _key_of(self, host: str) -> str:
+        """Under which its limits count; "" for a trusted proxy."""
+        return "" if self.proxies.trusts(host) else counted_address(client_address({"client": [host]}))
 
     def doStart(self) -> None:  # Twisted would log each start
         pass
@@ -72,18 +85,23 @@ class ClientConnection(ProtocolWrapper):
     factory: ClientConnectionFactory
     wrappedProtocol: Any  # HTTP, TLS around it, or a websocket after an upgrade; None: the first byte is awaited
 
-    def __init__(self, factory: ClientConnectionFactory, address: Any) -> None:
+    def __init__(self, factory: ClientConnectionFactory, address: Any, host: str, key: str) -> None:
         super().__init__(factory, None)
         self._address = address
         self._silence: Any = None  # the timer until the first byte
-        self.host = str(getattr(address, "host", ""))
+        self.host = host
+        self._key = key
+        self._accepted = factory.shares.now()
 
     def makeConnection(self, transport: Any) -> None:
+        with self.factory.shares.work_for(self._key, self._accepted):
+            self._enter(transport)
+
+    def _enter(self, transport: Any) -> None:
         directlyProvides(self, providedBy(transport))
         self.transport = transport
         self.connected = 1
-        key = "" if self.factory.proxies.trusts(self.host) else counted_address(client_address({"client": [self.host]}))
-        found = self.factory.table.enter(self, key)
+        found = self.factory.table.enter(self, self._key)
         transport.setTcpNoDelay(True)
         if self.factory.tls is None:
             self._begin(is_tls=False)
@@ -95,15 +113,17 @@ class ClientConnection(ProtocolWrapper):
             self._out_of_files()
 
     def dataReceived(self, data: bytes) -> None:
-        if self.wrappedProtocol is None:
-            self._begin(is_tls=data[0] == TLS_HANDSHAKE_BYTE)
-        self.wrappedProtocol.dataReceived(data)
+        with self.work():
+            if self.wrappedProtocol is None:
+                self._begin(is_tls=data[0] == TLS_HANDSHAKE_BYTE)
+            self.wrappedProtocol.dataReceived(data)
 
     def connectionLost(self, reason: Any = None) -> None:
         self.factory.table.leave(self)
         self._end_silence()
         if self.wrappedProtocol is not None:
-            self.wrappedProtocol.connectionLost(reason)
+            with self.work():
+                self.wrappedProtocol.connectionLost(reason)
             self.wrappedProtocol = None
 
     def _begin(self, *, is_tls: bool) -> None:
@@ -115,6 +135,10 @@ class ClientConnection(ProtocolWrapper):
     def _end_silence(self) -> None:
         if self._silence is not None and self._silence.active():
             self._silence.cancel()
+
+    def work(self) -> AbstractContextManager[None]:
+        """Around what takes time because of this connection."""
+        return self.factory.shares.work_for(self._key)
 
     def waits(self) -> None:
         self.factory.table.waits(self)

@@ -18,6 +18,7 @@ from twisted.protocols.tls import TLSMemoryBIOProtocol
 from twisted.web.http_headers import Headers
 
 from appliance.settings.appliance_config import ApplianceConfig
+from dashboard.http.client_address import client_address
 from dashboard.web import credentials, limits, log_filter
 from dashboard.web.certificate import Certificate
 from dashboard.web.channel import WebFactory
@@ -26,21 +27,23 @@ from dashboard.web.hosts import ONLY_FOR_PROGRAMS
 from dashboard.web.limits import BodyRoom, WebLimits
 from dashboard.web.live import LiveFactory
 from dashboard.web.proxies import PROXY_HEADERS, TrustedProxies
+from dashboard.web.strangers import Strangers
 from gantrymq.log_limit import LogLimit
 
 logger = logging.getLogger(__name__)
 
 BACKLOG = 512
 ACCEPT_TROUBLES = ("EMFILE encountered", "Could not accept")  # Twisted calls them information
-QUESTIONS_MAX = 64  # sessions and tokens looked up at the same time
 
 
 class WebServer(Server):
     """`run` until the reactor is stopped; `ready` is called once the port listens."""
 
     def __init__(self, application: Any, config: ApplianceConfig, ready: Callable[[], None]) -> None:
+        self._log_limit = LogLimit()
+        self._strangers = Strangers(application, self._log_limit)
         super().__init__(
-            application=application,
+            application=self._strangers,
             endpoints=[config.http_address],  # Daphne wants one; the port below is what listens
             signal_handlers=False,
             server_name="GantryMQ",
@@ -53,8 +56,6 @@ class WebServer(Server):
         )
         self._config = config
         self._port: Any = None
-        self._questions = 0
-        self._log_limit = LogLimit()
         self._certificate = Certificate(config.tls_cert, config.tls_key) if config.http_tls else None
         self.proxies = TrustedProxies(config.trusted_networks, config.proxy_headers)
         self.limits = WebLimits.of(config)
@@ -131,21 +132,14 @@ class WebServer(Server):
             return False
         return self._config.tls_mode == "enforcing" or not target.startswith(ONLY_FOR_PROGRAMS)
 
-    def may_be_known(self, headers: Headers) -> bool:
-        return credentials.may_be_known(headers)
+    def credential_of(self, headers: Headers) -> str:
+        """The session or token of a head, "" without one."""
+        return credentials.credential_of(lambda name: _first(headers, name))
 
-    async def is_known(self, headers: Headers) -> bool:
-        """Whether the head's session or token is good; no when too many ask at once."""
-        if self._questions >= QUESTIONS_MAX:
-            return False
-        self._questions += 1
-        try:
-            return await credentials.is_known(headers)
-        except Exception:  # a database that does not answer must not leave the connection waiting
-            logger.exception("session not looked up", extra={"event": "web_session_not_looked_up"})
-            return False
-        finally:
-            self._questions -= 1
+    async def is_known(self, headers: Headers, host: str) -> bool:
+        """Whether the head's session or token is good. host: the peer's address."""
+        seen = self.proxies.seen(host, 0, "http", lambda name: list(headers.getRawHeaders(name, [])))
+        return await self._strangers.is_known(self.credential_of(headers), client_address({"client": [seen.address]}))
 
     def _observe(self, event: Any) -> None:
         """What Twisted reports as an error: a port that can't accept, say. A few lines of a kind."""
@@ -157,6 +151,11 @@ class WebServer(Server):
             failure = event.get("log_failure")
             why = failure.getErrorMessage() if failure is not None else formatEvent(event)
             logger.error("twisted reports", extra={"event": "web_server_error", "why": why[:500], "left_out": left_out})
+
+
+def _first(headers: Headers, name: bytes) -> str:
+    values = headers.getRawHeaders(name)
+    return values[0].decode("latin-1") if values else ""
 
 
 def _values(headers: list[tuple[bytes, bytes]], name: bytes) -> list[bytes]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from types import SimpleNamespace
 from typing import Any
 
@@ -31,10 +32,12 @@ class Visit:
             connections={},
             protocol_connected=lambda request: None,
             protocol_disconnected=lambda request: None,
-            may_be_known=lambda headers: False,
+            credential_of=lambda headers: "",
             sends_to_tls=lambda target: False,
         )
-        client: Any = SimpleNamespace(waits=lambda: None, is_busy=lambda: None, tell=lambda *args, **facts: None)
+        client: Any = SimpleNamespace(
+            waits=lambda: None, is_busy=lambda: None, tell=lambda *args, **facts: None, work=contextlib.nullcontext
+        )
         self.channel = WebChannel(client)
         self.channel.factory = SimpleNamespace(server=server, log=lambda request: None)
         self.channel.callLater = self.clock.callLater
@@ -171,7 +174,9 @@ def test_the_last_descriptors_are_not_for_connections(caplog: pytest.LogCaptureF
     factory = ClientConnectionFactory(web, limits_here, TrustedProxies((), "x-forwarded"), None, LogLimit())
     transports = [NumberedTransport(number) for number in (198, 199, 201)]
     for transport in transports:
-        factory.buildProtocol(SimpleNamespace(host="10.0.0.1")).makeConnection(transport)
+        connection = factory.buildProtocol(SimpleNamespace(host="10.0.0.1"))
+        assert connection is not None
+        connection.makeConnection(transport)
     assert [transport.disconnected for transport in transports] == [True, False, True]
     assert caplog.messages == ["connection closed to make room"] * 2
     assert len(factory.table) == 1
