@@ -11,10 +11,7 @@ from django.utils import timezone
 from dashboard.audit import chain
 from dashboard.audit.chain import NOTHING_BEFORE, Change, append, check
 from dashboard.models.audit import AuditEntry, Result, Way
-
-
-def change(action: str = "topic deleted", **others: object) -> Change:
-    return Change(who="alice", way=Way.PAGE, address="127.0.0.1", action=action, target="orders", **others)  # type: ignore[arg-type]
+from tests.dashboard.audit.changes import change
 
 
 @pytest.mark.django_db

@@ -12,7 +12,7 @@ from django.utils import timezone
 from dashboard.audit import chain, outside
 from dashboard.audit.chain import append, check
 from dashboard.models.audit import AuditEntry
-from tests.dashboard.audit.test_chain import change
+from tests.dashboard.audit.changes import change
 from tests.dashboard.conftest import Client
 
 pytestmark = pytest.mark.django_db(transaction=True)
