@@ -204,6 +204,7 @@ def result_context(page: Mapping[str, Any]) -> dict[str, Any]:
     busiest = page["busiest_hour"]
     return {
         "page": page,
+        "counts": in_words(REPORTS[TRAFFIC]).counts,
         "topics": [{**topic, "share": topic["messages"] / page["messages"]} for topic in page["topics"]],
         "topics_slice": ":",
         "hours": [_readable(row) for row in page["rows"]],
