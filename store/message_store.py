@@ -275,6 +275,17 @@ class MessageStore:
         self.parts.executor.shutdown()  # a flush that outlived run(): two at once would close one descriptor twice
         return was_serving
 
+    def examine(self, topic: str, queue_id: int, queue_offset: int) -> None:
+        """A consumer found the message damaged, twice: look at it, and say so in the log."""
+        queue = self.parts.queues.find(topic, queue_id)
+        if queue is not None:
+            self._repair.examine(queue, queue_offset)
+
+    @property
+    def lost_messages(self) -> tuple[int, str]:
+        """How many messages were found damaged since the start, and where the last of them was; "" for none."""
+        return self._repair.lost, self._repair.last_lost
+
     # -- upkeep --------------------------------------------------------------------------------------------------
 
     def read_ahead(self, places: Sequence[tuple[int, int]]) -> Future[None] | None:

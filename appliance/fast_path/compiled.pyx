@@ -98,6 +98,7 @@ cdef enum:
     RECORDS_BYTES = 256 * 1024  # of one call, before they are written to the file
     ID_BYTES = 17  # of a message id behind the broker's address, and a comma
     COMMIT_OFFSET = 1  # of a pull's sys flag
+    READ_AGAIN = 1 << 20
     HAS_SUBSCRIPTION = 4  # likewise
     PERM_READ = 4  # of broker and topics
     LOOKED_AT_MAX = 64  # queues of whose files units are kept for the next pull
@@ -1109,6 +1110,8 @@ cdef class FastPath:
         cdef int64_t started = monotonic_ns(), commit_offset = -1, low, high
         self._reason = BECAUSE_OF_SETTINGS
         if not self._state.is_readable or self._config.slave_read_enable or self._config.disable_slow_consumers:
+            return False
+        if asked.sys_flag & READ_AGAIN:
             return False
         if asked.sys_flag & COMMIT_OFFSET and not (
             asked.commit_offset.at != NULL

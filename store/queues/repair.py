@@ -6,7 +6,8 @@ RocketMQ sends the bytes that the unit names, and takes a zeroed unit for the en
 
 The right unit is found by reading the log between the records of the nearest sound neighbours, and is written back.
 A long range is read on a thread, and readers wait meanwhile. A message whose record itself is damaged is lost: that is
-logged once with file and position, and readers skip it.
+logged once with file and position, and readers skip it. Bodies are not looked at for each reader: one that finds a
+damaged message asks for it a second time, and says so.
 """
 
 from __future__ import annotations
@@ -65,6 +66,7 @@ class ConsumeQueueRepair:
     def __init__(self, log: CommitLog, queues: ConsumeQueueTable, tags_codes: TagsCodes, executor: Executor) -> None:
         self.repaired = 0  # units, since the start
         self.lost = 0  # messages, since the start
+        self.last_lost = ""  # where the last of them was
         self._log = log
         self._queues = queues
         self._tags_codes = tags_codes
@@ -99,6 +101,26 @@ class ConsumeQueueRepair:
             if (queue, each) in self._lost:
                 units[(each - index) * UNIT_BYTES : (each - index + 1) * UNIT_BYTES] = FILLER
         return bytes(units)
+
+    def examine(self, queue: ConsumeQueue, index: int) -> None:
+        """A reader found this message damaged twice: look at the whole record, and say where it is if it is so."""
+        unit = queue.unit_at(index)
+        if unit is None or (queue, index) in self._lost:
+            return
+        file = self._log.queue.find(unit.physical_offset)
+        if (
+            file is None
+            or unit.size_bytes == FILLER_SIZE
+            or unit.physical_offset + unit.size_bytes > self._log.position
+        ):
+            return
+        position = unit.physical_offset - file.base
+        if self._is_sound(queue, index, unit) and whole_size(file.view, position, file.base) == unit.size_bytes:
+            fields = record.split_record(file.view, position)
+            body = file.view[fields.body_position : fields.body_position + fields.body_bytes]
+            if record.body_crc(body) == fields.body_crc:
+                return
+        self._note_lost(queue, index)
 
     def log_left_out(self, *, at_end: bool = False) -> None:
         """Log how many lines about lost messages and repaired units were left out; called once a second."""
@@ -228,9 +250,11 @@ class ConsumeQueueRepair:
             self._lost.popitem(last=False)
         self._lost[queue, index] = None
         self.lost += 1
+        unit = queue.unit_at(index)
+        place = unit.physical_offset if unit is not None else -1
+        self.last_lost = f"{queue.topic}-{queue.queue_id} queue offset {index} physical offset {place}"
         if not self._may_log("message_lost"):
             return
-        unit = queue.unit_at(index)
         file = self._log.queue.find(unit.physical_offset) if unit is not None and unit.size_bytes > 0 else None
         logger.error(
             "message lost: its record in the commit log is damaged",
@@ -241,5 +265,6 @@ class ConsumeQueueRepair:
                 "topic": queue.topic,
                 "queue_id": queue.queue_id,
                 "queue_offset": index,
+                "physical_offset": place,
             },
         )

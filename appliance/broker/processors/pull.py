@@ -53,6 +53,7 @@ Request = RemotingCommand | PullRequest
 COMMIT_OFFSET = 1
 SUSPEND = 2
 HAS_SUBSCRIPTION = 4
+READ_AGAIN = 1 << 20  # GantryMQ's own: the message could not be read the first time
 
 MASTER_ID = 0
 HELD_MS_MAX = 600_000  # RocketMQ's clients ask for 15 s; no connection is waited for without end
@@ -116,6 +117,8 @@ def _pull(parts: Parts, connection: ServerConnection, request: Request, *, may_w
     result = parts.store.get_message(group, topic, queue_id, offset, count_max, wanted)
     if result is None:
         raise BrokerError(ResponseCode.SYSTEM_ERROR, "store getMessage return null")
+    if sys_flag & READ_AGAIN and result.message_count == 1:
+        parts.store.examine(topic, queue_id, result.next_begin_offset - 1)
     code = _CODES.get(result.status)
     if code is None:  # NO_MESSAGE_IN_QUEUE, NO_MATCHED_LOGIC_QUEUE: an offset other than 0 can't be right
         code = ResponseCode.PULL_OFFSET_MOVED if offset else ResponseCode.PULL_NOT_FOUND

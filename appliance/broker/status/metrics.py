@@ -53,6 +53,8 @@ def service_metrics(parts: Parts) -> dict[str, str]:
         "connectionsParked": str(parts.lanes.parked_count),  # bring more requests than can be served now
         **_files(parts),
         **_refused_settings(parts),
+        "messagesDamaged": str(parts.store.lost_messages[0]),  # found by consumers and reads since the start
+        "messagesDamagedLast": parts.store.lost_messages[1] or "none",
         "heldPullRequests": str(parts.hold.held_count),
         "consumerFilters": str(len(parts.filters)),  # SQL92 conditions, those of groups that left for a day too
         "tlsMode": parts.config.effective_tls_mode,  # disabled, permissive or enforcing

@@ -74,7 +74,7 @@ DIFFERENCES = (
         "^(guarded )?brokerStatus",
         ours=FIGURE + r"(acl\w+|connections|connectionsParked|connectionsRefusedForFiles|consumerBehindBytesMax"
         r"|fastPath(Declined|Pulls|Sends)?"
-        r"|consumerFilters|disk(Filled|Free|Others|Store)\w*|openFilesMax|outOfFilesSecondsAgo|settingsRefused\w*"
+        r"|consumerFilters|messagesDamaged\w*|disk(Filled|Free|Others|Store)\w*|openFilesMax|outOfFilesSecondsAgo|settingsRefused\w*"
         r"|epoch(Highest|Id|Start)?|haAccounts|haTlsMode|roleGiven"
         r"|disk(Clean|Force|Next|Refuse)MarkRatio|heldPullRequests|nameServersRegistered|offsetMovedEventsLeftOut|settingsIgnored|brokerRole|slave(BehindBytes|Differences)|confirmedOffset|slaves(Connected|Gone|InSync|InSyncSet)"
         r"|subscriptionDisagreements"

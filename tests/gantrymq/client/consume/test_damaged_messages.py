@@ -140,6 +140,9 @@ async def test_a_pull_consumer_polls_all_but_what_is_damaged(
             await consumer.commit()
             await until(lambda: len(told) == len(lost))
             assert await consumer.committed(queue) == COUNT
+        units = cluster.broker.store.consume_queue_units("T", 0, 0, COUNT)
+        async with AdminClient(cluster.namesrv_address) as admin:
+            info = await admin.brokers.runtime_info(cluster.broker_address)
     assert [number_of(message) for message in seen] == expected
     assert [message.queue_offset for message in seen] == expected
     assert [each.queue_offset for each in told] == sorted(lost)
@@ -147,6 +150,13 @@ async def test_a_pull_consumer_polls_all_but_what_is_damaged(
     lines = lines_of(caplog, "gantrymq")
     assert [vars(line)["queue_offset"] for line in lines] == sorted(lost)
     assert all(vars(line)["topic"] == "T" and vars(line)["group"] == "g" for line in lines)
+    damaged = sorted(lost) or [77, 78]  # the broker has looked, too: their places in queue and log
+    lines = lines_of(caplog, "store")
+    assert [vars(line)["queue_offset"] for line in lines] == damaged
+    assert [vars(line)["physical_offset"] for line in lines] == [units[number].physical_offset for number in damaged]
+    assert info["messagesDamaged"] == str(len(damaged))
+    place = units[damaged[-1]].physical_offset
+    assert info["messagesDamagedLast"] == f"T-0 queue offset {damaged[-1]} physical offset {place}"
 
 
 @pytest.mark.parametrize("spoil", [body_byte, neighbours, page])
