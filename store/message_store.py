@@ -387,6 +387,8 @@ class MessageStore:
         """Say in a sentence why no message is taken; "" when it is not known."""
         if self.parts.state.is_copy:
             return "this broker is a slave: messages go to its master"
+        if self.parts.state.rival:
+            return f"two brokers began the epoch of this log: {self.parts.state.rival}"
         if self.parts.state.is_held:
             return "another broker takes over from this one"
         return self.parts.state.lacks_copies or self.trouble()

@@ -60,6 +60,7 @@ AUDITED = frozenset(
         Code.DELETE_EXPIRED_COMMITLOG,
         Code.PROMOTE_SLAVE,
         Code.HOLD_MESSAGES,
+        Code.TELL_EPOCH,
         Code.CLOSE_CONNECTIONS,
         # the name server's
         Code.PUT_KV_CONFIG,

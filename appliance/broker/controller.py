@@ -29,7 +29,7 @@ from appliance.broker.delivery.consume_lag import StoreTimes
 from appliance.broker.delivery.long_polling import PullRequestHold
 from appliance.broker.delivery.schedule import ScheduleMessageService
 from appliance.broker.delivery.slow_consumers import SlowConsumerGuard
-from appliance.broker.epochs.standing import StandingFile
+from appliance.broker.epochs.standing import Rival, StandingFile
 from appliance.broker.epochs.turns import Demotion, Turns
 from appliance.broker.epochs.young_topics import bring_back
 from appliance.broker.fast_path import Parts as FastPathParts
@@ -76,6 +76,7 @@ from appliance.broker.topics.topic_retention import TopicRetention
 from appliance.broker.transaction.check import load_ended
 from appliance.broker.transaction.ended import EndedHalves
 from appliance.errors import StartError
+from appliance.process.json_file import StateFileError
 from appliance.process.tasks import running
 from appliance.remoting.connection import FastPath
 from appliance.remoting.lanes import Lanes
@@ -203,7 +204,9 @@ class BrokerController:
             guard=guard,
             gate=ReadGate(self.store, functools.partial(self.hold.sweep, math.inf)),
             on_record=self.in_sync_file,
-            on_fenced=lambda hello: self.fence(hello.epochs.highest, hello.address, hello.address),
+            on_fenced=lambda hello: self.heard(
+                hello.epochs.highest, hello.epochs.highest_id, hello.address, hello.address
+            ),
         )
         self.holding = Holding(self.store, self.slaves, self.turns)
         self.put_waits = PutWaits(self.store, self.slaves, config, self.store_config)
@@ -272,6 +275,8 @@ class BrokerController:
             if self.is_new_master:
                 bring_back(self.store, self.topics, self.config)
         await self.topic_retention.apply()
+        if (rival := self.standing.standing.rival) is not None and not self.config.is_slave:
+            self.contest(rival, "its own record")
         port = await self._listen(stack)
         opened = self.open_at(port, ended)
         await stack.enter_async_context(running(*services_of(parts_of(ServiceParts, self), opened)))
@@ -337,12 +342,39 @@ class BrokerController:
         await self.server.close()
         await self.vip_server.close()
 
-    def fence(self, epoch: int, master: str, told_by: str) -> None:
+    def heard(self, epoch: int, epoch_id: str, master: str, told_by: str) -> None:
+        """Another broker is a master of this log: a later epoch ends this master, an equal one stops both."""
+        epochs = self.standing.standing.epochs
+        if epoch > epochs.highest:
+            self.fence(epoch, epoch_id, master, told_by)
+        elif epochs.is_rival(epoch, epoch_id):
+            self.contest(Rival(epoch, epoch_id, master), told_by)
+
+    def contest(self, rival: Rival, told_by: str) -> None:
+        """Two masters have begun one epoch: nothing is taken or confirmed here until a person has chosen."""
+        if self.slaves.fenced_by:
+            return
+        self.store.parts.state.contest(rival.text)
+        self.slaves.fence(rival.number, rival.address)
+        own = self.standing.standing.epochs.current_id
+        facts = {"epoch": rival.number, "own_id": own, "rival_id": rival.id, "rival": rival.address}
+        logger.error(
+            "epoch was begun twice: a person has to choose",
+            extra={"event": "epoch_contested", "told_by": told_by, **facts},
+        )
+        for server in (self.server, self.vip_server):
+            server.drop_connections("the epoch of this master was begun twice")
+        try:
+            self.standing.change(rival=rival)  # a small file, once
+        except StateFileError as exc:  # it is heard of again
+            logger.error("not put on record", extra={"event": "state_file_not_written", "why": str(exc)})
+
+    def fence(self, epoch: int, epoch_id: str, master: str, told_by: str) -> None:
         """A later epoch has begun at `master`: not one more message is taken, confirmed or acknowledged here.
 
         Sends whose answers wait lose their connection instead: what becomes of them, the later epoch decides.
         """
-        if self.slaves.fenced_by:
+        if self.turns.turn is not None:
             return
         self.store.hold(True)
         self.slaves.fence(epoch, master)
@@ -358,7 +390,7 @@ class BrokerController:
         )
         for server in (self.server, self.vip_server):
             server.drop_connections("the epoch of this master is over")
-        self.turns.ask(Demotion(epoch, master))
+        self.turns.ask(Demotion(epoch, master, epoch_id))
 
     # -- what parts tell each other -----------------------------------------------------------------------------------
 

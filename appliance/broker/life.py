@@ -125,10 +125,12 @@ class BrokerLife:
             file.change(cut_to=turn.end)
         elif isinstance(turn, Promotion):
             epochs = epochs.begun(closed.store.max_physical_offset, turn.above)
-            file.change(epochs=epochs, role=self._given(turn.broker_role, 0), untold=turn.untold, cut_to=None)
+            role, members = self._given(turn.broker_role, 0), turn.members
+            file.change(epochs=epochs, role=role, untold=turn.untold, members=members, cut_to=None, rival=None)
             self._mark.clear()
         else:
-            file.change(epochs=epochs.heard(turn.epoch), role=self._given("SLAVE", free_id), untold=())
+            epochs = epochs.heard(turn.epoch, turn.id)
+            file.change(epochs=epochs, role=self._given("SLAVE", free_id), untold=(), members=(), rival=None)
 
     def _given(self, broker_role: str, broker_id: int) -> GivenRole | None:
         """The role to put on record; None when the settings say the same."""

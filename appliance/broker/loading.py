@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from dataclasses import dataclass
 
@@ -18,6 +19,7 @@ from appliance.broker.replication.in_sync_file import InSyncFile
 from appliance.broker.timer.service import TimerService
 from appliance.broker.topics.topic_config import TopicConfigManager
 from appliance.errors import StartError
+from appliance.process.json_file import StateFileError
 from appliance.settings.roles import BrokerConfig
 from store.base.config import MessageStoreConfig
 from store.message_store import MessageStore
@@ -64,8 +66,19 @@ def load(parts: Parts) -> None:
     _set_filter_bitmaps(parts)
     parts.store.load(cut_to=standing.cut_to)
     settle_epochs(parts.standing, parts.config, parts.store, parts.offsets, parts.timer)
+    if standing.cut_to is not None:
+        _end_in_sync(parts.in_sync_file, parts.store.max_physical_offset)
     parts.schedule.load()
     parts.timer.load()
+
+
+def _end_in_sync(file: InSyncFile, end: int) -> None:
+    """What was confirmed behind the cut is given up."""
+    record = file.record
+    try:
+        file.keep(dataclasses.replace(record, confirmed=record.confirmed_of(end), alone=False))
+    except StateFileError as exc:
+        raise StartError(f"what was confirmed can't be put on record: {exc}") from exc
 
 
 def _set_filter_bitmaps(parts: Parts) -> None:

@@ -73,7 +73,7 @@ class Parts:
     timer: TimerService
     slaves: SlaveService
     in_sync_file: InSyncFile
-    fence: Callable[[int, str, str], None]
+    heard: Callable[[int, str, str, str], None]
 
 
 def open_parts(parts: Parts, port: int, ended: EndedHalves) -> OpenParts:
@@ -89,7 +89,7 @@ def open_parts(parts: Parts, port: int, ended: EndedHalves) -> OpenParts:
         ha_address=_ha_address(parts, host, port),
         on_registered=master.registered,
         epoch=0 if config.is_slave else parts.standing.standing.epochs.current,
-        on_later_epoch=lambda later, name_server: parts.fence(later.epoch, later.master, name_server),
+        on_later_epoch=lambda later, name_server: parts.heard(later.epoch, later.id, later.master, name_server),
         epoch_id=parts.standing.standing.epochs.current_id,
     )
     transactions = TransactionService(store, ended, store_host)
@@ -141,5 +141,6 @@ def _follower(parts: Parts, master: MasterAddress, outer_api: BrokerOuterApi, ow
         on_cut=lambda end: parts.turns.ask(Cut(end)),
         on_state=sink.take,
         on_connected=sink.connected,
+        confirmed=lambda end: sink.in_sync.confirmed_of(end),
     )
     return Follower(ha_client, synchronize, sink)

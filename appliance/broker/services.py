@@ -9,6 +9,7 @@ from appliance.broker.cluster.address_server import AddressServer, address_serve
 from appliance.broker.delivery.long_polling import PullRequestHold
 from appliance.broker.delivery.schedule import ScheduleMessageService
 from appliance.broker.delivery.slow_consumers import SlowConsumerGuard
+from appliance.broker.epochs.members import Members
 from appliance.broker.epochs.standing import StandingFile
 from appliance.broker.filters.consumer_filter import ConsumerFilterManager
 from appliance.broker.groups.clients import ProducerManager
@@ -100,5 +101,5 @@ def _of_role(parts: Parts, opened: OpenParts) -> list[Service]:
         parts.timer,
         opened.topic_sharing,
         parts.slaves,
-        OldMasters(parts.slaves, parts.standing, opened.outer_api.refresh),
+        OldMasters(parts.slaves, parts.standing, Members(parts.config), opened.outer_api.refresh),
     ]

@@ -297,6 +297,7 @@ class RouteInfoManager:
                 ResponseCode.SYSTEM_ERROR,
                 f"{broker.broker_name} has two masters: {epoch.text} and {rival.text}. Neither is registered until "
                 "`gantry admin settle` has chosen one",
+                LaterEpoch(rival.number, rival.address, rival.id).to_fields(),
             )
         self.epochs.registered(broker.broker_name, epoch if epoch.number else None)
 

@@ -49,6 +49,7 @@ ACTIONS = {
     "RESUME_CHECK_HALF_MESSAGE": "transaction checked again",
     "DELETE_EXPIRED_COMMITLOG": "expired log files removed",
     "PROMOTE_SLAVE": "slave made the master",
+    "TELL_EPOCH": "broker told of a new master",
     "HOLD_MESSAGES": "sends held or let in again",
     "CLOSE_CONNECTIONS": "client disconnected",
     "PUT_KV_CONFIG": "name server's KV entry set",

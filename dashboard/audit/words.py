@@ -29,6 +29,7 @@ ACTIONS = frozenset(
         gettext_noop("transaction checked again"),
         gettext_noop("expired log files removed"),
         gettext_noop("slave made the master"),
+        gettext_noop("broker told of a new master"),
         gettext_noop("sends held or let in again"),
         gettext_noop("client disconnected"),
         gettext_noop("name server's KV entry set"),

@@ -9,19 +9,47 @@ from dashboard.status.problems import Level, Problem
 from dashboard.status.services import Services
 from dashboard.status.words import in_words
 
+RIVAL_PARTS = 3  # of the figure: number, id, address
 NAMED_MAX = 5  # slaves named in one line
 FINE = ("copying", "comparing logs")  # states of a slave
 ON_THE_WAY = ("no master known", "connecting")  # of one that has just started, too
 UNTRIED_S, TRYING_S = 300.0, 60.0  # since its start: nothing was tried, or the first tries failed
-NEEDS_A_PERSON = ("diverged", "left behind", "ahead of the master", "disk full")
+NEEDS_A_PERSON = (
+    "diverged",
+    "left behind",
+    "ahead of the master",
+    "disk full",
+    "epoch begun twice",
+    "would lose confirmed messages",
+)
 
 
 def slave_problems(facts: BrokerFacts) -> list[Problem]:
     """What a master says of its slaves, or a slave of itself."""
     name, services = facts.name, facts.services
     not_copying = None if _is_joining(facts) else _not_copying(name, services)
-    found = (_slave_behind(name, services), _slave_gone(name, services), not_copying)
+    found = (_contested(facts), _slave_behind(name, services), _slave_gone(name, services), not_copying)
     return [problem for problem in found if problem is not None]
+
+
+def _contested(facts: BrokerFacts) -> Problem | None:
+    """Two masters began one epoch: both are named, and by whom."""
+    rival = facts.told.get("epochRival", "none").split()
+    if len(rival) != RIVAL_PARTS:
+        return None
+    number, rival_id, address = rival
+    named = {"broker": facts.name, "epoch": number}
+    return Problem(
+        Level.BAD,
+        gettext("%(broker)s: epoch %(epoch)s was begun twice") % named,
+        gettext("here as %(own)s, at %(address)s as %(rival)s; neither accepts messages")
+        % {"own": facts.told.get("epochId", ""), "address": address, "rival": rival_id},
+        gettext(
+            "Two slaves were promoted apart from each other, and their logs differ. Compare them, then choose the one "
+            "that counts: `gantry admin settle`; see docs/operations.md, “Two masters of one epoch”."
+        ),
+        name=gettext("%(broker)s: two masters") % {"broker": facts.name},
+    )
 
 
 def what_goes_on(broker: BrokerState, snapshot: Snapshot) -> str:

@@ -24,6 +24,8 @@ _KNOWN = {
     "comparing logs": gettext_noop("comparing logs"),
     "connecting": gettext_noop("connecting"),
     "ahead of the master": gettext_noop("ahead of the master"),
+    "epoch begun twice": gettext_noop("epoch begun twice"),
+    "would lose confirmed messages": gettext_noop("would lose confirmed messages"),
     "left behind": gettext_noop("left behind"),
     "diverged": gettext_noop("diverged"),
     "disk full": gettext_noop("disk full"),

@@ -126,6 +126,7 @@ class RequestCode(IntEnum):
     GET_CONNECTIONS = 29403
     CLOSE_CONNECTIONS = 29404
     GET_TOPIC_FIGURES = 29405
+    TELL_EPOCH = 29406
 
 
 class ResponseCode(IntEnum):

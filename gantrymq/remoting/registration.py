@@ -31,15 +31,17 @@ class LaterEpoch(NamedTuple):
 
     epoch: int
     master: str
+    id: str = ""
 
     def to_fields(self) -> dict[str, str]:
-        return {"laterEpoch": str(self.epoch), "masterAddr": self.master}
+        return {"laterEpoch": str(self.epoch), "laterEpochId": self.id, "masterAddr": self.master}
 
     @classmethod
     def from_fields(cls, fields: Mapping[str, str]) -> LaterEpoch | None:
         """None when the refusal has another reason."""
         epoch = fields.get("laterEpoch", "")
-        return cls(int(epoch), fields.get("masterAddr", "")) if epoch.isdecimal() else None
+        known = epoch.isdecimal()
+        return cls(int(epoch), fields.get("masterAddr", ""), fields.get("laterEpochId", "")) if known else None
 
 
 def body_crc32(body: bytes) -> int:

@@ -35,6 +35,7 @@ class RunningState:
         "is_readable",
         "lacks_copies",
         "refusal",
+        "rival",
         "serving",
     )
 
@@ -43,6 +44,7 @@ class RunningState:
         self.is_copy = False  # the log is a copy of another broker's: no message is put here
         self.is_held = False  # no message is put for now: another broker is to take over, or has
         self.lacks_copies = ""  # no message is put while too few others have the log; says how many do
+        self.rival = ""  # no message is put: another broker has as good a claim to this log; says which
         self.serving = False
         self.is_readable = False
         self.refusal: PutMessageStatus | None = PutMessageStatus.SERVICE_NOT_AVAILABLE
@@ -69,6 +71,11 @@ class RunningState:
         if lacking != self.lacks_copies:
             self.lacks_copies = lacking
             self._update()
+
+    def contest(self, rival: str) -> None:
+        """Refuse messages from now on: another broker has as good a claim to this log."""
+        self.rival = rival
+        self._update()
 
     def set_flag(self, flag: RunningFlags, on: bool) -> None:
         """Raise or lower a reason to refuse."""
@@ -98,7 +105,7 @@ class RunningState:
 
     def _update(self) -> None:
         self.is_readable = self.serving and not self.flags & RunningFlags.NOT_READABLE
-        is_refusing = not self.serving or self.is_copy or self.is_held or bool(self.lacks_copies)
+        is_refusing = not self.serving or self.is_copy or self.is_held or bool(self.lacks_copies or self.rival)
         if is_refusing or self.flags & ~RunningFlags.NOT_READABLE:
             self.refusal = PutMessageStatus.SERVICE_NOT_AVAILABLE
         else:

@@ -347,6 +347,13 @@ BROKER = [
         answer_fields=("count",),
     ),
     Example(
+        Code.TELL_EPOCH, "broker", {
+            "brokerName": text("broker-a"), "epoch": number(0), "epochId": text("0123456789abcdef"),
+            "master": text("10.0.0.1:10911"), "yield": maybe("false"),
+        },
+        answer_fields=("epochHighest", "epochId"),
+    ),
+    Example(
         Code.GET_TOPIC_FIGURES, "broker", {"after": maybe(""), "topic": maybe(TOPIC)}, answer_body=("topics", "next")
     ),
 ]  # fmt: skip

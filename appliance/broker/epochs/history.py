@@ -26,10 +26,14 @@ class Epoch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Epochs:
-    """A log's epochs, the oldest first. highest: the highest number heard of, of any log; a lower one is over."""
+    """A log's epochs, the oldest first. highest: the highest number heard of, of any log; a lower one is over.
+
+    highest_id: who began that one; "": not known.
+    """
 
     history: tuple[Epoch, ...] = ()
     highest: int = 0
+    highest_id: str = ""
 
     @property
     def current(self) -> int:
@@ -50,15 +54,22 @@ class Epochs:
         """With a new epoch, which begins where the log ends. above: its number is higher than this, too."""
         number = max(self.highest, self.current, above) + 1
         kept = self.until(end).history[1 - EPOCHS_MAX :]
-        return Epochs((*kept, Epoch(number, end if kept else 0, secrets.token_hex(ID_CHARS // 2))), number)
+        epoch = Epoch(number, end if kept else 0, secrets.token_hex(ID_CHARS // 2))
+        return Epochs((*kept, epoch), number, epoch.id)
 
     def until(self, end: int) -> Epochs:
         """Without the epochs that begin behind the log's end; they stay heard of."""
-        return Epochs(tuple(each for each in self.history if each.start <= end), self.highest)
+        return Epochs(tuple(each for each in self.history if each.start <= end), self.highest, self.highest_id)
 
-    def heard(self, number: int) -> Epochs:
-        """With a number that was heard of."""
-        return Epochs(self.history, max(self.highest, number))
+    def heard(self, number: int, epoch_id: str = "") -> Epochs:
+        """With an epoch that was heard of: its number, and who began it as far as that is known."""
+        if number > self.highest:
+            return Epochs(self.history, number, epoch_id)
+        return Epochs(self.history, self.highest, self.highest_id or (epoch_id if number == self.highest else ""))
+
+    def is_rival(self, number: int, epoch_id: str) -> bool:
+        """Whether another began the highest number that is known here: neither log goes before the other."""
+        return 0 < number == self.highest and bool(epoch_id and self.highest_id) and epoch_id != self.highest_id
 
     def shares(self, theirs: Epochs) -> bool:
         """Whether both are epochs of one log."""
@@ -88,7 +99,8 @@ class Epochs:
     # -- as JSON ------------------------------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
-        return {"epochs": [[each.number, each.start, each.id] for each in self.history], "highest": self.highest}
+        rows = [[each.number, each.start, each.id] for each in self.history]
+        return {"epochs": rows, "highest": self.highest, "highestId": self.highest_id}
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Epochs:
@@ -102,7 +114,8 @@ class Epochs:
                 raise ValueError(f"epoch {after.number} follows epoch {before.number}, or begins before it")
         if history and highest < history[-1].number:
             raise ValueError(f"epoch {history[-1].number} is higher than {highest}")
-        return cls(history, highest)
+        known = history[-1].id if history and history[-1].number == highest else str(document.get("highestId", ""))
+        return cls(history, highest, known)
 
 
 def _epoch(row: Any) -> Epoch:

@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import AsyncIterator, Sequence
 
 from appliance.broker.access.access_control import own_credentials
+from appliance.broker.epochs.history import Epochs
 from appliance.broker.epochs.turns import Demotion
 from appliance.errors import BrokerError
 from appliance.settings.roles import BrokerConfig
@@ -39,11 +40,12 @@ class Members:
         async with self._client() as client:
             addresses = (await self._addresses(client)).values()
             told = await asyncio.gather(*(self._figures(client, address) for address in addresses))
-        for address, table in zip(addresses, told, strict=True):
-            later = int(table.get("epoch", "0"))
-            if later > epoch and table.get("brokerRole", "SLAVE") != "SLAVE":
-                return Demotion(later, address)
-        return None
+        later = [
+            Demotion(int(table.get("epoch", "0")), address, table.get("epochId", ""))
+            for address, table in zip(addresses, told, strict=True)
+            if int(table.get("epoch", "0")) > epoch and table.get("brokerRole", "SLAVE") != "SLAVE"
+        ]
+        return max(later, default=None)
 
     async def promotion(self, own_address: str, name_servers: Sequence[str], accepted_loss: int) -> Promotion:
         """What speaks against making this slave the master, as all members and these name servers answer now."""
@@ -57,6 +59,19 @@ class Members:
                 return await admin.succession.promotion(config.broker_name, own_address, accepted_loss=accepted_loss)
             except GantryError as exc:
                 raise BrokerError(ResponseCode.SYSTEM_ERROR, f"the other members can't be asked: {exc}") from exc
+
+    async def tell(self, address: str, epochs: Epochs, master: str) -> bool:
+        """Tell a member that these epochs are those of the master now; say if it answered that it knows as much."""
+        fields = {"brokerName": self._config.broker_name, "master": master}
+        fields |= {"epoch": str(epochs.highest), "epochId": epochs.highest_id}
+        request = RemotingCommand.request(RequestCode.TELL_EPOCH, fields)
+        async with self._client() as client:
+            try:
+                answer = await client.invoke(address, request, timeout_s=TIMEOUT_S)
+            except GantryError:
+                return False
+        known = answer.ext_fields.get("epochHighest", "")
+        return answer.code == ResponseCode.SUCCESS and known.isdecimal() and int(known) >= epochs.highest
 
     @contextlib.asynccontextmanager
     async def _client(self) -> AsyncIterator[RemotingClient]:

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -24,7 +24,7 @@ from appliance.settings.roles import BrokerConfig
 logger = logging.getLogger(__name__)
 
 FILE_NAME = "epochs.json"
-TOLD_MAX = 8
+TOLD_MAX = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,18 @@ class GivenRole:
         return self.instead == role_text(config)
 
 
+class Rival(NamedTuple):
+    """An epoch of the same number as the highest that is known here, begun by another broker; where that serves."""
+
+    number: int
+    id: str
+    address: str
+
+    @property
+    def text(self) -> str:
+        return f"{self.number} {self.id} {self.address}"
+
+
 @dataclass(frozen=True, slots=True)
 class Standing:
     """The content of the file."""
@@ -49,10 +61,15 @@ class Standing:
     untold: tuple[str, ...] = ()  # HA addresses of masters of before, which may not know yet
     master_role: str = ""  # of the master that is followed, as it says: what a promoted slave becomes
     master: str = ""  # where it serves requests
+    members: tuple[str, ...] = ()  # that have not been told of the epoch which this master began: where they serve
+    rival: Rival | None = None  # another master of the highest number that is known here
+    yields_to: str = ""  # the id of an epoch for which a person gave up what was confirmed here
 
     def to_json(self) -> bytes:
         document = self.epochs.to_dict() | {"untold": list(self.untold), "masterRole": self.master_role}
-        document |= {"master": self.master}
+        document |= {"master": self.master, "members": list(self.members), "yieldsTo": self.yields_to}
+        if self.rival is not None:
+            document["rival"] = list(self.rival)
         if self.role is not None:
             document["role"] = {
                 "brokerRole": self.role.broker_role,
@@ -76,7 +93,18 @@ class Standing:
             given = GivenRole(str(role["brokerRole"]), int(role["brokerId"]), str(role["instead"]))
         epochs = Epochs.from_dict(document)
         role_of, master = str(document.get("masterRole", "")), str(document.get("master", ""))
-        return cls(epochs, given, cut_to, tuple(untold[:TOLD_MAX]), role_of, master)
+        members, rival = document.get("members", []), document.get("rival")
+        return cls(
+            epochs,
+            given,
+            cut_to,
+            tuple(untold[:TOLD_MAX]),
+            role_of,
+            master,
+            tuple(map(str, members[:TOLD_MAX])),
+            None if rival is None else Rival(int(rival[0]), str(rival[1]), str(rival[2])),
+            str(document.get("yieldsTo", "")),
+        )
 
 
 class StandingFile:

@@ -8,11 +8,12 @@ from typing import NamedTuple
 
 class Promotion(NamedTuple):
     """A slave becomes the master, in a new epoch. untold: HA addresses of the master of before. above: the highest
-    epoch that anybody knows."""
+    epoch that anybody knows; members: the others, where they serve."""
 
     broker_role: str
     untold: tuple[str, ...]
     above: int
+    members: tuple[str, ...] = ()
 
 
 class Demotion(NamedTuple):
@@ -20,6 +21,7 @@ class Demotion(NamedTuple):
 
     epoch: int
     master: str
+    id: str = ""
 
 
 class Cut(NamedTuple):

@@ -7,18 +7,21 @@ when its hold ends.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from appliance.broker.cluster.outer_api import BrokerOuterApi
 from appliance.broker.epochs.members import Members
-from appliance.broker.epochs.standing import StandingFile
+from appliance.broker.epochs.standing import Rival, StandingFile
 from appliance.broker.epochs.turns import Promotion, Turns
 from appliance.broker.replication.ha_client import HaState
 from appliance.broker.replication.master.holding import HOLD_S_MAX, Holding
 from appliance.errors import BrokerError
+from appliance.process.json_file import StateFileError
 from appliance.remoting.header_fields import int_field, long_field, text_field
 from appliance.settings.replication import MASTER_ROLES
 from appliance.settings.roles import BrokerConfig
@@ -47,6 +50,7 @@ class Parts:
     standing: StandingFile
     turns: Turns
     holding: Holding
+    heard: Callable[[int, str, str, str], None]
 
 
 async def promote(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> None:
@@ -58,16 +62,16 @@ async def promote(parts: Parts, connection: ServerConnection, request: RemotingC
     fields = request.ext_fields
     follower = parts.follower
     if follower is None:
-        raise _refused("this broker is a master already")
+        return _begin_anew(parts, connection, request)
     role = fields.get("brokerRole") or parts.standing.standing.master_role or MASTER_ROLES[0]
     if role not in MASTER_ROLES:
         raise _refused(f"brokerRole={role}: use one of {', '.join(MASTER_ROLES)}")
     _check_as_seen(parts, fields)
     if fields.get("planned") == "true":
         await _check_planned(parts, follower)
-        above = 0
+        above, others = 0, follower.sink.in_sync.names
     else:
-        above = await _check_unplanned(parts, follower, fields)
+        above, others = await _check_unplanned(parts, follower, fields)
     _check_as_seen(parts, fields)  # while others were asked
     epochs, end = parts.standing.standing.epochs, parts.store.max_physical_offset
     above = max(above, epochs.highest, int_field(fields, "above", 0, low=0))
@@ -86,8 +90,8 @@ async def promote(parts: Parts, connection: ServerConnection, request: RemotingC
     )
     # The answer first: the broker closes its connections for the turn, and what was written until then still goes out.
     connection.reply(request, request.reply(ext_fields={"epoch": str(above + 1), "brokerRole": role}))
-    parts.turns.ask(Promotion(role, tuple(filter(None, untold)), above))
-    return
+    parts.turns.ask(Promotion(role, tuple(filter(None, untold)), above, others))
+    return None
 
 
 def _check_as_seen(parts: Parts, fields: dict[str, str]) -> None:
@@ -107,8 +111,9 @@ async def _check_planned(parts: Parts, follower: Follower) -> None:
         raise _refused("its master does not hold back messages: use a switch-over, which has it do so first")
 
 
-async def _check_unplanned(parts: Parts, follower: Follower, fields: dict[str, str]) -> int:
-    """Ask all there are; return the highest epoch that anybody knows. Refused for what the person did not accept."""
+async def _check_unplanned(parts: Parts, follower: Follower, fields: dict[str, str]) -> tuple[int, tuple[str, ...]]:
+    """Ask all there are; return the highest epoch that anybody knows, and who else there is. Refused for what the
+    person did not accept."""
     is_forced, state = fields.get("force") == "true", follower.ha_client.state
     if state in HOPELESS and not is_forced:
         raise _refused(f"this log is not known to be its master's: {state}")
@@ -117,7 +122,52 @@ async def _check_unplanned(parts: Parts, follower: Follower, fields: dict[str, s
     left = promotion.left_with(accept_unknown=fields.get("acceptUnknown") == "true")
     if left and not is_forced:
         raise _refused("; ".join(left))
-    return promotion.above
+    return promotion.above, tuple(promotion.others)
+
+
+def _begin_anew(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> None:
+    """A person has chosen this one of two masters that began one epoch: it begins a higher one."""
+    fields, standing = request.ext_fields, parts.standing.standing
+    if standing.rival is None or fields.get("decided") != "true":
+        raise _refused("this broker is a master already")
+    _check_as_seen(parts, fields)
+    above = max(standing.epochs.highest, int_field(fields, "above", 0, low=0))
+    others = tuple(dict.fromkeys([standing.rival.address, *filter(None, fields.get("members", "").split(","))]))
+    facts = {"peer": connection.remote_text, "epoch": above + 1, "rival": standing.rival.text}
+    logger.warning("contested epoch settled by request", extra={"event": "admin_settled", **facts})
+    connection.reply(request, request.reply(ext_fields={"epoch": str(above + 1)}))
+    parts.turns.ask(Promotion(parts.config.broker_role, (), above, others))
+
+
+async def hear_epoch(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+    """29406: an epoch has begun at `master`. The answer says which one is the highest here by then, and whose it is.
+
+    yield: a person has decided that its log counts, and gives up what was confirmed here and is not in it.
+    """
+    fields = request.ext_fields
+    epoch, epoch_id = int_field(fields, "epoch", low=1), text_field(fields, "epochId")
+    master, file = text_field(fields, "master"), parts.standing
+    if text_field(fields, "brokerName") != parts.config.broker_name:
+        raise _refused(f"this is {parts.config.broker_name}")
+    try:
+        if fields.get("yield") == "true":
+            facts = {"peer": connection.remote_text, "epoch": epoch, "epoch_id": epoch_id, "master": master}
+            logger.warning("confirmed messages given up by request", extra={"event": "admin_yielded", **facts})
+            await asyncio.to_thread(file.change, yields_to=epoch_id)
+        epochs = file.standing.epochs
+        if parts.follower is None:
+            parts.heard(epoch, epoch_id, master, connection.remote_text)
+        elif epochs.is_rival(epoch, epoch_id):
+            await asyncio.to_thread(file.change, rival=Rival(epoch, epoch_id, master))
+        elif epoch >= epochs.highest:
+            rival = file.standing.rival if epoch == epochs.highest else None
+            await asyncio.to_thread(file.change, epochs=epochs.heard(epoch, epoch_id), rival=rival)
+    except StateFileError as exc:
+        raise _refused(f"it can't be put on record: {exc}") from exc
+    if parts.follower is not None:
+        parts.follower.ha_client.look_again()
+    epochs = file.standing.epochs.heard(epoch, epoch_id)
+    return request.reply(ext_fields={"epochHighest": str(epochs.highest), "epochId": epochs.highest_id})
 
 
 async def hold(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:

@@ -106,6 +106,7 @@ TABLE: tuple[Row[Any], ...] = (
     Row(Code.GET_CONNECTIONS, clients.get_connections, clients.ConnectionParts, "admin"),  # 29403
     Row(Code.CLOSE_CONNECTIONS, clients.close_connections, clients.ConnectionParts, "admin"),  # 29404
     Row(Code.GET_TOPIC_FIGURES, admin_topics.get_topic_figures, admin_topics.FigureParts, "admin"),  # 29405
+    Row(Code.TELL_EPOCH, replication.hear_epoch, replication.Parts, "admin"),  # 29406
 )
 
 

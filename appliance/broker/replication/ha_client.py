@@ -7,6 +7,8 @@
     cutting       -> the log of a later epoch goes on otherwise: what lies behind the joint is kept, and cut
     ahead         -> the master's log ends before this one: it lost its last messages
     left behind   -> the master has deleted what comes next
+    begun twice   -> another broker has begun the master's epoch, too: neither is followed until a person has chosen
+    would lose    -> what would be cut was confirmed here: a person has to give it up
     diverged      -> the bytes differ, or can't follow: nothing more is copied until a person has decided
 
 RocketMQ's protocol compares nothing: its slave appends whatever has the right place. Here the slave asks for a place
@@ -41,7 +43,14 @@ from appliance.broker.replication.ha_frames import (
 )
 from appliance.broker.replication.ha_stream import HaStream, connect
 from appliance.broker.replication.handshake import Hello
-from appliance.broker.replication.joint import Joint, LogDiverged, MasterIsOver, where_to_cut
+from appliance.broker.replication.joint import (
+    BelowConfirmed,
+    Joint,
+    LogDiverged,
+    MasterContested,
+    MasterIsOver,
+    where_to_cut,
+)
 from appliance.broker.replication.master_address import MasterAddress
 from appliance.broker.replication.slave_guard import greet
 from appliance.process.json_file import StateFileError
@@ -76,6 +85,8 @@ class HaState(enum.StrEnum):
     AHEAD = "ahead of the master"
     LEFT_BEHIND = "left behind"
     DIVERGED = "diverged"
+    CONTESTED = "epoch begun twice"
+    CONFIRMED = "would lose confirmed messages"
     NO_ROOM = "disk full"
 
 
@@ -102,6 +113,7 @@ class HaClient:
     it says itself, -1 when it does not. epoch: the master's, 0 when it knows none, None when that is not known.
     on_cut: called with where the log has to end; this client waits then. on_state: takes a state of the tables;
     returns whether topics and groups are the master's now. on_connected: called as a connection begins.
+    confirmed: up to where a log that ends there was confirmed, before it followed this master.
     """
 
     def __init__(
@@ -120,6 +132,7 @@ class HaClient:
         on_cut: Callable[[int], None],
         on_state: Callable[[bytes], bool] = lambda state: False,
         on_connected: Callable[[], None] = lambda: None,
+        confirmed: Callable[[int], int] = lambda end: -1,
     ) -> None:
         self._store = store
         self._copy = store.copy
@@ -137,6 +150,7 @@ class HaClient:
         self._on_cut = on_cut
         self._on_state = on_state
         self._on_connected = on_connected
+        self._confirmed = confirmed
         self._has_tables = False  # topics and groups were the master's in this connection, which tells what changes
         self._told: tuple[HaState, str] | None = None  # how the last connection ended, as it was logged
         self.state = HaState.NO_MASTER
@@ -173,6 +187,12 @@ class HaClient:
                 self._ended(HaState.CUTTING, str(exc), logging.WARNING)
                 self._on_cut(exc.end)
                 await asyncio.Event().wait()  # the broker opens anew
+            except MasterContested as exc:
+                retry_s = RETRY_S_MAX
+                self._ended(HaState.CONTESTED, str(exc), logging.ERROR)
+            except BelowConfirmed as exc:
+                retry_s = RETRY_S_MAX
+                self._ended(HaState.CONFIRMED, str(exc), logging.ERROR)
             except (LogDiverged, CopyRefused) as exc:
                 retry_s = RETRY_REFUSED_S
                 self._ended(HaState.DIVERGED, str(exc), logging.ERROR)
@@ -236,7 +256,8 @@ class HaClient:
             raise MasterLost(f"silent for {silence_s:g} s, where a greeting was to come") from None
         except asyncio.IncompleteReadError:
             raise MasterLost("the master closed the connection without a greeting: its log says why") from None
-        cut_to = where_to_cut(own, begin, end, theirs)
+        confirmed, yields_to = self._confirmed(end), self._standing.standing.yields_to
+        cut_to = where_to_cut(own, begin, end, theirs, confirmed=confirmed, yields_to=yields_to)
         if theirs.refusal or theirs.role == "SLAVE" or not theirs.epochs.is_current:
             raise MasterLost(theirs.refusal or f"{theirs.address} is no master: its role is {theirs.role}")
         if cut_to is not None:
@@ -335,6 +356,10 @@ class HaClient:
     def master_address(self) -> str:
         """Where the log is copied from, "" while that is not known."""
         return self._master.ha
+
+    def look_again(self) -> None:
+        """Try now: a person has decided."""
+        self._master.changed.set()
 
     @property
     def master_broker(self) -> str:

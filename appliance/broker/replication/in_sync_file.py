@@ -27,7 +27,8 @@ class InSyncRecord:
     """The set of one epoch; names: addresses where its slaves serve. confirmed: what all of them had then.
 
     shown: where what consumers of confirmed messages may see ended then; -1: they may see all.
-    version: the how manieth set of the epoch. leave_s: after so long its master lets a slave leave that it lost.
+    alone: nobody was in sync, and the master acknowledged what it had. version: the how manieth set of the epoch.
+    leave_s: after so long its master lets a slave leave that it lost.
     """
 
     epoch: int = 0
@@ -36,6 +37,11 @@ class InSyncRecord:
     shown: int = -1
     version: int = 0
     leave_s: float = GONE_S
+    alone: bool = False
+
+    def confirmed_of(self, end: int) -> int:
+        """Up to where a log that ends there was confirmed."""
+        return end if self.alone else min(self.confirmed, end)
 
     def to_dict(self) -> dict[str, Any]:
         document = dataclasses.asdict(self)
@@ -50,7 +56,8 @@ class InSyncRecord:
         confirmed = int(document["confirmed"])
         shown = int(document.get("shown", confirmed if names else -1))
         version, leave_s = int(document.get("version", 0)), float(document.get("leaveSeconds", GONE_S))
-        return cls(int(document["epoch"]), tuple(names), confirmed, shown, version, leave_s)
+        alone = bool(document.get("alone", False))
+        return cls(int(document["epoch"]), tuple(names), confirmed, shown, version, leave_s, alone)
 
 
 class InSyncFile:

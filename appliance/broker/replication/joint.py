@@ -14,13 +14,29 @@ class MasterIsOver(Exception):
     """The master's epoch is over: another broker has begun a later one."""
 
 
-def where_to_cut(own: Epochs, begin: int, end: int, master: Hello) -> int | None:
+class MasterContested(Exception):
+    """Another broker has begun the master's epoch, too: neither is followed until a person has chosen one."""
+
+
+class BelowConfirmed(Exception):
+    """What would be cut was confirmed here: a person has to give it up."""
+
+
+def where_to_cut(
+    own: Epochs, begin: int, end: int, master: Hello, *, confirmed: int = -1, yields_to: str = ""
+) -> int | None:
     """Return where this log, from `begin` to `end`, has to end before it follows; None when nothing has to go.
 
     Only what another epoch explains is cut: in the same epoch a master whose log is shorter has lost something, and
-    a person has to look. MasterIsOver; LogDiverged.
+    a person has to look. confirmed: up to there messages were acknowledged as stored on all that have to have them;
+    yields_to: the id of an epoch for which a person has given up what was. MasterIsOver; LogDiverged; MasterContested;
+    BelowConfirmed.
     """
     theirs = master.epochs
+    if own.is_rival(theirs.highest, theirs.highest_id) and own.shares(theirs):
+        raise MasterContested(
+            f"epoch {own.highest} was begun twice: it is {own.highest_id} here, {theirs.highest_id} at {master.address}"
+        )
     if theirs.highest < own.highest:
         raise MasterIsOver(f"the master is of epoch {theirs.current}, and epoch {own.highest} has begun")
     if not own.history or begin < 0:  # nothing is known of this log's epochs: its bytes are compared
@@ -34,6 +50,11 @@ def where_to_cut(own: Epochs, begin: int, end: int, master: Hello) -> int | None
         raise LogDiverged(
             f"both logs agree up to {joint} only; this one begins at {begin}, the master's at {master.begin}: "
             "start this slave anew on an empty folder, or on a copy of the master's store"
+        )
+    if joint < confirmed and yields_to not in {each.id for each in theirs.history}:
+        raise BelowConfirmed(
+            f"{confirmed - joint:,} bytes behind {joint} were confirmed here, and the master at {master.address} lacks "
+            "them: `gantry admin settle` gives them up"
         )
     return joint
 

@@ -205,17 +205,16 @@ class StateSink:
                 await asyncio.sleep(WRITE_S)
                 await asyncio.to_thread(self._write)
         finally:
-            self._write(is_last=True)
+            self._write()
 
-    def _write(self, *, is_last: bool = False) -> None:
+    def _write(self) -> None:
         try:
             self._schedule.persist()
             progress = self._progress
             if progress != self._written:
                 self._timer.put_progress(*progress)
                 self._written = progress
-            was = self._in_sync.record
-            if (self.in_sync.epoch, self.in_sync.names) != (was.epoch, was.names) or (is_last and self.in_sync != was):
+            if self.in_sync != self._in_sync.record:
                 self._in_sync.keep(self.in_sync)
         except StateFileError as exc:
             logger.error("a master's progress not written", extra={"event": "state_file_not_written", "why": str(exc)})

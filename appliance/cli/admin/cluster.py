@@ -124,6 +124,10 @@ def _number(text: str | None, *, minus: str | None = None) -> int | None:
 
 def _replication(info: Mapping[str, str]) -> str | None:
     """Of a master its slaves: how many are in sync, and of each how far it is behind. Of a slave what it does."""
+    if (rival := info.get("epochRival", "none")) != "none":
+        number, rival_id, address = rival.split()
+        own = info.get("epochId", "none")
+        return f"epoch {number} was begun twice, here as {own} and as {rival_id} at {address}: no messages are taken"
     if "slaveState" in info:
         why = info.get("slaveStateWhy", "none")
         return info["slaveState"] + (f": {why}" if why != "none" else "")

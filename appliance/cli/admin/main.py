@@ -52,6 +52,7 @@ NOUNS = {
     "cluster": ("cluster", "brokers of the cluster at a glance"),
     "brokers": ("cluster", "brokers and their metrics"),
     "promote": ("succession", "a slave becomes the master: the master is gone for good"),
+    "settle": ("succession", "which log counts, where two masters began one epoch"),
     "switchover": ("succession", "a master hands over to its slave; nothing is lost"),
     "config": ("cluster", "settings of brokers and name servers"),
     "kv": ("namesrv", "the name servers' key-value store"),

@@ -1,4 +1,4 @@
-"""`gantry admin promote | switchover`: which broker of a name is the master."""
+"""`gantry admin promote | settle | switchover`: which broker of a name is the master."""
 
 from __future__ import annotations
 
@@ -30,6 +30,31 @@ async def plan_promotion(admin: AdminClient, arguments: argparse.Namespace) -> S
 async def promote(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
     promotion = await _promotion(admin, arguments)
     changed = await admin.succession.promote(promotion, force=arguments.force, accept_unknown=arguments.accept_unknown)
+    return _done(changed)
+
+
+async def plan_settling(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
+    """Whose log would count, and who would give up what they have beside it. ConfigError without that master."""
+    members = (await admin.succession.known(arguments.broker, arguments.keep)).members
+    rows = [
+        {
+            "address": each.address,
+            "end": each.end,
+            "epoch": each.log_epoch,
+            "epochId": each.info.get("epochId", "none"),
+            "is": "kept" if each.address == arguments.keep else each.state or ("answers" if each.answers else "silent"),
+        }
+        for each in members
+    ]
+    lines = [
+        f"{row['address']}: epoch {row['epoch']} ({row['epochId']}), log ends at {row['end']}, {row['is']}"
+        for row in rows
+    ]
+    return Shown({"broker": arguments.broker, "keep": arguments.keep, "members": rows}, lines)
+
+
+async def settle(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
+    changed = await admin.succession.settle(arguments.broker, arguments.keep, accept_unknown=arguments.accept_unknown)
     return _done(changed)
 
 
@@ -113,6 +138,12 @@ def _promote_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--force", action="store_true", help="whatever speaks against it")
 
 
+def _settle_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("broker", metavar="BROKER", help="name, as all its masters and slaves have it")
+    parser.add_argument("--keep", metavar="HOST:PORT", required=True, help="the master whose log counts")
+    parser.add_argument("--accept-unknown", action="store_true", help="although members or name servers do not answer")
+
+
 COMMANDS = {
     "promote": {
         "": Command(
@@ -120,6 +151,15 @@ COMMANDS = {
             promote,
             _promote_arguments,
             plan_promotion,
+            loses=True,
+        )
+    },
+    "settle": {
+        "": Command(
+            "decide which master's log counts, where one epoch was begun twice or confirmed messages would be cut",
+            settle,
+            _settle_arguments,
+            plan_settling,
             loses=True,
         )
     },

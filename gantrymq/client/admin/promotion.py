@@ -32,6 +32,7 @@ class Promotion:
     unknown: list[str] = field(default_factory=list)
     above: int = 0
     accepted_loss: int = 0
+    others: list[str] = field(default_factory=list)  # the other members, where they serve
 
     @property
     def epoch(self) -> int:
@@ -49,7 +50,8 @@ def judge(broker_name: str, known: Known, address: str | None = None, *, accepte
     slave = chosen(slaves, address, broker_name)
     certain = [*_masters(known, slave), *_lacking(known, slave, slaves, accepted_loss)]
     unknown = [*_silent(known, slave), *_set_unknown(known, slave), *_age(known, slave), *_later(known, slave)]
-    return Promotion(broker_name, slave, certain + unknown, unknown, known.highest_epoch, accepted_loss)
+    others = [member.address for member in known.members if member.address != slave.address]
+    return Promotion(broker_name, slave, certain + unknown, unknown, known.highest_epoch, accepted_loss, others)
 
 
 def chosen(slaves: list[Member], address: str | None, broker_name: str) -> Member:
@@ -71,6 +73,8 @@ def _masters(known: Known, slave: Member) -> Iterator[str]:
     for member in known.members:
         if member.refuses and _is_lost_master(member, slave):
             yield f"{member.address} is there, and refuses to say what it is: stop it, or use an account that may ask"
+        if (rival := member.info.get("epochRival", "none")) != "none":
+            yield f"{member.address} knows of a rival, epoch {rival}: `gantry admin settle` decides first"
         if member.is_master:
             yield (
                 f"{member.address} answers, and is the master of epoch {member.epoch}: use a switch-over, or stop it "

@@ -151,6 +151,30 @@ class SuccessionAdmin:
             await _until(follows, f"{done}; `gantry admin cluster` tells why")
         return Changed(promotion.broker_name, slave.address, promotion.epoch, seconds)
 
+    async def settle(self, broker_name: str, keep: str, *, accept_unknown: bool = False) -> Changed:
+        """Decide that the log of the master `keep` counts. Others give up what they have beside it, confirmed or not;
+        it stays in a folder beside their stores. A master whose epoch was begun twice begins a higher one first.
+
+        accept_unknown: although members or name servers do not answer. ConfigError; GantryError when one was not told.
+        """
+        known, began = await self.known(broker_name, keep), time.monotonic()
+        silent = [member.address for member in known.members if not member.answers]
+        silent += [server.address for server in known.name_servers if not server.answers]
+        keeper = next(member for member in known.members if member.address == keep)
+        if not keeper.is_master:
+            raise ConfigError(f"{keep} is no master that answers: promote it first, then settle")
+        if silent and not accept_unknown:
+            raise ConfigError(f"{', '.join(silent)} do not answer, and may know of more: start them first")
+        epoch, others = keeper.log_epoch, [member.address for member in known.members if member.address != keep]
+        if keeper.info.get("epochRival", "none") != "none":
+            further = {"decided": "true", "above": str(known.highest_epoch), "members": ",".join(others)}
+            epoch = await self._ask_promotion(keeper, keeper.end, further)
+            await self._is_master(broker_name, keep, epoch)
+        epoch_id = (await self._brokers.runtime_info(keep))["epochId"]
+        fields = {"brokerName": broker_name, "epoch": str(epoch), "epochId": epoch_id, "master": keep, "yield": "true"}
+        await asyncio.gather(*(self._have_yield(address, fields) for address in others if address not in silent))
+        return Changed(broker_name, keep, epoch, time.monotonic() - began)
+
     # -- steps --------------------------------------------------------------------------------------------------------
 
     async def _hold_and_promote(self, master: Member, promotion: Promotion) -> None:
@@ -208,6 +232,15 @@ class SuccessionAdmin:
         timeout_s = self._calls.timeout_s + MASTER_CHECK_S
         answer = await self._calls.call(slave.address, RequestCode.PROMOTE_SLAVE, fields, timeout_s=timeout_s)
         return int_field(answer, "epoch", slave.address)
+
+    async def _have_yield(self, address: str, fields: dict[str, str]) -> None:
+        """Ask until it has it on record: the loser of two masters opens as a slave meanwhile."""
+
+        async def told() -> bool:
+            await self._calls.call(address, RequestCode.TELL_EPOCH, fields)
+            return True
+
+        await _until(told, f"{address} was not told whose log counts: run the command again")
 
     async def _is_master(self, broker_name: str, address: str, epoch: int) -> None:
         async def is_it() -> bool:

@@ -75,3 +75,12 @@ def test_a_slave_that_has_just_started_is_given_the_time_to_reach_its_master() -
     assert titles(301, "no master known") == titles(61, "connecting", "refused") == warned, "but not for ever"
     assert titles(1, "connecting", "refused", heard="0.4") == warned, "it had reached its master already"
     assert titles(1, "diverged", "they differ") == warned
+
+
+def test_two_masters_of_one_epoch_are_both_named() -> None:
+    told = {"epoch": "2", "epochId": "aaaa", "epochRival": "2 bbbb 10.0.0.9:10911"}
+    found = [problem for problem in judge(seen(state(MASTER, **told))).problems if "begun twice" in problem.title]
+    assert [problem.level for problem in found] == [Level.BAD]
+    assert all(word in found[0].evidence for word in ("aaaa", "10.0.0.9:10911", "bbbb"))
+    well = judge(seen(state(MASTER, **told | {"epochRival": "none"}))).problems
+    assert not any("begun twice" in problem.title for problem in well)

@@ -47,6 +47,17 @@ def promote(slave: LocalCluster) -> Changed:
     return changed[0]
 
 
+def promote_checked(slave: LocalCluster, *, accept_unknown: bool = False) -> Changed:
+    """As a person's command does it, once. ConfigError for what speaks against it."""
+
+    async def ask() -> Changed:
+        async with AdminClient(slave.namesrv_address, timeout_s=5) as admin:
+            promotion = await admin.succession.promotion(slave.broker_name, slave.broker_address)
+            return await admin.succession.promote(promotion, accept_unknown=accept_unknown)
+
+    return asyncio.run(ask())
+
+
 def is_same(master: LocalCluster, slave: LocalCluster) -> bool:
     end = runtime_info(master).get("commitLogMaxOffset")
     return end is not None and runtime_info(slave).get("commitLogMaxOffset") == end

@@ -12,10 +12,9 @@ from pathlib import Path
 import pytest
 
 from gantrymq import AdminClient
-from gantrymq.client.admin.succession import Changed
 from gantrymq.errors import ConfigError, ResponseError
 from gantrymq.remoting.codes import RequestCode
-from tests.faults.kit.replicas import FILES, TOPIC, Replica, runtime_info
+from tests.faults.kit.replicas import FILES, TOPIC, Replica, promote_checked, runtime_info
 from tests.faults.replication.history import check
 from tests.faults.replication.logs import read_log
 from tests.faults.replication.recorder import Recorder
@@ -46,15 +45,6 @@ def three(tmp_path: Path) -> Iterator[list[LocalCluster]]:
             slave.stop()
 
 
-def promote(slave: LocalCluster, *, accept_unknown: bool = False) -> Changed:
-    async def ask() -> Changed:
-        async with AdminClient(slave.namesrv_address, timeout_s=5) as admin:
-            promotion = await admin.succession.promotion(slave.broker_name, slave.broker_address)
-            return await admin.succession.promote(promotion, accept_unknown=accept_unknown)
-
-    return asyncio.run(ask())
-
-
 def ask_slave_alone(slave: LocalCluster) -> None:
     """What a tool does that asks nobody else."""
 
@@ -80,15 +70,15 @@ def test_a_slave_that_was_cut_off_is_not_promoted_while_a_better_one_is_silent(t
     os.kill(stale.broker.pid, signal.SIGCONT)
     wait_until(lambda: runtime_info(stale).get("slaveState") == "connecting")
     with pytest.raises(ConfigError, match=f"{better.broker_address} was in sync with the master and does not answer"):
-        promote(stale)
+        promote_checked(stale)
     with pytest.raises(ResponseError, match="does not answer"):
         ask_slave_alone(stale)
     assert runtime_info(stale)["epochHighest"] == "1"
     better.start_broker()
     wait_until(lambda: runtime_info(better).get("brokerRole") == "SLAVE")
     with pytest.raises(ConfigError, match="more of the log than"):
-        promote(stale, accept_unknown=True)
-    changed = promote(better, accept_unknown=True)  # it was restarted: how long it had heard nothing is not known
+        promote_checked(stale, accept_unknown=True)
+    changed = promote_checked(better, accept_unknown=True)  # it was restarted
     assert changed.epoch == 2
     wait_until(lambda: runtime_info(stale).get("epoch") == "2" and runtime_info(stale).get("slaveState") == "copying")
     wait_until(lambda: runtime_info(stale)["commitLogMaxOffset"] == runtime_info(better)["commitLogMaxOffset"])
@@ -112,7 +102,7 @@ def test_a_slave_that_stood_still_is_as_old_as_what_it_was_told(tmp_path: Path) 
         os.kill(slave.broker.pid, signal.SIGCONT)
         wait_until(lambda: runtime_info(slave).get("slaveState") == "connecting")
         with pytest.raises(ConfigError, match="and the master ended"):
-            promote(slave)
+            promote_checked(slave)
         slave.stop()
 
 
@@ -124,6 +114,6 @@ def test_a_slave_in_sync_is_promoted_without_a_word_about_it(three: list[LocalCl
         recorder.more(CUT_OFF)
         master.kill_broker()
     time.sleep(5)  # more than any leave time
-    changed = promote(max(one, two, key=lambda slave: int(runtime_info(slave)["commitLogMaxOffset"])))
+    changed = promote_checked(max(one, two, key=lambda slave: int(runtime_info(slave)["commitLogMaxOffset"])))
     logs = [read_log(peer.broker_address, peer.store) for peer in three]
     assert check(recorder.sends, logs, changed.address) == []

@@ -141,6 +141,12 @@ class Greeter:
         own = self._standing.standing.epochs
         if theirs.broker_name != self._config.broker_name:
             return f"this is {self._config.broker_name}, not {theirs.broker_name}"
+        if own.is_rival(theirs.epochs.highest, theirs.epochs.highest_id) and own.shares(theirs.epochs):
+            if theirs.role != "SLAVE":
+                self._on_fenced(theirs)
+            return f"epoch {own.highest} was begun twice, as {own.highest_id} and {theirs.epochs.highest_id}"
+        if self._standing.standing.rival is not None:
+            return f"epoch {own.highest} was begun twice: a person has to choose"
         if theirs.epochs.highest > own.highest:
             if own.shares(theirs.epochs):
                 self._heard = theirs.epochs.highest

@@ -1,4 +1,5 @@
-"""A promoted master tells the master of before that its epoch is over, for as long as that may come back unknowing.
+"""A promoted master tells all others that a new epoch has begun, for as long as one may come back unknowing: the master
+of before at its port for slaves, every member by a request.
 
 At the name servers the last registration counts, of either broker: while the other may still register, and for a minute
 after it was told, this broker registers again every second.
@@ -11,6 +12,7 @@ import contextlib
 import logging
 from collections.abc import Callable
 
+from appliance.broker.epochs.members import Members
 from appliance.broker.epochs.standing import StandingFile
 from appliance.broker.replication.ha_frames import FrameError
 from appliance.broker.replication.master.slaves import SlaveService
@@ -29,8 +31,11 @@ ANSWER_TIMEOUT_S = 5.0
 class OldMasters:
     """A service: it ends its work once each of them has answered. register: has the name servers told again."""
 
-    def __init__(self, slaves: SlaveService, standing: StandingFile, register: Callable[[], None]) -> None:
+    def __init__(
+        self, slaves: SlaveService, standing: StandingFile, members: Members, register: Callable[[], None]
+    ) -> None:
         self._register = register
+        self._members = members
         self._slaves = slaves
         self._standing = standing
 
@@ -50,9 +55,14 @@ class OldMasters:
 
     async def _tell_all(self) -> None:
         retry_s = RETRY_S_MIN
-        while self._standing.standing.untold:
+        while self._standing.standing.untold or self._standing.standing.members:
             for address in self._standing.standing.untold:
                 if await self._tell(address):
+                    await self._note_told(address)
+            for address in self._standing.standing.members:
+                if await self._members.tell(
+                    address, self._standing.standing.epochs, self._slaves.greeter.broker_address
+                ):
                     await self._note_told(address)
             await asyncio.sleep(retry_s)
             retry_s = min(retry_s * 2, RETRY_S_MAX)
@@ -76,8 +86,10 @@ class OldMasters:
 
     async def _note_told(self, address: str) -> None:
         logger.info("master of before knows its epoch is over", extra={"event": "old_master_told", "address": address})
-        untold = tuple(each for each in self._standing.standing.untold if each != address)
+        standing = self._standing.standing
+        untold = tuple(each for each in standing.untold if each != address)
+        members = tuple(each for each in standing.members if each != address)
         try:
-            await asyncio.to_thread(self._standing.change, untold=untold)
+            await asyncio.to_thread(self._standing.change, untold=untold, members=members)
         except StateFileError as exc:  # then it is told once more
             logger.warning("not put on record", extra={"event": "state_file_not_written", "why": str(exc)})

@@ -176,6 +176,7 @@ class SlaveService:
         reported = time.monotonic()
         self._sample(reported)
         self._confirmed()
+        await self._record(self._in_sync_set().required)  # before anything is acknowledged that nobody else has
         await asyncio.sleep(SAMPLE_S)
         while True:
             if self._config.read_confirmed_only:  # not before: who listens to the store is settled by now
@@ -240,8 +241,12 @@ class SlaveService:
         leave_s = min(GONE_S, self._config.in_sync_lag_ms / 1000)
         was, now = self._on_record.record, time.monotonic()
         record = InSyncRecord(epoch, tuple(sorted(names)), in_sync.confirmed, shown, was.version, leave_s)
-        is_other = (record.epoch, record.names) != (was.epoch, was.names)
+        if not record.names:  # of a SYNC_MASTER's log nothing more is confirmed then
+            alone, until = not self._config.is_sync_master, was.confirmed if was.epoch == epoch else -1
+            record = dataclasses.replace(record, alone=alone, confirmed=in_sync.confirmed if was.names else until)
+        is_other = (record.epoch, record.names, record.alone) != (was.epoch, was.names, was.alone)
         is_due = self._config.read_confirmed_only and shown != was.shown and now - self._recorded_at >= RECORD_S
+        is_due |= record.confirmed != was.confirmed
         if is_other:
             record = dataclasses.replace(record, version=was.version + 1)
         elif not is_due:
@@ -277,7 +282,7 @@ class SlaveService:
 
     def _told_in_sync(self) -> InSyncRecord:
         """What slaves are told of the set. Without a slave in it nothing more is confirmed by one."""
-        in_sync, record = self._in_sync_set(), self._on_record.record
+        in_sync, record = self._in_sync_set(), dataclasses.replace(self._on_record.record, alone=False)
         return dataclasses.replace(record, confirmed=in_sync.confirmed) if in_sync.names else record
 
     def _confirmed(self) -> None:

@@ -49,3 +49,11 @@ class SyncSuccessionAdmin(BlockingPart[SuccessionAdmin]):
         master holds back messages until HOLD_S are over.
         """
         return self._run(self._part().switch_over(master, promotion))
+
+    def settle(self, broker_name: str, keep: str, *, accept_unknown: bool = False) -> Changed:
+        """Decide that the log of the master `keep` counts. Others give up what they have beside it, confirmed or not;
+        it stays in a folder beside their stores. A master whose epoch was begun twice begins a higher one first.
+
+        accept_unknown: although members or name servers do not answer. ConfigError; GantryError when one was not told.
+        """
+        return self._run(self._part().settle(broker_name, keep, accept_unknown=accept_unknown))

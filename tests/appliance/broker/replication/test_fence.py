@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from appliance.bench.frames import send_fields
+from appliance.broker.epochs.members import Members
 from appliance.broker.replication.master.old_masters import OldMasters
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
@@ -35,7 +36,11 @@ async def test_a_master_that_the_name_server_refuses_follows_its_successor(
     async def not_heard(_self: OldMasters, _address: str) -> bool:
         return False
 
+    async def not_told(*_told: object) -> bool:
+        return False
+
     monkeypatch.setattr(OldMasters, "_tell", not_heard)
+    monkeypatch.setattr(Members, "tell", not_told)
     async with group(tmp_path) as brokers, brokers.broker("one") as one, brokers.broker("two", broker_id=1) as two:
         await send(one, 20)
         await same_logs(one, two)
