@@ -14,7 +14,7 @@ from dashboard.api.auth import Token
 from dashboard.api.problems import REFUSALS, FormProblem, NotPossible, caller
 from dashboard.api.schemas.cluster import BrokerOut
 from dashboard.api.schemas.given import Given
-from dashboard.api.schemas.succession import MasterOut, SuccessionIn, SuccessionOut
+from dashboard.api.schemas.succession import UNKNOWN, MasterOut, SuccessionIn, SuccessionOut
 from dashboard.audit.broker_changes import SettingChanged, changes_of, newest_by_key
 from dashboard.audit.master_change import change_master
 from dashboard.audit.notes import note, note_nothing
@@ -170,18 +170,21 @@ async def plan_master_change(
     name: str,
     to: str | None = Query(None, max_length=255, description="a slave's address; absent: the longest log"),
     accept_loss: int = Query(0, ge=0, le=BYTES_MAX),
+    accept_unknown: bool = Query(False, description=UNKNOWN),
 ) -> SuccessionOut:
-    return SuccessionOut.of(await gateway().succession.plan(name, to, accepted_loss=accept_loss))
+    plan = await gateway().succession.plan(name, to, accepted_loss=accept_loss, accepts_unknown=accept_unknown)
+    return SuccessionOut.of(plan)
 
 
 @router.post("/{name}/succession", response={200: MasterOut} | REFUSALS, auth=WRITE,
              summary="Switch over to a slave, or promote one", operation_id="change_master")  # fmt: skip
 async def change_broker_master(request: HttpRequest, name: str, body: SuccessionIn) -> MasterOut:
-    plan = await gateway().succession.plan(name, body.to, accepted_loss=body.accept_loss)
+    plan = await gateway().succession.plan(
+        name, body.to, accepted_loss=body.accept_loss, accepts_unknown=body.accept_unknown
+    )
     if not plan.is_possible:
         note_nothing(request)
-        obstacles = plan.promotion.obstacles if plan.promotion else [plan.why_none]
-        raise NotPossible(f"No change: {'; '.join(obstacles)}.")
+        raise NotPossible(f"No change: {'; '.join(plan.obstacles)}.")
     if body.seen != plan.seen:
         note_nothing(request)
         raise NotPossible("It is not as it was looked at any more. Ask for the plan again, and send its `seen`.")

@@ -27,21 +27,32 @@ CHANGE_TIMEOUT_S = 2 * TURN_TIMEOUT_S  # above what the steps themselves take at
 
 @dataclass(frozen=True, slots=True)
 class Succession:
-    """Who could take over from whom. master: of now, None when none answers; promotion: None without a slave."""
+    """Who could take over from whom. master: of now, None when none answers; promotion: None without a slave.
+
+    accepts_unknown: a promotion goes on although nobody can say that nothing acknowledged is lost.
+    """
 
     broker_name: str
     members: list[Member]
     master: Member | None
     promotion: Promotion | None
     why_none: str = ""
+    accepts_unknown: bool = False
 
     @property
     def slaves(self) -> list[Member]:
         return [member for member in self.members if member.answers and not member.is_master]
 
     @property
+    def obstacles(self) -> list[str]:
+        """What still speaks against it."""
+        if self.promotion is None:
+            return [self.why_none]
+        return self.promotion.left_with(accept_unknown=self.accepts_unknown)
+
+    @property
     def is_possible(self) -> bool:
-        return self.promotion is not None and not self.promotion.obstacles
+        return not self.obstacles
 
     @property
     def seen(self) -> str:
@@ -59,7 +70,9 @@ class SuccessionCalls:
     def __init__(self, calls: ClusterCalls) -> None:
         self._calls = calls
 
-    async def plan(self, broker_name: str, address: str | None = None, *, accepted_loss: int = 0) -> Succession:
+    async def plan(
+        self, broker_name: str, address: str | None = None, *, accepted_loss: int = 0, accepts_unknown: bool = False
+    ) -> Succession:
         """What a change to that slave, or to the best, would be. BrokerNotFound, BrokerUnreachable."""
         cluster = await self._calls.cluster(max_age_s=CLUSTER_MAX_AGE_S)
         if all(broker.name != broker_name for broker in (*cluster.brokers, *cluster.slaves)):
@@ -80,7 +93,7 @@ class SuccessionCalls:
             return Succession(broker_name, members, master, None, str(exc))
         except CALL_ERRORS as exc:
             raise BrokerUnreachable(f"{broker_name}: {explain(exc)}") from exc
-        return Succession(broker_name, members, master, promotion)
+        return Succession(broker_name, members, master, promotion, accepts_unknown=accepts_unknown and master is None)
 
     async def change(self, succession: Succession) -> Changed:
         """Do what was planned. Raises NoSuccessor; it says what did not work, and the members what is now."""
@@ -88,7 +101,10 @@ class SuccessionCalls:
         assert promotion is not None
         try:
             if master is None:
-                changed = await self._calls.call(lambda admin: admin.succession.promote(promotion), CHANGE_TIMEOUT_S)
+                changed = await self._calls.call(
+                    lambda admin: admin.succession.promote(promotion, accept_unknown=succession.accepts_unknown),
+                    CHANGE_TIMEOUT_S,
+                )
             else:
                 changed = await self._calls.call(
                     lambda admin: admin.succession.switch_over(master, promotion), CHANGE_TIMEOUT_S

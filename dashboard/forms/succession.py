@@ -14,7 +14,9 @@ BYTES_MAX = (1 << 63) - 1
 
 
 class SuccessionForm(BaseForm):
-    """to: a slave's address, "" for the best; accept_loss: bytes of the old master's log that may be missing."""
+    """to: a slave's address, "" for the best; accept_loss: bytes of the old master's log that may be missing.
+    accept_unknown: go on although nobody can say that nothing acknowledged is lost.
+    """
 
     to = forms.ChoiceField(label=_("Becomes master"), required=False)
     accept_loss = forms.IntegerField(
@@ -25,12 +27,21 @@ class SuccessionForm(BaseForm):
         help_text=_("Of the old master's log, once that can't be had back. What these bytes held is lost."),
     )
 
+    accept_unknown = forms.BooleanField(
+        label=_("Accept what is not known"),
+        required=False,
+        help_text=_(
+            "Promotes although messages that producers were told are stored may be lost: members that could have "
+            "them do not answer."
+        ),
+    )
+
     def __init__(self, *args: Any, slaves: list[str], has_master: bool, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         choices = [("", gettext("Longest log")), *((address, address) for address in slaves)]
         self.fields["to"].choices = choices  # type: ignore[attr-defined]
         if has_master:
-            del self.fields["accept_loss"]  # a switch-over loses nothing
+            del self.fields["accept_loss"], self.fields["accept_unknown"]  # a switch-over loses nothing
 
     @property
     def address(self) -> str | None:
@@ -39,3 +50,7 @@ class SuccessionForm(BaseForm):
     @property
     def accepted_loss(self) -> int:
         return self.cleaned_data.get("accept_loss") or 0
+
+    @property
+    def accepts_unknown(self) -> bool:
+        return bool(self.cleaned_data.get("accept_unknown"))

@@ -49,9 +49,12 @@ class SuccessionOut(Schema):
         return cls(
             broker=plan.broker_name, members=ReplicaOut.of_all(plan), is_switch_over=plan.master is not None,
             is_possible=plan.is_possible, successor=found.slave.address if found else None,
-            obstacles=list(found.obstacles) if found else [plan.why_none],
+            obstacles=plan.obstacles,
             missing_bytes=found.slave.missing_bytes if found and plan.master is None else None, seen=plan.seen,
         )  # fmt: skip
+
+
+UNKNOWN = "without a master: go on although nobody can say that nothing acknowledged is lost"
 
 
 class SuccessionIn(Order):
@@ -60,6 +63,7 @@ class SuccessionIn(Order):
     seen: str = Field(max_length=500)
     to: str | None = Field(None, max_length=255, examples=["10.0.0.8:10911"])
     accept_loss: int = Field(0, ge=0, le=BYTES_MAX, description="bytes that may be missing, without a master")
+    accept_unknown: bool = Field(False, description=UNKNOWN)
 
 
 class MasterOut(Schema):

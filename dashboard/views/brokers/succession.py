@@ -29,8 +29,10 @@ async def succession(request: HttpRequest, name: str) -> HttpResponse:
         slaves = [member.address for member in plan.slaves]
         form = SuccessionForm(given, slaves=slaves, has_master=plan.master is not None)
         is_meant = form.is_valid()
-        if is_meant and (form.address or form.accepted_loss):
-            plan = await gateway().succession.plan(name, form.address, accepted_loss=form.accepted_loss)
+        if is_meant and (form.address or form.accepted_loss or form.accepts_unknown):
+            plan = await gateway().succession.plan(
+                name, form.address, accepted_loss=form.accepted_loss, accepts_unknown=form.accepts_unknown
+            )
         typed = TypedNameForm(request.POST if request.method == "POST" else None, name=name, undone="changed")
         is_as_seen = request.method != "POST" or given.get("seen") == plan.seen
         if request.method == "POST" and is_meant and plan.is_possible and is_as_seen and typed.is_valid():
@@ -49,6 +51,7 @@ async def succession(request: HttpRequest, name: str) -> HttpResponse:
         "is_meant": is_meant,
         "is_as_seen": is_as_seen,
         "accept_loss": given.get("accept_loss", ""),
+        "accept_unknown": "on" if plan.accepts_unknown else "",
         "words": _words(plan, form),
         "tabs": Tabs(name, name, "succession"),
     }
@@ -63,4 +66,6 @@ def _words(plan: Succession, form: SuccessionForm) -> list[str]:
         words += ["--to", plan.promotion.slave.address]
     if form.is_valid() and form.accepted_loss:
         words += ["--accept-loss", str(form.accepted_loss)]
+    if plan.accepts_unknown:
+        words += ["--accept-unknown"]
     return words

@@ -22,7 +22,7 @@ from tests.dashboard.conftest import Client, api_for, patient_gateway
 from tests.waiting import until
 
 PAGE = "/broker/broker-a/succession"
-HIDDEN = re.compile(r'<input type="hidden" name="(to|accept_loss|seen)" value="([^"]*)">')
+HIDDEN = re.compile(r'<input type="hidden" name="(to|accept_loss|accept_unknown|seen)" value="([^"]*)">')
 NAME = {"typed_name": "broker-a"}
 
 
@@ -85,7 +85,7 @@ async def test_an_administrator_switches_over(brokers: Group, log_in: Client, ca
     assert told_by(caplog) == [("master_change_asked", "admin"), ("master_changed", "admin")]
 
 
-async def test_a_promotion_is_refused_until_the_missing_bytes_are_accepted(brokers: Group, log_in: Client) -> None:
+async def test_a_promotion_is_refused_until_a_person_accepts_what_may_be_lost(brokers: Group, log_in: Client) -> None:
     client = await log_in()
     async with brokers.broker("two", broker_id=1) as two:
         async with brokers.broker("one") as one:
@@ -101,6 +101,9 @@ async def test_a_promotion_is_refused_until_the_missing_bytes_are_accepted(broke
         assert is_slave(two)
         shown = await client.get(PAGE, {"accept_loss": "1000"})
         assert "--accept-loss 1000" in text_of(shown)
+        assert "no slave was in sync" in text_of(shown) and not hidden_of(shown), "nobody knows what else it lacks"
+        shown = await client.get(PAGE, {"accept_loss": "1000", "accept_unknown": "on"})
+        assert "--accept-loss 1000 --accept-unknown" in text_of(shown)
         done = await client.post(PAGE, hidden_of(shown) | NAME)
         assert done.status_code == 302, text_of(done)
         assert is_master(two)
