@@ -49,10 +49,17 @@ class AuditList(Schema):
     entries: list[AuditEntryOut]
 
 
+class NumbersOut(Schema):
+    """Consecutive numbers of entries."""
+
+    first: int
+    last: int
+
+
 class ChainOut(Schema):
     """What a walk along the chain found. broken_at: number of the first entry that does not fit; null: all fit.
 
-    missing: first and last numbers of entries that had been written and are gone: deleted, or an older copy of the
+    missing: numbers of entries that had been written and are gone: deleted, or an older copy of the
     database was put in place. recorded_since: the first number that is also recorded outside the database; null: there
     is no record that can be read.
     """
@@ -62,7 +69,7 @@ class ChainOut(Schema):
     since: datetime | None
     head: str
     broken_at: int | None
-    missing: list[tuple[int, int]]
+    missing: list[NumbersOut]
     recorded_since: int | None
 
 
@@ -91,7 +98,8 @@ async def check_chain(request: HttpRequest) -> ChainOut:
     state = await sync_to_async(chain.check)()
     return ChainOut(
         is_whole=state.is_whole, count=state.count, since=state.since, head=state.head,
-        broken_at=state.broken_at, missing=list(state.missing), recorded_since=state.recorded_since,
+        broken_at=state.broken_at, recorded_since=state.recorded_since,
+        missing=[NumbersOut(first=first, last=last) for first, last in state.missing],
     )  # fmt: skip
 
 
