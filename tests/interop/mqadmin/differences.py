@@ -75,7 +75,7 @@ DIFFERENCES = (
         ours=FIGURE + r"(acl\w+|connections|connectionsParked|connectionsRefusedForFiles|consumerBehindBytesMax"
         r"|fastPath(Declined|Pulls|Sends)?"
         r"|consumerFilters|messagesDamaged\w*|disk(Filled|Free|Others|Store)\w*|openFilesMax|outOfFilesSecondsAgo|settingsRefused\w*"
-        r"|epoch(Highest|Id|Start)?|haAccounts|haTlsMode|roleGiven"
+        r"|epoch(Highest|Id|Rival|Start)?|haAccounts|masterFencedBy|messagesHeld|haTlsMode|roleGiven"
         r"|disk(Clean|Force|Next|Refuse)MarkRatio|heldPullRequests|nameServersRegistered|offsetMovedEventsLeftOut|settingsIgnored|brokerRole|slave(BehindBytes|Differences)|confirmedOffset|slaves(Connected|Gone|InSync|InSyncSet)"
         r"|subscriptionDisagreements"
         r"|suspendedGroups|tablesNotSaved|tlsMode|topicRetentionExpired|topicsNotShared|topicsShared) ?:.*$",
@@ -131,7 +131,7 @@ DIFFERENCES = (
     ),
     Difference(
         "^getBrokerConfig",
-        ours=r"^(adminBrokerThreadPoolQueueCapacity|allAckInSyncStateSet|cleanFileForciblyForOthers|clusterTest|createdAMinuteMax|credentialsFile|fastPathEnable|haAccounts|haMaxTimeSlaveNotCatchup|haSlaveAddresses|haTlsMode|minInSyncReplicas|readConfirmedOnly"
+        ours=r"^(adminBrokerThreadPoolQueueCapacity|allAckInSyncStateSet|cleanFileForciblyForOthers|clusterTest|createdAMinuteMax|credentialsFile|enableControllerMode|fastPathEnable|haAccounts|haMaxTimeSlaveNotCatchup|haSlaveAddresses|haTlsMode|minInSyncReplicas|readConfirmedOnly"
         r"|heartbeatSubscriptionsMax|lockQueuesMax|maxStoreBytes|messageKeysMax|protectBrokerInterval"
         r"|queueLockGraceTime|readOnlyCommitLogStorePaths|storePathsBeside|shareCreatedTopicsEnable|slavesEnable|timerMaxDelaySec|timerWheelEnable|traceMessageKeysMax"
         r"|topicRetentionCheckInterval|messageStorePlugIn) =.*$",

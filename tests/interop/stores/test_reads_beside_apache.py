@@ -70,6 +70,7 @@ def fill(folder: Path, chance: random.Random) -> None:
             encoded = names.encode_properties(properties).encode()
             put = store.put_message(StoreMessage(TOPIC, queue_id, body, encoded, 0, 0, 1, HOST, HOST))
         assert put.status is PutMessageStatus.PUT_OK
+    store.checkpoint.keep_from(2 * LOG_FILE_BYTES)  # as retention does
     store.close()
     for path in sorted((folder / "commitlog").iterdir())[:2]:
         path.unlink()
