@@ -20,6 +20,7 @@ _LENGTH = struct.Struct(">i")
 _HEADER_WORD = struct.Struct(">I")
 _HEADER_LENGTH_MASK = 0xFFFFFF
 _TLS_RECORDS = (0x1503, 0x1603)  # how a TLS alert and a TLS handshake begin
+_OTHER_SERVERS = {b"HTTP": "an HTTP server", b"-ERR": "a Redis server", b"SSH-": "an SSH server"}  # how they begin
 
 
 class FrameTaker(Protocol):
@@ -110,6 +111,8 @@ class RemotingProtocol:
         (total,) = _LENGTH.unpack_from(buffer, start)
         if total < 4 or total + 4 > self._frame_bytes_max:
             hint = ": a TLS record, and this side speaks without TLS" if total >> 16 in _TLS_RECORDS else ""
+            if (other := _OTHER_SERVERS.get(bytes(buffer[start : start + 4]))) is not None:
+                hint = f": {other} answers there, neither a name server nor a broker"
             raise FrameError(f"frame length {total} is outside 4..{self._frame_bytes_max - 4}{hint}")
         if total > self._header_bytes_max and not self._is_header_bounded(buffer, start, available):
             return None

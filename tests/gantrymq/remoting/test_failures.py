@@ -121,3 +121,20 @@ def test_numbers_without_a_name_stay_numbers() -> None:
 )
 def test_the_role_follows_from_the_request(code: RequestCode, role: str) -> None:
     assert role_of(code) == role
+
+
+@pytest.mark.parametrize(
+    ("first", "who"),
+    [(b"HTTP/1.1 400 Bad Request\r\n\r\n", "an HTTP server"), (b"-ERR unknown command\r\n", "a Redis server")],
+)
+async def test_another_kind_of_server_is_named_as_what_it_is(first: bytes, who: str) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(100)
+        writer.write(first)
+        await writer.drain()
+        await reader.read()
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        failure = await failure_of(f"127.0.0.1:{server.sockets[0].getsockname()[1]}", ROUTE)
+    assert f"{who} answers there, neither a name server nor a broker" in str(failure)
