@@ -15,6 +15,7 @@ import asyncio
 import contextlib
 import fcntl
 import logging
+import math
 import os
 import threading
 import time
@@ -34,6 +35,7 @@ DEFAULT_FILE = Path("conf/plain_acl.yml")
 FOLDER = Path("conf/acl")
 WATCH_INTERVAL_S = 1.0  # RocketMQ: 5 s
 FILES_MAX = 256
+MOMENT_S = 60.0  # in which a tool asks one broker after the other to delete the same account
 
 FileStamp = tuple[int, int, int]  # modified ns, size, inode
 
@@ -58,6 +60,7 @@ class AccountBook:
         self._stamps: dict[Path, FileStamp] = {}
         self._broken: dict[Path, str] = {}  # invalid files and their errors; each is logged once
         self._lock = threading.RLock()
+        self._gone: dict[str, float] = {}  # accounts that others deleted, and when that was seen
 
     def load(self) -> None:
         """Read all files; create an empty default file if it is missing. Raises AccountFileError."""
@@ -107,6 +110,14 @@ class AccountBook:
         """The version of the default file."""
         content = self.current.files.get(self.default_file)
         return content.version if content is not None else DataVersion()
+
+    def was_deleted_elsewhere(self, access_key: str) -> bool:
+        """Whether another process that shares the files has deleted it, moments ago."""
+        return time.monotonic() - self._gone.get(access_key, -math.inf) <= MOMENT_S
+
+    def deleted_here(self, access_key: str) -> None:
+        """This process has deleted it: asked again, there is nothing to delete."""
+        self._gone.pop(access_key, None)
 
     @property
     def broken_files(self) -> list[Path]:
@@ -165,6 +176,9 @@ class AccountBook:
                     continue
                 by_key[account.access_key] = account
                 file_of[account.access_key] = path
+        now = time.monotonic()
+        gone = {key: at for key, at in self._gone.items() if now - at <= MOMENT_S and key not in by_key}
+        self._gone = gone | dict.fromkeys(self.current.by_key.keys() - by_key.keys(), now)
         white = [content.is_white for content in files.values() if content.white_addresses]
         self.current = Accounts(by_key, files, file_of, lambda address: any(test(address) for test in white))
         logger.info("accounts read", extra={"event": "acl_accounts_read", "accounts": len(by_key), "files": len(files)})

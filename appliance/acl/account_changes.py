@@ -45,7 +45,7 @@ def update_account(book: AccountBook, fields: Mapping[str, str]) -> None:
 
 
 def delete_account(book: AccountBook, access_key: str) -> None:
-    """51: delete an account. A missing one is no error: another broker with the same file may have deleted it.
+    """51: delete an account. One that another broker of the same file deleted moments ago is no error.
 
     Raises AccountError, AccountFileError.
     """
@@ -58,12 +58,15 @@ def delete_account(book: AccountBook, access_key: str) -> None:
         if path is None:
             if broken := ", ".join(map(str, book.broken_files)):
                 raise AccountError(f"{refused} It may be in {broken}, which is invalid.")
+            if not book.was_deleted_elsewhere(access_key):
+                raise AccountError(refused)
             return
         document = read_document(path)
         accounts = _accounts(document)
         found = next((item for item in accounts if text_of(item, "accessKey") == access_key), None)
         _refuse_managed(found, access_key)
         _write(path, document | {"accounts": [item for item in accounts if item is not found]})
+    book.deleted_here(access_key)
 
 
 def update_white_addresses(book: AccountBook, addresses: str | None, file: str) -> None:

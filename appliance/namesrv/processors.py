@@ -104,7 +104,8 @@ def _registering(parts: Parts, connection: ServerConnection, request: RemotingCo
         )
     except (TypeError, ValueError) as exc:
         raise BodyError(f"topic table: {exc}") from exc
-    if isinstance(superseded, ServerConnection):  # it registers anew at once, is refused, and so hears of its end
+    # It registers anew at once, is refused, and so hears of its end.
+    if isinstance(superseded, ServerConnection) and superseded is not connection:
         superseded.close(f"{broker.address} is the master of {broker.broker_name} in epoch {epoch}")
     if connection.client != broker:
         connection.client = broker

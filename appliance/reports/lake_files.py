@@ -113,7 +113,7 @@ class FolderFiles:
 
 
 def is_full(refusal: OSError) -> bool:
-    """Whether a disk took no more bytes, of anybody or of this account."""
+    """Whether a disk took no more bytes, of any account or of this one."""
     return refusal.errno in (errno.ENOSPC, errno.EDQUOT)
 
 

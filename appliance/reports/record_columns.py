@@ -90,7 +90,7 @@ def _causes(block: RecordBlock) -> pa.Array:
 
 
 def _check_times(block: RecordBlock) -> pa.Array:
-    """Of half messages that the broker stored again. One that it kept back, before anybody was asked, has 0."""
+    """Of half messages that the broker stored again. One that it kept back, before a producer was asked, has 0."""
     rows = np.flatnonzero(block.topic_bytes == len(_HALF_TOPIC))
     names = block.buffer[block.topic_at[rows][:, None] + np.arange(len(_HALF_TOPIC))]
     rows = rows[(names == _HALF_TOPIC).all(axis=1)]

@@ -22,6 +22,7 @@ TASK_MODULES = (
     "gantrymq/contrib/__init__.py",
     "gantrymq/message/__init__.py",
     "gantrymq/message/properties.py",
+    "gantrymq/message/topics.py",
 )
 TASK_ROOMS = ("appliance/reports", "appliance/reports/places", "gantrymq/contrib/arrow")  # all of their modules
 

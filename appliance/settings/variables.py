@@ -1,6 +1,6 @@
 """Variables that begin as settings do and are none: each one that our programs or pages name, declared once.
 
-Whoever exports one, for `gantry admin` or for a line of curl, must not find another command refuse it as a setting
+One that is exported for `gantry admin` or for a line of curl must not be refused by another command as a setting
 that is not known.
 """
 

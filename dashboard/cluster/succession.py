@@ -29,7 +29,7 @@ CHANGE_TIMEOUT_S = 2 * TURN_TIMEOUT_S  # above what the steps themselves take at
 class Succession:
     """Who could take over from whom. master: of now, None when none answers; promotion: None without a slave.
 
-    accepts_unknown: a promotion goes on although nobody can say that nothing acknowledged is lost.
+    accepts_unknown: a promotion goes on although no member can say that nothing acknowledged is lost.
     """
 
     broker_name: str

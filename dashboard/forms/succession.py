@@ -15,7 +15,7 @@ BYTES_MAX = (1 << 63) - 1
 
 class SuccessionForm(BaseForm):
     """to: a slave's address, "" for the best; accept_loss: bytes of the old master's log that may be missing.
-    accept_unknown: go on although nobody can say that nothing acknowledged is lost.
+    accept_unknown: go on although no member can say that nothing acknowledged is lost.
     """
 
     to = forms.ChoiceField(label=_("Becomes master"), required=False)

@@ -348,10 +348,10 @@ BROKER = [
     ),
     Example(
         Code.TELL_EPOCH, "broker", {
-            "brokerName": text("broker-a"), "epoch": number(0), "epochId": text("0123456789abcdef"),
+            "brokerName": text("another-one"), "epoch": number(1), "epochId": text("0123456789abcdef"),
             "master": text("10.0.0.1:10911"), "yield": maybe("false"),
         },
-        answer_fields=("epochHighest", "epochId"),
+        answers=(1,), wording=("this is",),  # of its own name it would end as a master
     ),
     Example(
         Code.GET_TOPIC_FIGURES, "broker", {"after": maybe(""), "topic": maybe(TOPIC)}, answer_body=("topics", "next")

@@ -29,7 +29,7 @@ from gantrymq.message import sysflag
 from gantrymq.message.compression import decompress_body
 from gantrymq.message.ids import encode_host
 from gantrymq.message.model import MessageExt
-from gantrymq.message.record import decode_records, encode_record, split_record
+from gantrymq.message.record import decode_record, decode_records, encode_record, split_record
 from gantrymq.message.topics import TRANS_HALF_TOPIC
 from store.base.results import PutMessageStatus, StoreMessage
 from store.base.timer import TimerRules
@@ -66,9 +66,9 @@ RECORDS = [
 
 def test_records(fuzz: Fuzz) -> None:
     def target(data: bytes) -> None:
-        for check in (False, True):
+        for read in (decode_records, lambda view: [decode_record(view, check_crc=False)]):
             try:
-                for message in decode_records(data, check_crc=check):
+                for message in read(data):
                     assert message.delay_level >= 0
                     decompress_body(message.body, message.sys_flag, max_bytes=1 << 20)
             except RecordError:

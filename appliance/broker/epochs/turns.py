@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 class Promotion(NamedTuple):
     """A slave becomes the master, in a new epoch. untold: HA addresses of the master of before. above: the highest
-    epoch that anybody knows; members: the others, where they serve."""
+    epoch that any member knows; members: the others, where they serve."""
 
     broker_role: str
     untold: tuple[str, ...]

@@ -112,7 +112,7 @@ async def _check_planned(parts: Parts, follower: Follower) -> None:
 
 
 async def _check_unplanned(parts: Parts, follower: Follower, fields: dict[str, str]) -> tuple[int, tuple[str, ...]]:
-    """Ask all there are; return the highest epoch that anybody knows, and who else there is. Refused for what the
+    """Ask all there are; return the highest epoch that any member knows, and who else there is. Refused for what the
     person did not accept."""
     is_forced, state = fields.get("force") == "true", follower.ha_client.state
     if state in HOPELESS and not is_forced:

@@ -27,7 +27,7 @@ class InSyncRecord:
     """The set of one epoch; names: addresses where its slaves serve. confirmed: what all of them had then.
 
     shown: where what consumers of confirmed messages may see ended then; -1: they may see all.
-    alone: nobody was in sync, and the master acknowledged what it had. version: the how manieth set of the epoch.
+    alone: no slave was in sync, and the master acknowledged what it had. version: the how manieth set of the epoch.
     leave_s: after so long its master lets a slave leave that it lost.
     """
 

@@ -133,7 +133,7 @@ def _promote_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--accept-unknown",
         action="store_true",
-        help="although nobody can say that it has all acknowledged messages, or that no other master serves",
+        help="although no member can say that it has all acknowledged messages, or that no other master serves",
     )
     parser.add_argument("--force", action="store_true", help="whatever speaks against it")
 

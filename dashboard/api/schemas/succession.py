@@ -54,7 +54,7 @@ class SuccessionOut(Schema):
         )  # fmt: skip
 
 
-UNKNOWN = "without a master: go on although nobody can say that nothing acknowledged is lost"
+UNKNOWN = "without a master: go on although no member can say that nothing acknowledged is lost"
 
 
 class SuccessionIn(Order):

@@ -153,7 +153,7 @@ class Known:
 
     @property
     def master_gone_s(self) -> float | None:
-        """How long ago the master ended, as all name servers that knew it saw it; None: nobody saw it."""
+        """How long ago the master ended, as all name servers that knew it saw it; None: none saw it."""
         seen = [each.master_gone_s for each in self.name_servers if each.answers and 0 not in each.members]
         if len(seen) < len(self.name_servers):  # one still lists a master, or does not answer
             return None

@@ -4,7 +4,7 @@ The tool asks these questions, and the slave itself asks them again before it tu
 against: it may have what the slave lacks. Two kinds of obstacles:
 
     known       the slave lacks something, or a master is there: a number of bytes may be accepted, the rest is forced
-    unknown     nobody can say that nothing is lost: `--accept-unknown` takes that, and nothing else
+    unknown     no member can say that nothing is lost: `--accept-unknown` takes that, and nothing else
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ACCEPT_UNKNOWN = (
 @dataclass(frozen=True, slots=True)
 class Promotion:
     """What a promotion would do. obstacles: what speaks against it, a sentence each; unknown: those among them that
-    nobody can answer; above: the highest epoch that anybody knows."""
+    no member can answer; above: the highest epoch that any of them knows."""
 
     broker_name: str
     slave: Member
@@ -36,7 +36,7 @@ class Promotion:
 
     @property
     def epoch(self) -> int:
-        """The new master's: one above the highest that anybody has heard of."""
+        """The new master's: one above the highest that any member has heard of."""
         return max(self.above, self.slave.epoch) + 1
 
     def left_with(self, *, accept_unknown: bool) -> list[str]:
@@ -114,7 +114,7 @@ def _silent(known: Known, slave: Member) -> Iterator[str]:
                 f"{slave.address} lacks"
             )
         elif not _is_lost_master(member, slave):
-            yield f"{member.address} does not answer: it may have messages, or know of an epoch, that nobody else has"
+            yield f"{member.address} does not answer: it may have messages, or know of an epoch, that no other has"
     for server in known.name_servers:
         if not server.answers:
             yield f"the name server {server.address} does not answer: it may know of a later epoch, or of a master"

@@ -61,7 +61,7 @@ class SuccessionAdmin:
     async def known(self, broker_name: str, *further: str) -> Known:
         """What all members and all name servers answer; members are also those that a slave was told of.
 
-        ConfigError when nobody has heard of the name.
+        ConfigError when the name is unknown.
         """
         name_servers = await asyncio.gather(
             *(self._ask_name_server(address, broker_name) for address in self._calls.name_servers.addresses)
@@ -93,7 +93,7 @@ class SuccessionAdmin:
     async def promote(self, promotion: Promotion, *, force: bool = False, accept_unknown: bool = False) -> Changed:
         """Promote the slave as it was seen; refused when it has changed since. Returns once all know it.
 
-        accept_unknown: although nobody can say whether it has all that was acknowledged; force: whatever is known.
+        accept_unknown: although no member can say whether it has all that was acknowledged; force: whatever is known.
         """
         if (left := promotion.left_with(accept_unknown=accept_unknown)) and not force:
             raise ConfigError("; ".join(left))

@@ -1,8 +1,7 @@
 """Async functions of the application that block the event loop: where, and for how long.
 
 While one computes, or waits without `await`, nothing else of its loop goes on: no heartbeat, no pull, no other call.
-A thread asks the loop for a sign of life, and looks where the loop is when none comes, because afterwards nobody can
-tell.
+A thread asks the loop for a sign of life, and looks where the loop is when none comes: afterwards it is too late.
 """
 
 from __future__ import annotations

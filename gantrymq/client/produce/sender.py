@@ -57,7 +57,7 @@ class Sender:
     ) -> None:
         self.group = group
         self.faults = faults
-        self.silences = Silences()
+        self.silences: Silences = Silences()
         self._session = session
         self._namespace = session.namespace
         self._routes = session.routes

@@ -1,4 +1,4 @@
-"""In which Python Spark's tasks run, where nobody said it.
+"""In which Python Spark's tasks run, where it was not set.
 
 PySpark takes `python3` of PATH. That is the system's when a program runs in a virtual environment that is not
 activated, and the first query ends with ModuleNotFoundError in the middle of Java's stack.

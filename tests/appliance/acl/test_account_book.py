@@ -278,6 +278,33 @@ def test_two_brokers_with_one_file_both_delete_an_account(tmp_path: Path) -> Non
         delete_account(book, "newUserKey")
         assert book.current.by_key == {}
     assert [book.version().counter for book in books] == [1, 1]
+    with pytest.raises(AccountError, match=r"\[newUserKey\] .* has been deleted failed"):
+        delete_account(books[0], "newUserKey")  # which has deleted it itself
+
+
+def test_an_account_that_never_was_or_is_long_gone_is_not_called_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = f"accounts: [{{accessKey: newUserKey, secretKey: {SECRET}}}]"
+    one, other = book_of(tmp_path, text), book_of(tmp_path, text)
+    with pytest.raises(AccountError, match=r"\[neverWas1\] .* has been deleted failed"):
+        delete_account(one, "neverWas1")
+    delete_account(other, "newUserKey")
+    one.refresh()
+    monkeypatch.setattr(account_book, "MOMENT_S", -1.0)
+    with pytest.raises(AccountError, match="has been deleted failed"):
+        delete_account(one, "newUserKey")
+
+
+def test_an_account_that_came_back_and_was_deleted_here_is_not_called_deleted_again(tmp_path: Path) -> None:
+    text = f"accounts: [{{accessKey: newUserKey, secretKey: {SECRET}}}]"
+    one, other = book_of(tmp_path, text), book_of(tmp_path, text)
+    delete_account(other, "newUserKey")
+    one.refresh()
+    update_account(one, NEW)
+    delete_account(one, "newUserKey")
+    with pytest.raises(AccountError, match="has been deleted failed"):
+        delete_account(one, "newUserKey")
 
 
 def test_no_account_is_called_deleted_while_a_file_that_may_hold_it_is_not_understood(tmp_path: Path) -> None:
@@ -289,7 +316,9 @@ def test_no_account_is_called_deleted_while_a_file_that_may_hold_it_is_not_under
         delete_account(book, "newUserKey")
     assert SECRET not in str(refused.value)
     other.unlink()
-    delete_account(book, "newUserKey")
+    with pytest.raises(AccountError, match="has been deleted failed") as refused:
+        delete_account(book, "newUserKey")
+    assert "more.yml" not in str(refused.value)
 
 
 WRITER = """

@@ -151,12 +151,6 @@ DIFFERENCES = (
         reason="counters are taken each ten seconds: which topics were active is a matter of the moment",
     ),
     Difference(
-        "^guarded deleteAclConfig -c {cluster} -a nobody123",
-        ours=r"^(delete plain access config account from <address> success\.|account's accesskey is:nobody<n>)$",
-        theirs=r"^(Caused by: .+ CODE: 210 DESC: .+|org\.apache\..+ DeleteAccessConfigSubCommand command failed)$",
-        reason="what is as asked for already is a success: two brokers on one file would report a failure each time",
-    ),
-    Difference(
         "^guarded (updateTopic|deleteAclConfig)",
         ours=r"CODE: 16 DESC: org.apache.rocketmq.acl.common.AclException: No accessKey is configured$",
         theirs=r"CODE: 1 DESC: org.apache.rocketmq.acl.common.AclException: No accessKey is configured,",

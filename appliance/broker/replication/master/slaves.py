@@ -176,7 +176,7 @@ class SlaveService:
         reported = time.monotonic()
         self._sample(reported)
         self._confirmed()
-        await self._record(self._in_sync_set().required)  # before anything is acknowledged that nobody else has
+        await self._record(self._in_sync_set().required)  # before anything is acknowledged that no slave has
         await asyncio.sleep(SAMPLE_S)
         while True:
             if self._config.read_confirmed_only:  # not before: who listens to the store is settled by now

@@ -22,7 +22,7 @@ class SyncSuccessionAdmin(BlockingPart[SuccessionAdmin]):
     def known(self, broker_name: str, *further: str) -> Known:
         """What all members and all name servers answer; members are also those that a slave was told of.
 
-        ConfigError when nobody has heard of the name.
+        ConfigError when the name is unknown.
         """
         return self._run(self._part().known(broker_name, *further))
 
@@ -33,7 +33,7 @@ class SyncSuccessionAdmin(BlockingPart[SuccessionAdmin]):
     def promote(self, promotion: Promotion, *, force: bool = False, accept_unknown: bool = False) -> Changed:
         """Promote the slave as it was seen; refused when it has changed since. Returns once all know it.
 
-        accept_unknown: although nobody can say whether it has all that was acknowledged; force: whatever is known.
+        accept_unknown: although no member can say whether it has all that was acknowledged; force: whatever is known.
         """
         return self._run(self._part().promote(promotion, force=force, accept_unknown=accept_unknown))
 

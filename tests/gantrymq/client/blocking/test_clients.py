@@ -125,6 +125,7 @@ def test_a_consumer_without_brokers_starts_and_closes() -> None:
 
 FOR_THE_TWIN = {
     "abandon",
+    "begin_nothing_more",
     "collect",
     "first_try",
     "hand_over",
