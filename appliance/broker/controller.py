@@ -402,6 +402,8 @@ class BrokerController:
         self.opened.send_answers.say(config.region_id, config.trace_on)
         if keys & {"autoCreateTopicEnable", "defaultTopicQueueNums"}:
             self.topics.renew_auto_create_template()
+        if "traceTopicEnable" in keys:
+            self.topics.renew_trace_topic()
         if "brokerPermission" in keys:  # every route changes: the name servers take rows of a new version only
             self.topics.data_version.bump(int(time.time() * 1000))
             self.opened.outer_api.refresh()

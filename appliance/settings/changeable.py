@@ -51,6 +51,7 @@ CHANGEABLE = frozenset(
         "storeReplyMessageEnable",
         "traceMessageKeysMax",
         "traceOn",
+        "traceTopicEnable",
         "transactionCheckInterval",
         "transactionCheckMax",
         "transactionTimeOut",

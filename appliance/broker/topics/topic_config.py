@@ -55,7 +55,7 @@ class TopicConfigManager(ConfigTable[TopicConfig]):
         self._on_created_by_send: Callable[[TopicConfig], None] | None = None
         for built_in in built_in_topics(config):
             self._keep(built_in.topic_name, built_in)
-        self.system_topics: frozenset[str] = names.SYSTEM_TOPICS | self.configs.keys()
+        self.system_topics = self._system_topics()
 
     # -- life ---------------------------------------------------------------------------------------------------------
 
@@ -141,6 +141,16 @@ class TopicConfigManager(ConfigTable[TopicConfig]):
         if inherited or names.AUTO_CREATE_TOPIC in self.configs:
             queues = self._config.default_topic_queue_nums
             self.update(_topic(names.AUTO_CREATE_TOPIC, queues, inherited | READ_WRITE))
+
+    def renew_trace_topic(self) -> None:
+        """Have the trace topic, if traceTopicEnable says so now. One that is there stays with its messages."""
+        name = self._config.trace_topic_name
+        if self._config.trace_topic_enable and name not in self.configs:
+            self.update(_topic(name, 1))
+        self.system_topics = self._system_topics()
+
+    def _system_topics(self) -> frozenset[str]:
+        return names.SYSTEM_TOPICS | {built_in.topic_name for built_in in built_in_topics(self._config)}
 
     def create_retry_topic(
         self, topic: str, queue_nums: int, perm: int = READ_WRITE, topic_sys_flag: int = 0

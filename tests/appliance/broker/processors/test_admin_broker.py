@@ -101,6 +101,21 @@ async def test_topics_stop_being_created_by_sends_when_told_so(tmp_path: Path) -
         assert (template.write_queue_nums, template.perm) == (3, 7)
 
 
+async def test_the_trace_topic_is_there_once_it_is_wanted_and_stays_with_what_it_has(tmp_path: Path) -> None:
+    async with tool_at(tmp_path, trace_topic_name="Traces") as tool:
+        topics = tool.broker.topics
+        assert topics.get("Traces") is None
+        version = topics.data_version.counter
+        answer = await tool.ask(RequestCode.UPDATE_BROKER_CONFIG, body=b"traceTopicEnable=true")
+        assert answer.code == ResponseCode.SUCCESS, answer.remark
+        made = topics.get("Traces")
+        assert made is not None and (made.write_queue_nums, made.read_queue_nums, made.perm) == (1, 1, 6)
+        assert topics.data_version.counter > version and "Traces" in topics.system_topics
+        await tool.ask(RequestCode.UPDATE_BROKER_CONFIG, body=b"traceTopicEnable=false")
+        assert topics.get("Traces") is made
+        assert "Traces" not in topics.system_topics, "as after a start without it"
+
+
 async def test_a_setting_that_means_nothing_here_is_accepted_and_the_answer_says_so(tmp_path: Path) -> None:
     async with tool_at(tmp_path) as tool:
         answer = await tool.ask(RequestCode.UPDATE_BROKER_CONFIG, body=b"sendMessageThreadPoolNums=4")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 from appliance.bench.frames import send_fields
 from gantrymq.message.properties import encode_properties
@@ -62,6 +63,6 @@ class Tool:
 
 
 @contextlib.asynccontextmanager
-async def tool_at(folder: Path) -> AsyncIterator[Tool]:
-    async with serving(folder) as cluster, connected(cluster.broker.port) as peer:
+async def tool_at(folder: Path, **broker: Any) -> AsyncIterator[Tool]:
+    async with serving(folder, broker=broker) as cluster, connected(cluster.broker.port) as peer:
         yield Tool(cluster, peer)
