@@ -84,7 +84,7 @@ def test_a_run_leaves_its_results_and_no_process(java: Java, data: Path) -> None
     folder = RunFolder.in_data(data, RUN_ID)
     status = folder.status()
     assert status is not None
-    assert (status.state, status.rows, status.ingested_rows, status.exit_code) == ("incomplete", 6, 6, 0)
+    assert (status.state, status.rows, status.ingested_rows, status.exit_code) == ("incomplete", 6, 505, 0)
     rows = json.loads(folder.result("json").read_bytes())["rows"]
     assert rows[0] == {
         "hour": "2026-11-21T12:00:00Z", "topic": "=cmd()", "kind": "normal",
