@@ -26,6 +26,7 @@ from tests.visitor import PASSWORD, Visitor, first_run_token
 from tests.waiting import wait_until
 
 NOBODY = 65_534
+BEFORE_0_1_0 = Path(__file__).with_name("before_0_1_0.sql")
 
 
 @pytest.fixture
@@ -127,6 +128,50 @@ def test_a_database_of_a_newer_version_stays_as_it_is_and_is_named(files: Databa
     prepare()
     assert "newer version of GantryMQ (dashboard.0999_later)" in database.state.why
     assert files.set_aside_files() == []
+
+
+def opened_before_0_1_0(files: DatabaseFiles, *statements: str) -> None:
+    """In place of the database: the last one of the versions before 0.1.0, after these statements."""
+    close_wal(files.path)
+    files.remove()
+    with closing(sqlite3.connect(files.path)) as opened, opened:
+        opened.executescript(BEFORE_0_1_0.read_text())
+        for statement in statements:
+            opened.execute(statement)
+    prepare()
+
+
+def shape_of(path: Path) -> dict[str, object]:
+    """Columns, indexes and foreign keys of each table, in any order."""
+    with closing(sqlite3.connect(path)) as opened:
+        names = [name for (name,) in opened.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        shape: dict[str, object] = {
+            f"{pragma} {name}": sorted(repr(row[1:]) for row in opened.execute(f"PRAGMA {pragma}({name})"))
+            for name in names
+            for pragma in ("table_info", "foreign_key_list")
+        }
+        rows = opened.execute("SELECT sql FROM sqlite_master WHERE type = 'index' AND sql NOT NULL ORDER BY sql")
+        return shape | {"indexes": rows.fetchall()}
+
+
+def test_the_last_database_before_0_1_0_opens_with_the_tables_of_a_new_one(files: DatabaseFiles) -> None:
+    new = shape_of(files.path)
+    opened_before_0_1_0(files)
+    assert (database.state.why, files.set_aside_files()) == ("", [])
+    assert [(user.username, user.prefixes) for user in User.objects.all()] == [("ada", ("orders",))]
+    assert shape_of(files.path) == new
+    prepare()  # the second start finds what any other start does
+    assert database.state.why == "" and User.objects.count() == 1
+
+
+def test_an_older_one_stays_as_it_is_and_is_told_which_version_to_start(files: DatabaseFiles) -> None:
+    older = "DELETE FROM django_migrations WHERE app = 'dashboard' AND name > '0019_z'"
+    opened_before_0_1_0(files, older)
+    assert "a version before 0.1.0 (dashboard.0019_put_back_runs)" in database.state.why
+    assert "(dashboard.0024_topic_changes) once, or move dashboard/db.sqlite3 away" in database.state.why
+    assert files.set_aside_files() == []
+    with closing(sqlite3.connect(files.path)) as opened:
+        assert opened.execute("SELECT username FROM dashboard_user").fetchall() == [("ada",)]
 
 
 @pytest.mark.parametrize("kind", ["IMMEDIATE", "EXCLUSIVE"])
