@@ -24,7 +24,7 @@ from tests.source_files import ROOT
 HOW = (
     "\nRun `python -m tests.dashboard.language.update`, then write the Chinese of each new msgid into its msgstr in\n"
     "dashboard/locale/zh_Hans/LC_MESSAGES/ (django.po for pages, djangojs.po for scripts). The words that we use for\n"
-    "RocketMQ's terms are in docs/translating.md."
+    "RocketMQ's terms are in docs/glossary.md."
 )
 MODULES = ROOT / "dashboard"
 PLACE = re.compile(r"%\((\w+)\)[sd]|\$\{(\w+)\}|\{(\w+)\}|%[sd]")
