@@ -95,15 +95,23 @@ async def promote(parts: Parts, connection: ServerConnection, request: RemotingC
 
 
 def _check_as_seen(parts: Parts, fields: dict[str, str]) -> None:
-    epochs, end = parts.standing.standing.epochs, parts.store.max_physical_offset
-    if text_field(fields, "epoch") != str(epochs.highest) or text_field(fields, "end") != str(end):
-        raise _refused(f"it has changed meanwhile: the highest epoch is {epochs.highest}, the log ends at {end}")
+    """Refuse when the log is another than the person saw, or an epoch has begun that the person did not know of.
+
+    `epoch` is what this slave had heard of then, `above` what any member had. To hear of one of these only now changes
+    nothing: the new epoch is above both.
+    """
+    highest, end = parts.standing.standing.epochs.highest, parts.store.max_physical_offset
+    known = max(int_field(fields, "epoch", low=0), int_field(fields, "above", 0, low=0))
+    if highest > known or long_field(fields, "end", low=0) != end:
+        raise _refused(f"it has changed meanwhile: the highest epoch is {highest}, the log ends at {end}")
 
 
 async def _check_planned(parts: Parts, follower: Follower) -> None:
     """A switch-over's: the master answers, takes no messages, and this log is all of its own."""
     if not follower.ha_client.is_copying:
         raise _refused(f"this log is not known to be its master's: {follower.ha_client.state}")
+    if not (epochs := parts.standing.standing.epochs).is_current:
+        raise _refused(f"epoch {epochs.highest} has begun elsewhere, and this log is of epoch {epochs.current}")
     if not follower.sink.has_tables:
         raise _refused("topics and groups that the master told of have not come yet: ask again")
     held, end = await follower.synchronize.held_end()

@@ -69,6 +69,15 @@ class Member:
         return self.info.get("slaveState", "") + ("" if why == "none" else f": {why}")
 
     @property
+    def doing(self) -> str:
+        """Its role, and what it does in it: what can follow "it"."""
+        if not self.answers:
+            return "does not answer"
+        if self.is_master:
+            return f"is the master of epoch {self.epoch}"
+        return f"is a slave in epoch {self.log_epoch}, {self.state}"
+
+    @property
     def told_in_sync(self) -> InSyncTold:
         """What its master told of the slaves in sync last."""
         names = self.info.get("inSyncSetTold", "none")

@@ -137,18 +137,11 @@ class SuccessionAdmin:
             raise ConfigError("; ".join(promotion.obstacles))
         slave, began = promotion.slave, time.monotonic()
         undecided = f"{slave.address} has not become the master within {SWITCH_S:g} s: look at `gantry admin cluster`"
-        done = f"{slave.address} is the master in epoch {promotion.epoch}, but {master.address} does not follow it yet"
-        async with _within(SWITCH_S, undecided):
+        async with _within(SWITCH_S, lambda: undecided):
             await self._hold_and_promote(master, promotion)
             await self._is_master(promotion.broker_name, slave.address, promotion.epoch)
         seconds = time.monotonic() - began
-
-        async def follows() -> bool:
-            info = await self._brokers.runtime_info(master.address)
-            return info.get("slaveState") == "copying" and info.get("epoch") == str(promotion.epoch)
-
-        async with _within(max(SWITCH_S - seconds, LOOK_S), f"{done}; `gantry admin cluster` tells why"):
-            await _until(follows, f"{done}; `gantry admin cluster` tells why")
+        await self._until_followed(master.address, promotion, max(SWITCH_S - seconds, LOOK_S))
         return Changed(promotion.broker_name, slave.address, promotion.epoch, seconds)
 
     async def settle(self, broker_name: str, keep: str, *, accept_unknown: bool = False) -> Changed:
@@ -233,6 +226,26 @@ class SuccessionAdmin:
         answer = await self._calls.call(slave.address, RequestCode.PROMOTE_SLAVE, fields, timeout_s=timeout_s)
         return int_field(answer, "epoch", slave.address)
 
+    async def _until_followed(self, address: str, promotion: Promotion, seconds: float) -> None:
+        """Wait until the master of before copies from the new one. GantryError with what it does instead."""
+        new, doing = promotion.slave.address, "has not been asked"
+
+        async def follows() -> bool:
+            nonlocal doing
+            try:
+                seen = Member(address, None, await self._brokers.runtime_info(address))
+            except GantryError as exc:
+                doing = f"does not answer: {exc}"
+                raise
+            doing = seen.doing
+            return seen.info.get("slaveState") == "copying" and seen.log_epoch == promotion.epoch
+
+        def otherwise() -> str:
+            return f"{new} is the master in epoch {promotion.epoch}, but {address} does not follow it yet: it {doing}"
+
+        async with _within(seconds, otherwise):
+            await _until(follows, otherwise)
+
     async def _have_yield(self, address: str, fields: dict[str, str]) -> None:
         """Ask until it has it on record: the loser of two masters opens as a slave meanwhile."""
 
@@ -240,7 +253,7 @@ class SuccessionAdmin:
             await self._calls.call(address, RequestCode.TELL_EPOCH, fields)
             return True
 
-        await _until(told, f"{address} was not told whose log counts: run the command again")
+        await _until(told, lambda: f"{address} was not told whose log counts: run the command again")
 
     async def _is_master(self, broker_name: str, address: str, epoch: int) -> None:
         async def is_it() -> bool:
@@ -250,11 +263,12 @@ class SuccessionAdmin:
             data = (await self._cluster.info()).broker_addr_table.get(broker_name)
             return data is not None and data.master_address == address
 
-        await _until(is_it, f"{address} was asked to become the master, and is not known as it yet; its log tells why")
+        why = f"{address} was asked to become the master, and is not known as it yet; its log tells why"
+        await _until(is_it, lambda: why)
 
 
 @contextlib.asynccontextmanager
-async def _within(seconds: float, otherwise: str) -> AsyncGenerator[None]:
+async def _within(seconds: float, otherwise: Callable[[], str]) -> AsyncGenerator[None]:
     """Bound a block; GantryError with that text when it takes longer."""
     try:
         async with timeout(seconds):
@@ -262,10 +276,10 @@ async def _within(seconds: float, otherwise: str) -> AsyncGenerator[None]:
     except TimeoutError as exc:
         if isinstance(exc, GantryError):  # of a request
             raise
-        raise GantryError(otherwise) from None
+        raise GantryError(otherwise()) from None
 
 
-async def _until(is_so: Callable[[], Awaitable[bool]], otherwise: str) -> None:
+async def _until(is_so: Callable[[], Awaitable[bool]], otherwise: Callable[[], str]) -> None:
     """Ask until it is so; a broker that opens anew does not answer for a moment. GantryError when it takes too long."""
     deadline = time.monotonic() + TURN_TIMEOUT_S
     while True:
@@ -275,5 +289,5 @@ async def _until(is_so: Callable[[], Awaitable[bool]], otherwise: str) -> None:
         except GantryError:
             pass
         if time.monotonic() > deadline:
-            raise GantryError(otherwise)
+            raise GantryError(otherwise())
         await asyncio.sleep(LOOK_S)

@@ -107,6 +107,23 @@ async def test_a_planned_switch_over_goes_there_and_back_with_all_that_waits(
         assert end <= 17, "ten, three twice, and the delayed one once"
 
 
+async def test_to_hear_only_now_of_an_epoch_that_the_request_counts_in_is_no_change(tmp_path: Path) -> None:
+    async with group(tmp_path) as brokers, brokers.broker("two", broker_id=1) as two:
+        async with brokers.broker("one") as one:
+            await send(one, 10)
+            await same_logs(one, two)
+        standing = two.controller.standing
+        standing.change(epochs=standing.standing.epochs.heard(5))  # after it was asked what it knows
+        answer = await promote(two, epoch="1", above="4")
+        assert answer.code == 1 and "it has changed meanwhile: the highest epoch is 5" in (answer.remark or "")
+        answer = await promote(two, epoch="1", above="5", end="1")
+        assert answer.code == 1 and "it has changed meanwhile" in (answer.remark or "")
+        answer = await promote(two, epoch="1", above="5")
+        assert answer.code == 0, answer.remark
+        assert answer.ext_fields["epoch"] == "6"
+        await until(lambda: is_master(two))
+
+
 async def test_promote_says_what_is_missing_and_changes_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
