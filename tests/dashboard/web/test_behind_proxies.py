@@ -1,4 +1,4 @@
-"""The dashboard behind a real nginx and a real HAProxy that end TLS, set up as docs/operations.md says."""
+"""The dashboard behind a real nginx and a real HAProxy that end TLS, set up as docs/operations/tls.md says."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def haproxy(folder: Path, port: int, http: str) -> list[str]:
 
 def snippet(language: str) -> str:
     """The configuration that the page shows."""
-    found = re.search(rf"```{language}\n(.*?)```", (ROOT / "docs" / "operations.md").read_text(), re.DOTALL)
+    found = re.search(rf"```{language}\n(.*?)```", (ROOT / "docs" / "operations" / "tls.md").read_text(), re.DOTALL)
     assert found is not None
     return found[1]
 
