@@ -21,8 +21,8 @@ def check_role(config: BrokerConfig, standing: Standing) -> None:
     if not config.is_slave and epochs.history and not epochs.is_current:
         raise StartError(
             f"this store is of epoch {epochs.current}, and epoch {epochs.highest} has begun at another broker, which "
-            "is the master: set brokerRole=SLAVE and a brokerId, so that this one follows it; see docs/operations.md, "
-            '"A slave takes over"'
+            "is the master: set brokerRole=SLAVE and a brokerId, so that this one follows it; see "
+            "docs/operations/replication.md"
         )
 
 

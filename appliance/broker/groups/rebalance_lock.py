@@ -5,8 +5,8 @@ renew every 20 s and stop consuming after 30 s without an answer, so two never h
 
 A client whose last connection broke is mostly dead, and its queues would stand still for most of a minute: its locks go
 after queueLockGraceTime, unless it is heard of again by then. One that only lost its connection and takes longer to
-come back may still work on what it had pulled (docs/operations/consumers.md says which clients do); -1 leaves such locks to
-expire.
+come back may still work on what it had pulled (docs/operations/consumers.md says which clients do); -1 leaves such
+locks to expire.
 """
 
 from __future__ import annotations

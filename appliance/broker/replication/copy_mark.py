@@ -39,8 +39,8 @@ class CopyMark:
         if not config.is_slave:
             raise StartError(
                 f"{self.path}: this store is a slave's copy of {copy_of}, and brokerRole={config.broker_role} would "
-                "open it as a master's. Set brokerRole=SLAVE and brokerId. If it is to be the master from now on, see "
-                'docs/operations.md, "A slave takes over"'
+                "open it as a master's. Set brokerRole=SLAVE and brokerId. To make it the master from now on, see "
+                "docs/operations/replication.md"
             )
         if copy_of != config.broker_name:
             raise StartError(
