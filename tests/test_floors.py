@@ -96,10 +96,12 @@ ROOMS = {
             "appliance.remoting",
             "appliance.broker",
             "appliance.fast_path.loader",
+            "appliance.register",
             *SHARED,
         ),
         ("msgspec", "orjson"),
     ),
+    "appliance.register": Room(("gantrymq.errors", "gantrymq.timeouts", "appliance.register", *SHARED), ("orjson",)),
     "appliance.fast_path": Room(("gantrymq.errors", "appliance.errors", "appliance.fast_path")),
     "appliance.certificates": Room(("gantrymq.errors",), ("cryptography",)),
     "appliance.supervisor": Room(

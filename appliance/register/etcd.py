@@ -1,0 +1,209 @@
+"""A client of etcd's JSON gateway (/v3), 3.4 and later: read a prefix, and change keys by compare-and-swap.
+
+Each call has a deadline, and each try at a member a shorter one, so a member that is frozen costs a part of it. Reads
+are linearizable (etcd's default) and go on to the next member. A transaction goes on only as long as no member can have
+executed it: afterwards it raises OutcomeUnknown, and the caller reads what became of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import ssl
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import orjson
+
+from appliance.register.http_call import Answer, CallFailed, Endpoint, post
+from gantrymq.errors import ConfigError, GantryError
+
+DEADLINE_S = 2.0  # of a call; an election of etcd takes 1.6 - 2.1 s, the caller asks again
+TRY_S = 0.7  # of a try at one member
+CLIENT_PORT = 2379
+TOKEN_TROUBLES = ("invalid auth token", "revision of auth store is old")
+
+
+class EtcdError(GantryError):
+    """etcd did not do it; the text says why. Nothing was changed."""
+
+
+class OutcomeUnknown(EtcdError):
+    """A transaction was sent and not answered: it may have been executed, or may still be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A key's value, and the revision of etcd at which it was last changed."""
+
+    data: bytes
+    revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class Is:
+    """Compares: the key was last changed at this revision; 0: it is not there."""
+
+    key: str
+    revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """All keys below a prefix at one revision, without the prefix."""
+
+    revision: int
+    values: Mapping[str, Value]
+
+
+class EtcdClient:
+    """Members are asked in turn, beginning with the one that answered last."""
+
+    def __init__(
+        self, endpoints: Sequence[Endpoint], *, user: str = "", password: str = "", deadline_s: float = DEADLINE_S
+    ) -> None:
+        self._endpoints = list(endpoints)
+        self._user, self._password = user, password
+        self._deadline_s = deadline_s
+        self._token = ""
+
+    async def read(self, prefix: str) -> Snapshot:
+        """All keys below a prefix. EtcdError."""
+        document = {"key": _text(prefix), "range_end": _text(prefix[:-1] + chr(ord(prefix[-1]) + 1))}
+        answer = await self._call("/v3/kv/range", document, is_read=True)
+        return _snapshot(prefix, _revision(answer), answer.get("kvs", []))
+
+    async def change(self, compare: Sequence[Is], puts: Mapping[str, bytes], deletes: Sequence[str] = ()) -> int | None:
+        """Put and delete keys if all compare; return the revision, None when one does not. A key that ends with '/'
+        deletes all below it. EtcdError, OutcomeUnknown."""
+        document = {
+            "compare": [
+                {"key": _text(each.key), "target": "MOD", "result": "EQUAL", "mod_revision": each.revision}
+                for each in compare
+            ],
+            "success": [
+                *({"request_put": {"key": _text(key), "value": _bytes(data)}} for key, data in puts.items()),
+                *({"request_delete_range": _range(key)} for key in deletes),
+            ],
+        }
+        answer = await self._call("/v3/kv/txn", document, is_read=False)
+        return _revision(answer) if answer.get("succeeded") else None
+
+    # -- one call -----------------------------------------------------------------------------------------------------
+
+    async def _call(self, path: str, document: Any, *, is_read: bool) -> Mapping[str, Any]:
+        deadline = asyncio.get_running_loop().time() + self._deadline_s
+        body, failures = orjson.dumps(document), list[str]()
+        while True:
+            for endpoint in list(self._endpoints):
+                try:
+                    answer = await self._try(endpoint, path, body, deadline)
+                except CallFailed as exc:
+                    if exc.was_sent and not is_read:
+                        raise OutcomeUnknown(f"etcd may have done it or not: {exc}") from exc
+                    failures.append(str(exc))
+                    self._endpoints.append(self._endpoints.pop(self._endpoints.index(endpoint)))
+                    continue
+                return answer
+            if asyncio.get_running_loop().time() + TRY_S > deadline:
+                raise EtcdError(f"no member of etcd answers: {'; '.join(dict.fromkeys(failures))}")
+            await asyncio.sleep(TRY_S / 7)
+
+    async def _try(self, endpoint: Endpoint, path: str, body: bytes, deadline: float) -> Mapping[str, Any]:
+        """Ask one member, after signing in if it must be, and anew when its token is not known any more."""
+        for _ in range(2):
+            if self._user and not self._token:
+                self._token = await self._sign_in(endpoint, deadline)
+            headers = {"Authorization": self._token} if self._token else {}
+            answer = await post(endpoint, path, body, headers, self._try_until(deadline))
+            if answer.status == 200:
+                return _document(endpoint, answer)
+            problem = _problem(answer)
+            if not (self._token and any(text in problem for text in TOKEN_TROUBLES)):
+                break
+            self._token = ""
+        if answer.status >= 500 and answer.status != 501:  # no leader, or it stops: another one may do it
+            raise CallFailed(f"{endpoint}: {problem}", was_sent="no leader" not in problem)
+        raise EtcdError(f"{endpoint} rejects the request: {problem}")
+
+    async def _sign_in(self, endpoint: Endpoint, deadline: float) -> str:
+        body = orjson.dumps({"name": self._user, "password": self._password})
+        try:
+            answer = await post(endpoint, "/v3/auth/authenticate", body, {}, self._try_until(deadline))
+        except CallFailed as exc:
+            raise CallFailed(str(exc), was_sent=False) from exc  # the request itself was not
+        if answer.status != 200:
+            raise EtcdError(f"{endpoint} rejects etcdUser={self._user}: {_problem(answer)}")
+        return str(_document(endpoint, answer).get("token", ""))
+
+    @staticmethod
+    def _try_until(deadline: float) -> float:
+        return min(deadline, asyncio.get_running_loop().time() + TRY_S)
+
+
+def endpoints_of(text: str, ca_file: str = "") -> list[Endpoint]:
+    """The members that a setting names: http://HOST:PORT or https://…, with ','. ConfigError. Reads ca_file."""
+    found, tls = list[Endpoint](), None
+    for word in filter(None, (each.strip() for each in text.split(","))):
+        parts = urlsplit(word)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/"):
+            raise ConfigError(f"etcdEndpoints={word}: use http://HOST:PORT or https://HOST:PORT, with ',' between them")
+        try:
+            port = parts.port or CLIENT_PORT
+            if parts.scheme == "https" and tls is None:
+                tls = ssl.create_default_context(cafile=ca_file or None)
+        except (ValueError, OSError) as exc:
+            raise ConfigError(f"etcdEndpoints={word}, etcdCaFile={ca_file or 'none'}: {exc}") from exc
+        found.append(Endpoint(parts.hostname, port, tls if parts.scheme == "https" else None))
+    return found
+
+
+def _document(endpoint: Endpoint, answer: Answer) -> Mapping[str, Any]:
+    try:
+        document = orjson.loads(answer.body)
+    except orjson.JSONDecodeError as exc:
+        raise CallFailed(f"{endpoint}: the answer is no JSON", was_sent=True) from exc
+    if not isinstance(document, dict):
+        raise CallFailed(f"{endpoint}: the answer is no JSON object", was_sent=True)
+    return document
+
+
+def _problem(answer: Answer) -> str:
+    try:
+        document = orjson.loads(answer.body)
+        text = str(document.get("message") or document.get("error") or answer.body[:200])
+    except (orjson.JSONDecodeError, AttributeError):
+        text = answer.body[:200].decode("utf-8", "replace")
+    return f"{text} (HTTP {answer.status})"
+
+
+def _revision(document: Mapping[str, Any]) -> int:
+    return int(document.get("header", {}).get("revision", 0))
+
+
+def _snapshot(prefix: str, revision: int, rows: Any) -> Snapshot:
+    values = {}
+    try:
+        for row in rows:
+            key = base64.b64decode(row["key"]).decode().removeprefix(prefix)
+            values[key] = Value(base64.b64decode(row.get("value", "")), int(row["mod_revision"]))
+    except (KeyError, TypeError, ValueError, binascii.Error) as exc:
+        raise EtcdError(f"etcd's answer is not understood: {exc!r}") from exc
+    return Snapshot(revision, values)
+
+
+def _range(key: str) -> dict[str, str]:
+    if not key.endswith("/"):
+        return {"key": _text(key)}
+    return {"key": _text(key), "range_end": _text(key[:-1] + "0")}  # '0' follows '/'
+
+
+def _text(key: str) -> str:
+    return _bytes(key.encode())
+
+
+def _bytes(data: bytes) -> str:
+    return base64.b64encode(data).decode()

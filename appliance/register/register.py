@@ -1,0 +1,136 @@
+"""The register of one broker name: read it, give out an epoch, keep the in-sync set on record.
+
+Every change compares the term's revision, and every member must take what it finds there for later than what it knows
+itself. What is not known after a lost answer is read back: ids are random, so a term with one's own id is one's own.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Collection
+from urllib.parse import quote
+
+from appliance.register.etcd import EtcdClient, EtcdError, Is, OutcomeUnknown
+from appliance.register.term import LOCAL, Change, Term, View
+
+PREFIX = "/gantry/1"
+TERM = "term"
+HISTORY = "history/"
+HISTORY_MAX = 100  # rows; older ones are deleted when one is added
+ID_BYTES = 8
+HA_INIT = "run `gantry admin ha init` for this broker name first"
+
+
+class Refused(EtcdError):
+    """The register says otherwise; nothing was changed."""
+
+
+class Register:
+    """One broker name's part of etcd."""
+
+    def __init__(self, client: EtcdClient, cluster: str, broker_name: str) -> None:
+        self._client = client
+        self.prefix = f"{PREFIX}/{quote(cluster, safe='')}/{quote(broker_name, safe='')}/"
+        self._published: Term | None = None  # what this process has on record there, as far as it knows
+
+    async def view(self) -> View:
+        """EtcdError: etcd can't be asked, or what stands there can't be read."""
+        snapshot = await self._client.read(self.prefix)
+        found = snapshot.values.get(TERM)
+        try:
+            term = None if found is None else Term.from_json(found.data)
+            rows = [Change.from_json(value.data) for key, value in snapshot.values.items() if key.startswith(HISTORY)]
+        except ValueError as exc:
+            raise EtcdError(f"{self.prefix} in etcd is damaged: {exc}") from exc
+        history = tuple(sorted(rows, key=lambda row: (row.epoch, row.at_ms)))
+        return View(term, 0 if found is None else found.revision, history)
+
+    async def init(self, epoch: int, epoch_id: str, owner: str) -> None:
+        """Begin the record with this master's epoch. Refused when there is one."""
+        term = Term(epoch, epoch_id, owner, (owner,), LOCAL)
+        await self._put(View(), term, start=-1, reason="init")
+
+    async def adopt(self, view: View, epoch: int, epoch_id: str, owner: str) -> None:
+        """Have the record follow this master's epoch: it is later than the one on record, or etcd was restored.
+
+        Refused when the record has changed since, or a later epoch stands there.
+        """
+        if view.term is None:
+            raise Refused(f"etcd has no record of this broker name: {HA_INIT}")
+        if view.term.epoch > epoch:
+            raise Refused(f"etcd has epoch {view.term.epoch} of {view.term.owner} on record, a later one than {epoch}")
+        await self._put(view, Term(epoch, epoch_id, owner, (owner,), LOCAL), start=-1, reason="adopt")
+
+    async def remove(self, view: View) -> None:
+        """Delete all of this broker name. Refused when the record has changed since."""
+        if await self._client.change([Is(self.prefix + TERM, view.term_revision)], {}, [self.prefix]) is None:
+            raise Refused("the record in etcd has changed meanwhile: look at it again")
+
+    async def take_over(self, view: View, owner: str, *, above: int, start: int, reason: str) -> Term:
+        """Give out the next epoch, to this owner: higher than the one on record and than `above`.
+
+        start: where it begins in the log. Refused, when the record is another one by now; OutcomeUnknown: the epoch may
+        have been given to this owner, and no other gets its number.
+        """
+        if view.term is None:
+            raise Refused(f"etcd gives out epochs here, and has none on record: {HA_INIT}")
+        number = max(view.term.epoch, above) + 1
+        term = Term(number, secrets.token_hex(ID_BYTES), owner, (owner,), LOCAL)
+        await self._put(view, term, start=start, reason=reason)
+        return term
+
+    async def publish(self, epoch: int, epoch_id: str, owner: str, in_sync: Collection[str], level: str) -> Term:
+        """Have this set of an epoch on record, and return what is on record then: another epoch's term if one is.
+
+        EtcdError when that is not known; as long as the set stays the same, what was on record before is returned.
+        """
+        members = tuple(sorted({owner, *in_sync}))
+        wanted = Term(epoch, epoch_id, owner, members, level)
+        try:
+            view = await self.view()
+        except EtcdError:
+            if self._published == wanted:
+                return wanted
+            raise
+        if view.term is None:
+            raise Refused(f"etcd has no record of this broker name: {HA_INIT}")
+        if view.term.is_of(epoch, epoch_id) and view.term != wanted:
+            self._published = None
+            if not await self._swap(view, wanted, {}):
+                raise Refused("the record in etcd has changed meanwhile")
+        self._published = wanted if view.term.is_of(epoch, epoch_id) else None
+        return wanted if self._published else view.term
+
+    # -- transactions -------------------------------------------------------------------------------------------------
+
+    async def _put(self, view: View, term: Term, *, start: int, reason: str) -> None:
+        row = Change(term.epoch, term.id, term.owner, start, reason, int(time.time() * 1000))
+        old = [_row_key(each) for each in view.history[: 1 - HISTORY_MAX]] if len(view.history) >= HISTORY_MAX else []
+        if not await self._swap(view, term, {_row_key(row): row.to_json()}, old):
+            found = (await self.view()).term
+            now = f"epoch {found.epoch} of {found.owner}" if found else "nothing"
+            raise Refused(f"etcd has {now} on record: look at it again")
+
+    async def _swap(self, view: View, term: Term, rows: dict[str, bytes], old: Collection[str] = ()) -> bool:
+        """Replace the term of that revision; False when it is another by now. OutcomeUnknown."""
+        puts = {self.prefix + key: data for key, data in {TERM: term.to_json(), **rows}.items()}
+        try:
+            revision = await self._client.change(
+                [Is(self.prefix + TERM, view.term_revision)], puts, [self.prefix + key for key in old]
+            )
+        except OutcomeUnknown as unknown:
+            try:
+                found = (await self.view()).term
+            except EtcdError:
+                raise unknown from None
+            if found == term:
+                return True
+            if found != view.term:
+                return False
+            raise  # not there yet: it may still be executed
+        return revision is not None
+
+
+def _row_key(row: Change) -> str:
+    return f"{HISTORY}{row.epoch:010}-{row.at_ms}"

@@ -1,0 +1,108 @@
+"""What stands in the register for one broker name: the term, and the history of terms. Values only, no I/O.
+
+The term names the epoch that counts, who began it, and its in-sync set. It is changed by compare-and-swap alone, so a
+number is given out once, and a set that is read there is the one that holds until the term's next revision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+IN_SYNC = "in-sync"  # a message is acknowledged once every member of the set has it
+LOCAL = "local"  # or before: the set proves nothing
+LEVELS = (IN_SYNC, LOCAL)
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """epoch, id: as in epochs.json of the owner's log. owner: where the master serves, host:port. in_sync: where the
+    members serve that have every confirmed message, the owner among them; level: what the owner waits for."""
+
+    epoch: int
+    id: str
+    owner: str
+    in_sync: tuple[str, ...] = ()
+    level: str = LOCAL
+
+    def is_of(self, epoch: int, epoch_id: str) -> bool:
+        """Whether this is that epoch's."""
+        return (self.epoch, self.id) == (epoch, epoch_id)
+
+    def proves(self, address: str, epoch: int, epoch_id: str) -> bool:
+        """Whether the log of a member that ends in this epoch has every acknowledged message of it."""
+        return self.level == IN_SYNC and address in self.in_sync and self.is_of(epoch, epoch_id)
+
+    def to_json(self) -> bytes:
+        return orjson.dumps(
+            {
+                "epoch": self.epoch,
+                "id": self.id,
+                "owner": self.owner,
+                "inSync": list(self.in_sync),
+                "level": self.level,
+            }
+        )
+
+    @classmethod
+    def from_json(cls, data: bytes) -> Term:
+        """Raise ValueError for what is no term."""
+        document = _object(data)
+        try:
+            epoch, in_sync = int(document["epoch"]), document["inSync"]
+            term = cls(epoch, str(document["id"]), str(document["owner"]), tuple(map(str, in_sync)), document["level"])
+        except (KeyError, TypeError) as exc:
+            raise ValueError(f"a term lacks {exc}") from exc
+        if term.epoch < 1 or not term.id or term.level not in LEVELS or not isinstance(in_sync, list):
+            raise ValueError(f"{document!r} is no term")
+        return term
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One row of the history. start: where the epoch begins in the log, bytes; -1: it was there before the register."""
+
+    epoch: int
+    id: str
+    owner: str
+    start: int
+    reason: str
+    at_ms: int
+
+    def to_json(self) -> bytes:
+        return orjson.dumps({name: getattr(self, name) for name in self.__slots__})
+
+    @classmethod
+    def from_json(cls, data: bytes) -> Change:
+        """Raise ValueError for what is no row."""
+        document = _object(data)
+        try:
+            return cls(
+                int(document["epoch"]),
+                str(document["id"]),
+                str(document["owner"]),
+                int(document["start"]),
+                str(document["reason"]),
+                int(document["at_ms"]),
+            )
+        except (KeyError, TypeError) as exc:
+            raise ValueError(f"a row of the history lacks {exc}") from exc
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """All that stands there at one revision. term: None before `gantry admin ha init`; term_revision: 0 then."""
+
+    term: Term | None = None
+    term_revision: int = 0
+    history: tuple[Change, ...] = ()
+
+
+def _object(data: bytes) -> Mapping[str, Any]:
+    document = orjson.loads(data)  # a JSONDecodeError is a ValueError
+    if not isinstance(document, dict):
+        raise ValueError(f"{data[:80]!r} is no JSON object")
+    return document

@@ -1,0 +1,171 @@
+"""The register with a real etcd: numbers are given out once, sets follow their owner, and who is late is told so."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Iterator, Sequence
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from appliance.register.etcd import EtcdClient, EtcdError, Is, OutcomeUnknown, endpoints_of
+from appliance.register.register import HISTORY_MAX, Refused, Register
+from appliance.register.term import IN_SYNC, LOCAL, Term
+from tests.servers.etcd import EtcdMember, etcd
+
+NAMES = count()
+ONE, TWO, THREE = "127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"
+
+
+@pytest.fixture(scope="module")
+def member(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdMember]:
+    with etcd(tmp_path_factory.mktemp("etcd")) as (member,):
+        yield member
+
+
+@pytest.fixture
+def name() -> str:
+    return f"broker/{next(NAMES)} ü"  # whatever a broker is called
+
+
+@pytest.fixture
+def register(member: EtcdMember, name: str) -> Register:
+    return Register(EtcdClient(endpoints_of(member.url)), "cluster", name)
+
+
+async def test_before_init_nothing_is_given_out(register: Register) -> None:
+    assert (await register.view()).term is None
+    for asked in (
+        register.take_over(await register.view(), ONE, above=0, start=0, reason="promote"),
+        register.publish(1, "id", ONE, [], LOCAL),
+        register.adopt(await register.view(), 1, "id", ONE),
+    ):
+        with pytest.raises(Refused, match="ha init"):
+            await asked
+
+
+async def test_the_record_begins_once(register: Register) -> None:
+    await register.init(4, "id", ONE)
+    view = await register.view()
+    assert view.term == Term(4, "id", ONE, (ONE,), LOCAL)
+    assert [(row.epoch, row.reason, row.start) for row in view.history] == [(4, "init", -1)]
+    with pytest.raises(Refused, match=f"epoch 4 of {ONE}"):
+        await register.init(9, "other", TWO)
+
+
+async def test_of_two_that_ask_for_the_next_epoch_one_gets_it(register: Register) -> None:
+    await register.init(1, "id", ONE)
+    view = await register.view()
+    asked = [register.take_over(view, owner, above=0, start=7, reason="promote") for owner in (TWO, THREE) * 5]
+    answers = await asyncio.gather(*asked, return_exceptions=True)
+    won = [answer for answer in answers if isinstance(answer, Term)]
+    assert len(won) == 1 and won[0].epoch == 2
+    assert all(isinstance(answer, Refused) for answer in answers if answer is not won[0])
+    assert (await register.view()).term == won[0]
+    later = await register.take_over(await register.view(), ONE, above=6, start=9, reason="promote")
+    assert later.epoch == 7 and later.id != won[0].id
+    assert [row.epoch for row in (await register.view()).history] == [1, 2, 7]
+
+
+async def test_a_set_that_was_published_in_between_takes_the_number_away(register: Register) -> None:
+    """The slave was in the set when it looked; its master let it leave before it asked."""
+    await register.init(1, "id", ONE)
+    await register.publish(1, "id", ONE, [TWO], IN_SYNC)
+    view = await register.view()
+    assert view.term is not None and view.term.proves(TWO, 1, "id")
+    await register.publish(1, "id", ONE, [], IN_SYNC)
+    with pytest.raises(Refused):
+        await register.take_over(view, TWO, above=0, start=7, reason="promote")
+    assert (await register.view()).term == Term(1, "id", ONE, (ONE,), IN_SYNC)
+
+
+async def test_a_master_whose_epoch_is_over_publishes_nothing_and_is_told_by_whom(register: Register) -> None:
+    await register.init(1, "id", ONE)
+    assert await register.publish(1, "id", ONE, [TWO], IN_SYNC) == Term(1, "id", ONE, (ONE, TWO), IN_SYNC)
+    later = await register.take_over(await register.view(), TWO, above=0, start=7, reason="promote")
+    assert await register.publish(1, "id", ONE, [TWO, THREE], IN_SYNC) == later
+    assert (await register.view()).term == later
+
+
+async def test_an_epoch_of_the_same_number_by_another_is_not_ones_own(register: Register) -> None:
+    await register.init(2, "theirs", ONE)
+    assert (await register.publish(2, "ours", TWO, [], LOCAL)).owner == ONE
+
+
+async def test_a_record_that_is_behind_its_brokers_is_adopted_by_hand(register: Register) -> None:
+    await register.init(2, "id", ONE)
+    with pytest.raises(Refused, match=f"epoch 2 of {ONE}"):
+        await register.adopt(await register.view(), 1, "old", TWO)
+    await register.adopt(await register.view(), 5, "restored", TWO)
+    assert (await register.view()).term == Term(5, "restored", TWO, (TWO,), LOCAL)
+
+
+async def test_removing_takes_this_name_alone(register: Register, member: EtcdMember, name: str) -> None:
+    other = Register(EtcdClient(endpoints_of(member.url)), "cluster", f"{name}2")
+    await register.init(1, "id", ONE)
+    await other.init(1, "id", ONE)
+    stale = await register.view()
+    await register.publish(1, "id", ONE, [TWO], LOCAL)
+    with pytest.raises(Refused, match="meanwhile"):
+        await register.remove(stale)
+    await register.remove(await register.view())
+    assert (await register.view()).term is None and (await register.view()).history == ()
+    assert (await other.view()).term is not None
+
+
+async def test_the_history_is_bounded(register: Register) -> None:
+    await register.init(1, "id", ONE)
+    for _ in range(HISTORY_MAX + 5):
+        await register.take_over(await register.view(), ONE, above=0, start=0, reason="promote")
+    history = (await register.view()).history
+    assert len(history) == HISTORY_MAX and history[-1].epoch == HISTORY_MAX + 6
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"{", b"[]", b"{}", b'{"epoch": 0, "id": "", "owner": "", "inSync": [], "level": "x"}']
+)
+async def test_a_damaged_record_is_no_record_to_decide_by(register: Register, member: EtcdMember, data: bytes) -> None:
+    await EtcdClient(endpoints_of(member.url)).change([], {register.prefix + "term": data})
+    with pytest.raises(EtcdError, match="damaged"):
+        await register.view()
+
+
+class Unanswered(EtcdClient):
+    """Its transactions are executed, or not, and their answers lost."""
+
+    is_executed = True
+
+    async def change(self, compare: Sequence[Is], puts: dict[str, bytes], deletes: Sequence[str] = ()) -> int | None:  # type: ignore[override]
+        if self.is_executed:
+            await super().change(compare, puts, deletes)
+        raise OutcomeUnknown("no answer")
+
+
+async def test_an_answer_that_is_lost_is_read_back(register: Register, member: EtcdMember, name: str) -> None:
+    await register.init(1, "id", ONE)
+    client = Unanswered(endpoints_of(member.url))
+    unlucky = Register(client, "cluster", name)
+    term = await unlucky.take_over(await unlucky.view(), TWO, above=0, start=7, reason="promote")
+    assert (await register.view()).term == term
+    assert (await unlucky.publish(term.epoch, term.id, TWO, [ONE], IN_SYNC)).in_sync == (ONE, TWO)
+    client.is_executed = False
+    with pytest.raises(OutcomeUnknown):
+        await unlucky.publish(term.epoch, term.id, TWO, [], IN_SYNC)
+    with pytest.raises(OutcomeUnknown):
+        await unlucky.take_over(await unlucky.view(), ONE, above=0, start=9, reason="promote")
+
+
+@pytest.mark.slow
+async def test_without_etcd_a_set_stays_what_it_was_and_none_may_change(tmp_path: Path) -> None:
+    with etcd(tmp_path) as (member,):
+        register = Register(EtcdClient(endpoints_of(member.url), deadline_s=1), "cluster", "broker")
+        await register.init(1, "id", ONE)
+        await register.publish(1, "id", ONE, [TWO], IN_SYNC)
+        member.signal(signal.SIGSTOP)
+        assert (await register.publish(1, "id", ONE, [TWO], IN_SYNC)).in_sync == (ONE, TWO)
+        with pytest.raises(EtcdError):
+            await register.publish(1, "id", ONE, [], IN_SYNC)
+        member.signal(signal.SIGCONT)
+        assert (await register.publish(1, "id", ONE, [TWO], IN_SYNC)).in_sync == (ONE, TWO)

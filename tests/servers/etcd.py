@@ -1,0 +1,103 @@
+"""Real etcd members on loopback: started, killed, stopped for a while, with a user and with TLS."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import signal
+import ssl
+import subprocess
+import urllib.request
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from appliance.bench.processes import free_ports
+from appliance.register.etcd import endpoints_of
+from appliance.register.http_call import post
+from tests.conftest import require_tool
+from tests.waiting import wait_until
+
+REASON = "etcd gives out the epochs (Debian: apt install etcd-server)"
+
+
+class EtcdMember:
+    """One process. url: where clients ask it."""
+
+    def __init__(self, folder: Path, name: str, certificate: tuple[Path, Path] | None) -> None:
+        self._program = require_tool("etcd", REASON)
+        self._folder, self.name, self._certificate = folder, name, certificate
+        port = free_ports(1)
+        self.url = f"{'https' if certificate else 'http'}://127.0.0.1:{port}"
+        self.peer_url = f"http://127.0.0.1:{port + 1}"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self, members: Sequence[EtcdMember]) -> None:
+        command = [
+            str(self._program), "--name", self.name, "--data-dir", str(self._folder / self.name),
+            "--listen-client-urls", self.url, "--advertise-client-urls", self.url,
+            "--listen-peer-urls", self.peer_url, "--initial-advertise-peer-urls", self.peer_url,
+            "--initial-cluster", ",".join(f"{each.name}={each.peer_url}" for each in members),
+            "--auto-compaction-retention", "1h",
+        ]  # fmt: skip
+        if self._certificate is not None:
+            command += ["--cert-file", str(self._certificate[0]), "--key-file", str(self._certificate[1])]
+        with (self._folder / f"{self.name}.log").open("ab") as log:
+            self._process = subprocess.Popen(command, stdout=log, stderr=log)
+
+    def signal(self, number: signal.Signals) -> None:
+        assert self._process is not None
+        self._process.send_signal(number)
+
+    def kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def answers(self, ca_file: str) -> bool:
+        tls = ssl.create_default_context(cafile=ca_file) if ca_file else None
+        request = urllib.request.Request(f"{self.url}/v3/kv/range", json.dumps({"key": "YQ=="}).encode())
+        try:
+            with urllib.request.urlopen(request, timeout=2, context=tls) as answer:
+                return bool(answer.status == 200)
+        except OSError:
+            return False
+
+
+@contextlib.contextmanager
+def etcd(
+    folder: Path, *, members: int = 1, certificate: tuple[Path, Path] | None = None, ca_file: str = ""
+) -> Iterator[list[EtcdMember]]:
+    """Members that answer; killed at the end."""
+    folder.mkdir(parents=True, exist_ok=True)
+    started = [EtcdMember(folder, f"etcd{number}", certificate) for number in range(members)]
+    try:
+        for each in started:
+            each.start(started)
+        for each in started:
+            wait_until(lambda each=each: each.answers(ca_file))  # type: ignore[misc]
+        yield started
+    finally:
+        for each in started:
+            each.kill()
+
+
+def urls_of(members: Sequence[EtcdMember]) -> str:
+    return ",".join(member.url for member in members)
+
+
+async def require_user(member: EtcdMember, user: str, password: str) -> None:
+    """From now on etcd asks for a name and a password; this user may do everything."""
+    (endpoint,) = endpoints_of(member.url)
+    for path, document in (
+        ("user/add", {"name": "root", "password": password}),
+        ("user/add", {"name": user, "password": password}),
+        ("role/add", {"name": "root"}),
+        ("user/grant", {"user": "root", "role": "root"}),
+        ("user/grant", {"user": user, "role": "root"}),
+        ("enable", {}),
+    ):
+        deadline = asyncio.get_running_loop().time() + 10
+        answer = await post(endpoint, f"/v3/auth/{path}", json.dumps(document).encode(), {}, deadline)
+        assert answer.status == 200, answer
