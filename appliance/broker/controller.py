@@ -57,6 +57,7 @@ from appliance.broker.processors.table import TABLE, without_pulls
 from appliance.broker.replication.copy_mark import CopyMark
 from appliance.broker.replication.in_sync_file import InSyncFile
 from appliance.broker.replication.master.holding import Holding
+from appliance.broker.replication.master.published_set import PublishedSet
 from appliance.broker.replication.master.put_waits import PutWaits
 from appliance.broker.replication.master.slaves import SlaveService
 from appliance.broker.replication.read_gate import ReadGate
@@ -78,6 +79,7 @@ from appliance.broker.transaction.ended import EndedHalves
 from appliance.errors import StartError
 from appliance.process.json_file import StateFileError
 from appliance.process.tasks import running
+from appliance.register.opening import register_of
 from appliance.remoting.connection import FastPath
 from appliance.remoting.lanes import Lanes
 from appliance.remoting.route_table import parts_of, routes_of
@@ -128,6 +130,7 @@ class BrokerController:
         self.store = MessageStore(store_config, is_copy=config.is_slave)
         self.copy_mark = CopyMark.of(store_config.root)
         self.standing = StandingFile(store_config.root)
+        self.register = register_of(config)
         self.in_sync_file = InSyncFile(store_config.root)
         self.turns = Turns()
         self.is_new_master = False  # it was a slave until now
@@ -207,11 +210,22 @@ class BrokerController:
             on_fenced=lambda hello: self.heard(
                 hello.epochs.highest, hello.epochs.highest_id, hello.address, hello.address
             ),
+            published=self._published(),
         )
         self.holding = Holding(self.store, self.slaves, self.turns)
         self.put_waits = PutWaits(self.store, self.slaves, config, self.store_config)
         self.server = self._listener(config.listen_port or port)
         self.vip_server = self._listener(config.listen_port - VIP_PORT_DISTANCE)
+
+    def _published(self) -> PublishedSet | None:
+        if self.register is None or self.config.is_slave:
+            return None
+        return PublishedSet(
+            self.register,
+            self.config,
+            self.standing,
+            on_other=lambda term: self.heard(term.epoch, term.id, term.owner, "etcd"),
+        )
 
     def _listener(self, port: int) -> RemotingServer:
         return RemotingServer(

@@ -25,6 +25,7 @@ from appliance.broker.epochs.turns import Cut, Demotion, Promotion, Turn
 from appliance.broker.replication.copy_mark import CopyMark
 from appliance.errors import StartError
 from appliance.process.json_file import StateFileError
+from appliance.register.etcd import EtcdError
 from appliance.settings.properties_file import PropertiesFile
 from appliance.settings.roles import BrokerConfig
 from store.base.config import MessageStoreConfig
@@ -124,7 +125,7 @@ class BrokerLife:
         if isinstance(turn, Cut):
             file.change(cut_to=turn.end)
         elif isinstance(turn, Promotion):
-            epochs = epochs.begun(closed.store.max_physical_offset, turn.above)
+            epochs = epochs.begun(closed.store.max_physical_offset, turn.above, turn.epoch_id)
             role, members = self._given(turn.broker_role, 0), turn.members
             file.change(epochs=epochs, role=role, untold=turn.untold, members=members, cut_to=None, rival=None)
             self._mark.clear()
@@ -155,7 +156,20 @@ class BrokerLife:
         config, standing = self.controller.config, StandingFile(self.controller.store_config.root).load()
         if not config.has_slave_port or not standing.epochs.is_current:
             return
-        successor = await Members(config).successor(standing.epochs.current)
+        current = standing.epochs.current
+        successor = await Members(config).successor(current) or await self._successor_on_record(current)
         if successor is not None:
             self.controller.standing.load()
             await self._take(successor)
+
+    async def _successor_on_record(self, epoch: int) -> Demotion | None:
+        """Who has a later epoch in etcd. Without an answer the master opens, and takes no messages until it has one."""
+        register = self.controller.register
+        if register is None:
+            return None
+        try:
+            term = (await register.view()).term
+        except EtcdError as exc:
+            logger.warning("etcd can't be asked for a later epoch", extra={"event": "etcd_silent", "why": str(exc)})
+            return None
+        return None if term is None or term.epoch <= epoch else Demotion(term.epoch, term.owner, term.id)

@@ -88,6 +88,19 @@ class ReplicationSettings:
         rocketmq="minInSyncReplicas",
         doc="with SYNC_MASTER messages are refused while fewer brokers are in sync, the master counted (RocketMQ 5's)",
     )
+    etcd_endpoints: str = setting(
+        "",
+        rocketmq="etcdEndpoints",
+        doc="http://HOST:PORT or https://HOST:PORT of etcd's members, with ','; the same for all brokers of a name. "
+        "etcd then gives out epochs and keeps the in-sync set on record; empty: none (not RocketMQ's)",
+    )
+    etcd_user: str = setting("", rocketmq="etcdUser", doc="user of etcd; empty: it has none (not RocketMQ's)")
+    etcd_password_file: str = setting(
+        "", rocketmq="etcdPasswordFile", doc="file with that user's password in its first line (not RocketMQ's)"
+    )
+    etcd_ca_file: str = setting(
+        "", rocketmq="etcdCaFile", doc="authorities of etcd's certificates, PEM; empty: the system's (not RocketMQ's)"
+    )
     offset_check_in_slave: bool = setting(
         False, rocketmq="offsetCheckInSlave", doc="let a slave correct a consumer's offset that it does not have"
     )
@@ -132,6 +145,8 @@ class ReplicationSettings:
             raise ConfigError(f"brokerId={self.broker_id}: a master's is 0; use brokerRole=SLAVE for a slave")
         if self.ha_tls_mode not in ("", DISABLED, PERMISSIVE, ENFORCING):
             raise ConfigError(f"haTlsMode={self.ha_tls_mode}: use {DISABLED}, {PERMISSIVE} or {ENFORCING}")
+        if self.etcd_endpoints and not self.is_slave and not self.has_slave_port:
+            raise ConfigError("etcdEndpoints is for a master with slaves: set slavesEnable=true, or leave it out")
         _networks(self.ha_slave_addresses)
         if self.ha_master_address and not _is_address(self.ha_master_address):
             raise ConfigError(f"haMasterAddress={self.ha_master_address}: use host:port")

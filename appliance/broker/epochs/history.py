@@ -50,11 +50,12 @@ class Epochs:
         """No later epoch than this log's is known."""
         return bool(self.history) and self.current == self.highest
 
-    def begun(self, end: int, above: int = 0) -> Epochs:
-        """With a new epoch, which begins where the log ends. above: its number is higher than this, too."""
+    def begun(self, end: int, above: int = 0, epoch_id: str = "") -> Epochs:
+        """With a new epoch, which begins where the log ends. above: its number is higher than this, too. epoch_id: the
+        one that the register gave it; "": a random one."""
         number = max(self.highest, self.current, above) + 1
         kept = self.until(end).history[1 - EPOCHS_MAX :]
-        epoch = Epoch(number, end if kept else 0, secrets.token_hex(ID_CHARS // 2))
+        epoch = Epoch(number, end if kept else 0, epoch_id or secrets.token_hex(ID_CHARS // 2))
         return Epochs((*kept, epoch), number, epoch.id)
 
     def until(self, end: int) -> Epochs:

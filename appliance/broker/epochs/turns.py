@@ -8,12 +8,14 @@ from typing import NamedTuple
 
 class Promotion(NamedTuple):
     """A slave becomes the master, in a new epoch. untold: HA addresses of the master of before. above: the highest
-    epoch that any member knows; members: the others, where they serve."""
+    epoch that any member knows; members: the others, where they serve. epoch_id: the one that etcd has on record for
+    the epoch after `above`; "": none does."""
 
     broker_role: str
     untold: tuple[str, ...]
     above: int
     members: tuple[str, ...] = ()
+    epoch_id: str = ""
 
 
 class Demotion(NamedTuple):

@@ -22,6 +22,9 @@ from appliance.broker.replication.ha_client import HaState
 from appliance.broker.replication.master.holding import HOLD_S_MAX, Holding
 from appliance.errors import BrokerError
 from appliance.process.json_file import StateFileError
+from appliance.register.etcd import EtcdError
+from appliance.register.register import Register
+from appliance.register.term import IN_SYNC, View
 from appliance.remoting.header_fields import int_field, long_field, text_field
 from appliance.settings.replication import MASTER_ROLES
 from appliance.settings.roles import BrokerConfig
@@ -50,6 +53,7 @@ class Parts:
     standing: StandingFile
     turns: Turns
     holding: Holding
+    register: Register | None
     heard: Callable[[int, str, str, str], None]
 
 
@@ -58,23 +62,27 @@ async def promote(parts: Parts, connection: ServerConnection, request: RemotingC
 
     It asks all members and name servers itself what speaks against it, whatever the tool has asked. acceptUnknown,
     acceptLoss, force: what of that the person takes. planned: the master holds back messages, and the end is its own.
+    With etcd the epoch comes from there, and only as long as what was read there before the questions still stands.
     """
     fields = request.ext_fields
     follower = parts.follower
     if follower is None:
-        return _begin_anew(parts, connection, request)
+        return await _begin_anew(parts, connection, request)
     role = fields.get("brokerRole") or parts.standing.standing.master_role or MASTER_ROLES[0]
     if role not in MASTER_ROLES:
         raise _refused(f"brokerRole={role}: use one of {', '.join(MASTER_ROLES)}")
     _check_as_seen(parts, fields)
+    view = await _on_record(parts)
     if fields.get("planned") == "true":
         await _check_planned(parts, follower)
         above, others = 0, follower.sink.in_sync.names
     else:
-        above, others = await _check_unplanned(parts, follower, fields)
+        above, others = await _check_unplanned(parts, follower, fields, view)
     _check_as_seen(parts, fields)  # while others were asked
     epochs, end = parts.standing.standing.epochs, parts.store.max_physical_offset
     above = max(above, epochs.highest, int_field(fields, "above", 0, low=0))
+    reason = "switchover" if fields.get("planned") == "true" else "promote"
+    above, epoch_id = await _take_over(parts, view, above, f"{reason} --force" if _is_forced(fields) else reason)
     untold = tuple(dict.fromkeys([follower.ha_client.master_address, *parts.standing.standing.untold]))
     logger.warning(
         "promotion by request",
@@ -84,13 +92,13 @@ async def promote(parts: Parts, connection: ServerConnection, request: RemotingC
             "epoch": above + 1,
             "physical_offset": end,
             "planned": fields.get("planned") == "true",
-            "forced": fields.get("force") == "true",
+            "forced": _is_forced(fields),
             "unknown_accepted": fields.get("acceptUnknown") == "true",
         },
     )
     # The answer first: the broker closes its connections for the turn, and what was written until then still goes out.
     connection.reply(request, request.reply(ext_fields={"epoch": str(above + 1), "brokerRole": role}))
-    parts.turns.ask(Promotion(role, tuple(filter(None, untold)), above, others))
+    parts.turns.ask(Promotion(role, tuple(filter(None, untold)), above, others, epoch_id))
     return None
 
 
@@ -119,32 +127,79 @@ async def _check_planned(parts: Parts, follower: Follower) -> None:
         raise _refused("its master does not hold back messages: use a switch-over, which has it do so first")
 
 
-async def _check_unplanned(parts: Parts, follower: Follower, fields: dict[str, str]) -> tuple[int, tuple[str, ...]]:
+async def _check_unplanned(
+    parts: Parts, follower: Follower, fields: dict[str, str], view: View | None
+) -> tuple[int, tuple[str, ...]]:
     """Ask all there are; return the highest epoch that any member knows, and who else there is. Refused for what the
     person did not accept."""
-    is_forced, state = fields.get("force") == "true", follower.ha_client.state
+    is_forced, state = _is_forced(fields), follower.ha_client.state
+    is_proven = view is not None and _is_proven(parts, view, is_forced=is_forced)
     if state in HOPELESS and not is_forced:
         raise _refused(f"this log is not known to be its master's: {state}")
     loss = long_field(fields, "acceptLoss", 0, low=0)
     promotion = await Members(parts.config).promotion(parts.address, parts.outer_api.addresses, loss)
-    left = promotion.left_with(accept_unknown=fields.get("acceptUnknown") == "true")
+    left = promotion.left_with(accept_unknown=is_proven or fields.get("acceptUnknown") == "true")
     if left and not is_forced:
         raise _refused("; ".join(left))
     return promotion.above, tuple(promotion.others)
 
 
-def _begin_anew(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> None:
+async def _on_record(parts: Parts) -> View | None:
+    """What etcd has on record; None when no etcd gives out epochs here."""
+    if parts.register is None:
+        return None
+    try:
+        return await parts.register.view()
+    except EtcdError as exc:
+        raise _refused(f"the next epoch can't be taken: {exc}") from exc
+
+
+def _is_proven(parts: Parts, view: View, *, is_forced: bool) -> bool:
+    """Whether the set on record shows that this log has all that was acknowledged, although others do not answer: a
+    master that is cut off acknowledges nothing without this slave, and can't take it out of the set once the epoch is
+    taken.
+
+    Refused when it shows the opposite.
+    """
+    term, epochs = view.term, parts.standing.standing.epochs
+    if term is None or is_forced:
+        return False
+    if term.epoch > epochs.current:
+        raise _refused(f"etcd has epoch {term.epoch} of {term.owner} on record, and this log is of {epochs.current}")
+    if term.level == IN_SYNC and parts.address not in term.in_sync:
+        raise _refused(f"it is not in sync: etcd has {', '.join(term.in_sync)} on record")
+    return term.proves(parts.address, epochs.current, epochs.current_id)
+
+
+async def _take_over(parts: Parts, view: View | None, above: int, reason: str) -> tuple[int, str]:
+    """Take the next epoch from etcd; return the number before it and its id. Without etcd: `above`, and no id."""
+    if parts.register is None or view is None:
+        return above, ""
+    try:
+        end = parts.store.max_physical_offset
+        term = await parts.register.take_over(view, parts.address, above=above, start=end, reason=reason)
+    except EtcdError as exc:
+        raise _refused(f"the next epoch can't be taken: {exc}") from exc
+    return term.epoch - 1, term.id
+
+
+def _is_forced(fields: dict[str, str]) -> bool:
+    return fields.get("force") == "true"
+
+
+async def _begin_anew(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> None:
     """A person has chosen this one of two masters that began one epoch: it begins a higher one."""
     fields, standing = request.ext_fields, parts.standing.standing
     if standing.rival is None or fields.get("decided") != "true":
         raise _refused("this broker is a master already")
     _check_as_seen(parts, fields)
     above = max(standing.epochs.highest, int_field(fields, "above", 0, low=0))
+    above, epoch_id = await _take_over(parts, await _on_record(parts), above, "settle")
     others = tuple(dict.fromkeys([standing.rival.address, *filter(None, fields.get("members", "").split(","))]))
     facts = {"peer": connection.remote_text, "epoch": above + 1, "rival": standing.rival.text}
     logger.warning("contested epoch settled by request", extra={"event": "admin_settled", **facts})
     connection.reply(request, request.reply(ext_fields={"epoch": str(above + 1)}))
-    parts.turns.ask(Promotion(parts.config.broker_role, (), above, others))
+    parts.turns.ask(Promotion(parts.config.broker_role, (), above, others, epoch_id))
 
 
 async def hear_epoch(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:

@@ -47,6 +47,8 @@ def service_metrics(parts: Parts) -> dict[str, str]:
         "brokerRole": parts.config.broker_role,
         **(master_metrics(parts.slaves) if parts.follower is None else slave_metrics(parts.follower)),
         **epoch_metrics(parts.standing.standing),
+        "epochRegister": "etcd" if parts.config.etcd_endpoints else "none",  # who gives out the numbers
+        "inSyncSetPublished": "none" if parts.slaves.published is None else parts.slaves.published.state,
         "messagesHeld": str(parts.store.parts.state.is_held).lower(),  # back, for a switch-over
         "nameServersRegistered": f"{known}/{all_}",
         "connections": str(parts.server.connection_count + parts.vip_server.connection_count),

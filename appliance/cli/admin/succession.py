@@ -17,7 +17,7 @@ from gantrymq.errors import ConfigError
 async def plan_promotion(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
     """Who would become the master, and what speaks against it. ConfigError for that, unless --force."""
     promotion = await _promotion(admin, arguments)
-    left = promotion.left_with(accept_unknown=arguments.accept_unknown)
+    left = promotion.left_with(accept_unknown=arguments.accept_unknown or promotion.is_for_register)
     if left and not arguments.force:
         further = f" {ACCEPT_UNKNOWN}." if set(left) & set(promotion.unknown) else ""
         raise ConfigError(
@@ -100,7 +100,10 @@ def _lines(promotion: Promotion) -> list[str]:
         ("lacks at least", _missing(slave)),
         ("is now", slave.state),
     ]
-    return [*facts(rows), *(f"against it: {obstacle}" for obstacle in promotion.obstacles)]
+    lines = [*facts(rows), *(f"against it: {obstacle}" for obstacle in promotion.obstacles)]
+    if promotion.unknown and promotion.is_for_register:
+        lines.append("the slave compares this with the in-sync set in etcd, and refuses when that proves nothing")
+    return lines
 
 
 def _missing(slave: Member) -> str:

@@ -39,6 +39,11 @@ class Promotion:
         """The new master's: one above the highest that any member has heard of."""
         return max(self.above, self.slave.epoch) + 1
 
+    @property
+    def is_for_register(self) -> bool:
+        """Whether etcd has the in-sync set on record: then the slave reads there what no member can answer."""
+        return self.slave.info.get("epochRegister", "none") != "none"
+
     def left_with(self, *, accept_unknown: bool) -> list[str]:
         """The obstacles that are left when what is not known is accepted, or not."""
         return [each for each in self.obstacles if not (accept_unknown and each in self.unknown)]

@@ -95,7 +95,8 @@ class SuccessionAdmin:
 
         accept_unknown: although no member can say whether it has all that was acknowledged; force: whatever is known.
         """
-        if (left := promotion.left_with(accept_unknown=accept_unknown)) and not force:
+        is_accepted = accept_unknown or promotion.is_for_register
+        if (left := promotion.left_with(accept_unknown=is_accepted)) and not force:
             raise ConfigError("; ".join(left))
         began = time.monotonic()
         accepted = {

@@ -25,6 +25,7 @@ from appliance.broker.replication.in_sync_file import InSyncFile, InSyncRecord
 from appliance.broker.replication.master.feed import Feed
 from appliance.broker.replication.master.greeting import Greeter, SlaveRefused
 from appliance.broker.replication.master.group_transfer import GroupTransfer
+from appliance.broker.replication.master.published_set import PublishedSet
 from appliance.broker.replication.master.slave import Slave, SlaveLost
 from appliance.broker.replication.master.slave_figures import LogEnds, TransferRate
 from appliance.broker.replication.read_gate import ReadGate
@@ -63,7 +64,9 @@ class SlaveService:
         gate: ReadGate,
         on_record: InSyncFile,
         on_fenced: Callable[[Hello], None] = lambda hello: None,
+        published: PublishedSet | None = None,
     ) -> None:
+        """published: where etcd has the set on record, too."""
         self._store = store
         self._config = config
         self._standing = standing
@@ -79,6 +82,7 @@ class SlaveService:
         self._recorded_at = 0.0  # monotonic: when the record was written last
         self._replicas_min = config.min_in_sync_replicas if config.is_sync_master else 1
         self._on_record = on_record
+        self.published = published
         self.in_sync: InSyncSet | None = None  # from when the log's end is known
         self._ends = LogEnds()
         self._log_limit = LogLimit()
@@ -177,6 +181,7 @@ class SlaveService:
         self._sample(reported)
         self._confirmed()
         await self._record(self._in_sync_set().required)  # before anything is acknowledged that no slave has
+        self._require_replicas()
         await asyncio.sleep(SAMPLE_S)
         while True:
             if self._config.read_confirmed_only:  # not before: who listens to the store is settled by now
@@ -235,12 +240,15 @@ class SlaveService:
         await self._record(still.union(in_sync.names))
 
     async def _record(self, names: Iterable[str]) -> bool:
-        """Have these on record as the set of this epoch; say if they are."""
+        """Have these on record as the set of this epoch, in etcd first; say if they are."""
+        names = tuple(sorted(names))
+        if self.published is not None and not await self.published.keep(names, self.greeter.broker_address):
+            return False
         in_sync, epoch = self._in_sync_set(), self._standing.standing.epochs.current
         shown = -1 if in_sync.shown is None else in_sync.shown
         leave_s = min(GONE_S, self._config.in_sync_lag_ms / 1000)
         was, now = self._on_record.record, time.monotonic()
-        record = InSyncRecord(epoch, tuple(sorted(names)), in_sync.confirmed, shown, was.version, leave_s)
+        record = InSyncRecord(epoch, names, in_sync.confirmed, shown, was.version, leave_s)
         if not record.names:  # of a SYNC_MASTER's log nothing more is confirmed then
             alone, until = not self._config.is_sync_master, was.confirmed if was.epoch == epoch else -1
             record = dataclasses.replace(record, alone=alone, confirmed=in_sync.confirmed if was.names else until)
@@ -296,11 +304,15 @@ class SlaveService:
         self._require_replicas()
 
     def _require_replicas(self) -> None:
-        """Refuse messages while fewer brokers than minInSyncReplicas have all that is confirmed."""
-        if self._replicas_min > 1:
-            there = 1 + (len(self.in_sync.names) if self.in_sync is not None else 0)
+        """Refuse messages while fewer brokers than minInSyncReplicas have all that is confirmed, and before etcd has
+        confirmed that this is the master."""
+        if self.published is None and self._replicas_min <= 1:
+            return
+        lacking = self.published.lacking if self.published is not None else ""
+        there = 1 + (len(self.in_sync.names) if self.in_sync is not None else 0)
+        if not lacking and there < self._replicas_min:
             lacking = f"{there} in sync, the master counted, minInSyncReplicas={self._replicas_min}"
-            self._store.require_copies(lacking if there < self._replicas_min else "")
+        self._store.require_copies(lacking)
 
     def _facts(self, slave: Slave) -> dict[str, object]:
         return {

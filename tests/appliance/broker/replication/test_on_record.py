@@ -1,0 +1,187 @@
+"""Brokers whose epochs and in-sync set stand in a real etcd: what is refused without it, and what it proves."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from appliance.bench.frames import send_fields
+from appliance.broker.life import BrokerLife
+from appliance.register.etcd import EtcdClient, endpoints_of
+from appliance.register.register import Register
+from appliance.register.term import IN_SYNC, Term
+from gantrymq.remoting.codes import RequestCode, ResponseCode
+from gantrymq.timeouts import timeout
+from tests.appliance.broker.replication.brokers import Group, group, is_master, is_slave, promote, same_logs, send
+from tests.appliance.broker.replication.pair import TOPIC
+from tests.appliance.peer import connected
+from tests.servers.etcd import EtcdMember, etcd
+from tests.waiting import WITHIN_S, until
+
+ALL = {"broker_role": "SYNC_MASTER", "all_ack_in_sync": True, "in_sync_lag_ms": 1000}
+
+
+class OnRecord:
+    """A group of brokers and the etcd that they all know."""
+
+    def __init__(self, brokers: Group, member: EtcdMember) -> None:
+        self._brokers, self.member = brokers, member
+        self.register = Register(EtcdClient(endpoints_of(member.url)), "DefaultCluster", "broker-a")
+
+    def master(self, name: str, **settings: Any) -> contextlib.AbstractAsyncContextManager[BrokerLife]:
+        return self._brokers.broker(name, **{**ALL, "etcd_endpoints": self.member.url, **settings})
+
+    def slave(self, name: str, number: int, **settings: Any) -> contextlib.AbstractAsyncContextManager[BrokerLife]:
+        return self._brokers.broker(name, broker_id=number, etcd_endpoints=self.member.url, **settings)
+
+    async def term(self) -> Term:
+        found = (await self.register.view()).term
+        assert found is not None
+        return found
+
+    async def begin(self, master: BrokerLife) -> None:
+        """As `gantry admin ha init` does."""
+        epochs = master.controller.standing.standing.epochs
+        await self.register.init(epochs.current, epochs.current_id, master.controller.address)
+        await until(lambda: takes_messages(master))
+
+    async def until_in_sync(self, *members: BrokerLife) -> None:
+        wanted = {each.controller.address for each in members}
+        await until_record(lambda term: set(term.in_sync) == wanted, self)
+
+
+async def until_record(is_so: Callable[[Term], bool], on_record: OnRecord) -> None:
+    async with timeout(WITHIN_S):
+        while not is_so(await on_record.term()):
+            await asyncio.sleep(0.05)
+
+
+def takes_messages(broker: BrokerLife) -> bool:
+    return is_master(broker) and broker.controller.store.parts.state.refusal is None
+
+
+async def is_refused(broker: BrokerLife) -> bool:
+    async with connected(broker.port) as peer:
+        answer = await peer.ask(RequestCode.SEND_MESSAGE_V2, send_fields("G", TOPIC, 0, ""), b"x")
+        return answer.code == ResponseCode.SERVICE_NOT_AVAILABLE
+
+
+@pytest.fixture
+async def on_record(tmp_path: Path) -> AsyncIterator[OnRecord]:
+    with etcd(tmp_path / "etcd") as (member,):
+        async with group(tmp_path) as brokers:
+            yield OnRecord(brokers, member)
+
+
+@pytest.mark.slow
+async def test_a_master_takes_no_message_before_etcd_knows_it(on_record: OnRecord) -> None:
+    async with on_record.master("one") as one:
+        assert await is_refused(one)
+        assert "ha init" in one.controller.slaves.published.state  # type: ignore[union-attr]
+        await on_record.begin(one)
+        await until_record(lambda term: term.level == IN_SYNC, on_record)
+    async with on_record.master("one") as one:  # once more, with its epoch on record
+        await until(lambda: takes_messages(one))
+
+
+@pytest.mark.slow
+async def test_a_slave_that_etcd_proves_to_have_all_takes_over_though_the_others_are_silent(
+    on_record: OnRecord,
+) -> None:
+    async with on_record.slave("two", 1) as two:
+        async with on_record.master("one") as one, on_record.slave("three", 2) as three:
+            await on_record.begin(one)
+            await on_record.until_in_sync(one, two, three)
+            await send(one, 20)
+            await same_logs(one, two)
+            owner = one.controller.address
+        # both are gone, and nobody was told: the set on record may still name both
+        answer = await promote(two, acceptUnknown="false")
+        assert answer.code == 0, answer.remark
+        await until(lambda: is_master(two))
+        term = await on_record.term()
+        assert (term.epoch, term.owner) == (2, two.controller.address) and owner != term.owner
+        assert two.controller.standing.standing.epochs.current_id == term.id
+        await until(lambda: takes_messages(two))
+
+
+@pytest.mark.slow
+async def test_a_slave_that_left_the_set_on_record_is_refused_also_when_unknowns_are_accepted(
+    on_record: OnRecord,
+) -> None:
+    async with on_record.slave("two", 1) as two:
+        async with on_record.master("one") as one:
+            await on_record.begin(one)
+            await on_record.until_in_sync(one, two)
+            await send(one, 20)
+            await same_logs(one, two)
+        async with on_record.master("one", ha_listen_port=0, ha_slave_addresses="192.0.2.1") as one:
+            await on_record.until_in_sync(one)  # the slave can't come back, and leaves
+            await until(lambda: takes_messages(one))
+        answer = await promote(two, acceptLoss=str(1 << 30))
+        assert answer.code != 0 and "not in sync: etcd has" in (answer.remark or "")
+        assert (await promote(two, force="true")).code == 0
+        await until(lambda: is_master(two))
+        assert (await on_record.register.view()).history[-1].reason == "promote --force"
+
+
+@pytest.mark.slow
+async def test_nobody_leaves_the_set_while_etcd_is_silent(on_record: OnRecord) -> None:
+    async with on_record.master("one") as one:
+        await on_record.begin(one)
+        async with on_record.slave("two", 1) as two:
+            await on_record.until_in_sync(one, two)
+            await send(one, 5)
+            gone = two.controller.address
+            on_record.member.signal(signal.SIGSTOP)
+        in_sync = one.controller.slaves.in_sync
+        assert in_sync is not None
+        async with connected(one.port) as peer:  # slaveTimeout: 3 s
+            answer = await peer.ask(RequestCode.SEND_MESSAGE_V2, send_fields("G", TOPIC, 0, ""), b"x")
+        assert answer.code in (ResponseCode.FLUSH_SLAVE_TIMEOUT, ResponseCode.SLAVE_NOT_AVAILABLE)
+        assert gone in in_sync.required
+        on_record.member.signal(signal.SIGCONT)
+        await on_record.until_in_sync(one)
+        await until(lambda: gone not in in_sync.required)
+
+
+@pytest.mark.slow
+async def test_a_master_whose_successor_stands_in_etcd_stops_though_nobody_else_tells_it(on_record: OnRecord) -> None:
+    async with on_record.master("one") as one:
+        await on_record.begin(one)
+        later = await on_record.register.take_over(
+            await on_record.register.view(), "127.0.0.1:1", above=0, start=0, reason="promote"
+        )
+        await until(lambda: is_slave(one))
+        assert one.controller.standing.standing.epochs.highest == later.epoch
+
+
+@pytest.mark.slow
+async def test_a_master_that_starts_after_its_successor_began_opens_as_a_slave(on_record: OnRecord) -> None:
+    async with on_record.master("one") as one:
+        await on_record.begin(one)
+    await on_record.register.take_over(
+        await on_record.register.view(), "127.0.0.1:1", above=0, start=0, reason="promote"
+    )
+    async with on_record.master("one") as one:
+        assert is_slave(one)
+
+
+@pytest.mark.slow
+async def test_without_etcd_no_epoch_begins_by_force_either(on_record: OnRecord) -> None:
+    async with on_record.slave("two", 1) as two:
+        async with on_record.master("one") as one:
+            await on_record.begin(one)
+            await on_record.until_in_sync(one, two)
+            await send(one, 5)
+            await same_logs(one, two)
+        on_record.member.kill()
+        answer = await promote(two, force="true")
+        assert answer.code != 0 and "next epoch can't be taken: no member of etcd answers" in (answer.remark or "")
+        assert is_slave(two)
