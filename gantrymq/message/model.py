@@ -22,8 +22,9 @@ class Message:
     """A message to send. `keys` are searchable; `tags` is what subscriptions select by; `delay_level` 0 is at once.
 
     `delay_seconds` (to the ms) or `deliver_at` (seconds since the epoch, or a datetime with a time zone) let it wait
-    for any time that the broker's timerMaxDelaySec allows: GantryMQ and RocketMQ 5 do so, RocketMQ 4.9 delivers at
-    once. A delay level wins over both, `delay_seconds` over `deliver_at`.
+    for any time that the broker's timerMaxDelaySec allows, on GantryMQ and RocketMQ 5. RocketMQ 4 has delay levels
+    only: a producer rejects such a message there, or rounds its delay up to a level. A delay level wins over both,
+    `delay_seconds` over `deliver_at`.
 
     `headers` are properties with types, written as texts that every client reads (gantrymq.message.headers has the
     table); `MessageExt.header` reads them. They join `properties`.
@@ -100,6 +101,16 @@ class Message:
             or self.deliver_at is not None
             or not names.DELAYING.isdisjoint(self.properties)
         )
+
+    @property
+    def is_timed(self) -> bool:
+        """Say if the message asks to be delivered at a time, and by no delay level."""
+        properties = self.properties
+        if self.delay_level > 0 or (properties and names.DELAY in properties):
+            return False
+        if self.delay_seconds is not None or self.deliver_at is not None:
+            return True
+        return bool(properties) and not names.TIMERS.isdisjoint(properties)
 
     def encoded_properties(self) -> str:
         """Return the property text: the free properties, then KEYS, TAGS, DELAY and the timer's where they are set."""

@@ -10,6 +10,10 @@ from enum import IntEnum
 
 PROTOCOL_VERSION = 401  # MQVersion ordinal of V4_9_4; consumers with SQL subscriptions refuse a broker that says less
 PROTOCOL_VERSION_TEXT = "V4_9_4"
+# Which brokers keep a message until any time: RocketMQ from MQVersion's V5_0_0 on, and GantryMQ, whose answer to a
+# heartbeat has this field.
+VERSION_WITH_TIMES = 413
+TIMES_KEPT_FIELD = "timerMaxDelaySec"
 
 
 class RequestCode(IntEnum):

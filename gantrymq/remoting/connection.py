@@ -70,6 +70,7 @@ class ClientConnection(asyncio.BufferedProtocol):
 
     def __init__(self, address: str, request_received: RequestReceived, *, in_flight_max: int = IN_FLIGHT_MAX) -> None:
         self.address = address
+        self.greeting: RemotingCommand | None = None  # what the peer answered to the last heartbeat over it
         self.stamper: Stamper = Stamper()  # a stamp is good for one connection only
         self._request_received = request_received
         self._in_flight_max = in_flight_max

@@ -29,8 +29,9 @@ from gantrymq.errors import MessageRejected
 from gantrymq.message import topics as names
 from gantrymq.remoting import fastjson
 from gantrymq.remoting.bodies import CheckClientRequestBody, ConsumerData, HeartbeatData
-from gantrymq.remoting.codes import ResponseCode
+from gantrymq.remoting.codes import TIMES_KEPT_FIELD, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
+from store.base.config import MessageStoreConfig
 
 if TYPE_CHECKING:
     from appliance.broker.groups.clients import ProducerManager
@@ -50,6 +51,7 @@ class Parts:
     """What these handlers use of the broker."""
 
     config: BrokerConfig
+    store_config: MessageStoreConfig
     topics: TopicConfigManager
     groups: SubscriptionGroupManager
     filters: ConsumerFilterManager
@@ -109,7 +111,8 @@ def heartbeat(parts: Parts, connection: ServerConnection, request: RemotingComma
         codes = {exc.code if isinstance(exc, BrokerError) else ResponseCode.INVALID_PARAMETER for exc in refused}
         code = codes.pop() if len(codes) == 1 else ResponseCode.INVALID_PARAMETER
         raise BrokerError(code, "; ".join(map(str, refused)))
-    return request.reply(remark=_conflicts(parts, beat))
+    keeps_times = {TIMES_KEPT_FIELD: str(parts.store_config.timer_delay_max_s)}
+    return request.reply(remark=_conflicts(parts, beat), ext_fields=keeps_times)
 
 
 def _check_subscriptions(parts: Parts, count: int) -> None:

@@ -107,7 +107,13 @@ class BrokerCalls:
         Returns the broker's remark about their groups, None when there is none.
         """
         body = whole_heartbeat(heartbeat, self._namespace).to_json()
-        return (await self.call(address, RequestCode.HEART_BEAT, None, body)).remark or None
+        request = RemotingCommand.request(RequestCode.HEART_BEAT, None, body)
+        connection = await self.remoting.connection(address, request, self.timeout_s)
+        answer = await self.remoting.submit(connection, request, self.timeout_s)
+        if answer.code != ResponseCode.SUCCESS:
+            raise refused(answer, address, RequestCode.HEART_BEAT)
+        connection.greeting = answer
+        return answer.remark or None
 
     async def unregister(
         self, address: str, client_id: str, *, producer_group: str | None = None, consumer_group: str | None = None

@@ -37,6 +37,7 @@ class Outgoing:
         "flag",
         "is_batch",
         "is_reply",
+        "is_timed",
         "max_reconsume_times",
         "msg_id",
         "properties",
@@ -55,6 +56,7 @@ class Outgoing:
         self.flag: int = flag
         self.sys_flag: int = sys_flag
         self.is_batch: bool = is_batch
+        self.is_timed: bool = False  # for a time, which not every broker keeps
         self.is_reply: bool = False  # an answer to a request: brokers have a code of its own for it
         self.reconsume_times: int = 0
         self.max_reconsume_times: int | None = None  # said only when a consumer sends a failed message again
@@ -109,6 +111,7 @@ def _packed(message: Message, body: bytes, sys_flag: int) -> Outgoing:
     outgoing = Outgoing(message.topic, body, properties, msg_id, flag=message.flag, sys_flag=sys_flag, is_batch=False)
     if message.properties:
         outgoing.is_reply = message.properties.get(names.MSG_TYPE) == REPLY
+    outgoing.is_timed = message.is_timed
     return outgoing
 
 

@@ -26,7 +26,9 @@ from gantrymq.message.namespaces import Namespace
 from gantrymq.remoting.bodies import HeartbeatData
 from gantrymq.remoting.client import RemotingClient, RequestHandler
 from gantrymq.remoting.codes import ResponseCode
+from gantrymq.remoting.command import RemotingCommand
 from gantrymq.remoting.home_loop import running_loop
+from gantrymq.timeouts import timeout
 
 logger: logging.Logger = logging.getLogger(__name__)
 
@@ -74,6 +76,7 @@ class ClientSession:
         self._greeted: set[str] = set()
         self._remarks: dict[str, tuple[str, float]] = {}  # by broker: what it said last, and when that was logged
         self._brokers_changed = asyncio.Event()
+        self._greeting = asyncio.Lock()
 
     def _name_client(self) -> None:
         self._process_id = os.getpid()
@@ -170,6 +173,19 @@ class ClientSession:
         """As meet_brokers, but now: a broker can push only to a client that it knows."""
         if not self._greeted.issuperset(self._addresses()):
             await self.send_heartbeats()
+
+    async def greeting(self, address: str, timeout_s: float) -> RemotingCommand | None:
+        """What the broker answered to the last heartbeat over the connection to it; one is sent if there was none."""
+        async with timeout(timeout_s), self._greeting:
+            if (known := self.known_greeting(address)) is None:
+                await self.calls.heartbeat(address, self._heartbeat(self.client_id))
+                known = self.known_greeting(address)
+        return known
+
+    def known_greeting(self, address: str) -> RemotingCommand | None:
+        """As `greeting`, without asking. None also when no connection to the broker is open."""
+        connection = self.remoting.open_connection(address)
+        return None if connection is None else connection.greeting
 
     async def send_heartbeats(self) -> None:
         """Register this client at every broker that matters, or keep it registered."""

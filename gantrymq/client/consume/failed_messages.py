@@ -10,7 +10,6 @@ Apache RocketMQ does not keep them.
 
 from __future__ import annotations
 
-import bisect
 import logging
 import traceback
 from collections.abc import Awaitable, Callable, Iterable
@@ -23,6 +22,7 @@ from gantrymq.client.consume.subscription import MessageModel
 from gantrymq.client.produce.sender import Sender
 from gantrymq.errors import GantryError
 from gantrymq.message import properties as names
+from gantrymq.message.delay_levels import level_of
 from gantrymq.message.model import Message, MessageExt
 from gantrymq.message.namespaces import NO_NAMESPACE, Namespace
 from gantrymq.message.topics import retry_topic
@@ -32,8 +32,6 @@ logger: logging.Logger = logging.getLogger(__name__)
 INNER_PRODUCER_GROUP = "CLIENT_INNER_PRODUCER"  # sends the failed messages that the broker can't take back
 SEND_TIMEOUT_S = 5.0
 OVERDUE_DELAY_S = 10.0  # of messages a listener never finished
-MINUTE_S, HOUR_S = 60, 3600
-DELAYS_S = (1, 5, 10, 30, *range(MINUTE_S, 11 * MINUTE_S, MINUTE_S), 20 * MINUTE_S, 30 * MINUTE_S, HOUR_S, 2 * HOUR_S)
 
 
 class FailedMessages:
@@ -183,11 +181,6 @@ def _place_of(error: BaseException) -> str:
     while at.tb_next is not None:
         at = at.tb_next
     return f" at {at.tb_frame.f_code.co_filename.replace(chr(92), '/').rpartition('/')[2]}:{at.tb_lineno}"
-
-
-def level_of(delay_s: float) -> int:
-    """The delay level of the shortest of RocketMQ's delays that is not shorter, the last one for longer waits."""
-    return min(bisect.bisect_left(DELAYS_S, delay_s), len(DELAYS_S) - 1) + 1
 
 
 def retry_message(message: MessageExt, topic: str, max_reconsume_times: int, *, times: int | None = None) -> Message:

@@ -121,8 +121,9 @@ class ManySends:
         started = time.monotonic()
         try:
             address = self._sender.address_of(queue)
-            request = self._sender.request(outgoing, queue)
             try_s = self._sender.try_s(message.topic, None, self._timeout_s)
+            kept = await self._sender.kept_by(address, outgoing, try_s)
+            request = self._sender.request(kept, queue)
             connection = await self._remoting.connection(address, request, try_s)
             answer = self._remoting.submit(connection, request, try_s)
         except GantryError as exc:

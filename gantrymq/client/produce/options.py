@@ -31,6 +31,7 @@ class ProducerKeywords(ClientKeywords, total=False):
     buffer_bytes: int
     message_bytes_max: int
     new_topic_queues: int
+    round_delays_up: bool
     compress_from_bytes: int
     compress_level: int
     compress_type: CompressType
@@ -67,6 +68,9 @@ class ProducerOptions(ClientOptions):
     """Larger bodies, in bytes, are refused: MessageRejected. As the broker's maxMessageSize."""
     new_topic_queues: int = QUEUES_OF_NEW_TOPIC
     """Queues of a topic that is made by its first message, as far as the broker's template has so many."""
+    round_delays_up: bool = False
+    """At a broker that has delay levels only (RocketMQ 4), `delay_seconds` and `deliver_at` wait for the next longer
+    level, at most 2 h. False: MessageRejected, because it would deliver such a message at once."""
     compress_from_bytes: int = COMPRESS_FROM_BYTES
     """Smaller bodies, in bytes, travel as they are."""
     compress_level: int = COMPRESS_LEVEL

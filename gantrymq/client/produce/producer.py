@@ -46,10 +46,11 @@ class Producer(Client):
     the topic's other brokers as well, until one stores it as asked. send_latency_fault_enable: messages that may go to
     any queue leave brokers alone for a while that took 0.55 s or more, or failed. linger_s, batch_bytes, buffer_bytes:
     see send_soon. message_bytes_max: larger bodies are refused; what the broker takes (its maxMessageSize).
-    new_topic_queues: of topics made by their first message, at most. compress_from_bytes: smaller bodies travel as they
-    are. compress_type: "zlib", or "lz4" and "zstd", which need gantrymq[compression] and consumers that know them.
-    compress_level: 1 (fast) to 9 (small). trace: tell `trace_topic` of messages sent, `trace_sample` of them. Also
-    instance_name, namespace, credentials, tls and serialize_type. ProducerOptions has the defaults.
+    new_topic_queues: of topics made by their first message, at most. round_delays_up: at a broker that has delay levels
+    only, a message for a time gets the next longer level; otherwise it is rejected. compress_from_bytes: smaller bodies
+    travel as they are. compress_type: "zlib", or "lz4" and "zstd", which need gantrymq[compression] and consumers that
+    know them. compress_level: 1 (fast) to 9 (small). trace: tell `trace_topic` of messages sent, `trace_sample` of
+    them. Also instance_name, namespace, credentials, tls and serialize_type. ProducerOptions has the defaults.
 
     `start` connects nothing yet: the first message does that. `close` makes calls in flight fail: await them first.
     """
@@ -72,6 +73,7 @@ class Producer(Client):
             retries=options.retries,
             elsewhere=options.retry_unless_send_ok,
             faults=FaultLatency() if options.send_latency_fault_enable else None,
+            round_delays_up=options.round_delays_up,
         )
         self._requests = WaitingRequests()
         self._session.answer_requests({RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT: self._requests.reply_pushed})
@@ -278,8 +280,9 @@ class Producer(Client):
         elif queue is None:
             queue = self._sender.pick(queues)
         _check_queue(queue, message.topic)
-        request = self._sender.request(outgoing, queue)
         address = self._sender.address_of(queue)
+        outgoing = await self._sender.kept_by(address, outgoing, self._options.delivery_timeout_s)
+        request = self._sender.request(outgoing, queue)
         await self._session.remoting.invoke_oneway(address, request, timeout_s=self._options.delivery_timeout_s)
 
     async def send_many(

@@ -17,6 +17,7 @@ from gantrymq.client.connection.send_frames import PLAIN_CODE, SendFrames, is_pl
 from gantrymq.client.connection.session import ClientSession
 from gantrymq.client.produce.fault_latency import FaultLatency, Silences
 from gantrymq.client.produce.retry import TRIES_A_CALL, TRY_S, Retry
+from gantrymq.client.produce.timed_messages import at_level, keeps_times, rejected
 from gantrymq.client.results import SendResult, SendStatus
 from gantrymq.errors import ConnectError, GantryError, MessageRejected, RequestTimeout, WrongType
 from gantrymq.message import properties as names
@@ -44,7 +45,8 @@ def queue_by_hash(key: str) -> QueueSelector:
 class Sender:
     """Sends packed messages for a producer group. retries: further tries after the first, None: until time is up.
     elsewhere: try other brokers when one stored a message, but not as safely as it was asked to. faults: notes slow and
-    failing brokers, and messages that may go to any queue avoid them; None: that is not wanted."""
+    failing brokers, and messages that may go to any queue avoid them; None: that is not wanted. round_delays_up:
+    messages for a time get a delay level at brokers that have nothing else; otherwise they are rejected there."""
 
     def __init__(
         self,
@@ -54,6 +56,7 @@ class Sender:
         retries: int | None = None,
         elsewhere: bool = False,
         faults: FaultLatency | None = None,
+        round_delays_up: bool = False,
     ) -> None:
         self.group = group
         self.faults = faults
@@ -64,6 +67,7 @@ class Sender:
         self._remoting = session.remoting
         self._retries = retries
         self._elsewhere = elsewhere
+        self._round_delays_up = round_delays_up
         self._frames = SendFrames(group, session.routes.new_topic_queues)
         self._takes_frames = session.remoting.takes_frames and not session.namespace
         self._next_queue = random.randrange(1 << 16)  # so that many producers do not all begin with queue 0
@@ -258,11 +262,32 @@ class Sender:
 
     async def _try(self, queue: MessageQueue, outgoing: Outgoing, timeout_s: float) -> SendResult:
         address = self.address_of(queue)
+        if outgoing.is_timed:
+            deadline = asyncio.get_running_loop().time() + timeout_s
+            outgoing = await self.kept_by(address, outgoing, timeout_s)
+            timeout_s = deadline - asyncio.get_running_loop().time()
         request = self.request(outgoing, queue)
         answer = await self._remoting.invoke(address, request, timeout_s=timeout_s)
         if self.silences.known:
             self.silences.answered(queue.broker_name)
         return send_result(answer, outgoing, queue, address)
+
+    async def kept_by(self, address: str, outgoing: Outgoing, timeout_s: float) -> Outgoing:
+        """The message as the broker there keeps it until its time. MessageRejected when it would deliver it at once;
+        ConnectError, RequestTimeout, … when it can't be asked."""
+        if not outgoing.is_timed:
+            return outgoing
+        try:
+            greeting = await self._session.greeting(address, timeout_s)
+        except RequestTimeout:
+            raise
+        except TimeoutError:
+            raise timed_out(address, RequestCode.HEART_BEAT, timeout_s) from None
+        if keeps_times(greeting):
+            return outgoing
+        if not self._round_delays_up:
+            raise rejected(address)
+        return at_level(outgoing, address, time.time())
 
     def begin(
         self, outgoing: Outgoing, queue: MessageQueue | None, answered: Answered, timeout_s: float
@@ -275,7 +300,7 @@ class Sender:
         chosen = queue or self.pick(queues)
         address = self._routes.address(chosen.broker_name)
         connection = None if address is None else self._remoting.free_connection(address)
-        if connection is None:
+        if connection is None or (outgoing.is_timed and not keeps_times(connection.greeting)):
             return None
         if self._takes_frames and is_plain(outgoing):
             opaque, frame = self._frames.frame(outgoing, chosen)
@@ -292,7 +317,8 @@ class Sender:
             return None
         chosen = queue or self.pick(queues)
         address = self._routes.address(chosen.broker_name)
-        if address is None or self._remoting.open_connection(address) is None:
+        connection = None if address is None else self._remoting.open_connection(address)
+        if address is None or connection is None or (outgoing.is_timed and not keeps_times(connection.greeting)):
             return None
         return chosen, address
 

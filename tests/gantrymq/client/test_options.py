@@ -43,7 +43,7 @@ PRODUCER = {
     "delivery_timeout_s": 30.0, "retries": None, "retry_unless_send_ok": False, "linger_s": 0.0,
     "send_latency_fault_enable": False,
     "batch_bytes": 65536, "buffer_bytes": 33554432, "message_bytes_max": 4194304,
-    "new_topic_queues": 4, "compress_from_bytes": 4096, "compress_level": 5,
+    "new_topic_queues": 4, "round_delays_up": False, "compress_from_bytes": 4096, "compress_level": 5,
     "compress_type": "zlib", "trace": False,
     "trace_topic": "RMQ_SYS_TRACE_TOPIC", "interceptors": (), "trace_sample": 1.0,
 } | CLIENT  # fmt: skip

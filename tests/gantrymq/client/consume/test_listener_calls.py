@@ -12,7 +12,7 @@ import pytest
 
 from gantrymq import AdminClient, ConsumeFrom, ConsumeResult, Message, MessageExt, Producer, PushConsumer, RetryLater
 from gantrymq.client.consume import listener_calls
-from gantrymq.client.consume.failed_messages import DELAYS_S, level_of, retry_message
+from gantrymq.client.consume.failed_messages import retry_message
 from gantrymq.client.consume.listener_calls import ListenerCalls
 from gantrymq.client.consume.running_info import ConsumeCounters
 from gantrymq.errors import WrongType
@@ -116,13 +116,6 @@ async def test_a_dead_letter_says_what_the_consumer_failed_on(tmp_path: Path) ->
             ((letter,), *_) = await admin.messages.pull_at(cluster.broker_address, "%DLQ%readers", 0, 0)
     assert letter.properties["CONSUME_ERROR"].startswith("KeyError at test_listener_calls.py:")
     assert letter.properties["CONSUME_ERROR_TEXT"] == "KeyError: 'price'"
-
-
-def test_the_next_longer_delay_of_the_broker_is_taken() -> None:
-    assert len(DELAYS_S) == 18
-    assert [level_of(delay_s) for delay_s in (0, 1, 1.1, 5, 60, 61, 600, 601, 7200, 9999)] == [
-        1, 1, 2, 2, 5, 6, 14, 15, 18, 18,
-    ]  # fmt: skip
 
 
 async def test_only_the_named_messages_of_a_batch_come_again_after_the_delay(tmp_path: Path) -> None:
