@@ -17,12 +17,14 @@ from dashboard.api import (
     brokers,
     clients,
     cluster,
+    connect,
     dead_letters,
     groups,
     history,
     incidents,
     live,
     messages,
+    name_servers,
     posture,
     report_settings,
     reports,
@@ -68,7 +70,7 @@ api.add_router("/topic-changes", topics.changes, tags=["topics"])
 api.add_router("/groups", groups.router, tags=["groups"])
 api.add_router("/dead-letters", dead_letters.router, tags=["dead letters"])
 api.add_router("/brokers", brokers.router, tags=["brokers"])
-api.add_router("/connect", clients.connecting, tags=["cluster"])
+api.add_router("/connect", connect.router, tags=["cluster"])
 api.add_router("/clients", clients.router, tags=["clients"])
 api.add_router("/reports", reports.router, tags=["reports"])
 api.add_router("/reports", report_settings.router, tags=["reports"])
@@ -83,6 +85,7 @@ api.add_router("/account", users.account, tags=["accounts"])
 api.add_router("/invitations", users.invited, tags=["accounts"])
 api.add_router("/security", posture.router, tags=["accounts"])
 api.add_router("/cluster", cluster.router, tags=["cluster"])
+api.add_router("/cluster", name_servers.router, tags=["cluster"])
 
 
 @api.exception_handler(GatewayError)

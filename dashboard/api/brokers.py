@@ -12,7 +12,7 @@ from ninja import Field, Query, Router, Schema
 from dashboard.accounts.access import Permission
 from dashboard.api.auth import Token
 from dashboard.api.problems import REFUSALS, FormProblem, NotPossible, caller
-from dashboard.api.schemas.cluster import BrokerOut
+from dashboard.api.schemas.brokers import BrokerOut
 from dashboard.api.schemas.given import Given
 from dashboard.api.schemas.succession import UNKNOWN, MasterOut, SuccessionIn, SuccessionOut
 from dashboard.audit.broker_changes import SettingChanged, changes_of, newest_by_key

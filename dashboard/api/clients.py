@@ -1,9 +1,8 @@
-"""/api/v1/clients: who is connected, and the end of one's connections; /api/v1/connect: what a new client meets."""
+"""/api/v1/clients: who is connected, and the end of one's connections."""
 
 from __future__ import annotations
 
 import logging
-from typing import cast
 
 from django.http import HttpRequest
 from ninja import Query, Router
@@ -11,30 +10,16 @@ from ninja import Query, Router
 from dashboard.accounts.access import Permission
 from dashboard.api.auth import Token
 from dashboard.api.problems import REFUSALS, caller
-from dashboard.api.schemas.clients import (
-    ClientList,
-    ClientOut,
-    ConnectOut,
-    Disconnected,
-    DisconnectIn,
-    DoctorFindingOut,
-    Level,
-    MeaningOut,
-    TickOut,
-)
+from dashboard.api.schemas.clients import ClientList, ClientOut, Disconnected, DisconnectIn
 from dashboard.audit.notes import note
 from dashboard.clients.closing import disconnect, find_client
 from dashboard.clients.listing import client_book
 from dashboard.clients.selection import in_order, select
 from dashboard.cluster.gateway import gateway
-from dashboard.connecting.doctor import ERROR_CHARS_MAX, examine, explain
-from dashboard.connecting.looking import current_ticks
-from dashboard.status.board import board
 
 logger = logging.getLogger(__name__)
 
 router = Router()
-connecting = Router()
 LIST_MAX = 500
 READ = Token(Permission.CLUSTER_READ)
 WRITE = Token(Permission.CLIENTS_WRITE)
@@ -68,21 +53,3 @@ async def disconnect_client(request: HttpRequest, body: DisconnectIn) -> Disconn
     facts = {"event": "client_disconnected", "client": body.client_id, **caller(request)}
     logger.info("client disconnected", extra=facts)
     return Disconnected(client_id=body.client_id, closed=closed)
-
-
-@connecting.get("", response={200: ConnectOut} | REFUSALS, auth=READ, summary="What an application meets that connects",
-            operation_id="examine_connection")  # fmt: skip
-async def examine_connection(
-    request: HttpRequest,
-    error: str = Query("", max_length=ERROR_CHARS_MAX, description="what a client printed, to be explained"),
-) -> ConnectOut:
-    findings = await examine(gateway(), board.snapshot)
-    return ConnectOut(
-        name_servers=gateway().namesrv,
-        ticks=[TickOut(title=one.title, is_done=one.is_done, told=one.told) for one in await current_ticks(gateway())],
-        findings=[
-            DoctorFindingOut(what=one.what, level=cast(Level, one.level), told=one.told, advice=one.advice)
-            for one in findings
-        ],
-        meanings=[MeaningOut(meaning=meaning, advice=advice) for meaning, advice in explain(error)],
-    )

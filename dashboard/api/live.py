@@ -19,8 +19,8 @@ from ninja import Query, Router
 from dashboard.accounts.access import Permission, Principal, bearer_principal
 from dashboard.api.auth import Token
 from dashboard.api.problems import REFUSALS, NotPossible
-from dashboard.api.schemas.cluster import ClusterOut
 from dashboard.api.schemas.messages import MessageOut
+from dashboard.api.schemas.overview import ClusterOut
 from dashboard.cluster.gateway import gateway
 from dashboard.cluster.message_values import MessageLine
 from dashboard.cluster.values import QueueExtent

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from django.http import HttpRequest
+from ninja import Field, Schema
 
-from dashboard.api.schemas.cluster import Problem
 from gantrymq.errors import GantryError
+
+
+class Problem(Schema):
+    """Any refusal, as RFC 9457 has it. fields: what is wrong with each, when the body was refused."""
+
+    type: Literal["about:blank"]
+    title: str
+    status: int = Field(ge=400, le=599)
+    detail: str
+    fields: dict[str, list[str]] | None = None
+
 
 # 400: the request could not be read; 405: the address has other methods; 422: what was read can't be taken.
 REFUSALS = dict.fromkeys((400, 401, 403, 404, 405, 409, 422, 502, 503), Problem)

@@ -13,9 +13,9 @@ from ninja import Path, Query, Router, Status
 from dashboard.accounts.access import Permission
 from dashboard.api.auth import Token
 from dashboard.api.problems import REFUSALS, FormProblem, caller
-from dashboard.api.schemas.cluster import TopicChange, TopicDetailOut, TopicIn, TopicList, TopicOut
 from dashboard.api.schemas.topic_changes import TopicChangesIn, TopicChangesOut
 from dashboard.api.schemas.topic_figures import TopicFiguresOut
+from dashboard.api.schemas.topics import TopicChange, TopicDetailOut, TopicIn, TopicList, TopicOut
 from dashboard.audit.notes import changed, note
 from dashboard.cluster.gateway import gateway
 from dashboard.cluster.values import TopicSummary

@@ -22,7 +22,7 @@ from dashboard.accounts.log_in import try_password
 from dashboard.accounts.tokens import living_tokens
 from dashboard.accounts.user_accounts import UserProblem
 from dashboard.api.auth import Token
-from dashboard.api.problems import REFUSALS, FormProblem, NotPossible, caller
+from dashboard.api.problems import REFUSALS, FormProblem, NotPossible, Problem, caller
 from dashboard.api.schemas.accounts import (
     InvitationIn,
     InvitationList,
@@ -35,7 +35,6 @@ from dashboard.api.schemas.accounts import (
     UserList,
     UserOut,
 )
-from dashboard.api.schemas.cluster import Problem
 from dashboard.audit.notes import changed, note, note_nothing
 from dashboard.cluster import units
 from dashboard.forms.accounts import PasswordForm

@@ -60,15 +60,6 @@ async def names(source: Gateway) -> tuple[list[str], tuple[PartialFailure, ...]]
     return [row.name.removeprefix(DLQ_PREFIX) for row in listing.rows if is_dlq_topic(row.name)], listing.failures
 
 
-async def stored_of(source: Gateway, group: str) -> int | None:
-    """How many dead letters a group has; None when that is not known."""
-    [found] = await summaries(source, [group])
-    if found.stored is not None:
-        return found.stored
-    known, failures = await names(source)
-    return None if failures or group in known else 0
-
-
 async def summaries(source: Gateway, groups: Sequence[str]) -> list[DeadGroup]:
     """These groups with their letters, those with the newest first; one that can't be read says why."""
     gate = asyncio.Semaphore(CALLS_AT_ONCE)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from dashboard.cluster.calls import CALL_ERRORS
-from dashboard.cluster.errors import BrokerUnreachable, NotAllowed, Refused, explain
+from dashboard.cluster.errors import BrokerUnreachable, GatewayError, NotAllowed, Refused, TopicNotFound, explain
 from dashboard.cluster.gateway import Gateway
 from dashboard.cluster.group_values import is_system_group
 from dashboard.cluster.values import BrokerRef
@@ -15,6 +15,7 @@ from dashboard.groups.book import group_book
 from dashboard.language.sentences import gettext, joined
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.errors import ResponseError
+from gantrymq.message.topics import dlq_topic
 
 DELETE_TIMEOUT_S = 15.0  # each broker in turn, then two topics
 
@@ -72,6 +73,16 @@ async def delete_group(gateway: Gateway, name: str) -> list[str]:
         gateway.topics.forget_listing()  # its retries and dead letters had topics
         group_book.clear()  # the list, too, which pages share for some seconds
     return done
+
+
+async def dead_letters_of(gateway: Gateway, name: str) -> int | None:
+    """How many dead letters the group has; None when that is not known."""
+    try:
+        return (await gateway.topics.get(dlq_topic(name))).stored
+    except TopicNotFound:
+        return 0
+    except GatewayError:
+        return None
 
 
 def _refuse_system(name: str) -> None:

@@ -15,9 +15,8 @@ from dashboard.accounts.access import Permission, requires
 from dashboard.audit.notes import note
 from dashboard.cluster.errors import GatewayError
 from dashboard.cluster.gateway import gateway
-from dashboard.dead_letters import letters
 from dashboard.forms.base import TypedNameForm
-from dashboard.groups.changes import consuming_facts, delete_group, set_consuming
+from dashboard.groups.changes import consuming_facts, dead_letters_of, delete_group, set_consuming
 from dashboard.http.error_pages import gateway_error
 
 logger = logging.getLogger(__name__)
@@ -59,7 +58,7 @@ async def delete(request: HttpRequest, name: str) -> HttpResponse:
             logger.info("group deleted", extra=facts)
             notes.success(request, (gettext("Group %(name)s deleted.") % {"name": name}))
             return redirect("groups")
-        dead = await letters.stored_of(gateway(), name)
+        dead = await dead_letters_of(gateway(), name)
     except GatewayError as exc:
         return gateway_error(request, exc)
     context: dict[str, Any] = {"group": name, "detail": detail, "dead": dead, "form": form}

@@ -9,8 +9,7 @@ from ninja import Field, Schema
 
 from appliance.settings.alarm_names import ChannelKind, RuleKind, RuleLevel
 from dashboard.alarms.editing import RuleValues, shown_settings
-from dashboard.api.schemas.cluster import NUMBER_MAX
-from dashboard.api.schemas.given import Given, Moment
+from dashboard.api.schemas.given import NUMBER_MAX, Given, Moment
 from dashboard.models.alarms import AlarmChannel, AlarmDelivery, AlarmRow, AlarmRule, AlarmSilence
 from dashboard.status.problems import Level
 

@@ -1,9 +1,8 @@
-"""What REST takes and gives about clients, connected or about to. A null is not known: Apache's brokers tell less."""
+"""What REST takes and gives about clients. A null is not known: Apache's brokers tell less."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Literal
 
 from ninja import Field, Schema
 
@@ -72,42 +71,6 @@ class Disconnected(Schema):
 
     client_id: str
     closed: dict[str, int]
-
-
-Level = Literal["ok", "attention", "problem"]
-
-
-class TickOut(Schema):
-    """One of the four steps to messages that are handled."""
-
-    title: str
-    is_done: bool
-    told: str
-
-
-class DoctorFindingOut(Schema):
-    """One thing that was looked at, from the dashboard's machine."""
-
-    what: str
-    level: Level
-    told: str
-    advice: str
-
-
-class MeaningOut(Schema):
-    """What an error may mean, and what to do."""
-
-    meaning: str
-    advice: str
-
-
-class ConnectOut(Schema):
-    """name_servers: what a client is given. meanings: of the error that was asked about."""
-
-    name_servers: str
-    ticks: list[TickOut]
-    findings: list[DoctorFindingOut]
-    meanings: list[MeaningOut]
 
 
 def _moment(at: float | None) -> datetime | None:

@@ -1,12 +1,14 @@
-"""What bodies of writes have in common: each is a JSON object, and a value of another type is not made to fit."""
+"""What schemas share. A body is a JSON object; a value of the wrong type is refused, not converted."""
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any, Self
 
 from ninja import Field, Schema
 from pydantic import AwareDatetime, BeforeValidator, ConfigDict, ModelWrapValidatorHandler, model_validator
+
+NUMBER_MAX = 1 << 53
 
 
 class Given(Schema):
@@ -39,3 +41,8 @@ class Order(Given):
     """
 
     model_config = ConfigDict(extra="forbid")
+
+
+def moment(at_ms: int) -> datetime | None:
+    """A stored timestamp, None for never."""
+    return datetime.fromtimestamp(at_ms / 1000, UTC) if at_ms > 0 else None

@@ -7,8 +7,7 @@ from typing import Literal
 
 from ninja import Field, Schema
 
-from dashboard.api.schemas.cluster import NUMBER_MAX, moment
-from dashboard.api.schemas.given import Given, Order
+from dashboard.api.schemas.given import NUMBER_MAX, Given, Order, moment
 from dashboard.cluster.group_values import GroupMember, GroupSummary, QueuePlace
 from dashboard.forms.groups import TOPICS_MAX
 from dashboard.groups.listing import GroupRow

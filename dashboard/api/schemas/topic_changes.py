@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal, cast
 
 from ninja import Field, Schema
 
-from dashboard.api.schemas.cluster import NUMBER_MAX, Perm
-from dashboard.api.schemas.given import Order
+from dashboard.api.schemas.given import NUMBER_MAX, Order
+from dashboard.api.schemas.topics import Perm
 from dashboard.forms.topics import QUEUES_MAX
 from dashboard.topics.change_runs import ChangeRun
 from dashboard.topics.changes import TOPICS_MAX

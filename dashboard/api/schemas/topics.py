@@ -1,37 +1,22 @@
-"""What REST takes and gives. A null is something not known; a zero is zero."""
+"""What REST takes and gives about topics."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Literal, cast
 
 from ninja import Field, Schema
 
-from dashboard.api.schemas.given import Given
+from dashboard.api.schemas.given import NUMBER_MAX, Given, moment
 from dashboard.api.schemas.topic_figures import TopicFiguresOut
 from dashboard.cluster.values import QueueExtent, TopicDetail, TopicSettings, TopicSummary
 from dashboard.forms.topics import QUEUES_MAX
-from dashboard.status.board import BrokerState, Snapshot
-from dashboard.status.checks import Verdict
-from dashboard.status.services import Services
 from gantrymq.remoting.bodies import PERM_READ, PERM_WRITE
-
-
-class Problem(Schema):
-    """Any refusal, as RFC 9457 has it. fields: what is wrong with each, when the body was refused."""
-
-    type: Literal["about:blank"]
-    title: str
-    status: int = Field(ge=400, le=599)
-    detail: str
-    fields: dict[str, list[str]] | None = None
-
 
 Perm = Literal["read-write", "read", "write"]
 ShownPerm = Literal["read-write", "read", "write", "none", "differs"]
 Kind = Literal["normal", "retry", "dead letter", "system"]
-NUMBER_MAX = 1 << 53
 NAME_SCHEMA: dict[str, Any] = {"pattern": "^[%|a-zA-Z0-9_-]{1,127}$"}  # the form says it in words
 
 
@@ -175,147 +160,3 @@ def shown_perm(settings: Sequence[TopicSettings]) -> ShownPerm:
         return "differs"
     words: dict[int, ShownPerm] = {PERM_READ | PERM_WRITE: "read-write", PERM_READ: "read", PERM_WRITE: "write"}
     return words.get(found.pop(), "none")
-
-
-class LaneOut(Schema):
-    """A bounded queue of requests in a broker."""
-
-    name: str
-    size: int | None
-    capacity: int | None
-    head_wait_ms: float | None
-
-
-class ServicesOut(Schema):
-    """What a GantryMQ broker says of its services; null is what it does not say. Counts run since its start."""
-
-    name_servers_known: int | None
-    name_servers_all: int | None
-    connections: int | None
-    connections_parked: int | None
-    held_pulls: int | None
-    transactions_pending: int | None
-    timers_pending: int | None
-    timer_behind_ms: int | None
-    tables_not_saved: list[str]
-    requests_rejected: int | None
-    requests_expired: int | None
-    disagreeing_groups: list[str]
-    suspended_groups: list[str]
-    tls: str | None
-    fast_path: str | None
-
-    @classmethod
-    def of(cls, services: Services) -> ServicesOut:
-        return cls(
-            name_servers_known=services.name_servers_known,
-            name_servers_all=services.name_servers_all,
-            connections=services.connections,
-            connections_parked=services.connections_parked,
-            held_pulls=services.held_pulls,
-            transactions_pending=services.transactions_pending,
-            timers_pending=services.timers_pending,
-            timer_behind_ms=services.timer_behind_ms,
-            tables_not_saved=list(services.tables_not_saved),
-            requests_rejected=services.rejected,
-            requests_expired=services.expired,
-            disagreeing_groups=list(services.disagreeing_groups),
-            suspended_groups=list(services.suspended_groups),
-            tls=services.tls or None,
-            fast_path=services.fast_path or None,
-        )
-
-
-class BrokerOut(Schema):
-    """A broker. The values were read at `at`; `why` says why they are not newer."""
-
-    name: str
-    address: str
-    is_answering: bool
-    why: str | None
-    at: datetime | None = None
-    version: str | None = None
-    in_rate: float | None = None
-    out_rate: float | None = None
-    disk_ratio: float | None = None
-    commit_log_bytes: int | None = None
-    lanes: list[LaneOut] = []
-    services: ServicesOut | None = None
-
-    @classmethod
-    def of(cls, state: BrokerState) -> BrokerOut:
-        out = cls(name=state.name, address=state.address, is_answering=state.is_answering, why=state.why)
-        facts = state.facts
-        if facts is None:
-            return out
-        out.at = datetime.fromtimestamp(facts.at, UTC)
-        out.version = facts.version
-        out.in_rate, out.out_rate = facts.in_rate, facts.out_rate
-        out.disk_ratio = facts.disk_ratio
-        out.commit_log_bytes = facts.commit_log_bytes
-        out.services = ServicesOut.of(facts.services)
-        out.lanes = [
-            LaneOut(name=lane.name, size=lane.size, capacity=lane.capacity, head_wait_ms=lane.head_wait_ms)
-            for lane in facts.lanes
-        ]
-        return out
-
-
-class ProcessOut(Schema):
-    """A process of the appliance."""
-
-    name: str
-    role: str
-    state: str
-    pid: int | None
-    restarts: int | None
-    cpu_ratio: float | None
-    rss_bytes: int | None
-
-
-class ClusterOut(Schema):
-    """The Overview. stored_messages_without: brokers whose messages the sum lacks."""
-
-    at: datetime
-    level: str
-    sentence: str
-    problems: list[str]
-    name_server: str
-    in_rate: float | None
-    out_rate: float | None
-    stored_messages: int | None
-    stored_messages_without: list[str]
-    brokers: list[BrokerOut]
-    processes: list[ProcessOut]
-
-    @classmethod
-    def of(cls, snapshot: Snapshot, verdict: Verdict) -> ClusterOut:
-        return cls(
-            at=datetime.fromtimestamp(snapshot.at, UTC),
-            level=verdict.level.word,
-            sentence=verdict.sentence,
-            problems=[f"{problem.title}: {problem.evidence}" for problem in verdict.problems],
-            name_server=snapshot.namesrv,
-            in_rate=snapshot.known_sum("in_rate")[0],
-            out_rate=snapshot.known_sum("out_rate")[0],
-            stored_messages=snapshot.stored.messages if snapshot.stored else None,
-            stored_messages_without=list(snapshot.stored.missing) if snapshot.stored else [],
-            brokers=[BrokerOut.of(state) for state in snapshot.brokers],
-            processes=[
-                ProcessOut(
-                    name=process.name,
-                    role=process.role,
-                    state=process.state,
-                    pid=process.pid,
-                    restarts=process.restarts,
-                    cpu_ratio=process.cpu_ratio,
-                    rss_bytes=process.rss_bytes,
-                )
-                for process in snapshot.processes
-            ],
-        )
-
-
-def moment(at_ms: int) -> datetime | None:
-    """A stored timestamp, None for never."""
-    return datetime.fromtimestamp(at_ms / 1000, UTC) if at_ms > 0 else None
