@@ -13,7 +13,7 @@ pages = get_asgi_application()  # loads the models, which the imports below need
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 from channels.sessions import SessionMiddlewareStack  # noqa: E402
 
-from dashboard.accounts.log_in_limit import LogInLimit  # noqa: E402
+from dashboard.access.log_in_limit import LogInLimit  # noqa: E402
 from dashboard.urls import websocket_urlpatterns  # noqa: E402
 
 application = ProtocolTypeRouter(

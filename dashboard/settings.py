@@ -58,7 +58,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "dashboard.audit.recording.AuditMiddleware",
-    "dashboard.accounts.access.AccessMiddleware",
+    "dashboard.access.permissions.AccessMiddleware",
 ]
 
 ROOT_URLCONF = "dashboard.urls"
@@ -92,7 +92,7 @@ FORM_RENDERER = "django.forms.renderers.TemplatesSetting"  # forms are drawn by 
 
 AUTH_USER_MODEL = "dashboard.User"
 LOGIN_URL = "login"
-PASSWORD_HASHERS = ["dashboard.accounts.passwords.Argon2Hasher"]
+PASSWORD_HASHERS = ["dashboard.access.passwords.Argon2Hasher"]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
     {

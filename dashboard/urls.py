@@ -4,36 +4,44 @@ from __future__ import annotations
 
 from django.urls import URLPattern, URLResolver, include, path, re_path
 
-from dashboard import api
+from dashboard import api, health
+from dashboard.alerts import channel_views as alarm_channels
+from dashboard.alerts import incident_views as incidents
+from dashboard.alerts import views as alarms
 from dashboard.api import document
+from dashboard.audit import views as audit
+from dashboard.brokers import config_views as config
+from dashboard.brokers import succession_views as succession
+from dashboard.brokers import views as broker
+from dashboard.clients import views as clients
+from dashboard.connect import views as connect
+from dashboard.dead_letters import discard_views as discard
+from dashboard.dead_letters import run_views as runs
+from dashboard.dead_letters import views as letters
+from dashboard.exporter import views as metrics
+from dashboard.find import views as find
+from dashboard.groups import change_views as group_changes
+from dashboard.groups import list_views as group_list
+from dashboard.groups import views as groups
 from dashboard.http import error_pages as errors
 from dashboard.live.sockets import LiveSocket
+from dashboard.messages import message_views as message
+from dashboard.messages import trace_views as traces
+from dashboard.messages import views as messages
 from dashboard.name_servers import views as name_servers
-from dashboard.traces import views as traces
-from dashboard.views import (
-    alarm_channels,
-    alarms,
-    audit,
-    clients,
-    connect,
-    find,
-    group_changes,
-    group_list,
-    groups,
-    health,
-    incidents,
-    message,
-    messages,
-    metrics,
-    overview,
-    preferences,
-    topic_changes,
-    topic_figures,
-    topics,
-)
-from dashboard.views.accounts import first_run, invitation, password, people, posture, provider, session, tokens
-from dashboard.views.brokers import broker, config, succession
-from dashboard.views.dead_letters import discard, letters, runs
+from dashboard.overview import views as overview
+from dashboard.people import first_run_views as first_run
+from dashboard.people import invitation_views as invitation
+from dashboard.people import password_views as password
+from dashboard.people import token_views as tokens
+from dashboard.people import views as people
+from dashboard.posture import views as posture
+from dashboard.preferences import views as preferences
+from dashboard.sign_in import provider_views as provider
+from dashboard.sign_in import views as session
+from dashboard.topics import change_views as topic_changes
+from dashboard.topics import figure_views as topic_figures
+from dashboard.topics import views as topics
 from dashboard.web import static_files
 
 TOPIC = r"^topic/(?P<name>[%|a-zA-Z0-9_-]{1,127})"

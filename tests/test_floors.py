@@ -132,8 +132,8 @@ ROOMS = {
         (*WEB, "psutil", "orjson", "pydantic"),
     ),
     "dashboard.audit": Room(("gantrymq", "appliance.audit.trail_file", "dashboard", *SHARED), (*WEB, "orjson")),
-    "dashboard.bodies": Room(("gantrymq", "dashboard.bodies"), ("django", "msgspec")),
-    "dashboard.bodies.commands": Room(("appliance.cli.admin.rest",)),
+    "dashboard.messages.bodies": Room(("gantrymq", "dashboard.messages.bodies"), ("django", "msgspec")),
+    "dashboard.forms.shell_commands": Room(("appliance.cli.admin.rest",)),
     "dashboard.cluster.settings_table": Room(
         ("gantrymq", "store.base.config", "dashboard", *SHARED)
     ),  # settings, as declared
@@ -151,7 +151,7 @@ ROOMS = {
         ),
         WEB,
     ),
-    "dashboard.forms.cron": Room(("gantrymq.errors",), ("cronsim", "django")),
+    "dashboard.reports.runs.cron": Room(("gantrymq.errors",), ("cronsim", "django")),
     "dashboard.management.commands.users": Room(("gantrymq", "dashboard", "appliance.cli.tables", *SHARED), WEB),
     "dashboard.management.commands.up": Room(
         ("dashboard", "appliance.cli", "appliance.supervisor", *SHARED), (*WEB, "psutil")

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class RuleKind(StrEnum):
-    """What a rule watches. dashboard/alarms/kinds.py says how it is read."""
+    """What a rule watches. dashboard/alerts/kinds.py says how it is read."""
 
     GROUP_BEHIND = "group-behind"
     GROUP_LAG = "group-lag"

@@ -10,33 +10,31 @@ from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, ValidationError
 from ninja.openapi.schema import OpenAPISchema
 
-from dashboard.accounts.access import Permission, requires
-from dashboard.api import (
-    alarms,
-    audit,
-    brokers,
-    clients,
-    cluster,
-    connect,
-    dead_letters,
-    groups,
-    history,
-    incidents,
-    live,
-    messages,
-    name_servers,
-    posture,
-    report_settings,
-    reports,
-    tokens,
-    topics,
-    users,
-)
-from dashboard.api.auth import Forbidden
-from dashboard.api.problems import FormProblem, NotPossible
+from dashboard.access.permissions import Permission, requires
+from dashboard.alerts import api as alarms
+from dashboard.alerts import incident_api as incidents
+from dashboard.audit import api as audit
+from dashboard.brokers import api as brokers
+from dashboard.clients import api as clients
 from dashboard.cluster.errors import GatewayError
+from dashboard.connect import api as connect
+from dashboard.dead_letters import api as dead_letters
+from dashboard.groups import api as groups
+from dashboard.history import api as history
 from dashboard.http.problems import MEDIA_TYPE, problem
 from dashboard.limits.names import NameRefused
+from dashboard.messages import api as messages
+from dashboard.name_servers import api as name_servers
+from dashboard.overview import api as cluster
+from dashboard.overview import live_api as live
+from dashboard.people import api as users
+from dashboard.people import token_api as tokens
+from dashboard.posture import api as posture
+from dashboard.reports import api as reports
+from dashboard.reports import settings_api as report_settings
+from dashboard.rest.auth import Forbidden
+from dashboard.rest.refusals import FormProblem, NotPossible
+from dashboard.topics import api as topics
 
 VERSION = "1.0.0"
 

@@ -6,8 +6,8 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from dashboard.accounts.access import Permission, requires
-from dashboard.api.schemas.reference import operations
+from dashboard.access.permissions import Permission, requires
+from dashboard.api.reference import operations
 
 
 @requires(Permission.TOPICS_READ, token=True)

@@ -13,7 +13,7 @@ from asgiref.sync import sync_to_async
 from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponseBase
 
-from dashboard.accounts.access import Principal
+from dashboard.access.permissions import Principal
 from dashboard.audit.chain import Change, append
 from dashboard.audit.notes import notes_of
 from dashboard.http.client_address import client_address

@@ -11,15 +11,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from dashboard.cluster.brokers import BrokerCalls
+from dashboard.cluster.broker_requests import BrokerCalls
 from dashboard.cluster.calls import ClusterCalls
-from dashboard.cluster.groups import GroupCalls
+from dashboard.cluster.group_requests import GroupCalls
 from dashboard.cluster.message_fate import MessageFate
 from dashboard.cluster.message_lookup import MessageLookup
+from dashboard.cluster.message_requests import MessageCalls
 from dashboard.cluster.message_search import MessageSearch
-from dashboard.cluster.messages import MessageCalls
 from dashboard.cluster.succession import SuccessionCalls
-from dashboard.cluster.topics import TopicCalls
+from dashboard.cluster.topic_requests import TopicCalls
 from gantrymq.remoting.signature import Credentials
 from gantrymq.remoting.tls import TlsConfig
 

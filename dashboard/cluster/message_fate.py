@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from dashboard.cluster import browse
 from dashboard.cluster.calls import CALL_ERRORS, CALLS_AT_ONCE, Answer, ClusterCalls
 from dashboard.cluster.errors import BrokerUnreachable, NotAllowed, Refused, explain
-from dashboard.cluster.messages import MessageCalls
+from dashboard.cluster.message_requests import MessageCalls
 from dashboard.cluster.trace_steps import Step, seen_by, steps_of
 from dashboard.cluster.values import TopicDetail
 from dashboard.language.sentences import gettext

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from dashboard.cluster.errors import TopicNotFound
 from dashboard.cluster.message_query import Place
+from dashboard.cluster.message_requests import MessageCalls
 from dashboard.cluster.message_search import MessageSearch, Search
 from dashboard.cluster.message_values import MessageLine
-from dashboard.cluster.messages import MessageCalls
 from dashboard.cluster.values import PartialFailure, TopicDetail
 from dashboard.language.sentences import gettext, ngettext
 

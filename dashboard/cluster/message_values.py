@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from dashboard.bodies.body_view import preview
 from dashboard.cluster import units
+from dashboard.messages.bodies.body_view import preview
 from gantrymq.message.model import MessageExt
 
 DAY_MS = 86_400_000

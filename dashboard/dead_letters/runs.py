@@ -18,7 +18,7 @@ from django.db.models import F, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext, gettext_noop
 
-from dashboard.accounts.access import Permission, principal_of
+from dashboard.access.permissions import Permission, principal_of
 from dashboard.cluster.browse import write_cursor
 from dashboard.cluster.errors import GatewayError, GroupNotFound, NotAllowed
 from dashboard.cluster.gateway import gateway

@@ -1,1 +1,1 @@
-"""What people and programs may ask for, checked in one place: pages and REST validate with the same forms."""
+"""What forms of pages and REST share: the base, fields, and their lines for a shell."""

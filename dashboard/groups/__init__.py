@@ -1,1 +1,1 @@
-"""Consumer groups over time: looks that all tabs share, where each is heading, why one is behind."""
+"""Consumer groups: list, one group, its lag over time, moving it, why it is behind."""

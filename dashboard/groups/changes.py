@@ -11,7 +11,7 @@ from dashboard.cluster.errors import BrokerUnreachable, GatewayError, NotAllowed
 from dashboard.cluster.gateway import Gateway
 from dashboard.cluster.group_values import is_system_group
 from dashboard.cluster.values import BrokerRef
-from dashboard.groups.book import group_book
+from dashboard.groups.group_cache import group_book
 from dashboard.language.sentences import gettext, joined
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.errors import ResponseError

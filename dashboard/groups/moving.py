@@ -16,8 +16,8 @@ from dashboard.audit.notes import note
 from dashboard.cluster.errors import GatewayError, NotAllowed
 from dashboard.cluster.gateway import Gateway
 from dashboard.cluster.group_values import ResetPlan
-from dashboard.forms.groups import TO_BEGIN, ResetForm
-from dashboard.groups.book import group_book
+from dashboard.groups.forms import TO_BEGIN, ResetForm
+from dashboard.groups.group_cache import group_book
 from dashboard.groups.undo import last_move, remember, undone
 from gantrymq.client.admin.offsets import TO_END
 from gantrymq.client.admin.results import QueueMove

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from dashboard.cluster.gateway import Gateway
 from dashboard.cluster.group_values import is_system_group
 from dashboard.cluster.values import PartialFailure
-from dashboard.groups.book import group_book
+from dashboard.groups.group_cache import group_book
 from dashboard.status.board import WatchedGroup
 
 

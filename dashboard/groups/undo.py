@@ -11,7 +11,7 @@ from django.utils.translation import gettext
 
 from dashboard.cluster.errors import NotAllowed
 from dashboard.cluster.group_values import ResetPlan
-from dashboard.models.groups import GroupMove
+from dashboard.models.group_moves import GroupMove
 from gantrymq.client.admin.results import QueueMove
 
 KEPT = timedelta(hours=24)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from dashboard.cluster.errors import GroupNotFound
 from dashboard.cluster.gateway import Gateway
 from dashboard.cluster.group_values import GroupDetail
-from dashboard.groups.book import group_book
 from dashboard.groups.diagnosis import Cause, causes
+from dashboard.groups.group_cache import group_book
 from dashboard.groups.listing import GroupRow, rows_of
 from dashboard.groups.member_load import MemberLoad, loads_of
 from dashboard.language.sentences import gettext

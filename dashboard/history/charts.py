@@ -11,10 +11,10 @@ from datetime import UTC, datetime, timedelta
 
 from django.utils.translation import gettext_noop
 
-from dashboard.accounts.access import Permission, Principal
+from dashboard.access.permissions import Permission, Principal
 from dashboard.audit.listing import OWN_ACCOUNT
 from dashboard.audit.words import action_in_words
-from dashboard.history.book import HOUR, LENGTHS, MINUTE, SECOND, block_start
+from dashboard.history.block_builder import HOUR, LENGTHS, MINUTE, SECOND, block_start
 from dashboard.history.series import EACH_SECOND, Several, kind_of
 from dashboard.language.sentences import gettext
 from dashboard.models.audit import AuditEntry, Result, Way

@@ -13,7 +13,7 @@ from django.db import DatabaseError
 from django.db.models import Q
 from django.utils.translation import gettext_noop
 
-from dashboard.history.book import HOUR, MINUTE, SECOND, HistoryBook, Key, block_start
+from dashboard.history.block_builder import HOUR, MINUTE, SECOND, HistoryBook, Key, block_start
 from dashboard.history.series import each_second, now_and_then
 from dashboard.models.history import HistoryBlock, HistoryMark
 from dashboard.status.board import Snapshot

@@ -6,8 +6,8 @@ import time
 
 from django.utils.translation import gettext, gettext_noop
 
-from dashboard.accounts.access import Principal
-from dashboard.history.book import MINUTE, block_start
+from dashboard.access.permissions import Principal
+from dashboard.history.block_builder import MINUTE, block_start
 from dashboard.history.charts import Chart, Line, Range, chart_of
 from dashboard.history.series import (
     SEPARATOR,

@@ -1,0 +1,1 @@
+"""The live part: the sampler's second, sockets, and what each of them shows."""

@@ -7,7 +7,7 @@ import logging
 
 from dashboard.cluster.errors import GatewayError
 from dashboard.cluster.gateway import Gateway
-from dashboard.groups.book import GroupBook, group_book
+from dashboard.groups.group_cache import GroupBook, group_book
 from dashboard.status.board import WatchedGroup
 
 logger = logging.getLogger(__name__)

@@ -20,7 +20,7 @@ from django.http import HttpRequest, QueryDict
 from django.urls import Resolver404, resolve
 from django.utils import translation
 
-from dashboard.accounts.access import Permission, Principal
+from dashboard.access.permissions import Permission, Principal
 from dashboard.limits.names import NameLimit, use
 from dashboard.live.frames import Frame
 from dashboard.live.layer import send_frame

@@ -18,13 +18,13 @@ from dataclasses import replace
 from django.utils import translation
 
 from appliance.process.stall_watch import StallWatch
+from dashboard.alerts.incident_keeper import IncidentKeeper
 from dashboard.audit.broker_trails import TrailReader
 from dashboard.cluster.errors import GatewayError
 from dashboard.cluster.gateway import Gateway, gateway
 from dashboard.cluster.values import BrokerRef
 from dashboard.database import state as database
 from dashboard.history.keeper import HistoryKeeper
-from dashboard.incidents.keeper import IncidentKeeper
 from dashboard.live import frames
 from dashboard.live.broker_minutes import BrokerMinutes
 from dashboard.live.group_minutes import GroupMinutes
@@ -60,7 +60,7 @@ from dashboard.status.board import (
 )
 from dashboard.status.checks import judge
 from dashboard.status.services import REFUSALS_REMEMBERED_S, read_services, refusing_lanes
-from dashboard.topics.book import topic_book
+from dashboard.topics.topic_cache import topic_book
 
 logger = logging.getLogger(__name__)
 

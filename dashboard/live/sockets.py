@@ -26,7 +26,7 @@ from django.db import DatabaseError
 from django.http.request import split_domain_port, validate_host
 from django.utils import translation
 
-from dashboard.accounts.access import Permission, Principal, account_of_session
+from dashboard.access.permissions import Permission, Principal, account_of_session
 from dashboard.cluster.errors import GatewayError
 from dashboard.cluster.gateway import gateway
 from dashboard.language.choice import language_of_socket
@@ -37,8 +37,8 @@ from dashboard.live.shares import NoPlace, Seat
 from dashboard.live.tail import render_rows, topic_tail
 from dashboard.status.board import board
 from dashboard.status.metrics import topic_metrics
-from dashboard.topics.book import topic_book
 from dashboard.topics.metrics import put_size
+from dashboard.topics.topic_cache import topic_book
 from gantrymq.log_limit import LogLimit
 
 logger = logging.getLogger(__name__)

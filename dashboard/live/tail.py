@@ -26,8 +26,8 @@ from dashboard.live import frames
 from dashboard.live.layer import send_frame
 from dashboard.live.shares import NoPlace, Seat, Shares
 from dashboard.status.metrics import topic_metrics
-from dashboard.topics.book import topic_book
 from dashboard.topics.metrics import put_size
+from dashboard.topics.topic_cache import topic_book
 from gantrymq.message.model import MessageExt
 from gantrymq.timeouts import timeout
 
@@ -218,7 +218,7 @@ def render_rows(topic: str, messages: Iterable[MessageExt]) -> list[str]:
 
 def render_lines(topic: str, lines: Iterable[MessageLine]) -> list[str]:
     """As `render_rows`, of lines."""
-    return [render_to_string("topics/_message_row.html", {"line": line, "topic": topic}) for line in lines]
+    return [render_to_string("messages/_message_row.html", {"line": line, "topic": topic}) for line in lines]
 
 
 topic_tail = TopicTail()

@@ -7,7 +7,7 @@ import logging
 
 from dashboard.cluster.errors import GatewayError
 from dashboard.cluster.gateway import Gateway
-from dashboard.topics.book import TopicBook, topic_book
+from dashboard.topics.topic_cache import TopicBook, topic_book
 
 logger = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from dashboard.models.alarms import (
 )
 from dashboard.models.audit import AuditEntry, Result, TrailPosition, Way
 from dashboard.models.dead_letters import PutBackRow, PutBackRun, PutBackState
-from dashboard.models.groups import GroupMove
+from dashboard.models.group_moves import GroupMove
 from dashboard.models.history import HistoryBlock, HistoryMark
 from dashboard.models.identities import Identity
 from dashboard.models.incidents import IncidentRow
@@ -26,7 +26,7 @@ from dashboard.models.management import (
     User,
 )
 from dashboard.models.reports import GroupPromise, ReportPlan, ReportRun, WeeklyMail
-from dashboard.models.topics import TopicChangeResult, TopicChangeRun, TopicChangeState
+from dashboard.models.topic_changes import TopicChangeResult, TopicChangeRun, TopicChangeState
 
 __all__ = [
     "AlarmChannel",

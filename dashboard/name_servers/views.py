@@ -11,7 +11,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
-from dashboard.accounts.access import Permission, requires
+from dashboard.access.permissions import Permission, requires
 from dashboard.audit.notes import note_nothing
 from dashboard.cluster.errors import GatewayError
 from dashboard.http.error_pages import gateway_error

@@ -10,7 +10,7 @@ from django.db.models import Q
 from django.urls import reverse
 from django.utils.translation import gettext
 
-from dashboard.alarms.mail import PLAIN
+from dashboard.alerts.sending.mail import PLAIN
 from dashboard.models.alarms import AlarmChannel, ChannelKind
 from dashboard.models.management import ApiToken, Invitation, Role, User
 from dashboard.posture.finding import Finding

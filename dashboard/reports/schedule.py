@@ -26,13 +26,13 @@ from appliance.reports.install_state import install_state
 from appliance.reports.runs import RunFolder, RunStatus, remove_work_of_the_dead
 from dashboard.models.reports import ReportPlan, ReportRun
 from dashboard.reports import alarm, latest, weekly
-from dashboard.reports.plans import ensure_plans
-from dashboard.reports.queue import claim_next, due_at, enqueue_due, waiting
-from dashboard.reports.results import result_bytes
-from dashboard.reports.retries import begin_again, try_again
-from dashboard.reports.shell_runs import ERROR_CHARS_MAX, ShellRuns, close
-from dashboard.reports.stopping import STOPPED, stoppable
-from dashboard.reports.warm_session import WarmSession
+from dashboard.reports.runs.plans import ensure_plans
+from dashboard.reports.runs.queue import claim_next, due_at, enqueue_due, waiting
+from dashboard.reports.runs.results import result_bytes
+from dashboard.reports.runs.retries import begin_again, try_again
+from dashboard.reports.runs.shell_runs import ERROR_CHARS_MAX, ShellRuns, close
+from dashboard.reports.runs.stopping import STOPPED, stoppable
+from dashboard.reports.runs.warm_session import WarmSession
 
 logger = logging.getLogger(__name__)
 

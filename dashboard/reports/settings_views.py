@@ -11,13 +11,13 @@ from django.shortcuts import redirect
 from django.utils.translation import gettext
 from django.views.decorators.http import require_POST
 
-from dashboard.accounts.access import Permission, requires
+from dashboard.access.permissions import Permission, requires
 from dashboard.audit.notes import changed, note, note_nothing
 from dashboard.forms.base import BaseForm
-from dashboard.forms.reports import INTERVALS, RANGES, PlanForm, PromiseForm, WeeklyForm
 from dashboard.models.alarms import AlarmChannel, ChannelKind
-from dashboard.reports import plans
-from dashboard.reports import promises as group_promises
+from dashboard.reports.forms import INTERVALS, RANGES, PlanForm, PromiseForm, WeeklyForm
+from dashboard.reports.runs import plans
+from dashboard.reports.runs import promises as group_promises
 from dashboard.reports.weekly import send_now, set_weekly, weekly_mail
 
 logger = logging.getLogger(__name__)

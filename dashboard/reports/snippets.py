@@ -17,7 +17,7 @@ from django.utils.translation import gettext
 from appliance.reports.catalogue import REPORTS
 from appliance.reports.runs import RunFolder
 from appliance.settings.lake_place import StoreAddress, place_of
-from dashboard.bodies.commands import curl_line
+from dashboard.forms.shell_commands import curl_line
 from dashboard.models.reports import ReportRun
 
 MESSAGES = "messages"

@@ -24,20 +24,21 @@ from appliance.reports.catalogue import REPORTS, TRAFFIC, Kind, Report
 from appliance.reports.errors import ReportError
 from appliance.reports.install_state import install_state
 from appliance.reports.runs import HOUR_MS, RunFolder
-from dashboard.accounts.access import Permission, requires
+from dashboard.access.permissions import Permission, requires
 from dashboard.audit.notes import note, note_nothing
 from dashboard.cluster import units
-from dashboard.forms.reports import RunForm
 from dashboard.language.report_words import in_words
 from dashboard.models.reports import ReportRun
-from dashboard.reports import estimate, latest, plans
-from dashboard.reports.queue import NO_STORES, NotTaken, ask_for
-from dashboard.reports.results import CONTENT_TYPES, file_response, log_end
+from dashboard.reports import estimate, latest
+from dashboard.reports.forms import RunForm
+from dashboard.reports.runs import plans
+from dashboard.reports.runs.queue import NO_STORES, NotTaken, ask_for
+from dashboard.reports.runs.results import CONTENT_TYPES, file_response, log_end
+from dashboard.reports.runs.stopping import stop
+from dashboard.reports.runs.warm_session import note_look
 from dashboard.reports.settings_views import refused, settings_context
 from dashboard.reports.snippets import run_commands, snippets
-from dashboard.reports.stopping import stop
 from dashboard.reports.tables import has_zone, table_context
-from dashboard.reports.warm_session import note_look
 
 logger = logging.getLogger(__name__)
 

@@ -1,7 +1,7 @@
 """The summary of a week by mail: when it is due, runs of the week's reports; when these have ended, a letter.
 
-The letter is a delivery of the alarms' mail channels (dashboard/alarms), so it is sent again when a mail server has no
-time, and stands in the log of deliveries.
+The letter is a delivery of the alarms' mail channels (dashboard/alerts/sending), so it is sent again when a mail server
+has no time, and stands in the log of deliveries.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from django.utils.translation import gettext
 
 from appliance.reports.catalogue import REPORTS
 from appliance.reports.runs import RunFolder
-from dashboard.forms.cron import CronRefused, following
 from dashboard.language.told import told_in_words
 from dashboard.models.alarms import AlarmChannel, AlarmDelivery, ChannelKind
 from dashboard.models.reports import ReportRun, WeeklyMail
 from dashboard.reports.letter import Letter, Rows, letter_of
-from dashboard.reports.queue import enqueue
+from dashboard.reports.runs.cron import CronRefused, following
+from dashboard.reports.runs.queue import enqueue
 
 logger = logging.getLogger(__name__)
 

@@ -11,11 +11,11 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from django.utils.translation import gettext_noop
 
-from dashboard.accounts.user_accounts import UserProblem, new_user
 from dashboard.audit.notes import changed
 from dashboard.limits.names import PREFIXES_MAX
 from dashboard.models.identities import Identity
 from dashboard.models.management import Role, User
+from dashboard.people.user_accounts import UserProblem, new_user
 from dashboard.sign_in.claims import Person
 from dashboard.sign_in.errors import Refused
 

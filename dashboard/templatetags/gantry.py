@@ -13,12 +13,12 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext, ngettext
 
-from dashboard.alarms.kinds import name_in_words
+from dashboard.alerts.forms import rule_initial
+from dashboard.alerts.kinds import name_in_words
 from dashboard.audit.words import action_in_words
-from dashboard.bodies.commands import admin_line, curl_line, rest_line, topic_body, topic_words
 from dashboard.cluster import units
-from dashboard.forms.alarms import rule_initial
 from dashboard.forms.rest_bodies import BODIES, values_of
+from dashboard.forms.shell_commands import admin_line, curl_line, rest_line, topic_body, topic_words
 from dashboard.language.told import told_in_words
 from dashboard.status.metric import Metric, Metrics
 from dashboard.status.words import disk_in_words, in_words

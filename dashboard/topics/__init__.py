@@ -1,1 +1,1 @@
-"""Topics beyond what one request tells: their bytes and producers, and changes of many at once."""
+"""Topics: list, one topic, its figures; changes of many at once."""

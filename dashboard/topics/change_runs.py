@@ -18,7 +18,7 @@ from django.db import DatabaseError, transaction
 from django.utils import timezone
 from django.utils.translation import gettext_noop
 
-from dashboard.accounts.access import Permission, principal_of
+from dashboard.access.permissions import Permission, principal_of
 from dashboard.audit.chain import Change, append
 from dashboard.cluster.errors import GatewayError, NotAllowed
 from dashboard.cluster.gateway import gateway
@@ -26,7 +26,7 @@ from dashboard.language.sentences import Code, code_of, gettext, in_english, sai
 from dashboard.limits.names import current, use
 from dashboard.models.audit import Result, Way
 from dashboard.models.management import User
-from dashboard.models.topics import TopicChangeResult, TopicChangeRun, TopicChangeState
+from dashboard.models.topic_changes import TopicChangeResult, TopicChangeRun, TopicChangeState
 from dashboard.topics.changes import TOPICS_MAX, Asker, Dealt, TopicChange, deal
 
 logger = logging.getLogger(__name__)

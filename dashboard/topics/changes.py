@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from dashboard.cluster.errors import GatewayError, NotAllowed, TopicNotFound
 from dashboard.cluster.gateway import Gateway
-from dashboard.forms.groups import TO_BEGIN
+from dashboard.groups.forms import TO_BEGIN
 from dashboard.groups.moving import move_all
 from dashboard.language.sentences import gettext, joined
 from dashboard.limits.names import NameRefused

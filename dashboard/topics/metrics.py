@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dashboard.cluster import units
 from dashboard.cluster.values import TopicSummary
 from dashboard.status.metric import Metrics
-from dashboard.topics.book import TopicBook, TopicFacts
+from dashboard.topics.topic_cache import TopicBook, TopicFacts
 
 FRESH_S = 120.0  # topics are asked for in turn: with thousands of them an age of a minute is no fault
 ABOUT = "≈"

@@ -13,7 +13,7 @@ from django.utils.functional import Promise
 from django.utils.translation import get_language
 from django.utils.translation import gettext_lazy as _
 
-from dashboard.accounts.access import Permission, Principal
+from dashboard.access.permissions import Permission, Principal
 from dashboard.language.choice import html_tag
 from dashboard.language.compiled import words_version
 from dashboard.models.management import Times

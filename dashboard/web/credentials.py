@@ -11,8 +11,8 @@ from channels.db import database_sync_to_async
 from django.conf import settings
 from django.http import parse_cookie
 
-from dashboard.accounts.access import account_of_session, principal_of
-from dashboard.accounts.tokens import find_token
+from dashboard.access.permissions import account_of_session, principal_of
+from dashboard.access.tokens import find_token
 
 SECRET_CHARS_MAX = 256
 TOKEN, SESSION = "token ", "session "

@@ -20,7 +20,7 @@ from django.contrib.staticfiles.storage import StaticFilesStorage
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from dashboard.accounts.access import Permission, requires
+from dashboard.access.permissions import Permission, requires
 
 HASH_CHARS = 12
 YEAR = "public, max-age=31536000, immutable"

@@ -13,7 +13,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from dashboard.accounts.log_in_limit import is_log_in
+from dashboard.access.log_in_limit import is_log_in
 from dashboard.http.client_address import client_address, counted_address
 from dashboard.web import credentials
 from dashboard.web.turns import TooManyWaiting, Turns

@@ -14,13 +14,13 @@ import pytest
 import pytest_asyncio
 from django.test import AsyncClient
 
-from dashboard.accounts.tokens import create_token
+from dashboard.access.tokens import create_token
 from dashboard.audit import outside
 from dashboard.cluster.gateway import Gateway, use_gateway
-from dashboard.groups.book import group_book
+from dashboard.groups.group_cache import group_book
 from dashboard.models.management import Role, User
 from dashboard.status.board import board
-from dashboard.topics.book import topic_book
+from dashboard.topics.topic_cache import topic_book
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.message.model import Message
 from tests.harness import ServingCluster, serving

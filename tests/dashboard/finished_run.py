@@ -7,7 +7,7 @@ from pathlib import Path
 
 from appliance.reports.runs import HOUR_MS, RunFolder, write_json
 from dashboard.models.reports import ReportRun
-from dashboard.reports.queue import enqueue
+from dashboard.reports.runs.queue import enqueue
 from tests.appliance.reports.stores import NOON
 
 NOW = datetime(2026, 11, 21, 12, 30, tzinfo=UTC)

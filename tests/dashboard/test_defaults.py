@@ -19,9 +19,9 @@ from appliance.acl.account_book import AccountBook
 from appliance.acl.own_account import ACCESS_KEY, ensure_own_account
 from appliance.settings.appliance_config import ApplianceConfig
 from appliance.settings.roles import BrokerConfig, NamesrvConfig
-from dashboard.accounts.first_run import issue_setup_token
-from dashboard.accounts.tokens import create_token, find_token
+from dashboard.access.tokens import create_token, find_token
 from dashboard.models.management import ApiToken, User
+from dashboard.people.first_run import issue_setup_token
 from tests.dashboard.conftest import PASSWORD
 
 ROOT = Path(__file__).parents[2]

@@ -11,7 +11,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 
 from dashboard.cluster.gateway import Gateway
 from dashboard.models.management import User
-from dashboard.reports.plans import ensure_plans
+from dashboard.reports.runs.plans import ensure_plans
 from tests.dashboard.addresses import all_patterns, example_address
 from tests.dashboard.conftest import Client, api_for
 from tests.harness import ServingCluster

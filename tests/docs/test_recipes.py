@@ -106,7 +106,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from dashboard.accounts.access import Permission, requires
+from dashboard.access.permissions import Permission, requires
 
 
 @requires(Permission.CONFIG_READ)
@@ -126,13 +126,17 @@ async def test_it_works(log_in: Client) -> None:
 async def test_it_refuses_the_wrong_role(log_in: Client) -> None:
     assert (await (await log_in("reader")).get("/tea")).status_code == 403
 """
-    (checkout / "dashboard/views/tea.py").write_text(view)
+    (checkout / "dashboard/tea").mkdir()
+    (checkout / "dashboard/tea/__init__.py").write_text("")
+    (checkout / "dashboard/tea/views.py").write_text(view)
     (checkout / "templates/tea").mkdir()
     (checkout / "templates/tea/tea.html").write_text(template)
-    (checkout / "tests/dashboard/views/test_tea.py").write_text(tests)
+    (checkout / "tests/dashboard/tea").mkdir()
+    (checkout / "tests/dashboard/tea/__init__.py").write_text("")
+    (checkout / "tests/dashboard/tea/test_tea.py").write_text(tests)
     add_line(checkout / "dashboard/urls.py", "urlpatterns: list", '    path("tea", tea.tea, name="tea"),')
-    add_line(checkout / "dashboard/urls.py", "from django.urls import", "from dashboard.views import tea")
-    done = run(checkout, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/dashboard/views/test_tea.py")
+    add_line(checkout / "dashboard/urls.py", "from django.urls import", "from dashboard.tea import views as tea")
+    done = run(checkout, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/dashboard/tea/test_tea.py")
     assert "2 passed" in done
 
 

@@ -261,8 +261,8 @@ def _installation_text(state: install_reports.InstallState) -> str:
 
 def _setup_token() -> str | None:
     """The token of the first visit, where there is no administrator yet; None too while the database can't be used."""
-    from dashboard.accounts.first_run import issue_setup_token
     from dashboard.database.state import state
+    from dashboard.people.first_run import issue_setup_token
 
     try:
         return None if state.why else issue_setup_token()
@@ -275,7 +275,7 @@ def _setup_token() -> str | None:
 
 def _services(on_usable: Callable[[bool], None]) -> list[Service]:
     """What runs beside the pages on this loop."""
-    from dashboard.alarms.watch import AlarmWatch
+    from dashboard.alerts.watch import AlarmWatch
     from dashboard.database.state import DatabaseCare
     from dashboard.dead_letters.runs import PutBackRuns
     from dashboard.live.sampler import Sampler

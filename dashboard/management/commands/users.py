@@ -17,15 +17,16 @@ from django.db.migrations.executor import MigrationExecutor
 from django.utils import timezone
 
 from appliance.cli.tables import table
-from dashboard.accounts import lockout, user_accounts
-from dashboard.accounts.access import ROLE_PERMISSIONS
-from dashboard.accounts.known_browsers import account_key
-from dashboard.accounts.tokens import TooManyTokens, create_token
-from dashboard.accounts.user_accounts import OpenSession, UserProblem
+from dashboard.access import lockout
+from dashboard.access.known_browsers import account_key
+from dashboard.access.permissions import ROLE_PERMISSIONS
+from dashboard.access.tokens import TooManyTokens, create_token
 from dashboard.audit.chain import Change, append
 from dashboard.models.audit import Way
 from dashboard.models.identities import Identity
 from dashboard.models.management import ApiToken, Role, User
+from dashboard.people import user_accounts
+from dashboard.people.user_accounts import OpenSession, UserProblem
 
 PASSWORD_CHARS_MAX = 1024
 TOKEN_NAME_MAX = 64

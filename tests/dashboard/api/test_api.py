@@ -12,7 +12,7 @@ import pytest
 from django.test import AsyncClient
 from django.utils import timezone
 
-from dashboard.accounts.tokens import create_token
+from dashboard.access.tokens import create_token
 from dashboard.cluster.gateway import Gateway, use_gateway
 from dashboard.live.sampler import Sampler
 from dashboard.models.management import ApiToken, Role, User

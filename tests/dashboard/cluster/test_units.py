@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from dashboard.bodies.body_view import hex_dump, preview, view_body
 from dashboard.cluster import browse, units
 from dashboard.cluster.message_values import read_place
 from dashboard.cluster.values import QueueExtent, perm_text, topic_kind
+from dashboard.messages.bodies.body_view import hex_dump, preview, view_body
 from gantrymq.message import sysflag
 from gantrymq.message.model import MessageExt
 

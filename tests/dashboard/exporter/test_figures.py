@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from django.test import AsyncClient
 
-from dashboard.accounts.tokens import create_token
+from dashboard.access.tokens import create_token
 from dashboard.cluster.gateway import Gateway
 from dashboard.cluster.group_values import GroupPlace
 from dashboard.exporter.page import MetricsPage, families, page_of

@@ -16,7 +16,7 @@ from typing import Any
 from django.test import AsyncClient
 
 from appliance.bench.processes import free_ports
-from dashboard.accounts.tokens import create_token
+from dashboard.access.tokens import create_token
 from dashboard.cluster.gateway import Gateway
 from dashboard.exporter.page import families
 from dashboard.live.sampler import Sampler

@@ -15,7 +15,7 @@ from gantrymq.message.topics import dlq_topic
 from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig
 from tests.dashboard.conftest import Client, api_for
 from tests.dashboard.dead_letters.dead import OUT_OF_STOCK, give_up
-from tests.dashboard.views.group_members import consuming, waited_for
+from tests.dashboard.groups.group_members import consuming, waited_for
 from tests.harness import ServingCluster
 
 Topic = Callable[..., Awaitable[str]]

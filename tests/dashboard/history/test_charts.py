@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 
 from asgiref.sync import sync_to_async
 
-from dashboard.accounts.access import ROLE_PERMISSIONS, Principal
+from dashboard.access.permissions import ROLE_PERMISSIONS, Principal
 from dashboard.audit.chain import Change, append
 from dashboard.cluster.gateway import Gateway
-from dashboard.history.book import HOUR, MINUTE, SECOND
+from dashboard.history.block_builder import HOUR, MINUTE, SECOND
 from dashboard.history.charts import RANGES, Chart, Line, chart_of
 from dashboard.history.keeper import HistoryKeeper
 from dashboard.models.audit import Way

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from dashboard.cluster.gateway import Gateway
-from dashboard.history.book import HOUR, MINUTE, SECOND
+from dashboard.history.block_builder import HOUR, MINUTE, SECOND
 from dashboard.history.charts import RANGES, Line, chart_of
 from dashboard.history.keeper import HistoryKeeper
 from dashboard.history.series import EACH_SECOND, OF_SLAVES, SLAVE_IN_SYNC, each_second

@@ -9,7 +9,7 @@ import pytest
 from django.test import AsyncClient
 
 from appliance.process.logs import FORMAT
-from dashboard.accounts import access
+from dashboard.access import permissions
 from dashboard.http.log_paths import PathsOnlyFormatter
 
 GENERATED = re.compile(r"[0-9a-f]{32}")
@@ -43,10 +43,10 @@ async def test_log_lines_of_a_request_bear_its_id(caplog: pytest.LogCaptureFixtu
 
     handler = Lines()
     handler.setFormatter(PathsOnlyFormatter(FORMAT))
-    access.logger.addHandler(handler)
+    permissions.logger.addHandler(handler)
     try:
         headers = {"host": "not-known.example", "x-request-id": "from-outside-1"}
         assert (await AsyncClient().get("/topics", headers=headers)).status_code == 400
     finally:
-        access.logger.removeHandler(handler)
+        permissions.logger.removeHandler(handler)
     assert [line for line in lines if "unknown host refused" in line and line.endswith("request_id=from-outside-1")]

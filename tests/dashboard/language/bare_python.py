@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Container, Iterator
+from pathlib import PurePath
 
 TRANSLATING = {
     "gettext", "gettext_lazy", "gettext_noop", "_", "ngettext", "ngettext_lazy", "pgettext", "pgettext_lazy",
@@ -12,18 +13,24 @@ TRANSLATING = {
 LOGGING = {"debug", "info", "warning", "error", "exception", "log", "critical"}
 # Folders and modules that speak to programs, to a shell or to a developer: English for everyone.
 FOR_PROGRAMS = (
-    "dashboard/api/", "dashboard/exporter/", "dashboard/exports/", "dashboard/management/", "dashboard/migrations/",
+    "dashboard/api/", "dashboard/rest/", "dashboard/exporter/", "dashboard/management/", "dashboard/migrations/",
     "dashboard/web/", "dashboard/http/problems.py", "dashboard/settings.py", "dashboard/asgi.py",
     "dashboard/database/address.py", "dashboard/live/layer_address.py", "dashboard/live/sockets.py",
-    "dashboard/language/catalog.py", "dashboard/language/told.py", "dashboard/views/metrics.py",
-    "dashboard/bodies/program.py", "dashboard/reports/snippets.py", "dashboard/topics/commands.py",
+    "dashboard/language/catalog.py", "dashboard/language/told.py",
+    "dashboard/messages/program.py", "dashboard/reports/snippets.py", "dashboard/topics/shell_lines.py",
 )  # fmt: skip
+PARTS_FOR_PROGRAMS = re.compile(r"(^|_)(api|schemas|export)\.py$")  # of any feature
 # What is written into the database in English and said by dashboard/language/told.py, or is data.
 NO_TEXTS = {
     "answered with ", ": it may have been done in part", "gantry report could not be started: ",
     "gantry report ended with exit code ", "hello from the dashboard, ", "orders are late", "out of reach",
 }  # fmt: skip
 _SENTENCE = re.compile(r"[A-Z][a-z]+,? [a-z']+[ .,]|[a-z]{2,} [a-z]{2,} [a-z]{2,}")
+
+
+def is_for_programs(path: PurePath) -> bool:
+    """Whether a module, named from the root, says nothing to people."""
+    return str(path).startswith(FOR_PROGRAMS) or bool(PARTS_FOR_PROGRAMS.search(path.name))
 
 
 def bare_in_python(source: str, known: Container[str]) -> list[str]:

@@ -16,7 +16,7 @@ from dashboard.audit.words import ACTIONS
 from dashboard.language.catalog import Entry, Message, read, write
 from dashboard.language.compiled import compiled
 from tests.dashboard.language.bare import bare, bare_in_script
-from tests.dashboard.language.bare_python import FOR_PROGRAMS, bare_in_python
+from tests.dashboard.language.bare_python import bare_in_python, is_for_programs
 from tests.dashboard.language.texts import SCRIPTS, TEMPLATES, Found, texts_of_pages, texts_of_scripts
 from tests.dashboard.language.update import catalogs, updated
 from tests.source_files import ROOT
@@ -91,7 +91,7 @@ def test_no_module_says_a_sentence_outside_of_the_catalog(texts: dict[str, Found
     found = [
         f"{path.relative_to(ROOT)}:{sentence}"
         for path in sorted(MODULES.rglob("*.py"))
-        if not str(path.relative_to(ROOT)).startswith(FOR_PROGRAMS)
+        if not is_for_programs(path.relative_to(ROOT))
         for sentence in bare_in_python(path.read_text(encoding="utf-8"), known)
     ]
     assert not found, 'sentences outside of gettext("…"):\n' + "\n".join(found) + HOW

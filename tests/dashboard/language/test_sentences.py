@@ -8,10 +8,10 @@ import pytest
 from django.template import Context, Template
 from django.utils import timezone, translation
 
-from dashboard.alarms.book import AlarmBook, Rule
+from dashboard.alerts.incident_keeper import IncidentKeeper
+from dashboard.alerts.rule_book import AlarmBook, Rule
 from dashboard.cluster import units
 from dashboard.cluster.errors import explain
-from dashboard.incidents.keeper import IncidentKeeper
 from dashboard.language.sentences import again, code_of, gettext, joined, said
 from dashboard.live.frames import overview_frame
 from dashboard.models.incidents import IncidentRow

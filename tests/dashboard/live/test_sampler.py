@@ -8,9 +8,9 @@ from datetime import timedelta
 
 import pytest
 
-from dashboard.alarms.kinds import KINDS
+from dashboard.alerts.kinds import KINDS
 from dashboard.cluster import units
-from dashboard.cluster.brokers import BrokerCalls
+from dashboard.cluster.broker_requests import BrokerCalls
 from dashboard.cluster.errors import BrokerUnreachable
 from dashboard.cluster.gateway import Gateway
 from dashboard.cluster.values import BrokerRef

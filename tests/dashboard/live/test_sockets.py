@@ -14,7 +14,7 @@ from django.db import OperationalError
 from django.test import AsyncClient
 from django.utils import timezone
 
-from dashboard.accounts.access import SESSION_LIFE_S, SESSION_STARTED
+from dashboard.access.permissions import SESSION_LIFE_S, SESSION_STARTED
 from dashboard.asgi import application
 from dashboard.cluster.gateway import Gateway
 from dashboard.live import sockets

@@ -15,17 +15,17 @@ import pytest
 from asgiref.sync import sync_to_async
 
 from appliance.reports.runs import RunFolder, write_json
-from dashboard.alarms import editing
-from dashboard.alarms.delivery import Sender
+from dashboard.alerts import editing
+from dashboard.alerts.sending.delivery import Sender
 from dashboard.cluster.units import THIN
 from dashboard.models.alarms import AlarmChannel, AlarmDelivery
 from dashboard.models.reports import ReportRun, WeeklyMail
 from dashboard.reports import weekly
 from dashboard.reports.letter import ROWS_MAX, letter_of
-from dashboard.reports.queue import claim_next
+from dashboard.reports.runs.queue import claim_next
 from dashboard.reports.schedule import ReportSchedule
 from dashboard.reports.weekly import PATIENCE, REPORTS_OF_A_WEEK, look, set_weekly, week_before
-from tests.dashboard.alarms.receivers import mail_receiver
+from tests.dashboard.alerts.receivers import mail_receiver
 from tests.dashboard.conftest import Client
 from tests.dashboard.finished_run import NASTY
 

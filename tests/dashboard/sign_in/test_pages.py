@@ -13,7 +13,7 @@ import pytest
 from django.conf import settings
 from django.test import AsyncClient
 
-from dashboard.accounts.lockout import SOURCE_FAILURES_MAX
+from dashboard.access.lockout import SOURCE_FAILURES_MAX
 from dashboard.models.audit import AuditEntry
 from dashboard.models.identities import Identity
 from dashboard.models.management import LoginFailure, User

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from dashboard.accounts import user_accounts
-from dashboard.accounts.user_accounts import UserProblem
 from dashboard.models.identities import Identity
 from dashboard.models.management import Role, User
+from dashboard.people import user_accounts
+from dashboard.people.user_accounts import UserProblem
 from dashboard.sign_in.claims import Person
 from dashboard.sign_in.errors import Refused
 from dashboard.sign_in.people import admit

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from dashboard.cluster.brokers import BrokerCalls
+from dashboard.cluster.broker_requests import BrokerCalls
 from dashboard.cluster.gateway import Gateway
 from dashboard.cluster.values import BrokerRef
 from dashboard.live.sampler import Sampler, read_facts

@@ -14,14 +14,14 @@ from django.utils import timezone
 
 from dashboard.cluster.errors import NotAllowed
 from dashboard.cluster.gateway import Gateway
-from dashboard.cluster.topics import TopicCalls
+from dashboard.cluster.topic_requests import TopicCalls
 from dashboard.limits.names import NameLimit, NameRefused, use
 from dashboard.models.audit import AuditEntry, Result, Way
 from dashboard.models.management import User
-from dashboard.models.topics import TopicChangeRun
+from dashboard.models.topic_changes import TopicChangeRun
 from dashboard.topics.change_runs import ChangeRun, ChangeRuns, change_runs, found, newest, stop
 from dashboard.topics.changes import Asker, TopicChange
-from dashboard.topics.commands import admin_lines
+from dashboard.topics.shell_lines import admin_lines
 from gantrymq.message.model import Message
 from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig
 from tests.dashboard.conftest import Client, api_for

@@ -1,0 +1,1 @@
+"""Who may what: permissions and roles, sessions, tokens, passwords, lockout."""

@@ -1,1 +1,0 @@
-"""Authentication and authorisation: accounts, roles, tokens, passwords, lockout."""

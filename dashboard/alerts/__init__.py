@@ -1,0 +1,1 @@
+"""Alerts: rules over what the sampler sees, who gets a notice, silences, past incidents."""

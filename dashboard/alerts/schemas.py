@@ -1,0 +1,177 @@
+"""What REST takes and gives of alarms. Secrets come in and never go out."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal, cast
+
+from ninja import Field, Schema
+
+from appliance.settings.alarm_names import ChannelKind, RuleKind, RuleLevel
+from dashboard.alerts.editing import RuleValues, shown_settings
+from dashboard.models.alarms import AlarmChannel, AlarmDelivery, AlarmRow, AlarmRule, AlarmSilence
+from dashboard.rest.values import NUMBER_MAX, Given, Moment
+from dashboard.status.problems import Level
+
+RowId = Annotated[int, Field(ge=1, le=NUMBER_MAX)]
+# Bodies are strict, and JSON has no enumerations: their names come as texts.
+RuleKindName = Annotated[RuleKind, Field(strict=False)]
+RuleLevelName = Annotated[RuleLevel, Field(strict=False)]
+ChannelKindName = Annotated[ChannelKind, Field(strict=False)]
+LEVELS = {RuleLevel.ATTENTION: Level.WARN, RuleLevel.PROBLEM: Level.BAD}
+
+
+def _level(number: int) -> RuleLevel:
+    return next(name for name, level in LEVELS.items() if level == number)
+
+
+class RuleIn(Given):
+    """A rule. threshold, clear: seconds, messages, percent, hours or messages a second, as the kind says."""
+
+    name: str = Field(min_length=1, max_length=AlarmRule.NAME_MAX)
+    kind: RuleKindName
+    threshold: float = Field(ge=0)
+    clear: float | None = Field(None, ge=0, description="the alarm is over past this value; absent: the threshold")
+    for_s: float = Field(0, ge=0, le=86_400, description="how long the value is beyond the threshold before it rings")
+    clear_s: float = Field(60, ge=0, le=86_400, description="how long it is past `clear` before that is over")
+    pattern: str = Field("", max_length=AlarmRule.PATTERN_MAX, description="of subjects, with *; empty: all")
+    level: RuleLevelName = RuleLevel.ATTENTION
+    is_on: bool = True
+    channels: list[RowId] = Field([], max_length=50, description="ids of channels; empty: all")
+
+    def values(self) -> RuleValues:
+        return RuleValues(
+            name=self.name, kind=self.kind, pattern=self.pattern, threshold=self.threshold, clear=self.clear,
+            for_s=self.for_s, clear_s=self.clear_s, level=LEVELS[self.level], is_on=self.is_on,
+            channels=self.channels,
+        )  # fmt: skip
+
+
+class RuleOut(RuleIn):
+    """A rule that is there. is_preset: one of those that are on from the start."""
+
+    id: int
+    is_preset: bool
+
+    @classmethod
+    def of(cls, row: AlarmRule) -> RuleOut:
+        return cls(
+            id=row.pk, is_preset=bool(row.preset), name=row.name, kind=RuleKind(row.kind), threshold=row.threshold,
+            clear=row.clear, for_s=row.for_s, clear_s=row.clear_s, pattern=row.pattern,
+            level=_level(row.level), is_on=row.is_on,
+            channels=[channel.pk for channel in row.channels.all()],
+        )  # fmt: skip
+
+
+class WouldHaveOut(Schema):
+    """How often a rule would have rung. hours: how many of the days' hours are known."""
+
+    times: int
+    days: int
+    hours: int
+    last: datetime | None
+
+
+class AlarmOut(Schema):
+    """One alarm. ended_at null: it rings."""
+
+    rule: int
+    subject: str
+    level: RuleLevelName
+    title: str
+    text: str
+    begun_at: datetime
+    ended_at: datetime | None
+    is_told: bool
+
+    @classmethod
+    def of(cls, row: AlarmRow) -> AlarmOut:
+        return cls(
+            rule=row.rule_id, subject=row.subject, level=_level(row.level), title=row.title,
+            text=row.text, begun_at=row.begun_at, ended_at=row.ended_at, is_told=row.is_told,
+        )  # fmt: skip
+
+
+class AlarmList(Schema):
+    """Some of the alarms, those that ring first, then the newest."""
+
+    total: int
+    alarms: list[AlarmOut]
+
+
+class ChannelIn(Given):
+    """A channel. settings: of mail host, port, security (starttls, tls, none), username, password, sender, recipients;
+    of others url, and secret where the kind signs; language: of the notices, en or zh-hans. A secret that is absent
+    stays as it is, and is wanted when the host changes."""
+
+    name: str = Field(min_length=1, max_length=AlarmChannel.NAME_MAX)
+    kind: ChannelKindName
+    settings: dict[str, str | int | None] = Field(max_length=20)
+    is_on: bool = True
+
+
+class ChannelOut(Schema):
+    """A channel that is there. settings: those that are no secret."""
+
+    id: int
+    name: str
+    kind: ChannelKindName
+    settings: dict[str, Any]
+    is_on: bool
+
+    @classmethod
+    def of(cls, row: AlarmChannel) -> ChannelOut:
+        return cls(id=row.pk, name=row.name, kind=cast(Any, row.kind), settings=shown_settings(row), is_on=row.is_on)
+
+
+class SilenceIn(Given):
+    """No notices until then. rule: its id; null: every rule."""
+
+    rule: RowId | None = None
+    pattern: str = Field("", max_length=AlarmRule.PATTERN_MAX)
+    reason: str = Field(min_length=1, max_length=200)
+    until: Moment
+
+
+class SilenceOut(SilenceIn):
+    """A silence that is in force."""
+
+    id: int
+    who: str
+    begun_at: datetime
+
+    @classmethod
+    def of(cls, row: AlarmSilence) -> SilenceOut:
+        return cls(
+            id=row.pk, rule=row.rule.pk if row.rule else None, pattern=row.pattern, reason=row.reason,
+            until=row.until, who=row.who, begun_at=row.begun_at,
+        )  # fmt: skip
+
+
+class NoticeOut(Schema):
+    """One notice to one channel. answer: the begin of the last one."""
+
+    id: int
+    channel: int
+    what: Literal["fired", "resolved", "test", "weekly"]
+    title: str
+    state: Literal["waiting", "sent", "failed"]
+    attempts: int
+    made_at: datetime
+    due_at: datetime
+    ended_at: datetime | None
+    answer: str
+
+    @classmethod
+    def of(cls, row: AlarmDelivery) -> NoticeOut:
+        return cls(
+            id=row.pk, channel=row.channel_id, what=cast(Any, row.what), title=row.title, state=cast(Any, row.state),
+            attempts=row.attempts, made_at=row.made_at, due_at=row.due_at, ended_at=row.ended_at, answer=row.answer,
+        )  # fmt: skip
+
+
+class DeliveryList(Schema):
+    """Some of the deliveries, the newest first."""
+
+    total: int
+    deliveries: list[NoticeOut]

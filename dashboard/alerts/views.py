@@ -1,0 +1,186 @@
+"""Alarms: what rings, the rules, the silences, and what was delivered."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.contrib import messages as notes
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.utils.translation import gettext, gettext_noop
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from dashboard.access.permissions import Permission, requires
+from dashboard.alerts import editing, preview
+from dashboard.alerts.forms import RuleForm, SilenceForm, choices_of, rule_initial
+from dashboard.alerts.kinds import KINDS, name_in_words
+from dashboard.alerts.rules import deleted_rules, for_book, shown_rules, silence_of, silences_in_force
+from dashboard.audit.notes import changed, note
+from dashboard.http.paging import page_of
+from dashboard.models.alarms import AlarmChannel, AlarmDelivery, AlarmRow, AlarmRule, AlarmSilence, ChannelKind
+
+ENDED_SHOWN = 20
+DELIVERIES_SHOWN = 5
+PAGE_DELIVERIES = 50
+
+
+@requires(Permission.CLUSTER_READ)
+@require_safe
+async def alarms(request: HttpRequest) -> HttpResponse:
+    return render(request, "alerts/alarms.html", await sync_to_async(_context)())
+
+
+@requires(Permission.CLUSTER_READ)
+@require_safe
+async def deliveries(request: HttpRequest) -> HttpResponse:
+    """The delivery log."""
+    rows = AlarmDelivery.objects.select_related("channel")
+    page = page_of(request, range(await rows.acount()), PAGE_DELIVERIES)
+    start = page.rows[0] if page.rows else 0
+    shown = [row async for row in rows[start : start + PAGE_DELIVERIES]]
+    return render(request, "alerts/deliveries.html", {"deliveries": shown, "page": page.number, "pages": page.pages})
+
+
+@requires(Permission.CLUSTER_READ)
+@require_safe
+async def would_have(request: HttpRequest, rule_id: int) -> HttpResponse:
+    """A line for the list: how often the rule would have rung."""
+    row = await _rule(rule_id)
+    found = await sync_to_async(preview.would_have_rung)(for_book(row), time.time()) if row.kind in KINDS else None
+    return render(request, "alerts/_would_have.html", {"found": found, "days": preview.DAYS})
+
+
+@requires(Permission.ALARMS_WRITE)
+@require_http_methods(["GET", "HEAD", "POST"])
+async def rule(request: HttpRequest, rule_id: int = 0) -> HttpResponse:
+    """A new rule, or one that is there."""
+    row = await _rule(rule_id) if rule_id else None
+    channels = choices_of([channel async for channel in AlarmChannel.objects.all()])
+    initial = {"clear_s": "1 min", "level": "1"}
+    if row is not None:
+        initial = rule_initial(row, [channel.pk async for channel in row.channels.all()])
+    form = RuleForm(request.POST if request.method == "POST" else None, channels=channels, initial=initial)
+    if request.method == "POST" and form.is_valid():
+        before = _facts(row) if row is not None else {}
+        try:
+            saved = await sync_to_async(editing.save_rule)(form.values(), row)
+        except editing.NotTaken as exc:
+            form.refuse(exc)
+        else:
+            action = "alarm rule changed" if row is not None else "alarm rule made"
+            note(request, action, saved.name, changed(before, _facts(saved)) if before else _facts(saved))
+            notes.success(request, gettext("The rule “%(name)s” is kept.") % {"name": name_in_words(saved.name)})
+            return redirect("alarms")
+    context = {"form": form, "rule": row}
+    return render(request, "alerts/rule.html", context, status=422 if request.method == "POST" else 200)
+
+
+@requires(Permission.ALARMS_WRITE)
+@require_POST
+async def rule_do(request: HttpRequest, rule_id: int) -> HttpResponse:
+    """Switch a rule on or off, delete it, or have it back."""
+    row = await AlarmRule.objects.filter(pk=rule_id).afirst()
+    does = _DEEDS.get(request.POST.get("do", ""))
+    if row is None or does is None:
+        raise Http404
+    act, action, said = does
+    await sync_to_async(act)(row)
+    note(request, action, row.name)
+    notes.success(request, gettext(said) % {"name": name_in_words(row.name)})
+    return redirect("alarms")
+
+
+@requires(Permission.ALARMS_WRITE)
+@require_http_methods(["GET", "HEAD", "POST"])
+async def silence(request: HttpRequest) -> HttpResponse:
+    """Hold back notices, for a while."""
+    rules = [(str(row.pk), name_in_words(row.name)) for row in await sync_to_async(shown_rules)()]
+    initial = {"rule": request.GET.get("rule", ""), "pattern": request.GET.get("subject", ""), "until": "1 h"}
+    form = SilenceForm(request.POST if request.method == "POST" else None, rules=rules, initial=initial)
+    if request.method == "POST" and form.is_valid():
+        known = form.cleaned_data
+        of = await AlarmRule.objects.filter(pk=known["rule"]).afirst() if known["rule"] else None
+        who = str(request.principal.user)  # type: ignore[attr-defined]
+        try:
+            made = await sync_to_async(editing.silence)(of, known["pattern"], known["reason"], known["until"], who)
+        except editing.NotTaken as exc:
+            form.refuse(exc)
+        else:
+            facts = {"about": made.pattern, "until": made.until.isoformat(timespec="seconds"), "reason": made.reason}
+            note(request, "alarms silenced", of.name if of else "every rule", facts)
+            return redirect("alarms")
+    return render(request, "alerts/silence.html", {"form": form}, status=422 if request.method == "POST" else 200)
+
+
+@requires(Permission.ALARMS_WRITE)
+@require_POST
+async def silence_end(request: HttpRequest, silence_id: int) -> HttpResponse:
+    row = await AlarmSilence.objects.filter(pk=silence_id).select_related("rule").afirst()
+    if row is None:
+        raise Http404
+    await sync_to_async(editing.end_silence)(row)
+    note(request, "silence ended", row.rule.name if row.rule else "every rule", {"about": row.pattern})
+    notes.success(request, gettext("The silence is over. What still rings is told now."))
+    return redirect("alarms")
+
+
+Deed = tuple[Callable[[AlarmRule], None], str, str]  # what is done, what the audit log calls it, what the page says
+_DEEDS: dict[str, Deed] = {
+    "on": (lambda row: editing.switch_rule(row, True), "alarm rule switched on", gettext_noop("“%(name)s” is on.")),
+    "off": (lambda row: editing.switch_rule(row, False), "alarm rule switched off", gettext_noop("“%(name)s” is off.")),
+    "delete": (
+        editing.delete_rule,
+        "alarm rule deleted",
+        gettext_noop("“%(name)s” is deleted. For a day it can be had back below."),
+    ),
+    "restore": (editing.restore_rule, "alarm rule restored", gettext_noop("“%(name)s” is back.")),
+}
+
+
+async def _rule(rule_id: int) -> AlarmRule:
+    row = await AlarmRule.objects.filter(pk=rule_id, deleted_at=None).afirst()
+    if row is None:
+        raise Http404
+    return row
+
+
+def _facts(row: AlarmRule) -> dict[str, Any]:
+    return {
+        "kind": row.kind,
+        "about": row.pattern,
+        "threshold": row.threshold,
+        "over at": row.clear,
+        "for_s": row.for_s,
+        "clear_s": row.clear_s,
+        "level": row.word,
+        "on": row.is_on,
+    }
+
+
+def _context() -> dict[str, Any]:
+    silences = silences_in_force()
+    ringing = list(AlarmRow.objects.filter(ended_at=None).select_related("rule").order_by("-level", "begun_at")[:200])
+    newest = {}
+    for channel in AlarmChannel.objects.all():
+        newest[channel] = channel.deliveries.order_by("-pk").first()
+    return {
+        "ringing": [(row, silence_of(row, silences)) for row in ringing],
+        "ended": list(AlarmRow.objects.exclude(ended_at=None).order_by("-ended_at")[:ENDED_SHOWN]),
+        "rules": [(row, KINDS.get(row.kind), _shown(row)) for row in shown_rules()],
+        "deleted": deleted_rules(),
+        "channels": [(channel, editing.shown_settings(channel), last) for channel, last in newest.items()],
+        "kinds": ChannelKind.choices,
+        "silences": silences,
+        "deliveries": list(AlarmDelivery.objects.select_related("channel")[:DELIVERIES_SHOWN]),
+        "now": timezone.now(),
+    }
+
+
+def _shown(row: AlarmRule) -> str:
+    """The threshold in words."""
+    kind = KINDS.get(row.kind)
+    return f"{row.threshold:g}" if kind is None else kind.shown(row.threshold)

@@ -1,1 +1,0 @@
-"""What REST takes and gives: pydantic models by resource."""

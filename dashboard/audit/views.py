@@ -1,0 +1,46 @@
+"""The audit log: who changed what."""
+
+from __future__ import annotations
+
+from asgiref.sync import sync_to_async
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from dashboard.access.permissions import Permission, requires
+from dashboard.audit import chain
+from dashboard.audit.export import FORMS, export_response
+from dashboard.audit.forms import AuditForm
+from dashboard.audit.listing import Asked, found
+from dashboard.http.paging import page_of
+
+PAGE_ENTRIES = 50
+
+
+@requires(Permission.AUDIT_READ)
+@require_safe
+async def audit(request: HttpRequest) -> HttpResponse:
+    """The list as the address says: q, who, way, result, since, until, own, page; with check=1 the chain is walked."""
+    form = AuditForm(request.GET)
+    asked = form.asked() if form.is_valid() else Asked()
+    rows = found(asked)
+    total = await rows.acount()
+    page = page_of(request, range(total), PAGE_ENTRIES)
+    start = page.rows[0] if page.rows else 0
+    context = {
+        "form": form, "entries": [entry async for entry in rows[start : start + PAGE_ENTRIES]], "total": total,
+        "page": page.number, "pages": page.pages, "is_narrowed": asked.is_narrowed, "kept_days": chain.KEPT.days,
+    }  # fmt: skip
+    if request.GET.get("check") == "1":
+        context["chain"] = await sync_to_async(chain.check)()
+    return render(request, "audit/audit.html", context, status=200 if form.is_valid() else 422)
+
+
+@requires(Permission.AUDIT_READ)
+@require_safe
+async def export(request: HttpRequest, form: str) -> HttpResponseBase:
+    """What the list shows, all pages of it, as JSON lines or CSV."""
+    asked = AuditForm(request.GET)
+    if form not in FORMS or not asked.is_valid():
+        raise Http404
+    return export_response(asked.asked(), form)

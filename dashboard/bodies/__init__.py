@@ -1,1 +1,0 @@
-"""Bodies of messages for people: unpacked, decoded, folded, as a program. Pure: bytes in, texts out."""

@@ -1,0 +1,1 @@
+"""A broker: its figures, its settings, who is its master."""

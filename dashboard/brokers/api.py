@@ -1,0 +1,192 @@
+"""/api/v1/brokers: their figures, a broker's settings, and who is its master."""
+
+from __future__ import annotations
+
+import logging
+from datetime import UTC, datetime
+from typing import Literal, cast
+
+from django.http import HttpRequest
+from ninja import Field, Query, Router, Schema
+
+from dashboard.access.permissions import Permission
+from dashboard.audit.notes import note, note_nothing
+from dashboard.brokers.changes import SettingChanged, changes_of, newest_by_key
+from dashboard.brokers.master_change import change_master
+from dashboard.brokers.schemas import BrokerOut
+from dashboard.brokers.succession_form import BYTES_MAX
+from dashboard.brokers.succession_schemas import UNKNOWN, MasterOut, SuccessionIn, SuccessionOut
+from dashboard.cluster.errors import BrokerNotFound, ClusterUnreachable
+from dashboard.cluster.gateway import gateway
+from dashboard.cluster.settings_table import BrokerSetting, SettingChange, read_changes
+from dashboard.rest.auth import Token
+from dashboard.rest.refusals import REFUSALS, FormProblem, NotPossible, caller
+from dashboard.rest.values import Given
+from dashboard.status.board import Snapshot, board
+
+logger = logging.getLogger(__name__)
+
+router = Router()
+LOOK = Token(Permission.CLUSTER_READ)
+READ = Token(Permission.CONFIG_READ)
+WRITE = Token(Permission.CONFIG_WRITE)
+
+
+Source = Literal["default", "file", "changed while it runs", "follows from others", "set"]  # settings_table.SOURCES
+
+
+class BrokerList(Schema):
+    """Masters and slaves, by name."""
+
+    brokers: list[BrokerOut]
+
+
+class SettingOut(Schema):
+    """One setting. refusal: why it can't be changed by a request; null: it can.
+
+    source: "set" where the broker does not tell between its file and a change. changed_at, changed_by: the last change
+    that the broker or the audit log knows.
+    """
+
+    key: str
+    value: str
+    default: str
+    meaning: str
+    allowed: str
+    refusal: str | None
+    source: Source
+    changed_at: datetime | None
+    changed_by: str | None
+
+    @classmethod
+    def of(cls, row: BrokerSetting, change: SettingChanged | None) -> SettingOut:
+        told = None if row.changed_at is None else datetime.fromtimestamp(row.changed_at, UTC)
+        return cls(
+            key=row.key, value=row.value, default=row.default, meaning=row.doc, allowed=row.allowed,
+            refusal=row.refusal, source=cast(Source, row.source), changed_at=change.at if change is not None else told,
+            changed_by=change.who if change is not None else None,
+        )  # fmt: skip
+
+
+class SettingsOut(Schema):
+    """Everything a broker runs with; confidential values are masked."""
+
+    broker: str
+    settings: list[SettingOut]
+
+
+class SettingsIn(Given):
+    """Keys and their new values: all are changed or none."""
+
+    changes: dict[str, str] = Field(examples=[{"fileReservedTime": "48"}])
+    dry_run: bool = Field(False, description="check and say what would change")
+
+
+class ChangeOut(Schema):
+    """One setting that differs."""
+
+    key: str
+    before: str
+    after: str
+
+    @classmethod
+    def of(cls, change: SettingChange) -> ChangeOut:
+        return cls(key=change.key, before=change.before, after=change.after)
+
+
+class SettingsChanged(Schema):
+    """What was changed, or would be. remark: the broker's, if it made one."""
+
+    broker: str
+    is_done: bool
+    changes: list[ChangeOut]
+    remark: str | None = None
+
+
+@router.get("", response={200: BrokerList} | REFUSALS, auth=LOOK, summary="List brokers with their figures",
+            operation_id="list_brokers")  # fmt: skip
+async def list_brokers(request: HttpRequest) -> BrokerList:
+    return BrokerList(brokers=[BrokerOut.of(state) for state in _seen().brokers])
+
+
+@router.get("/{name}", response={200: BrokerOut} | REFUSALS, auth=LOOK, summary="One broker's figures",
+            operation_id="get_broker")  # fmt: skip
+async def get_broker(request: HttpRequest, name: str) -> BrokerOut:
+    for state in _seen().brokers:
+        if state.name == name:
+            return BrokerOut.of(state)
+    raise BrokerNotFound(f"There is no broker {name}.")
+
+
+def _seen() -> Snapshot:
+    if board.snapshot is None:
+        raise ClusterUnreachable("The sampler has not looked at the cluster yet.")
+    return board.snapshot
+
+
+@router.get("/{name}/config", response={200: SettingsOut} | REFUSALS, auth=READ, summary="A broker's settings",
+            operation_id="get_broker_config")  # fmt: skip
+async def get_broker_config(request: HttpRequest, name: str) -> SettingsOut:
+    rows = await gateway().brokers.settings(await gateway().brokers.get(name))
+    changed = newest_by_key(await changes_of(name))
+    return SettingsOut(broker=name, settings=[SettingOut.of(row, changed.get(row.key)) for row in rows])
+
+
+@router.put("/{name}/config", response={200: SettingsChanged} | REFUSALS, auth=WRITE,
+            summary="Change a broker's settings while it runs", operation_id="update_broker_config")  # fmt: skip
+async def update_broker_config(request: HttpRequest, name: str, body: SettingsIn) -> SettingsChanged:
+    broker = await gateway().brokers.get(name)
+    changes, problems = read_changes(await gateway().brokers.settings(broker), body.changes)
+    if problems:
+        raise FormProblem({key: [problem] for key, problem in problems.items()})
+    out = SettingsChanged(broker=name, is_done=not body.dry_run, changes=[ChangeOut.of(item) for item in changes])
+    if body.dry_run or not changes:
+        note_nothing(request)
+        return out
+    out.remark = await gateway().brokers.change_settings(broker, changes)
+    note(
+        request,
+        "broker settings changed",
+        name,
+        {item.key: {"before": item.before, "after": item.after} for item in changes},
+    )
+    logger.info(
+        "broker settings changed",
+        extra={
+            "event": "broker_config_changed",
+            "broker": name,
+            "remark": out.remark,
+            "changes": {change.key: [change.before, change.after] for change in changes},
+            **caller(request),
+        },
+    )
+    return out
+
+
+@router.get("/{name}/succession", response={200: SuccessionOut} | REFUSALS, auth=WRITE,
+            summary="What a change of a broker's master would be", operation_id="plan_master_change")  # fmt: skip
+async def plan_master_change(
+    request: HttpRequest,
+    name: str,
+    to: str | None = Query(None, max_length=255, description="a slave's address; absent: the longest log"),
+    accept_loss: int = Query(0, ge=0, le=BYTES_MAX),
+    accept_unknown: bool = Query(False, description=UNKNOWN),
+) -> SuccessionOut:
+    plan = await gateway().succession.plan(name, to, accepted_loss=accept_loss, accepts_unknown=accept_unknown)
+    return SuccessionOut.of(plan)
+
+
+@router.post("/{name}/succession", response={200: MasterOut} | REFUSALS, auth=WRITE,
+             summary="Switch over to a slave, or promote one", operation_id="change_master")  # fmt: skip
+async def change_broker_master(request: HttpRequest, name: str, body: SuccessionIn) -> MasterOut:
+    plan = await gateway().succession.plan(
+        name, body.to, accepted_loss=body.accept_loss, accepts_unknown=body.accept_unknown
+    )
+    if not plan.is_possible:
+        note_nothing(request)
+        raise NotPossible(f"No change: {'; '.join(plan.obstacles)}.")
+    if body.seen != plan.seen:
+        note_nothing(request)
+        raise NotPossible("It is not as it was looked at any more. Ask for the plan again, and send its `seen`.")
+    username = request.auth.user.username  # type: ignore[attr-defined]
+    return MasterOut.of(await change_master(gateway(), request, plan, username))

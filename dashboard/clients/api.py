@@ -1,0 +1,55 @@
+"""/api/v1/clients: who is connected, and the end of one's connections."""
+
+from __future__ import annotations
+
+import logging
+
+from django.http import HttpRequest
+from ninja import Query, Router
+
+from dashboard.access.permissions import Permission
+from dashboard.audit.notes import note
+from dashboard.clients.closing import disconnect, find_client
+from dashboard.clients.listing import client_book
+from dashboard.clients.schemas import ClientList, ClientOut, Disconnected, DisconnectIn
+from dashboard.clients.selection import in_order, select
+from dashboard.cluster.gateway import gateway
+from dashboard.rest.auth import Token
+from dashboard.rest.refusals import REFUSALS, caller
+
+logger = logging.getLogger(__name__)
+
+router = Router()
+LIST_MAX = 500
+READ = Token(Permission.CLUSTER_READ)
+WRITE = Token(Permission.CLIENTS_WRITE)
+
+
+@router.get("", response={200: ClientList} | REFUSALS, auth=READ, summary="List connected clients",
+            operation_id="list_clients")  # fmt: skip
+async def list_clients(
+    request: HttpRequest,
+    q: str = Query("", max_length=255, description="part of id, address, group, account or language"),
+    tools: bool = Query(False, description="connections that say no client id, too"),
+    twice: bool = Query(False, description="only ids that two processes use"),
+    offset: int = Query(0, ge=0, le=1_000_000),
+    limit: int = Query(100, ge=1, le=LIST_MAX),
+) -> ClientList:
+    listing = await client_book.listing(gateway())
+    found = in_order(select(listing, q, with_tools=tools, only_twice=twice), "client", down=False)
+    return ClientList(
+        clients=[ClientOut.of(one) for one in found[offset : offset + limit]],
+        total=len(found),
+        telling_less=list(listing.telling_less),
+        troubles=[f"{one.what}: {one.reason}" for one in listing.failures],
+    )
+
+
+@router.post("/disconnect", response={200: Disconnected} | REFUSALS, auth=WRITE,
+             summary="Close a client's connections", operation_id="disconnect_client")  # fmt: skip
+async def disconnect_client(request: HttpRequest, body: DisconnectIn) -> Disconnected:
+    closed = await disconnect(gateway(), await find_client(gateway(), body.client_id))
+    note(request, "client disconnected", body.client_id, {name: f"{count} closed" for name, count in closed.items()})
+    facts = {"event": "client_disconnected", "client": body.client_id, **caller(request)}
+    logger.info("client disconnected", extra=facts)
+    return Disconnected(client_id=body.client_id, closed=closed)

@@ -1,0 +1,97 @@
+"""Connected clients: the list, and the end of one's connections."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from django.conf import settings as django_settings
+from django.contrib import messages as notes
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext
+from django.views.decorators.http import require_http_methods, require_safe
+
+from dashboard.access.permissions import Permission, requires
+from dashboard.audit.notes import note
+from dashboard.clients.closing import disconnect as close_connections
+from dashboard.clients.closing import find_client
+from dashboard.clients.listing import client_book
+from dashboard.clients.metrics import client_metrics
+from dashboard.clients.selection import SORTS, in_order, select
+from dashboard.cluster.errors import GatewayError
+from dashboard.cluster.gateway import gateway
+from dashboard.http.error_pages import gateway_error
+from dashboard.http.paging import page_of
+
+logger = logging.getLogger(__name__)
+
+PAGE_ROWS = 50
+
+
+@requires(Permission.CLUSTER_READ)
+@require_safe
+async def clients(request: HttpRequest) -> HttpResponse:
+    """The list as the address says: q, show=tools, twice, sort, down, page."""
+    template = "clients/_list.html" if request.headers.get("HX-Target") == "client-list" else "clients/clients.html"
+    try:
+        return render(request, template, await _context(request))
+    except GatewayError as exc:
+        return gateway_error(request, exc)
+
+
+@requires(Permission.CLIENTS_WRITE)
+@require_http_methods(["GET", "HEAD", "POST"])
+async def disconnect(request: HttpRequest) -> HttpResponse:
+    """What it means (GET), and doing it (POST): the field `id` names the client."""
+    client_id = (request.POST if request.method == "POST" else request.GET).get("id", "")
+    try:
+        client = await find_client(gateway(), client_id)
+        if request.method != "POST":
+            return render(request, "clients/disconnect.html", {"client": client, "body": {"client_id": client_id}})
+        closed = await close_connections(gateway(), client)
+    except GatewayError as exc:
+        return gateway_error(request, exc)
+    note(request, "client disconnected", client_id, {name: f"{count} closed" for name, count in closed.items()})
+    facts = {"event": "client_disconnected", "client": client_id, "username": str(request.user)}
+    logger.info("client disconnected", extra=facts)
+    notes.success(
+        request,
+        gettext("%(count)s connections of %(client_id)s closed. It may connect again.")
+        % {"count": sum(closed.values()), "client_id": client_id},
+    )
+    return redirect("clients")
+
+
+async def _context(request: HttpRequest) -> dict[str, Any]:
+    listing = await client_book.listing(gateway())
+    with_tools, only_twice = request.GET.get("show") == "tools", request.GET.get("twice") == "1"
+    sort, down = request.GET.get("sort", "client"), request.GET.get("down") == "1"
+    sort = sort if sort in SORTS else "client"
+    text = request.GET.get("q", "").strip()
+    found = in_order(select(listing, text, with_tools=with_tools, only_twice=only_twice), sort, down=down)
+    page = page_of(request, found, PAGE_ROWS)
+    return {
+        "listing": listing,
+        "rows": page.rows,
+        "metrics": client_metrics(page.rows, listing),
+        "columns": {key: _column(key, sort, down) for key in SORTS},
+        "q": text,
+        "shows_tools": with_tools,
+        "only_twice": only_twice,
+        "twice": sum(one.is_twice for one in listing.named),
+        "tools": len(listing.clients) - len(listing.named),
+        "found": len(found),
+        "failures": listing.failures,
+        "page": page.number,
+        "pages": page.pages,
+        "namesrv_address": django_settings.APPLIANCE.namesrv_address,
+    }
+
+
+def _column(key: str, sort: str, down: bool) -> dict[str, str]:
+    """A head cell: what a click on it asks for. Columns of numbers start with the greatest."""
+    is_current = key == sort
+    next_down = not down if is_current else key in ("rate", "connections")
+    aria = ("descending" if down else "ascending") if is_current else "none"
+    return {"down": "1" if next_down else "0", "aria": aria}

@@ -1,0 +1,75 @@
+"""Connect an application: four ticks, a program in its language, one message from here, and what is wrong."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import Any
+
+from django.conf import settings as django_settings
+from django.contrib import messages as notes
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext
+from django.views.decorators.http import require_POST, require_safe
+
+from dashboard.access.permissions import Permission, requires
+from dashboard.audit.notes import note
+from dashboard.cluster.errors import GatewayError
+from dashboard.cluster.gateway import gateway
+from dashboard.connect.demo import DEMO_TOPIC, send_demo
+from dashboard.connect.doctor import ERROR_CHARS_MAX, examine, explain
+from dashboard.connect.looking import current_ticks
+from dashboard.http.error_pages import gateway_error
+from dashboard.status.board import board
+
+logger = logging.getLogger(__name__)
+
+LANGUAGES = {"python": "Python", "java": "Java", "go": "Go", "node": "Node"}
+
+
+@requires(Permission.CLUSTER_READ)
+@require_safe
+async def connect(request: HttpRequest) -> HttpResponse:
+    """As the address says: lang, and error, what a client printed. The ticks alone for a page that asks again."""
+    ticks = await current_ticks(gateway())
+    if request.headers.get("HX-Target") == "ticks":
+        return render(request, "connect/_ticks.html", _ticks(ticks))
+    try:
+        findings = await examine(gateway(), board.snapshot)
+    except GatewayError as exc:
+        return gateway_error(request, exc)
+    language = request.GET.get("lang", "python")
+    error = request.GET.get("error", "").strip()[:ERROR_CHARS_MAX]
+    appliance = django_settings.APPLIANCE
+    context: dict[str, Any] = _ticks(ticks) | {
+        "programs": LANGUAGES,
+        "program": language if language in LANGUAGES else "python",
+        "namesrv_address": appliance.namesrv_address,
+        "demo_topic": DEMO_TOPIC,
+        "has_accounts": appliance.accounts,
+        "needs_tls": appliance.tls_mode == "enforcing",
+        "findings": findings,
+        "error": error,
+        "meanings": explain(error) if error else [],
+        "send_body": {"body": "hello"},
+    }
+    return render(request, "connect/connect.html", context)
+
+
+@requires(Permission.MESSAGES_SEND)
+@require_POST
+async def send_one(request: HttpRequest) -> HttpResponse:
+    """One message to the demo topic, which is made if it is not there."""
+    try:
+        result = await send_demo(gateway(), f"hello from the dashboard, {time.strftime('%H:%M:%S', time.gmtime())} UTC")
+    except GatewayError as exc:
+        return gateway_error(request, exc)
+    note(request, "message sent", DEMO_TOPIC, {"message": result.msg_id})
+    logger.info("demo message sent", extra={"event": "demo_message_sent", "username": str(request.user)})
+    notes.success(request, gettext("Sent to %(topic)s: %(msg_id)s") % {"topic": DEMO_TOPIC, "msg_id": result.msg_id})
+    return redirect("connect")
+
+
+def _ticks(ticks: Any) -> dict[str, Any]:
+    return {"ticks": ticks, "shape": "".join("1" if one.is_done else "0" for one in ticks)}

@@ -1,1 +1,0 @@
-"""The first minute of an application: what is up, what it is told to connect to, and why it can not."""

@@ -1,0 +1,1 @@
+"""What the palette (Ctrl-K) finds."""

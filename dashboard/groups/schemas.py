@@ -1,0 +1,380 @@
+"""What REST takes and gives about consumer groups. A null is something not known; a zero is zero."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Literal
+
+from ninja import Field, Schema
+
+from dashboard.cluster.group_values import GroupMember, GroupSummary, QueuePlace
+from dashboard.groups.forms import TOPICS_MAX
+from dashboard.groups.listing import GroupRow
+from dashboard.groups.member_load import HeldMessage, MemberLoad
+from dashboard.groups.moving import Moved
+from dashboard.groups.trend import Direction, State
+from dashboard.groups.whole import GroupView
+from dashboard.rest.values import NUMBER_MAX, Given, Order, moment
+from gantrymq.client.admin.results import QueueMove
+
+
+class GroupOut(Schema):
+    """A consumer group in a list. lag: messages not consumed yet; lag_ms: age of the oldest of them.
+
+    is_partial: a broker did not answer, so that the numbers are the least that can be; why names it.
+    """
+
+    name: str
+    lag: int | None
+    lag_ms: int | None
+    members: int | None
+    disagrees: bool
+    is_suspended: bool
+    last_consumed_stored_at: datetime | None
+    why: str | None = None
+    is_partial: bool = False
+
+    @classmethod
+    def of(cls, row: GroupSummary) -> GroupOut:
+        return cls(
+            name=row.name,
+            lag=row.lag,
+            lag_ms=row.lag_ms,
+            members=row.members,
+            disagrees=row.disagrees,
+            is_suspended=row.is_suspended,
+            last_consumed_stored_at=moment(row.last_consumed_ms),
+            why=row.why,
+            is_partial=row.is_partial,
+        )
+
+
+class LookOut(Schema):
+    """The lag at a moment."""
+
+    at: datetime
+    lag: int
+
+
+class SeenGroupOut(GroupOut):
+    """A group as it was looked at last, and where it is heading. seen_at null: it was never looked at yet.
+
+    Rates are messages a second. seconds_to_zero: if it goes on as in the last minute; null while it comes no nearer.
+    retries: messages that wait to be tried again. dead_letters null: not counted yet.
+    """
+
+    seen_at: datetime | None
+    state: State
+    direction: Direction
+    in_rate: float | None
+    out_rate: float | None
+    seconds_to_zero: float | None
+    retries: int | None
+    dead_letters: int | None
+    lag_history: list[LookOut]
+
+    @classmethod
+    def of_row(cls, row: GroupRow) -> SeenGroupOut:
+        group = row.group
+        return cls(
+            name=group.name,
+            lag=group.lag,
+            lag_ms=group.lag_ms,
+            members=group.members,
+            disagrees=group.disagrees,
+            is_suspended=group.is_suspended,
+            last_consumed_stored_at=moment(group.last_consumed_ms),
+            why=group.why,
+            is_partial=group.is_partial,
+            seen_at=datetime.fromtimestamp(group.at, UTC) if group.at else None,
+            state=row.state,
+            direction=row.direction,
+            in_rate=group.in_rate,
+            out_rate=group.out_rate,
+            seconds_to_zero=row.seconds_to_zero,
+            retries=row.retries,
+            dead_letters=row.dead_letters,
+            lag_history=[LookOut(at=datetime.fromtimestamp(at, UTC), lag=lag) for at, lag in group.history],
+        )
+
+
+class GroupList(Schema):
+    """Groups, sorted as asked for. troubles: brokers that could not be asked, whose groups may be missing."""
+
+    groups: list[SeenGroupOut | GroupOut]
+    total: int
+    troubles: list[str]
+
+
+class PlaceOut(Schema):
+    """A group's place in one queue. consumer_offset null: it never confirmed anything there."""
+
+    topic: str
+    broker: str
+    queue_id: int
+    broker_offset: int
+    consumer_offset: int | None
+    lag: int | None
+    lag_ms: int | None
+    owner: str | None
+
+    @classmethod
+    def of(cls, place: QueuePlace) -> PlaceOut:
+        return cls(
+            topic=place.topic,
+            broker=place.broker_name,
+            queue_id=place.queue_id,
+            broker_offset=place.broker_offset,
+            consumer_offset=place.consumer_offset,
+            lag=place.lag,
+            lag_ms=place.lag_ms,
+            owner=place.owner,
+        )
+
+
+class HeldOut(Schema):
+    """A message that a listener works on. tries: how often it failed before."""
+
+    topic: str
+    broker: str
+    queue_id: int
+    offset: int
+    id: str
+    held_ms: int
+    tries: int
+
+    @classmethod
+    def of(cls, held: HeldMessage) -> HeldOut:
+        return cls(
+            topic=held.topic,
+            broker=held.broker_name,
+            queue_id=held.queue_id,
+            offset=held.queue_offset,
+            id=held.msg_id,
+            held_ms=held.held_ms,
+            tries=held.tries,
+        )
+
+
+class MemberOut(Schema):
+    """A connected consumer. What it did not say itself is null; rates are messages a second over its last minute.
+
+    lag: messages that wait in its queues. fetched: those that it has and did not confirm. busy: listener calls in
+    progress, of concurrency. oldest_held: what a listener call has in its hands for longest.
+    """
+
+    client_id: str
+    address: str
+    language: str
+    brokers: list[str]
+    has_answered: bool
+    queues: int
+    lag: int
+    fetched: int | None
+    busy: int | None
+    concurrency: int | None
+    call_ms: float | None
+    ok_rate: float | None
+    failed_rate: float | None
+    oldest_held: HeldOut | None
+
+    @classmethod
+    def of(cls, client: GroupMember, load: MemberLoad) -> MemberOut:
+        return cls(
+            client_id=client.client_id,
+            address=client.address,
+            language=client.language,
+            brokers=list(client.brokers),
+            has_answered=load.has_answered,
+            queues=load.queues,
+            lag=load.lag,
+            fetched=load.cached,
+            busy=load.busy,
+            concurrency=load.concurrency,
+            call_ms=load.call_ms,
+            ok_rate=load.ok_rate,
+            failed_rate=load.failed_rate,
+            oldest_held=None if load.oldest is None else HeldOut.of(load.oldest),
+        )
+
+
+class LagCauseOut(Schema):
+    """One reason why a group is behind."""
+
+    title: str
+    evidence: str
+    advice: str
+
+
+class SubscriptionOut(Schema):
+    """What the group wants of a topic. type: TAG or SQL92."""
+
+    topic: str
+    expression: str
+    type: str
+
+
+class PartyOut(Schema):
+    """Members that want the same, where members disagree."""
+
+    members: list[str]
+    subscriptions: dict[str, str]
+
+
+class GroupDetailOut(Schema):
+    """One consumer group whole. is_partial: a broker of troubles is missing in it, lags are the least that can be.
+
+    causes: why it is behind, the likeliest first. seen: the group as the list has it.
+    """
+
+    name: str
+    lag: int | None
+    lag_ms: int | None
+    consume_rate: float | None
+    suspended_on: list[str]
+    queues: list[PlaceOut]
+    members: list[MemberOut]
+    subscriptions: list[SubscriptionOut]
+    disagreement: list[PartyOut]
+    troubles: list[str]
+    causes: list[LagCauseOut]
+    seen: SeenGroupOut
+    is_partial: bool = False
+
+    @classmethod
+    def of(cls, view: GroupView) -> GroupDetailOut:
+        detail, loads = view.detail, {load.client_id: load for load in view.loads}
+        return cls(
+            name=detail.name,
+            lag=detail.lag,
+            lag_ms=detail.lag_ms,
+            consume_rate=detail.consume_rate,
+            suspended_on=detail.suspended_on,
+            queues=[PlaceOut.of(place) for place in detail.queues],
+            members=[MemberOut.of(client, loads[client.client_id]) for client in detail.clients],
+            subscriptions=[
+                SubscriptionOut(topic=topic, expression=expression, type=kind)
+                for topic, expression, kind in detail.subscriptions
+            ],
+            disagreement=[
+                PartyOut(members=party.client_ids, subscriptions=party.subscriptions) for party in detail.parties
+            ],
+            troubles=[f"{failure.what}: {failure.reason}" for failure in detail.failures],
+            causes=[LagCauseOut(title=one.title, evidence=one.evidence, advice=one.advice) for one in view.causes],
+            seen=SeenGroupOut.of_row(view.row),
+            is_partial=detail.is_partial,
+        )
+
+
+class StacksOut(Schema):
+    """Where the threads and listener calls of a member are; empty when its client does not tell."""
+
+    group: str
+    client_id: str
+    stacks: str
+
+
+class ConsumingIn(Given):
+    """Whether the group's members get messages. What waits stays, and the group keeps its place."""
+
+    is_on: bool
+
+
+class ConsumingOut(Schema):
+    """brokers: those where it was otherwise before."""
+
+    is_on: bool
+    brokers: list[str]
+
+
+class ResetTo(Order):
+    """Where a group is to go on."""
+
+    to: Literal["end", "begin", "time", "offset", "shift", "copy", "undo"] = Field(examples=["time"])
+    at: str | None = Field(
+        None, description="for time: 2026-11-21T07:30:00Z, UTC unless a zone is given; or how long ago, 2h"
+    )
+    offset: int | None = Field(None, ge=0, le=NUMBER_MAX, description="for offset: in every queue")
+    by: int | None = Field(
+        None,
+        ge=-NUMBER_MAX,
+        le=NUMBER_MAX,
+        description="for shift: messages on in every queue, or back when below zero",
+    )
+    source: str | None = Field(None, description="for copy: the group whose offsets are taken over")
+    dry_run: bool = Field(False, description="say what would happen and change nothing")
+
+
+class ResetIn(ResetTo):
+    """Where a group is to go on in a topic."""
+
+    topic: str
+
+
+class ResetsIn(ResetTo):
+    """Where a group is to go on in each of these topics. When one can't be moved now, none is."""
+
+    topics: list[str] = Field(..., min_length=1, max_length=TOPICS_MAX)
+
+
+class MoveOut(Schema):
+    """One queue before and after."""
+
+    broker: str
+    queue_id: int
+    before: int | None
+    after: int
+    skipped: int
+    repeated: int
+
+    @classmethod
+    def of(cls, move: QueueMove) -> MoveOut:
+        return cls(
+            broker=move.queue.broker_name,
+            queue_id=move.queue.queue_id,
+            before=move.before,
+            after=move.after,
+            skipped=move.skipped,
+            repeated=move.repeated,
+        )
+
+
+class ResetOut(Schema):
+    """What a reset did, or would do. consumers_told: running members follow; false: the offsets were written.
+
+    is_verified: every queue was looked at afterwards and stands there; null where members follow by and by, and where
+    nothing was done. trouble: why it was perhaps not, or not wholly, done.
+    """
+
+    group: str
+    topic: str
+    is_done: bool
+    consumers_told: bool
+    skipped: int
+    repeated: int
+    refusal: str | None
+    is_verified: bool | None
+    queues: list[MoveOut]
+    trouble: str = ""
+
+    @classmethod
+    def of(cls, moved: Moved, *, is_done: bool) -> ResetOut:
+        plan = moved.plan
+        return cls(
+            group=plan.group,
+            topic=plan.topic,
+            is_done=is_done,
+            consumers_told=moved.was_told,
+            skipped=plan.skipped,
+            repeated=plan.repeated,
+            refusal=plan.refusal,
+            is_verified=moved.is_verified,
+            queues=[MoveOut.of(move) for move in plan.moves],
+            trouble=moved.trouble,
+        )
+
+
+class ResetsOut(Schema):
+    """One for each topic, in the order asked for."""
+
+    resets: list[ResetOut]

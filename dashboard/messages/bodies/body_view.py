@@ -1,0 +1,128 @@
+"""A message's body for people: what it seems to be, and the same bytes in other forms. No body is ever trusted.
+
+The texts are escaped by the template; here only their size is bounded.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext
+
+from dashboard.messages.bodies.json_tree import fold
+from dashboard.messages.bodies.unpack import messagepack, unpack
+from gantrymq.message import sysflag
+from gantrymq.message.model import MessageExt
+
+TEXT_BYTES_MAX = 256 * 1024
+HEX_BYTES_MAX = 4 * 1024
+PREVIEW_CHARS = 120
+
+
+@dataclass(frozen=True, slots=True)
+class BodyView:
+    """One body in one form. cut: only the beginning is shown."""
+
+    form: str
+    forms: tuple[str, ...]  # those that this body can take
+    text: str
+    size_bytes: int
+    cut: bool
+    note: str | None = None
+    tree: SafeString | None = None  # the text as markup that folds
+
+
+def body_bytes(message: MessageExt) -> tuple[bytes, str | None]:
+    """The body as the SDK unpacked it, and a note when it had to leave it compressed."""
+    still_packed = message.sys_flag & sysflag.COMPRESSED
+    return bytes(message.body), gettext(
+        "compressed in a way that can't be unpacked here; as stored"
+    ) if still_packed else None
+
+
+def view_body(message: MessageExt, wanted: str | None = None) -> BodyView:
+    """The body in the wanted form, or in the one that fits best. What a producer packed itself is unpacked."""
+    stored, note = body_bytes(message)
+    packed = unpack(stored)
+    body = stored if packed is None else packed[1]
+    if packed is not None:
+        note = gettext("%(packed)s, unpacked from %(stored)s bytes to %(body)s") % {
+            "packed": packed[0],
+            "stored": len(stored),
+            "body": len(body),
+        }
+    text = _text(body)
+    value = _printable(_json(text)) if text is not None else None
+    decoded = _printable(messagepack(body)) if text is None else None
+    there = {"json": value is not None, "messagepack": decoded is not None, "text": text is not None, "hex": True,
+             "base64": True, "stored": packed is not None}  # fmt: skip
+    forms = tuple(form for form, is_there in there.items() if is_there)
+    form = wanted if wanted in forms else forms[0]
+    shown, tree, limit = _shown(form, stored if form == "stored" else body, value if form == "json" else decoded)
+    return BodyView(form, forms, shown, len(stored), len(body) > limit, note, tree)
+
+
+def _shown(form: str, body: bytes, value: Any) -> tuple[str, SafeString | None, int]:
+    """(the text, the text that folds, how many bytes are shown at most)."""
+    if form in ("json", "messagepack"):
+        return json.dumps(value, indent=2, ensure_ascii=False), fold(value), TEXT_BYTES_MAX
+    if form == "text":
+        return body[:TEXT_BYTES_MAX].decode("utf-8", "replace"), None, TEXT_BYTES_MAX
+    if form == "base64":
+        return base64.b64encode(body[:TEXT_BYTES_MAX]).decode(), None, TEXT_BYTES_MAX
+    return hex_dump(body[:HEX_BYTES_MAX]), None, HEX_BYTES_MAX
+
+
+def preview(message: MessageExt) -> str:
+    """One line of a body for a table."""
+    body, _ = body_bytes(message)
+    text = _text(body[: PREVIEW_CHARS * 4], cut=len(body) > PREVIEW_CHARS * 4)
+    if text is None:
+        return body[:24].hex(" ")
+    line = " ".join(text[: PREVIEW_CHARS * 2].split())
+    return line if len(line) <= PREVIEW_CHARS and len(body) <= PREVIEW_CHARS * 4 else line[:PREVIEW_CHARS] + "…"
+
+
+def hex_dump(data: bytes) -> str:
+    """Sixteen bytes a line: offset, hex, printable characters."""
+    lines = []
+    for start in range(0, len(data), 16):
+        row = data[start : start + 16]
+        printable = "".join(chr(byte) if 32 <= byte < 127 else "·" for byte in row)
+        lines.append(f"{start:08x}  {row[:8].hex(' '):<23}  {row[8:].hex(' '):<23}  {printable}")
+    return "\n".join(lines)
+
+
+def _text(body: bytes, *, cut: bool = False) -> str | None:
+    """The body as text, None when it does not look like text. `cut`: the last character may be incomplete."""
+    try:
+        text = body.decode("utf-8")
+    except UnicodeDecodeError as exc:
+        if not cut or exc.start < len(body) - 4:
+            return None
+        text = body[: exc.start].decode("utf-8")
+    controls = sum(1 for char in text[:4096] if char < " " and char not in "\t\r\n")
+    return text if controls == 0 else None
+
+
+def _json(text: str) -> Any:
+    """The object or array that the text is, None when it is none."""
+    if len(text) > TEXT_BYTES_MAX or text.lstrip()[:1] not in ("{", "["):
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _printable(value: Any) -> Any:
+    """The value, None when it can't be shown: too deep, or with halves of characters."""
+    try:
+        json.dumps(value, indent=2, ensure_ascii=False).encode()
+    except (ValueError, RecursionError):
+        return None
+    return value

@@ -1,0 +1,52 @@
+"""/api/v1/cluster/kv: the name servers' key-value table."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest
+from ninja import Query, Router
+
+from dashboard.access.permissions import Permission
+from dashboard.forms.base import BaseForm
+from dashboard.name_servers.entries import ORDER_TOPICS, entries_of, put, remove
+from dashboard.name_servers.form import EntryForm, NamespaceForm, PlaceForm
+from dashboard.name_servers.schemas import EntryChanged, EntryIn, EntryList, EntryOut
+from dashboard.rest.auth import Token
+from dashboard.rest.refusals import REFUSALS, FormProblem
+
+router = Router()
+
+READ_ENTRIES = Token(Permission.CONFIG_READ)
+WRITE_ENTRIES = Token(Permission.CONFIG_WRITE)
+
+
+@router.get("/kv", response={200: EntryList} | REFUSALS, auth=READ_ENTRIES,
+            summary="The name servers' key-value entries of a namespace", operation_id="list_kv_entries")  # fmt: skip
+async def list_kv_entries(request: HttpRequest, namespace: str = ORDER_TOPICS) -> EntryList:
+    _checked(NamespaceForm({"namespace": namespace}))
+    rows = await entries_of(namespace)
+    return EntryList(namespace=namespace, entries=[EntryOut(key=key, value=value) for key, value in rows])
+
+
+@router.put("/kv", response={200: EntryChanged} | REFUSALS, auth=WRITE_ENTRIES,
+            summary="Set an entry at every name server", operation_id="set_kv_entry")  # fmt: skip
+async def put_kv_entry(request: HttpRequest, body: EntryIn) -> EntryChanged:
+    _checked(EntryForm(body.dict()))
+    before = await put(request, body.namespace, body.key, body.value)
+    return EntryChanged(namespace=body.namespace, key=body.key, before=before, after=body.value)
+
+
+@router.delete("/kv", response={200: EntryChanged} | REFUSALS, auth=WRITE_ENTRIES,
+               summary="Remove an entry from every name server", operation_id="remove_kv_entry")  # fmt: skip
+async def remove_kv_entry(
+    request: HttpRequest, namespace: str = Query(..., max_length=255), key: str = Query(..., max_length=255)
+) -> EntryChanged:
+    _checked(PlaceForm({"namespace": namespace, "key": key}))
+    return EntryChanged(namespace=namespace, key=key, before=await remove(request, namespace, key), after=None)
+
+
+def _checked(form: BaseForm) -> None:
+    if not form.is_valid():
+        raise FormProblem(form.problems())
+    changed = {name: ["No spaces at the ends."] for name, text in form.cleaned_data.items() if text != form.data[name]}
+    if changed:
+        raise FormProblem(changed)

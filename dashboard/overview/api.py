@@ -1,0 +1,27 @@
+"""/api/v1/cluster: what the Overview shows."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest
+from ninja import Router
+
+from dashboard.access.permissions import Permission
+from dashboard.cluster.errors import ClusterUnreachable
+from dashboard.overview.schemas import ClusterOut
+from dashboard.rest.auth import Token
+from dashboard.rest.refusals import REFUSALS
+from dashboard.status.board import board
+from dashboard.status.checks import judge
+
+router = Router()
+
+READ = Token(Permission.CLUSTER_READ)
+
+
+@router.get("", response={200: ClusterOut} | REFUSALS, auth=READ,
+            summary="The state of the cluster", operation_id="get_cluster")  # fmt: skip
+async def get_cluster(request: HttpRequest) -> ClusterOut:
+    snapshot = board.snapshot
+    if snapshot is None:
+        raise ClusterUnreachable("The sampler has not looked at the cluster yet.")
+    return ClusterOut.of(snapshot, judge(snapshot))

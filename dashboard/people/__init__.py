@@ -1,0 +1,1 @@
+"""Accounts: people, invitations, the first one, passwords, API tokens."""

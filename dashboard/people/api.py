@@ -1,0 +1,215 @@
+"""/api/v1/users, /invitations and /account: what the page People does, and one's own password.
+
+Needs a token of the scope admin.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+from urllib.parse import urlencode
+
+from asgiref.sync import sync_to_async
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils import timezone
+from ninja import Query, Router, Status
+
+from dashboard.access import hashing
+from dashboard.access.in_flight import TooManyAtOnce
+from dashboard.access.log_in import try_password
+from dashboard.access.permissions import Permission
+from dashboard.access.tokens import living_tokens
+from dashboard.audit.notes import changed, note, note_nothing
+from dashboard.cluster import units
+from dashboard.http.client_address import client_address
+from dashboard.models.identities import Identity
+from dashboard.models.management import ApiToken, Role, User
+from dashboard.people import invitations, user_accounts
+from dashboard.people.forms import PasswordForm
+from dashboard.people.schemas import (
+    InvitationIn,
+    InvitationList,
+    InvitationMade,
+    InvitationOut,
+    PasswordIn,
+    SessionsEnded,
+    UserChange,
+    UserDetailOut,
+    UserList,
+    UserOut,
+)
+from dashboard.people.user_accounts import UserProblem
+from dashboard.rest.auth import Token
+from dashboard.rest.refusals import REFUSALS, FormProblem, NotPossible, Problem, caller
+
+logger = logging.getLogger(__name__)
+
+users = Router()
+invited = Router()
+account = Router()
+LIST_MAX = 500
+PEOPLE = Token(Permission.USERS_WRITE)
+OWN = Token(Permission.ACCOUNT)
+
+
+@users.get("", response={200: UserList} | REFUSALS, auth=PEOPLE, summary="List accounts",
+           operation_id="list_users")  # fmt: skip
+async def list_users(
+    request: HttpRequest,
+    q: str = Query("", max_length=64, description="part of the name"),
+    offset: int = Query(0, ge=0, le=1_000_000),
+    limit: int = Query(100, ge=1, le=LIST_MAX),
+) -> UserList:
+    rows = User.objects.filter(username__icontains=q).order_by("username")
+    found = [user async for user in rows[offset : offset + limit]]
+    issuers = {row.user_id: row.issuer async for row in Identity.objects.filter(user__in=found)}
+    shown = [UserOut.of(user, issuers.get(user.pk, "")) for user in found]
+    return UserList(users=shown, total=await rows.acount())
+
+
+@users.get("/{name}", response={200: UserDetailOut} | REFUSALS, auth=PEOPLE,
+           summary="One account with its sessions and tokens", operation_id="get_user")  # fmt: skip
+async def get_user(request: HttpRequest, name: str) -> UserDetailOut:
+    return await _whole(await _named(name))
+
+
+@users.put("/{name}", response={200: UserDetailOut} | REFUSALS, auth=PEOPLE,
+           summary="Change an account's role and names, close it or open it", operation_id="update_user")  # fmt: skip
+async def update_user(request: HttpRequest, name: str, body: UserChange) -> UserDetailOut:
+    user = await _named(name)
+    if user.pk == request.auth.user.pk:  # type: ignore[attr-defined]
+        note_nothing(request)
+        raise NotPossible("Another administrator has to do that: this is your own account.")
+    note_nothing(request)
+    try:
+        if body.prefixes is not None and not body.prefixes:  # before the role: administrators have no limit
+            await _limit(request, user, ())
+        if body.role is not None and body.role != user.role:
+            await sync_to_async(user_accounts.set_role)(user, Role(body.role))
+            note(request, "role changed", user.username, {"role": {"before": user.role, "after": body.role}})
+            user.role = body.role
+        if body.prefixes:
+            await _limit(request, user, tuple(body.prefixes))
+        if body.is_open is False and user.is_active:
+            ended = await sync_to_async(user_accounts.close_account)(user)
+            note(request, "account closed", user.username, {"sessions_ended": ended})
+        elif body.is_open is True and not user.is_active:
+            await sync_to_async(user_accounts.open_account)(user)
+            note(request, "account opened", user.username)
+    except UserProblem as exc:
+        raise NotPossible(_sentence(exc)) from exc
+    return await _whole(await _named(name))
+
+
+@users.delete("/{name}/sessions", response={200: SessionsEnded} | REFUSALS, auth=PEOPLE,
+              summary="End an account's sessions", operation_id="end_sessions")  # fmt: skip
+async def end_sessions(
+    request: HttpRequest, name: str, session: str = Query("", max_length=64, description="only the one of this id")
+) -> SessionsEnded:
+    user = await _named(name)
+
+    def end() -> int:
+        chosen = [one for one in user_accounts.open_sessions(user) if session in ("", one.id)]
+        return user_accounts.end_sessions(chosen)
+
+    ended = await sync_to_async(end)()
+    note(request, "sessions ended", user.username, {"sessions": ended})
+    return SessionsEnded(ended=ended)
+
+
+@invited.get("", response={200: InvitationList} | REFUSALS, auth=PEOPLE, summary="List open invitations",
+             operation_id="list_invitations")  # fmt: skip
+async def list_invitations(request: HttpRequest) -> InvitationList:
+    rows = invitations.open_invitations().order_by("expires_at")
+    return InvitationList(invitations=[InvitationOut.of(row) async for row in rows])
+
+
+@invited.post("", response={201: InvitationMade} | REFUSALS, auth=PEOPLE,
+              summary="Invite a person; the link is shown once", operation_id="create_invitation")  # fmt: skip
+async def create_invitation(request: HttpRequest, body: InvitationIn) -> Status[InvitationMade]:
+    maker: User = request.auth.user  # type: ignore[attr-defined]
+    try:
+        made, secret = await sync_to_async(invitations.invite)(maker, Role(body.role), body.label, tuple(body.prefixes))
+    except UserProblem as exc:
+        note_nothing(request)
+        raise NotPossible(_sentence(exc)) from exc
+    note(request, "person invited", body.label, invitations.facts(body.role, tuple(body.prefixes)))
+    link = request.build_absolute_uri(f"{reverse('invitation')}?{urlencode({'token': secret})}")
+    return Status(201, InvitationMade(**InvitationOut.of(made).dict(), link=link))
+
+
+@invited.delete("/{int:invitation_id}", response={204: None} | REFUSALS, auth=PEOPLE,
+                summary="Withdraw an invitation", operation_id="withdraw_invitation")  # fmt: skip
+async def withdraw_invitation(request: HttpRequest, invitation_id: int) -> Status[None]:
+    ended = await sync_to_async(invitations.withdraw)(invitation_id)
+    if ended is None:
+        note_nothing(request)
+        raise NotPossible("There is no such open invitation.", status=404)
+    note(request, "invitation withdrawn", ended.label)
+    return Status(204, None)
+
+
+@users.delete("/{name}/tokens/{int:token_id}", response={204: None} | REFUSALS, auth=PEOPLE,
+              summary="Revoke a token of an account", operation_id="revoke_token_of")  # fmt: skip
+async def revoke_token_of(request: HttpRequest, name: str, token_id: int) -> Status[None]:
+    user = await _named(name)
+    token = await ApiToken.objects.filter(user=user, revoked_at=None, pk=token_id).afirst()
+    if token is None:
+        note_nothing(request)
+        raise NotPossible("There is no such token any more.", status=404)
+    await ApiToken.objects.filter(pk=token.pk).aupdate(revoked_at=timezone.now())
+    note(request, "token revoked", user.username, {"token": token.name})
+    return Status(204, None)
+
+
+async def _limit(request: HttpRequest, user: User, prefixes: tuple[str, ...]) -> None:
+    """Raises UserProblem."""
+    if prefixes == user.prefixes:
+        return
+    await sync_to_async(user_accounts.set_prefixes)(user, prefixes)
+    action = "names limited" if prefixes else "limit of names taken away"
+    note(request, action, user.username, changed({"prefixes": list(user.prefixes)}, {"prefixes": list(prefixes)}))
+    user.name_prefixes = " ".join(prefixes)
+
+
+async def _named(name: str) -> User:
+    user = await User.objects.filter(username__iexact=name).afirst()
+    if user is None:
+        raise NotPossible("There is no such account.", status=404)
+    return user
+
+
+async def _whole(user: User) -> UserDetailOut:
+    def read() -> Any:
+        return user_accounts.issuer_of(user), user_accounts.open_sessions(user), list(living_tokens(user))
+
+    return UserDetailOut.whole(user, *await sync_to_async(read)())
+
+
+def _sentence(exc: UserProblem) -> str:
+    text = str(exc)
+    return text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")
+
+
+@account.put("/password", response={200: SessionsEnded, 429: Problem} | REFUSALS, auth=OWN,
+             summary="Change one's own password; sessions end", operation_id="change_own_password")  # fmt: skip
+async def change_own_password(request: HttpRequest, body: PasswordIn) -> SessionsEnded:
+    user: User = request.auth.user  # type: ignore[attr-defined]
+    note_nothing(request)
+    form = PasswordForm({"current": body.current, "password": body.password, "again": body.password}, user=user)
+    if not await sync_to_async(form.is_valid)():
+        raise FormProblem({key: texts for key, texts in form.problems().items() if key != "again"})
+    outcome = await try_password(request, user.username, body.current)
+    if outcome.wait_s:
+        raise NotPossible(f"Too many tries. Wait {units.duration(outcome.wait_s)}.", status=429)
+    if outcome.user is None:
+        raise FormProblem({"current": ["That is not your password."]})
+    try:
+        new_hash = await hashing.known_browsers.hash(client_address(request), body.password)
+    except TooManyAtOnce as exc:
+        raise NotPossible("Too much at once. Try again in a moment.", status=429) from exc
+    ended = await sync_to_async(user_accounts.change_password)(outcome.user, new_hash)
+    note(request, "password changed", str(user), {"sessions_ended": ended})
+    logger.info("password changed", extra={"event": "password_changed", "sessions": ended} | caller(request))
+    return SessionsEnded(ended=ended)

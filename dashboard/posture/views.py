@@ -1,0 +1,19 @@
+"""What is open to whom, and what to do about it. For administrators."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from dashboard.access.permissions import Permission, requires
+from dashboard.cluster.gateway import gateway
+from dashboard.posture.review import review
+
+
+@requires(Permission.USERS_WRITE)
+@require_safe
+async def posture(request: HttpRequest) -> HttpResponse:
+    found = await review(gateway(), settings.APPLIANCE)
+    return render(request, "posture/posture.html", {"review": found, "settings": settings.APPLIANCE})

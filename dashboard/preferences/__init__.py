@@ -1,0 +1,1 @@
+"""How pages look to a person: theme, language, zone of times."""

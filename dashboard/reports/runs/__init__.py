@@ -1,0 +1,1 @@
+"""Report runs: plans, the queue, the Spark session, results."""

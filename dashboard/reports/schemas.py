@@ -1,0 +1,188 @@
+"""What REST takes and gives about reports."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal, cast
+
+from ninja import Field, Schema
+
+from appliance.reports.catalogue import REPORTS, Report
+from dashboard.models.reports import ReportRun
+from dashboard.reports.forms import SECONDS_MAX, TOPICS_MAX
+from dashboard.reports.runs.cron import CRON_CHARS_MAX
+from dashboard.reports.runs.plans import Schedule
+from dashboard.rest.values import AwareMoment, Given
+from gantrymq.message.topics import GROUP_CHARS_MAX, TOPIC_CHARS_MAX
+
+ReportName = Literal[tuple(REPORTS)]  # type: ignore[valid-type]
+RunState = Literal["queued", "running", "succeeded", "incomplete", "failed", "timeout", "cancelled"]
+Days = Literal[1, 7, 30, 90]
+Minutes = Literal[0, 15, 60, 360, 1440]
+
+
+class ReportOut(Schema):
+    """A report that there is. columns: of its rows; last_run, last_result: ids of runs."""
+
+    name: str
+    title: str
+    about: str
+    columns: list[str]
+    last_run: str | None
+    last_result: str | None
+
+    @classmethod
+    def of(cls, report: Report, run: ReportRun | None, result: ReportRun | None) -> ReportOut:
+        return cls(
+            name=report.name, title=report.title, about=report.about, columns=[one.name for one in report.columns],
+            last_run=run.run_id if run else None, last_result=result.run_id if result else None,
+        )  # fmt: skip
+
+
+class ReportList(Schema):
+    """In the catalogue's order."""
+
+    reports: list[ReportOut]
+
+
+class RunIn(Given):
+    """A report to compute: of the last days, or from begin to end, which is exclusive. topics: only these.
+
+    zone: whose days and months are meant.
+    """
+
+    report: ReportName  # type: ignore[valid-type]
+    days: Days = 7
+    begin: AwareMoment | None = None
+    end: AwareMoment | None = None
+    topics: list[Annotated[str, Field(max_length=TOPIC_CHARS_MAX)]] = Field([], max_length=TOPICS_MAX)
+    zone: str = Field("UTC", max_length=64, examples=["Europe/Berlin"])
+
+    def form(self) -> dict[str, Any]:
+        """The same as the page's form takes it."""
+        given = {"report": self.report, "days": str(self.days), "topics": " ".join(self.topics), "zone": self.zone}
+        times = {"begin": self.begin, "end": self.end}
+        return given | {name: at.astimezone(UTC).replace(tzinfo=None).isoformat() for name, at in times.items() if at}
+
+
+class RunOut(Schema):
+    """A run. error: of an incomplete one, what is missing; rows: of its result, result_bytes: as CSV.
+
+    ingested_rows: messages that it added to the lake. attempt: above 1 it is tried again.
+    """
+
+    id: str
+    report: str
+    state: RunState
+    begin: datetime
+    end: datetime
+    topics: list[str]
+    zone: str
+    attempt: int
+    requested_by: str | None
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    duration_s: float | None
+    rows: int | None
+    result_bytes: int | None
+    ingested_rows: int | None
+    error: str
+
+    @classmethod
+    def of(cls, run: ReportRun) -> RunOut:
+        return cls(
+            id=run.run_id, report=run.report, state=cast(RunState, run.state), begin=_moment(run.begin_ms),
+            end=_moment(run.end_ms), requested_by=run.requested_by.username if run.requested_by else None,
+            topics=list(run.topics), zone=run.zone, attempt=run.attempt,
+            created_at=run.created_at, started_at=run.started_at, finished_at=run.finished_at,
+            duration_s=run.duration_s, rows=run.rows, result_bytes=run.result_bytes,
+            ingested_rows=run.ingested_rows, error=run.error,
+        )  # fmt: skip
+
+
+class RunList(Schema):
+    """The newest first."""
+
+    runs: list[RunOut]
+    total: int
+
+
+class ResultOut(Schema):
+    """The rows that the page shows; the whole result is a file: /reports/runs/ID/result.csv."""
+
+    run: str
+    report: str
+    page: dict[str, Any]
+
+
+class ScheduleIn(Given):
+    """How often these reports run (0: never), and how far back each counts.
+
+    cron: when, instead of each interval, on the clocks of the zone, whose days the runs count.
+    """
+
+    interval_minutes: Minutes
+    days: Days
+    reports: list[ReportName] = Field(max_length=len(REPORTS))  # type: ignore[valid-type]
+    cron: str = Field("", max_length=CRON_CHARS_MAX, examples=["0 6 * * mon-fri"])
+    zone: str = Field("UTC", max_length=64)
+
+
+class ScheduleOut(Schema):
+    """The same, and when they run next."""
+
+    interval_minutes: int
+    days: int
+    reports: list[str]
+    cron: str
+    zone: str
+    next_run_at: datetime
+
+    @classmethod
+    def of(cls, plan: Schedule) -> ScheduleOut:
+        return cls(
+            interval_minutes=plan.interval_minutes, days=plan.days, reports=list(plan.reports), cron=plan.cron,
+            zone=plan.zone, next_run_at=plan.next_run_at,
+        )  # fmt: skip
+
+
+class LogOut(Schema):
+    """The end of what the run's process said."""
+
+    run: str
+    text: str
+
+
+class PromisesOut(Schema):
+    """Seconds that consumer groups may be behind, by name; "" is for all others."""
+
+    promises: dict[str, float]
+
+
+class PromiseIn(Given):
+    """seconds: null takes the promise away."""
+
+    group: str = Field("", max_length=GROUP_CHARS_MAX)
+    seconds: float | None = Field(None, ge=1, le=SECONDS_MAX)
+
+
+class WeeklyIn(Given):
+    """When the summary of a week is sent, and by which mail channels (their numbers); none: not at all."""
+
+    channels: list[int] = Field(max_length=50)
+    cron: str = Field("0 8 * * mon", max_length=CRON_CHARS_MAX)
+    zone: str = Field("UTC", max_length=64)
+
+
+class WeeklyOut(Schema):
+    """The same, and when it is sent next; null: never."""
+
+    channels: list[int]
+    cron: str
+    zone: str
+    next_at: datetime | None
+
+
+def _moment(at_ms: int) -> datetime:
+    return datetime.fromtimestamp(at_ms / 1000, UTC)

@@ -1,0 +1,143 @@
+"""Many topics at once: what it would do (GET), the typed number (POST), how far it is."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.translation import gettext
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from dashboard.access.permissions import Permission, requires
+from dashboard.audit.notes import note, note_nothing
+from dashboard.cluster.errors import GatewayError, NotAllowed
+from dashboard.cluster.gateway import gateway
+from dashboard.cluster.topic_requests import LISTING_SHARED_S
+from dashboard.cluster.values import TopicSummary
+from dashboard.forms.base import TypedNameForm
+from dashboard.forms.shell_commands import curl_line
+from dashboard.groups.group_cache import group_book
+from dashboard.http.client_address import client_address
+from dashboard.http.error_pages import gateway_error
+from dashboard.http.request_ids import request_id
+from dashboard.models.audit import Way
+from dashboard.status.board import board
+from dashboard.status.metric import shape_of
+from dashboard.topics import change_runs
+from dashboard.topics.change_form import TopicChangesForm
+from dashboard.topics.changes import TOPICS_MAX, Asker
+from dashboard.topics.shell_lines import admin_lines, rest_body
+from dashboard.topics.views import found_rows
+
+logger = logging.getLogger(__name__)
+
+NAMES_SHOWN = 20
+
+
+@requires(Permission.TOPICS_WRITE)
+@require_http_methods(["GET", "HEAD", "POST"])
+async def change(request: HttpRequest) -> HttpResponse:
+    """Which topics (topic=…, or all=1 with the list's filter); what would become of them; the typed number.
+
+    A look before the change is a POST, too: hundreds of names fit into no address.
+    """
+    given = request.POST if request.method == "POST" else request.GET
+    is_go = request.method == "POST" and "typed_name" in given
+    note_nothing(request)
+    try:
+        listing = await gateway().topics.list(max_age_s=LISTING_SHARED_S)
+        rows = found_rows(request, listing)[1] if given.get("all") == "1" else _named(listing.rows, given)
+        if not 0 < len(rows) <= TOPICS_MAX:
+            raise NotAllowed(gettext("Choose 1 to %(topics_max)s topics.") % {"topics_max": TOPICS_MAX})
+        form = TopicChangesForm(given if "what" in given else None)
+        names = [row.name for row in rows]
+        context: dict[str, Any] = {"form": form, "names": names, "shown": names[:NAMES_SHOWN]}
+        if not form.is_valid():
+            return render(request, "topics/change.html", context, status=422 if form.is_bound else 200)
+        own = [row.name for row in rows if row.kind == "system"]
+        if own:
+            raise NotAllowed(gettext("%(own)s is a topic of the cluster itself.") % {"own": own[0]})
+        wanted, typed_text = form.wanted(), f"{len(names)} topic{'' if len(names) == 1 else 's'}"
+        typed = TypedNameForm(given if is_go else None, name=typed_text, undone="changed")
+        typed.fields["typed_name"].label = gettext("How many")
+        if is_go and typed.is_valid():
+            asker = Asker(str(request.user), Way.PAGE, client_address(request), request_id())
+            run = await change_runs.change_runs.start(wanted, names, asker)
+            note(request, "change of many topics started", "", wanted.facts | {"run": run.number, "topics": len(names)})
+            return redirect("topic-changes", run.number)
+    except GatewayError as exc:
+        return gateway_error(request, exc)
+    readers = _readers_of(names)
+    api = request.build_absolute_uri(reverse("api:change_topics"))
+    lines = admin_lines(settings.APPLIANCE.namesrv_address, wanted, names, readers)
+    context |= {
+        "wanted": wanted, "typed": typed, "typed_text": typed_text, "groups": sorted(readers),
+        "stored": _stored(rows), "hidden": _hidden(form),
+        "lines": [*lines, curl_line(api, rest_body(wanted, names))],
+    }  # fmt: skip
+    return render(request, "topics/change.html", context, status=422 if is_go else 200)
+
+
+@requires(Permission.TOPICS_WRITE)
+@require_safe
+async def changes(request: HttpRequest, number: int) -> HttpResponse:
+    """How far a run is, with the result of each topic."""
+    try:
+        run = await change_runs.found(number)
+    except GatewayError as exc:
+        return gateway_error(request, exc)
+    context = {"run": run, "shape": shape_of(run.state, str(len(run.topics)))}
+    template = "topics/_changes.html" if request.headers.get("HX-Target") == "topic-changes" else "topics/changes.html"
+    return render(request, template, context)
+
+
+@requires(Permission.TOPICS_WRITE)
+@require_POST
+async def stop(request: HttpRequest, number: int) -> HttpResponse:
+    try:
+        run = await change_runs.stop(number, str(request.user))
+    except GatewayError as exc:
+        note_nothing(request)
+        return gateway_error(request, exc)
+    note(request, "change of many topics stopped", "", {"run": number, "dealt_with": len(run.dealt)})
+    return redirect("topic-changes", number)
+
+
+def _named(rows: tuple[TopicSummary, ...], given: Any) -> list[TopicSummary]:
+    """The chosen topics that are there. Raises NotAllowed for one that is not."""
+    known = {row.name: row for row in rows}
+    names = list(dict.fromkeys(given.getlist("topic")))
+    gone = next((name for name in names if name not in known), None)
+    if gone is not None:
+        raise NotAllowed(
+            gettext("There is no topic %(gone)s: it was deleted meanwhile, or not all brokers answer.") % {"gone": gone}
+        )
+    return [known[name] for name in names]
+
+
+def _stored(rows: list[TopicSummary]) -> int | None:
+    """Messages that can be read, as they were counted last; None when a topic was not counted yet."""
+    counted = board.snapshot.topics if board.snapshot is not None else {}
+    if any(row.name not in counted for row in rows):
+        return None
+    return sum(counted[row.name].stored for row in rows)
+
+
+def _readers_of(names: list[str]) -> dict[str, list[str]]:
+    """Group → its topics among these, as the groups were seen last."""
+    found: dict[str, list[str]] = {}
+    wanted = set(names)
+    for group in group_book.seen:
+        topics = sorted({place.topic for place in group.places} & wanted)
+        if topics:
+            found[group.name] = topics
+    return found
+
+
+def _hidden(form: TopicChangesForm) -> dict[str, str]:
+    """The form's fields for the one that takes the number."""
+    return {name: str(form[name].value() or "") for name in form.fields}

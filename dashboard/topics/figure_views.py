@@ -1,0 +1,54 @@
+"""A topic's figures over time, and who sends to it."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils.translation import gettext
+from django.views.decorators.http import require_safe
+
+from dashboard.access.permissions import Permission, requires
+from dashboard.cluster.errors import GatewayError
+from dashboard.cluster.gateway import gateway
+from dashboard.history.charts import Line, chart_of, range_of
+from dashboard.history.series import TOPIC_IN, TOPIC_LAG, TOPIC_OUT, TOPIC_SIZE, name_for
+from dashboard.http.error_pages import gateway_error
+from dashboard.topics.topic_cache import topic_book
+from dashboard.topics.views import topic_context
+
+MIB = 1 << 20
+
+
+@requires(Permission.TOPICS_READ)
+@require_safe
+async def charts(request: HttpRequest, name: str) -> HttpResponse:
+    """In and out, the lag of the group that is furthest behind, and the bytes; the address has the range."""
+    try:
+        detail = await gateway().topics.get(name)
+    except GatewayError as exc:
+        return gateway_error(request, exc)
+    span, principal = range_of(request.GET.get("range", "")), request.principal  # type: ignore[attr-defined]
+    rates = (
+        Line(gettext("in"), name_for(TOPIC_IN, name), "in"),
+        Line(gettext("out"), name_for(TOPIC_OUT, name), "out"),
+    )
+    lag = (Line(gettext("lag"), name_for(TOPIC_LAG, name), "lag"),)
+    size = (Line(gettext("size"), name_for(TOPIC_SIZE, name), "in", scale=1 / MIB),)
+    found = [
+        await chart_of(gettext("Messages per second"), gettext("msg/s"), rates, span, principal),
+        await chart_of(gettext("Lag of the group that is furthest behind"), gettext("messages"), lag, span, principal),
+        await chart_of(gettext("Size in the logs, MiB"), "MiB", size, span, principal),
+    ]
+    return render(request, "topics/charts.html", await topic_context(detail, "charts") | {"charts": found})
+
+
+@requires(Permission.TOPICS_READ)
+@require_safe
+async def producers(request: HttpRequest, name: str) -> HttpResponse:
+    """Connected clients that sent the newest messages."""
+    try:
+        detail = await gateway().topics.get(name)
+    except GatewayError as exc:
+        return gateway_error(request, exc)
+    facts = topic_book.facts(name, detail.addresses)
+    return render(request, "topics/producers.html", await topic_context(detail, "producers") | {"facts": facts})

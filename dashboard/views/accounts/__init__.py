@@ -1,1 +1,0 @@
-"""Pages about accounts: log-in, first run, invitations, people, passwords, tokens."""

@@ -1,1 +1,0 @@
-"""A broker's pages: how it is, its settings, who is its master."""

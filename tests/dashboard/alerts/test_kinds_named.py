@@ -1,0 +1,31 @@
+"""A kind of rule or channel is declared once: pages, REST and the shell know each of them."""
+
+from __future__ import annotations
+
+import json
+
+from appliance.cli.admin.rest.alarms import CALLS
+from appliance.settings.alarm_names import ChannelKind, RuleKind, RuleLevel
+from dashboard.alerts.kinds import KINDS
+from dashboard.alerts.schemas import LEVELS
+from dashboard.api import api
+from dashboard.models import alarms as models
+
+
+def test_each_kind_of_rule_can_be_watched() -> None:
+    assert list(KINDS) == list(RuleKind)
+
+
+def test_each_kind_of_channel_can_be_kept_and_each_level_has_a_number() -> None:
+    assert models.ChannelKind.values == list(ChannelKind)
+    assert list(LEVELS) == list(RuleLevel)
+
+
+def test_rest_and_the_shell_take_every_kind() -> None:
+    schemas = json.dumps(api.get_openapi_schema(path_prefix="/api/v1/")["components"]["schemas"])
+    for names in (RuleKind, ChannelKind, RuleLevel):
+        assert json.dumps(list(names)) in schemas
+    for call, names in (("alarm-rules", RuleKind), ("alarm-channels", ChannelKind)):
+        (field,) = (field for field in CALLS[call]["create"].fields if field.key == "kind")
+        for name in names:
+            assert field.read(name) == name, "no name is refused by the shell"

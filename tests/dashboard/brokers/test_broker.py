@@ -1,0 +1,63 @@
+"""A broker's page: its figures, charts of its own, and one that is gone."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+
+from dashboard.audit.chain import Change, append
+from dashboard.brokers.changes import entries_of
+from dashboard.cluster.gateway import Gateway
+from dashboard.history.keeper import HistoryKeeper
+from dashboard.live.sampler import Sampler
+from dashboard.models.audit import Way
+from dashboard.models.management import Role
+from dashboard.status.board import BrokerFacts, BrokerState, Snapshot, board
+from tests.dashboard.conftest import Client
+
+
+async def test_a_broker_has_a_page_with_its_own_history(gateway: Gateway, log_in: Client) -> None:
+    now = time.time()
+    keeper = HistoryKeeper()
+    for ago in range(180, 0, -1):
+        facts = BrokerFacts("broker-a", "a", now - ago, in_rate=321.0, out_rate=654.0, disk_ratio=0.47, boot_ms=1)
+        keeper.note(Snapshot(now - ago, "n", None, (BrokerState("broker-a", "a", facts),), (), None))
+    await keeper.write()
+    await Sampler(gateway).sample()
+    client = await log_in(Role.READER)
+    page = (await client.get("/broker/broker-a?range=15m")).content.decode()
+    assert "Messages per second" in page and "321" in page and "654" in page
+    assert "Disk" in page and ",47.0]" in page and "What was done to it" not in page
+    assert 'href="/broker/broker-a"' in (await client.get("/")).content.decode()
+
+
+async def test_a_broker_that_is_gone_keeps_its_last_figures_and_says_why(gateway: Gateway, log_in: Client) -> None:
+    facts = BrokerFacts("broker-z", "10.0.0.9:10911", time.time() - 60, in_rate=5.0, version="V4_9_4")
+    state = BrokerState("broker-z", "10.0.0.9:10911", facts, "not reachable (refused)", time.time() - 50)
+    board.put(Snapshot(time.time(), "n", None, (state,), (), None))
+    page = (await (await log_in(Role.OPERATOR)).get("/broker/broker-z")).content.decode()
+    assert "It does not answer: not reachable (refused)" in page and "those of the last time" in page
+
+
+async def test_what_was_asked_of_a_slaves_process_stands_on_its_brokers_page(
+    transactional_db: None, settings: Any
+) -> None:
+    settings.APPLIANCE = dataclasses.replace(settings.APPLIANCE, brokers=2, slaves=1)
+    at = datetime.now(UTC)
+    made = [
+        Change(who="", way=Way.REMOTING, address="127.0.0.1", action="slave made the master", target=target, at=at)
+        for target in ("broker-a-2", "broker-b-2")
+    ]
+    await sync_to_async(append)(made)
+    for name in ("broker-a", "broker-b"):
+        assert [entry.target for entry in await entries_of(name, 10)] == [f"{name}-2"]
+
+
+@pytest.mark.parametrize("name", ["no-such", "%3Cscript%3E"])
+async def test_a_broker_that_is_not_there_is_not_found(name: str, gateway: Gateway, log_in: Client) -> None:
+    assert (await (await log_in(Role.READER)).get(f"/broker/{name}")).status_code == 404

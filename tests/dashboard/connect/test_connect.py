@@ -1,0 +1,148 @@
+"""An application's first minute: ticks that tick themselves, a message from here, programs, and what is wrong."""
+
+from __future__ import annotations
+
+import ast
+import html
+import re
+import time
+
+import pytest
+
+from dashboard.clients.listing import client_book
+from dashboard.clients.values import ClientListing, ConnectedClient, Connection
+from dashboard.cluster.gateway import Gateway
+from dashboard.cluster.values import BrokerRef, ClusterView
+from dashboard.connect.doctor import examine, explain, is_loopback
+from dashboard.connect.ticks import Traces, ticks_of
+from dashboard.live.sampler import Sampler
+from dashboard.models.audit import AuditEntry
+from dashboard.models.management import Role, User
+from dashboard.status.board import BrokerFacts, BrokerState, Snapshot
+from gantrymq import Producer
+from gantrymq.message.model import Message
+from tests.dashboard.conftest import Client, api_for
+from tests.gantrymq.client.ports import closed_port
+from tests.harness import ServingCluster
+from tests.waiting import until
+
+
+def snapshot(*brokers: BrokerState, why: str | None = None) -> Snapshot:
+    return Snapshot(time.time(), "127.0.0.1:9876", why, brokers, (), None)
+
+
+def client(producers: tuple[str, ...] = (), consumers: tuple[str, ...] = ()) -> ConnectedClient:
+    return ConnectedClient("10.0.0.1@app", "JAVA", 401, producers, consumers, (Connection("broker-a", "10.0.0.1:5"),))
+
+
+def test_each_tick_is_what_is_there() -> None:
+    answering = BrokerState("broker-a", "a", BrokerFacts("broker-a", "a", 1.0))
+    silent = BrokerState("broker-b", "b", None, "not reachable", 1.0)
+    nothing = ClientListing((), 1.0)
+    assert [one.is_done for one in ticks_of(None, None)] == [False] * 4
+    assert [one.is_done for one in ticks_of(snapshot(answering, silent), nothing)] == [True, True, False, False]
+    down = ticks_of(snapshot(silent, why="no answer"), None)
+    assert [(one.is_done, one.told) for one in down[:2]] == [(False, "no answer"), (False, "broker-b: not reachable")]
+    inner = ClientListing((client(("CLIENT_INNER_PRODUCER",), ("g",)),), 1.0)
+    ticks = ticks_of(snapshot(answering), inner)
+    assert [one.is_done for one in ticks] == [True, True, False, True], "a consumer's inner producer is none"
+    assert ticks[3].told == "g at 10.0.0.1@app"
+    assert ticks_of(snapshot(answering), ClientListing((client(("shop",)),), 1.0))[2].is_done
+    many = ClientListing(tuple(client((), (f"g{number}", "mail")) for number in range(4)), 1.0)
+    assert ticks_of(snapshot(answering), many)[3].told == "g0, g1 and 3 more", "groups, and no list of client ids"
+    gone = ticks_of(snapshot(answering), nothing, Traces("orders", "billing"))
+    assert [one.is_done for one in gone] == [True] * 4
+    assert ("orders" in gone[2].told, "billing" in gone[3].told) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("MQClientException: No route info of this topic: orders", "no broker with that topic"),
+        ("RemotingConnectException: connect to 10.0.0.1:10911 failed", "answers no connection"),
+        ("dial tcp 10.0.0.1:9876: i/o timeout", "answers no connection"),
+        ("MQBrokerException: CODE: 2 DESC: [TIMEOUT_CLEAN_QUEUE]broker busy", "refuses work"),
+        ("AclException: No accessKey is configured", "account was refused"),
+        ("gantrymq.errors.RequestTimeout: no answer within 3 s", "no answer came in time"),
+    ],
+)
+def test_an_error_of_a_client_is_explained(text: str, part: str) -> None:
+    assert any(part in meaning for meaning, _ in explain(text))
+
+
+def test_an_error_that_is_not_known_is_not_explained() -> None:
+    assert explain("Segmentation violation in module 7") == []
+    assert is_loopback("127.0.0.1:10911") and is_loopback("[::1]:1") and is_loopback("localhost:1")
+    assert not is_loopback("10.0.0.1:10911") and not is_loopback("broker.example:10911")
+
+
+async def test_the_doctor_tries_what_clients_are_told(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = {one.what: one for one in await examine(gateway, await Sampler(gateway).sample())}
+    assert (
+        found["Address of broker-a"].level == "attention" and "only this machine" in found["Address of broker-a"].told
+    )
+    assert found["Accounts"].told == "not asked for"
+
+    async def lost() -> ClusterView:
+        return ClusterView((BrokerRef("gone", f"127.0.0.1:{closed_port()}", "c"),), time.time(), "no answer")
+
+    monkeypatch.setattr(gateway.brokers, "list", lost)
+    found = {one.what: one for one in await examine(gateway, None)}
+    assert {found["Name server"].level, found["Address of gone"].level} == {"problem"}
+    assert (
+        "not reachable from here" in found["Address of gone"].told and "--advertise" in found["Address of gone"].advice
+    )
+
+
+async def test_the_page_has_whole_programs_with_the_address_in_them(
+    cluster: ServingCluster, gateway: Gateway, log_in: Client
+) -> None:
+    reader = await log_in(Role.READER)
+    for language, word in (
+        ("java", "DefaultMQProducer"),
+        ("go", "NewPushConsumer"),
+        ("node", "ali-ons"),
+        ("?", "import"),
+    ):
+        page = (await reader.get("/connect", {"lang": language})).content.decode()
+        program = re.search(r'<pre id="program"[^>]*><code>(.*?)</code>', page, re.DOTALL)
+        assert program is not None and word in program[1] and "demo-readers" in program[1]
+        assert "Send one from here" not in page, "a reader sends nothing"
+    ast.parse(html.unescape(program[1]))
+    page = (await reader.get("/connect", {"error": "<b>No route info of this topic"})).content.decode()
+    assert "no broker with that topic" in page and "<b>No route" not in page
+
+
+async def test_a_message_is_sent_from_here_and_the_ticks_follow(
+    cluster: ServingCluster, gateway: Gateway, log_in: Client
+) -> None:
+    client_book.clear()
+    await Sampler(gateway).sample()
+    operator = await log_in(Role.OPERATOR)
+    for _ in range(2):  # the first one makes the topic
+        answer = await operator.post("/connect/send", follow=True)
+        assert "Sent to demo" in answer.content.decode()
+    assert (await gateway.topics.get("demo")).put_total >= 2
+    entry = await AuditEntry.objects.filter(action="message sent", target="demo").afirst()
+    assert entry is not None and entry.who == "operator"
+    api = await api_for(await User.objects.aget(username="reader"), "read")
+    async with Producer(cluster.namesrv_address, group="connect-makers") as producer:
+        await producer.send(Message("demo", b"x"))
+
+        async def is_seen() -> bool:
+            client_book.forget()
+            return any(one.client_id == producer.client_id for one in (await client_book.listing(gateway)).named)
+
+        await until(is_seen)
+        part = (await operator.get("/connect", headers={"HX-Target": "ticks"})).content.decode()
+        assert part.count("is-done") >= 3 and 'data-shape="111' in part
+        status, told = await api.call("get", "/connect?error=broker+busy")
+
+    async def is_gone() -> bool:
+        return not await is_seen()
+
+    await until(is_gone)
+    gone = (await operator.get("/connect", headers={"HX-Target": "ticks"})).content.decode()
+    assert 'data-shape="111' in gone, "what a producer has sent stays when it goes"
+    assert status == 200 and [tick["is_done"] for tick in told["ticks"][:3]] == [True, True, True]
+    assert told["meanings"] and {one["what"] for one in told["findings"]} >= {"Name server", "Address of broker-a"}
