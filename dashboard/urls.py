@@ -35,8 +35,8 @@ from dashboard.people import invitation_views as invitation
 from dashboard.people import password_views as password
 from dashboard.people import token_views as tokens
 from dashboard.people import views as people
-from dashboard.posture import views as posture
 from dashboard.preferences import views as preferences
+from dashboard.security import views as security
 from dashboard.sign_in import provider_views as provider
 from dashboard.sign_in import views as session
 from dashboard.topics import change_views as topic_changes
@@ -126,7 +126,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("login/provider/back", provider.back, name="provider-back"),
     path("logout", session.logout, name="logout"),
     path("password", password.password, name="password"),
-    path("security", posture.posture, name="security"),
+    path("security", security.security, name="security"),
     path("people", people.people, name="people"),
     path("people/<int:user_id>", people.person, name="person"),
     path("people/invitations/<int:invitation_id>/withdraw", people.withdraw, name="invitation-withdraw"),

@@ -16,7 +16,7 @@ from dashboard.alerts.kinds import KINDS
 from dashboard.forms.base import BaseForm
 from dashboard.forms.fields import DurationField, duration_text, parse_duration, parse_moment
 from dashboard.models.alarms import AlarmChannel, AlarmRule, ChannelKind
-from dashboard.status.problems import Level
+from dashboard.status.check import Level
 
 Choices = Sequence[tuple[str, str]]
 

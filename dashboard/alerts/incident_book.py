@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from dashboard.status.problems import Level, Problem
+from dashboard.status.check import Check, Level
 
 SHORTEST_S = 3.0
 QUIET_S = 10.0
@@ -34,7 +34,7 @@ class Incident:
     written_at: float | None = None
     stays_until: float = 0.0
 
-    def take(self, problem: Problem, now: float) -> None:
+    def take(self, problem: Check, now: float) -> None:
         """It is still there. What is worse than before is written at once, what is only seen again now and then."""
         if problem.level > self.level:
             self.written_at = None
@@ -58,7 +58,7 @@ class IncidentBook:
         self._open: dict[str, Incident] = {}
         self._ended: list[Incident] = []
 
-    def note(self, problems: Iterable[Problem], now: float) -> None:
+    def note(self, problems: Iterable[Check], now: float) -> None:
         """What the board shows at `now`."""
         for problem in sorted(problems, key=lambda one: -one.level):
             known = self._open.get(problem.identity)

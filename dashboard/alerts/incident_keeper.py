@@ -14,7 +14,7 @@ from django.db import DatabaseError
 from dashboard.alerts.incident_book import Incident, IncidentBook
 from dashboard.language.sentences import codes_of
 from dashboard.models.incidents import IncidentRow
-from dashboard.status.problems import Level, Problem
+from dashboard.status.check import Check, Level
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ class IncidentKeeper:
         self._is_adopted = False
         self._forgotten_at = float("-inf")
 
-    def note(self, problems: Iterable[Problem], now: float) -> None:
+    def note(self, problems: Iterable[Check], now: float) -> None:
         self._book.note(problems, now)
 
     async def run(self) -> None:

@@ -12,7 +12,7 @@ from dashboard.cluster import units
 from dashboard.history import series
 from dashboard.language.sentences import gettext, ngettext
 from dashboard.status.board import Snapshot
-from dashboard.status.problems import Level
+from dashboard.status.check import Level
 
 Readings = Mapping[str, float | None]  # subject → value; None: there, but not known now
 CLUSTER = "cluster"

@@ -11,7 +11,7 @@ from appliance.settings.alarm_names import ChannelKind, RuleKind, RuleLevel
 from dashboard.alerts.editing import RuleValues, shown_settings
 from dashboard.models.alarms import AlarmChannel, AlarmDelivery, AlarmRow, AlarmRule, AlarmSilence
 from dashboard.rest.values import NUMBER_MAX, Given, Moment
-from dashboard.status.problems import Level
+from dashboard.status.check import Level
 
 RowId = Annotated[int, Field(ge=1, le=NUMBER_MAX)]
 # Bodies are strict, and JSON has no enumerations: their names come as texts.

@@ -23,7 +23,7 @@ from dashboard.alerts.rules import silence_of, silences_in_force
 from dashboard.alerts.sending.notices import FIRED, RESOLVED, Told, notice_of
 from dashboard.language.sentences import again, codes_of
 from dashboard.models.alarms import AlarmChannel, AlarmDelivery, AlarmRow, AlarmRule, DeliveryState
-from dashboard.status.problems import Level
+from dashboard.status.check import Level
 
 logger = logging.getLogger(__name__)
 

@@ -29,11 +29,11 @@ from dashboard.overview import api as cluster
 from dashboard.overview import live_api as live
 from dashboard.people import api as users
 from dashboard.people import token_api as tokens
-from dashboard.posture import api as posture
 from dashboard.reports import api as reports
 from dashboard.reports import settings_api as report_settings
 from dashboard.rest.auth import Forbidden
 from dashboard.rest.refusals import FormProblem, NotPossible
+from dashboard.security import api as security
 from dashboard.topics import api as topics
 
 VERSION = "1.0.0"
@@ -81,7 +81,7 @@ api.add_router("/tokens", tokens.router, tags=["accounts"])
 api.add_router("/users", users.users, tags=["accounts"])
 api.add_router("/account", users.account, tags=["accounts"])
 api.add_router("/invitations", users.invited, tags=["accounts"])
-api.add_router("/security", posture.router, tags=["accounts"])
+api.add_router("/security", security.router, tags=["accounts"])
 api.add_router("/cluster", cluster.router, tags=["cluster"])
 api.add_router("/cluster", name_servers.router, tags=["cluster"])
 

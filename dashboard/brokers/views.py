@@ -19,8 +19,8 @@ from dashboard.history.series import BROKER_DISK, BROKER_IN, BROKER_OUT, BROKER_
 from dashboard.history.slave_charts import slave_charts
 from dashboard.http.error_pages import gateway_error
 from dashboard.status.board import BrokerState, board
-from dashboard.status.checks import judge
 from dashboard.status.metrics import overview_metrics
+from dashboard.status.verdict import judge
 
 ENTRIES_SHOWN = 10
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 from django.http import HttpRequest
 from ninja import Query, Router
 
 from dashboard.access.permissions import Permission
 from dashboard.cluster.gateway import gateway
-from dashboard.connect.doctor import ERROR_CHARS_MAX, examine, explain
+from dashboard.connect.checks import ERROR_CHARS_MAX, examine, explain
 from dashboard.connect.looking import current_ticks
-from dashboard.connect.schemas import ConnectOut, DoctorFindingOut, Level, MeaningOut, TickOut
+from dashboard.connect.schemas import ConnectOut, MeaningOut, TickOut
 from dashboard.rest.auth import Token
+from dashboard.rest.checks import CheckOut
 from dashboard.rest.refusals import REFUSALS
 from dashboard.status.board import board
 
@@ -26,13 +25,10 @@ async def examine_connection(
     request: HttpRequest,
     error: str = Query("", max_length=ERROR_CHARS_MAX, description="what a client printed, to be explained"),
 ) -> ConnectOut:
-    findings = await examine(gateway(), board.snapshot)
+    checks = await examine(gateway(), board.snapshot)
     return ConnectOut(
         name_servers=gateway().namesrv,
         ticks=[TickOut(title=one.title, is_done=one.is_done, told=one.told) for one in await current_ticks(gateway())],
-        findings=[
-            DoctorFindingOut(what=one.what, level=cast(Level, one.level), told=one.told, advice=one.advice)
-            for one in findings
-        ],
+        checks=[CheckOut.of(one) for one in checks],
         meanings=[MeaningOut(meaning=meaning, advice=advice) for meaning, advice in explain(error)],
     )

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from ninja import Schema
 
-Level = Literal["ok", "attention", "problem"]
+from dashboard.rest.checks import CheckOut
 
 
 class TickOut(Schema):
@@ -15,15 +13,6 @@ class TickOut(Schema):
     title: str
     is_done: bool
     told: str
-
-
-class DoctorFindingOut(Schema):
-    """One thing that was looked at, from the dashboard's machine."""
-
-    what: str
-    level: Level
-    told: str
-    advice: str
 
 
 class MeaningOut(Schema):
@@ -38,5 +27,5 @@ class ConnectOut(Schema):
 
     name_servers: str
     ticks: list[TickOut]
-    findings: list[DoctorFindingOut]
+    checks: list[CheckOut]
     meanings: list[MeaningOut]

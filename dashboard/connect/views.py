@@ -17,8 +17,8 @@ from dashboard.access.permissions import Permission, requires
 from dashboard.audit.notes import note
 from dashboard.cluster.errors import GatewayError
 from dashboard.cluster.gateway import gateway
+from dashboard.connect.checks import ERROR_CHARS_MAX, examine, explain
 from dashboard.connect.demo import DEMO_TOPIC, send_demo
-from dashboard.connect.doctor import ERROR_CHARS_MAX, examine, explain
 from dashboard.connect.looking import current_ticks
 from dashboard.http.error_pages import gateway_error
 from dashboard.status.board import board
@@ -36,7 +36,7 @@ async def connect(request: HttpRequest) -> HttpResponse:
     if request.headers.get("HX-Target") == "ticks":
         return render(request, "connect/_ticks.html", _ticks(ticks))
     try:
-        findings = await examine(gateway(), board.snapshot)
+        checks = await examine(gateway(), board.snapshot)
     except GatewayError as exc:
         return gateway_error(request, exc)
     language = request.GET.get("lang", "python")
@@ -49,7 +49,7 @@ async def connect(request: HttpRequest) -> HttpResponse:
         "demo_topic": DEMO_TOPIC,
         "has_accounts": appliance.accounts,
         "needs_tls": appliance.tls_mode == "enforcing",
-        "findings": findings,
+        "checks": checks,
         "error": error,
         "meanings": explain(error) if error else [],
         "send_body": {"body": "hello"},

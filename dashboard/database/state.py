@@ -28,7 +28,7 @@ from dashboard.database.files import Damaged, DatabaseFiles, FailureKind, failur
 from dashboard.database.tables import NotUsable, TablesMissing, bring_up_to_date, check_tables
 from dashboard.language.choice import PLAIN
 from dashboard.language.sentences import gettext, joined
-from dashboard.status.problems import Level, Problem
+from dashboard.status.check import Check, Level
 
 if TYPE_CHECKING:
     from dashboard.database.server import Server
@@ -106,15 +106,15 @@ def copy_now() -> None:
         logger.info("database copied", extra={"event": "database_copied", "copy": copy.name})
 
 
-def problems(now: float) -> list[Problem]:
+def problems(now: float) -> list[Check]:
     """What a person has to know of the database, while it works."""
-    found: list[Problem] = []
+    found: list[Check] = []
     if _server() is not None:
         return found
     for aside in _files().set_aside_files()[:1]:
         if now - aside.lstat().st_ctime < TOLD_S:
             found.append(
-                Problem(
+                Check(
                     Level.WARN,
                     gettext("The dashboard's database was damaged"),
                     joined([state.set_aside or gettext("It was set aside"), f"dashboard/{aside.name}"], ": "),
@@ -126,7 +126,7 @@ def problems(now: float) -> list[Problem]:
             )
     if state.copy_failed:
         found.append(
-            Problem(
+            Check(
                 Level.WARN,
                 gettext("The dashboard's database can't be copied"),
                 state.copy_failed,

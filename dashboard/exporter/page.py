@@ -10,8 +10,8 @@ from dashboard.exporter.broker_figures import broker_families
 from dashboard.exporter.exposition import Family, exposition
 from dashboard.exporter.topic_figures import group_families, topic_families
 from dashboard.status.board import Snapshot
-from dashboard.status.checks import judge
-from dashboard.status.problems import Level
+from dashboard.status.check import Level
+from dashboard.status.verdict import judge
 
 
 class MetricsPage:

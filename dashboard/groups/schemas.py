@@ -14,6 +14,7 @@ from dashboard.groups.member_load import HeldMessage, MemberLoad
 from dashboard.groups.moving import Moved
 from dashboard.groups.trend import Direction, State
 from dashboard.groups.whole import GroupView
+from dashboard.rest.checks import CheckOut
 from dashboard.rest.values import NUMBER_MAX, Given, Order, moment
 from gantrymq.client.admin.results import QueueMove
 
@@ -198,14 +199,6 @@ class MemberOut(Schema):
         )
 
 
-class LagCauseOut(Schema):
-    """One reason why a group is behind."""
-
-    title: str
-    evidence: str
-    advice: str
-
-
 class SubscriptionOut(Schema):
     """What the group wants of a topic. type: TAG or SQL92."""
 
@@ -224,7 +217,7 @@ class PartyOut(Schema):
 class GroupDetailOut(Schema):
     """One consumer group whole. is_partial: a broker of troubles is missing in it, lags are the least that can be.
 
-    causes: why it is behind, the likeliest first. seen: the group as the list has it.
+    checks: why it is behind, the likeliest first. seen: the group as the list has it.
     """
 
     name: str
@@ -237,7 +230,7 @@ class GroupDetailOut(Schema):
     subscriptions: list[SubscriptionOut]
     disagreement: list[PartyOut]
     troubles: list[str]
-    causes: list[LagCauseOut]
+    checks: list[CheckOut]
     seen: SeenGroupOut
     is_partial: bool = False
 
@@ -260,7 +253,7 @@ class GroupDetailOut(Schema):
                 PartyOut(members=party.client_ids, subscriptions=party.subscriptions) for party in detail.parties
             ],
             troubles=[f"{failure.what}: {failure.reason}" for failure in detail.failures],
-            causes=[LagCauseOut(title=one.title, evidence=one.evidence, advice=one.advice) for one in view.causes],
+            checks=[CheckOut.of(one) for one in view.checks],
             seen=SeenGroupOut.of_row(view.row),
             is_partial=detail.is_partial,
         )

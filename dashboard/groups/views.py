@@ -162,7 +162,7 @@ def _now(view: GroupView) -> dict[str, Any]:
         *(f"{load.client_id} {load.has_answered}" for load in view.loads),
         *(f"{queue.topic} {queue.broker_name} {queue.queue_id}" for queue in detail.queues),
     )
-    return _context(detail) | _figures(view.row) | {"loads": view.loads, "causes": view.causes, "now_shape": shape}
+    return _context(detail) | _figures(view.row) | {"loads": view.loads, "checks": view.checks, "now_shape": shape}
 
 
 def _figures(row: GroupRow) -> dict[str, Any]:

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from dashboard.cluster.errors import GroupNotFound
 from dashboard.cluster.gateway import Gateway
 from dashboard.cluster.group_values import GroupDetail
-from dashboard.groups.diagnosis import Cause, causes
 from dashboard.groups.group_cache import group_book
+from dashboard.groups.lag_checks import lag_checks
 from dashboard.groups.listing import GroupRow, rows_of
 from dashboard.groups.member_load import MemberLoad, loads_of
 from dashboard.language.sentences import gettext
 from dashboard.limits.names import NameLimit, current
 from dashboard.status.board import board
+from dashboard.status.check import Check
 
 SHARED_S = 2.0  # below what a tab waits before it asks again
 SHARED_MAX = 64
@@ -29,7 +30,7 @@ class GroupView:
     detail: GroupDetail
     row: GroupRow
     loads: list[MemberLoad]
-    causes: list[Cause]
+    checks: list[Check]
 
 
 async def group_view(gateway: Gateway, name: str) -> GroupView:
@@ -37,7 +38,7 @@ async def group_view(gateway: Gateway, name: str) -> GroupView:
     detail = await gateway.groups.get(name)
     row = await _row(gateway, name)
     loads = loads_of(detail)
-    return GroupView(detail, row, loads, causes(detail, row.group, loads))
+    return GroupView(detail, row, loads, lag_checks(detail, row.group, loads))
 
 
 async def shared_view(gateway: Gateway, name: str) -> GroupView:

@@ -9,8 +9,8 @@ from typing import Any
 
 from dashboard.language.sentences import again
 from dashboard.status.board import Board, Point, Snapshot
-from dashboard.status.checks import judge
 from dashboard.status.metrics import Metrics, overview_metrics
+from dashboard.status.verdict import judge
 
 OVERVIEW = "overview"
 TOPIC = "topic:"

@@ -19,7 +19,7 @@ from django.conf import settings
 from appliance.settings.service_urls import without_password
 from dashboard.language.sentences import gettext
 from dashboard.live import frames
-from dashboard.status.problems import Level, Problem
+from dashboard.status.check import Check, Level
 from gantrymq.timeouts import timeout
 
 logger = logging.getLogger(__name__)
@@ -60,12 +60,12 @@ class LayerState:
             logger.warning("pages are live again", extra={"event": "layer_reachable"})
         self.why = ""
 
-    def problems(self) -> list[Problem]:
+    def problems(self) -> list[Check]:
         """For the Overview."""
         if not self.why:
             return []
         return [
-            Problem(
+            Check(
                 Level.WARN,
                 gettext("Pages are not live"),
                 gettext("Redis at %(address)s can't be reached (%(why)s)")

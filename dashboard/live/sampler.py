@@ -27,6 +27,7 @@ from dashboard.database import state as database
 from dashboard.history.keeper import HistoryKeeper
 from dashboard.live import frames
 from dashboard.live.broker_minutes import BrokerMinutes
+from dashboard.live.check_log import CheckLog
 from dashboard.live.group_minutes import GroupMinutes
 from dashboard.live.group_watch import GroupWatch
 from dashboard.live.history import Minute, keep_minute
@@ -34,13 +35,12 @@ from dashboard.live.layer import probe, send_frame
 from dashboard.live.layer import state as layer
 from dashboard.live.minute_rows import keep_rows
 from dashboard.live.parts import part_watch
-from dashboard.live.problem_log import ProblemLog
 from dashboard.live.report_pause import pause_reports
 from dashboard.live.slave_minutes import SlaveMinutes
 from dashboard.live.stored_count import StoredCount
 from dashboard.live.tail import TopicTail, topic_tail
 from dashboard.live.topic_watch import TopicWatch
-from dashboard.reports import alarm
+from dashboard.reports import checks as report_checks
 from dashboard.status import processes
 from dashboard.status.board import (
     DISK_MARKS,
@@ -58,8 +58,8 @@ from dashboard.status.board import (
     Snapshot,
     board,
 )
-from dashboard.status.checks import judge
 from dashboard.status.services import REFUSALS_REMEMBERED_S, read_services, refusing_lanes
+from dashboard.status.verdict import judge
 from dashboard.topics.topic_cache import topic_book
 
 logger = logging.getLogger(__name__)
@@ -83,7 +83,7 @@ class Sampler:
         self._groups = GroupWatch(self._gateway)
         self._minute = Minute()
         self._rows = (SlaveMinutes(), GroupMinutes(), BrokerMinutes())
-        self._problem_log = ProblemLog()
+        self._problem_log = CheckLog()
         self._incidents = IncidentKeeper()
         self._history = HistoryKeeper()
 
@@ -132,7 +132,7 @@ class Sampler:
             groups=self._groups.seen,
             topics=self._count.topics(),
             topic_sizes=topic_book.sizes,
-            problems=(*database.problems(time.time()), *layer.problems(), *alarm.problems()),
+            problems=(*database.problems(time.time()), *layer.problems(), *report_checks.problems()),
         )
         point = self._board.put(snapshot)
         problems = judge(snapshot).problems

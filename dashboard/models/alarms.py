@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 from appliance.settings import alarm_names
 from dashboard.language.choice import PLAIN
 from dashboard.models.words import RowWithWords
-from dashboard.status.problems import Level
+from dashboard.status.check import Level
 
 
 class ChannelKind(models.TextChoices):

@@ -8,7 +8,7 @@ from django.db import models
 from django.utils import timezone
 
 from dashboard.models.words import RowWithWords
-from dashboard.status.problems import Level
+from dashboard.status.check import Level
 
 
 class IncidentQuery(models.QuerySet["IncidentRow"]):

@@ -11,7 +11,7 @@ from dashboard.overview.schemas import ClusterOut
 from dashboard.rest.auth import Token
 from dashboard.rest.refusals import REFUSALS
 from dashboard.status.board import board
-from dashboard.status.checks import judge
+from dashboard.status.verdict import judge
 
 router = Router()
 

@@ -27,7 +27,7 @@ from dashboard.overview.schemas import ClusterOut
 from dashboard.rest.auth import Token
 from dashboard.rest.refusals import REFUSALS, NotPossible
 from dashboard.status.board import board
-from dashboard.status.checks import judge
+from dashboard.status.verdict import judge
 
 router = Router()
 READ = Token(Permission.TOPICS_READ)  # of a topic; the cluster needs more

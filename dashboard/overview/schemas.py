@@ -8,7 +8,7 @@ from ninja import Schema
 
 from dashboard.brokers.schemas import BrokerOut
 from dashboard.status.board import Snapshot
-from dashboard.status.checks import Verdict
+from dashboard.status.verdict import Verdict
 
 
 class ProcessOut(Schema):

@@ -16,8 +16,8 @@ from dashboard.history.charts import RANGES, Line, chart_of, range_of
 from dashboard.history.series import IN, OUT
 from dashboard.live import frames
 from dashboard.status.board import board
-from dashboard.status.checks import judge
 from dashboard.status.metrics import overview_metrics
+from dashboard.status.verdict import judge
 
 LIVE = "15m"  # the range that is drawn live
 FIRST_SAMPLE_WAIT_S = 0.7  # a page opened right at the start waits this long for the first look at the cluster

@@ -5,7 +5,7 @@ run each, one behind the other; one that fails is tried again later (retries.py)
 report serve` (warm_session.py), which times and kills what it starts; this process only waits for it and copies the
 outcome into the run's row. While the report stack
 is still being installed, asked runs wait. Runs of a command line are noted too (shell_runs.py), and the Overview is
-told of the newest run that went wrong (alarm.py). The summary of a week by mail is weekly.py's.
+told of the newest run that went wrong (checks.py). The summary of a week by mail is weekly.py's.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from appliance.reports.errors import ReportError
 from appliance.reports.install_state import install_state
 from appliance.reports.runs import RunFolder, RunStatus, remove_work_of_the_dead
 from dashboard.models.reports import ReportPlan, ReportRun
-from dashboard.reports import alarm, latest, weekly
+from dashboard.reports import checks, latest, weekly
 from dashboard.reports.runs.plans import ensure_plans
 from dashboard.reports.runs.queue import claim_next, due_at, enqueue_due, waiting
 from dashboard.reports.runs.results import result_bytes
@@ -82,7 +82,7 @@ class ReportSchedule:
         """Take note of runs that were started from a command line, and of how the newest run ended."""
         if await self._shell_runs.look():
             await self.forget_old_runs()
-        await alarm.look()
+        await checks.look()
         await weekly.look()
 
     async def step(self, now: datetime | None = None) -> bool:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from dashboard.cluster.group_values import GroupPlace
 from dashboard.cluster.values import TopicMetrics
 from dashboard.language.sentences import gettext, joined
-from dashboard.status.problems import Problem
+from dashboard.status.check import Check
 from dashboard.status.processes import ProcessFacts
 from dashboard.status.services import LaneCounts, Services
 
@@ -200,7 +200,7 @@ class Snapshot:
     processes: tuple[ProcessFacts, ...]
     stored: Stored | None
     stored_why: str | None = None
-    problems: tuple[Problem, ...] = ()  # of the appliance itself
+    problems: tuple[Check, ...] = ()  # of the appliance itself
     groups: tuple[WatchedGroup, ...] = ()
     topics: Mapping[str, TopicMetrics] = field(default_factory=dict)  # as counted last, without the system's
     topic_sizes: Mapping[str, int] = field(default_factory=dict)  # bytes in the logs, of those that are known

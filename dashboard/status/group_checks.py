@@ -9,14 +9,14 @@ from django.urls import NoReverseMatch, reverse
 from dashboard.cluster import units
 from dashboard.language.sentences import gettext, joined, ngettext
 from dashboard.status.board import Stored, WatchedGroup
-from dashboard.status.problems import Level, Problem
+from dashboard.status.check import Check, Level
 
 BEHIND_MS = 5 * 60_000
 ALONE_S = 60.0  # a deployment takes a group's members away for a while
 NAMED_MAX = 5  # groups with a card of their own
 
 
-def group_problems(groups: Sequence[WatchedGroup], now: float) -> list[Problem]:
+def group_problems(groups: Sequence[WatchedGroup], now: float) -> list[Check]:
     """The groups that are behind or left alone, the worst first."""
     bad = [group for group in groups if _is_behind(group) or _is_alone(group, now)]
     bad.sort(key=lambda group: (-(group.lag_ms or 0), -(group.lag or 0), group.name))
@@ -24,7 +24,7 @@ def group_problems(groups: Sequence[WatchedGroup], now: float) -> list[Problem]:
     if len(bad) > NAMED_MAX:
         more = bad[NAMED_MAX:]
         found.append(
-            Problem(
+            Check(
                 Level.WARN,
                 ngettext(
                     "%(count)s more consumer group is behind", "%(count)s more consumer groups are behind", len(more)
@@ -40,7 +40,7 @@ def group_problems(groups: Sequence[WatchedGroup], now: float) -> list[Problem]:
     return found
 
 
-def dead_letter_problems(stored: Stored | None) -> list[Problem]:
+def dead_letter_problems(stored: Stored | None) -> list[Check]:
     """Messages that failed for good, as long as they are stored."""
     if stored is None or not stored.dead_letters:
         return []
@@ -50,7 +50,7 @@ def dead_letter_problems(stored: Stored | None) -> list[Problem]:
     if more > 0:
         named = gettext("%(groups)s and %(count)s more groups") % {"groups": named, "count": more}
     return [
-        Problem(
+        Check(
             Level.WARN,
             ngettext("%(count)s dead letter waits", "%(count)s dead letters wait", number)
             % {"count": units.count(number)},
@@ -73,7 +73,7 @@ def _is_alone(group: WatchedGroup, now: float) -> bool:
     return group.alone_since is not None and now - group.alone_since >= ALONE_S
 
 
-def _problem(group: WatchedGroup, now: float) -> Problem:
+def _problem(group: WatchedGroup, now: float) -> Check:
     values = {"group": group.name, "time": units.duration(group.lag_ms // 1000) if group.lag_ms else ""}
     if _is_alone(group, now):
         title = gettext("%(group)s has no consumers")
@@ -101,7 +101,7 @@ def _problem(group: WatchedGroup, now: float) -> Problem:
             "More comes than its consumers take, or one of them is stuck. Its page shows which queues wait."
         )
     name = gettext("group %(group)s") % values
-    return Problem(Level.WARN, title % values, evidence, action, name, _group_page(group.name))
+    return Check(Level.WARN, title % values, evidence, action, name, _group_page(group.name))
 
 
 def _waiting(group: WatchedGroup) -> str:

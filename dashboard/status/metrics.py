@@ -11,12 +11,12 @@ from dashboard.cluster import units
 from dashboard.cluster.values import TopicDetail, TopicSummary
 from dashboard.language.sentences import gettext, joined
 from dashboard.status.board import BrokerFacts, BrokerState, Snapshot
-from dashboard.status.checks import Verdict, judge
 from dashboard.status.metric import Metrics, shape_of
 from dashboard.status.processes import ProcessFacts
 from dashboard.status.readers import Readers
 from dashboard.status.service_metrics import put_services
 from dashboard.status.slave_metrics import put_slaves
+from dashboard.status.verdict import Verdict, judge
 from dashboard.status.words import in_words
 
 

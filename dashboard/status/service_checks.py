@@ -5,7 +5,7 @@ from __future__ import annotations
 from dashboard.cluster import units
 from dashboard.language.sentences import gettext, joined, ngettext
 from dashboard.status.board import BrokerFacts
-from dashboard.status.problems import Level, Problem
+from dashboard.status.check import Check, Level
 from dashboard.status.services import ATTACK_REMEMBERED_S, REFUSALS_REMEMBERED_S, LaneCounts, Services
 from dashboard.status.slave_checks import slave_problems
 
@@ -13,7 +13,7 @@ TIMER_BEHIND_MS = 5000  # normal is below 100 ms; a busy machine may take a seco
 NAMED_MAX = 5  # groups named in one line
 
 
-def service_problems(facts: BrokerFacts) -> list[Problem]:
+def service_problems(facts: BrokerFacts) -> list[Check]:
     """Everything the checks say about one broker's services."""
     services = facts.services
     return [
@@ -34,10 +34,10 @@ def service_problems(facts: BrokerFacts) -> list[Problem]:
     ]
 
 
-def _not_saved(name: str, services: Services) -> Problem | None:
+def _not_saved(name: str, services: Services) -> Check | None:
     if not services.tables_not_saved:
         return None
-    return Problem(
+    return Check(
         Level.BAD,
         gettext("%(broker)s can't save its tables") % {"broker": name},
         gettext("not on disk: %(tables)s") % {"tables": joined(services.tables_not_saved)},
@@ -47,11 +47,11 @@ def _not_saved(name: str, services: Services) -> Problem | None:
     )
 
 
-def _not_registered(name: str, services: Services) -> Problem | None:
+def _not_registered(name: str, services: Services) -> Check | None:
     known, all_ = services.name_servers_known, services.name_servers_all
     if known is None or all_ is None or known >= all_:
         return None
-    return Problem(
+    return Check(
         Level.BAD if known == 0 else Level.WARN,
         (
             gettext("%(broker)s is not registered with any name server")
@@ -66,11 +66,11 @@ def _not_registered(name: str, services: Services) -> Problem | None:
     )
 
 
-def _out_of_files(name: str, services: Services) -> Problem | None:
+def _out_of_files(name: str, services: Services) -> Check | None:
     ago_s = services.out_of_files_s
     if ago_s is None or ago_s > REFUSALS_REMEMBERED_S:
         return None
-    return Problem(
+    return Check(
         Level.BAD,
         gettext("%(broker)s has too few files left and refuses connections") % {"broker": name},
         gettext(
@@ -89,11 +89,11 @@ def _out_of_files(name: str, services: Services) -> Problem | None:
     )
 
 
-def _attacked(name: str, services: Services) -> Problem | None:
+def _attacked(name: str, services: Services) -> Check | None:
     ago_s = services.settings_refused_s
     if ago_s is None or ago_s > ATTACK_REMEMBERED_S:
         return None
-    return Problem(
+    return Check(
         Level.WARN,
         gettext("A client asked %(broker)s for settings that no request may change") % {"broker": name},
         gettext("%(count)s requests refused, the last from %(address)s, %(time)s ago")
@@ -109,11 +109,11 @@ def _attacked(name: str, services: Services) -> Problem | None:
     )
 
 
-def _refusing(facts: BrokerFacts) -> Problem | None:
+def _refusing(facts: BrokerFacts) -> Check | None:
     if not facts.refusing:
         return None
     lanes = joined(_lane_text(lane) for lane in facts.refusing)
-    return Problem(
+    return Check(
         Level.WARN,
         gettext("%(broker)s refuses requests") % {"broker": facts.name},
         gettext("%(lanes)s; last at %(time)s UTC")
@@ -135,11 +135,11 @@ def _lane_text(lane: LaneCounts) -> str:
     return gettext("%(lane)s lane: %(counts)s") % {"lane": lane.name, "counts": joined(parts)}
 
 
-def _timer(name: str, services: Services) -> Problem | None:
+def _timer(name: str, services: Services) -> Check | None:
     behind = services.timer_behind_ms
     if behind is None or behind < TIMER_BEHIND_MS:
         return None
-    return Problem(
+    return Check(
         Level.WARN,
         gettext("%(broker)s delivers delayed messages late") % {"broker": name},
         gettext("%(time)s behind, %(count)s wait")
@@ -151,10 +151,10 @@ def _timer(name: str, services: Services) -> Problem | None:
     )
 
 
-def _not_shared(name: str, services: Services) -> Problem | None:
+def _not_shared(name: str, services: Services) -> Check | None:
     if not services.topics_not_shared:
         return None
-    return Problem(
+    return Check(
         Level.WARN,
         ngettext(
             "%(broker)s could not create %(count)s topic on the other brokers",
@@ -167,10 +167,10 @@ def _not_shared(name: str, services: Services) -> Problem | None:
     )
 
 
-def _suspended(name: str, services: Services) -> Problem | None:
+def _suspended(name: str, services: Services) -> Check | None:
     if not services.suspensions:
         return None
-    return Problem(
+    return Check(
         Level.WARN,
         ngettext(
             "%(broker)s holds back %(count)s slow consumer group",
@@ -186,10 +186,10 @@ def _suspended(name: str, services: Services) -> Problem | None:
     )
 
 
-def _disagreeing(name: str, services: Services) -> Problem | None:
+def _disagreeing(name: str, services: Services) -> Check | None:
     if not services.disagreements:
         return None
-    return Problem(
+    return Check(
         Level.WARN,
         ngettext(
             "Members of %(count)s consumer group disagree",

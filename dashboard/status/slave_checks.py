@@ -5,7 +5,7 @@ from __future__ import annotations
 from dashboard.cluster import units
 from dashboard.language.sentences import gettext, joined
 from dashboard.status.board import BrokerFacts, BrokerState, Snapshot
-from dashboard.status.problems import Level, Problem
+from dashboard.status.check import Check, Level
 from dashboard.status.services import Services
 from dashboard.status.words import in_words
 
@@ -24,7 +24,7 @@ NEEDS_A_PERSON = (
 )
 
 
-def slave_problems(facts: BrokerFacts) -> list[Problem]:
+def slave_problems(facts: BrokerFacts) -> list[Check]:
     """What a master says of its slaves, or a slave of itself."""
     name, services = facts.name, facts.services
     not_copying = None if _is_joining(facts) else _not_copying(name, services)
@@ -32,14 +32,14 @@ def slave_problems(facts: BrokerFacts) -> list[Problem]:
     return [problem for problem in found if problem is not None]
 
 
-def _contested(facts: BrokerFacts) -> Problem | None:
+def _contested(facts: BrokerFacts) -> Check | None:
     """Two masters began one epoch: both are named, and by whom."""
     rival = facts.told.get("epochRival", "none").split()
     if len(rival) != RIVAL_PARTS:
         return None
     number, rival_id, address = rival
     named = {"broker": facts.name, "epoch": number}
-    return Problem(
+    return Check(
         Level.BAD,
         gettext("%(broker)s: epoch %(epoch)s was begun twice") % named,
         gettext("here as %(own)s, at %(address)s as %(rival)s; neither accepts messages")
@@ -65,12 +65,12 @@ def what_goes_on(broker: BrokerState, snapshot: Snapshot) -> str:
     ) % {"slaves": joined(readable[:NAMED_MAX])}
 
 
-def without_master(snapshot: Snapshot) -> list[Problem]:
+def without_master(snapshot: Snapshot) -> list[Check]:
     """Brokers of which only slaves are left."""
     masters = {broker.name for broker in snapshot.masters}
     slaves = [broker for broker in snapshot.brokers if broker.is_slave and broker.broker_name not in masters]
     return [
-        Problem(
+        Check(
             Level.BAD,
             gettext("%(broker)s has no master") % {"broker": name},
             gettext("slaves: %(slaves)s")
@@ -85,7 +85,7 @@ def without_master(snapshot: Snapshot) -> list[Problem]:
     ]
 
 
-def _slave_behind(name: str, services: Services) -> Problem | None:
+def _slave_behind(name: str, services: Services) -> Check | None:
     behind = [slave for slave in services.slaves if not slave.in_sync]
     if not behind:
         return None
@@ -98,7 +98,7 @@ def _slave_behind(name: str, services: Services) -> Problem | None:
         }
         for slave in behind
     ]
-    return Problem(
+    return Check(
         Level.WARN,
         gettext("%(broker)s: %(count)s of %(all)s slaves far behind")
         % {"broker": name, "count": units.count(len(behind)), "all": units.count(len(services.slaves))},
@@ -111,7 +111,7 @@ def _slave_behind(name: str, services: Services) -> Problem | None:
     )
 
 
-def _slave_gone(name: str, services: Services) -> Problem | None:
+def _slave_gone(name: str, services: Services) -> Check | None:
     if not services.slaves_gone:
         return None
     hosts = joined(
@@ -120,7 +120,7 @@ def _slave_gone(name: str, services: Services) -> Problem | None:
     )
     left = len(services.slaves)
     connected = gettext("%(count)s connected") % {"count": units.count(left)} if left else gettext("none connected")
-    return Problem(
+    return Check(
         Level.WARN if left else Level.BAD,
         gettext("A slave of %(broker)s is gone") % {"broker": name},
         joined([hosts, connected], "; "),
@@ -140,14 +140,14 @@ def _is_joining(facts: BrokerFacts) -> bool:
     return facts.at - facts.boot_ms / 1000 < (TRYING_S if copying.why else UNTRIED_S)
 
 
-def _not_copying(name: str, services: Services) -> Problem | None:
+def _not_copying(name: str, services: Services) -> Check | None:
     copying = services.copying
     if copying is None or copying.state in FINE:
         return None
     is_stuck = copying.state in NEEDS_A_PERSON
     state = in_words(copying.state)
     master = gettext("(master at %(address)s)") % {"address": copying.master} if copying.master else ""
-    return Problem(
+    return Check(
         Level.BAD if is_stuck else Level.WARN,
         gettext("Slave %(name)s does not copy") % {"name": name},
         joined([joined([state, copying.why], ": "), master], " "),

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from dashboard.alerts.incident_book import ADOPTED_S, OPEN_MAX, QUIET_S, SEEN_EACH_S, SHORTEST_S, Incident, IncidentBook
-from dashboard.status.problems import Level, Problem
+from dashboard.status.check import Check, Level
 
 
-def problem(evidence: str = "e", level: Level = Level.WARN, name: str = "disk") -> Problem:
-    return Problem(level, f"{name} {evidence}", evidence, "action", name)
+def problem(evidence: str = "e", level: Level = Level.WARN, name: str = "disk") -> Check:
+    return Check(level, f"{name} {evidence}", evidence, "action", name)
 
 
 def test_what_lasts_is_written_once_it_lasts_and_again_when_it_is_gone() -> None:

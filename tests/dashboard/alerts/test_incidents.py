@@ -11,13 +11,13 @@ from dashboard.alerts import incident_keeper as keepers
 from dashboard.alerts.incident_keeper import KEPT, IncidentKeeper
 from dashboard.models.incidents import IncidentRow
 from dashboard.models.management import User
-from dashboard.status.problems import Level, Problem
+from dashboard.status.check import Check, Level
 from tests.dashboard.conftest import Client, api_for
 
-SILENT = Problem(Level.BAD, "broker-a does not answer", "no answer for 4 s", "look at it", "silent broker-a")
+SILENT = Check(Level.BAD, "broker-a does not answer", "no answer for 4 s", "look at it", "silent broker-a")
 
 
-async def lasting(keeper: IncidentKeeper, now: float, problem: Problem = SILENT) -> None:
+async def lasting(keeper: IncidentKeeper, now: float, problem: Check = SILENT) -> None:
     for second in (0.0, 5.0):
         keeper.note([problem], now + second)
     await keeper.write()

@@ -17,7 +17,7 @@ from dashboard.cluster.gateway import Gateway, use_gateway
 from dashboard.live.sampler import Sampler
 from dashboard.models.management import ApiToken, Role, User
 from dashboard.status.board import board
-from dashboard.status.checks import judge
+from dashboard.status.verdict import judge
 from gantrymq.message.model import Message
 from tests.dashboard.conftest import Api, Client, api_for
 from tests.waiting import until

@@ -13,12 +13,13 @@ from dashboard.clients.listing import client_book
 from dashboard.clients.values import ClientListing, ConnectedClient, Connection
 from dashboard.cluster.gateway import Gateway
 from dashboard.cluster.values import BrokerRef, ClusterView
-from dashboard.connect.doctor import examine, explain, is_loopback
+from dashboard.connect.checks import examine, explain, is_loopback
 from dashboard.connect.ticks import Traces, ticks_of
 from dashboard.live.sampler import Sampler
 from dashboard.models.audit import AuditEntry
 from dashboard.models.management import Role, User
 from dashboard.status.board import BrokerFacts, BrokerState, Snapshot
+from dashboard.status.check import Level
 from gantrymq import Producer
 from gantrymq.message.model import Message
 from tests.dashboard.conftest import Client, api_for
@@ -76,21 +77,23 @@ def test_an_error_that_is_not_known_is_not_explained() -> None:
     assert not is_loopback("10.0.0.1:10911") and not is_loopback("broker.example:10911")
 
 
-async def test_the_doctor_tries_what_clients_are_told(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = {one.what: one for one in await examine(gateway, await Sampler(gateway).sample())}
+async def test_the_checks_try_what_clients_are_told(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = {one.title: one for one in await examine(gateway, await Sampler(gateway).sample())}
     assert (
-        found["Address of broker-a"].level == "attention" and "only this machine" in found["Address of broker-a"].told
+        found["Address of broker-a"].level is Level.WARN
+        and "only this machine" in found["Address of broker-a"].evidence
     )
-    assert found["Accounts"].told == "not asked for"
+    assert found["Accounts"].evidence == "not asked for"
 
     async def lost() -> ClusterView:
         return ClusterView((BrokerRef("gone", f"127.0.0.1:{closed_port()}", "c"),), time.time(), "no answer")
 
     monkeypatch.setattr(gateway.brokers, "list", lost)
-    found = {one.what: one for one in await examine(gateway, None)}
-    assert {found["Name server"].level, found["Address of gone"].level} == {"problem"}
+    found = {one.title: one for one in await examine(gateway, None)}
+    assert {found["Name server"].level, found["Address of gone"].level} == {Level.BAD}
     assert (
-        "not reachable from here" in found["Address of gone"].told and "--advertise" in found["Address of gone"].advice
+        "not reachable from here" in found["Address of gone"].evidence
+        and "--advertise" in found["Address of gone"].action
     )
 
 
@@ -145,4 +148,4 @@ async def test_a_message_is_sent_from_here_and_the_ticks_follow(
     gone = (await operator.get("/connect", headers={"HX-Target": "ticks"})).content.decode()
     assert 'data-shape="111' in gone, "what a producer has sent stays when it goes"
     assert status == 200 and [tick["is_done"] for tick in told["ticks"][:3]] == [True, True, True]
-    assert told["meanings"] and {one["what"] for one in told["findings"]} >= {"Name server", "Address of broker-a"}
+    assert told["meanings"] and {one["title"] for one in told["checks"]} >= {"Name server", "Address of broker-a"}

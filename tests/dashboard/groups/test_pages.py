@@ -14,8 +14,8 @@ from dashboard.cluster.errors import BrokerUnreachable, NotAllowed
 from dashboard.cluster.gateway import Gateway, use_gateway
 from dashboard.cluster.group_values import ResetPlan, known_lag_ms, worst_lag_ms
 from dashboard.cluster.units import THIN
-from dashboard.groups import diagnosis, trend
 from dashboard.groups import group_cache as books
+from dashboard.groups import lag_checks, trend
 from dashboard.groups.group_cache import group_book
 from dashboard.groups.member_load import loads_of
 from dashboard.groups.moving import astray, move_all
@@ -452,7 +452,7 @@ async def test_two_looks_tell_rates_and_direction_on_the_page_and_over_rest(
 async def test_what_a_member_has_in_its_hands_is_shown_and_linked(
     log_in: Client, gateway: Gateway, cluster: ServingCluster, make_topic: Topic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(diagnosis, "HELD_LONG_MS", 0)
+    monkeypatch.setattr(lag_checks, "HELD_LONG_MS", 0)
     await group_book.listing(gateway)  # a group that is newer than the list has a page all the same
     topic = await make_topic("group-held", queues=1, messages=[Message("group-held", b"x")] * 3)
     go_on = asyncio.Event()
@@ -493,4 +493,4 @@ async def test_what_a_member_has_in_its_hands_is_shown_and_linked(
     assert (status, held["topic"], held["queue_id"]) == (200, topic, 0)
     assert f'href="/topic/{topic}/messages/{cluster.broker.config.broker_name}.0.' in page
     assert member["queues"] >= 1 and member["busy"] >= 1 and told["seen"]["name"] == "g-held"
-    assert any(cause["title"].startswith("A message is in hand") for cause in told["causes"])
+    assert any(check["title"].startswith("A message is in hand") for check in told["checks"])

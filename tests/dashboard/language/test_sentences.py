@@ -17,8 +17,8 @@ from dashboard.live.frames import overview_frame
 from dashboard.models.incidents import IncidentRow
 from dashboard.models.management import User
 from dashboard.status.board import BrokerFacts, BrokerState, Point, Snapshot
-from dashboard.status.checks import judge
-from dashboard.status.problems import Level
+from dashboard.status.check import Level
+from dashboard.status.verdict import judge
 from gantrymq.errors import RequestTimeout, ResponseError
 from gantrymq.remoting.codes import ResponseCode
 from tests.dashboard.conftest import Client, api_for

@@ -18,10 +18,10 @@ from dashboard.live.history import Minute, keep_minute
 from dashboard.live.sampler import Sampler, masters_of, read_facts
 from dashboard.models.management import MetricSample
 from dashboard.status.board import Board, BrokerFacts, BrokerState, DiskMarks, Lane, Snapshot
-from dashboard.status.checks import Level, judge
 from dashboard.status.metrics import overview_metrics
 from dashboard.status.processes import ProcessFacts
 from dashboard.status.services import Services
+from dashboard.status.verdict import Level, judge
 from dashboard.templatetags.gantry import bar
 from gantrymq.message.model import Message
 from gantrymq.remoting.admin_bodies import SlaveDifference

@@ -22,7 +22,7 @@ from dashboard.live.sampler import Sampler
 from dashboard.live.tail import topic_tail
 from dashboard.models.management import User
 from dashboard.status.board import board
-from dashboard.status.checks import judge
+from dashboard.status.verdict import judge
 from gantrymq.message.model import Message
 from tests.dashboard.conftest import Client
 from tests.dashboard.live.socket_client import PatientCommunicator, communicator, connected, frame_of

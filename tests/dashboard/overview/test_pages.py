@@ -14,7 +14,7 @@ from dashboard.cluster.gateway import Gateway
 from dashboard.live.sampler import Sampler
 from dashboard.models.management import ApiToken, Role, User
 from dashboard.status.board import board
-from dashboard.status.checks import judge
+from dashboard.status.verdict import judge
 from gantrymq.message.model import Message
 from tests.dashboard.conftest import Client
 from tests.harness import ServingCluster

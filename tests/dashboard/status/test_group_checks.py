@@ -8,7 +8,7 @@ from dashboard.cluster import units
 from dashboard.cluster.group_values import GroupSummary
 from dashboard.groups.trend import watched
 from dashboard.status.board import BrokerFacts, BrokerState, Snapshot, Stored, WatchedGroup
-from dashboard.status.checks import Level, judge
+from dashboard.status.verdict import Level, judge
 
 NOW = 10_000.0
 FACTS = BrokerFacts("broker-a", "a", NOW, in_rate=1.0, disk_ratio=0.5)

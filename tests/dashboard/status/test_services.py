@@ -12,9 +12,9 @@ from dashboard.cluster.gateway import Gateway
 from dashboard.cluster.values import BrokerRef
 from dashboard.live.sampler import Sampler, read_facts
 from dashboard.status.board import BrokerFacts, BrokerState, Snapshot
-from dashboard.status.checks import Level, judge
 from dashboard.status.metrics import overview_metrics
 from dashboard.status.services import Services
+from dashboard.status.verdict import Level, judge
 from gantrymq.remoting.admin_bodies import SlaveDifference, SlaveDifferences
 from tests.dashboard.conftest import Client
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dashboard.status.checks import judge
+from dashboard.status.check import Level
 from dashboard.status.metrics import overview_metrics
-from dashboard.status.problems import Level
+from dashboard.status.verdict import judge
 from tests.dashboard.status.masters import CONNECTION, MASTER, master, seen, slave, state
 
 

@@ -12,7 +12,7 @@ from appliance.reports.catalogue import REPORTS
 from appliance.reports.runs import RunFolder
 from dashboard.models.management import User
 from dashboard.models.reports import ReportPlan, ReportRun
-from dashboard.reports import alarm
+from dashboard.reports import checks
 from dashboard.reports import schedule as schedule_module
 from dashboard.reports.runs.plans import FIRST_RUN_AFTER, Schedule, ensure_plans, schedule, set_schedule
 from dashboard.reports.runs.queue import WAITING_MAX, ask_for, claim_next, enqueue, enqueue_due
@@ -178,12 +178,12 @@ async def test_later_tries_keep_no_person_from_asking(data: Path) -> None:
 async def test_a_failure_is_an_alarm_until_the_same_report_is_whole_again(data: Path) -> None:
     await ended("sizes", "failed", 1)
     await ended("days", "succeeded", 2)
-    await alarm.look()
-    assert [problem.title for problem in alarm.problems()] == ["The last report failed"]
+    await checks.look()
+    assert [problem.title for problem in checks.problems()] == ["The last report failed"]
     await ended("days", "incomplete", 3)
-    await alarm.look()
-    assert [problem.title for problem in alarm.problems()] == ["The last report is incomplete"], "one at a time"
+    await checks.look()
+    assert [problem.title for problem in checks.problems()] == ["The last report is incomplete"], "one at a time"
     for report in ("sizes", "days"):
         await ended(report, "succeeded", 4)
-    await alarm.look()
-    assert alarm.problems() == []
+    await checks.look()
+    assert checks.problems() == []

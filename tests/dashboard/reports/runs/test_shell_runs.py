@@ -12,7 +12,7 @@ from django.conf import settings as django_settings
 
 from appliance.reports.runs import HOUR_MS, RunFolder, RunSpec, RunStatus, lock_of_work, new_run_id, new_work_folder
 from dashboard.models.reports import ReportRun
-from dashboard.reports import alarm
+from dashboard.reports import checks
 from dashboard.reports import schedule as schedule_module
 from dashboard.reports.runs.queue import enqueue
 from dashboard.reports.schedule import ReportSchedule
@@ -96,7 +96,7 @@ async def test_an_incomplete_report_shows_its_result_and_is_an_alarm_until_one_i
     run.finished_at = NOW + timedelta(seconds=13)
     await run.asave()
     await schedule.look()
-    (problem,) = alarm.problems()
+    (problem,) = checks.problems()
     assert (problem.title, problem.evidence) == ("The last report is incomplete", run.error)
     page = (await client.get(problem.link)).content.decode()
     assert "traffic.csv" in page and "7 bytes of the log were deleted" in page
@@ -105,4 +105,4 @@ async def test_an_incomplete_report_shows_its_result_and_is_an_alarm_until_one_i
     whole.state = "succeeded"
     await whole.asave()
     await schedule.look()
-    assert alarm.problems() == []
+    assert checks.problems() == []

@@ -9,11 +9,11 @@ from django.views.decorators.http import require_safe
 
 from dashboard.access.permissions import Permission, requires
 from dashboard.cluster.gateway import gateway
-from dashboard.posture.review import review
+from dashboard.security.review import review
 
 
 @requires(Permission.USERS_WRITE)
 @require_safe
-async def posture(request: HttpRequest) -> HttpResponse:
+async def security(request: HttpRequest) -> HttpResponse:
     found = await review(gateway(), settings.APPLIANCE)
-    return render(request, "posture/posture.html", {"review": found, "settings": settings.APPLIANCE})
+    return render(request, "security/security.html", {"review": found, "settings": settings.APPLIANCE})

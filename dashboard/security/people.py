@@ -13,17 +13,16 @@ from django.utils.translation import gettext
 from dashboard.alerts.sending.mail import PLAIN
 from dashboard.models.alarms import AlarmChannel, ChannelKind
 from dashboard.models.management import ApiToken, Invitation, Role, User
-from dashboard.posture.finding import Finding
-from dashboard.status.problems import Level
+from dashboard.status.check import Check, Level
 
 UNSEEN = timedelta(days=90)
 LONG_LIFE = timedelta(days=180)
 ADMINS_MANY = 5
-SHOWN_MAX = 100  # findings of a kind
+SHOWN_MAX = 100  # of a kind
 STRONG = (ApiToken.Scope.CONFIG, ApiToken.Scope.ADMIN)
 
 
-def findings(now: datetime) -> Iterator[Finding]:
+def checks(now: datetime) -> Iterator[Check]:
     """What an administrator should look at."""
     yield from _accounts(now)
     yield from _tokens(now)
@@ -31,7 +30,7 @@ def findings(now: datetime) -> Iterator[Finding]:
     yield from _channels()
 
 
-def _accounts(now: datetime) -> Iterator[Finding]:
+def _accounts(now: datetime) -> Iterator[Check]:
     unseen = Q(last_login__lt=now - UNSEEN) | Q(last_login=None, created_at__lt=now - UNSEEN)
     for user in User.objects.filter(unseen, is_active=True).order_by("username")[:SHOWN_MAX]:
         seen = (
@@ -39,44 +38,44 @@ def _accounts(now: datetime) -> Iterator[Finding]:
             if user.last_login
             else gettext("Made %(created_at)s") % {"created_at": f"{user.created_at:%Y-%m-%d}"}
         )
-        yield Finding(
-            code="account-unused",
+        yield Check(
+            name="account-unused",
             level=Level.WARN,
             title=gettext("%(username)s has not logged in for %(days)s days")
             % {"username": user.username, "days": UNSEEN.days},
-            seen=f"{seen}; {user.get_role_display().lower()}.",
-            advice=gettext(
+            evidence=f"{seen}; {user.get_role_display().lower()}.",
+            action=gettext(
                 "An account that is not used can be misused without notice. Close it; it can be opened again."
             ),
-            href=reverse("person", args=[user.pk]),
-            does=gettext("Open the account"),
+            link=reverse("person", args=[user.pk]),
+            link_text=gettext("Open the account"),
         )
     admins = list(User.objects.filter(role=Role.ADMIN, is_active=True).order_by("username"))
     if len(admins) > ADMINS_MANY:
-        yield Finding(
-            code="many-admins",
+        yield Check(
+            name="many-admins",
             level=Level.WARN,
             title=gettext("%(admins)s accounts are administrators") % {"admins": len(admins)},
-            seen=", ".join(user.username for user in admins[:SHOWN_MAX]),
-            advice=gettext("Each may manage accounts and change brokers. Give those who need less another role."),
-            href=reverse("people"),
-            does=gettext("Show people"),
+            evidence=", ".join(user.username for user in admins[:SHOWN_MAX]),
+            action=gettext("Each may manage accounts and change brokers. Give those who need less another role."),
+            link=reverse("people"),
+            link_text=gettext("Show people"),
         )
 
 
-def _tokens(now: datetime) -> Iterator[Finding]:
+def _tokens(now: datetime) -> Iterator[Check]:
     living = ApiToken.objects.filter(revoked_at=None, expires_at__gt=now, user__is_active=True).select_related("user")
     for token in living.order_by("name", "pk")[: SHOWN_MAX * 2]:
         named = gettext("%(token)s of %(account)s") % {"token": token.name, "account": token.user.username}
-        place = {"href": reverse("person", args=[token.user.pk]), "does": gettext("Open the account")}
+        place = {"link": reverse("person", args=[token.user.pk]), "link_text": gettext("Open the account")}
         if token.scope in STRONG and token.expires_at - now > LONG_LIFE:
-            yield Finding(
-                code="token-long",
+            yield Check(
+                name="token-long",
                 level=Level.WARN,
                 title=gettext("A strong token lives long: %(named)s") % {"named": named},
-                seen=gettext("%(scope)s; until %(expires_at)s.")
+                evidence=gettext("%(scope)s; until %(expires_at)s.")
                 % {"scope": token.get_scope_display(), "expires_at": f"{token.expires_at:%Y-%m-%d}"},
-                advice=gettext("Revoke it, and make one for 90 days or of a narrower scope."),
+                action=gettext("Revoke it, and make one for 90 days or of a narrower scope."),
                 **place,
             )
         if (token.last_used_at or token.created_at) < now - UNSEEN:
@@ -85,51 +84,51 @@ def _tokens(now: datetime) -> Iterator[Finding]:
                 if token.last_used_at
                 else gettext("It was never used.")
             )
-            yield Finding(
-                code="token-unused",
+            yield Check(
+                name="token-unused",
                 level=Level.WARN,
                 title=gettext("A token is not used: %(named)s") % {"named": named},
-                seen=used,
-                advice=gettext("Revoke it: what nothing needs is only of use to a thief."),
+                evidence=used,
+                action=gettext("Revoke it: what nothing needs is only of use to a thief."),
                 **place,
             )
 
 
-def _invitations(now: datetime) -> Iterator[Finding]:
+def _invitations(now: datetime) -> Iterator[Check]:
     rows = Invitation.objects.filter(ended_at=None, expires_at__gt=now, role=Role.ADMIN).select_related("made_by")
     for row in rows[:SHOWN_MAX]:
-        yield Finding(
-            code="invitation-admin",
+        yield Check(
+            name="invitation-admin",
             level=Level.WARN,
             title=gettext("A link that makes an administrator is open: %(label)s") % {"label": row.label},
-            seen=gettext("Made by %(username)s; it ends %(expires_at)s UTC.")
+            evidence=gettext("Made by %(username)s; it ends %(expires_at)s UTC.")
             % {"username": row.made_by.username, "expires_at": f"{row.expires_at:%Y-%m-%d %H:%M}"},
-            advice=gettext("Who has the link has the role. Withdraw it if it is not on its way any more."),
-            href=reverse("people"),
-            does=gettext("Show invitations"),
+            action=gettext("Who has the link has the role. Withdraw it if it is not on its way any more."),
+            link=reverse("people"),
+            link_text=gettext("Show invitations"),
         )
 
 
-def _channels() -> Iterator[Finding]:
+def _channels() -> Iterator[Check]:
     for channel in AlarmChannel.objects.filter(is_on=True)[:SHOWN_MAX]:
         known = channel.known_settings()
-        place = {"href": reverse("alarm-channel", args=[channel.pk]), "does": gettext("Change the channel")}
+        place = {"link": reverse("alarm-channel", args=[channel.pk]), "link_text": gettext("Change the channel")}
         if channel.kind == ChannelKind.MAIL:
             if known.get("security") == PLAIN:
-                yield Finding(
-                    code="mail-plain",
+                yield Check(
+                    name="mail-plain",
                     level=Level.WARN,
                     title=gettext("Mail goes out unencrypted: %(name)s") % {"name": channel.name},
-                    seen=gettext("%(host)s without TLS.") % {"host": known.get("host")},
-                    advice=gettext("Use STARTTLS or TLS."),
+                    evidence=gettext("%(host)s without TLS.") % {"host": known.get("host")},
+                    action=gettext("Use STARTTLS or TLS."),
                     **place,
                 )
         elif urlsplit(known["url"]).scheme == "http":
-            yield Finding(
-                code="hook-plain",
+            yield Check(
+                name="hook-plain",
                 level=Level.WARN,
                 title=gettext("Notices go out unencrypted: %(name)s") % {"name": channel.name},
-                seen=gettext("http to %(netloc)s.") % {"netloc": urlsplit(known["url"]).netloc},
-                advice=gettext("Use https."),
+                evidence=gettext("http to %(netloc)s.") % {"netloc": urlsplit(known["url"]).netloc},
+                action=gettext("Use https."),
                 **place,
             )

@@ -6,16 +6,16 @@ import logging
 
 import pytest
 
-from dashboard.live.problem_log import ProblemLog
-from dashboard.status.problems import Level, Problem
+from dashboard.live.check_log import CheckLog
+from dashboard.status.check import Check, Level
 
 
-def problem(title: str, level: Level = Level.BAD, name: str = "") -> Problem:
-    return Problem(level, title, "evidence", "action", name)
+def problem(title: str, level: Level = Level.BAD, name: str = "") -> Check:
+    return Check(level, title, "evidence", "action", name)
 
 
 def test_a_problem_is_told_when_it_comes_and_when_it_goes(caplog: pytest.LogCaptureFixture) -> None:
-    log = ProblemLog()
+    log = CheckLog()
     with caplog.at_level(logging.INFO):
         for second in range(5):
             log.note([problem(f"silent for {second} s", name="silent")], 100.0 + second)
@@ -27,7 +27,7 @@ def test_a_problem_is_told_when_it_comes_and_when_it_goes(caplog: pytest.LogCapt
 
 
 def test_what_turns_into_something_else_is_told_again_and_goes_once(caplog: pytest.LogCaptureFixture) -> None:
-    log = ProblemLog()
+    log = CheckLog()
     with caplog.at_level(logging.INFO):
         for title in ("The disk is full", "The disk is full: others filled it", "The disk is full: others filled it"):
             log.note([problem(title, name="disk")], 0.0)
@@ -36,7 +36,7 @@ def test_what_turns_into_something_else_is_told_again_and_goes_once(caplog: pyte
 
 
 def test_what_gets_worse_is_told_again(caplog: pytest.LogCaptureFixture) -> None:
-    log = ProblemLog()
+    log = CheckLog()
     for level in (Level.WARN, Level.WARN, Level.BAD, Level.WARN):
         log.note([problem("disk", level)], 0.0)
     assert [record.levelname for record in caplog.records] == ["WARNING", "ERROR"]

@@ -1,4 +1,4 @@
-"""What a check finds: how bad, what, the evidence, what to do."""
+"""What a check found: how bad, what, the evidence, what to do. The one shape for pages, REST, alerts and Prometheus."""
 
 from __future__ import annotations
 
@@ -32,17 +32,23 @@ _WORDS = {Level.GOOD: gettext_noop("good"), Level.WARN: gettext_noop("attention"
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
-    """One thing that is not fine: what, the evidence, what to do."""
+class Check:
+    """One thing that a check looked at. action: what to do, "" where there is nothing to do.
+
+    name: stays the same for the same thing, in every language and while the title counts seconds.
+    link, link_text: the page that shows or changes it; lines: settings or a command to copy.
+    """
 
     level: Level
     title: str
     evidence: str
-    action: str
-    name: str = ""  # the same for the same problem, where the title counts seconds
-    link: str = ""  # the page of what it is about
+    action: str = ""
+    name: str = ""
+    link: str = ""
+    link_text: str = ""
+    lines: str = ""
 
-    def again(self) -> Problem:
+    def again(self) -> Check:
         """The same in the language that is active now."""
         return replace(self, title=again(self.title), evidence=again(self.evidence), action=again(self.action))
 

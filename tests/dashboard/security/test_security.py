@@ -18,8 +18,8 @@ from dashboard.cluster.gateway import Gateway
 from dashboard.cluster.settings_table import broker_settings
 from dashboard.models.alarms import AlarmChannel
 from dashboard.models.management import ApiToken, Invitation, Role, User
-from dashboard.posture import brokers, machine
-from dashboard.posture.machine import Machine
+from dashboard.security import brokers, machine
+from dashboard.security.machine import Machine
 from tests.dashboard.conftest import Client, api_for
 
 PRIVATE = Machine(is_root=False)
@@ -65,13 +65,13 @@ async def test_s65_each_planted_weakness_is_found_and_can_be_changed(
     api = await api_for(await User.objects.aget(role=Role.ADMIN), "admin")
     status, told = await api.call("get", "/security")
     assert (status, told["troubles"]) == (200, [])
-    found = {one["code"]: one for one in told["findings"]}
+    found = {one["name"]: one for one in told["checks"]}
     planted = {
         "open-network", "no-tls", "any-host", "proxies-wide", "alarms-wide", "folder-open", "topics-by-sending",
         "account-unused", "token-long", "token-unused", "invitation-admin", "hook-plain", "mail-plain",
     }  # fmt: skip
     assert planted <= set(found)
-    levels = [one["level"] for one in told["findings"]]
+    levels = [one["level"] for one in told["checks"]]
     assert levels == sorted(levels, reverse=True)
     page = (await client.get("/security")).content.decode()
     for code in planted:
@@ -86,7 +86,9 @@ async def test_s65_an_account_that_is_used_is_no_finding(log_in: Client, gateway
     client = await log_in("admin")
     await User.objects.all().aupdate(last_login=timezone.now())
     page = (await client.get("/security")).content.decode()
-    assert "has not logged in" not in page and "token" not in page.split("Findings")[-1].split("</section>")[0]
+    _, found, rest = page.partition('aria-label="Checks"')
+    assert found and "token" not in rest.split("</section>")[0]
+    assert "has not logged in" not in page
 
 
 def test_s65_a_strict_appliance_has_no_finding(tmp_path: Path) -> None:
@@ -94,10 +96,10 @@ def test_s65_a_strict_appliance_has_no_finding(tmp_path: Path) -> None:
         ApplianceConfig(data=tmp_path), bind="0.0.0.0", accounts=True, tls_cert="/x.pem", tls_mode="enforcing",
         http_hsts_s=31536000, trusted_proxies="10.0.0.7", alarm_networks="10.0.0.9",
     )  # fmt: skip
-    assert list(machine.findings(strict, PRIVATE)) == []
-    assert [one.code for one in machine.findings(strict, Machine(is_root=True))] == ["root"]
-    assert [one.code for one in machine.findings(replace(strict, tls_mode="permissive"), PRIVATE)] == ["tls-permissive"]
-    assert [one.code for one in machine.findings(replace(strict, http_hsts_s=0), PRIVATE)] == ["no-hsts"]
+    assert list(machine.checks(strict, PRIVATE)) == []
+    assert [one.name for one in machine.checks(strict, Machine(is_root=True))] == ["root"]
+    assert [one.name for one in machine.checks(replace(strict, tls_mode="permissive"), PRIVATE)] == ["tls-permissive"]
+    assert [one.name for one in machine.checks(replace(strict, http_hsts_s=0), PRIVATE)] == ["no-hsts"]
 
 
 def test_s65_a_wide_sign_in_is_found(tmp_path: Path) -> None:
@@ -108,21 +110,21 @@ def test_s65_a_wide_sign_in_is_found(tmp_path: Path) -> None:
         data=tmp_path, accounts=True, oidc_issuer="https://id.example", oidc_client_id="gantry", oidc_roles="a=admin",
         oidc_client_secret_file=str(secret), oidc_networks="10.0.0.0/8", oidc_others="reader",
     )  # fmt: skip
-    found = [one.code for one in machine.findings(strict, PRIVATE)]
+    found = [one.name for one in machine.checks(strict, PRIVATE)]
     assert found == ["sign-in-all", "sign-in-wide", "sign-in-secret"]
     secret.chmod(0o600)
-    assert not list(machine.findings(replace(strict, oidc_networks="10.0.0.9", oidc_others="refuse"), PRIVATE))
+    assert not list(machine.checks(replace(strict, oidc_networks="10.0.0.9", oidc_others="refuse"), PRIVATE))
 
 
 def test_s65_a_broker_that_asks_for_no_account_is_found_where_the_appliance_wants_it(tmp_path: Path) -> None:
     told = broker_settings({"aclEnable": "false", "autoCreateTopicEnable": "false"})
     asking = ApplianceConfig(data=tmp_path, accounts=True)
-    assert [one.code for one in brokers.findings("broker-a", told, asking)] == ["acl-off"]
-    assert not list(brokers.findings("broker-a", told, ApplianceConfig(data=tmp_path)))
+    assert [one.name for one in brokers.checks("broker-a", told, asking)] == ["acl-off"]
+    assert not list(brokers.checks("broker-a", told, ApplianceConfig(data=tmp_path)))
 
 
 def test_s65_of_a_cluster_elsewhere_its_brokers_tell(tmp_path: Path) -> None:
     attached = ApplianceConfig(data=tmp_path, attach="10.0.0.7:9876")
-    assert list(machine.findings(attached, PRIVATE)) == []
+    assert list(machine.checks(attached, PRIVATE)) == []
     told = broker_settings({"aclEnable": "false", "autoCreateTopicEnable": "true"})
-    assert [one.code for one in brokers.findings("broker-a", told, attached)] == ["acl-off", "topics-by-sending"]
+    assert [one.name for one in brokers.checks("broker-a", told, attached)] == ["acl-off", "topics-by-sending"]

@@ -1,4 +1,4 @@
-"""All findings together: page and REST show the same."""
+"""All checks of security together: page and REST show the same."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from django.utils import timezone
 from appliance.settings.appliance_config import ApplianceConfig
 from dashboard.cluster.errors import GatewayError
 from dashboard.cluster.gateway import Gateway
-from dashboard.posture import brokers, machine, people
-from dashboard.posture.finding import Finding
+from dashboard.security import brokers, machine, people
+from dashboard.status.check import Check
 
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """The findings, the worst first, and what could not be looked at."""
+    """What the checks found, the worst first, and what could not be looked at."""
 
-    findings: list[Finding]
+    checks: list[Check]
     troubles: list[str]
 
 
 async def review(gateway: Gateway, settings: ApplianceConfig) -> Review:
     """Look at all of it now."""
-    found = list(machine.findings(settings, await sync_to_async(machine.look)(settings.data)))
+    found = list(machine.checks(settings, await sync_to_async(machine.look)(settings.data)))
     troubles = []
     try:
         for broker in (await gateway.brokers.list()).brokers:
@@ -33,8 +33,8 @@ async def review(gateway: Gateway, settings: ApplianceConfig) -> Review:
             except GatewayError as exc:
                 troubles.append(f"{broker.name}: {exc}")
                 continue
-            found += brokers.findings(broker.name, told, settings)
+            found += brokers.checks(broker.name, told, settings)
     except GatewayError as exc:
         troubles.append(str(exc))
-    found += await sync_to_async(lambda: list(people.findings(timezone.now())))()
+    found += await sync_to_async(lambda: list(people.checks(timezone.now())))()
     return Review(sorted(found, key=lambda one: -one.level), troubles)

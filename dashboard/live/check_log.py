@@ -6,26 +6,26 @@ import logging
 import re
 from collections.abc import Iterable
 
-from dashboard.status.problems import Level, Problem
+from dashboard.status.check import Check, Level
 
 logger = logging.getLogger(__name__)
 
 LEVELS = {Level.GOOD: logging.INFO, Level.WARN: logging.WARNING, Level.BAD: logging.ERROR}
 
 
-def _words(problem: Problem) -> str:
+def _words(problem: Check) -> str:
     """The title without what it counts."""
     return re.sub(r"\d+", "", problem.title)
 
 
-class ProblemLog:
+class CheckLog:
     """Told the problems of each snapshot; logs what is new, what got worse, and what is gone."""
 
     def __init__(self) -> None:
-        self._open: dict[str, tuple[Problem, float]] = {}  # what, and since when
+        self._open: dict[str, tuple[Check, float]] = {}  # what, and since when
 
-    def note(self, problems: Iterable[Problem], now: float) -> None:
-        seen: dict[str, tuple[Problem, float]] = {}
+    def note(self, problems: Iterable[Check], now: float) -> None:
+        seen: dict[str, tuple[Check, float]] = {}
         for problem in problems:
             before = self._open.get(problem.identity)
             seen[problem.identity] = (problem, before[1] if before is not None else now)

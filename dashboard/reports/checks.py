@@ -7,7 +7,7 @@ from django.urls import reverse
 from dashboard.language.sentences import gettext
 from dashboard.models.reports import ReportRun
 from dashboard.reports.latest import newest_of_each
-from dashboard.status.problems import Level, Problem
+from dashboard.status.check import Check, Level
 
 _newest: list[ReportRun] = []  # of each report that has ended; the schedule looks, and the Overview asks each second
 
@@ -18,16 +18,16 @@ async def look() -> None:
     _newest[:] = (await newest_of_each(ended)).values()
 
 
-def problems() -> list[Problem]:
+def problems() -> list[Check]:
     """At most one: reports that run together mostly have the same. The newest run's comes first."""
     return [problem for run in _newest if (problem := problem_of(run)) is not None][:1]
 
 
-def problem_of(run: ReportRun) -> Problem | None:
+def problem_of(run: ReportRun) -> Check | None:
     """None when the run is fine."""
     link = reverse("reports:detail", args=[run.run_id])
     if run.state == ReportRun.State.INCOMPLETE:
-        return Problem(
+        return Check(
             Level.WARN,
             gettext("The last report is incomplete"),
             run.error,
@@ -38,7 +38,7 @@ def problem_of(run: ReportRun) -> Problem | None:
             link=link,
         )
     if run.state in (ReportRun.State.FAILED, ReportRun.State.TIMEOUT):
-        return Problem(
+        return Check(
             Level.WARN,
             gettext("The last report failed"),
             run.error,

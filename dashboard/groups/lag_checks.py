@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from statistics import median
 
+from django.urls import NoReverseMatch, reverse
 from django.utils.translation import gettext, ngettext
 
 from dashboard.cluster import units
@@ -13,6 +13,7 @@ from dashboard.cluster.group_values import GroupDetail, QueuePlace
 from dashboard.groups.member_load import HeldMessage, MemberLoad
 from dashboard.groups.trend import Direction, State, direction, state
 from dashboard.status.board import WatchedGroup
+from dashboard.status.check import Check, Level
 
 HELD_LONG_MS = 10_000
 SLOWER_TIMES = 3.0  # than the others' median
@@ -26,17 +27,7 @@ FILTER_RATE_MIN = 1.0  # messages a second, below which rates of different minut
 FAILED_RATIO_MIN = 0.05
 
 
-@dataclass(frozen=True, slots=True)
-class Cause:
-    """One reason. message: what it is about, to be opened."""
-
-    title: str
-    evidence: str
-    advice: str
-    message: HeldMessage | None = None
-
-
-def causes(detail: GroupDetail, seen: WatchedGroup, loads: Sequence[MemberLoad]) -> list[Cause]:
+def lag_checks(detail: GroupDetail, seen: WatchedGroup, loads: Sequence[MemberLoad]) -> list[Check]:
     """What keeps the group behind; nothing when nothing waits. What is not known is no cause."""
     if not detail.lag and not seen.lag:
         return []
@@ -55,45 +46,50 @@ def causes(detail: GroupDetail, seen: WatchedGroup, loads: Sequence[MemberLoad])
     ]
 
 
-def _no_member(detail: GroupDetail, seen: WatchedGroup) -> Iterator[Cause]:
+def _no_member(detail: GroupDetail, seen: WatchedGroup) -> Iterator[Check]:
     if not detail.clients and not detail.is_partial:
-        yield Cause(
+        yield Check(
+            Level.WARN,
             gettext("No member is connected"),
             gettext("%(count)s messages wait, and none takes them") % {"count": units.count(detail.lag)},
             gettext("Start its consumers, or look into their logs why they do not connect."),
         )
 
 
-def _stuck(seen: WatchedGroup) -> Iterator[Cause]:
+def _stuck(seen: WatchedGroup) -> Iterator[Check]:
     if state(seen) is State.STUCK and seen.idle_since is not None:
-        yield Cause(
+        yield Check(
+            Level.WARN,
             gettext("Its position stands still"),
             gettext("nothing was confirmed for %(time)s") % {"time": units.duration(round(seen.at - seen.idle_since))},
             gettext("A position moves past a message only when it and all before it are done."),
         )
 
 
-def _held(loads: Sequence[MemberLoad]) -> Iterator[Cause]:
+def _held(loads: Sequence[MemberLoad]) -> Iterator[Check]:
     held = [(load, load.oldest) for load in loads if load.oldest is not None and load.oldest.held_ms >= HELD_LONG_MS]
     for load, message in sorted(held, key=lambda item: -item[1].held_ms)[:1]:
         told = gettext("%(client)s works on it since then")
         if len(held) > 1:
             told = gettext("%(client)s works on it since then, and %(count)s more members hold one as long")
-        yield Cause(
+        yield Check(
+            Level.WARN,
             gettext("A message is in hand for %(time)s") % {"time": units.duration(message.held_ms / 1000)},
             told % {"client": load.client_id, "count": len(held) - 1},
             gettext("Its listener waits for something. Look at the message, and at the stacks of that client."),
-            message,
+            link=_page_of(message),
+            link_text=f"{message.topic} q{message.queue_id} @ {message.queue_offset}",
         )
 
 
-def _without_owner(detail: GroupDetail, loads: Sequence[MemberLoad]) -> Iterator[Cause]:
+def _without_owner(detail: GroupDetail, loads: Sequence[MemberLoad]) -> Iterator[Check]:
     if not loads or not all(load.has_answered for load in loads) or detail.message_model == "BROADCASTING":
         return
     alone = [queue for queue in detail.queues if not queue.owner and queue.lag and not queue.is_retry]
     if alone:
         waiting = units.count(sum(queue.lag or 0 for queue in alone))
-        yield Cause(
+        yield Check(
+            Level.WARN,
             ngettext("%(count)s queue without an owner", "%(count)s queues without an owner", len(alone))
             % {"count": len(alone)},
             gettext("%(count)s messages wait there, the first in %(queue)s")
@@ -105,12 +101,13 @@ def _without_owner(detail: GroupDetail, loads: Sequence[MemberLoad]) -> Iterator
         )
 
 
-def _failing(loads: Sequence[MemberLoad]) -> Iterator[Cause]:
+def _failing(loads: Sequence[MemberLoad]) -> Iterator[Check]:
     failed = sum(load.failed_rate or 0.0 for load in loads)
     handled = failed + sum(load.ok_rate or 0.0 for load in loads)
     if handled and failed / handled >= FAILED_RATIO_MIN:
         worst = max(loads, key=lambda load: load.failed_rate or 0.0)
-        yield Cause(
+        yield Check(
+            Level.WARN,
             gettext("%(percent)s of the messages fail") % {"percent": units.percent(failed / handled)},
             gettext("%(rate)s a second, most of them at %(client)s")
             % {"rate": units.rate(failed), "client": worst.client_id},
@@ -118,7 +115,7 @@ def _failing(loads: Sequence[MemberLoad]) -> Iterator[Cause]:
         )
 
 
-def _slowest(loads: Sequence[MemberLoad]) -> Iterator[Cause]:
+def _slowest(loads: Sequence[MemberLoad]) -> Iterator[Check]:
     timed = [load for load in loads if load.call_ms is not None]
     if len(timed) < 2:
         return
@@ -126,7 +123,8 @@ def _slowest(loads: Sequence[MemberLoad]) -> Iterator[Cause]:
     others = median(load.call_ms or 0.0 for load in timed if load is not slowest)
     took_ms = slowest.call_ms or 0.0
     if took_ms >= SLOW_CALL_MS and took_ms >= SLOWER_TIMES * others:
-        yield Cause(
+        yield Check(
+            Level.WARN,
             gettext("One client is slower than the others"),
             gettext("%(client)s takes %(time)s a call, the others %(others)s; %(count)s messages wait in its queues")
             % {
@@ -139,21 +137,22 @@ def _slowest(loads: Sequence[MemberLoad]) -> Iterator[Cause]:
         )
 
 
-def _all_busy(seen: WatchedGroup, loads: Sequence[MemberLoad]) -> Iterator[Cause]:
+def _all_busy(seen: WatchedGroup, loads: Sequence[MemberLoad]) -> Iterator[Check]:
     full = [load for load in loads if load.busy and load.concurrency and load.busy >= load.concurrency]
     if full and len(full) == len(loads):
         took = [load.call_ms for load in full if load.call_ms is not None]
         mean = units.milliseconds(sum(took) / len(took)) if took else ""
         told = gettext("%(count)s calls in progress; a call takes %(time)s")
         told = told if took else gettext("%(count)s calls in progress")
-        yield Cause(
+        yield Check(
+            Level.WARN,
             gettext("All listeners are busy"),
             told % {"count": sum(load.busy or 0 for load in full), "time": mean},
             gettext("Make the listener faster, raise its concurrency, or start more members, up to one a queue."),
         )
 
 
-def _skew(detail: GroupDetail) -> Iterator[Cause]:
+def _skew(detail: GroupDetail) -> Iterator[Check]:
     queues = [queue for queue in detail.queues if queue.lag is not None and not queue.is_retry]
     total = sum(queue.lag or 0 for queue in queues)
     if len(queues) < SKEW_QUEUES_MIN or total < SKEW_LAG_MIN:
@@ -164,17 +163,19 @@ def _skew(detail: GroupDetail) -> Iterator[Cause]:
         told = gettext("%(percent)s of what waits is in %(queue)s")
         if worst.owner:
             told = gettext("%(percent)s of what waits is in %(queue)s, held by %(owner)s")
-        yield Cause(
+        yield Check(
+            Level.WARN,
             gettext("One queue has most of it"),
             told % {"percent": units.percent(share), "queue": _name(worst), "owner": worst.owner},
             gettext("Its producers choose that queue (one key for many messages), or a message there is in the way."),
         )
 
 
-def _idle_members(detail: GroupDetail, loads: Sequence[MemberLoad]) -> Iterator[Cause]:
+def _idle_members(detail: GroupDetail, loads: Sequence[MemberLoad]) -> Iterator[Check]:
     idle = [load for load in loads if load.has_answered and not load.queues]
     if idle and len(idle) < len(loads):
-        yield Cause(
+        yield Check(
+            Level.WARN,
             ngettext(
                 "%(count)s of %(all)s members holds no queue", "%(count)s of %(all)s members hold no queue", len(idle)
             )
@@ -185,7 +186,7 @@ def _idle_members(detail: GroupDetail, loads: Sequence[MemberLoad]) -> Iterator[
         )
 
 
-def _filter(detail: GroupDetail, seen: WatchedGroup, loads: Sequence[MemberLoad]) -> Iterator[Cause]:
+def _filter(detail: GroupDetail, seen: WatchedGroup, loads: Sequence[MemberLoad]) -> Iterator[Check]:
     """A position moves past what the filter skips; listeners see the rest. Members tell the rate of a minute."""
     filters = {expression for _, expression, _ in detail.subscriptions if expression not in ("*", "")}
     answered = all(load.has_answered and load.ok_rate is not None for load in loads)
@@ -196,7 +197,8 @@ def _filter(detail: GroupDetail, seen: WatchedGroup, loads: Sequence[MemberLoad]
     handled = sum((load.ok_rate or 0.0) + (load.failed_rate or 0.0) for load in loads)
     skipped = 1 - handled / moves
     if skipped >= SKIPPED_RATIO_MIN:
-        yield Cause(
+        yield Check(
+            Level.WARN,
             gettext("The filter skips about %(percent)s") % {"percent": units.percent(skipped)},
             gettext("its position moves by %(rate)s a second, its listeners get %(handled)s")
             % {"rate": units.rate(moves), "handled": units.rate(handled)},
@@ -204,9 +206,10 @@ def _filter(detail: GroupDetail, seen: WatchedGroup, loads: Sequence[MemberLoad]
         )
 
 
-def _more_than_it_takes(seen: WatchedGroup) -> Iterator[Cause]:
+def _more_than_it_takes(seen: WatchedGroup) -> Iterator[Check]:
     if direction(seen) is Direction.GROWING and seen.in_rate and seen.out_rate is not None:
-        yield Cause(
+        yield Check(
+            Level.WARN,
             gettext("More comes in than it takes"),
             gettext("%(rate)s a second are stored, %(consumed)s consumed")
             % {"rate": units.rate(seen.in_rate), "consumed": units.rate(seen.out_rate)},
@@ -216,3 +219,11 @@ def _more_than_it_takes(seen: WatchedGroup) -> Iterator[Cause]:
 
 def _name(queue: QueuePlace) -> str:
     return f"{queue.topic} {queue.broker_name} · {queue.queue_id}"
+
+
+def _page_of(message: HeldMessage) -> str:
+    """Its page; "" for a topic whose name no address takes."""
+    try:
+        return reverse("topic-message", args=[message.topic, message.place])
+    except NoReverseMatch:
+        return ""

@@ -9,8 +9,8 @@ from django.utils.translation import gettext_noop
 from dashboard.cluster import units
 from dashboard.language.sentences import again, gettext, joined, ngettext
 from dashboard.status.board import FRESH_S, SILENT_S, BrokerFacts, BrokerState, Snapshot
+from dashboard.status.check import Check, Level
 from dashboard.status.group_checks import dead_letter_problems, group_problems
-from dashboard.status.problems import Level, Problem
 from dashboard.status.processes import ProcessFacts
 from dashboard.status.service_checks import service_problems
 from dashboard.status.slave_checks import what_goes_on, without_master
@@ -36,7 +36,7 @@ class Verdict:
 
     level: Level
     sentence: str
-    problems: tuple[Problem, ...]
+    problems: tuple[Check, ...]
     link: str = ""  # where the sentence leads
 
 
@@ -63,11 +63,11 @@ def _all_good(snapshot: Snapshot) -> str:
     return gettext("All good, %(rate)s msg/s in") % {"rate": units.rate(in_rate)}
 
 
-def _problems(snapshot: Snapshot) -> list[Problem]:
+def _problems(snapshot: Snapshot) -> list[Check]:
     found = [problem.again() for problem in snapshot.problems]
     if snapshot.namesrv_why:
         found.append(
-            Problem(
+            Check(
                 Level.BAD,
                 gettext("The name server does not answer"),
                 again(snapshot.namesrv_why),
@@ -76,7 +76,7 @@ def _problems(snapshot: Snapshot) -> list[Problem]:
         )
     elif not snapshot.brokers:
         found.append(
-            Problem(
+            Check(
                 Level.BAD,
                 gettext("No broker is registered"),
                 gettext("name server %(address)s answers and lists none") % {"address": snapshot.namesrv},
@@ -93,7 +93,7 @@ def _problems(snapshot: Snapshot) -> list[Problem]:
     return found
 
 
-def _broker_problems(broker: BrokerState, snapshot: Snapshot) -> list[Problem]:
+def _broker_problems(broker: BrokerState, snapshot: Snapshot) -> list[Check]:
     facts, now = broker.facts, snapshot.at
     if broker.why is not None and (facts is None or now - facts.at > SILENT_S):
         is_short = facts is not None and now - facts.at <= FRESH_S  # one answer came late: worth a look, not an alarm
@@ -102,7 +102,7 @@ def _broker_problems(broker: BrokerState, snapshot: Snapshot) -> list[Problem]:
             "why."
         )
         return [
-            Problem(
+            Check(
                 Level.WARN if is_short or broker.is_slave else Level.BAD,
                 _silent_title(broker, now),
                 joined([broker.address, broker.why], ": "),
@@ -127,7 +127,7 @@ def _silent_title(broker: BrokerState, now: float | None) -> str:
     return gettext("%(name)s does not answer for %(time)s") % names
 
 
-def _disk_problems(facts: BrokerFacts) -> list[Problem]:
+def _disk_problems(facts: BrokerFacts) -> list[Check]:
     """By the broker's own marks, and as it compares: at a mark nothing happens yet."""
     ratio, marks = facts.disk_ratio, facts.disk_marks
     if ratio is None or ratio <= min(marks):
@@ -139,25 +139,25 @@ def _disk_problems(facts: BrokerFacts) -> list[Problem]:
         return [_filled_by_others(facts, used)]
     if ratio > marks.refuse:
         action = gettext("Writes are refused above %(mark)s. Free space or add a disk.")
-        return [Problem(Level.BAD, gettext("The disk is full"), used, action % _mark(marks.refuse), name)]
+        return [Check(Level.BAD, gettext("The disk is full"), used, action % _mark(marks.refuse), name)]
     if ratio > marks.force:
         action = gettext("Above %(mark)s the oldest messages go early. Free space.")
-        return [Problem(Level.BAD, gettext("The disk is nearly full"), used, action % _mark(marks.force), name)]
+        return [Check(Level.BAD, gettext("The disk is nearly full"), used, action % _mark(marks.force), name)]
     action = gettext("Above %(mark)s expired messages are cleaned at once.")
-    return [Problem(Level.WARN, gettext("The disk is filling"), used, action % _mark(marks.clean), name)]
+    return [Check(Level.WARN, gettext("The disk is filling"), used, action % _mark(marks.clean), name)]
 
 
 def _mark(ratio: float) -> dict[str, str]:
     return {"mark": units.mark(ratio)}
 
 
-def _forecast(facts: BrokerFacts) -> list[Problem]:
+def _forecast(facts: BrokerFacts) -> list[Check]:
     """A disk that is roomy yet, and will not be for long."""
     full_in_s = facts.disk_full_in_s
     if full_in_s is None or full_in_s > FULL_SOON_S:
         return []
     return [
-        Problem(
+        Check(
             Level.BAD if full_in_s <= FULL_NOW_S else Level.WARN,
             gettext("The disk is filling: full in %(time)s") % {"time": units.duration(round(full_in_s))},
             joined([_growing(facts), disk_in_words(facts.disk_text), _whose_bytes(facts)], " "),
@@ -176,11 +176,11 @@ def _growing(facts: BrokerFacts) -> str:
     }
 
 
-def _store_problems(facts: BrokerFacts) -> list[Problem]:
+def _store_problems(facts: BrokerFacts) -> list[Check]:
     if not facts.store_trouble:
         return []
     return [
-        Problem(
+        Check(
             Level.BAD,
             gettext("%(broker)s has trouble with its disk") % {"broker": facts.name},
             facts.store_trouble,
@@ -206,11 +206,11 @@ def _disk_of(facts: BrokerFacts) -> str:
     return gettext("disk of %(broker)s") % {"broker": facts.name}
 
 
-def _filled_by_others(facts: BrokerFacts, used: str) -> Problem:
+def _filled_by_others(facts: BrokerFacts, used: str) -> Check:
     """No message is given up for bytes that are not the store's, so nothing but a person makes room."""
     refuse = facts.disk_marks.refuse
     is_full = facts.disk_ratio is not None and facts.disk_ratio > refuse
-    return Problem(
+    return Check(
         Level.BAD,
         gettext("The disk is full: others filled it")
         if is_full
@@ -225,14 +225,14 @@ def _filled_by_others(facts: BrokerFacts, used: str) -> Problem:
     )
 
 
-def _lane_problems(facts: BrokerFacts) -> list[Problem]:
+def _lane_problems(facts: BrokerFacts) -> list[Check]:
     found = []
     for lane in facts.lanes:
         is_full = bool(lane.capacity and lane.size is not None and lane.size >= lane.capacity * LANE_FULL)
         is_slow = lane.name == "send" and lane.head_wait_ms is not None and lane.head_wait_ms >= HEAD_WAIT_MS
         if is_full or is_slow:
             found.append(
-                Problem(
+                Check(
                     Level.WARN,
                     (
                         gettext("%(broker)s is busy: the %(lane)s lane is full")
@@ -252,12 +252,12 @@ def _lane_problems(facts: BrokerFacts) -> list[Problem]:
     return found
 
 
-def process_problems(process: ProcessFacts) -> list[Problem]:
+def process_problems(process: ProcessFacts) -> list[Check]:
     count = units.count(process.restarts)
     restarts = ngettext("%(count)s restart", "%(count)s restarts", process.restarts or 0) % {"count": count}
     if process.note:
         return [
-            Problem(
+            Check(
                 Level.WARN,
                 gettext("Process %(name)s was started again") % {"name": process.name},
                 joined([process.note, restarts], "; "),
@@ -266,7 +266,7 @@ def process_problems(process: ProcessFacts) -> list[Problem]:
         ]
     if process.is_suspended:
         return [
-            Problem(
+            Check(
                 Level.BAD,
                 gettext("Process %(name)s is stopped by a signal") % {"name": process.name},
                 gettext("pid %(pid)s is suspended (SIGSTOP, or a debugger)") % {"pid": process.pid},
@@ -282,7 +282,7 @@ def process_problems(process: ProcessFacts) -> list[Problem]:
     is_passing = process.state in ("waiting", "starting", "restarting", "stopping") or process.role == "report"
     title = gettext(STATES[process.state]) if process.state in STATES else gettext("Process %(name)s is %(state)s")
     return [
-        Problem(
+        Check(
             Level.WARN if is_passing else Level.BAD,
             title % {"name": process.name, "state": process.state},
             joined([restarts, f"pid {process.pid}" if process.pid else ""]),

@@ -13,8 +13,7 @@ from django.utils.translation import gettext
 
 from appliance.settings.appliance_config import ApplianceConfig
 from appliance.settings.sign_in import REFUSE
-from dashboard.posture.finding import Finding
-from dashboard.status.problems import Level
+from dashboard.status.check import Check, Level
 
 WIDE_V4, WIDE_V6 = 16, 48  # a network with a shorter prefix is no list of proxies or receivers
 PRIVATE_FOLDERS = ("", "dashboard", "accounts")  # below the data folder
@@ -35,154 +34,155 @@ def look(data: Path) -> Machine:
     return Machine(os.geteuid() == 0, tuple(str(one) for one in folders if one.stat().st_mode & others))
 
 
-def findings(settings: ApplianceConfig, machine: Machine) -> Iterator[Finding]:
+def checks(settings: ApplianceConfig, machine: Machine) -> Iterator[Check]:
     """What is open, the worst first."""
     yield from _network(settings)
     yield from _tls(settings)
     yield from _lists(settings)
     yield from _sign_in(settings)
     if machine.is_root:
-        yield Finding(
-            code="root",
+        yield Check(
+            name="root",
             level=Level.WARN,
             title=gettext("The appliance runs as root"),
-            seen=gettext("The process has user id 0."),
-            advice=gettext(
+            evidence=gettext("The process has user id 0."),
+            action=gettext(
                 "Whatever goes wrong in it goes wrong with all rights of the machine. Name an account to run as."
             ),
             lines='user = "gantry"',
         )
     if machine.open_folders:
-        yield Finding(
-            code="folder-open",
+        yield Check(
+            name="folder-open",
             level=Level.BAD,
             title=gettext("Other accounts of this machine may look into the data folder"),
-            seen=", ".join(machine.open_folders),
-            advice=gettext("Messages, password hashes and keys lie there. Take the rights of group and others away."),
+            evidence=", ".join(machine.open_folders),
+            action=gettext("Messages, password hashes and keys lie there. Take the rights of group and others away."),
             lines=f"chmod -R go= {machine.open_folders[0]}",
         )
 
 
-def _network(settings: ApplianceConfig) -> Iterator[Finding]:
+def _network(settings: ApplianceConfig) -> Iterator[Check]:
     if settings.accounts or settings.attach:  # of another cluster its brokers tell
         return
     if settings.is_loopback:
-        yield Finding(
-            code="no-accounts",
+        yield Check(
+            name="no-accounts",
             level=Level.WARN,
             title=gettext("Clients need no account"),
-            seen=gettext("Every program that reaches %(bind)s may send, read and administer.")
+            evidence=gettext("Every program that reaches %(bind)s may send, read and administer.")
             % {"bind": settings.bind},
-            advice=gettext("That is every program on this machine. Have brokers ask for accounts."),
+            action=gettext("That is every program on this machine. Have brokers ask for accounts."),
             lines="accounts = true",
         )
         return
-    yield Finding(
-        code="open-network",
+    yield Check(
+        name="open-network",
         level=Level.BAD,
         title=gettext("The network may do everything"),
-        seen=gettext("Brokers and name server listen on %(bind)s and ask for no account.") % {"bind": settings.bind},
-        advice=gettext(
+        evidence=gettext("Brokers and name server listen on %(bind)s and ask for no account.")
+        % {"bind": settings.bind},
+        action=gettext(
             "Each program that reaches them may read, send and delete. Ask for accounts, or bind to 127.0.0.1."
         ),
         lines="accounts = true",
     )
 
 
-def _tls(settings: ApplianceConfig) -> Iterator[Finding]:
+def _tls(settings: ApplianceConfig) -> Iterator[Check]:
     if settings.is_loopback and not settings.tls_cert:
         return
     if not settings.http_tls:
-        yield Finding(
-            code="no-tls",
+        yield Check(
+            name="no-tls",
             level=Level.BAD,
             title=gettext("Connections are not encrypted"),
-            seen=gettext("%(bind)s is reached over the network, without TLS.") % {"bind": settings.bind},
-            advice=gettext("Passwords, tokens and messages can be read on the way. Make a certificate, then name it."),
+            evidence=gettext("%(bind)s is reached over the network, without TLS.") % {"bind": settings.bind},
+            action=gettext("Passwords, tokens and messages can be read on the way. Make a certificate, then name it."),
             lines='tls_cert = "/etc/gantrymq/server.pem"\ntls_mode = "enforcing"  # gantry tls create makes one',
         )
         return
     if settings.tls_mode != "enforcing" and not settings.attach:
-        yield Finding(
-            code="tls-permissive",
+        yield Check(
+            name="tls-permissive",
             level=Level.WARN,
             title=gettext("Connections without TLS are accepted, too"),
-            seen=gettext("tls_mode is permissive: a client that is not set up for TLS goes unnoticed."),
-            advice=gettext("When all clients use TLS, refuse the others."),
+            evidence=gettext("tls_mode is permissive: a client that is not set up for TLS goes unnoticed."),
+            action=gettext("When all clients use TLS, refuse the others."),
             lines='tls_mode = "enforcing"',
         )
     if not settings.http_hsts_s and not settings.is_loopback:
-        yield Finding(
-            code="no-hsts",
+        yield Check(
+            name="no-hsts",
             level=Level.WARN,
             title=gettext("Browsers may be led to plain HTTP"),
-            seen=gettext("http_hsts_s is 0."),
-            advice=gettext(
+            evidence=gettext("http_hsts_s is 0."),
+            action=gettext(
                 "With it browsers use https only, on every port of this host; nothing there may need plain HTTP."
             ),
             lines="http_hsts_s = 31536000",
         )
 
 
-def _lists(settings: ApplianceConfig) -> Iterator[Finding]:
+def _lists(settings: ApplianceConfig) -> Iterator[Check]:
     if wide := _wide(settings.trusted_proxies):
-        yield Finding(
-            code="proxies-wide",
+        yield Check(
+            name="proxies-wide",
             level=Level.BAD,
             title=gettext("Too many addresses count as proxies"),
-            seen=wide,
-            advice=gettext("A client at such an address may claim to be any other one. Name the proxies themselves."),
+            evidence=wide,
+            action=gettext("A client at such an address may claim to be any other one. Name the proxies themselves."),
             lines='trusted_proxies = "10.0.0.7"',
         )
     if wide := _wide(settings.alarm_networks):
-        yield Finding(
-            code="alarms-wide",
+        yield Check(
+            name="alarms-wide",
             level=Level.WARN,
             title=gettext("Notices may go to whole private networks"),
-            seen=wide,
-            advice=gettext("A channel may make the dashboard call services there. Name the receivers' addresses."),
+            evidence=wide,
+            action=gettext("A channel may make the dashboard call services there. Name the receivers' addresses."),
             lines='alarm_networks = "10.0.0.9"',
         )
     if "*" in settings.allowed_hosts:
-        yield Finding(
-            code="any-host",
+        yield Check(
+            name="any-host",
             level=Level.BAD,
             title=gettext("The dashboard answers to every host name"),
-            seen=gettext("allowed_hosts is %(allowed_hosts)s.") % {"allowed_hosts": settings.allowed_hosts},
-            advice=gettext("A page elsewhere could send requests here under a name of its own. List the names in use."),
+            evidence=gettext("allowed_hosts is %(allowed_hosts)s.") % {"allowed_hosts": settings.allowed_hosts},
+            action=gettext("A page elsewhere could send requests here under a name of its own. List the names in use."),
             lines='allowed_hosts = "queues.example.com"',
         )
 
 
-def _sign_in(settings: ApplianceConfig) -> Iterator[Finding]:
+def _sign_in(settings: ApplianceConfig) -> Iterator[Check]:
     if not settings.oidc_issuer:
         return
     if settings.oidc_others != REFUSE:
-        yield Finding(
-            code="sign-in-all",
+        yield Check(
+            name="sign-in-all",
             level=Level.WARN,
             title=gettext("All people that the provider knows may read all messages"),
-            seen=gettext("oidc_others is %(oidc_others)s.") % {"oidc_others": settings.oidc_others},
-            advice=gettext("Name the groups that may read, and refuse the others."),
+            evidence=gettext("oidc_others is %(oidc_others)s.") % {"oidc_others": settings.oidc_others},
+            action=gettext("Name the groups that may read, and refuse the others."),
             lines='oidc_roles = "GROUP=reader"\noidc_others = "refuse"',
         )
     if wide := _wide(settings.oidc_networks):
-        yield Finding(
-            code="sign-in-wide",
+        yield Check(
+            name="sign-in-wide",
             level=Level.WARN,
             title=gettext("The provider may name whole private networks"),
-            seen=wide,
-            advice=gettext("Its document could have services there asked. Name the addresses of its hosts."),
+            evidence=wide,
+            action=gettext("Its document could have services there asked. Name the addresses of its hosts."),
             lines='oidc_networks = "10.0.0.9"',
         )
     path = Path(settings.oidc_client_secret_file) if settings.oidc_client_secret_file else None
     if path is not None and path.is_file() and path.stat().st_mode & stat.S_IRWXO:
-        yield Finding(
-            code="sign-in-secret",
+        yield Check(
+            name="sign-in-secret",
             level=Level.BAD,
             title=gettext("Other accounts of this machine may read the client's secret"),
-            seen=str(path),
-            advice=gettext("With it and a code of the provider they are this dashboard. Take the rights away."),
+            evidence=str(path),
+            action=gettext("With it and a code of the provider they are this dashboard. Take the rights away."),
             lines=f"chmod o= {path}",
         )
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dashboard.cluster.group_values import GroupDetail, GroupMember, QueuePlace
-from dashboard.groups.diagnosis import HELD_LONG_MS, causes
+from dashboard.groups.lag_checks import HELD_LONG_MS, lag_checks
 from dashboard.groups.member_load import HeldMessage, MemberLoad, loads_of
 from dashboard.status.board import WatchedGroup
 from gantrymq.message.model import MessageQueue
@@ -29,7 +29,7 @@ def group(*queues: QueuePlace, clients: tuple[str, ...] = ("c1", "c2"), **change
 
 
 def titles(detail: GroupDetail, seen: WatchedGroup = STEADY, *loads: MemberLoad) -> list[str]:
-    return [cause.title for cause in causes(detail, seen, loads)]
+    return [check.title for check in lag_checks(detail, seen, loads)]
 
 
 TWO = (FINE, replace(FINE, client_id="c2"))
@@ -61,16 +61,16 @@ GROWING = replace(STEADY, in_rate=42.0, out_rate=7.0, history=((NOW - 50, 100), 
     ],
 )
 def test_members_at_work_tell_why(loads: list[MemberLoad], title: str, evidence: str) -> None:
-    [cause] = causes(group(), STEADY, loads)
-    assert cause.title.startswith(title) and evidence in cause.evidence
-    assert (cause.message == HELD) is (title == "A message is in hand")
+    [check] = lag_checks(group(), STEADY, loads)
+    assert check.title.startswith(title) and evidence in check.evidence
+    assert bool(check.link_text) is (title == "A message is in hand")
 
 
 def test_queues_and_rates_tell_why() -> None:
     assert titles(group(clients=()), replace(STEADY, members=0)) == ["No member is connected"]
     assert titles(group(queue(0), queue(1, owner=None)), STEADY, *TWO) == ["1 queue without an owner"]
-    skewed = causes(group(queue(0, 900), queue(1, 5), queue(2, 5)), STEADY, TWO)
-    assert [cause.title for cause in skewed] == ["One queue has most of it"]
+    skewed = lag_checks(group(queue(0, 900), queue(1, 5), queue(2, 5)), STEADY, TWO)
+    assert [check.title for check in skewed] == ["One queue has most of it"]
     assert "99\u202f% of what waits is in orders broker-a · 0, held by c1" in skewed[0].evidence
     assert titles(group(), GROWING, *TWO) == ["More comes in than it takes"]
     assert titles(group(), replace(STEADY, out_rate=0.0, idle_since=NOW - 60), *TWO) == ["Its position stands still"]

@@ -9,55 +9,44 @@ import asyncio
 import contextlib
 import ipaddress
 import re
-from dataclasses import dataclass
 
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from dashboard.cluster.gateway import Gateway
 from dashboard.status.board import Snapshot
+from dashboard.status.check import Check, Level
 from dashboard.status.words import in_words
 from gantrymq.timeouts import timeout
 
 REACH_TIMEOUT_S = 2.0
 BROKERS_TRIED_MAX = 32
 ERROR_CHARS_MAX = 2000
-OK, ATTENTION, PROBLEM = "ok", "attention", "problem"
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that was looked at. level: ok, attention or problem; advice: "" where there is nothing to do."""
-
-    what: str
-    level: str
-    told: str
-    advice: str = ""
-
-
-async def examine(gateway: Gateway, snapshot: Snapshot | None) -> list[Finding]:
+async def examine(gateway: Gateway, snapshot: Snapshot | None) -> list[Check]:
     """What a client would meet. Raises ClusterUnreachable when no name server answers and none ever did."""
     cluster = await gateway.brokers.list()
-    findings = [_name_server(gateway.namesrv, cluster.why)]
+    checks = [_name_server(gateway.namesrv, cluster.why)]
     brokers = (*cluster.brokers, *cluster.slaves)[:BROKERS_TRIED_MAX]
     reached = await asyncio.gather(*(_why_not(broker.address) for broker in brokers))
     for broker, why in zip(brokers, reached, strict=True):
         what = gettext("Address of %(key)s") % {"key": broker.key}
         if why is not None:
-            findings.append(
-                Finding(
+            checks.append(
+                Check(
+                    Level.BAD,
                     what,
-                    PROBLEM,
                     gettext("clients are told %(address)s, which is %(why)s from here")
                     % {"address": broker.address, "why": why},
                     gettext("Start the broker, or have it say an address that clients reach: gantry up --advertise."),
                 )
             )
         elif is_loopback(broker.address):
-            findings.append(
-                Finding(
+            checks.append(
+                Check(
+                    Level.WARN,
                     what,
-                    ATTENTION,
                     gettext("clients are told %(address)s, which only this machine reaches")
                     % {"address": broker.address},
                     gettext(
@@ -67,58 +56,58 @@ async def examine(gateway: Gateway, snapshot: Snapshot | None) -> list[Finding]:
                 )
             )
         else:
-            findings.append(
-                Finding(
+            checks.append(
+                Check(
+                    Level.GOOD,
                     what,
-                    OK,
                     gettext("clients are told %(address)s; it can be reached from here") % {"address": broker.address},
                 )
             )
     if not brokers:
-        findings.append(
-            Finding(
+        checks.append(
+            Check(
+                Level.BAD,
                 gettext("Brokers"),
-                PROBLEM,
                 gettext("none is registered"),
                 gettext("The Overview shows their processes."),
             )
         )
-    return [*findings, *_doors(snapshot)]
+    return [*checks, *_doors(snapshot)]
 
 
-def _name_server(address: str, why: str | None) -> Finding:
+def _name_server(address: str, why: str | None) -> Check:
     if why is not None:
-        return Finding(gettext("Name server"), PROBLEM, why, gettext("The Overview shows its process."))
+        return Check(Level.BAD, gettext("Name server"), why, gettext("The Overview shows its process."))
     if all(is_loopback(one) for one in address.split(";")):
-        return Finding(
+        return Check(
+            Level.WARN,
             gettext("Name server"),
-            ATTENTION,
             gettext("%(address)s answers, to programs on this machine only") % {"address": address},
             gettext("For others: gantry up --bind 0.0.0.0 --accounts."),
         )
-    return Finding(gettext("Name server"), OK, gettext("%(address)s answers") % {"address": address})
+    return Check(Level.GOOD, gettext("Name server"), gettext("%(address)s answers") % {"address": address})
 
 
-def _doors(snapshot: Snapshot | None) -> list[Finding]:
+def _doors(snapshot: Snapshot | None) -> list[Check]:
     """TLS and accounts, as the brokers say."""
     services = [broker.facts.services for broker in snapshot.masters if broker.facts is not None] if snapshot else []
     tls = sorted({one.tls for one in services if one.tls})
     accounts = sorted({one.accounts for one in services if one.accounts})
     if not tls and not accounts:
-        return [Finding(gettext("TLS and accounts"), ATTENTION, gettext("not known: these brokers do not say"))]
+        return [Check(Level.WARN, gettext("TLS and accounts"), gettext("not known: these brokers do not say"))]
     enforced = any("enforcing" in one for one in tls)
     return [
-        Finding(
+        Check(
+            Level.GOOD,
             gettext("TLS"),
-            OK,
             ", ".join(map(in_words, tls)) or gettext("not known"),
             gettext("Clients without TLS are refused: tls=True in Python, -Dtls.enable=true in Java.")
             if enforced
             else "",
         ),
-        Finding(
+        Check(
+            Level.GOOD,
             gettext("Accounts"),
-            OK,
             ", ".join(map(in_words, accounts)) or gettext("not known"),
             ""
             if accounts in ([], ["not asked for"])
