@@ -77,8 +77,9 @@ async def change_rule(request: HttpRequest, rule_id: int, body: RuleIn) -> RuleO
     return saved
 
 
-@router.delete("/rules/{int:rule_id}", response={204: None} | REFUSALS, auth=WRITE, summary="Delete a rule",
-               operation_id="delete_alarm_rule")  # fmt: skip
+@router.delete("/rules/{int:rule_id}", response={204: None} | REFUSALS, auth=WRITE,
+            summary="Delete a rule, which ends its alerts",
+            operation_id="delete_alarm_rule")  # fmt: skip
 async def delete_rule(request: HttpRequest, rule_id: int) -> Any:
     row = await _get(AlarmRule, rule_id, deleted_at=None)
     await sync_to_async(editing.delete_rule)(row)
@@ -87,7 +88,7 @@ async def delete_rule(request: HttpRequest, rule_id: int) -> Any:
 
 
 @router.get("/rules/{int:rule_id}/would-have-rung", response={200: WouldHaveOut} | REFUSALS, auth=READ,
-            summary="How often a rule would have rung", operation_id="preview_alarm_rule")  # fmt: skip
+            summary="How often a rule would have rung, by the history", operation_id="preview_alarm_rule")  # fmt: skip
 async def would_have_rung(request: HttpRequest, rule_id: int) -> WouldHaveOut:
     row = await _get(AlarmRule, rule_id, deleted_at=None)
     if row.kind not in KINDS:
@@ -97,7 +98,8 @@ async def would_have_rung(request: HttpRequest, rule_id: int) -> WouldHaveOut:
     return WouldHaveOut(times=found.times, days=preview.DAYS, hours=found.hours, last=last)
 
 
-@router.get("/channels", response={200: list[ChannelOut]} | REFUSALS, auth=CONFIG_READ, summary="List channels",
+@router.get("/channels", response={200: list[ChannelOut]} | REFUSALS, auth=CONFIG_READ,
+            summary="List channels; no secret is shown",
             operation_id="list_alarm_channels")  # fmt: skip
 async def list_channels(request: HttpRequest) -> list[ChannelOut]:
     return [ChannelOut.of(row) async for row in AlarmChannel.objects.all()]
@@ -125,8 +127,9 @@ async def change_channel(request: HttpRequest, channel_id: int, body: ChannelIn)
     return ChannelOut.of(row)
 
 
-@router.delete("/channels/{int:channel_id}", response={204: None} | REFUSALS, auth=CONFIG, summary="Delete a channel",
-               operation_id="delete_alarm_channel")  # fmt: skip
+@router.delete("/channels/{int:channel_id}", response={204: None} | REFUSALS, auth=CONFIG,
+            summary="Delete a channel and its deliveries",
+            operation_id="delete_alarm_channel")  # fmt: skip
 async def delete_channel(request: HttpRequest, channel_id: int) -> Any:
     row = await _get(AlarmChannel, channel_id)
     await row.adelete()
@@ -135,7 +138,7 @@ async def delete_channel(request: HttpRequest, channel_id: int) -> Any:
 
 
 @router.post("/channels/{int:channel_id}/test", response={200: NoticeOut} | REFUSALS, auth=CONFIG,
-             summary="Send a test", operation_id="test_alarm_channel")  # fmt: skip
+             summary="Send a test now, and show the answer", operation_id="test_alarm_channel")  # fmt: skip
 async def test_channel(request: HttpRequest, channel_id: int) -> NoticeOut:
     row = await _get(AlarmChannel, channel_id)
     delivery = await send_test(row, str(caller(request)["username"]))
@@ -149,8 +152,9 @@ async def list_silences(request: HttpRequest) -> list[SilenceOut]:
     return [SilenceOut.of(row) for row in await sync_to_async(silences_in_force)()]
 
 
-@router.post("/silences", response={201: SilenceOut} | REFUSALS, auth=WRITE, summary="Hold notices back",
-             operation_id="create_alarm_silence")  # fmt: skip
+@router.post("/silences", response={201: SilenceOut} | REFUSALS, auth=WRITE,
+            summary="Hold notices back until a moment",
+            operation_id="create_alarm_silence")  # fmt: skip
 async def create_silence(request: HttpRequest, body: SilenceIn) -> Any:
     rule = await _get(AlarmRule, body.rule, deleted_at=None) if body.rule is not None else None
     until = body.until if body.until.tzinfo else body.until.replace(tzinfo=UTC)
@@ -172,7 +176,8 @@ async def end_silence(request: HttpRequest, silence_id: int) -> Any:
     return Status(204, None)
 
 
-@router.get("/deliveries", response={200: DeliveryList} | REFUSALS, auth=READ, summary="List deliveries",
+@router.get("/deliveries", response={200: DeliveryList} | REFUSALS, auth=READ,
+            summary="Notifications that were sent, and how that went",
             operation_id="list_alarm_deliveries")  # fmt: skip
 async def list_deliveries(
     request: HttpRequest,

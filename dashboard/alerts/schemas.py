@@ -25,19 +25,32 @@ def _level(number: int) -> RuleLevel:
     return next(name for name, level in LEVELS.items() if level == number)
 
 
-class RuleIn(Given):
-    """A rule. threshold, clear: seconds, messages, percent, hours or messages a second, as the kind says."""
+Pattern = Annotated[
+    str,
+    Field(
+        max_length=AlarmRule.PATTERN_MAX,
+        description="only groups, topics or brokers of such names: orders-*; empty: all",
+    ),
+]
 
-    name: str = Field(min_length=1, max_length=AlarmRule.NAME_MAX)
+
+class RuleIn(Given):
+    """A rule. clear: in the unit of the threshold."""
+
+    name: str = Field(min_length=1, max_length=AlarmRule.NAME_MAX, description="what notices call it")
     kind: RuleKindName
-    threshold: float = Field(ge=0)
-    clear: float | None = Field(None, ge=0, description="the alarm is over past this value; absent: the threshold")
-    for_s: float = Field(0, ge=0, le=86_400, description="how long the value is beyond the threshold before it rings")
+    threshold: float = Field(
+        ge=0, description="seconds, messages, percent, hours or messages a second, as the kind says"
+    )
+    clear: float | None = Field(None, ge=0, description="it is over past this value; absent: the threshold")
+    for_s: float = Field(
+        0, ge=0, le=86_400, description="how long the value is beyond the threshold before an alert opens"
+    )
     clear_s: float = Field(60, ge=0, le=86_400, description="how long it is past `clear` before that is over")
-    pattern: str = Field("", max_length=AlarmRule.PATTERN_MAX, description="of subjects, with *; empty: all")
+    pattern: Pattern = ""
     level: RuleLevelName = RuleLevel.ATTENTION
-    is_on: bool = True
-    channels: list[RowId] = Field([], max_length=50, description="ids of channels; empty: all")
+    is_on: bool = Field(True, description="it watches")
+    channels: list[RowId] = Field([], max_length=50, description="the id of a channel that is notified; empty: all")
 
     def values(self) -> RuleValues:
         return RuleValues(
@@ -104,10 +117,14 @@ class ChannelIn(Given):
     of others url, and secret where the kind signs; language: of the notices, en or zh-hans. A secret that is absent
     stays as it is, and is wanted when the host changes."""
 
-    name: str = Field(min_length=1, max_length=AlarmChannel.NAME_MAX)
+    name: str = Field(min_length=1, max_length=AlarmChannel.NAME_MAX, description="what pages call it")
     kind: ChannelKindName
-    settings: dict[str, str | int | None] = Field(max_length=20)
-    is_on: bool = True
+    settings: dict[str, str | int | None] = Field(
+        max_length=20,
+        description="of mail host, port, security, username, sender, recipients, password; of others url and secret; "
+        "language of the notices",
+    )
+    is_on: bool = Field(True, description="it is notified")
 
 
 class ChannelOut(Schema):
@@ -127,10 +144,10 @@ class ChannelOut(Schema):
 class SilenceIn(Given):
     """No notices until then. rule: its id; null: every rule."""
 
-    rule: RowId | None = None
-    pattern: str = Field("", max_length=AlarmRule.PATTERN_MAX)
-    reason: str = Field(min_length=1, max_length=200)
-    until: Moment
+    rule: RowId | None = Field(None, description="the id of one rule; absent: every rule")
+    pattern: Pattern = ""
+    reason: str = Field(min_length=1, max_length=200, description="why")
+    until: Moment = Field(description="when notices are sent again: 2026-11-21T10:00:00Z")
 
 
 class SilenceOut(SilenceIn):

@@ -78,20 +78,19 @@ class CausesOut(Schema):
 
 
 class PutBackRunIn(Order):
-    """A run. to: group, which sends to this group alone, or topic, where all groups get them.
+    """A run. older: as a count's begin: what was counted and nothing newer."""
 
-    older: where to begin, as a count's begin: what was counted and nothing newer. wanted: letters that were counted.
-    """
-
-    q: str = Field("", max_length=QUERY_CHARS_MAX)
-    since: str = Field("", max_length=40)
-    until: str = Field("", max_length=40)
-    queue: str = Field("", max_length=300)
-    to: Literal["group", "topic"] = "group"
-    rate: int = Field(RATE_DEFAULT, ge=1, le=RATE_MAX)
-    again: bool = False
-    older: str = Field("", max_length=CURSOR_CHARS_MAX)
-    wanted: int | None = Field(None, ge=0, le=(1 << 31) - 1)
+    q: str = Field(
+        "", max_length=QUERY_CHARS_MAX, description="which messages: a key, an id, name=value, words of the body"
+    )
+    since: str = Field("", max_length=40, description="2026-11-21 07:30, or 2 h for so long ago")
+    until: str = Field("", max_length=40, description="as since")
+    queue: str = Field("", max_length=300, description="only of this queue: broker-a.0")
+    to: Literal["group", "topic"] = Field("group", description="to this group alone, or for all groups of the topic")
+    rate: int = Field(RATE_DEFAULT, ge=1, le=RATE_MAX, description="messages a second")
+    again: bool = Field(False, description="also what was resent before")
+    older: str = Field("", max_length=CURSOR_CHARS_MAX, description="where it begins, as an earlier answer says")
+    wanted: int | None = Field(None, ge=0, le=(1 << 31) - 1, description="how many were counted")
 
 
 class PutBackIn(PutBackRunIn):

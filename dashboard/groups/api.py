@@ -98,7 +98,8 @@ async def reset_group(request: HttpRequest, name: str, body: ResetIn) -> ResetOu
 
 
 @router.post("/{name}/resets", response={200: ResetsOut} | REFUSALS, auth=WRITE,
-             summary="Move a group in several topics", operation_id="reset_group_topics")  # fmt: skip
+             summary="Move a group in several topics at once; it can be undone for a day",
+             operation_id="reset_group_topics")  # fmt: skip
 async def reset_group_topics(request: HttpRequest, name: str, body: ResetsIn) -> ResetsOut:
     return ResetsOut(resets=await _reset(request, name, body, body.topics))
 

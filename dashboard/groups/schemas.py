@@ -307,7 +307,7 @@ class ResetIn(ResetTo):
 class ResetsIn(ResetTo):
     """Where a group is to go on in each of these topics. When one can't be moved now, none is."""
 
-    topics: list[str] = Field(..., min_length=1, max_length=TOPICS_MAX)
+    topics: list[str] = Field(..., min_length=1, max_length=TOPICS_MAX, description="one or more")
 
 
 class MoveOut(Schema):

@@ -14,13 +14,14 @@ from dashboard.rest.values import Given
 
 RoleName = Literal["reader", "operator", "admin"]
 Prefix = Annotated[str, Field(pattern=f"^{PREFIX.pattern}$", examples=["orders-"])]  # of topics and groups
+Secret = Annotated[str, Field(min_length=1, max_length=1024, json_schema_extra={"format": "password"})]
 ScopeName = Literal["metrics", "read", "write", "config", "admin"]
 
 
 class TokenIn(Given):
     """A new token of the caller's account."""
 
-    name: str = Field(min_length=1, max_length=64, examples=["CI"])
+    name: str = Field(min_length=1, max_length=64, examples=["CI"], description="what lists call it")
     scope: ScopeName = "read"
     life_days: Literal[7, 30, 90, 365] = 90
 
@@ -116,14 +117,16 @@ class UserChange(Given):
 
     role: RoleName | None = None
     is_open: bool | None = None
-    prefixes: list[Prefix] | None = Field(None, max_length=PREFIXES_MAX, description="[] takes the limit away")
+    prefixes: list[Prefix] | None = Field(
+        None, max_length=PREFIXES_MAX, description="only topics and groups that begin so; [] is all"
+    )
 
 
 class PasswordIn(Given):
     """current: the one of now, which a token alone does not replace."""
 
-    current: str = Field(min_length=1, max_length=1024)
-    password: str = Field(min_length=1, max_length=1024, description="at least ten characters, and not a common one")
+    current: Secret = Field(description="the password of now")
+    password: Secret = Field(description="the new password; at least ten characters, and not a common one")
 
 
 class SessionsEnded(Schema):
@@ -133,11 +136,15 @@ class SessionsEnded(Schema):
 
 
 class InvitationIn(Given):
-    """label: who is meant."""
+    """Who is invited, and what the account may do."""
 
-    label: str = Field(min_length=1, max_length=64, examples=["Ada, orders team"])
+    label: str = Field(
+        min_length=1, max_length=64, examples=["Ada, orders team"], description='who is meant: "Ada, orders team"'
+    )
     role: RoleName = "reader"
-    prefixes: list[Prefix] = Field([], max_length=PREFIXES_MAX)
+    prefixes: list[Prefix] = Field(
+        [], max_length=PREFIXES_MAX, description="only topics and groups that begin so; [] is all"
+    )
 
 
 class InvitationOut(Schema):

@@ -19,6 +19,15 @@ ReportName = Literal[tuple(REPORTS)]  # type: ignore[valid-type]
 RunState = Literal["queued", "running", "succeeded", "incomplete", "failed", "timeout", "cancelled"]
 Days = Literal[1, 7, 30, 90]
 Minutes = Literal[0, 15, 60, 360, 1440]
+Zone = Annotated[str, Field(max_length=64, examples=["Europe/Berlin"], description="whose days: Europe/Berlin")]
+Cron = Annotated[
+    str,
+    Field(
+        max_length=CRON_CHARS_MAX,
+        examples=["0 6 * * mon-fri"],
+        description='when, as a line of cron: "0 6 * * mon-fri"',
+    ),
+]
 
 
 class ReportOut(Schema):
@@ -52,11 +61,13 @@ class RunIn(Given):
     """
 
     report: ReportName  # type: ignore[valid-type]
-    days: Days = 7
-    begin: AwareMoment | None = None
-    end: AwareMoment | None = None
-    topics: list[Annotated[str, Field(max_length=TOPIC_CHARS_MAX)]] = Field([], max_length=TOPICS_MAX)
-    zone: str = Field("UTC", max_length=64, examples=["Europe/Berlin"])
+    days: Days = Field(7, description="how far back")
+    begin: AwareMoment | None = Field(None, description="instead of days: 2026-11-21T00:00:00Z")
+    end: AwareMoment | None = Field(None, description="the first moment that is left out")
+    topics: list[Annotated[str, Field(max_length=TOPIC_CHARS_MAX)]] = Field(
+        [], max_length=TOPICS_MAX, description="only these topics"
+    )
+    zone: Zone = "UTC"
 
     def form(self) -> dict[str, Any]:
         """The same as the page's form takes it."""
@@ -122,11 +133,13 @@ class ScheduleIn(Given):
     cron: when, instead of each interval, on the clocks of the zone, whose days the runs count.
     """
 
-    interval_minutes: Minutes
-    days: Days
-    reports: list[ReportName] = Field(max_length=len(REPORTS))  # type: ignore[valid-type]
-    cron: str = Field("", max_length=CRON_CHARS_MAX, examples=["0 6 * * mon-fri"])
-    zone: str = Field("UTC", max_length=64)
+    interval_minutes: Minutes = Field(description="minutes; 0 is never")
+    days: Days = Field(description="how far back")
+    reports: list[ReportName] = Field(  # type: ignore[valid-type]
+        max_length=len(REPORTS), description="those that run"
+    )
+    cron: Cron = ""
+    zone: Zone = "UTC"
 
 
 class ScheduleOut(Schema):
@@ -163,16 +176,16 @@ class PromisesOut(Schema):
 class PromiseIn(Given):
     """seconds: null takes the promise away."""
 
-    group: str = Field("", max_length=GROUP_CHARS_MAX)
-    seconds: float | None = Field(None, ge=1, le=SECONDS_MAX)
+    group: str = Field("", max_length=GROUP_CHARS_MAX, description="its name; absent: all others")
+    seconds: float | None = Field(None, ge=1, le=SECONDS_MAX, description="so many seconds behind")
 
 
 class WeeklyIn(Given):
     """When the summary of a week is sent, and by which mail channels (their numbers); none: not at all."""
 
-    channels: list[int] = Field(max_length=50)
-    cron: str = Field("0 8 * * mon", max_length=CRON_CHARS_MAX)
-    zone: str = Field("UTC", max_length=64)
+    channels: list[int] = Field(max_length=50, description="the ids of mail channels")
+    cron: Cron = "0 8 * * mon"
+    zone: Zone = "UTC"
 
 
 class WeeklyOut(Schema):

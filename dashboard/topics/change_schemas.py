@@ -25,12 +25,14 @@ class TopicChangesIn(Order):
     """
 
     what: What
-    topics: list[TopicName] = Field(min_length=1, max_length=TOPICS_MAX)
-    perm: Perm | None = None
-    read_queues: int | None = Field(None, ge=1, le=QUEUES_MAX, description="on each broker")
-    write_queues: int | None = Field(None, ge=1, le=QUEUES_MAX, description="on each broker")
-    retention_ms: int | None = Field(None, ge=1, le=NUMBER_MAX)
-    retention_messages: int | None = Field(None, ge=1, le=NUMBER_MAX)
+    topics: list[TopicName] = Field(min_length=1, max_length=TOPICS_MAX, description="one or more")
+    perm: Perm | None = Field(None, description="for access")
+    read_queues: int | None = Field(None, ge=1, le=QUEUES_MAX, description="for queues: on each broker")
+    write_queues: int | None = Field(None, ge=1, le=QUEUES_MAX, description="for queues: on each broker")
+    retention_ms: int | None = Field(
+        None, ge=1, le=NUMBER_MAX, description="for keep; absent: as long as the brokers keep it"
+    )
+    retention_messages: int | None = Field(None, ge=1, le=NUMBER_MAX, description="for keep: of a queue")
 
     def form_data(self) -> dict[str, Any]:
         """As the pages' form takes it."""

@@ -1,8 +1,10 @@
-"""docs/settings.md says what the code says."""
+"""Files that are written from the code say what the code says."""
 
 from __future__ import annotations
 
-from tests.docs import compatibility_page, settings_page
+from appliance.cli.admin.rest.client import API
+from dashboard.api import api
+from tests.docs import compatibility_page, rest_operations, settings_page
 
 
 def test_the_settings_page_is_as_the_code_would_write_it() -> None:
@@ -13,3 +15,9 @@ def test_the_settings_page_is_as_the_code_would_write_it() -> None:
 def test_the_table_of_request_codes_is_as_the_code_would_write_it() -> None:
     written = compatibility_page.PAGE.read_text(encoding="utf-8")
     assert written == compatibility_page.page(written), "write it again: python -m tests.docs.compatibility_page"
+
+
+def test_the_shell_knows_rest_as_its_document_has_it() -> None:
+    document = api.get_openapi_schema(path_prefix=f"{API}/")
+    written = rest_operations.FILE.read_text(encoding="utf-8")
+    assert written == rest_operations.operations(document), "write it again: python -m tests.docs.rest_operations"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from appliance.cli.admin.rest.alarms import CALLS
+from appliance.cli.admin.rest.table import CALLS
 from appliance.settings.alarm_names import ChannelKind, RuleKind, RuleLevel
 from dashboard.alerts.kinds import KINDS
 from dashboard.alerts.schemas import LEVELS

@@ -31,7 +31,7 @@ class Call:
     before: where what is changed stands, and the key of its list: fields that are not given stay as they are there; of
     a call without fields it is shown before it is deleted. done: said instead of an answer that is empty. rows,
     columns: the answer's key of a list, and its table. fixed: what the verb itself says in the body. fails: the
-    answer's field, and its value, that mean a failure.
+    answer's field, and its value, that mean a failure. names: what stands in braces as helps call it.
     """
 
     summary: str
@@ -46,6 +46,7 @@ class Call:
     rows: str | None = None
     columns: tuple[str, ...] = ()
     loses: bool = False
+    names: tuple[str, ...] = ()
 
     @property
     def ids(self) -> list[str]:
@@ -59,9 +60,9 @@ class Call:
         )
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:
-        for name in self.ids:
-            parser.add_argument(f"id_{name}", type=_number if name.endswith("id") else str,
-                                metavar=name.removesuffix("_id").upper())  # fmt: skip
+        for name, shown in zip(self.ids, self.names or self.ids, strict=True):
+            parser.add_argument(f"id_{name}", type=_number if name.endswith("id") and name != "run_id" else str,
+                                metavar=shown.removesuffix("_id").upper())  # fmt: skip
         for field in (*self.fields, *self.query):
             field.add(parser)
 
@@ -96,14 +97,14 @@ class Call:
         body = self._merged(await self._before(rest, arguments) if self.before else {}, arguments)
         for field in self.fields:
             if field.kind == "secret":
-                body[field.key] = ask_secret(field.help)
+                body[field.key] = ask_secret(field.help.partition(";")[0])
             elif field.kind == "pairs":
                 body[field.key] = body.get(field.key, {}) | {name: ask_secret(name) for name in arguments.asked}
         return body
 
     def _merged(self, before: Body, arguments: argparse.Namespace) -> Body:
         """The body without its secrets. Raises ConfigError when a change says nothing."""
-        options = [field.name for field in self.fields if field.is_option or field.kind == "pairs"]
+        options = [field.name for field in self.fields if field.is_option and field.kind != "secret"]
         said = any(hasattr(arguments, field.key) for field in self.fields)
         said = said or any(getattr(arguments, name, None) for name in ("pairs", "asked"))
         if self.method == "PUT" and options and not said:

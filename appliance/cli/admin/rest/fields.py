@@ -45,7 +45,7 @@ class Field:
             return
         if self.kind == "pairs":
             parser.add_argument("--set", action="append", type=parse_pair, metavar="NAME=VALUE", default=[],
-                                dest="pairs", help=f"{self.help}; repeatable")  # fmt: skip
+                                dest="pairs", help=self.help)  # fmt: skip
             parser.add_argument("--ask", action="append", metavar="NAME", default=[], dest="asked",
                                 help="a secret: asked for, or a line of standard input each; repeatable")  # fmt: skip
             return

@@ -1,4 +1,8 @@
-"""All these verbs by noun, and the way from a call of REST to the words that make it."""
+"""All these verbs by noun, and the way from a call of REST to the words that make it.
+
+A verb is an operation of REST with a name: what it takes, in which range, and what that means stands in the OpenAPI
+document. Two verbs of one operation: that which says more stands first.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +10,104 @@ from collections.abc import Mapping
 from typing import Any
 
 from appliance.cli.admin.command import Command
-from appliance.cli.admin.rest import alarms, people, reports, runs
 from appliance.cli.admin.rest.calls import Call
+from appliance.cli.admin.rest.operations import verb
 
-CALLS: dict[str, dict[str, Call]] = {**alarms.CALLS, **people.CALLS, **reports.CALLS, **runs.CALLS}
+CALLS: dict[str, dict[str, Call]] = {
+    "pause": {"": verb("set_group_consuming", "GROUP", fixed={"is_on": False},
+                       summary="hold a group back: its members get nothing, and it keeps its place")},
+    "resume": {"": verb("set_group_consuming", "GROUP", fixed={"is_on": True},
+                        summary="let a group that was held back go on")},
+    "move": {"": verb("reset_group_topics", "GROUP topics", options={"offset": "--offset"}, loses=True,
+                      columns="topic is_done trouble skipped repeated")},
+    "topic-changes": {
+        "list": verb("list_topic_changes", columns="run what state started_at done failed"),
+        "start": verb("change_topics", "topics", loses=True),
+        "show": verb("get_topic_changes"),
+        "stop": verb("stop_topic_changes"),
+    },
+    "dead-letter-runs": {
+        "list": verb("list_put_back_runs", "GROUP",
+                     columns="run state sent failed unknown before wanted username started_at"),
+        "start": verb("start_put_back_run", "GROUP", loses=True,
+                      options={"since": "--from", "until": "--to", "to": "--target"}),
+        "show": verb("get_put_back_run", "GROUP RUN"),
+        "stop": verb("stop_put_back_run", "GROUP RUN"),
+        "go-on": verb("go_on_put_back_run", "GROUP RUN"),
+    },
+    "alarms": {
+        "list": verb("list_alarms", columns="level title text begun_at ended_at is_told rule"),
+        "deliveries": verb("list_alarm_deliveries", columns="id channel what title state attempts made_at answer"),
+    },
+    "alarm-rules": {
+        "list": verb("list_alarm_rules",
+                     columns="id name kind threshold clear for_s pattern level is_on channels"),
+        "create": verb("create_alarm_rule", "name kind"),
+        "set": verb("change_alarm_rule", keeps=True),
+        "delete": verb("delete_alarm_rule", loses=True,
+                       done="rule {rule_id} is deleted; for a day the page of alarms can have it back"),
+        "preview": verb("preview_alarm_rule"),
+    },
+    "alarm-channels": {
+        "list": verb("list_alarm_channels", columns="id name kind is_on settings"),
+        "create": verb("create_alarm_channel", "name kind"),
+        "set": verb("change_alarm_channel", keeps=True),
+        "delete": verb("delete_alarm_channel", loses=True, done="channel {channel_id} is deleted"),
+        "test": verb("test_alarm_channel", fails=("state", "failed")),
+    },
+    "silences": {
+        "list": verb("list_alarm_silences", columns="id rule pattern reason who begun_at until"),
+        "create": verb("create_alarm_silence", "reason"),
+        "end": verb("end_alarm_silence", done="silence {silence_id} has ended"),
+    },
+    "people": {
+        "list": verb("list_users", columns="name role prefixes is_open created_at last_login_at issuer"),
+        "show": verb("get_user"),
+        "set": verb("update_user", without="is_open", summary="give an account another role, or other names"),
+        "close": verb("update_user", fixed={"is_open": False}, loses=True,
+                      summary="close an account: no log-in, no token; its sessions end"),
+        "open": verb("update_user", fixed={"is_open": True}, summary="open a closed account again"),
+        "end-sessions": verb("end_sessions"),
+        "revoke-token": verb("revoke_token_of", before=("/users/{name}", "api_access"), loses=True,
+                             done="token {token_id} of {name} is revoked"),
+    },
+    "invitations": {
+        "list": verb("list_invitations", columns="id label role prefixes made_by expires_at"),
+        "create": verb("create_invitation", "label"),
+        "withdraw": verb("withdraw_invitation", done="invitation {invitation_id} is withdrawn"),
+    },
+    "tokens": {
+        "list": verb("list_tokens", columns="id name scope start created_at expires_at last_used_at"),
+        "create": verb("create_token", "name"),
+        "revoke": verb("revoke_token", loses=True, done="token {token_id} is revoked"),
+    },
+    "password": {"": verb("change_own_password")},
+    "reports": {
+        "list": verb("list_reports", columns="name title last_run last_result"),
+        "runs": verb("list_report_runs", columns="id report state begin end created_at duration_s rows error",
+                     options={"report": "--report"}),
+        "run": verb("run_report", "report"),
+        "show": verb("get_report_run"),
+        "stop": verb("stop_report_run"),
+        "schedule": verb("get_report_schedule"),
+        "set-schedule": verb("set_report_schedule", keeps=True),
+        "promises": verb("get_promises"),
+        "promise": verb("set_promise", needs="seconds"),
+        "weekly": verb("get_weekly_mail"),
+        "set-weekly": verb("set_weekly_mail", keeps=True, options={"channels": "--channel --no-channel"}),
+        "send-weekly": verb("send_weekly_mail"),
+    },
+}  # fmt: skip
 COMMANDS: dict[str, dict[str, Command]] = {
-    noun: {verb: call.command for verb, call in calls.items()} for noun, calls in CALLS.items()
+    noun: {name: call.command for name, call in calls.items()} for noun, calls in CALLS.items()
 }
 
 
 def words_of(method: str, path: str, body: Mapping[str, Any] | None) -> list[str]:
     """`gantry admin` words of a call to `path` below /api/v1; none where there is no verb for it."""
     for noun, calls in CALLS.items():
-        for verb, call in calls.items():
+        for name, call in calls.items():
             words = call.words(method, path, body)
             if words is not None:
-                return [noun, *([verb] if verb else []), *words]
+                return [noun, *([name] if name else []), *words]
     return []

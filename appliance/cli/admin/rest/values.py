@@ -6,18 +6,20 @@ import argparse
 import math
 import re
 from collections.abc import Callable
+from typing import Any
 
 TIME = re.compile(r"(\d+(?:\.\d+)?)\s*(s|min|m|h|d)?")
 SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 
 
-def choice(*known: str) -> Callable[[str], str]:
-    """One of these words."""
+def choice(*known: Any) -> Callable[[str], Any]:
+    """One of these words or numbers."""
+    values = {str(value): value for value in known}
 
-    def read(text: str) -> str:
-        if text not in known:
-            raise argparse.ArgumentTypeError(f"{text!r} is not one of {', '.join(known)}")
-        return text
+    def read(text: str) -> Any:
+        if text not in values:
+            raise argparse.ArgumentTypeError(f"{text!r} is not one of {', '.join(values)}")
+        return values[text]
 
     return read
 
