@@ -66,5 +66,5 @@ async def serving(
         broker_config = BrokerConfig(listen_port=0, namesrv_addresses=addresses, **(broker or {}))
         store_config = MessageStoreConfig(root=folder / "store", **{**SMALL_STORE, **(store or {})})
         async with BrokerController(broker_config, store_config) as controller:
-            await controller.opened.outer_api.register_all()
+            await controller.outer_api.register_all()
             yield ServingCluster(name_server, controller)

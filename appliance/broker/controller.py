@@ -25,14 +25,16 @@ from typing import Self
 from appliance.audit.routes import audited
 from appliance.broker.access.access_control import access_gate, account_book, may_send
 from appliance.broker.access.cost_limits import CreationLimit
+from appliance.broker.cluster.outer_api import BrokerOuterApi
+from appliance.broker.delivery.answers import SendAnswers
 from appliance.broker.delivery.consume_lag import StoreTimes
 from appliance.broker.delivery.long_polling import PullRequestHold
+from appliance.broker.delivery.offset_moved import OffsetMovedEvents
 from appliance.broker.delivery.schedule import ScheduleMessageService
 from appliance.broker.delivery.slow_consumers import SlowConsumerGuard
 from appliance.broker.epochs.standing import Rival, StandingFile
 from appliance.broker.epochs.turns import Demotion, Turns
 from appliance.broker.epochs.young_topics import bring_back
-from appliance.broker.fast_path import Parts as FastPathParts
 from appliance.broker.fast_path import fast_path_of, plain_feed_of, reader_of
 from appliance.broker.fast_pulls import FastPulls
 from appliance.broker.filters.consumer_filter import ConsumerFilterManager
@@ -44,17 +46,15 @@ from appliance.broker.groups.departures import Departures
 from appliance.broker.groups.rebalance_lock import RebalanceLockManager
 from appliance.broker.groups.subscription_group import SubscriptionGroupManager
 from appliance.broker.lane_limits import lane_limits
-from appliance.broker.loading import Parts as LoadedParts
 from appliance.broker.loading import load
-from appliance.broker.open_parts import OpenParts, open_parts
-from appliance.broker.open_parts import Parts as OpeningParts
-from appliance.broker.processors.pull import Parts as PullParts
+from appliance.broker.open_parts import open_parts
 from appliance.broker.processors.pull import answer_held
 from appliance.broker.processors.replicated import for_sync_master
 from appliance.broker.processors.reply import ReplyPushes
 from appliance.broker.processors.slave import for_slave
 from appliance.broker.processors.table import TABLE, without_pulls
 from appliance.broker.replication.copy_mark import CopyMark
+from appliance.broker.replication.follower import Follower
 from appliance.broker.replication.in_sync_file import InSyncFile
 from appliance.broker.replication.master.holding import Holding
 from appliance.broker.replication.master.published_set import PublishedSet
@@ -63,7 +63,6 @@ from appliance.broker.replication.master.slaves import SlaveService
 from appliance.broker.replication.read_gate import ReadGate
 from appliance.broker.replication.slave_guard import SlaveGuard
 from appliance.broker.replication.state_frames import StateSource
-from appliance.broker.services import Parts as ServiceParts
 from appliance.broker.services import services_of
 from appliance.broker.status.fast_path import fast_path_status
 from appliance.broker.status.stats import BrokerStatsManager
@@ -74,15 +73,17 @@ from appliance.broker.topics.send_target import SendTargets
 from appliance.broker.topics.topic_config import TopicConfigManager
 from appliance.broker.topics.topic_figures import TopicFigureBook
 from appliance.broker.topics.topic_retention import TopicRetention
-from appliance.broker.transaction.check import load_ended
+from appliance.broker.topics.topic_sharing import TopicSharing
+from appliance.broker.transaction.check import TransactionCheckService, load_ended
 from appliance.broker.transaction.ended import EndedHalves
+from appliance.broker.transaction.service import TransactionService
 from appliance.errors import StartError
 from appliance.process.json_file import StateFileError
 from appliance.process.tasks import running
 from appliance.register.opening import register_of
 from appliance.remoting.connection import FastPath
 from appliance.remoting.lanes import Lanes
-from appliance.remoting.route_table import parts_of, routes_of
+from appliance.remoting.route_table import routes_of
 from appliance.remoting.server import RemotingServer
 from appliance.remoting.tls import server_tls
 from appliance.settings.changeable import CHANGEABLE
@@ -101,10 +102,22 @@ VIP_PORT_DISTANCE = 2  # the second door of old clients: listenPort - 2
 class BrokerController:
     """Makes the parts of one broker and runs them. Everything but flushing runs on the loop's thread.
 
-    Each part gets what it uses when it is made; processors get theirs by name (processors/table.py). What depends on
-    the port is in `opened`. file, ignored: see LiveConfig. port: where to listen when listenPort is 0. `turns` says
+    Each part gets what it uses when it is made; handlers get the controller, as their `HandlerParts`
+    (processors/table.py). file, ignored: see LiveConfig. port: where to listen when listenPort is 0. `turns` says
     when it is to be closed, and opened anew in another role (life.py).
     """
+
+    # What bears or tells the address: there once `is_open`. address: "host:port" as clients are told; store_host: the
+    # same, packed as in records; follower: a slave's, None on a master.
+    address: str
+    store_host: bytes
+    send_answers: SendAnswers
+    offset_moved: OffsetMovedEvents
+    transactions: TransactionService
+    transaction_checks: TransactionCheckService
+    outer_api: BrokerOuterApi
+    topic_sharing: TopicSharing
+    follower: Follower | None
 
     def __init__(
         self,
@@ -146,7 +159,7 @@ class BrokerController:
         self._make_groups(folder)
         self._make_delivery(folder)
         self._make_doors(port)
-        self._opened: OpenParts | None = None
+        self.is_open = False
         self._stack = contextlib.AsyncExitStack()
 
     # -- the rooms ----------------------------------------------------------------------------------------------------
@@ -241,21 +254,9 @@ class BrokerController:
     # -- life ---------------------------------------------------------------------------------------------------------
 
     @property
-    def opened(self) -> OpenParts:
-        """What depends on the port; only while the broker is open."""
-        if self._opened is None:
-            raise RuntimeError("the broker is not open: its port is not known")
-        return self._opened
-
-    @property
     def port(self) -> int:
         """The port in use; what was asked for until it listens."""
         return self.server.port
-
-    @property
-    def address(self) -> str:
-        """ "host:port" as clients are told."""
-        return self.opened.address
 
     async def __aenter__(self) -> Self:
         async with contextlib.AsyncExitStack() as stack:
@@ -276,7 +277,7 @@ class BrokerController:
             await asyncio.Event().wait()
 
     async def _open(self, stack: contextlib.AsyncExitStack) -> None:
-        await asyncio.to_thread(load, parts_of(LoadedParts, self))
+        await asyncio.to_thread(load, self)
         stack.callback(self.store.close)
         self.store.start()
         ended = EndedHalves()
@@ -292,28 +293,27 @@ class BrokerController:
         if (rival := self.standing.standing.rival) is not None and not self.config.is_slave:
             self.contest(rival, "its own record")
         port = await self._listen(stack)
-        opened = self.open_at(port, ended)
-        await stack.enter_async_context(running(*services_of(parts_of(ServiceParts, self), opened)))
+        self.open_at(port, ended)
+        await stack.enter_async_context(running(*services_of(self)))
         stack.push_async_callback(self._leave)
-        routes = routes_of(TABLE, opened, self)
+        routes = routes_of(TABLE, self)
         if self.config.is_slave:
             routes = for_slave(routes)
         elif self.config.is_sync_master:
             routes = for_sync_master(routes, self.slaves.until_tables_are_there)
         routes = audited(routes, self.store_config.root)
-        self.server.serve(routes, self._fast_path(opened, has_pulls=True), reader_of)
-        self.vip_server.serve(without_pulls(routes), self._fast_path(opened, has_pulls=False), reader_of)
+        self.server.serve(routes, self._fast_path(has_pulls=True), reader_of)
+        self.vip_server.serve(without_pulls(routes), self._fast_path(has_pulls=False), reader_of)
         logger.info(
             "broker serves",
-            extra={"event": "broker_serves", "address": opened.address, "fast_path": str(self.fast_path_status)},
+            extra={"event": "broker_serves", "address": self.address, "fast_path": str(self.fast_path_status)},
         )
 
-    def _fast_path(self, opened: OpenParts, *, has_pulls: bool) -> FastPath | None:
+    def _fast_path(self, *, has_pulls: bool) -> FastPath | None:
         if not self.fast_path_status.is_on:
             return None
-        pulls = FastPulls(parts_of(PullParts, opened, self)) if has_pulls else None
-        parts = parts_of(FastPathParts, opened, self)
-        return fast_path_of(parts, pulls, frame_bytes_max=self.server.frame_bytes_max)
+        pulls = FastPulls(self) if has_pulls else None
+        return fast_path_of(self, pulls, frame_bytes_max=self.server.frame_bytes_max)
 
     async def _listen(self, stack: contextlib.AsyncExitStack) -> int:
         """Bind the ports; return the broker's own. Who connects is served once the broker is all there."""
@@ -335,24 +335,29 @@ class BrokerController:
             ) from exc
         return port
 
-    def open_at(self, port: int, ended: EndedHalves) -> OpenParts:
+    def open_at(self, port: int, ended: EndedHalves) -> None:
         """Make the parts that depend on the port, and have the others tell them. ended: see TransactionService."""
-        self._opened = open_parts(parts_of(OpeningParts, self), port, ended)
-        self.slaves.greeter.broker_address = self._opened.address
-        self._wire(self._opened)
-        return self._opened
+        opened = open_parts(self, port, ended)
+        self.address, self.store_host = opened.address, opened.store_host
+        self.send_answers, self.offset_moved = opened.send_answers, opened.offset_moved
+        self.transactions, self.transaction_checks = opened.transactions, opened.transaction_checks
+        self.outer_api, self.topic_sharing = opened.outer_api, opened.topic_sharing
+        self.follower = opened.follower
+        self.slaves.greeter.broker_address = opened.address
+        self._wire()
+        self.is_open = True
 
-    def _wire(self, opened: OpenParts) -> None:
+    def _wire(self) -> None:
         """Set the hooks that join parts made one after the other: all there are, but for filter bits."""
         self.store.arrival_listener = self._messages_arrived
         if not self.config.is_slave:  # which stores nothing anew
             self.store.cleaner.ask_before_delete = self.timer_rolling.may_delete
-        self.topics.announce_to(opened.outer_api.topic_changed, opened.topic_sharing.created)
-        self.hold.answer_with(functools.partial(answer_held, parts_of(PullParts, opened, self), self.access))
+        self.topics.announce_to(self.outer_api.topic_changed, self.topic_sharing.created)
+        self.hold.answer_with(functools.partial(answer_held, self, self.access))
 
     async def _leave(self) -> None:
         """Stop accepting and tell the name servers, before anything else ends."""
-        await self.opened.outer_api.unregister_all()
+        await self.outer_api.unregister_all()
         await self.server.close()
         await self.vip_server.close()
 
@@ -413,14 +418,14 @@ class BrokerController:
         config = self.config
         for name, limits in lane_limits(config).items():
             self.lanes.by_name[name].set_limits(limits)
-        self.opened.send_answers.say(config.region_id, config.trace_on)
+        self.send_answers.say(config.region_id, config.trace_on)
         if keys & {"autoCreateTopicEnable", "defaultTopicQueueNums"}:
             self.topics.renew_auto_create_template()
         if "traceTopicEnable" in keys:
             self.topics.renew_trace_topic()
         if "brokerPermission" in keys:  # every route changes: the name servers take rows of a new version only
             self.topics.data_version.bump(int(time.time() * 1000))
-            self.opened.outer_api.refresh()
+            self.outer_api.refresh()
             self.send_targets.forget_all()
 
     def _messages_arrived(self, topic: str, queue_id: int, first_offset: int, tags_codes: Sequence[int]) -> None:

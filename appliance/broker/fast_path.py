@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from appliance.acl.access import Access
 from appliance.broker.delivery.answers import SendAnswers
@@ -55,8 +54,7 @@ class Bounds(NamedTuple):
     slow_s: float = SLOW_S
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class FastPathParts(Protocol):
     """What the fast path borrows of the broker."""
 
     config: BrokerConfig
@@ -89,7 +87,7 @@ def late_answers(
     connection.write(told)
 
 
-def fast_path_of(parts: Parts, pulls: FastPulls | None, *, frame_bytes_max: int) -> FastPath | None:
+def fast_path_of(parts: FastPathParts, pulls: FastPulls | None, *, frame_bytes_max: int) -> FastPath | None:
     """The fast path of a broker, None when there is none or when all of its sends are unusual.
 
     pulls: None where pulls are not served, or not plain.

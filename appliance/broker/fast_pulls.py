@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from appliance.broker.delivery.answers import found_texts
 from appliance.broker.filters.filter import filter_of, parse_tags
-from appliance.broker.processors.pull import Parts, checked_filter
+from appliance.broker.processors.pull import PullParts, checked_filter
 from appliance.remoting.connection import ServerConnection
 from appliance.remoting.pull_request import PullFields
 from gantrymq.message.topics import TOOLS_GROUP
@@ -23,7 +23,7 @@ class FastPulls:
     handed out, by topic and group.
     """
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: PullParts) -> None:
         self._parts = parts
         self.texts = found_texts()
         self.groups, self.topics = parts.groups.configs, parts.topics.configs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from dataclasses import dataclass
+from typing import Protocol
 
 from appliance.acl.account_book import AccountBook
 from appliance.acl.account_file import AccountFileError
@@ -28,8 +28,7 @@ from store.startup.format_stamp import STORE, check_format
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class LoadingParts(Protocol):
     """What is loaded, and what says how."""
 
     config: BrokerConfig
@@ -47,7 +46,7 @@ class Parts:
     timer: TimerService
 
 
-def load(parts: Parts) -> None:
+def load(parts: LoadingParts) -> None:
     """Read the tables and recover the store. Blocking. StartError when the folder is not this broker's to open."""
     check_format(parts.store_config.root, STORE)  # before its tables are read: they may be newer, too
     standing = parts.standing.load()
@@ -81,7 +80,7 @@ def _end_in_sync(file: InSyncFile, end: int) -> None:
         raise StartError(f"what was confirmed can't be put on record: {exc}") from exc
 
 
-def _set_filter_bitmaps(parts: Parts) -> None:
+def _set_filter_bitmaps(parts: LoadingParts) -> None:
     """From here on, and while the store recovers, messages get filter bits, if that is wanted."""
     if not parts.config.calc_filter_bitmap_enable:
         return

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from appliance.broker.cluster.outer_api import BrokerOuterApi
 from appliance.broker.delivery.answers import SendAnswers
@@ -42,7 +42,6 @@ class OpenParts:
     follower: a slave's, None on a master.
     """
 
-    port: int
     address: str
     store_host: bytes
     send_answers: SendAnswers
@@ -54,8 +53,7 @@ class OpenParts:
     follower: Follower | None
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class OpeningParts(Protocol):
     """What was made before, and is used to make these."""
 
     config: BrokerConfig
@@ -73,10 +71,12 @@ class Parts:
     timer: TimerService
     slaves: SlaveService
     in_sync_file: InSyncFile
-    heard: Callable[[int, str, str, str], None]
+
+    def heard(self, epoch: int, epoch_id: str, master: str, told_by: str, /) -> None:
+        """See BrokerController."""
 
 
-def open_parts(parts: Parts, port: int, ended: EndedHalves) -> OpenParts:
+def open_parts(parts: OpeningParts, port: int, ended: EndedHalves) -> OpenParts:
     """Make them. ended: see TransactionService."""
     config, store = parts.config, parts.store
     host = config.advertised_address_host
@@ -94,7 +94,6 @@ def open_parts(parts: Parts, port: int, ended: EndedHalves) -> OpenParts:
     )
     transactions = TransactionService(store, ended, store_host)
     return OpenParts(
-        port=port,
         address=address,
         store_host=store_host,
         send_answers=SendAnswers(config.region_id, config.trace_on, store_host),
@@ -116,13 +115,13 @@ def open_parts(parts: Parts, port: int, ended: EndedHalves) -> OpenParts:
     )
 
 
-def _ha_address(parts: Parts, host: str, port: int) -> str:
+def _ha_address(parts: OpeningParts, host: str, port: int) -> str:
     """Where slaves are told to connect: the port that is open for them, or the one that would be."""
     ha_port = parts.slaves.port or parts.config.ha_listen_port or port + 1
     return f"{parts.config.ha_advertised_host or host}:{ha_port}"
 
 
-def _follower(parts: Parts, master: MasterAddress, outer_api: BrokerOuterApi, own_address: str) -> Follower:
+def _follower(parts: OpeningParts, master: MasterAddress, outer_api: BrokerOuterApi, own_address: str) -> Follower:
     """What makes this broker a slave."""
     tables = (parts.topics, parts.groups, parts.offsets, parts.schedule)
     synchronize = SlaveSynchronize(parts.config, master, *tables)

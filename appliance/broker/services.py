@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Protocol
 
 from appliance.acl.account_book import AccountBook
 from appliance.broker.cluster.address_server import AddressServer, address_server_url
+from appliance.broker.cluster.outer_api import BrokerOuterApi
 from appliance.broker.delivery.long_polling import PullRequestHold
 from appliance.broker.delivery.schedule import ScheduleMessageService
 from appliance.broker.delivery.slow_consumers import SlowConsumerGuard
@@ -18,7 +19,7 @@ from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
 from appliance.broker.groups.housekeeping import ClientHousekeeping
 from appliance.broker.groups.rebalance_lock import RebalanceLockManager
 from appliance.broker.groups.subscription_group import SubscriptionGroupManager
-from appliance.broker.open_parts import OpenParts
+from appliance.broker.replication.follower import Follower
 from appliance.broker.replication.master.old_masters import OldMasters
 from appliance.broker.replication.master.slaves import SlaveService
 from appliance.broker.status.stats import BrokerStatsManager
@@ -26,6 +27,8 @@ from appliance.broker.status.watermarks import WatermarkLog
 from appliance.broker.timer.service import TimerService
 from appliance.broker.topics.topic_config import TopicConfigManager
 from appliance.broker.topics.topic_retention import TopicRetention
+from appliance.broker.topics.topic_sharing import TopicSharing
+from appliance.broker.transaction.check import TransactionCheckService
 from appliance.process.gc_pacing import GcPacer
 from appliance.process.malloc import MemoryTrimmer
 from appliance.process.tasks import Service
@@ -36,8 +39,7 @@ from appliance.settings.roles import BrokerConfig
 from store.message_store import MessageStore
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class ServiceParts(Protocol):
     """Those that run, and what those use that are made here."""
 
     config: BrokerConfig
@@ -62,13 +64,17 @@ class Parts:
     slaves: SlaveService
     server: RemotingServer
     vip_server: RemotingServer
+    outer_api: BrokerOuterApi
+    topic_sharing: TopicSharing
+    transaction_checks: TransactionCheckService
+    follower: Follower | None
 
 
-def services_of(parts: Parts, opened: OpenParts) -> list[Service]:
+def services_of(parts: ServiceParts) -> list[Service]:
     """All of a broker. They end in this order."""
     services: list[Service] = [
         parts.store,
-        *_of_role(parts, opened),
+        *_of_role(parts),
         parts.topics,
         parts.groups,
         parts.offsets,
@@ -83,23 +89,23 @@ def services_of(parts: Parts, opened: OpenParts) -> list[Service]:
         MemoryTrimmer(),
         parts.server,
         parts.vip_server,
-        opened.outer_api,
+        parts.outer_api,
     ]
     url = address_server_url(parts.config)
     if url is not None:
-        services.append(AddressServer(url, opened.outer_api.follow))
+        services.append(AddressServer(url, parts.outer_api.follow))
     return services + [service for service in (parts.accounts, parts.tls) if service is not None]
 
 
-def _of_role(parts: Parts, opened: OpenParts) -> list[Service]:
+def _of_role(parts: ServiceParts) -> list[Service]:
     """What only a master does, or only a slave."""
-    if opened.follower is not None:
-        return [opened.follower.ha_client, opened.follower.synchronize, opened.follower.sink]
+    if parts.follower is not None:
+        return [parts.follower.ha_client, parts.follower.synchronize, parts.follower.sink]
     return [
-        opened.transaction_checks,  # before the offsets: when both end, theirs are written with its progress
+        parts.transaction_checks,  # before the offsets: when both end, theirs are written with its progress
         parts.schedule,
         parts.timer,
-        opened.topic_sharing,
+        parts.topic_sharing,
         parts.slaves,
-        OldMasters(parts.slaves, parts.standing, Members(parts.config), opened.outer_api.refresh),
+        OldMasters(parts.slaves, parts.standing, Members(parts.config), parts.outer_api.refresh),
     ]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Awaitable, Callable, Generator
-from dataclasses import dataclass
+from typing import Protocol
 
 from appliance.errors import BrokerError
 from appliance.namesrv.kv_config import ORDER_TOPIC_NAMESPACE, KVConfigManager
@@ -40,8 +40,7 @@ NAME_CHARS_MAX = 255  # of what a remark quotes
 _FAQ = "\nSee http://rocketmq.apache.org/docs/faq/ for further details."
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class NamesrvParts(Protocol):
     """What these handlers use of the name server. clock: monotonic seconds."""
 
     config: NamesrvConfig
@@ -55,7 +54,9 @@ class Parts:
 # -- brokers ----------------------------------------------------------------------------------------------------------
 
 
-def register_broker(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> Answer | Awaitable[Answer]:
+def register_broker(
+    parts: NamesrvParts, connection: ServerConnection, request: RemotingCommand
+) -> Answer | Awaitable[Answer]:
     """103: a broker says who it is and which topics it has. The answer holds the order-topic table, if there is one."""
     fields = request.ext_fields
     expected_crc = int_field(fields, "bodyCrc32", 0)
@@ -74,7 +75,9 @@ def _is_compressed(request: RemotingCommand) -> bool:
     return request.ext_fields.get("compressed", "").lower() == "true"
 
 
-def _registering(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> Generator[None, None, Answer]:
+def _registering(
+    parts: NamesrvParts, connection: ServerConnection, request: RemotingCommand
+) -> Generator[None, None, Answer]:
     fields = request.ext_fields
     broker = _broker_identity(fields)
     digest = _digest(request) if _is_long(request) else b""
@@ -113,7 +116,7 @@ def _registering(parts: Parts, connection: ServerConnection, request: RemotingCo
     return _registered(parts, request, master)
 
 
-def _registered(parts: Parts, request: RemotingCommand, master: MasterAddresses) -> RemotingCommand:
+def _registered(parts: NamesrvParts, request: RemotingCommand, master: MasterAddresses) -> RemotingCommand:
     ext_fields = {"masterAddr": master.master_address, "haServerAddr": master.ha_address}
     orders = parts.kv_config.namespace(ORDER_TOPIC_NAMESPACE)
     return request.reply(
@@ -130,14 +133,14 @@ def _digest(request: RemotingCommand) -> bytes:
 
 
 def unregister_broker(
-    parts: Parts, connection: ServerConnection, request: RemotingCommand
+    parts: NamesrvParts, connection: ServerConnection, request: RemotingCommand
 ) -> Answer | Awaitable[Answer]:
     """104: a broker says good-bye."""
     return parts.changes.make(_unregistering(parts, connection, request), is_long=False)
 
 
 def _unregistering(
-    parts: Parts, connection: ServerConnection, request: RemotingCommand
+    parts: NamesrvParts, connection: ServerConnection, request: RemotingCommand
 ) -> Generator[None, None, Answer]:
     broker = _broker_identity(request.ext_fields)
     parts.routes.unregister_broker(broker, parts.clock())
@@ -147,7 +150,7 @@ def _unregistering(
     return request.reply()
 
 
-def query_data_version(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def query_data_version(parts: NamesrvParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """322: must this broker register, or does the name server know its topics already?"""
     offered = read_body(DataVersion, request.body)
     changed, known = parts.routes.query_data_version(_broker_identity(request.ext_fields), offered, parts.clock())
@@ -156,7 +159,9 @@ def query_data_version(parts: Parts, connection: ServerConnection, request: Remo
     )
 
 
-def wipe_write_perm(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> Answer | Awaitable[Answer]:
+def wipe_write_perm(
+    parts: NamesrvParts, connection: ServerConnection, request: RemotingCommand
+) -> Answer | Awaitable[Answer]:
     """205: clients are to send nothing new to this broker."""
     broker_name = request.ext_fields["brokerName"]
 
@@ -168,7 +173,9 @@ def wipe_write_perm(parts: Parts, connection: ServerConnection, request: Remotin
     return parts.changes.make(wiping(), is_long=True)
 
 
-def add_write_perm(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> Answer | Awaitable[Answer]:
+def add_write_perm(
+    parts: NamesrvParts, connection: ServerConnection, request: RemotingCommand
+) -> Answer | Awaitable[Answer]:
     """327: the opposite of 205."""
     broker_name = request.ext_fields["brokerName"]
 
@@ -180,7 +187,7 @@ def add_write_perm(parts: Parts, connection: ServerConnection, request: Remoting
     return parts.changes.make(adding(), is_long=True)
 
 
-def get_cluster_info(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def get_cluster_info(parts: NamesrvParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """106: all clusters, brokers and addresses; with our own field `epochOf`, what is known of that name's epochs."""
     name = request.ext_fields.get(EPOCH_OF)
     fields = parts.routes.epochs.fields(name, parts.clock()) if name is not None else None
@@ -190,7 +197,7 @@ def get_cluster_info(parts: Parts, connection: ServerConnection, request: Remoti
 # -- topics -----------------------------------------------------------------------------------------------------------
 
 
-def get_route(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def get_route(parts: NamesrvParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """105: where a topic lives. Numeric keys are always quoted, which every client reads."""
     topic = text_field(request.ext_fields, "topic")
     route = parts.routes.pickup_topic_route(topic)
@@ -202,37 +209,41 @@ def get_route(parts: Parts, connection: ServerConnection, request: RemotingComma
     return request.reply(body=route.to_json())
 
 
-def get_all_topics(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def get_all_topics(parts: NamesrvParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """206: every topic name, system and retry topics included."""
     return _topic_list(request, parts.routes.topics())
 
 
-def get_topics_by_cluster(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def get_topics_by_cluster(
+    parts: NamesrvParts, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
     """224: topics of the cluster's brokers; none for an unknown cluster."""
     return _topic_list(request, parts.routes.topics_of_cluster(request.ext_fields["cluster"]))
 
 
-def get_system_topics(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def get_system_topics(parts: NamesrvParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """304: names of clusters and brokers, and a broker to ask for the rest (305)."""
     return _topic_list(request, *parts.routes.system_topics())
 
 
-def get_unit_topics(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def get_unit_topics(parts: NamesrvParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """311."""
     return _topic_list(request, parts.routes.unit_topics(has=FLAG_UNIT))
 
 
-def get_unit_sub_topics(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def get_unit_sub_topics(parts: NamesrvParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """312."""
     return _topic_list(request, parts.routes.unit_topics(has=FLAG_UNIT_SUB))
 
 
-def get_unit_sub_ununit_topics(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def get_unit_sub_ununit_topics(
+    parts: NamesrvParts, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
     """313."""
     return _topic_list(request, parts.routes.unit_topics(has=FLAG_UNIT_SUB, has_not=FLAG_UNIT))
 
 
-def delete_topic(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def delete_topic(parts: NamesrvParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """216: forget a topic, in one cluster if one is named. The brokers' side is their own request (215)."""
     topic = request.ext_fields["topic"]
     parts.routes.delete_topic(topic, request.ext_fields.get("clusterName") or None)
@@ -243,7 +254,7 @@ def delete_topic(parts: Parts, connection: ServerConnection, request: RemotingCo
 # -- key-value settings -----------------------------------------------------------------------------------------------
 
 
-async def put_kv(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+async def put_kv(parts: NamesrvParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """100: answered when the file is on disk."""
     fields = request.ext_fields
     parts.kv_config.put(text_field(fields, "namespace"), text_field(fields, "key"), text_field(fields, "value"))
@@ -252,7 +263,7 @@ async def put_kv(parts: Parts, connection: ServerConnection, request: RemotingCo
     return request.reply()
 
 
-async def delete_kv(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+async def delete_kv(parts: NamesrvParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """102: success also when there was none."""
     fields = request.ext_fields
     parts.kv_config.delete(fields["namespace"], fields["key"])
@@ -261,7 +272,7 @@ async def delete_kv(parts: Parts, connection: ServerConnection, request: Remotin
     return request.reply()
 
 
-def get_kv(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def get_kv(parts: NamesrvParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """101."""
     namespace, key = text_field(request.ext_fields, "namespace"), text_field(request.ext_fields, "key")
     value = parts.kv_config.get(namespace, key)
@@ -273,7 +284,7 @@ def get_kv(parts: Parts, connection: ServerConnection, request: RemotingCommand)
     return request.reply(ext_fields={"value": value})
 
 
-def get_kv_namespace(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def get_kv_namespace(parts: NamesrvParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """219: an emptied namespace is an empty table, one that never was is not found."""
     namespace = text_field(request.ext_fields, "namespace")
     entries = parts.kv_config.namespace(namespace)
@@ -285,14 +296,14 @@ def get_kv_namespace(parts: Parts, connection: ServerConnection, request: Remoti
 # -- the name server's own settings -----------------------------------------------------------------------------------
 
 
-async def update_config(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+async def update_config(parts: NamesrvParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """318: change what may be changed from afar; paths may not (CVE-2023-37582)."""
     changes, remark = await change_settings(parts.live_config, connection, request.body)
     _log_change("config updated", connection, changes=[change._asdict() for change in changes], remark=remark)
     return request.reply(remark=remark)
 
 
-def get_config(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def get_config(parts: NamesrvParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """319: the settings in force, one `key=value` a line."""
     return request.reply(body=parts.live_config.text())
 

@@ -1,7 +1,7 @@
 """A written-out table of request codes: who serves each, with what, and in which lane it waits.
 
-Handlers are functions. The first argument has the parts of the process that they use, and no more: a small dataclass of
-their own module, whose fields are filled by name when the process has made its parts.
+Handlers are functions. Their first argument is the process's controller, seen through a protocol of the handler's
+module that names the parts it uses, and no others: mypy compares the controller with all of them.
 """
 
 from __future__ import annotations
@@ -17,42 +17,21 @@ if TYPE_CHECKING:
     from appliance.remoting.connection import ServerConnection
 
 
-P = TypeVar("P")
+P = TypeVar("P", contravariant=True)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Row(Generic[P]):
-    """One request code. parts: the dataclass that the handler's first argument is of."""
+    """One request code. P: the parts of the process that its handler uses."""
 
     code: int
     handler: Callable[[P, ServerConnection, Any], Answer | Awaitable[Answer]]
-    parts: type[P]
     lane: str
 
 
-def parts_of(kind: type[P], *sources: object) -> P:
-    """Return a `kind` (a dataclass): each field is the attribute of its name of the first source that has one.
-
-    Raises AttributeError for a field that no source has.
-    """
-    found: dict[str, Any] = {}
-    for field in dataclasses.fields(kind):  # type: ignore[arg-type]
-        source = next((source for source in sources if hasattr(source, field.name)), None)
-        if source is None:
-            raise AttributeError(f"{kind.__module__}.{kind.__name__} wants {field.name!r}, which there is not")
-        found[field.name] = getattr(source, field.name)
-    return kind(**found)
-
-
-def routes_of(rows: Iterable[Row[Any]], *sources: object) -> dict[int, Route]:
-    """Give the handlers their parts; one set of parts for all rows of a kind.
+def routes_of(rows: Iterable[Row[P]], parts: P) -> dict[int, Route]:
+    """Give the handlers their parts.
 
     A handler is bound to its parts as a method is to its object: a partial makes each call of it a C call.
     """
-    made: dict[type, Any] = {}
-    routes: dict[int, Route] = {}
-    for row in rows:
-        if row.parts not in made:
-            made[row.parts] = parts_of(row.parts, *sources)
-        routes[int(row.code)] = Route(types.MethodType(row.handler, made[row.parts]), row.lane)
-    return routes
+    return {int(row.code): Route(types.MethodType(row.handler, parts), row.lane) for row in rows}

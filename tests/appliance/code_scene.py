@@ -73,7 +73,7 @@ class Scene:
         namesrv.kv_config.put("NS", "K", "V")
         deadline = time.monotonic() + ANSWER_S_MAX
         while namesrv.routes.pickup_topic_route(TOPIC) is None:  # brokers tell it of new topics in their own time
-            assert time.monotonic() < deadline, f"no route of {TOPIC}; registered: {broker.opened.outer_api.registered}"
+            assert time.monotonic() < deadline, f"no route of {TOPIC}; registered: {broker.outer_api.registered}"
             await asyncio.sleep(0.01)
 
     def beat(self) -> None:

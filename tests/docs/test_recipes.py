@@ -154,7 +154,7 @@ def test_a_new_verb_of_gantry_admin(checkout: Path) -> None:
 def test_a_new_request_code(checkout: Path) -> None:
     handler = """
 
-def count_topics(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def count_topics(parts: AdminTopicParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     return request.reply(body=str(len(parts.topics.system_topics)).encode())
 """
     tests = """
@@ -177,7 +177,7 @@ async def test_it_counts(tmp_path: Path) -> None:
     module = folder / "admin_topics.py"
     module.write_text(module.read_text() + handler)
     add_line(checkout / "gantrymq/remoting/codes.py", "GET_BROKER_CLUSTER_ACL_CONFIG = 54", "    COUNT_TOPICS = 7777")
-    row = '    Row(Code.COUNT_TOPICS, admin_topics.count_topics, admin_topics.Parts, "admin"),'
+    row = '    Row(Code.COUNT_TOPICS, admin_topics.count_topics, "admin"),'
     last = [line for line in (folder / "table.py").read_text().splitlines() if line.startswith("    Row(")][-1]
     add_line(folder / "table.py", last, row)
     permission = "    RequestCode.COUNT_TOPICS: ADMIN,"

@@ -111,9 +111,9 @@ async def test_who_leaves_as_a_master_of_the_same_name_removes_only_itself(
         if is_ours(names):
             await until(lambda: any(each.controller.standing.standing.rival for each in (one, two)))
         else:
-            await stays.controller.opened.outer_api.register_all()
+            await stays.controller.outer_api.register_all()
             assert await addresses(peer, "twice") == {0: stays.controller.address}
         before = await addresses(peer, "twice")
-        await goes.controller.opened.outer_api.unregister_all()
+        await goes.controller.outer_api.unregister_all()
         left = {broker_id: address for broker_id, address in before.items() if address != goes.controller.address}
         assert await addresses(peer, "twice") == left

@@ -9,8 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from appliance.acl.account import AccountError
 from appliance.acl.account_book import AccountBook
@@ -37,8 +36,7 @@ _REFUSALS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class AclParts(Protocol):
     """What these handlers use of the broker."""
 
     config: BrokerConfig
@@ -46,21 +44,21 @@ class Parts:
     accounts: AccountBook | None
 
 
-async def update_config(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+async def update_config(parts: AclParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """50: make or change an account."""
     book, fields = _book(parts, request), request.ext_fields
     await _changed(connection, request, lambda: update_account(book, fields), fields.get("accessKey", ""))
     return request.reply()
 
 
-async def delete_config(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+async def delete_config(parts: AclParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """51: delete an account."""
     book, access_key = _book(parts, request), request.ext_fields.get("accessKey", "")
     await _changed(connection, request, lambda: delete_account(book, access_key), access_key)
     return request.reply()
 
 
-async def update_white_list(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+async def update_white_list(parts: AclParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """53: replace the addresses that need no account."""
     book, fields = _book(parts, request), request.ext_fields
     addresses, file = fields.get("globalWhiteAddrs"), fields.get("aclFileFullPath", "")
@@ -68,7 +66,7 @@ async def update_white_list(parts: Parts, connection: ServerConnection, request:
     return request.reply()
 
 
-def get_version(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def get_version(parts: AclParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """52: which state of the accounts this broker has, file by file."""
     book = _book(parts, request)
     files = {str(path): content.version.to_dict() for path, content in book.current.files.items()}
@@ -83,12 +81,12 @@ def get_version(parts: Parts, connection: ServerConnection, request: RemotingCom
     )
 
 
-def get_config(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def get_config(parts: AclParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """54: the accounts, a mask in each secret's place."""
     return request.reply(body=fastjson.dumps(listing(_book(parts, request))))
 
 
-def _book(parts: Parts, request: RemotingCommand) -> AccountBook:
+def _book(parts: AclParts, request: RemotingCommand) -> AccountBook:
     if parts.accounts is None:
         code = _REFUSALS[RequestCode(request.code)]
         raise BrokerError(code, f"broker {parts.config.broker_name} has no access control: set aclEnable=true")

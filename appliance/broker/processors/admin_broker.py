@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Set
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Set
+from typing import TYPE_CHECKING, Protocol
 
 from appliance.broker.delivery.schedule import ScheduleMessageService
-from appliance.broker.status.runtime_info import Parts as RuntimeInfoParts
-from appliance.broker.status.runtime_info import runtime_info
+from appliance.broker.status.runtime_info import RuntimeInfoParts, runtime_info
 from appliance.broker.status.stats import BrokerStatsManager, StatsWindow, window_of
 from appliance.broker.status.stats import StatsItem as Counter
 from appliance.errors import BrokerError
@@ -30,8 +28,7 @@ logger = logging.getLogger(__name__)
 MASTER_ID = "0"
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class AdminBrokerParts(Protocol):
     """What these handlers use of the broker."""
 
     config: BrokerConfig
@@ -39,13 +36,17 @@ class Parts:
     store: MessageStore
     stats: BrokerStatsManager
     schedule: ScheduleMessageService
-    settings_changed: Callable[[Set[str]], None]
+
+    def settings_changed(self, keys: Set[str], /) -> None:
+        """See BrokerController."""
 
 
 # -- settings ---------------------------------------------------------------------------------------------------------
 
 
-async def update_config(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+async def update_config(
+    parts: AdminBrokerParts, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
     """25: change settings of the running broker and of its file. What may change is a list (CVE-2023-33246)."""
     changes, remark = await change_settings(parts.live_config, connection, request.body)
     if changes:
@@ -61,7 +62,7 @@ async def update_config(parts: Parts, connection: ServerConnection, request: Rem
     return request.reply(remark=remark)
 
 
-def get_config(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def get_config(parts: AdminBrokerParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """26: the settings in force, and what RocketMQ's others amount to. The header says where they come from."""
     version = parts.live_config.version.to_json().decode()
     return request.reply(ext_fields={"version": version} | parts.live_config.origins(), body=parts.live_config.text())
@@ -77,7 +78,7 @@ def get_runtime_info(
     return request.reply(body=KVTable(runtime_info(parts)).to_json())
 
 
-def view_stats(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def view_stats(parts: AdminBrokerParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """315: one counter over the last minute, hour and day."""
     name, key = request.ext_fields["statsName"], request.ext_fields["statsKey"]
     counter = parts.stats.get(name, key)
@@ -93,7 +94,9 @@ def _stats_data(counter: Counter) -> BrokerStatsData:
     return BrokerStatsData(*(item(window_of(window)) for window in (counter.minute, counter.hour, counter.day)))
 
 
-def get_delay_offsets(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def get_delay_offsets(
+    parts: AdminBrokerParts, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
     """45: how far each delay level is delivered."""
     table = parts.schedule.wrapper()
     if not table.offset_table:
@@ -104,7 +107,9 @@ def get_delay_offsets(parts: Parts, connection: ServerConnection, request: Remot
 # -- housekeeping -----------------------------------------------------------------------------------------------------
 
 
-async def clean_expired_queues(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+async def clean_expired_queues(
+    parts: AdminBrokerParts, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
     """306: delete consume queues whose messages have all expired."""
     removed = await parts.store.clean_expired_queues()
     logger.info(
@@ -114,7 +119,9 @@ async def clean_expired_queues(parts: Parts, connection: ServerConnection, reque
     return request.reply()
 
 
-def delete_expired_log(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def delete_expired_log(
+    parts: AdminBrokerParts, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
     """329: delete expired commit log files now, not at the hour of deleteWhen."""
     parts.store.cleaner.delete_soon()
     logger.info(
@@ -124,7 +131,9 @@ def delete_expired_log(parts: Parts, connection: ServerConnection, request: Remo
     return request.reply()
 
 
-def register_filter_server(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def register_filter_server(
+    parts: AdminBrokerParts, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
     """301: a class-filter server of RocketMQ 3 says it is there. Answered, but not believed.
 
     RocketMQ gives the address to every consumer of the broker as a place to pull from, without a check of who named it.

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from appliance.broker.groups.clients import ProducerManager
 from appliance.broker.groups.consumer_groups import ConsumerManager
@@ -31,8 +30,7 @@ logger = logging.getLogger(__name__)
 QUEUES_MAX = 16_384  # of a retry topic
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class AdminGroupParts(Protocol):
     """What these handlers use of the broker."""
 
     stats: BrokerStatsManager
@@ -45,13 +43,17 @@ class Parts:
 # -- settings ---------------------------------------------------------------------------------------------------------
 
 
-async def update_group(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+async def update_group(
+    parts: AdminGroupParts, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
     """200: create or replace a consumer group's settings; answered when they are on disk."""
     await _put_groups(parts, connection, [read_body(SubscriptionGroupConfig, request.body)])
     return request.reply()
 
 
-async def update_groups(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+async def update_groups(
+    parts: AdminGroupParts, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
     """225: several at once (5.x tools)."""
     document = read_document(request.body)
     entries = document.get("groupConfigList") if isinstance(document, dict) else None
@@ -61,7 +63,9 @@ async def update_groups(parts: Parts, connection: ServerConnection, request: Rem
     return request.reply()
 
 
-async def _put_groups(parts: Parts, connection: ServerConnection, configs: list[SubscriptionGroupConfig]) -> None:
+async def _put_groups(
+    parts: AdminGroupParts, connection: ServerConnection, configs: list[SubscriptionGroupConfig]
+) -> None:
     for config in configs:
         _check_config(config)
     for config in configs:
@@ -84,7 +88,9 @@ def _check_config(config: SubscriptionGroupConfig) -> None:
         raise FieldError(f"retryMaxTimes: {config.retry_max_times} is no 32-bit number")
 
 
-async def delete_group(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+async def delete_group(
+    parts: AdminGroupParts, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
     """207: forget a group's settings and, if asked to, its offsets. One that is online comes back by itself."""
     fields = request.ext_fields
     group = fields["groupName"]
@@ -100,12 +106,14 @@ async def delete_group(parts: Parts, connection: ServerConnection, request: Remo
     return request.reply()
 
 
-async def get_all_groups(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+async def get_all_groups(
+    parts: AdminGroupParts, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
     """201: every group's settings."""
     return request.reply(body=await parts.groups.body())
 
 
-def get_group(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def get_group(parts: AdminGroupParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """352: one group's settings (5.x tools). Looking does not create it."""
     group = request.ext_fields["group"]
     config = parts.groups.configs.get(group)
@@ -117,7 +125,9 @@ def get_group(parts: Parts, connection: ServerConnection, request: RemotingComma
 # -- who is online ----------------------------------------------------------------------------------------------------
 
 
-def get_consumer_connections(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def get_consumer_connections(
+    parts: AdminGroupParts, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
     """203: the group's consumers and what they subscribe to."""
     group = request.ext_fields["consumerGroup"]
     info = parts.consumers.get(group)
@@ -134,7 +144,9 @@ def get_consumer_connections(parts: Parts, connection: ServerConnection, request
     return request.reply(body=body.to_json())
 
 
-def get_producer_connections(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def get_producer_connections(
+    parts: AdminGroupParts, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
     """204: the group's producers."""
     group = request.ext_fields["producerGroup"]
     channels = parts.producers.channels(group)
@@ -143,7 +155,9 @@ def get_producer_connections(parts: Parts, connection: ServerConnection, request
     return request.reply(body=ProducerConnection([channel.describe() for channel in channels]).to_json())
 
 
-def get_all_producers(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def get_all_producers(
+    parts: AdminGroupParts, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
     """328: every producer group with its producers."""
     now_ms, now_s = int(time.time() * 1000), time.monotonic()
 
@@ -162,7 +176,7 @@ def get_all_producers(parts: Parts, connection: ServerConnection, request: Remot
     return request.reply(body=fastjson.dumps({"data": data}))
 
 
-def get_subscription(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def get_subscription(parts: AdminGroupParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """345: what a group that is online wants of a topic (5.x tools)."""
     group, topic = request.ext_fields["group"], request.ext_fields["topic"]
     subscription = parts.consumers.find_subscription(group, topic)
@@ -172,6 +186,8 @@ def get_subscription(parts: Parts, connection: ServerConnection, request: Remoti
     return request.reply(body=fastjson.dumps(body))
 
 
-def get_topics_of_group(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def get_topics_of_group(
+    parts: AdminGroupParts, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
     """343: topics the group has offsets on (5.x tools)."""
     return request.reply(body=TopicList(sorted(parts.offsets.topics_of(request.ext_fields["group"]))).to_json())

@@ -6,8 +6,7 @@ A reset changes nothing here: it is pushed to the group's online consumers, who 
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from appliance.broker.groups.consumer_groups import ConsumerManager
 from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
@@ -31,8 +30,7 @@ VERSION_WITH_RESET = 28  # MQVersion ordinal of V3_0_7_SNAPSHOT
 UNSET_REMARK = "not set any response code"  # RocketMQ forgets to remove its template's remark from this answer
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class AdminOffsetParts(Protocol):
     """What these handlers use of the broker."""
 
     config: BrokerConfig
@@ -42,12 +40,16 @@ class Parts:
     consumers: ConsumerManager
 
 
-async def get_all_offsets(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+async def get_all_offsets(
+    parts: AdminOffsetParts, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
     """43: every committed offset."""
     return request.reply(body=await parts.offsets.body())
 
 
-def query_correction_offset(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def query_correction_offset(
+    parts: AdminOffsetParts, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
     """308: the smallest offset of any group on each queue; "no limit" where that is beyond compareGroup's."""
     fields = request.ext_fields
     topic = fields["topic"]
@@ -63,7 +65,9 @@ def query_correction_offset(parts: Parts, connection: ServerConnection, request:
     return request.reply(body=fastjson.dumps({"correctionOffsets": smallest}))
 
 
-def clone_group_offset(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def clone_group_offset(
+    parts: AdminOffsetParts, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
     """314: give one group the offsets of another, on one topic or on all (RocketMQ copies nothing then).
 
     Unless the source is said to be offline, topics that it no longer subscribes to are left out.
@@ -86,13 +90,13 @@ def clone_group_offset(parts: Parts, connection: ServerConnection, request: Remo
     return request.reply()
 
 
-def _consumes(parts: Parts, group: str, topic: str) -> bool:
+def _consumes(parts: AdminOffsetParts, group: str, topic: str) -> bool:
     """False when the group is online without subscribing to the topic."""
     info = parts.consumers.get(group)
     return info is None or not info.subscriptions or topic in info.subscriptions
 
 
-def reset_offset(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def reset_offset(parts: AdminOffsetParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """222: tell the group's online consumers to go on at a time. They commit the new offsets, not the broker."""
     order = ResetOrder.of(request.ext_fields)
     table = OffsetReset(parts.config.broker_name, parts.topics, parts.offsets, parts.store).targets(order)

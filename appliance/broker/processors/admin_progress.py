@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from appliance.broker.delivery.consume_lag import StoreTimes, lag_ms
 from appliance.broker.groups.consumer_groups import ConsumerManager
@@ -26,8 +25,7 @@ if TYPE_CHECKING:
     from appliance.remoting.connection import ServerConnection
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class ProgressParts(Protocol):
     """What these handlers use of the broker."""
 
     config: BrokerConfig
@@ -41,7 +39,9 @@ class Parts:
     address: str
 
 
-async def get_consume_stats(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+async def get_consume_stats(
+    parts: ProgressParts, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
     """208: how far a group is in one topic, in several (topicList, from 5.x tools), or in all it has offsets on."""
     group, topic = request.ext_fields["consumerGroup"], request.ext_fields.get("topic")
     several = dict.fromkeys(filter(None, request.ext_fields.get("topicList", "").split(";")))
@@ -57,7 +57,7 @@ async def get_consume_stats(parts: Parts, connection: ServerConnection, request:
 
 
 async def get_broker_consume_stats(
-    parts: Parts, connection: ServerConnection, request: RemotingCommand
+    parts: ProgressParts, connection: ServerConnection, request: RemotingCommand
 ) -> RemotingCommand:
     """317: the same for every group of this broker, by write queues."""
     only_ordered = request.ext_fields.get("isOrder", "").lower() == "true"
@@ -83,7 +83,7 @@ async def get_broker_consume_stats(
     return request.reply(body=b"".join(written))
 
 
-def _consumed_topic(parts: Parts, group: str, topic: str) -> TopicConfig | None:
+def _consumed_topic(parts: ProgressParts, group: str, topic: str) -> TopicConfig | None:
     """The topic, if it exists and, where the group is online, is still subscribed to."""
     info = parts.consumers.get(group)
     is_left = info is not None and info.subscriptions and topic not in info.subscriptions
@@ -98,7 +98,9 @@ class _Progress:
         self._tps = 0.0
         self._entries: list[bytes] = []
 
-    async def add(self, parts: Parts, group: str, config: TopicConfig, queue_count: int, slices: Slices) -> None:
+    async def add(
+        self, parts: ProgressParts, group: str, config: TopicConfig, queue_count: int, slices: Slices
+    ) -> None:
         topic = config.topic_name
         self._tps += parts.stats.consume_per_second(group, topic)
         now_ms = int(time.time() * 1000)
@@ -112,7 +114,7 @@ class _Progress:
         return b'{"consumeTps":%b,"offsetTable":{%b}}' % (fastjson.dumps(self._tps), b",".join(self._entries))
 
 
-def _place(parts: Parts, group: str, topic: str, queue_id: int, now_ms: int) -> OffsetWrapper:
+def _place(parts: ProgressParts, group: str, topic: str, queue_id: int, now_ms: int) -> OffsetWrapper:
     """How far a group is in one queue."""
     store, time_at = parts.store, parts.store_times.at
     consumed = max(parts.offsets.query(group, topic, queue_id), 0)
@@ -127,7 +129,7 @@ def _place(parts: Parts, group: str, topic: str, queue_id: int, now_ms: int) -> 
 
 
 async def query_consume_time_span(
-    parts: Parts, connection: ServerConnection, request: RemotingCommand
+    parts: ProgressParts, connection: ServerConnection, request: RemotingCommand
 ) -> RemotingCommand:
     """303: store times of each queue's first, last and last consumed message, and how long the next one waits."""
     topic, group = request.ext_fields["topic"], request.ext_fields["group"]
@@ -139,7 +141,7 @@ async def query_consume_time_span(
     return request.reply(body=fastjson.dumps({"consumeTimeSpanSet": spans}))
 
 
-def _time_span(parts: Parts, group: str, topic: str, queue_id: int, now_ms: int) -> dict[str, Any]:
+def _time_span(parts: ProgressParts, group: str, topic: str, queue_id: int, now_ms: int) -> dict[str, Any]:
     store, time_at = parts.store, parts.store_times.at
     high, consumed = store.max_offset(topic, queue_id), parts.offsets.query(group, topic, queue_id)
     first = store.earliest_store_timestamp(topic, queue_id)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from appliance.broker.cluster.outer_api import BrokerOuterApi
 from appliance.broker.filters.consumer_filter import ConsumerFilterManager
@@ -50,8 +49,7 @@ QUEUE_UNITS_MAX = 1024  # of one answer to 321
 FIGURES_A_SLICE = 4  # topics
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class AdminTopicParts(Protocol):
     """What these handlers use of the broker."""
 
     config: BrokerConfig
@@ -65,8 +63,7 @@ class Parts:
     topic_figures: TopicFigureBook
 
 
-@dataclass(frozen=True, slots=True)
-class FigureParts:
+class TopicFigureParts(Protocol):
     """What the handler of topics' figures uses of the broker."""
 
     topics: TopicConfigManager
@@ -79,7 +76,9 @@ class FigureParts:
 # -- topics -----------------------------------------------------------------------------------------------------------
 
 
-async def update_topic(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+async def update_topic(
+    parts: AdminTopicParts, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
     """17: create or replace a topic. Answered when it is on disk and the name servers that are up know it."""
     fields = request.ext_fields
     config = TopicConfig(
@@ -101,7 +100,9 @@ async def update_topic(parts: Parts, connection: ServerConnection, request: Remo
     return request.reply()
 
 
-async def update_topic_list(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+async def update_topic_list(
+    parts: AdminTopicParts, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
     """18: several at once, all or none (5.x tools)."""
     document = read_document(request.body)
     entries = document.get("topicConfigList") if isinstance(document, dict) else None
@@ -112,7 +113,7 @@ async def update_topic_list(parts: Parts, connection: ServerConnection, request:
 
 
 async def _put_topics(
-    parts: Parts, connection: ServerConnection, configs: list[TopicConfig], *, is_by_send: bool = False
+    parts: AdminTopicParts, connection: ServerConnection, configs: list[TopicConfig], *, is_by_send: bool = False
 ) -> None:
     """is_by_send: another broker has created it for a client, as this one would: also the trace topic."""
     for config in configs:
@@ -156,7 +157,9 @@ def _check_name(topics: TopicConfigManager, topic: str, *, is_by_send: bool = Fa
         raise FieldError(f"The topic[{topic}] is conflict with system topic.")
 
 
-async def delete_topic(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+async def delete_topic(
+    parts: AdminTopicParts, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
     """215: forget a topic with its queues, offsets and counters. The name servers are told by the tool (216)."""
     topic = request.ext_fields["topic"]
     _check_name(parts.topics, topic)
@@ -173,22 +176,28 @@ async def delete_topic(parts: Parts, connection: ServerConnection, request: Remo
     return request.reply()
 
 
-async def get_all_topic_config(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+async def get_all_topic_config(
+    parts: AdminTopicParts, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
     """21: every topic's configuration."""
     return request.reply(body=await parts.topics.body())
 
 
-def get_topic_config(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def get_topic_config(parts: AdminTopicParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """351: one topic's configuration (5.x tools)."""
     return request.reply(body=known_topic(parts.topics, request.ext_fields["topic"]).to_json())
 
 
-def get_system_topics(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def get_system_topics(
+    parts: AdminTopicParts, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
     """305: names that belong to RocketMQ or to this broker."""
     return request.reply(body=TopicList(sorted(parts.topics.system_topics)).to_json())
 
 
-def clean_unused_topics(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def clean_unused_topics(
+    parts: AdminTopicParts, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
     """316: delete the queues of topics that have no configuration any more."""
     for topic in parts.store.topics() - parts.topics.configs.keys():
         if not parts.topics.is_system_topic(topic):
@@ -197,7 +206,9 @@ def clean_unused_topics(parts: Parts, connection: ServerConnection, request: Rem
     return request.reply()
 
 
-async def get_topic_stats(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+async def get_topic_stats(
+    parts: AdminTopicParts, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
     """202: the extent of each write queue."""
     topic = request.ext_fields["topic"]
     queue_ids = range(known_topic(parts.topics, topic).write_queue_nums)
@@ -211,7 +222,7 @@ async def get_topic_stats(parts: Parts, connection: ServerConnection, request: R
 
 
 async def get_topic_figures(
-    parts: FigureParts, connection: ServerConnection, request: RemotingCommand
+    parts: TopicFigureParts, connection: ServerConnection, request: RemotingCommand
 ) -> RemotingCommand:
     """29405: what topics take in the log, and who sent their newest messages: of `topic`, or of those behind `after`.
 
@@ -257,7 +268,9 @@ def _queue_extent(store: MessageStore, topic: str, queue_id: int) -> TopicOffset
     return TopicOffset(low, high, max(timestamp, 0))
 
 
-def get_topic_consumers(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def get_topic_consumers(
+    parts: AdminTopicParts, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
     """300: groups that subscribe to the topic now, or have offsets on it."""
     topic = request.ext_fields["topic"]
     groups = parts.consumers.groups_subscribing(topic) | parts.offsets.groups_of(topic)
@@ -275,29 +288,33 @@ def known_topic(topics: TopicConfigManager, topic: str) -> TopicConfig:
 # -- queues -----------------------------------------------------------------------------------------------------------
 
 
-def search_offset(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def search_offset(parts: AdminTopicParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """29: the offset of the message stored nearest to a time; 0 for an unknown queue."""
     topic, queue_id = _queue(request)
     offset = parts.store.offset_by_time(topic, queue_id, long_field(request.ext_fields, "timestamp"))
     return request.reply(ext_fields={"offset": str(offset)})
 
 
-def get_max_offset(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def get_max_offset(parts: AdminTopicParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """30: the offset the next message gets; 0 for an unknown queue."""
     return request.reply(ext_fields={"offset": str(max(parts.store.shown_max_offset(*_queue(request)), 0))})
 
 
-def get_min_offset(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def get_min_offset(parts: AdminTopicParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """31: the smallest offset that can be read; 0 for an unknown queue."""
     return request.reply(ext_fields={"offset": str(max(parts.store.min_offset(*_queue(request)), 0))})
 
 
-def get_earliest_time(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def get_earliest_time(
+    parts: AdminTopicParts, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
     """32: when the queue's first message was stored; -1 when there is none."""
     return request.reply(ext_fields={"timestamp": str(parts.store.earliest_store_timestamp(*_queue(request)))})
 
 
-def query_consume_queue(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def query_consume_queue(
+    parts: AdminTopicParts, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
     """321: units of a consume queue as they are stored, and what a group subscribes to there."""
     topic, queue_id = _queue(request)
     index, count = long_field(request.ext_fields, "index"), int_field(request.ext_fields, "count", low=0)

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from appliance.broker.groups.consumer_groups import ConsumerManager
 from appliance.errors import BrokerError
@@ -34,8 +33,7 @@ VERSION_WITH_RUNNING_INFO = 62  # of V3_1_8_SNAPSHOT
 UNSET_REMARK = "not set any response code"  # RocketMQ forgets to remove its template's remark from these answers
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class ClientRelayParts(Protocol):
     """What these handlers use of the broker."""
 
     config: BrokerConfig
@@ -43,7 +41,9 @@ class Parts:
     consumers: ConsumerManager
 
 
-async def get_held_offsets(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+async def get_held_offsets(
+    parts: ClientRelayParts, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
     """223: the offsets that the online consumers themselves hold (221), by client id."""
     fields = request.ext_fields
     topic, group, wanted_client = fields["topic"], fields["group"], fields.get("clientAddr")
@@ -77,13 +77,17 @@ async def _client_offsets(channel: ClientChannel, topic: str, group: str) -> dic
     return table if isinstance(table, dict) else None
 
 
-async def get_running_info(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+async def get_running_info(
+    parts: ClientRelayParts, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
     """307: what a consumer says about itself."""
     fields = request.ext_fields
     return await _relay(parts, request, fields["consumerGroup"], fields["clientId"], dict(fields), request.body)
 
 
-async def consume_directly(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+async def consume_directly(
+    parts: ClientRelayParts, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
     """309: have one consumer consume one stored message now, and tell how it went."""
     fields = request.ext_fields
     message_id, client_id = fields.get("msgId", ""), fields.get("clientId", "")
@@ -99,7 +103,7 @@ async def consume_directly(parts: Parts, connection: ServerConnection, request: 
 
 
 async def _relay(
-    parts: Parts,
+    parts: ClientRelayParts,
     request: RemotingCommand,
     group: str,
     client_id: str,

@@ -5,8 +5,7 @@ GantryMQ ask: who is connected (29403), and an end of it (29404).
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from appliance.broker.access.cost_limits import CreationLimit
 from appliance.broker.filters.consumer_filter import ConsumerFilterManager, compiled
@@ -46,8 +45,7 @@ SUBSCRIPTIONS_MAX = 4096  # of one group
 CLIENT_ID_CHARS_MAX = 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class ClientParts(Protocol):
     """What these handlers use of the broker."""
 
     config: BrokerConfig
@@ -62,8 +60,7 @@ class Parts:
     creations: CreationLimit
 
 
-@dataclass(frozen=True, slots=True)
-class ConnectionParts:
+class ConnectionParts(Protocol):
     """What the handlers of operators use of the broker."""
 
     server: RemotingServer
@@ -72,7 +69,7 @@ class ConnectionParts:
     consumers: ConsumerManager
 
 
-def heartbeat(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def heartbeat(parts: ClientParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """Register the connection in every group its body names. A bad name spoils that group only, and is reported."""
     if not request.body:
         raise BrokerError(ResponseCode.INVALID_PARAMETER, "a heartbeat has a body")
@@ -115,7 +112,7 @@ def heartbeat(parts: Parts, connection: ServerConnection, request: RemotingComma
     return request.reply(remark=_conflicts(parts, beat), ext_fields=keeps_times)
 
 
-def _check_subscriptions(parts: Parts, count: int) -> None:
+def _check_subscriptions(parts: ClientParts, count: int) -> None:
     count_max = parts.config.heartbeat_subscriptions_max
     if count > count_max:
         raise BrokerError(
@@ -124,7 +121,7 @@ def _check_subscriptions(parts: Parts, count: int) -> None:
         )
 
 
-def _conflicts(parts: Parts, beat: HeartbeatData) -> str | None:
+def _conflicts(parts: ClientParts, beat: HeartbeatData) -> str | None:
     """What members of the client's groups disagree on. Clients that don't read a good answer's remark miss nothing."""
     agreement = parts.consumers.agreement
     remarks = [agreement.remark(consumer.group_name) for consumer in beat.consumer_data_set[:CONFLICTS_TOLD_MAX]]
@@ -132,7 +129,7 @@ def _conflicts(parts: Parts, beat: HeartbeatData) -> str | None:
 
 
 def _register_consumer(
-    parts: Parts,
+    parts: ClientParts,
     connection: ServerConnection,
     client_id: str,
     consumer: ConsumerData,
@@ -165,7 +162,7 @@ def _check_room(members: ProducerManager | ConsumerManager, connection: ServerCo
         raise MessageRejected(f"{GROUPS_ONLINE_MAX} groups are online already")
 
 
-def unregister_client(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def unregister_client(parts: ClientParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """Take the connection out of the producer group and the consumer group that are named."""
     fields = request.ext_fields
     producer_group, consumer_group = fields.get("producerGroup"), fields.get("consumerGroup")
@@ -176,7 +173,7 @@ def unregister_client(parts: Parts, connection: ServerConnection, request: Remot
     return request.reply()
 
 
-def check_client_config(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def check_client_config(parts: ClientParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """Say whether this broker can filter as the subscription wants: by tag it can, and by SQL92 that compiles."""
     if not request.body:
         return request.reply()

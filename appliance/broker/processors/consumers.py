@@ -5,7 +5,7 @@ These come several times a second from every consumer, so each handler is one ta
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Protocol
 
 from appliance.broker.delivery.hot_data import is_hot
 from appliance.broker.groups.consumer_groups import ConsumerManager
@@ -18,8 +18,7 @@ from gantrymq.remoting.command import RemotingCommand
 from store.message_store import MessageStore
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class ConsumerParts(Protocol):
     """What these handlers use of the broker."""
 
     store: MessageStore
@@ -27,7 +26,9 @@ class Parts:
     consumers: ConsumerManager
 
 
-def query_consumer_offset(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def query_consumer_offset(
+    parts: ConsumerParts, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
     """The group's offset; where it has none, 0 on a young queue, else 22.
 
     Java consumers take any error for "no offset yet" and start where consumeFromWhere says, so nothing but a true
@@ -45,7 +46,7 @@ def query_consumer_offset(parts: Parts, connection: ServerConnection, request: R
     return request.reply(ext_fields={"offset": str(offset)})
 
 
-def _is_young(parts: Parts, topic: str, queue_id: int) -> bool:
+def _is_young(parts: ConsumerParts, topic: str, queue_id: int) -> bool:
     """Whether a new group should begin at the queue's first message: it is still there, and in reach of memory."""
     store = parts.store
     if store.min_offset(topic, queue_id) > 0:
@@ -54,7 +55,9 @@ def _is_young(parts: Parts, topic: str, queue_id: int) -> bool:
     return not first or is_hot(store, first[0].physical_offset)
 
 
-def update_consumer_offset(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def update_consumer_offset(
+    parts: ConsumerParts, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
     """Commit an offset; smaller than before is fine, that is a rewind."""
     fields = request.ext_fields
     queue_id, offset = int_field(fields, "queueId", low=0), long_field(fields, "commitOffset", low=-1)
@@ -62,7 +65,7 @@ def update_consumer_offset(parts: Parts, connection: ServerConnection, request: 
     return request.reply()
 
 
-def get_consumer_list(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def get_consumer_list(parts: ConsumerParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """The client ids online in the group."""
     group = request.ext_fields["consumerGroup"]
     info = parts.consumers.get(group)

@@ -6,8 +6,7 @@ The answer's body is not copied: the store hands out views of its mapped files, 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from appliance.acl.access import Access
 from appliance.broker.access.access_control import may_still_pull
@@ -69,8 +68,7 @@ _CODES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class PullParts(Protocol):
     """What these handlers use of the broker."""
 
     config: BrokerConfig
@@ -88,14 +86,14 @@ class Parts:
     address: str
 
 
-def pull(parts: Parts, connection: ServerConnection, request: Request) -> None:
+def pull(parts: PullParts, connection: ServerConnection, request: Request) -> None:
     """11 PULL_MESSAGE, for the first time: it may wait. One that wants no answer wants nothing."""
     if request.flag & ONEWAY_FLAG:
         return
     _pull(parts, connection, request, may_wait=True)
 
 
-def answer_held(parts: Parts, access: Access | None, connection: ServerConnection, request: Request) -> None:
+def answer_held(parts: PullParts, access: Access | None, connection: ServerConnection, request: Request) -> None:
     """A pull that waited: answer it now, whatever there is, if its account may still read the topic."""
     if not may_still_pull(access, connection, request):
         refusal = "the account may not read this topic any more"
@@ -107,7 +105,7 @@ def answer_held(parts: Parts, access: Access | None, connection: ServerConnectio
         connection.reply(request, request.reply(exc.code, str(exc)))
 
 
-def _pull(parts: Parts, connection: ServerConnection, request: Request, *, may_wait: bool) -> None:
+def _pull(parts: PullParts, connection: ServerConnection, request: Request, *, may_wait: bool) -> None:
     fields = request.fields if isinstance(request, PullRequest) else PullFields.of(request.ext_fields)
     group, topic, queue_id, offset = fields.group, fields.topic, fields.queue_id, fields.queue_offset
     sys_flag, count_max = fields.sys_flag, fields.count_max
@@ -147,7 +145,7 @@ def _uncorrected(result: GetMessageResult, offset: int) -> ResponseCode:
 
 
 def _answer(
-    parts: Parts,
+    parts: PullParts,
     connection: ServerConnection,
     request: Request,
     fields: PullFields,
@@ -168,7 +166,7 @@ def _answer(
     parts.stats.inc_group_get(group, topic, result.message_count, result.size_bytes)
 
 
-def _suggested_broker(parts: Parts, fields: PullFields, result: GetMessageResult) -> int:
+def _suggested_broker(parts: PullParts, fields: PullFields, result: GetMessageResult) -> int:
     """The id of the broker to pull from next: with slaveReadEnable, where the group wants to read what is old.
 
     Old is what is further back in the log than memory reaches (accessMessageInMemoryMaxRatio). Clients that find no
@@ -185,7 +183,7 @@ def _suggested_broker(parts: Parts, fields: PullFields, result: GetMessageResult
 
 
 def _park(
-    parts: Parts, connection: ServerConnection, request: Request, fields: PullFields, wanted: Filter | None
+    parts: PullParts, connection: ServerConnection, request: Request, fields: PullFields, wanted: Filter | None
 ) -> None:
     config = parts.config
     wait_ms = config.short_polling_ms
@@ -198,7 +196,7 @@ def _park(
 # -- checks -----------------------------------------------------------------------------------------------------------
 
 
-def checked_filter(parts: Parts, connection: ServerConnection, fields: PullFields) -> Filter | None:
+def checked_filter(parts: PullParts, connection: ServerConnection, fields: PullFields) -> Filter | None:
     """What a pull that is allowed wants. Raises BrokerError with RocketMQ's code when it is not."""
     group, topic, queue_id = fields.group, fields.topic, fields.queue_id
     if not parts.config.permission & PERM_READ:
@@ -225,7 +223,7 @@ def checked_filter(parts: Parts, connection: ServerConnection, fields: PullField
     return _filter_from_heartbeat(parts, fields, group_config.consume_broadcast_enable)
 
 
-def _filter_from_heartbeat(parts: Parts, fields: PullFields, may_broadcast: bool) -> Filter | None:
+def _filter_from_heartbeat(parts: PullParts, fields: PullFields, may_broadcast: bool) -> Filter | None:
     group, topic = fields.group, fields.topic
     consumers = parts.consumers.get(group)
     if consumers is None:
@@ -256,7 +254,7 @@ def _filter_from_heartbeat(parts: Parts, fields: PullFields, may_broadcast: bool
     return found.content_filter
 
 
-def _own_filter(parts: Parts, fields: PullFields) -> Filter | None:
+def _own_filter(parts: PullParts, fields: PullFields) -> Filter | None:
     """The pull brings its own subscription."""
     topic, expression_type, expression = fields.topic, fields.expression_type, fields.subscription
     if is_by_tag(expression_type):
@@ -272,14 +270,14 @@ def _own_filter(parts: Parts, fields: PullFields) -> Filter | None:
     return SqlFilter(condition)
 
 
-def _retry_filter(parts: Parts, topic: str) -> RetryFilter | None:
+def _retry_filter(parts: PullParts, topic: str) -> RetryFilter | None:
     group = retried_group(topic)
     if group is None:
         return None
     return RetryFilter(lambda original: parts.filters.condition(original, group))
 
 
-def _check_enabled(parts: Parts, expression_type: str | None) -> None:
+def _check_enabled(parts: PullParts, expression_type: str | None) -> None:
     if not parts.config.enable_property_filter:
         raise BrokerError(
             ResponseCode.SYSTEM_ERROR,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from appliance.errors import BrokerError
 from appliance.remoting.header_fields import int_field, long_field
@@ -20,15 +19,14 @@ if TYPE_CHECKING:
 _NOT_FOUND = "can not find message, maybe time range not correct"
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class QueryParts(Protocol):
     """What these handlers use of the broker."""
 
     config: BrokerConfig
     store: MessageStore
 
 
-def query_message(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def query_message(parts: QueryParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """12: messages of a topic under a key, by store time. Hits are by hash of topic and key.
 
     Those of another topic are dropped here, for who asks may not see it; those of another key the client drops.
@@ -59,7 +57,7 @@ def query_message(parts: Parts, connection: ServerConnection, request: RemotingC
     return request.reply(ext_fields=index_state, body=b"".join(buffers))
 
 
-def view_message(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def view_message(parts: QueryParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """33: the message stored at a physical offset, as its offset message id says."""
     physical_offset = long_field(request.ext_fields, "offset")
     message = parts.store.shown_message_bytes(physical_offset)

@@ -7,8 +7,7 @@ locked and written in slices, so that others have a turn in between.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from appliance.broker.groups.client_connections import ClientConnections
 from appliance.broker.groups.rebalance_lock import RebalanceLockManager
@@ -29,8 +28,7 @@ CLIENT_ID_CHARS_MAX = 1024  # as of a heartbeat
 NAME_CHARS_MAX = 255  # of a topic and of a broker
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class QueueLockParts(Protocol):
     """What these handlers use of the broker."""
 
     config: BrokerConfig
@@ -39,7 +37,7 @@ class Parts:
 
 
 def lock_queues(
-    parts: Parts, connection: ServerConnection, request: RemotingCommand
+    parts: QueueLockParts, connection: ServerConnection, request: RemotingCommand
 ) -> RemotingCommand | Awaitable[RemotingCommand]:
     """Lock queues for one client of a group; the answer lists those it holds."""
     wanted = _Wanted(request.body, parts.config.lock_queues_max)
@@ -65,7 +63,7 @@ def lock_queues(
 
 
 def unlock_queues(
-    parts: Parts, connection: ServerConnection, request: RemotingCommand
+    parts: QueueLockParts, connection: ServerConnection, request: RemotingCommand
 ) -> RemotingCommand | Awaitable[RemotingCommand]:
     """Release those of the queues that the client holds."""
     wanted = _Wanted(request.body, parts.config.lock_queues_max)

@@ -10,9 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from appliance.broker.cluster.outer_api import BrokerOuterApi
 from appliance.broker.epochs.members import Members
@@ -41,8 +39,7 @@ logger = logging.getLogger(__name__)
 HOPELESS = (HaState.DIVERGED, HaState.CUTTING, HaState.JOINING)
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class ReplicationParts(Protocol):
     """What these handlers use of the broker."""
 
     config: BrokerConfig
@@ -54,10 +51,12 @@ class Parts:
     turns: Turns
     holding: Holding
     register: Register | None
-    heard: Callable[[int, str, str, str], None]
+
+    def heard(self, epoch: int, epoch_id: str, master: str, told_by: str, /) -> None:
+        """See BrokerController."""
 
 
-async def promote(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> None:
+async def promote(parts: ReplicationParts, connection: ServerConnection, request: RemotingCommand) -> None:
     """29401: this slave becomes the master. epoch, end: as the asking person saw them; anything else is refused.
 
     It asks all members and name servers itself what speaks against it, whatever the tool has asked. acceptUnknown,
@@ -102,7 +101,7 @@ async def promote(parts: Parts, connection: ServerConnection, request: RemotingC
     return None
 
 
-def _check_as_seen(parts: Parts, fields: dict[str, str]) -> None:
+def _check_as_seen(parts: ReplicationParts, fields: dict[str, str]) -> None:
     """Refuse when the log is another than the person saw, or an epoch has begun that the person did not know of.
 
     `epoch` is what this slave had heard of then, `above` what any member had. To hear of one of these only now changes
@@ -114,7 +113,7 @@ def _check_as_seen(parts: Parts, fields: dict[str, str]) -> None:
         raise _refused(f"it has changed meanwhile: the highest epoch is {highest}, the log ends at {end}")
 
 
-async def _check_planned(parts: Parts, follower: Follower) -> None:
+async def _check_planned(parts: ReplicationParts, follower: Follower) -> None:
     """A switch-over's: the master answers, takes no messages, and this log is all of its own."""
     if not follower.ha_client.is_copying:
         raise _refused(f"this log is not known to be its master's: {follower.ha_client.state}")
@@ -128,7 +127,7 @@ async def _check_planned(parts: Parts, follower: Follower) -> None:
 
 
 async def _check_unplanned(
-    parts: Parts, follower: Follower, fields: dict[str, str], view: View | None
+    parts: ReplicationParts, follower: Follower, fields: dict[str, str], view: View | None
 ) -> tuple[int, tuple[str, ...]]:
     """Ask all there are; return the highest epoch that any member knows, and who else there is. Refused for what the
     person did not accept."""
@@ -144,7 +143,7 @@ async def _check_unplanned(
     return promotion.above, tuple(promotion.others)
 
 
-async def _on_record(parts: Parts) -> View | None:
+async def _on_record(parts: ReplicationParts) -> View | None:
     """What etcd has on record; None when no etcd gives out epochs here."""
     if parts.register is None:
         return None
@@ -154,7 +153,7 @@ async def _on_record(parts: Parts) -> View | None:
         raise _refused(f"the next epoch can't be taken: {exc}") from exc
 
 
-def _is_proven(parts: Parts, view: View, *, is_forced: bool) -> bool:
+def _is_proven(parts: ReplicationParts, view: View, *, is_forced: bool) -> bool:
     """Whether the set on record shows that this log has all that was acknowledged, although others do not answer: a
     master that is cut off acknowledges nothing without this slave, and can't take it out of the set once the epoch is
     taken.
@@ -171,7 +170,7 @@ def _is_proven(parts: Parts, view: View, *, is_forced: bool) -> bool:
     return term.proves(parts.address, epochs.current, epochs.current_id)
 
 
-async def _take_over(parts: Parts, view: View | None, above: int, reason: str) -> tuple[int, str]:
+async def _take_over(parts: ReplicationParts, view: View | None, above: int, reason: str) -> tuple[int, str]:
     """Take the next epoch from etcd; return the number before it and its id. Without etcd: `above`, and no id."""
     if parts.register is None or view is None:
         return above, ""
@@ -187,7 +186,7 @@ def _is_forced(fields: dict[str, str]) -> bool:
     return fields.get("force") == "true"
 
 
-async def _begin_anew(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> None:
+async def _begin_anew(parts: ReplicationParts, connection: ServerConnection, request: RemotingCommand) -> None:
     """A person has chosen this one of two masters that began one epoch: it begins a higher one."""
     fields, standing = request.ext_fields, parts.standing.standing
     if standing.rival is None or fields.get("decided") != "true":
@@ -202,7 +201,9 @@ async def _begin_anew(parts: Parts, connection: ServerConnection, request: Remot
     parts.turns.ask(Promotion(parts.config.broker_role, (), above, others, epoch_id))
 
 
-async def hear_epoch(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+async def hear_epoch(
+    parts: ReplicationParts, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
     """29406: an epoch has begun at `master`. The answer says which one is the highest here by then, and whose it is.
 
     yield: a person has decided that its log counts, and gives up what was confirmed here and is not in it.
@@ -233,7 +234,7 @@ async def hear_epoch(parts: Parts, connection: ServerConnection, request: Remoti
     return request.reply(ext_fields={"epochHighest": str(epochs.highest), "epochId": epochs.highest_id})
 
 
-async def hold(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+async def hold(parts: ReplicationParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """29402: hold back messages for a while, and answer once the slave at an address has all; or, with seconds=0, no
     more."""
     if parts.follower is not None:

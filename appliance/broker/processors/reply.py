@@ -11,8 +11,7 @@ import logging
 import random
 import time
 import weakref
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from appliance.broker.delivery.answers import SendAnswers
 from appliance.broker.groups.clients import ProducerManager
@@ -43,8 +42,7 @@ PUSHES_PER_CLIENT_MAX = 32  # under way at once; the others wait their turn
 PUSHED_BYTES_MAX = 256 * 1024 * 1024  # bodies of all replies under way
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class ReplyParts(Protocol):
     """What these handlers use of the broker."""
 
     config: BrokerConfig
@@ -96,7 +94,7 @@ class ReplyPushes:
             self.bytes_under_way -= size_bytes
 
 
-async def send_reply(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> bytes:
+async def send_reply(parts: ReplyParts, connection: ServerConnection, request: RemotingCommand) -> bytes:
     """324 SEND_REPLY_MESSAGE, 325 SEND_REPLY_MESSAGE_V2."""
     try:
         fields = SendFields.of(request.ext_fields)
@@ -113,7 +111,7 @@ async def send_reply(parts: Parts, connection: ServerConnection, request: Remoti
         return parts.send_answers.refused(request, code, str(exc))
 
 
-def _target(parts: Parts, connection: ServerConnection, fields: SendFields) -> TopicConfig:
+def _target(parts: ReplyParts, connection: ServerConnection, fields: SendFields) -> TopicConfig:
     """The topic that the reply is stored in, with a queue that it has. Raises BrokerError or MessageRejected."""
     topic = fields.topic
     check_gate(parts.config)
@@ -140,7 +138,7 @@ def _target(parts: Parts, connection: ServerConnection, fields: SendFields) -> T
 
 
 def _push_request(
-    parts: Parts, connection: ServerConnection, request: RemotingCommand, fields: SendFields
+    parts: ReplyParts, connection: ServerConnection, request: RemotingCommand, fields: SendFields
 ) -> RemotingCommand:
     """326 with every field of the reply, but for the properties: they depend on when it is pushed."""
     given = request.ext_fields
@@ -168,7 +166,7 @@ def _push_request(
     )
 
 
-async def _pushed(parts: Parts, fields: SendFields, push: RemotingCommand) -> Outcome:
+async def _pushed(parts: ReplyParts, fields: SendFields, push: RemotingCommand) -> Outcome:
     """Push the reply to the client that waits for it. Every failure is an outcome, with RocketMQ's words."""
     properties = keys.decode_properties(fields.properties)
     client_id = properties.get(keys.REPLY_TO_CLIENT)
@@ -199,7 +197,7 @@ async def _pushed(parts: Parts, fields: SendFields, push: RemotingCommand) -> Ou
 
 
 async def _stored(
-    parts: Parts,
+    parts: ReplyParts,
     connection: ServerConnection,
     request: RemotingCommand,
     fields: SendFields,
@@ -239,7 +237,7 @@ async def _stored(
     }
 
 
-async def _flushed(parts: Parts, result: PutMessageResult) -> None:
+async def _flushed(parts: ReplyParts, result: PutMessageResult) -> None:
     """Wait until the disk has the record, or was too slow for it; the replier is told neither."""
     done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 

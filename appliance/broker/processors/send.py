@@ -19,8 +19,7 @@ from __future__ import annotations
 import functools
 import random
 import time
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from appliance.broker.access.cost_limits import CreationLimit, check_batch_keys, check_keys
 from appliance.broker.cluster.outer_api import BrokerOuterApi
@@ -98,8 +97,7 @@ _UNKNOWN_REFUSAL = (ResponseCode.SYSTEM_ERROR, "UNKNOWN_ERROR")
 _DISKS_REFUSALS = (PutMessageStatus.SERVICE_NOT_AVAILABLE, PutMessageStatus.CREATE_MAPED_FILE_FAILED)
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class SendParts(Protocol):
     """What these handlers use of the broker."""
 
     config: BrokerConfig
@@ -118,7 +116,7 @@ class Parts:
     put_waits: PutWaits
 
 
-def send(parts: Parts, connection: ServerConnection, request: Request) -> bytes | None:
+def send(parts: SendParts, connection: ServerConnection, request: Request) -> bytes | None:
     """10 SEND_MESSAGE, 310 SEND_MESSAGE_V2, 320 SEND_BATCH_MESSAGE."""
     try:
         fields = request.fields if isinstance(request, SendRequest) else SendFields.of(request.ext_fields)
@@ -169,7 +167,7 @@ def send(parts: Parts, connection: ServerConnection, request: Request) -> bytes 
 
 
 def _store_batch(
-    parts: Parts,
+    parts: SendParts,
     connection: ServerConnection,
     request: Request,
     fields: SendFields,
@@ -194,7 +192,7 @@ def _store_batch(
 
 
 def _store_half(
-    parts: Parts,
+    parts: SendParts,
     connection: ServerConnection,
     request: Request,
     queue_id: int,
@@ -222,7 +220,7 @@ def _store_half(
 
 
 def _answer(
-    parts: Parts,
+    parts: SendParts,
     connection: ServerConnection,
     request: Request,
     topic: str,
@@ -252,7 +250,7 @@ def _answer(
 
 
 def _answer_when_flushed(
-    parts: Parts,
+    parts: SendParts,
     connection: ServerConnection,
     request: Request,
     queue_id: int,
@@ -277,7 +275,7 @@ def _answer_when_flushed(
     parts.put_waits.when_stored(result.physical_offset + result.size_bytes, stored)
 
 
-def _refusal(parts: Parts, status: PutMessageStatus) -> BrokerError:
+def _refusal(parts: SendParts, status: PutMessageStatus) -> BrokerError:
     """What the client is told of a put that stored nothing."""
     code, remark = _REFUSALS.get(status, _UNKNOWN_REFUSAL)
     if status in _DISKS_REFUSALS and (why := parts.store.why_refused()):
@@ -330,7 +328,7 @@ def _with_cluster(encoded: bytes, cluster_property: bytes) -> bytes:
 
 
 def _unusual_target(
-    parts: Parts, connection: ServerConnection, request: Request, fields: SendFields
+    parts: SendParts, connection: ServerConnection, request: Request, fields: SendFields
 ) -> tuple[SendTarget, int, str]:
     """(topic, queue id, properties) that the message really goes to. Raises BrokerError."""
     topic = fields.topic
@@ -377,7 +375,7 @@ def check_permission(config: BrokerConfig, topic: TopicConfig | None) -> None:
         raise BrokerError(ResponseCode.NO_PERMISSION, f"the broker[{host}] sending message is forbidden")
 
 
-def _target(parts: Parts, config: TopicConfig, fields: SendFields) -> SendTarget:
+def _target(parts: SendParts, config: TopicConfig, fields: SendFields) -> SendTarget:
     """The target of a topic; messages of one with several tags a message are marked, as consumers may ask."""
     if config.topic_filter_type == MULTI_TAG:
         fields.sys_flag |= MULTI_TAGS
@@ -385,7 +383,7 @@ def _target(parts: Parts, config: TopicConfig, fields: SendFields) -> SendTarget
 
 
 def _retry_target(
-    parts: Parts, connection: ServerConnection, request: Request, fields: SendFields
+    parts: SendParts, connection: ServerConnection, request: Request, fields: SendFields
 ) -> tuple[SendTarget, int, str]:
     """A client sends a failed message to its retry topic itself: counted out, it becomes a dead letter."""
     group_name = fields.topic[len(RETRY_PREFIX) :]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import Protocol
 
 from appliance.broker.access.cost_limits import CreationLimit
 from appliance.broker.groups.subscription_group import SubscriptionGroupManager
@@ -36,8 +36,7 @@ PROPERTIES_BYTES_MAX = keys.PROPERTIES_BYTES_MAX - 200  # what is stored with a 
 HEADER_MAX_RECONSUME_VERSION = 121  # V3_4_9: from here on the client's own limit counts
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class SendBackParts(Protocol):
     """What these handlers use of the broker."""
 
     config: BrokerConfig
@@ -49,7 +48,7 @@ class Parts:
     store_host: bytes
 
 
-def send_back(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def send_back(parts: SendBackParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """Store a failed message again. BrokerError: 26 unknown group, 16 not writable, 1 not found or not stored."""
     fields = request.ext_fields
     group, physical_offset = fields["group"], long_field(fields, "offset")
@@ -75,7 +74,7 @@ def send_back(parts: Parts, connection: ServerConnection, request: RemotingComma
     return request.reply()
 
 
-def _retry_topic(parts: Parts, config: SubscriptionGroupConfig, *, is_unit: bool) -> TopicConfig:
+def _retry_topic(parts: SendBackParts, config: SubscriptionGroupConfig, *, is_unit: bool) -> TopicConfig:
     topic = parts.topics.create_retry_topic(
         names.retry_topic(config.group_name), config.retry_queue_nums, topic_sys_flag=UNIT_SUB_FLAG if is_unit else 0
     )
@@ -84,7 +83,7 @@ def _retry_topic(parts: Parts, config: SubscriptionGroupConfig, *, is_unit: bool
     return topic
 
 
-def _read_message(parts: Parts, physical_offset: int) -> MessageExt:
+def _read_message(parts: SendBackParts, physical_offset: int) -> MessageExt:
     try:
         message = parts.store.look_message_by_offset(physical_offset)
     except RecordError as exc:
@@ -110,7 +109,7 @@ def _note_cause(message: MessageExt, fields: Mapping[str, str]) -> None:
         message.properties.update(told)
 
 
-def _store_again(parts: Parts, message: MessageExt, target: TopicConfig, delay_level: int) -> None:
+def _store_again(parts: SendBackParts, message: MessageExt, target: TopicConfig, delay_level: int) -> None:
     properties = message.properties
     properties.setdefault(keys.ORIGIN_MESSAGE_ID, message.offset_msg_id)
     properties[keys.WAIT] = "false"

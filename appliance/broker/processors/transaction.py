@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from appliance.broker.replication.master.put_waits import PutWaits
 from appliance.broker.transaction import half as halves
@@ -37,8 +36,7 @@ HALF_PROPERTIES_BYTES_MAX = keys.PROPERTIES_BYTES_MAX - halves.RESERVED_PROPERTI
 _NOT_RESUMED = "Put message back to RMQ_SYS_TRANS_HALF_TOPIC failed."
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class TransactionParts(Protocol):
     """What these handlers use of the broker."""
 
     store: MessageStore
@@ -118,7 +116,9 @@ def _check_prepared(config: BrokerConfig, properties: dict[str, str]) -> None:
 # -- their end --------------------------------------------------------------------------------------------------------
 
 
-def end_transaction(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand | None:
+def end_transaction(
+    parts: TransactionParts, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand | None:
     """37: commit or roll back. "Unknown" gets no answer, as in RocketMQ; with SYNC_FLUSH others wait for the disk."""
     fields = request.ext_fields
     group, outcome = fields["producerGroup"], int_field(fields, "commitOrRollback")
@@ -155,7 +155,7 @@ def end_transaction(parts: Parts, connection: ServerConnection, request: Remotin
     return None
 
 
-def resume_check(parts: Parts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def resume_check(parts: TransactionParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """323: a transaction that was checked too often is checked anew. BrokerError 1: not found, not stored."""
     message_id = request.ext_fields["msgId"]
     try:

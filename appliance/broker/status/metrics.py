@@ -17,7 +17,7 @@ from appliance.remoting.acceptor import files_max
 from appliance.remoting.lane import Lane
 
 if TYPE_CHECKING:
-    from appliance.broker.status.runtime_info import Parts
+    from appliance.broker.status.runtime_info import RuntimeInfoParts
 
 # lane -> what its keys begin with
 _LANE_PREFIXES = {
@@ -34,7 +34,7 @@ _LANE_PREFIXES = {
 _TOLD_BY_ROCKETMQ = frozenset({"send", "pull", "query", "transaction"})  # runtime_info has their irregular keys
 
 
-def service_metrics(parts: Parts) -> dict[str, str]:
+def service_metrics(parts: RuntimeInfoParts) -> dict[str, str]:
     """One row a metric. Cheap: reads memory only."""
     known, all_ = parts.outer_api.registered
     tables: dict[str, SavedTable] = {
@@ -67,7 +67,7 @@ def service_metrics(parts: Parts) -> dict[str, str]:
     return rows
 
 
-def _files(parts: Parts) -> dict[str, str]:
+def _files(parts: RuntimeInfoParts) -> dict[str, str]:
     """Connections that were refused because the process has too few files left, and when that last happened."""
     (count, at), (vip_count, vip_at) = parts.server.refused_for_files, parts.vip_server.refused_for_files
     last = max((moment for moment in (at, vip_at) if moment is not None), default=None)
@@ -78,7 +78,7 @@ def _files(parts: Parts) -> dict[str, str]:
     }
 
 
-def _refused_settings(parts: Parts) -> dict[str, str]:
+def _refused_settings(parts: RuntimeInfoParts) -> dict[str, str]:
     """Requests for settings that no request may change: public attacks on RocketMQ begin with them."""
     refusals = parts.live_config.refusals
     return {

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from appliance.acl.access import Access
 from appliance.acl.account_book import AccountBook
@@ -66,8 +65,7 @@ GROUPS_NAMED_MAX = 20
 _NO_TRANSIENT_POOL = "2147483647"  # what RocketMQ says while its off-heap pool is off; there is none here
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class RuntimeInfoParts(Protocol):
     """What the table is told from."""
 
     config: BrokerConfig
@@ -101,7 +99,7 @@ class Parts:
     fast_path_status: FastPathStatus
 
 
-def runtime_info(parts: Parts, *, now_s: float | None = None) -> dict[str, str]:
+def runtime_info(parts: RuntimeInfoParts, *, now_s: float | None = None) -> dict[str, str]:
     """The whole table. Looks at disks, so it costs some system calls; not for a hot path."""
     now = time.time() if now_s is None else now_s
     return {
@@ -135,7 +133,7 @@ def readable_bytes(count: int) -> str:
     return f"{count / 1024**power:.1f} {_BINARY_UNITS[power - 1]}"
 
 
-def _uptime(parts: Parts, now_s: float) -> dict[str, str]:
+def _uptime(parts: RuntimeInfoParts, now_s: float) -> dict[str, str]:
     boot_ms = parts.store.stats.boot_timestamp_ms
     minutes, seconds = divmod(max(int(now_s - boot_ms / 1000), 0), 60)
     hours, minutes = divmod(minutes, 60)
@@ -146,7 +144,7 @@ def _uptime(parts: Parts, now_s: float) -> dict[str, str]:
     }
 
 
-def _puts_and_gets(parts: Parts) -> dict[str, str]:
+def _puts_and_gets(parts: RuntimeInfoParts) -> dict[str, str]:
     stats = parts.store.stats
     put, found, missed, transferred = (
         [rate or 0.0 for rate in stats.rates(column)] for column in (1, 2, 3, 4)
@@ -166,7 +164,7 @@ def _rates(rates: list[float]) -> str:
     return " ".join(map(str, rates))
 
 
-def _messages_by_day(parts: Parts) -> dict[str, str]:
+def _messages_by_day(parts: RuntimeInfoParts) -> dict[str, str]:
     daily, (put_total, get_total) = parts.stats.daily, parts.stats.totals()
     return {
         "msgPutTotalYesterdayMorning": str(daily.put_yesterday_morning),
@@ -178,7 +176,7 @@ def _messages_by_day(parts: Parts) -> dict[str, str]:
     }
 
 
-def _extent(parts: Parts) -> dict[str, str]:
+def _extent(parts: RuntimeInfoParts) -> dict[str, str]:
     store = parts.store
     return {
         "commitLogMinOffset": str(store.min_physical_offset),
@@ -191,7 +189,7 @@ def _extent(parts: Parts) -> dict[str, str]:
     }
 
 
-def _disks(parts: Parts) -> dict[str, str]:
+def _disks(parts: RuntimeInfoParts) -> dict[str, str]:
     """How full the disks are. A store makes its folders with the first message: until then its root's disk counts."""
     store, config = parts.store, parts.store_config
     usage = shutil.disk_usage(config.root)  # the controller made it, for its tables
@@ -212,7 +210,7 @@ def _disks(parts: Parts) -> dict[str, str]:
     }
 
 
-def _disk_forecast(parts: Parts) -> dict[str, str]:
+def _disk_forecast(parts: RuntimeInfoParts) -> dict[str, str]:
     """Our own keys: how fast the disk fills up, and when it will be full. What is not known is left out."""
     forecast = parts.store.cleaner.forecast()
     values = {
@@ -224,7 +222,7 @@ def _disk_forecast(parts: Parts) -> dict[str, str]:
     return {key: str(round(value, 2)) for key, value in values.items() if value is not None}
 
 
-def _disk_shares(parts: Parts) -> dict[str, str]:
+def _disk_shares(parts: RuntimeInfoParts) -> dict[str, str]:
     """Our own keys: whose bytes the disks hold, and whether others' are why messages are refused (soon)."""
     shares = parts.store.cleaner.shares
     if shares is None:
@@ -236,7 +234,7 @@ def _disk_shares(parts: Parts) -> dict[str, str]:
     }
 
 
-def _lanes(parts: Parts) -> dict[str, str]:
+def _lanes(parts: RuntimeInfoParts) -> dict[str, str]:
     values: dict[str, str] = {}
     for name, (size_key, capacity_key, wait_key) in _LANE_KEYS.items():
         lane = parts.lanes.by_name[name]
@@ -244,7 +242,7 @@ def _lanes(parts: Parts) -> dict[str, str]:
     return values
 
 
-def _schedule(parts: Parts) -> dict[str, str]:
+def _schedule(parts: RuntimeInfoParts) -> dict[str, str]:
     """How far each delay level is: delivered up to, end of its queue."""
     return {
         f"scheduleMessageOffset_{level}": f"{offset},{parts.store.max_offset(SCHEDULE_TOPIC, level - 1)}"
@@ -252,7 +250,7 @@ def _schedule(parts: Parts) -> dict[str, str]:
     }
 
 
-def _transactions(parts: Parts) -> dict[str, str]:
+def _transactions(parts: RuntimeInfoParts) -> dict[str, str]:
     """Our own keys: half messages that wait for their end, and what became of the others since the start."""
     metrics = parts.transactions.metrics
     return {
@@ -271,7 +269,7 @@ def _transactions(parts: Parts) -> dict[str, str]:
     }
 
 
-def _timer(parts: Parts) -> dict[str, str]:
+def _timer(parts: RuntimeInfoParts) -> dict[str, str]:
     """Our own keys: topics created on other brokers; what waits for a time of its own, how late the delivery is."""
     timer = parts.timer
     return {
@@ -286,7 +284,7 @@ def _timer(parts: Parts) -> dict[str, str]:
     }
 
 
-def _consumer_groups(parts: Parts) -> dict[str, str]:
+def _consumer_groups(parts: RuntimeInfoParts) -> dict[str, str]:
     """Our own keys: groups that need attention, and the names of the first GROUPS_NAMED_MAX if there are."""
     disagreeing, suspended = parts.consumers.agreement.disagreeing_groups, parts.groups.suspended
     names = {

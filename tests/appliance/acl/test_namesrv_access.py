@@ -118,7 +118,7 @@ async def test_a_broker_signs_for_the_account_in_its_file(tmp_path: Path) -> Non
             config = BrokerConfig(listen_port=0, namesrv_addresses=f"127.0.0.1:{namesrv.port}", credentials_file=file)
             store = MessageStoreConfig(root=tmp_path / f"store{expected}", **SMALL_STORE)
             async with BrokerController(config, store) as broker:
-                assert await broker.opened.outer_api.register_all() == expected
+                assert await broker.outer_api.register_all() == expected
                 assert len(await brokers_of(peer, "TBW102")) == expected
             assert await brokers_of(peer, "TBW102") == {}  # the good-bye is signed, too
 

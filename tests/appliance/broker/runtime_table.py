@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from appliance.broker.controller import BrokerController
-from appliance.broker.status.runtime_info import Parts, runtime_info
-from appliance.remoting.route_table import parts_of
+from appliance.broker.status.runtime_info import runtime_info
 
 
 def runtime_table(broker: BrokerController, *, now_s: float | None = None) -> dict[str, str]:
-    return runtime_info(parts_of(Parts, broker.opened, broker), now_s=now_s)
+    return runtime_info(broker, now_s=now_s)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 import re
-import typing
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,13 +12,16 @@ from typing import Any
 import pytest
 
 from appliance.acl.permission_table import PERMISSIONS
-from appliance.broker import controller, loading, open_parts, services
 from appliance.broker.controller import BrokerController
 from appliance.broker.lane_limits import lane_limits
+from appliance.broker.loading import LoadingParts
+from appliance.broker.open_parts import OpeningParts
 from appliance.broker.processors import table
-from appliance.broker.processors.table import TABLE, without_pulls
+from appliance.broker.processors.table import TABLE, HandlerParts, without_pulls
+from appliance.broker.services import ServiceParts
 from appliance.namesrv import table as namesrv_table
-from appliance.remoting.route_table import Row, parts_of, routes_of
+from appliance.namesrv.processors import NamesrvParts
+from appliance.remoting.route_table import Row, routes_of
 from appliance.settings.roles import BrokerConfig
 from gantrymq.remoting.codes import RequestCode
 from tests.appliance.broker.processors.unopened import unopened_broker
@@ -57,54 +58,30 @@ def test_each_lane_of_the_table_has_limits() -> None:
 
 
 @pytest.mark.parametrize("row", [*TABLE, *namesrv_table.TABLE], ids=lambda row: str(int(row.code)))
-def test_a_handler_takes_the_parts_of_its_row(row: Row[Any]) -> None:
+def test_a_handler_names_the_parts_that_it_uses(row: Row[Any]) -> None:
     first, *others = inspect.signature(row.handler).parameters.values()
-    assert first.annotation in (row.parts.__name__, "RuntimeInfoParts")
+    assert first.annotation in {kind.__name__ for kind in (*HandlerParts.__mro__, NamesrvParts)}
     assert len(others) == 2
 
 
-@pytest.mark.parametrize(
-    "kind",
-    sorted(
-        {loading.Parts, open_parts.Parts, services.Parts, *(row.parts for row in TABLE)},
-        key=lambda kind: kind.__module__,
-    ),
-    ids=lambda kind: kind.__module__.rpartition(".")[2],
-)
-def test_parts_are_filled_by_name_with_what_they_are_said_to_be(broker: BrokerController, kind: type) -> None:
-    parts = parts_of(kind, broker.opened, broker)
-    types = typing.get_type_hints(kind, localns=vars(controller) | vars(open_parts))
-    for field in dataclasses.fields(kind):
-        wanted = types[field.name]
-        allowed = [typing.get_origin(each) or each for each in typing.get_args(wanted) or (wanted,)]
-        if typing.get_origin(wanted) is not None and callable(getattr(parts, field.name)):
-            continue  # a hook
-        assert isinstance(getattr(parts, field.name), tuple(allowed)), field.name
-
-
-def test_a_part_that_nobody_has_is_told_at_the_start() -> None:
-    @dataclasses.dataclass
-    class Wants:
-        moon: str
-
-    with pytest.raises(AttributeError, match="wants 'moon'"):
-        parts_of(Wants, object())
-
-
-def test_handlers_of_one_module_share_their_parts(broker: BrokerController) -> None:
-    routes = routes_of(TABLE, broker.opened, broker)
-    shared = {id(routes[code].handler.__self__) for code in (14, 15, 38)}  # type: ignore[attr-defined]
-    assert len(shared) == 1
+@pytest.mark.parametrize("kind", [HandlerParts, LoadingParts, OpeningParts, ServiceParts])
+def test_the_controller_has_all_parts_that_are_named(broker: BrokerController, kind: type) -> None:
+    """mypy compares their types; this one sees that each is there once the broker is open."""
+    names = {name for each in kind.__mro__ for name in vars(each).get("__annotations__", ())}
+    assert names
+    assert [name for name in sorted(names) if not hasattr(broker, name)] == []
 
 
 def test_the_second_port_serves_all_but_pulls(broker: BrokerController) -> None:
-    routes = routes_of(TABLE, broker.opened, broker)
+    routes = routes_of(TABLE, broker)
     assert routes.keys() - without_pulls(routes).keys() == {RequestCode.PULL_MESSAGE}
 
 
 def test_what_depends_on_the_port_is_not_there_before_it_is_known(tmp_path: Path) -> None:
     with unopened_broker(tmp_path) as broker:
-        assert broker.opened.address.endswith(":10911")
+        assert broker.is_open
+        assert broker.address.endswith(":10911")
     unborn = BrokerController(broker.config, broker.store_config)
-    with pytest.raises(RuntimeError, match="not open"):
-        _ = unborn.opened
+    assert not unborn.is_open
+    with pytest.raises(AttributeError, match="address"):
+        _ = unborn.address

@@ -87,7 +87,7 @@ async def test_a_broker_does_not_register_with_a_stranger(tmp_path: Path, caplog
     caplog.set_level(logging.WARNING)
     stranger = outgoing(tls_client_trust=str(authority("theirs") / "ca.pem"))
     async with serving(tmp_path, broker=stranger, namesrv=server_fields()) as cluster:
-        assert await cluster.broker.opened.outer_api.register_all() == 0
+        assert await cluster.broker.outer_api.register_all() == 0
     assert any("certificate verify failed" in str(getattr(record, "why", "")) for record in caplog.records)
 
 

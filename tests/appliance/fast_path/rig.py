@@ -17,12 +17,11 @@ import pytest
 
 from appliance.acl.replay import ReplayGuard
 from appliance.broker.controller import BrokerController
-from appliance.broker.fast_path import Parts, fast_path_of
+from appliance.broker.fast_path import fast_path_of
 from appliance.broker.fast_pulls import FastPulls
-from appliance.broker.processors.pull import Parts as PullParts
 from appliance.broker.processors.table import TABLE
 from appliance.remoting.connection import FastPath, ServerConnection
-from appliance.remoting.route_table import parts_of, routes_of
+from appliance.remoting.route_table import routes_of
 from gantrymq.remoting.admin_bodies import TopicConfig
 from gantrymq.remoting.command import RemotingCommand
 from store.message_store import MessageStore
@@ -106,13 +105,11 @@ class Side:
         self.broker = broker
         self.fast_path: Counting | None = None
         if is_fast:
-            parts = parts_of(Parts, broker.opened, broker)
             frame_bytes_max = broker.server.frame_bytes_max
-            pulls = FastPulls(parts_of(PullParts, broker.opened, broker))
-            fast_path = fast_path_of(parts, pulls, frame_bytes_max=frame_bytes_max)
+            fast_path = fast_path_of(broker, FastPulls(broker), frame_bytes_max=frame_bytes_max)
             assert fast_path is not None
             self.fast_path = Counting(fast_path)
-        broker.server.serve(routes_of(TABLE, broker.opened, broker), self.fast_path)
+        broker.server.serve(routes_of(TABLE, broker), self.fast_path)
         self.connect()
 
     @property

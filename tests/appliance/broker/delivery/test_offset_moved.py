@@ -47,7 +47,7 @@ async def test_a_pull_out_of_range_is_told_where_to_go_and_leaves_an_event(tmp_p
 async def test_a_client_that_asks_wrongly_in_a_loop_does_not_fill_the_log(tmp_path: Path) -> None:
     clock = Clock()
     async with tool_at(tmp_path) as tool:
-        events = OffsetMovedEvents(tool.broker.store, tool.broker.opened.store_host, clock=clock)
+        events = OffsetMovedEvents(tool.broker.store, tool.broker.store_host, clock=clock)
         for second in (1, 2):
             clock.now = second
             for _ in range(EVENTS_A_SECOND_MAX + 10):

@@ -40,7 +40,7 @@ async def test_a_broker_closed_for_writing_tells_the_name_server(tmp_path: Path)
         await tool.create_topic("T")
         for permission, perm in (("4", 4), ("6", 6)):
             await tool.ask(RequestCode.UPDATE_BROKER_CONFIG, body=f"brokerPermission={permission}".encode())
-            await tool.broker.opened.outer_api.register_all()
+            await tool.broker.outer_api.register_all()
             route = tool.namesrv.routes.pickup_topic_route("T")
             assert route is not None
             assert route.queue_datas[0].perm == perm

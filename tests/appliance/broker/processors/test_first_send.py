@@ -137,7 +137,7 @@ async def second_way(caller: Caller) -> AsyncIterator[Forwarder]:
     forwarder = Forwarder(caller.cluster.namesrv.port)
     server = await asyncio.start_server(forwarder.forward, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    registrations = caller.cluster.broker.opened.outer_api
+    registrations = caller.cluster.broker.outer_api
     registrations.follow([caller.cluster.namesrv_address, f"127.0.0.1:{port}"])
     await until(lambda: registrations.registered == (2, 2))
     try:
@@ -197,7 +197,7 @@ async def test_a_name_server_that_hangs_costs_a_new_topic_a_second_and_the_next_
 
 async def test_a_name_server_that_is_gone_costs_nothing(tmp_path: Path) -> None:
     async with calling(tmp_path) as caller:
-        registrations = caller.cluster.broker.opened.outer_api
+        registrations = caller.cluster.broker.outer_api
         registrations.follow([caller.cluster.namesrv_address, closed_port()])
         assert (await caller.send("T", b"x")).code == 0
         waits = 0

@@ -57,7 +57,7 @@ def ask(
     request = RemotingCommand.request(code, {key: str(value) for key, value in (fields or {}).items()}, body)
     request.version, request.language = version, language
     try:
-        handler = routes_of(TABLE, broker.opened, broker)[code].handler
+        handler = routes_of(TABLE, broker)[code].handler
         answer = handler(connection or RecordingConnection(), request)  # type: ignore[arg-type]
     except BrokerError as exc:
         return request.reply(exc.code, str(exc))

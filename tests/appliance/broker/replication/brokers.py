@@ -47,7 +47,7 @@ class Group:
         config = BrokerConfig(listen_port=0, **{**QUICK, **names, **role, **settings})
         store_config = MessageStoreConfig(root=self.store_of(name), **{**SMALL_STORE, **STORE, **(store or {})})
         async with BrokerLife(config, store_config) as life:
-            await life.controller.opened.outer_api.register_all()
+            await life.controller.outer_api.register_all()
             yield life
 
 
@@ -87,10 +87,7 @@ def is_slave(broker: BrokerLife) -> bool:
 
 
 def serves(controller: BrokerController) -> bool:
-    try:
-        return bool(controller.opened.port)
-    except RuntimeError:
-        return False
+    return controller.is_open
 
 
 async def same_logs(one: BrokerLife, other: BrokerLife) -> None:

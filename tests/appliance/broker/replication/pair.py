@@ -48,8 +48,8 @@ async def slave_of(
 
 
 def follower_of(slave: BrokerController) -> Follower:
-    assert slave.opened.follower is not None
-    return slave.opened.follower
+    assert slave.follower is not None
+    return slave.follower
 
 
 async def caught_up(slave: BrokerController, master: BrokerController) -> None:

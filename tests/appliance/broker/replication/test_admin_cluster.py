@@ -24,7 +24,7 @@ async def test_slaves_are_a_column_of_the_cluster(tmp_path: Path, capsys: pytest
         assert (await shown())[0].endswith("none")
         await send(cluster, 1)
         async with slave_of(cluster, tmp_path / "slave") as slave:
-            await until(lambda: slave.opened.outer_api.registered == (1, 1))
+            await until(lambda: slave.outer_api.registered == (1, 1))
             await caught_up(slave, cluster.broker)
             [known] = cluster.broker.slaves.slaves
             await until(lambda: cluster.broker.slaves.behind_bytes == known.messages_behind == 0)
@@ -32,7 +32,7 @@ async def test_slaves_are_a_column_of_the_cluster(tmp_path: Path, capsys: pytest
             assert "1 of 1 in sync, 0 bytes, 0 messages, 0 s behind, fed " in master_line
             assert slave_line.endswith("copying")
             async with slave_of(cluster, tmp_path / "second", broker_id=2) as second:
-                await until(lambda: second.opened.outer_api.registered == (1, 1))
+                await until(lambda: second.outer_api.registered == (1, 1))
                 await until(lambda: [each.in_sync for each in cluster.broker.slaves.slaves] == [True, True])
                 master_line = (await shown())[0]
                 assert "2 of 2 in sync; " in master_line

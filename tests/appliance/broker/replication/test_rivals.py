@@ -130,7 +130,7 @@ async def test_every_member_is_told_of_a_new_epoch(tmp_path: Path) -> None:
             await same_logs(one, two)
             await same_logs(one, three)
         async with brokers.broker("three", broker_id=2, ha_master_address="127.0.0.1:1") as three:
-            await until(lambda: three.controller.opened.outer_api.registered == (1, 1))
+            await until(lambda: three.controller.outer_api.registered == (1, 1))
             assert (await promote(two)).code == 0
             await until(lambda: is_master(two))
             await until(lambda: three.controller.standing.standing.epochs.highest == 2)

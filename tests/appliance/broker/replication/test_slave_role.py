@@ -119,7 +119,7 @@ async def test_the_name_server_knows_both_and_a_slave_that_goes_leaves_its_maste
     async with serving(tmp_path, broker=MASTER, store=STORE) as cluster, connected(cluster.namesrv.port) as peer:
         await send(cluster, 1)
         async with slave_of(cluster, tmp_path / "slave") as slave:
-            await until(lambda: slave.opened.outer_api.registered == (1, 1))
+            await until(lambda: slave.outer_api.registered == (1, 1))
             assert await addresses(peer) == {"0": cluster.broker.address, "1": slave.address}
             assert follower_of(slave).ha_client is not None
         assert await addresses(peer) == {"0": cluster.broker.address}

@@ -36,7 +36,7 @@ async def cluster(folder: Path, *settings: dict[str, Any]) -> AsyncIterator[list
             store = MessageStoreConfig(root=folder / f"store{number}", **SMALL_STORE)
             brokers.append(await stack.enter_async_context(BrokerController(config, store)))
         for broker in brokers:
-            await broker.opened.outer_api.register_all()
+            await broker.outer_api.register_all()
         yield brokers
 
 
@@ -52,23 +52,23 @@ async def test_all_brokers_of_the_cluster_get_the_topic_and_nobody_else(tmp_path
         created = second.topics.get("orders")
         assert created is not None
         assert (created.read_queue_nums, created.write_queue_nums, created.perm) == (4, 4, 6)
-        await until(lambda: first.opened.topic_sharing.shared == 1)
+        await until(lambda: first.topic_sharing.shared == 1)
         assert stranger.topics.get("orders") is None
-        assert second.opened.topic_sharing.shared == 0, "who is told does not pass it on"
+        assert second.topic_sharing.shared == 0, "who is told does not pass it on"
 
 
 async def test_the_trace_topic_is_shared_as_any_that_a_client_may_send_to(tmp_path: Path) -> None:
     async with cluster(tmp_path, {}, {}) as (first, second):
         create(first, TRACE_TOPIC)
         await until(lambda: second.topics.get(TRACE_TOPIC) is not None)
-        await until(lambda: first.opened.topic_sharing.shared == 1)
-        assert first.opened.topic_sharing.failed == 0
+        await until(lambda: first.topic_sharing.shared == 1)
+        assert first.topic_sharing.failed == 0
 
 
 async def test_what_could_not_be_shared_is_no_trouble_for_good(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(topic_sharing, "LOOK_AGAIN_S", 0.05)
     async with cluster(tmp_path, {}, {"auto_create_topic_enable": False}) as (first, refuser):
-        sharing = first.opened.topic_sharing
+        sharing = first.topic_sharing
         create(first, "by-hand")
         create(first, "deleted")
         await until(lambda: sharing.failed == 2)
@@ -95,7 +95,7 @@ async def test_sharing_can_be_switched_off_on_either_side(tmp_path: Path) -> Non
     async with cluster(tmp_path, *settings) as (silent, speaker, refuser):
         create(silent, "mine")
         create(speaker, "ours")
-        await until(lambda: silent.topics.get("ours") is not None and speaker.opened.topic_sharing.failed == 1)
+        await until(lambda: silent.topics.get("ours") is not None and speaker.topic_sharing.failed == 1)
         assert refuser.topics.get("ours") is None
         assert speaker.topics.get("mine") is None
 
@@ -103,14 +103,14 @@ async def test_sharing_can_be_switched_off_on_either_side(tmp_path: Path) -> Non
 async def test_a_broker_that_does_not_answer_is_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(topic_sharing, "RETRY_S", (0.05, 0.05, 0.5, 1.0, 2.0))
     async with cluster(tmp_path, {}, {}) as (first, second):
-        tell, tries = first.opened.topic_sharing._tell, 0
+        tell, tries = first.topic_sharing._tell, 0
 
         async def deaf_at_first(address: str, topic: TopicConfig) -> None:
             nonlocal tries
             tries += 1
             await tell("127.0.0.1:1" if tries < 3 else address, topic)
 
-        monkeypatch.setattr(first.opened.topic_sharing, "_tell", deaf_at_first)
+        monkeypatch.setattr(first.topic_sharing, "_tell", deaf_at_first)
         create(first, "orders")
         await until(lambda: second.topics.get("orders") is not None)
         assert tries >= 3  # an answer that comes late is asked for once more
@@ -120,4 +120,4 @@ async def test_a_broker_alone_has_nobody_to_tell(tmp_path: Path) -> None:
     async with cluster(tmp_path, {}) as (only,):
         create(only, "orders")
         await asyncio.sleep(0.3)  # nobody may be told meanwhile
-        assert (only.opened.topic_sharing.shared, only.opened.topic_sharing.failed) == (0, 0)
+        assert (only.topic_sharing.shared, only.topic_sharing.failed) == (0, 0)

@@ -40,7 +40,7 @@ async def test_an_open_transaction_is_written_again_and_its_producer_is_asked(tm
     async with transactions_at(tmp_path) as (broker, producer):
         half = await producer.prepare(b"pay", queue_id=2, age_ms=OLD_MS)
         await producer.hello()
-        await broker.opened.transaction_checks.round()
+        await broker.transaction_checks.round()
         copy, message, request = await producer.asked()
         assert (message.topic, message.queue_id, message.body) == (TOPIC, 2, b"pay")
         assert (message.queue_offset, message.physical_offset) == (copy.queue_offset, copy.physical_offset)
@@ -53,10 +53,10 @@ async def test_an_open_transaction_is_written_again_and_its_producer_is_asked(tm
         assert broker.offsets.query(CHECKER, HALF, 0) == 1
         assert (await producer.end(copy, COMMIT, fromTransactionCheck="true")).code == 0
         assert bodies(broker, 2) == [b"pay"]
-        await broker.opened.transaction_checks.round()
+        await broker.transaction_checks.round()
         assert broker.offsets.query(CHECKER, HALF, 0) == 2
         assert broker.offsets.query(CHECKER, OP, 0) == 1
-        assert broker.opened.transactions.metrics.checks_sent == 1
+        assert broker.transactions.metrics.checks_sent == 1
 
 
 async def test_what_ended_is_passed_and_what_is_young_waits(tmp_path: Path) -> None:
@@ -65,12 +65,12 @@ async def test_what_ended_is_passed_and_what_is_young_waits(tmp_path: Path) -> N
         young = await producer.prepare(b"young")
         for half in halves:
             await producer.end(half, COMMIT)
-        assert broker.opened.transactions.pending == 1
-        await broker.opened.transaction_checks.round()
+        assert broker.transactions.pending == 1
+        await broker.transaction_checks.round()
         assert broker.offsets.query(CHECKER, HALF, 0) == young.queue_offset
         assert broker.offsets.query(CHECKER, OP, 0) == 100
-        assert broker.opened.transactions.metrics.checks_sent == 0
-        assert broker.opened.transactions.pending == 1
+        assert broker.transactions.metrics.checks_sent == 0
+        assert broker.transactions.pending == 1
 
 
 async def test_the_progress_of_the_op_queue_waits_for_ends_that_a_round_has_not_passed(tmp_path: Path) -> None:
@@ -80,10 +80,10 @@ async def test_the_progress_of_the_op_queue_waits_for_ends_that_a_round_has_not_
         ended_early = await producer.prepare(b"ended early")
         await producer.end(ended_early, ROLLBACK)
         await producer.end(old, ROLLBACK)
-        await broker.opened.transaction_checks.round()
+        await broker.transaction_checks.round()
         assert broker.offsets.query(CHECKER, HALF, 0) == 1
         assert broker.offsets.query(CHECKER, OP, 0) == -1
-        assert broker.opened.transactions.pending == 1
+        assert broker.transactions.pending == 1
 
 
 async def test_any_member_of_the_group_is_asked_in_turn(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ async def test_any_member_of_the_group_is_asked_in_turn(tmp_path: Path) -> None:
         await other.hello("10.0.0.2@p")
         for number in range(2):
             await producer.prepare(b"%d" % number, age_ms=OLD_MS)
-        await broker.opened.transaction_checks.round()
+        await broker.transaction_checks.round()
         asked = {(await each.asked())[1].body for each in (producer, other)}
         assert asked == {b"0", b"1"}
 
@@ -101,9 +101,9 @@ async def test_any_member_of_the_group_is_asked_in_turn(tmp_path: Path) -> None:
 async def test_without_a_producer_the_check_counts_and_nobody_is_asked(tmp_path: Path) -> None:
     async with transactions_at(tmp_path) as (broker, producer):
         await producer.prepare(b"pay", age_ms=OLD_MS)
-        await broker.opened.transaction_checks.round()
+        await broker.transaction_checks.round()
         assert [half.properties.get("TRANSACTION_CHECK_TIMES") for half in stored(broker, HALF)] == [None, "1"]
-        assert broker.opened.transactions.metrics.unanswerable == 1
+        assert broker.transactions.metrics.unanswerable == 1
 
 
 async def test_after_the_last_check_a_transaction_is_put_away_and_can_be_resumed(tmp_path: Path) -> None:
@@ -111,17 +111,17 @@ async def test_after_the_last_check_a_transaction_is_put_away_and_can_be_resumed
         half = await producer.prepare(b"pay", age_ms=OLD_MS)
         await producer.hello()
         for _ in range(2):
-            await broker.opened.transaction_checks.round()
+            await broker.transaction_checks.round()
             await producer.asked()
-        await broker.opened.transaction_checks.round()
+        await broker.transaction_checks.round()
         (away,) = stored(broker, DISCARDED)
         assert (away.body, away.properties["TRANSACTION_CHECK_TIMES"]) == (b"pay", "2")
         assert away.properties["UNIQ_KEY"] == half.unique_key
-        assert broker.opened.transactions.pending == 0
+        assert broker.transactions.pending == 0
         assert runtime_table(broker)["transactionDiscarded"] == "1"
         answer = await producer.peer.ask(RequestCode.RESUME_CHECK_HALF_MESSAGE, {"msgId": away.offset_msg_id})
         assert answer.code == 0
-        await broker.opened.transaction_checks.round()
+        await broker.transaction_checks.round()
         copy, _, _ = await producer.asked()
         assert stored(broker, HALF)[-1].properties["TRANSACTION_CHECK_TIMES"] == "1"
         assert (await producer.end(copy, COMMIT)).code == 0
@@ -131,7 +131,7 @@ async def test_after_the_last_check_a_transaction_is_put_away_and_can_be_resumed
 async def test_a_transaction_older_than_the_log_is_kept_is_put_away(tmp_path: Path) -> None:
     async with transactions_at(tmp_path) as (broker, producer):
         await producer.prepare(b"pay", age_ms=DAYS_MS)
-        await broker.opened.transaction_checks.round()
+        await broker.transaction_checks.round()
         assert [message.body for message in stored(broker, DISCARDED)] == [b"pay"]
 
 
@@ -153,7 +153,7 @@ async def test_immunity_delays_the_first_check_and_does_not_count_as_one(tmp_pat
         half = await producer.prepare(b"pay", age_ms=OLD_MS, CHECK_IMMUNITY_TIME_IN_SECONDS="36000")
         behind = await producer.prepare(b"behind", age_ms=OLD_MS)
         for _ in range(4):
-            await broker.opened.transaction_checks.round()
+            await broker.transaction_checks.round()
         for _ in range(2):
             copy, message, _ = await producer.asked()
             assert message.body == b"behind" and copy.unique_key == behind.unique_key
@@ -164,8 +164,8 @@ async def test_immunity_delays_the_first_check_and_does_not_count_as_one(tmp_pat
         # the producer knows the first record only
         assert (await producer.end(half, COMMIT)).code == 0
         assert bodies(broker) == [b"pay"]
-        assert broker.opened.transactions.pending == 0
-        await broker.opened.transaction_checks.round()
+        assert broker.transactions.pending == 0
+        await broker.transaction_checks.round()
         assert broker.offsets.query(CHECKER, HALF, 0) == broker.store.max_offset(HALF, 0)
 
 
@@ -176,8 +176,8 @@ async def test_immunity_is_in_seconds_and_nonsense_means_the_usual_time(
     async with transactions_at(tmp_path) as (broker, producer):
         await producer.prepare(b"pay", age_ms=OLD_MS, CHECK_IMMUNITY_TIME_IN_SECONDS=immunity)
         await producer.hello()
-        await broker.opened.transaction_checks.round()
-        assert broker.opened.transactions.metrics.checks_sent == is_asked
+        await broker.transaction_checks.round()
+        assert broker.transactions.metrics.checks_sent == is_asked
 
 
 async def test_the_end_of_a_rewritten_record_ends_its_copies_too(tmp_path: Path) -> None:
@@ -185,14 +185,14 @@ async def test_the_end_of_a_rewritten_record_ends_its_copies_too(tmp_path: Path)
     async with transactions_at(tmp_path) as (broker, producer):
         await producer.hello()
         half = await producer.prepare(b"pay", age_ms=OLD_MS)
-        await broker.opened.transaction_checks.round()
+        await broker.transaction_checks.round()
         copy, _, _ = await producer.asked()
         assert (await producer.end(half, COMMIT)).code == 0
         assert (await producer.end(copy, COMMIT, fromTransactionCheck="true")).code == 0
-        await broker.opened.transaction_checks.round()
+        await broker.transaction_checks.round()
         assert bodies(broker) == [b"pay"]
-        assert broker.opened.transactions.metrics.checks_sent == 1
-        assert broker.opened.transactions.pending == 0
+        assert broker.transactions.metrics.checks_sent == 1
+        assert broker.transactions.pending == 0
 
 
 async def test_a_commit_whose_op_message_was_lost_is_not_repeated(tmp_path: Path) -> None:
@@ -210,17 +210,17 @@ async def test_a_commit_whose_op_message_was_lost_is_not_repeated(tmp_path: Path
             8,
             waiting.born_timestamp,
             encode_host(*waiting.born_host),
-            broker.opened.store_host,
+            broker.store_host,
             0,
             half.physical_offset,
         )
         broker.store.put_message(committed)
-        await broker.opened.transaction_checks.round()
+        await broker.transaction_checks.round()
         copy, _, _ = await producer.asked()
         assert (await producer.end(copy, COMMIT, fromTransactionCheck="true")).code == 0
         assert bodies(broker) == [b"pay"]
-        assert broker.opened.transactions.pending == 0
-        assert broker.opened.transactions.metrics.repeated == 1
+        assert broker.transactions.pending == 0
+        assert broker.transactions.metrics.repeated == 1
 
 
 async def test_a_restarted_broker_knows_what_ended(tmp_path: Path) -> None:
@@ -230,16 +230,16 @@ async def test_a_restarted_broker_knows_what_ended(tmp_path: Path) -> None:
             await producer.end(half, COMMIT if half.queue_offset % 4 else ROLLBACK)
         expected = bodies(broker)
     async with transactions_at(tmp_path, transaction_timeout_ms=2 * OLD_MS) as (broker, producer):
-        assert broker.opened.transactions.pending == 300
+        assert broker.transactions.pending == 300
         for half in halves[::2]:
             assert (await producer.end(half, COMMIT)).code == 0
         assert bodies(broker) == expected
         await producer.hello()
-        await broker.opened.transaction_checks.round()
-        assert broker.opened.transactions.metrics.checks_sent == 0  # too young for this broker
+        await broker.transaction_checks.round()
+        assert broker.transactions.metrics.checks_sent == 0  # too young for this broker
     async with transactions_at(tmp_path) as (broker, producer):
         await producer.hello()
-        await broker.opened.transaction_checks.round()
+        await broker.transaction_checks.round()
         asked = {(await producer.asked())[1].body for _ in range(300)}
         assert asked == {b"%d" % number for number in range(1, 600, 2)}
 
@@ -250,10 +250,10 @@ async def test_a_store_that_refuses_interrupts_the_round_and_loses_nothing(tmp_p
         await producer.prepare(b"pay", age_ms=OLD_MS)
         await producer.prepare(b"ancient", age_ms=DAYS_MS)
         broker.store.set_flag(RunningFlags.DISK_FULL, True)
-        await broker.opened.transaction_checks.round()
+        await broker.transaction_checks.round()
         assert broker.offsets.query(CHECKER, HALF, 0) == -1
         broker.store.set_flag(RunningFlags.DISK_FULL, False)
-        await broker.opened.transaction_checks.round()
+        await broker.transaction_checks.round()
         assert (await producer.asked())[1].body == b"pay"
         assert [message.body for message in stored(broker, DISCARDED)] == [b"ancient"]
 
@@ -271,30 +271,30 @@ async def test_a_store_that_refuses_interrupts_the_round_and_loses_nothing(tmp_p
 )
 async def test_a_damaged_half_message_harms_no_round(tmp_path: Path, properties: bytes) -> None:
     async with transactions_at(tmp_path) as (broker, producer):
-        host = broker.opened.store_host
+        host = broker.store_host
         now_ms = int(time.time() * 1000) - OLD_MS
         broker.store.put_message(StoreMessage(HALF, 0, b"damaged", properties, 0, 0, now_ms, host, host))
         broker.store.put_message(StoreMessage(OP, 0, b"9" * 6000, b"TAGS\x01d", 0, 0, now_ms, host, host))
         EndedHalves.load(broker.store, -1, -1)
         await producer.prepare(b"pay", age_ms=OLD_MS)
         await producer.hello()
-        await broker.opened.transaction_checks.round()
+        await broker.transaction_checks.round()
         assert (await producer.asked())[1].body == b"pay"
 
 
 async def test_a_long_round_leaves_the_loop_to_others(tmp_path: Path) -> None:
     async with transactions_at(tmp_path) as (broker, _):
         text = f"TRAN_MSG\x01true\x02PGROUP\x01{GROUP}\x02REAL_TOPIC\x01{TOPIC}\x02REAL_QID\x010".encode()
-        host = broker.opened.store_host
+        host = broker.store_host
         for number in range(5000):
             broker.store.put_message(StoreMessage(HALF, 0, b"%d" % number, text, 0, 0, 1_000_000, host, host))
         turns = 0
-        round_ = asyncio.create_task(broker.opened.transaction_checks.round())
+        round_ = asyncio.create_task(broker.transaction_checks.round())
         while not round_.done():
             turns += 1
             await asyncio.sleep(0)
         assert turns > 20
-        assert broker.opened.transactions.metrics.discarded == 5000
+        assert broker.transactions.metrics.discarded == 5000
 
 
 async def test_what_ended_can_be_passed_without_a_round(tmp_path: Path) -> None:
@@ -302,10 +302,10 @@ async def test_what_ended_can_be_passed_without_a_round(tmp_path: Path) -> None:
         halves = [await producer.prepare(b"%d" % number, age_ms=OLD_MS) for number in range(5)]
         for half in (halves[0], halves[1], halves[3]):
             await producer.end(half, COMMIT)
-        await broker.opened.transaction_checks.pass_ended()
+        await broker.transaction_checks.pass_ended()
         assert broker.offsets.query(CHECKER, HALF, 0) == 2
         assert broker.offsets.query(CHECKER, OP, 0) == 2
-        assert broker.opened.transactions.pending == 2
+        assert broker.transactions.pending == 2
         assert (await producer.end(halves[0], COMMIT)).code == 0
         assert bodies(broker) == [b"0", b"1", b"3"]
 

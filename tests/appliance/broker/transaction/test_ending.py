@@ -48,7 +48,7 @@ async def test_a_prepared_message_waits_where_no_consumer_looks(tmp_path: Path) 
             "TAGS": "a",
             "REAL_QID": "2",
         }
-        assert broker.opened.transactions.pending == 1
+        assert broker.transactions.pending == 1
 
 
 async def test_a_commit_brings_the_message_to_its_topic(tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ async def test_a_commit_brings_the_message_to_its_topic(tmp_path: Path) -> None:
         assert (message.born_timestamp, message.born_host) == (waiting.born_timestamp, waiting.born_host)
         (op,) = stored(broker, OP)
         assert (op.body, op.properties) == (b"0", {"WAIT": "true", "TAGS": "d"})
-        assert broker.opened.transactions.pending == 0
+        assert broker.transactions.pending == 0
 
 
 async def test_a_rollback_leaves_an_op_message_only(tmp_path: Path) -> None:
@@ -80,8 +80,8 @@ async def test_unknown_gets_no_answer_and_changes_nothing(tmp_path: Path) -> Non
         half = await producer.prepare(b"pay")
         producer.peer.write(RemotingCommand.request(RequestCode.END_TRANSACTION, end_fields(half, UNKNOWN)).encode())
         await producer.hello()  # its answer is the first to come
-        assert broker.opened.transactions.metrics.left_open == 1
-        assert broker.opened.transactions.pending == 1
+        assert broker.transactions.metrics.left_open == 1
+        assert broker.transactions.pending == 1
         assert stored(broker, OP) == []
 
 
@@ -97,7 +97,7 @@ async def test_of_transactions_left_open_all_are_counted_and_a_few_are_told(
                 RemotingCommand.request(RequestCode.END_TRANSACTION, end_fields(half, UNKNOWN)).encode()
             )
         await producer.hello()
-        assert broker.opened.transactions.metrics.left_open == 50
+        assert broker.transactions.metrics.left_open == 50
     told = [record for record in caplog.records if record.__dict__.get("event") == "transaction_left_open"]
     assert len(told) == 20
 
@@ -109,7 +109,7 @@ async def test_the_second_end_of_a_transaction_is_answered_and_stores_nothing(tm
             assert (await producer.end(half, outcome)).code == 0
         assert bodies(broker) == [b"pay"]
         assert len(stored(broker, OP)) == 1
-        assert broker.opened.transactions.metrics.repeated == 2
+        assert broker.transactions.metrics.repeated == 2
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ async def test_a_commit_that_can_not_be_stored_leaves_the_transaction_open(tmp_p
         for outcome in (COMMIT, ROLLBACK):
             answer = await producer.end(half, outcome)
             assert (answer.code, answer.remark) == (14, "Service not available now.")
-        assert broker.opened.transactions.pending == 1
+        assert broker.transactions.pending == 1
         broker.store.set_flag(RunningFlags.DISK_FULL, False)
         assert (await producer.end(half, COMMIT)).code == 0
         assert bodies(broker) == [b"pay"]
@@ -220,8 +220,8 @@ async def test_an_op_message_that_was_refused_is_written_by_the_next_round(
         monkeypatch.undo()
         assert (await producer.end(half, COMMIT)).code == 0
         assert bodies(broker) == [b"pay"] and stored(broker, OP) == []
-        assert broker.opened.transactions.pending == 0
-        await broker.opened.transaction_checks.round()
+        assert broker.transactions.pending == 0
+        await broker.transaction_checks.round()
         assert [op.body for op in stored(broker, OP)] == [b"0"]
 
 

@@ -35,7 +35,7 @@ async def cluster(tmp_path: Path) -> AsyncIterator[ServingCluster]:
             rocketmq_home=tmp_path, credentials_file=_credentials(tmp_path),
         )  # fmt: skip
         async with BrokerController(config, MessageStoreConfig(root=tmp_path / "second", **SMALL_STORE)) as second:
-            await second.opened.outer_api.register_all()
+            await second.outer_api.register_all()
             yield running
 
 

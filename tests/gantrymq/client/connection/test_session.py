@@ -45,7 +45,7 @@ async def test_consumers_whose_group_disagrees_are_warned_once_each_and_an_admin
 
     async with serving(tmp_path) as cluster, AdminClient(cluster.namesrv_address) as admin:
         await admin.topics.create_at(cluster.broker_address, TopicConfig("T", 2, 2))
-        await cluster.broker.opened.outer_api.register_all()
+        await cluster.broker.outer_api.register_all()
         one = PushConsumer(cluster.namesrv_address, group="G", listener=listener)
         other = PushConsumer(cluster.namesrv_address, group="G", listener=listener)
         one.subscribe("T", "A")

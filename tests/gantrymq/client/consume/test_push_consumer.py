@@ -37,7 +37,7 @@ async def test_a_condition_that_no_broker_understands_fails_at_the_start(tmp_pat
     async with serving(tmp_path) as cluster:
         async with Producer(cluster.namesrv_address) as producer:
             await producer.send(Message("there", b"x"))
-        await cluster.broker.opened.outer_api.register_all()
+        await cluster.broker.outer_api.register_all()
         consumer = PushConsumer(cluster.namesrv_address, group="wrong", listener=listener)
         consumer.subscribe("there", sql="a >")
         with pytest.raises(ResponseError, match="found end of the condition"):
@@ -47,7 +47,7 @@ async def test_a_condition_that_no_broker_understands_fails_at_the_start(tmp_pat
 async def make_topics(cluster: ServingCluster, *names: str) -> None:
     for name in names:
         cluster.broker.topics.update(TopicConfig(name, 1, 1))
-    await cluster.broker.opened.outer_api.register_all()
+    await cluster.broker.outer_api.register_all()
 
 
 async def test_a_consumer_whose_subscriptions_are_refused_does_not_start(tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ async def test_locks_of_many_queues_are_asked_for_in_requests_that_a_broker_take
     monkeypatch.setattr(queue_locks, "QUEUES_A_REQUEST", 2)
     async with serving(tmp_path, broker={"lock_queues_max": 2}) as cluster:
         cluster.broker.topics.update(TopicConfig("wide", 5, 5))
-        await cluster.broker.opened.outer_api.register_all()
+        await cluster.broker.outer_api.register_all()
         consumer = PushConsumer(cluster.namesrv_address, group="ordered", listener=listener, ordered=True)
         consumer.subscribe("wide")
         async with consumer:

@@ -32,7 +32,7 @@ async def frozen(tmp_path: Path) -> AsyncIterator[str]:
             BrokerController(config, MessageStoreConfig(root=tmp_path / "awake", **SMALL_STORE)) as awake,
             AdminClient(cluster.namesrv_address) as admin,
         ):
-            await awake.opened.outer_api.register_all()
+            await awake.outer_api.register_all()
             for address in (cluster.broker_address, awake.address):
                 await admin.topics.create_at(address, TopicConfig("T", 4, 4))
             os.kill(cluster.broker.pid, signal.SIGSTOP)
