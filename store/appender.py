@@ -83,7 +83,7 @@ class Appender:
     # -- one message ---------------------------------------------------------------------------------------------
 
     def put_message(self, message: StoreMessage, *, delay: bool = True) -> PutMessageResult:
-        """Append one message. With delay=False a DELAY property is kept but not obeyed: its delivery is now."""
+        """Append one message. With delay=False properties that delay it are not obeyed: delivered now, or has none."""
         if self._state.refusal is not None and (refusal := self._state.still_refusing()) is not None:
             return PutMessageResult(refusal)
         properties, body, log = message.properties, message.body, self._log

@@ -1,4 +1,4 @@
-"""MessageStore, the front of the store: its life and upkeep. It hands putting to Appender and reading to StoreView.
+"""MessageStore, the front of the store: its life and upkeep. Reading is StoreView's, putting is Appender's.
 
 Everything but waiting for the disk happens on one thread, the loop's. `run` owns the background work.
 """
@@ -14,11 +14,13 @@ from concurrent.futures import Future
 from store.appender import Appender, ArrivalListener
 from store.base.config import MessageStoreConfig
 from store.base.errors import StoreNotRunning
+from store.base.results import PutMessageResult, StoreBatch, StoreMessage
 from store.base.running_state import RunningFlags
 from store.index.rebuild import IndexRebuilder
 from store.log.transient_pool import Committer
 from store.parts import StoreParts
 from store.queues.repair import ConsumeQueueRepair
+from store.queues.topic_slot import TopicSlot
 from store.raw_appender import RawAppender
 from store.reader import StoreReader
 from store.startup import recovery
@@ -39,9 +41,10 @@ ALL_SYNCED = 1 << 62  # after a clean stop
 TOPICS_A_TURN = 64
 
 
-class MessageStore:
+class MessageStore(StoreView):
     """One store folder. `load`, then `start`, then puts and gets; `run` for as long as it lives; `close` at the end.
 
+    All that reads is StoreView's; Appender stores messages, and RunningState says whether they are taken.
     Its parts are public where others use them: `cleaner`, `health`, the flushers, and `parts` with log, queues and
     index. is_copy: it refuses messages, and takes the bytes of another broker's log through `copy`.
     """
@@ -61,45 +64,11 @@ class MessageStore:
         self.delay_levels = parts.delay_levels
         self._make_upkeep(parts)
         self._repair = ConsumeQueueRepair(parts.log, parts.queues, parts.tags_codes, parts.executor)
-        self.reader = StoreReader(config, parts.log, parts.queues, parts.index, self._repair)
-        self._view = view = StoreView(parts, self.reader)
-        self._appender = appender = Appender(parts)
+        super().__init__(parts, StoreReader(config, parts.log, parts.queues, parts.index, self._repair))
+        self._appender = Appender(parts)
         self.copy = RawAppender(parts)  # the writer of a store that is a copy; it refuses messages
-        self.timer_rules = appender.timer_rules
+        self.timer_rules = self._appender.timer_rules
         self._loaded = False
-        # The calls below are the parts' own bound methods. Methods here that only call them would cost each put and
-        # get a Python call more, about 1 % of a put.
-        self.put_message = appender.put_message
-        self.put_batch = appender.put_batch
-        self.topic_slot = appender.topic_slot
-        self.get_message = view.get_message
-        self.message_bytes = view.message_bytes
-        self.look_message_by_offset = view.look_message_by_offset
-        self.query_message = view.query_message
-        self.properties_of = view.properties_of
-        self.shown_max_offset = view.shown_max_offset
-        self.shown_message_bytes = view.shown_message_bytes
-        self.log_file_start = view.log_file_start
-        self.log_reader = view.log_reader
-        self.log_view = view.log_view
-        self.min_offset = view.min_offset
-        self.max_offset = view.max_offset
-        self.offset_by_time = view.offset_by_time
-        self.store_timestamp = view.store_timestamp
-        self.earliest_store_timestamp = view.earliest_store_timestamp
-        self.consume_queue_units = view.consume_queue_units
-        self.extended_unit = view.extended_unit
-        self.topics = view.topics
-        self.queue_ids = view.queue_ids
-        self.set_flag = parts.state.set_flag
-        self.hold = parts.state.hold
-        self.require_copies = parts.state.require_copies
-        self.is_page_cache_busy = parts.state.is_page_cache_busy
-        self.when_flushed = self.log_flusher.when_flushed
-
-    def is_log_in_memory(self, physical_offset: int, size_max: int) -> bool:
-        """Whether `log_view` of as much would look at pages that are in memory alone."""
-        return self._view.is_log_in_memory(physical_offset, size_max)
 
     def _make_upkeep(self, parts: StoreParts) -> None:
         """Make what works in the background, and the files that only a start and a stop touch."""
@@ -145,6 +114,20 @@ class MessageStore:
     @bitmap_of.setter
     def bitmap_of(self, bitmap_of: BitmapOf | None) -> None:
         self.parts.dispatcher.bitmap_of = bitmap_of
+
+    # -- messages ------------------------------------------------------------------------------------------------
+
+    def topic_slot(self, topic: str) -> TopicSlot | None:
+        """See Appender.topic_slot."""
+        return self._appender.topic_slot(topic)
+
+    def put_message(self, message: StoreMessage, *, delay: bool = True) -> PutMessageResult:
+        """See Appender.put_message."""
+        return self._appender.put_message(message, delay=delay)
+
+    def put_batch(self, batch: StoreBatch) -> PutMessageResult:
+        """See Appender.put_batch."""
+        return self._appender.put_batch(batch)
 
     # -- life ----------------------------------------------------------------------------------------------------
 
@@ -349,6 +332,18 @@ class MessageStore:
     def shown_below(self) -> int:
         """Consumers don't see messages that are stored from there on."""
         return self.parts.log.shown_below
+
+    def hold(self, held: bool) -> None:
+        """Refuse messages while another broker takes over from this one, or no longer."""
+        self.parts.state.hold(held)
+
+    def require_copies(self, lacking: str) -> None:
+        """Refuse messages for lack of copies, which `lacking` says in a sentence; "" when there are enough."""
+        self.parts.state.require_copies(lacking)
+
+    def when_flushed(self, end_offset: int, callback: Callable[[bool], None]) -> None:
+        """See LogFlusher.when_flushed."""
+        self.log_flusher.when_flushed(end_offset, callback)
 
     def show_below(self, physical_offset: int) -> None:
         """Show consumers what is stored below the offset, which is a record's end, and no more."""

@@ -302,10 +302,10 @@ def test_a_deleted_topic_begins_anew(store: MessageStore, small: MessageStoreCon
 
 
 def test_a_store_that_is_not_open_refuses(small: MessageStoreConfig, store: MessageStore) -> None:
-    store.set_flag(RunningFlags.DISK_FULL, True)
+    store.parts.state.set_flag(RunningFlags.DISK_FULL, True)
     assert store.put_message(message()).status is PutMessageStatus.SERVICE_NOT_AVAILABLE
     assert not store.is_writeable and store.is_readable
-    store.set_flag(RunningFlags.DISK_FULL, False)
+    store.parts.state.set_flag(RunningFlags.DISK_FULL, False)
     assert store.put_message(message()).status is OK
     store.close()
     assert store.put_message(message()).status is PutMessageStatus.SERVICE_NOT_AVAILABLE

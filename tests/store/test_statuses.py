@@ -35,10 +35,10 @@ def test_put_ok(tmp_path: Path, open_store: OpenStore) -> None:
 )
 def test_put_service_not_available(tmp_path: Path, open_store: OpenStore, flag: RunningFlags) -> None:
     store = open_store(small_config(tmp_path))
-    store.set_flag(flag, True)
+    store.parts.state.set_flag(flag, True)
     assert store.put_message(message()).status is PutMessageStatus.SERVICE_NOT_AVAILABLE
     assert not store.is_writeable and store.is_readable
-    store.set_flag(flag, False)
+    store.parts.state.set_flag(flag, False)
     assert store.put_message(message()).status is PutMessageStatus.PUT_OK
 
 
@@ -73,12 +73,12 @@ def test_put_os_page_cache_busy_after_a_slow_append_for_as_long_as_it_was_too_sl
     store.arrival_listener = stall
     assert store.put_message(message()).status is PutMessageStatus.PUT_OK
     store.arrival_listener = None
-    assert store.is_page_cache_busy() and store.is_writeable
+    assert store.parts.state.is_page_cache_busy() and store.is_writeable
     assert store.put_message(message()).status is PutMessageStatus.OS_PAGE_CACHE_BUSY
     assert store.put_batch(made).status is PutMessageStatus.OS_PAGE_CACHE_BUSY
-    store.set_flag(RunningFlags.DISK_FULL, True)
+    store.parts.state.set_flag(RunningFlags.DISK_FULL, True)
     assert store.put_message(message()).status is PutMessageStatus.SERVICE_NOT_AVAILABLE
-    store.set_flag(RunningFlags.DISK_FULL, False)
+    store.parts.state.set_flag(RunningFlags.DISK_FULL, False)
     assert store.put_message(message()).status is PutMessageStatus.OS_PAGE_CACHE_BUSY
     clock.now += 0.4
     assert store.put_message(message()).status is PutMessageStatus.OS_PAGE_CACHE_BUSY

@@ -48,6 +48,7 @@ from gantrymq.remoting.bodies import PERM_WRITE
 from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import ONEWAY_FLAG, RemotingCommand
 from store.base.config import MessageStoreConfig
+from store.base.delay import DELAY_HINT, DELAY_MARK
 from store.base.results import PutMessageResult, PutMessageStatus, StoreBatch, StoreMessage
 from store.base.timer import TIMER_MARK
 from store.message_store import MessageStore
@@ -138,7 +139,7 @@ def send(parts: SendParts, connection: ServerConnection, request: Request) -> by
             half = half_message(config, parts.store_host, connection, request.body, fields, target.topic, queue_id)
             if half is not None:
                 return _store_half(parts, connection, request, queue_id, target.topic, *half)
-        encoded, is_waiting = without_wait(properties.encode())
+        encoded, is_waiting, may_be_delayed = without_wait(properties.encode())
         encoded = _with_cluster(encoded, parts.cluster_property)
         if len(encoded) > PROPERTIES_BYTES_MAX:
             raise _refusal(parts, PutMessageStatus.PROPERTIES_SIZE_EXCEEDED)
@@ -146,7 +147,7 @@ def send(parts: SendParts, connection: ServerConnection, request: Request) -> by
             target.topic, queue_id, request.body, encoded, fields.flag, fields.sys_flag, fields.born_timestamp,
             connection.born_host, parts.store_host, fields.reconsume_times, 0, target.slot,
         )  # fmt: skip
-        result = parts.store.put_message(message)
+        result = parts.store.put_message(message, delay=may_be_delayed)
         if result.status is not _PUT_OK:
             raise _refusal(parts, result.status)
         if result.waits_in is None:
@@ -296,23 +297,23 @@ def no_such_queue(queue_id: int, config: TopicConfig, connection: ServerConnecti
 # -- properties -------------------------------------------------------------------------------------------------------
 
 
-def without_wait(encoded: bytes) -> tuple[bytes, bool]:
-    """The properties without WAIT, which is for the broker only, and whether the client wants to wait for the disk.
+def without_wait(encoded: bytes) -> tuple[bytes, bool, bool]:
+    """The properties without WAIT, which is for the broker only; whether the client wants to wait for the disk; whether
+    the message may be one for later, so that the store has to look closer.
 
-    Delayed messages keep it, as RocketMQ's do.
+    Delayed messages keep WAIT, as RocketMQ's do.
     """
+    is_waiting, may_be_delayed = True, DELAY_HINT in encoded
     rest = encoded.replace(b"\x02WAIT\x01true\x02", b"\x02", 1)  # where Java's clients put it
     if len(rest) == len(encoded) and b"WAIT\x01" in encoded:
         pairs = encoded.split(b"\x02")
         waits = [pair for pair in pairs if pair.startswith(b"WAIT\x01")]
         if waits:
             is_waiting = waits[-1].lower() != b"wait\x01false"
-            if b"DELAY\x01" in encoded:
-                return encoded, is_waiting
-            return b"\x02".join([pair for pair in pairs if pair not in waits]), is_waiting
-    if b"DELAY\x01" in rest:
-        return encoded, True
-    return rest, True
+            rest = b"\x02".join([pair for pair in pairs if pair not in waits])
+    if may_be_delayed and DELAY_MARK in encoded:
+        return encoded, is_waiting, True
+    return rest, is_waiting, may_be_delayed
 
 
 def _with_cluster(encoded: bytes, cluster_property: bytes) -> bytes:

@@ -339,4 +339,4 @@ async def test_the_heartbeats_subscription_filters_and_the_pull_commits_its_offs
     ],
 )
 def test_wait_is_taken_out_wherever_it_stands(encoded: bytes, rest: bytes, is_waiting: bool) -> None:
-    assert without_wait(encoded) == (rest, is_waiting)
+    assert without_wait(encoded) == (rest, is_waiting, b"DEL" in encoded)

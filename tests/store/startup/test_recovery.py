@@ -320,7 +320,7 @@ def test_a_stop_is_clean_unless_something_failed(
     """A full disk is no failure: all that was accepted is there."""
     store = open_store(small)
     store.put_message(message())
-    store.set_flag(flag, True)
+    store.parts.state.set_flag(flag, True)
     store.close()
     assert (small.root / "abort").exists() == (not is_clean)
 

@@ -249,10 +249,10 @@ async def test_a_store_that_refuses_interrupts_the_round_and_loses_nothing(tmp_p
         await producer.hello()
         await producer.prepare(b"pay", age_ms=OLD_MS)
         await producer.prepare(b"ancient", age_ms=DAYS_MS)
-        broker.store.set_flag(RunningFlags.DISK_FULL, True)
+        broker.store.parts.state.set_flag(RunningFlags.DISK_FULL, True)
         await broker.transaction_checks.round()
         assert broker.offsets.query(CHECKER, HALF, 0) == -1
-        broker.store.set_flag(RunningFlags.DISK_FULL, False)
+        broker.store.parts.state.set_flag(RunningFlags.DISK_FULL, False)
         await broker.transaction_checks.round()
         assert (await producer.asked())[1].body == b"pay"
         assert [message.body for message in stored(broker, DISCARDED)] == [b"ancient"]

@@ -193,12 +193,12 @@ async def test_a_batch_can_not_be_prepared(tmp_path: Path) -> None:
 async def test_a_commit_that_can_not_be_stored_leaves_the_transaction_open(tmp_path: Path) -> None:
     async with transactions_at(tmp_path) as (broker, producer):
         half = await producer.prepare(b"pay")
-        broker.store.set_flag(RunningFlags.DISK_FULL, True)
+        broker.store.parts.state.set_flag(RunningFlags.DISK_FULL, True)
         for outcome in (COMMIT, ROLLBACK):
             answer = await producer.end(half, outcome)
             assert (answer.code, answer.remark) == (14, "Service not available now.")
         assert broker.transactions.pending == 1
-        broker.store.set_flag(RunningFlags.DISK_FULL, False)
+        broker.store.parts.state.set_flag(RunningFlags.DISK_FULL, False)
         assert (await producer.end(half, COMMIT)).code == 0
         assert bodies(broker) == [b"pay"]
 
