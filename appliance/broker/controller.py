@@ -81,7 +81,7 @@ from appliance.errors import StartError
 from appliance.process.json_file import StateFileError
 from appliance.process.tasks import running
 from appliance.register.opening import register_of
-from appliance.remoting.connection import FastPath
+from appliance.remoting.fast_path import FastPath
 from appliance.remoting.lanes import Lanes
 from appliance.remoting.route_table import routes_of
 from appliance.remoting.server import RemotingServer

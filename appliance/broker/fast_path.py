@@ -19,15 +19,9 @@ from appliance.broker.replication.master.put_waits import PutWaits
 from appliance.broker.topics.send_target import SendTargets
 from appliance.fast_path import loader
 from appliance.remoting import lanes as lanes_module
-from appliance.remoting.connection import (
-    COPIED_BYTES_MAX,
-    MESSAGE_LANE,
-    PULL_LANE,
-    REQUEST_HEADER_BYTES_MAX,
-    FastPath,
-    ServerConnection,
-    SocketReader,
-)
+from appliance.remoting.client_peer import COPIED_BYTES_MAX
+from appliance.remoting.connection import MESSAGE_LANE, PULL_LANE, REQUEST_HEADER_BYTES_MAX, ServerConnection
+from appliance.remoting.fast_path import FastPath, SocketReader
 from appliance.remoting.lanes import Lanes
 from appliance.settings.roles import BrokerConfig
 from gantrymq.remoting.codes import ResponseCode

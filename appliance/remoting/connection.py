@@ -1,10 +1,9 @@
-"""One client's connection: from the bytes of its socket to the lanes, and back.
+"""How one client's requests are read: from the bytes of its socket to the lanes.
 
-A connection decodes every frame that has arrived, submits the requests to their lanes, and wakes the lanes once.
-Answers are collected for each connection and written together at the end of the round (or of the read event, when the
-fast path served all of it), so the overhead is that of a read event, not of a message. Where there is a compiled reader
-it reads the socket of a plain connection, as long as nothing of it waits. If a peer does not read its
-answers, its requests are not read either (the write buffer is bounded).
+A connection decodes every frame that has arrived, submits the requests to their lanes, and wakes the lanes once, so the
+overhead is that of a read event, not of a message. Where there is a compiled reader it reads the socket of a plain
+connection, as long as nothing of it waits. If a peer does not read its answers, its requests are not read either (the
+write buffer is bounded).
 
 Requests are read no faster than they are served: a connection with more requests than the lanes take is *parked*, and
 its socket is not read until it has its turn (see Lanes). So a flood slows down its sender and not the other clients;
@@ -18,16 +17,15 @@ import asyncio
 import itertools
 import logging
 import time
-import weakref
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, cast
 
-from appliance.remoting.client_requests import ClientRequests
-from appliance.remoting.error_response import error_response, not_supported
+from appliance.remoting.access_gate import is_permitted
+from appliance.remoting.client_peer import ClientPeer
+from appliance.remoting.error_response import not_supported
+from appliance.remoting.fast_path import FastPath
 from appliance.remoting.lane import Lane, Route, Turn
 from appliance.remoting.lanes import LONG_SECONDS, ROUND_AFTER_SECONDS
 from appliance.remoting.request_decoder import decode_request, decode_request_with_fields
-from appliance.remoting.typed_request import TypedRequest
 from gantrymq.errors import FrameError
 from gantrymq.message.ids import encode_host
 from gantrymq.remoting.command import RESPONSE_FLAG, RemotingCommand
@@ -39,71 +37,23 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-WRITE_BUFFER_HIGH_BYTES = 4 * 1024 * 1024  # unless settings say otherwise
-WRITE_BUFFER_MAX_BYTES = 64 * 1024 * 1024  # above it (pushes to a peer that never reads) the connection is closed
-COPIED_BYTES_MAX = 8 * 1024  # smaller answers are joined, larger ones are written without a copy
 PARKED_BYTES_MAX = 32 * 1024  # with less a parked connection is still read, to have requests when its turn comes
 MESSAGE_LANE = "send"
 PULL_LANE = "pull"
 REQUEST_HEADER_BYTES_MAX = 256 * 1024  # a message's properties fill 200 KiB at most, with each byte escaped
 
 
-class FastPath(Protocol):
-    """The compiled twin of plain sends and pulls; see appliance/fast_path.
+class ServerConnection(ClientPeer, asyncio.Protocol):
+    """One client's connection.
 
-    count: how many requests the last call of `serve` served; pull_count: how many of them were pulls.
-    """
-
-    @property
-    def count(self) -> int: ...
-    @property
-    def pull_count(self) -> int: ...
-    def serve(self, buffer: bytes, start: int, count_max: int, connection: ServerConnection) -> int: ...
-    def figures(self) -> tuple[int, int, dict[str, int]]:
-        """How many sends and pulls it served, and how often it left a request to the Python path, by reason."""
-
-
-class SocketReader(Protocol):
-    """The compiled reader of plain connections; see appliance/fast_path."""
-
-    def watch(self, connection: ServerConnection, descriptor: int) -> bool:
-        """Read this connection from now on, in the place of its transport; False: it can't be watched."""
-
-    def unwatch(self, descriptor: int) -> None:
-        """Leave it to its transport again; the descriptor must still be open."""
-
-    def drain(self) -> None:
-        """Read all that are readable, and serve what came."""
-
-    def fileno(self) -> int: ...
-    def close(self) -> None: ...
-
-
-class AccessGate(Protocol):
-    """Access control; see appliance/acl/access.py."""
-
-    def __call__(self, peer: ServerConnection, request: RemotingCommand) -> None:
-        """Return to let the request pass; raise the error that its client gets as response."""
-
-    def unknown_code(self, peer: ServerConnection, code: int) -> bool:
-        """Count a request with an unsupported code; True when the connection must be closed."""
-
-
-class ServerConnection(asyncio.Protocol):
-    """One client's connection. Lives on the loop thread; handlers get it with each request.
-
-    remote_text: "ip:port". born_host: packed address as records store it (8 or 20 bytes). last_seen: monotonic
-    seconds of the last bytes. turn: its queued requests; usage: the time that they took. client: state that the
-    process keeps for this peer; access: the same for the access gate. local_host: the address of this end.
-    is_watched: by the compiled reader. may_hold_unsent: whether the transport got bytes since `holds_unsent` was False.
+    last_seen: monotonic seconds of the last bytes. turn: its queued requests; usage: the time that they took.
     number: counts the process's connections. opened_at: monotonic seconds. frame_count: requests that were read.
     """
 
     _numbers = itertools.count(1)
 
     def __init__(self, server: RemotingServer) -> None:
-        self._server = server
-        self._lanes = server.lanes
+        super().__init__(server)
         self._routes = server.routes
         self._access = server.access
         self._fast_path = server.fast_path
@@ -113,21 +63,10 @@ class ServerConnection(asyncio.Protocol):
         self._protocol = RemotingProtocol(
             frame_bytes_max=server.frame_bytes_max, header_bytes_max=REQUEST_HEADER_BYTES_MAX, decode=decode
         )
-        self._transport: asyncio.Transport | None = None
-        self._out: list[bytes | memoryview] = []
-        self.reference = weakref.ref(self)
-        self._client_requests = ClientRequests()
-        self.remote_address: tuple[str, int] = ("", 0)
-        self.remote_text = ""
-        self.born_host = b""
         self.last_seen = self.opened_at = 0.0
         self.number = next(self._numbers)
-        self.has_tls = False
         self.usage: ConnectionUsage  # opened when the address is known
         self.turn: Turn
-        self.client: Any = None
-        self.access: Any = None
-        self.local_host = ""
         self.frame_count = 0
         self.held_bytes = 0  # read and not decoded yet; may be part of a frame
         self.frame_count_seen = 0  # at the server's last scan
@@ -136,15 +75,9 @@ class ServerConnection(asyncio.Protocol):
         self._is_parked = False  # waits for its turn
         self._is_reading_paused = False
         self._awaits_work = False  # waits until some of its coroutines have ended
-        self._is_discarding = False  # closed by this side: requests that it still holds are dropped
         self._held: tuple[Lane, Route, RemotingCommand] | None = None  # a decoded request whose lane was full
         self._served_at_once = self._pulls_at_once = 0  # in this turn, by the fast path; how many of them are pulls
-        self._is_served_now = False  # by the fast path, which is followed by a flush
         self._is_writing_paused = False
-        self._descriptor = -1  # for the compiled reader; -1: it can't have this one
-        self.is_watched = False  # by that reader, which then reads in the place of the transport
-        self.may_hold_unsent = False
-        self._close_reason = "closed by the peer"
 
     # -- asyncio.Protocol ---------------------------------------------------------------------------------------------
 
@@ -225,12 +158,6 @@ class ServerConnection(asyncio.Protocol):
             transport.pause_reading()
         else:
             self._descriptor = -1
-
-    def _leave_reader(self) -> None:
-        if self.is_watched:
-            self.is_watched = False
-            assert self._server.reader is not None
-            self._server.reader.unwatch(self._descriptor)
 
     def read_by_transport(self) -> None:
         """The reader met the end of the stream, or an error: the transport reads on, and knows what to do."""
@@ -355,8 +282,8 @@ class ServerConnection(asyncio.Protocol):
                 self._answer_arrived(command)
             elif (entry := routes.get(command.code)) is None:
                 self._answer_unknown(command)
-            elif (access is None or self._is_permitted(access, command)) and (
-                self._transport is not None or self._needs_no_reader(entry[0], command)
+            elif (access is None or is_permitted(access, self, command)) and (
+                self._transport is not None or _needs_no_reader(entry[0], command)
             ):
                 if not submit(entry[0], self, command, entry[1]):
                     self._held = (*entry, command)
@@ -440,115 +367,10 @@ class ServerConnection(asyncio.Protocol):
             facts = {"event": "connection_closed", "peer": self.remote_text, "why": reason}
             logger.info("connection closed", extra=facts)
 
-    # -- for handlers -------------------------------------------------------------------------------------------------
-
     @property
     def waits_for_bytes(self) -> bool:
         """Whether an incomplete frame waits for the peer, and not for a turn or the write buffer."""
         return self.held_bytes > 0 and not self._is_parked and not self._is_writing_paused
-
-    @property
-    def is_gone(self) -> bool:
-        return self._transport is None
-
-    @property
-    def is_closing(self) -> bool:
-        return self._transport is None or self._transport.is_closing()
-
-    @property
-    def is_congested(self) -> bool:
-        """Whether the write buffer is so full that pushes to this peer should be left out."""
-        return self._transport is not None and self._transport.get_write_buffer_size() > WRITE_BUFFER_HIGH_BYTES
-
-    def write(self, frame: bytes) -> None:
-        """Add a whole frame to the bytes that this round writes."""
-        if not self._out and not self._is_served_now:
-            self._lanes.mark_dirty(self)
-        self._out.append(frame)
-
-    def write_parts(self, parts: Sequence[bytes | memoryview]) -> None:
-        """Add one frame given in parts; views must stay valid until they are sent."""
-        if not self._out and not self._is_served_now:
-            self._lanes.mark_dirty(self)
-        self._out.extend(parts)
-
-    def send(self, data: RemotingCommand | bytes) -> None:
-        """Send a command or a whole frame, from anywhere on the loop."""
-        self.write(data if isinstance(data, bytes) else data.encode())
-
-    def reply(self, request: RemotingCommand | TypedRequest, response: RemotingCommand) -> None:
-        """Answer a request whose response was delayed; one-way requests get none."""
-        if not request.is_oneway:
-            self.write(response.encode())
-
-    def invoke_oneway(self, request: RemotingCommand) -> None:
-        """Push a one-way request to the client."""
-        self.write(request.mark_oneway().encode())
-
-    async def invoke(self, request: RemotingCommand, *, timeout_s: float) -> RemotingCommand:
-        """Send the client a request and return its response. Raises RequestTimeout or ConnectError."""
-        return await self._client_requests.invoke(self, request, timeout_s)
-
-    def close(self, reason: str) -> None:
-        """Close when all answers so far are written; `reason` goes to the log."""
-        self._close_reason = reason
-        self._is_discarding = True
-        if self._transport is not None:
-            self._leave_reader()
-            self.flush()
-            self._transport.close()
-
-    # -- for the lanes ------------------------------------------------------------------------------------------------
-
-    def flush(self) -> None:
-        """Write the collected answers to the socket."""
-        out, transport = self._out, self._transport
-        if not out:
-            return
-        self._out = []
-        if transport is None or transport.is_closing():
-            return
-        if len(out) == 1:
-            transport.write(out[0])
-        else:
-            is_large = len(out) == 2 and len(out[1]) >= COPIED_BYTES_MAX  # the answer to a pull: nothing to join
-            transport.writelines(out if is_large else _coalesced(out))
-        self._note_written(transport)
-
-    def write_rest(self, parts: Sequence[bytes | memoryview]) -> None:
-        """Have the transport write what the socket did not take of answers: before all that comes later."""
-        transport = self._transport
-        if transport is not None and not transport.is_closing():
-            transport.writelines(parts)
-            self._note_written(transport)
-
-    def holds_unsent(self) -> bool:
-        """Whether the transport has bytes that are not in the socket, so that others must queue up behind them."""
-        self.may_hold_unsent = self._transport is None or self._transport.get_write_buffer_size() > 0
-        return self.may_hold_unsent
-
-    def _note_written(self, transport: asyncio.Transport) -> None:
-        self.may_hold_unsent = True
-        if transport.get_write_buffer_size() > WRITE_BUFFER_MAX_BYTES:
-            self._close_reason = "does not read its answers"
-            self._is_discarding = True
-            self._leave_reader()
-            transport.abort()
-
-    @staticmethod
-    def _needs_no_reader(lane: Lane, request: RemotingCommand) -> bool:
-        """Whether a request is served although its client has disconnected: one-way requests and messages."""
-        return request.is_oneway or lane.name == MESSAGE_LANE
-
-    def _is_permitted(self, access: AccessGate, request: RemotingCommand) -> bool:
-        """Whether the access gate lets the request pass; otherwise its client gets the reason."""
-        try:
-            access(self, request)
-        except Exception as exc:  # a refusal, a malformed body, or a bug: any error refuses the request
-            if not request.is_oneway:
-                self.write(error_response(request, exc).encode())
-            return False
-        return True
 
     def _answer_unknown(self, request: RemotingCommand) -> None:
         if not request.is_oneway:
@@ -561,18 +383,6 @@ class ServerConnection(asyncio.Protocol):
             logger.debug("response without a request", extra={"event": "stray_answer", "peer": self.remote_text})
 
 
-def _coalesced(parts: list[bytes | memoryview]) -> list[bytes | memoryview]:
-    """Join runs of small parts and leave large ones alone: copying a few KiB is cheaper than one more buffer."""
-    joined: list[bytes | memoryview] = []
-    run: list[bytes | memoryview] = []
-    for part in parts:
-        if len(part) < COPIED_BYTES_MAX:
-            run.append(part)
-            continue
-        if run:
-            joined.append(b"".join(run))
-            run = []
-        joined.append(part)
-    if run:
-        joined.append(b"".join(run))
-    return joined
+def _needs_no_reader(lane: Lane, request: RemotingCommand) -> bool:
+    """Whether a request is served although its client has disconnected: one-way requests and messages."""
+    return request.is_oneway or lane.name == MESSAGE_LANE

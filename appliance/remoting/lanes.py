@@ -38,6 +38,7 @@ from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import ONEWAY_FLAG, RemotingCommand
 
 if TYPE_CHECKING:
+    from appliance.remoting.client_peer import ClientPeer
     from appliance.remoting.connection import ServerConnection
 
 ROUND_SECONDS_MAX = 0.004  # one drain round; the loop looks at sockets and timers between rounds
@@ -70,9 +71,9 @@ class Lanes:
         self.worked_at = 0.0  # monotonic seconds of that reading
         self.parked_count = 0  # connections with more requests than they may submit now
         self._parked: FairQueue[ServerConnection] = FairQueue()  # those of them that wait for a turn
-        self._dirty: list[ServerConnection] = []  # with answers to write at the end of the round
-        self._answered: list[ServerConnection] = []  # on arrival, with answers that are not written yet
-        self._answered_last: ReferenceType[ServerConnection] | None = None  # on arrival; it may be gone
+        self._dirty: list[ClientPeer] = []  # with answers to write at the end of the round
+        self._answered: list[ClientPeer] = []  # on arrival, with answers that are not written yet
+        self._answered_last: ReferenceType[ClientPeer] | None = None  # on arrival; it may be gone
         self.is_scheduled = False  # a round comes: who wakes the lanes may look here first
         self._is_round_over = False
         self._tasks: set[asyncio.Task[None]] = set()
@@ -209,7 +210,7 @@ class Lanes:
                 self._loop = asyncio.get_running_loop()
             self._loop.call_soon(self.serve_round)
 
-    def flush_answered(self, connection: ServerConnection) -> None:
+    def flush_answered(self, connection: ClientPeer) -> None:
         """Write what a connection was answered on arrival: at once, or when all that is readable now has been read.
 
         Who is alone saves the step between. Of many, each would wake its client before the others have been read: fewer
@@ -229,7 +230,7 @@ class Lanes:
         for connection in answered:
             connection.flush()
 
-    def mark_dirty(self, connection: ServerConnection) -> None:
+    def mark_dirty(self, connection: ClientPeer) -> None:
         """Have the connection's answers written at the end of the round."""
         self._dirty.append(connection)
         if not self.is_scheduled:

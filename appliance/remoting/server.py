@@ -14,16 +14,13 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Set
 from typing import Any
 
-from appliance.remoting.connection import (
-    WRITE_BUFFER_HIGH_BYTES,
-    AccessGate,
-    FastPath,
-    ServerConnection,
-    SocketReader,
-)
+from appliance.remoting.acceptor import PlainListener
+from appliance.remoting.access_gate import AccessGate
+from appliance.remoting.client_peer import WRITE_BUFFER_HIGH_BYTES
+from appliance.remoting.connection import ServerConnection
+from appliance.remoting.fast_path import FastPath, SocketReader
 from appliance.remoting.lane import Lane, Route
 from appliance.remoting.lanes import Lanes
-from appliance.remoting.plain_listener import PlainListener
 from appliance.remoting.tls import ServerTls
 from appliance.remoting.tls_listener import TlsListener
 from appliance.settings.sockets import SocketSettings

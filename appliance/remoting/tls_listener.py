@@ -18,7 +18,7 @@ import ssl
 from collections.abc import Callable
 from typing import cast
 
-from appliance.remoting.plain_listener import PlainListener
+from appliance.remoting.acceptor import PlainListener
 from appliance.remoting.tls import ServerTls
 from gantrymq.errors import FrameError
 from gantrymq.log_limit import LogLimit

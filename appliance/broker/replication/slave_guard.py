@@ -27,7 +27,7 @@ from appliance.acl.signature_check import is_signature
 from appliance.broker.access.access_control import own_credentials
 from appliance.broker.replication.ha_frames import FrameError
 from appliance.broker.replication.handshake import SIZE, ExactReader, Hello, read_hello
-from appliance.remoting.plain_listener import PlainListener
+from appliance.remoting.acceptor import PlainListener
 from appliance.remoting.tls import ServerTls
 from appliance.remoting.tls_listener import TlsListener
 from appliance.settings.roles import BrokerConfig

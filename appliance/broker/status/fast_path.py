@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from appliance.fast_path import loader
 from appliance.fast_path.loader import FastPathStatus
-from appliance.remoting.connection import FastPath
+from appliance.remoting.fast_path import FastPath
 from appliance.settings.roles import BrokerConfig
 from store.base.config import MessageStoreConfig
 

@@ -8,7 +8,7 @@ is empty in the file because it follows from others is told as what it came out 
 from __future__ import annotations
 
 from appliance.broker.filters.bloom import BloomFilter
-from appliance.remoting.client_requests import AWAITED_MAX
+from appliance.remoting.client_peer import AWAITED_MAX
 from appliance.settings.roles import BrokerConfig
 from gantrymq.remoting.connection import IN_FLIGHT_MAX
 from store.base.config import PAGE_BYTES, MessageStoreConfig

@@ -20,7 +20,8 @@ from appliance.broker.controller import BrokerController
 from appliance.broker.fast_path import fast_path_of
 from appliance.broker.fast_pulls import FastPulls
 from appliance.broker.processors.table import TABLE
-from appliance.remoting.connection import FastPath, ServerConnection
+from appliance.remoting.connection import ServerConnection
+from appliance.remoting.fast_path import FastPath
 from appliance.remoting.route_table import routes_of
 from gantrymq.remoting.admin_bodies import TopicConfig
 from gantrymq.remoting.command import RemotingCommand

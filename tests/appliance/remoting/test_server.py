@@ -199,7 +199,7 @@ async def test_the_server_may_ask_its_client() -> None:
 
 
 async def test_a_client_that_answers_nothing_is_not_asked_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("appliance.remoting.client_requests.AWAITED_MAX", 1)
+    monkeypatch.setattr("appliance.remoting.client_peer.AWAITED_MAX", 1)
     async with connected() as (peer, _, _):
         pushed = await peer.ask(RemotingCommand.request(ASK_BACK))
         assert pushed is not None and not pushed.is_response

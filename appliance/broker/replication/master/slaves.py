@@ -32,7 +32,7 @@ from appliance.broker.replication.read_gate import ReadGate
 from appliance.broker.replication.slave_guard import SlaveGuard
 from appliance.broker.replication.state_frames import StateSource
 from appliance.process.json_file import StateFileError
-from appliance.remoting.plain_listener import PlainListener
+from appliance.remoting.acceptor import PlainListener
 from appliance.settings.roles import BrokerConfig
 from gantrymq.log_limit import LogLimit
 from gantrymq.remoting.codes import ResponseCode
