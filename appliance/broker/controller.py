@@ -86,8 +86,8 @@ from appliance.remoting.lanes import Lanes
 from appliance.remoting.route_table import routes_of
 from appliance.remoting.server import RemotingServer
 from appliance.remoting.tls import server_tls
-from appliance.settings.changeable import CHANGEABLE
 from appliance.settings.live import LiveConfig
+from appliance.settings.loader import live_keys
 from appliance.settings.properties_file import PropertiesFile
 from appliance.settings.roles import BrokerConfig
 from gantrymq.message.topics import SCHEDULE_TOPIC, TIMER_TOPIC
@@ -134,7 +134,7 @@ class BrokerController:
         self.store_config = store_config
         self.live_config = LiveConfig(
             [config, store_config],
-            changeable=CHANGEABLE,
+            changeable=live_keys(BrokerConfig, MessageStoreConfig),
             file=file,
             ignored=ignored,
             told=lambda: told_settings(config, store_config),
@@ -169,9 +169,7 @@ class BrokerController:
         self.send_targets = SendTargets(self.stats, self.store, config)
         self.topics = TopicConfigManager(folder / "topics.json", config, on_replaced=self.send_targets.forget)
         self.topic_figures = TopicFigureBook(self.store, self.topics)
-        self.topic_retention = TopicRetention(
-            self.store, self.topics, interval_s=lambda: max(config.topic_retention_interval_ms, 100) / 1000
-        )
+        self.topic_retention = TopicRetention(self.store, self.topics)
 
     def _make_groups(self, folder: Path) -> None:
         config = self.config
@@ -179,9 +177,7 @@ class BrokerController:
         self.offsets = ConsumerOffsetManager(folder / "consumerOffset.json", config)
         self.filters = ConsumerFilterManager(folder / "consumerFilter.json", config)
         self.producers = ProducerManager(may_see=may_send(self.access))
-        self.consumers = ConsumerManager(
-            notify_enable=config.notify_consumer_ids_changed_enable, on_group_gone=self.filters.unregister
-        )
+        self.consumers = ConsumerManager(on_group_gone=self.filters.unregister)
         self.client_connections = ClientConnections()
         self.locks = RebalanceLockManager(life_s=config.queue_lock_life_ms / 1000)
         self.departures = Departures(config, self.producers, self.consumers, self.client_connections, self.locks)

@@ -1,4 +1,4 @@
-"""Capacity and longest wait of each of a broker's lanes, as RocketMQ's thread pools have them."""
+"""Capacity and longest wait of each of a broker's lanes: RocketMQ's defaults, and settings for sends and pulls."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ def lane_limits(config: BrokerConfig) -> dict[str, LaneLimits]:
     return {
         "send": LaneLimits(config.send_capacity, limited(config.send_wait_ms), QUEUED_MESSAGES_BYTES_MAX),
         "pull": LaneLimits(config.pull_capacity, limited(config.pull_wait_ms)),
-        "heartbeat": LaneLimits(config.heartbeat_capacity, limited(config.heartbeat_wait_ms)),
-        "transaction": LaneLimits(config.transaction_capacity, limited(config.transaction_wait_ms)),
-        "consumer": LaneLimits(config.consumer_capacity),
-        "client": LaneLimits(config.client_capacity),
-        "reply": LaneLimits(config.reply_capacity, None, QUEUED_MESSAGES_BYTES_MAX),
-        "query": LaneLimits(config.query_capacity),
-        "admin": LaneLimits(config.admin_capacity),
+        "heartbeat": LaneLimits(50_000, limited(31_000)),
+        "transaction": LaneLimits(100_000, limited(3000)),
+        "consumer": LaneLimits(1_000_000),
+        "client": LaneLimits(1_000_000),
+        "reply": LaneLimits(10_000, None, QUEUED_MESSAGES_BYTES_MAX),
+        "query": LaneLimits(20_000),
+        "admin": LaneLimits(10_000),
     }

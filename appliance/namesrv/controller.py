@@ -37,6 +37,7 @@ from appliance.remoting.route_table import routes_of
 from appliance.remoting.server import RemotingServer
 from appliance.remoting.tls import server_tls
 from appliance.settings.live import LiveConfig
+from appliance.settings.loader import live_keys
 from appliance.settings.properties_file import PropertiesFile
 from appliance.settings.roles import NamesrvConfig
 
@@ -44,7 +45,6 @@ logger = logging.getLogger(__name__)
 
 LANE_CAPACITY = 100_000  # requests; RocketMQ's queue is unbounded
 FIRST_SCAN_S = 5.0
-CHANGEABLE = frozenset({"brokerChannelExpiredTime", "orderMessageEnable", "scanNotActiveBrokerInterval"})
 
 
 class NamesrvController:
@@ -59,7 +59,7 @@ class NamesrvController:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.config = config
-        self.live_config = LiveConfig([config], changeable=CHANGEABLE, file=file, ignored=ignored)
+        self.live_config = LiveConfig([config], changeable=live_keys(NamesrvConfig), file=file, ignored=ignored)
         self.clock = clock
         self.routes = RouteInfoManager()
         self.kv_config = KVConfigManager(config.kv_config_path)

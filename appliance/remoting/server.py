@@ -177,9 +177,7 @@ class RemotingServer:
         receive_buffer_bytes = sockets.receive_buffer_bytes
         if len(self._connections) >= CROWD:
             receive_buffer_bytes = min(receive_buffer_bytes or CROWD_RECEIVE_BUFFER_BYTES, CROWD_RECEIVE_BUFFER_BYTES)
-        transport.set_write_buffer_limits(
-            high=sockets.write_high_bytes or WRITE_BUFFER_HIGH_BYTES, low=sockets.write_low_bytes or None
-        )
+        transport.set_write_buffer_limits(high=sockets.write_high_bytes or WRITE_BUFFER_HIGH_BYTES)
         sizes = ((socket.SO_SNDBUF, sockets.send_buffer_bytes), (socket.SO_RCVBUF, receive_buffer_bytes))
         for which, size_bytes in sizes:
             if size_bytes:

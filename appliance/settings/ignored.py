@@ -53,6 +53,14 @@ _IGNORED = {
     "delayed messages are delivered by one scheduler": """
         enableScheduleAsyncDeliver scheduleAsyncDeliverMaxPendingLimit scheduleAsyncDeliverMaxResendNum2Blocked""",
     "light message queues are not implemented": "maxLmqConsumeQueueNum",
+    "it is a constant here": """
+        adminBrokerThreadPoolQueueCapacity brokerTopicEnable clientManagerThreadPoolQueueCapacity clusterTopicEnable
+        com.rocketmq.remoting.write.buffer.low.water.mark
+        consumerManagerThreadPoolQueueCapacity defaultQueryMaxNum deleteConsumeQueueFilesInterval
+        endTransactionPoolQueueCapacity expectConsumerNumUseFilter filterDataCleanTimeSpan
+        heartbeatThreadPoolQueueCapacity maxErrorRateOfBloomFilter notifyConsumerIdsChangedEnable protectBrokerInterval
+        queryThreadPoolQueueCapacity replyThreadPoolQueueCapacity shortPollingTimeMills topicRetentionCheckInterval
+        waitTimeMillsInHeartbeatQueue waitTimeMillsInTransactionQueue writeBufferLowWaterMark""",
 }
 IGNORED = {key: reason for reason, keys in _IGNORED.items() for key in keys.split()}
 
@@ -87,7 +95,6 @@ OTHER_NAMES = {
     "com.rocketmq.remoting.socket.rcvbuf.size": "serverSocketRcvBufSize",
     "com.rocketmq.remoting.socket.sndbuf.size": "serverSocketSndBufSize",
     "com.rocketmq.remoting.write.buffer.high.water.mark": "writeBufferHighWaterMark",
-    "com.rocketmq.remoting.write.buffer.low.water.mark": "writeBufferLowWaterMark",
     "mapedFileSizeCommitLog": "mappedFileSizeCommitLog",
     "mapedFileSizeConsumeQueue": "mappedFileSizeConsumeQueue",
     "mapedFileSizeConsumeQueueExt": "mappedFileSizeConsumeQueueExt",

@@ -18,11 +18,10 @@ from typing import Any
 
 from appliance.settings.ignored import FIXED, IGNORED, OTHER_NAMES, is_fixed_at
 from appliance.settings.properties_file import lines_of
-from appliance.settings.ranges import check_number
 from appliance.settings.roles import BrokerConfig, NamesrvConfig
 from appliance.settings.tls import NOT_FROM_TLS_FILE
 from gantrymq.errors import ConfigError
-from store.base.config import MessageStoreConfig
+from store.base.config import LONG_MAX, MessageStoreConfig
 
 TYPING_ERROR_RATIO = 0.85  # of difflib: one or two letters of a key
 
@@ -65,6 +64,12 @@ def load_broker_config(
 def settings_by_key(config_class: type) -> dict[str, dataclasses.Field[Any]]:
     """The fields by RocketMQ's key."""
     return {item.metadata["rocketmq"]: item for item in dataclasses.fields(config_class)}
+
+
+def live_keys(*config_classes: type) -> frozenset[str]:
+    """The keys that a request may change while the process runs."""
+    by_keys = map(settings_by_key, config_classes)
+    return frozenset(key for by_key in by_keys for key, item in by_key.items() if item.metadata["live"])
 
 
 def write_properties(*configs: Any) -> str:
@@ -167,7 +172,7 @@ def parse_value(config_class: type, item: dataclasses.Field[Any], text: str, whe
             number = int(text)
         except ValueError:
             raise ConfigError(f"{where}{key}={text}: use a whole number") from None
-        check_number(key, number, where)
+        _check_number(item, number, where)
         return number
     if kind is float:
         try:
@@ -175,6 +180,16 @@ def parse_value(config_class: type, item: dataclasses.Field[Any], text: str, whe
         except ValueError:
             raise ConfigError(f"{where}{key}={text}: use a number, like 0.9") from None
     return Path(text).expanduser() if kind is Path else text
+
+
+def _check_number(item: dataclasses.Field[Any], value: int, where: str) -> None:
+    """Raise ConfigError with the allowed values when the setting can't have this one."""
+    key, choices, (lowest, highest) = (item.metadata[name] for name in ("rocketmq", "choices", "within"))
+    if choices and value not in choices:
+        raise ConfigError(f"{where}{key}={value}: use one of {', '.join(map(str, choices))}")
+    if not lowest <= value <= highest:
+        most = "up" if highest == LONG_MAX else f"to {highest}"
+        raise ConfigError(f"{where}{key}={value}: use a number from {lowest} {most}")
 
 
 @functools.cache

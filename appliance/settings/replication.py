@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from appliance.settings.tls import DISABLED, ENFORCING, PERMISSIVE
 from gantrymq.errors import ConfigError
-from store.base.config import setting
+from store.base.config import LONG_MAX, setting
 
 MASTER_ROLES = ("ASYNC_MASTER", "SYNC_MASTER")
 ROLES = (*MASTER_ROLES, "SLAVE")
@@ -49,24 +49,37 @@ class ReplicationSettings:
         doc="slaves sign with an administrator's account, which RocketMQ's can't do (not RocketMQ's)",
     )
     slave_timeout_ms: int = setting(
-        3000, rocketmq="slaveTimeout", doc="longest wait of a send for a slave, with SYNC_MASTER, ms"
+        3000,
+        rocketmq="slaveTimeout",
+        doc="longest wait of a send for a slave, with SYNC_MASTER, ms",
+        within=(10, 600_000),
     )
     slave_fall_behind_bytes: int = setting(
         256 << 20,
         rocketmq="haSlaveFallbehindMax",
         doc="a slave that lacks so many bytes of the log is not in sync: with SYNC_MASTER sends don't wait for it",
+        within=(1, LONG_MAX),
     )
     ha_master_address: str = setting(
         "", rocketmq="haMasterAddress", doc="a slave copies from this host:port; empty: as the name servers say"
     )
     ha_heartbeat_ms: int = setting(
-        5000, rocketmq="haSendHeartbeatInterval", doc="longest silence between master and slave, ms"
+        5000,
+        rocketmq="haSendHeartbeatInterval",
+        doc="longest silence between master and slave, ms",
+        within=(100, 600_000),
     )
     ha_housekeeping_ms: int = setting(
-        20_000, rocketmq="haHousekeepingInterval", doc="silence after which master or slave closes the connection, ms"
+        20_000,
+        rocketmq="haHousekeepingInterval",
+        doc="silence after which master or slave closes the connection, ms",
+        within=(1000, 3_600_000),
     )
     ha_transfer_batch_bytes: int = setting(
-        32_768, rocketmq="haTransferBatchSize", doc="log bytes in one frame; eight times as many to slaves of GantryMQ"
+        32_768,
+        rocketmq="haTransferBatchSize",
+        doc="log bytes in one frame; eight times as many to slaves of GantryMQ",
+        within=(1024, 1024 * 1024),
     )
     in_sync_lag_ms: int = setting(
         3000,
@@ -77,6 +90,7 @@ class ReplicationSettings:
         False,
         rocketmq="readConfirmedOnly",
         doc="consumers and look-ups see a message once all slaves that are in sync have it (not RocketMQ's)",
+        live=True,
     )
     all_ack_in_sync: bool = setting(
         False,
@@ -87,6 +101,7 @@ class ReplicationSettings:
         1,
         rocketmq="minInSyncReplicas",
         doc="with SYNC_MASTER messages are refused while fewer brokers are in sync, the master counted (RocketMQ 5's)",
+        within=(1, 64),
     )
     etcd_endpoints: str = setting(
         "",

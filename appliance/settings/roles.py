@@ -15,7 +15,7 @@ from appliance.settings.sockets import SocketSettings
 from appliance.settings.tls import TlsSettings
 from gantrymq.errors import ConfigError
 from gantrymq.home import home_folder
-from store.base.config import setting
+from store.base.config import DAY_MS, INT_MAX, setting
 
 LOOPBACK = "127.0.0.1"
 WRITE_ACCESS = ("loopback", "signed", "any")  # see appliance/acl/namesrv_access.py
@@ -30,12 +30,22 @@ class NamesrvConfig(SocketSettings, TlsSettings, AclSettings):
     kv_config_path: Path = setting(
         home_folder() / "namesrv" / "kvConfig.json", rocketmq="kvConfigPath", doc="file of the key-value table"
     )
-    order_message_enable: bool = setting(False, rocketmq="orderMessageEnable", doc="add order topics to routes")
+    order_message_enable: bool = setting(
+        False, rocketmq="orderMessageEnable", doc="add order topics to routes", live=True
+    )
     scan_interval_ms: int = setting(
-        10_000, rocketmq="scanNotActiveBrokerInterval", doc="interval of scans for silent brokers, ms"
+        10_000,
+        rocketmq="scanNotActiveBrokerInterval",
+        doc="interval of scans for silent brokers, ms",
+        within=(100, DAY_MS),
+        live=True,
     )
     broker_expiry_ms: int = setting(
-        120_000, rocketmq="brokerChannelExpiredTime", doc="silence after which a broker is dropped, ms"
+        120_000,
+        rocketmq="brokerChannelExpiredTime",
+        doc="silence after which a broker is dropped, ms",
+        within=(1000, DAY_MS),
+        live=True,
     )
     write_access: str = setting(
         "loopback",
@@ -46,7 +56,6 @@ class NamesrvConfig(SocketSettings, TlsSettings, AclSettings):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.check_acl()
-        self.check_sockets()
         if self.write_access not in WRITE_ACCESS:
             raise ConfigError(f"writeAccess={self.write_access}: use loopback, signed or any")
 
@@ -70,72 +79,90 @@ class BrokerConfig(ReplicationSettings, SocketSettings, TlsSettings, AclSettings
     bind_address: str = setting(LOOPBACK, rocketmq="bindAddress", doc="address to listen on")
     listen_port: int = setting(10911, rocketmq="listenPort", doc="port; 0: a free one (then no VIP port)")
     advertised_host: str = setting("", rocketmq="brokerIP1", doc="address given to clients; empty: determined")
-    permission: int = setting(6, rocketmq="brokerPermission", doc="4 read, 2 write; less than 6 limits every topic")
+    permission: int = setting(
+        6,
+        rocketmq="brokerPermission",
+        doc="4 read, 2 write; less than 6 limits every topic",
+        choices=(2, 4, 6),
+        live=True,
+    )
     acl_enable: bool = setting(False, rocketmq="aclEnable", doc="require accounts of clients: see rocketmqHome")
     credentials_file: Path | None = setting(
         None, rocketmq="credentialsFile", doc="account that this broker signs registrations with; empty: none"
     )
-    default_topic_queue_nums: int = setting(8, rocketmq="defaultTopicQueueNums", doc="queues of the TBW102 template")
-    auto_create_topic_enable: bool = setting(True, rocketmq="autoCreateTopicEnable", doc="create topics on first send")
+    default_topic_queue_nums: int = setting(
+        8, rocketmq="defaultTopicQueueNums", doc="queues of the TBW102 template", within=(1, 65_536), live=True
+    )
+    auto_create_topic_enable: bool = setting(
+        True, rocketmq="autoCreateTopicEnable", doc="create topics on first send", live=True
+    )
     share_created_topics_enable: bool = setting(
         True,
         rocketmq="shareCreatedTopicsEnable",
         doc="create a topic that a send creates on all brokers of the cluster (not RocketMQ's)",
     )
-    topic_retention_interval_ms: int = setting(
-        10_000,
-        rocketmq="topicRetentionCheckInterval",
-        doc="interval of checks for messages beyond their topic's own retention, ms (not RocketMQ's)",
-    )
-    cluster_topic_enable: bool = setting(True, rocketmq="clusterTopicEnable", doc="cluster topic is writable")
-    broker_topic_enable: bool = setting(True, rocketmq="brokerTopicEnable", doc="broker topic is writable")
     auto_create_subscription_group: bool = setting(
-        True, rocketmq="autoCreateSubscriptionGroup", doc="create consumer groups on first use"
+        True, rocketmq="autoCreateSubscriptionGroup", doc="create consumer groups on first use", live=True
     )
-    trace_topic_enable: bool = setting(False, rocketmq="traceTopicEnable", doc="create the trace topic at start")
+    trace_topic_enable: bool = setting(
+        False, rocketmq="traceTopicEnable", doc="create the trace topic at start", live=True
+    )
     trace_topic_name: str = setting("RMQ_SYS_TRACE_TOPIC", rocketmq="msgTraceTopicName", doc="name of the trace topic")
-    trace_on: bool = setting(True, rocketmq="traceOn", doc="sent to producers as TRACE_ON")
-    region_id: str = setting("DefaultRegion", rocketmq="regionId", doc="sent to producers as MSG_REGION")
+    trace_on: bool = setting(True, rocketmq="traceOn", doc="sent to producers as TRACE_ON", live=True)
+    region_id: str = setting("DefaultRegion", rocketmq="regionId", doc="sent to producers as MSG_REGION", live=True)
     flush_consumer_offset_interval_ms: int = setting(
-        5000, rocketmq="flushConsumerOffsetInterval", doc="interval of writes of consumer offsets, ms"
+        5000,
+        rocketmq="flushConsumerOffsetInterval",
+        doc="interval of writes of consumer offsets, ms",
+        within=(10, DAY_MS),
     )
     flush_delay_offset_interval_ms: int = setting(
-        10_000, rocketmq="flushDelayOffsetInterval", doc="interval of writes of delay offsets, ms"
+        10_000, rocketmq="flushDelayOffsetInterval", doc="interval of writes of delay offsets, ms", within=(10, DAY_MS)
     )
-    unique_key_messages_max: int = setting(
-        32, rocketmq="defaultQueryMaxNum", doc="most results of a query by unique key, even if the client asks for more"
+    reject_transaction_message: bool = setting(
+        False, rocketmq="rejectTransactionMessage", doc="refuse half messages", live=True
     )
-    reject_transaction_message: bool = setting(False, rocketmq="rejectTransactionMessage", doc="refuse half messages")
     transaction_check_interval_ms: int = setting(
-        60_000, rocketmq="transactionCheckInterval", doc="interval of checks of open transactions, ms"
+        60_000,
+        rocketmq="transactionCheckInterval",
+        doc="interval of checks of open transactions, ms",
+        within=(10, DAY_MS),
+        live=True,
     )
     transaction_timeout_ms: int = setting(
-        6000, rocketmq="transactionTimeOut", doc="age at which an open transaction is checked, ms"
+        6000, rocketmq="transactionTimeOut", doc="age at which an open transaction is checked, ms", live=True
     )
     transaction_check_max: int = setting(
-        15, rocketmq="transactionCheckMax", doc="checks of a transaction before it is discarded"
+        15,
+        rocketmq="transactionCheckMax",
+        doc="checks of a transaction before it is discarded",
+        within=(1, INT_MAX),
+        live=True,
     )
     store_reply_message_enable: bool = setting(
-        True, rocketmq="storeReplyMessageEnable", doc="also store the replies of request-reply"
+        True, rocketmq="storeReplyMessageEnable", doc="also store the replies of request-reply", live=True
     )
     disable_slow_consumers: bool = setting(
-        False, rocketmq="disableConsumeIfConsumerReadSlowly", doc="suspend groups that read from far behind"
+        False, rocketmq="disableConsumeIfConsumerReadSlowly", doc="suspend groups that read from far behind", live=True
     )
     consumer_fall_behind_bytes: int = setting(
         16 << 30,
         rocketmq="consumerFallbehindThreshold",
         doc="log bytes that count as far behind, for the above",
-    )
-    protect_interval_ms: int = setting(
-        180_000, rocketmq="protectBrokerInterval", doc="interval of checks for slow consumers, ms"
+        live=True,
     )
     queue_lock_life_ms: int = setting(
-        60_000, rocketmq="rocketmq.broker.rebalance.lockMaxLiveTime", doc="lifetime of a queue lock without renewal, ms"
+        60_000,
+        rocketmq="rocketmq.broker.rebalance.lockMaxLiveTime",
+        doc="lifetime of a queue lock without renewal, ms",
+        within=(1000, DAY_MS),
     )
     queue_lock_grace_ms: int = setting(
         1000,
         rocketmq="queueLockGraceTime",
         doc="time from a client's last disconnect to the release of its queue locks, ms; -1: when they expire",
+        within=(-1, DAY_MS),
+        live=True,
     )
     fast_path_enable: bool = setting(
         True,
@@ -143,101 +170,103 @@ class BrokerConfig(ReplicationSettings, SocketSettings, TlsSettings, AclSettings
         doc="serve plain requests with the compiled fast path when it is there (not RocketMQ's)",
     )
     message_keys_max: int = setting(
-        64, rocketmq="messageKeysMax", doc="most keys of one message; each makes an index entry (not RocketMQ's)"
+        64,
+        rocketmq="messageKeysMax",
+        doc="most keys of one message; each makes an index entry (not RocketMQ's)",
+        within=(1, 32_767),
+        live=True,
     )
     trace_message_keys_max: int = setting(
         1024,
         rocketmq="traceMessageKeysMax",
         doc="the same for a message of the trace topic, which has the keys of many (not RocketMQ's)",
+        within=(1, 32_767),
+        live=True,
     )
     heartbeat_subscriptions_max: int = setting(
-        2048, rocketmq="heartbeatSubscriptionsMax", doc="most subscriptions in one heartbeat (not RocketMQ's)"
+        2048,
+        rocketmq="heartbeatSubscriptionsMax",
+        doc="most subscriptions in one heartbeat (not RocketMQ's)",
+        within=(1, 1_000_000),
+        live=True,
     )
     lock_queues_max: int = setting(
-        1024, rocketmq="lockQueuesMax", doc="most queues in one request to lock or unlock queues (not RocketMQ's)"
+        1024,
+        rocketmq="lockQueuesMax",
+        doc="most queues in one request to lock or unlock queues (not RocketMQ's)",
+        within=(1, 1_000_000),
+        live=True,
     )
     created_a_minute_max: int = setting(
         1000,
         rocketmq="createdAMinuteMax",
         doc="topics and groups that one connection may create by first use, a minute (not RocketMQ's)",
+        within=(1, INT_MAX),
+        live=True,
     )
-    notify_consumer_ids_changed_enable: bool = setting(
-        True, rocketmq="notifyConsumerIdsChangedEnable", doc="notify a group when its members change"
+    long_polling_enable: bool = setting(
+        True, rocketmq="longPollingEnable", doc="hold empty pulls until messages come", live=True
     )
-    long_polling_enable: bool = setting(True, rocketmq="longPollingEnable", doc="hold empty pulls until messages come")
-    short_polling_ms: int = setting(1000, rocketmq="shortPollingTimeMills", doc="hold without long polling, ms")
     register_timeout_ms: int = setting(
-        6000, rocketmq="registerBrokerTimeoutMills", doc="timeout of one round of registrations, ms"
+        6000,
+        rocketmq="registerBrokerTimeoutMills",
+        doc="timeout of one round of registrations, ms",
+        within=(10, 600_000),
+        live=True,
     )
     register_period_ms: int = setting(
-        30_000, rocketmq="registerNameServerPeriod", doc="interval of rounds of registration, ms, 10 to 60 s"
+        30_000,
+        rocketmq="registerNameServerPeriod",
+        doc="interval of rounds of registration, ms, 10 to 60 s",
+        within=(1000, 600_000),
     )
     force_register: bool = setting(
-        True, rocketmq="forceRegister", doc="register in each round, also if the name server is up to date"
+        True, rocketmq="forceRegister", doc="register in each round, also if the name server is up to date", live=True
     )
-    compressed_register: bool = setting(False, rocketmq="compressedRegister", doc="zlib form of the registration")
+    compressed_register: bool = setting(
+        False, rocketmq="compressedRegister", doc="zlib form of the registration", live=True
+    )
     enable_property_filter: bool = setting(
-        True, rocketmq="enablePropertyFilter", doc="SQL92 filters (RocketMQ's own default is false)"
+        True, rocketmq="enablePropertyFilter", doc="SQL92 filters (RocketMQ's own default is false)", live=True
     )
     filter_support_retry: bool = setting(
-        False, rocketmq="filterSupportRetry", doc="apply SQL92 filters to retried messages too"
+        False, rocketmq="filterSupportRetry", doc="apply SQL92 filters to retried messages too", live=True
     )
     calc_filter_bitmap_enable: bool = setting(
         False,
         rocketmq="enableCalcFilterBitMap",
         doc="compute filter bits when a message is stored; needs enableConsumeQueueExt",
     )
-    filter_consumers_expected: int = setting(
-        32, rocketmq="expectConsumerNumUseFilter", doc="groups of a topic for which filter bits are sized, 1 to 10000"
-    )
-    bloom_filter_error_percent: int = setting(
-        20, rocketmq="maxErrorRateOfBloomFilter", doc="accepted rate of false matches of filter bits, percent, 1 to 99"
-    )
-    filter_clean_ms: int = setting(
-        86_400_000, rocketmq="filterDataCleanTimeSpan", doc="how long the filter of a group without members is kept, ms"
-    )
     start_accept_send_timestamp: int = setting(
-        0, rocketmq="startAcceptSendRequestTimeStamp", doc="refuse sends before this time, ms"
+        0, rocketmq="startAcceptSendRequestTimeStamp", doc="refuse sends before this time, ms", live=True
     )
     fast_failure_enable: bool = setting(
-        True, rocketmq="brokerFastFailureEnable", doc="refuse requests that have waited too long"
+        True, rocketmq="brokerFastFailureEnable", doc="refuse requests that have waited too long", live=True
     )
-    send_wait_ms: int = setting(200, rocketmq="waitTimeMillsInSendQueue", doc="longest wait of a send, ms")
-    pull_wait_ms: int = setting(5000, rocketmq="waitTimeMillsInPullQueue", doc="longest wait of a pull, ms")
-    heartbeat_wait_ms: int = setting(
-        31_000, rocketmq="waitTimeMillsInHeartbeatQueue", doc="longest wait of a heartbeat, ms"
+    send_wait_ms: int = setting(
+        200, rocketmq="waitTimeMillsInSendQueue", doc="longest wait of a send, ms", within=(1, DAY_MS), live=True
     )
-    transaction_wait_ms: int = setting(
-        3000, rocketmq="waitTimeMillsInTransactionQueue", doc="longest wait of a commit or rollback, ms"
+    pull_wait_ms: int = setting(
+        5000, rocketmq="waitTimeMillsInPullQueue", doc="longest wait of a pull, ms", within=(1, DAY_MS), live=True
     )
-    send_capacity: int = setting(10_000, rocketmq="sendThreadPoolQueueCapacity", doc="most requests in the send lane")
-    pull_capacity: int = setting(100_000, rocketmq="pullThreadPoolQueueCapacity", doc="most requests in the pull lane")
-    reply_capacity: int = setting(
-        10_000, rocketmq="replyThreadPoolQueueCapacity", doc="most requests in the reply lane"
+    send_capacity: int = setting(
+        10_000,
+        rocketmq="sendThreadPoolQueueCapacity",
+        doc="most requests in the send lane",
+        within=(1, 10_000_000),
+        live=True,
     )
-    query_capacity: int = setting(
-        20_000, rocketmq="queryThreadPoolQueueCapacity", doc="most requests in the query lane"
-    )
-    client_capacity: int = setting(
-        1_000_000, rocketmq="clientManagerThreadPoolQueueCapacity", doc="most requests in the client lane"
-    )
-    consumer_capacity: int = setting(
-        1_000_000, rocketmq="consumerManagerThreadPoolQueueCapacity", doc="most requests in the consumer lane"
-    )
-    heartbeat_capacity: int = setting(
-        50_000, rocketmq="heartbeatThreadPoolQueueCapacity", doc="most requests in the heartbeat lane"
-    )
-    transaction_capacity: int = setting(
-        100_000, rocketmq="endTransactionPoolQueueCapacity", doc="most requests in the transaction lane"
-    )
-    admin_capacity: int = setting(
-        10_000, rocketmq="adminBrokerThreadPoolQueueCapacity", doc="most requests in the admin lane"
+    pull_capacity: int = setting(
+        100_000,
+        rocketmq="pullThreadPoolQueueCapacity",
+        doc="most requests in the pull lane",
+        within=(1, 10_000_000),
+        live=True,
     )
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.check_acl()
-        self.check_sockets()
         if not self.broker_name or "/" in self.broker_name:
             raise ConfigError(f"brokerName={self.broker_name!r}: use a name without '/'")
         self.check_replication()

@@ -13,15 +13,13 @@ from dataclasses import MISSING, Field, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from appliance.settings.changeable import CHANGEABLE
 from appliance.settings.ignored import IGNORED
 from appliance.settings.loader import parse_value, settings_by_key
-from appliance.settings.ranges import LONG_MAX, choices_of, range_of
 from appliance.settings.roles import BrokerConfig
 from dashboard.language.sentences import gettext, in_english, joined
 from gantrymq.client.admin.brokers import SettingOrigins
 from gantrymq.errors import ConfigError
-from store.base.config import MessageStoreConfig
+from store.base.config import LONG_MAX, MessageStoreConfig
 
 # where a setting comes from
 DEFAULT, FILE, CHANGED, FOLLOWS, SET = "default", "file", "changed while it runs", "follows from others", "set"
@@ -115,7 +113,7 @@ def _setting(key: str, value: str) -> BrokerSetting:
         doc = gettext(item.metadata["doc"])
         default = _text(item)
         kind = _kind(config_class, item.name)
-        allowed = _allowed(key, kind)
+        allowed = _allowed(item, kind)
     elif key in IGNORED:
         doc, default = _does_nothing(key), value
     shown = MASK if value and _SECRET.search(key) else value
@@ -123,7 +121,7 @@ def _setting(key: str, value: str) -> BrokerSetting:
 
 
 def _refusal(key: str) -> str | None:
-    if key in CHANGEABLE:
+    if key in _known() and _known()[key][1].metadata["live"]:
         return None
     if _SECRET.search(key):
         return gettext("a secret: never shown, never changed by a request")
@@ -147,7 +145,7 @@ def _check(key: str, value: str) -> str | None:
         for mistake in (gettext("use true or false"), gettext("use a whole number"), gettext("use a number, like 0.9")):
             if told == in_english(mistake):
                 return mistake
-        if allowed := _allowed(key, _kind(config_class, item.name)):
+        if allowed := _allowed(item, _kind(config_class, item.name)):
             return gettext("Allowed: %(values)s") % {"values": allowed}
         return told
     return None
@@ -157,15 +155,15 @@ def _does_nothing(key: str) -> str:
     return gettext("does nothing here: %(why)s") % {"why": gettext(IGNORED[key])}
 
 
-def _allowed(key: str, kind: str) -> str:
+def _allowed(item: Field[Any], kind: str) -> str:
     """What a value may be, in words."""
     if kind == "bool":
         return gettext("true or false")
     if kind != "number":
         return ""
-    if choices := choices_of(key):
+    if choices := item.metadata["choices"]:
         return gettext("one of %(values)s") % {"values": joined(str(one) for one in choices)}
-    lowest, highest = range_of(key)
+    lowest, highest = item.metadata["within"]
     if highest == LONG_MAX:
         return gettext("a whole number from %(lowest)s up") % {"lowest": lowest}
     return gettext("a whole number from %(lowest)s to %(highest)s") % {"lowest": lowest, "highest": highest}

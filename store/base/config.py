@@ -16,12 +16,29 @@ from gantrymq.home import home_folder
 
 PAGE_BYTES = 4096
 CONSUME_QUEUE_UNIT_BYTES = 20
+INT_MAX = (1 << 31) - 1
+LONG_MAX = (1 << 63) - 1
+DAY_MS = 86_400_000
 EXT_FILE_BYTES_MIN = 64  # one unit with RocketMQ's bit map, and the end mark
 
 
-def setting(default: Any = dataclasses.MISSING, *, rocketmq: str, doc: str) -> Any:
-    """A dataclass field that knows RocketMQ's name for it (`rocketmq`) and what it means (`doc`, with unit)."""
-    return dataclasses.field(default=default, metadata={"rocketmq": rocketmq, "doc": doc})
+def setting(
+    default: Any = dataclasses.MISSING,
+    *,
+    rocketmq: str,
+    doc: str,
+    within: tuple[int, int] = (0, LONG_MAX),
+    choices: tuple[int, ...] = (),
+    live: bool = False,
+) -> Any:
+    """A dataclass field that knows all about a setting but its type.
+
+    rocketmq: its key; doc: what it means, with unit; within: the least and the greatest value of a whole number;
+    choices: the only values of one; live: a request may change it while the process runs, so it is read where it is
+    used, or applied in `settings_changed` of the controller.
+    """
+    metadata = {"rocketmq": rocketmq, "doc": doc, "within": within, "choices": choices, "live": live}
+    return dataclasses.field(default=default, metadata=metadata)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,13 +58,17 @@ class MessageStoreConfig:
     consume_queue_file_bytes: int = setting(
         300_000 * CONSUME_QUEUE_UNIT_BYTES, rocketmq="mappedFileSizeConsumeQueue", doc="bytes of each file"
     )
-    message_bytes_max: int = setting(4 << 20, rocketmq="maxMessageSize", doc="largest body accepted, bytes")
+    message_bytes_max: int = setting(
+        4 << 20, rocketmq="maxMessageSize", doc="largest body accepted, bytes", within=(1024, 256 << 20)
+    )
     flush_disk_type: str = setting(
         "ASYNC_FLUSH", rocketmq="flushDiskType", doc="ASYNC_FLUSH, or SYNC_FLUSH: answer after the disk has it"
     )
-    flush_interval_ms: int = setting(500, rocketmq="flushIntervalCommitLog", doc="longest wait between flushes, ms")
+    flush_interval_ms: int = setting(
+        500, rocketmq="flushIntervalCommitLog", doc="longest wait between flushes, ms", within=(1, DAY_MS)
+    )
     consume_queue_flush_interval_ms: int = setting(
-        1000, rocketmq="flushIntervalConsumeQueue", doc="between flushes of consume queues, ms"
+        1000, rocketmq="flushIntervalConsumeQueue", doc="between flushes of consume queues, ms", within=(1, DAY_MS)
     )
     sync_flush_timeout_ms: int = setting(5000, rocketmq="syncFlushTimeout", doc="longest wait of a group commit, ms")
     index_enable: bool = setting(True, rocketmq="messageIndexEnable", doc="keep the key index")
@@ -71,17 +92,22 @@ class MessageStoreConfig:
         200, rocketmq="commitIntervalCommitLog", doc="between commits of the transient pool to the files, ms"
     )
     check_crc_on_recover: bool = setting(True, rocketmq="checkCRCOnRecover", doc="verify bodies while recovering")
-    file_reserved_hours: int = setting(72, rocketmq="fileReservedTime", doc="age at which a file may go, hours")
-    delete_when: str = setting("04", rocketmq="deleteWhen", doc="local hours of deletion, separated by ;")
-    clean_interval_ms: int = setting(10_000, rocketmq="cleanResourceInterval", doc="between cleaning rounds, ms")
-    delete_log_files_pause_ms: int = setting(
-        100, rocketmq="deleteCommitLogFilesInterval", doc="after each deleted commit log file, ms"
+    file_reserved_hours: int = setting(
+        72, rocketmq="fileReservedTime", doc="age at which a file may go, hours", within=(1, 24 * 3650), live=True
     )
-    delete_queue_files_pause_ms: int = setting(
-        100, rocketmq="deleteConsumeQueueFilesInterval", doc="after each queue that lost files, ms"
+    delete_when: str = setting("04", rocketmq="deleteWhen", doc="local hours of deletion, separated by ;", live=True)
+    clean_interval_ms: int = setting(
+        10_000, rocketmq="cleanResourceInterval", doc="between cleaning rounds, ms", within=(100, DAY_MS), live=True
+    )
+    delete_log_files_pause_ms: int = setting(
+        100,
+        rocketmq="deleteCommitLogFilesInterval",
+        doc="after each deleted commit log file, ms",
+        within=(0, 600_000),
+        live=True,
     )
     disk_max_used_percent: int = setting(
-        75, rocketmq="diskMaxUsedSpaceRatio", doc="cleaning starts above, percent, 10 … 95"
+        75, rocketmq="diskMaxUsedSpaceRatio", doc="cleaning starts above, percent, 10 … 95", within=(10, 95), live=True
     )
     forcibly_ratio: float = setting(
         0.85,
@@ -97,14 +123,16 @@ class MessageStoreConfig:
         0,
         rocketmq="maxStoreBytes",
         doc="bytes the commit log may hold before its oldest files go, young or not; 0: no limit (not RocketMQ's)",
+        live=True,
     )
     clean_forcibly_enable: bool = setting(
-        True, rocketmq="cleanFileForciblyEnable", doc="delete young files too when the store fills the disk"
+        True, rocketmq="cleanFileForciblyEnable", doc="delete young files too when the store fills the disk", live=True
     )
     clean_forcibly_for_others: bool = setting(
         False,
         rocketmq="cleanFileForciblyForOthers",
         doc="delete young files also when other programs filled the disk, as RocketMQ does (not RocketMQ's)",
+        live=True,
     )
     stores_beside: str = setting(
         "",
@@ -136,10 +164,17 @@ class MessageStoreConfig:
         8, rocketmq="maxTransferCountOnMessageInDisk", doc="messages of one read of cold data"
     )
     in_memory_ratio_max: int = setting(
-        40, rocketmq="accessMessageInMemoryMaxRatio", doc="percent of RAM behind the end that counts as hot"
+        40,
+        rocketmq="accessMessageInMemoryMaxRatio",
+        doc="percent of RAM behind the end that counts as hot",
+        within=(0, 100),
     )
     page_cache_busy_ms: int = setting(
-        1000, rocketmq="osPageCacheBusyTimeOutMills", doc="an append longer than this makes the store busy, ms"
+        1000,
+        rocketmq="osPageCacheBusyTimeOutMills",
+        doc="an append longer than this makes the store busy, ms",
+        within=(1, DAY_MS),
+        live=True,
     )
 
     def __post_init__(self) -> None:

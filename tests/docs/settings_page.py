@@ -7,8 +7,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from appliance.broker.controller import CHANGEABLE as BROKER_CHANGEABLE
-from appliance.namesrv.controller import CHANGEABLE as NAMESRV_CHANGEABLE
 from appliance.settings import ignored as ignored_settings
 from appliance.settings.acl import AclSettings
 from appliance.settings.appliance_config import ApplianceConfig
@@ -43,12 +41,12 @@ def page() -> str:
     """The whole page."""
     parts = [HEAD, _section("The appliance", _appliance_rows(), ("gantry.toml", "default", "meaning"))]
     parts += [
-        _section("Broker", _rows(BrokerConfig, BROKER_CHANGEABLE, without=_shared())),
-        _section("Store of a broker", _rows(MessageStoreConfig, BROKER_CHANGEABLE)),
-        _section("Name server", _rows(NamesrvConfig, NAMESRV_CHANGEABLE, without=_shared())),
-        _section("Sockets, of both", _rows(SocketSettings, ())),
-        _section("TLS, of both", _rows(TlsSettings, ())),
-        _section("Accounts, of both", _rows(AclSettings, ())),
+        _section("Broker", _rows(BrokerConfig, without=_shared())),
+        _section("Store of a broker", _rows(MessageStoreConfig)),
+        _section("Name server", _rows(NamesrvConfig, without=_shared())),
+        _section("Sockets, of both", _rows(SocketSettings)),
+        _section("TLS, of both", _rows(TlsSettings)),
+        _section("Accounts, of both", _rows(AclSettings)),
         "## Accepted and without effect\n",
         "RocketMQ's keys that tune what does not exist here. A start names those it finds.\n",
         *(f"- {why}: {_quoted(keys)}" for why, keys in ignored_settings.by_reason(ignored_settings.IGNORED).items()),
@@ -78,14 +76,13 @@ def _appliance_rows() -> list[tuple[str, str, str]]:
     ]
 
 
-def _rows(config: Any, changeable: Iterable[str], without: frozenset[str] = frozenset()) -> list[tuple[str, str, str]]:
-    live = set(changeable)
+def _rows(config: Any, without: frozenset[str] = frozenset()) -> list[tuple[str, str, str]]:
     fields = [item for item in dataclasses.fields(config) if item.name not in without]
     return [
         (
             f"`{item.metadata['rocketmq']}`",
             _shown(item.default),
-            _cell(item.metadata["doc"]) + (" *(live)*" if item.metadata["rocketmq"] in live else ""),
+            _cell(item.metadata["doc"]) + (" *(live)*" if item.metadata["live"] else ""),
         )
         for item in sorted(fields, key=lambda item: str(item.metadata["rocketmq"]).lower())
     ]

@@ -1,6 +1,6 @@
 """Groups that read from far behind the log's end are suspended, if that is switched on (RocketMQ: protectBroker).
 
-Reading what has long left memory costs disk time that all others need. Every `protectBrokerInterval` the guard looks
+Reading what has long left memory costs disk time that all others need. Every three minutes the guard looks
 how far behind the log's end each group's last pulls were, in bytes (GROUP_GET_FALL_SIZE); a group beyond
 `consumerFallbehindThreshold` gets consumeEnable=false, so its pulls are refused with NO_PERMISSION.
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+LOOK_INTERVAL_S = 180.0
 PLACES_A_SLICE = 64  # looked at before others have a turn: each may take a read of its queue's file
 READS_KEPT = 100_000  # places in queues that groups read since the last look; further ones wait for the next
 
@@ -66,7 +67,7 @@ class SlowConsumerGuard:
 
     async def run(self) -> None:
         while True:
-            await asyncio.sleep(self._config.protect_interval_ms / 1000)
+            await asyncio.sleep(LOOK_INTERVAL_S)
             await self.look()
 
     async def look(self) -> None:

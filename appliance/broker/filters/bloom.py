@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 
-from gantrymq.errors import ConfigError
-
+ERROR_PERCENT, GROUPS_EXPECTED = 20, 32
 _MASK = (1 << 64) - 1
 _C1, _C2 = 0x87C37B91114253D5, 0x4CF5AD432745937F
 
@@ -17,14 +16,12 @@ _C1, _C2 = 0x87C37B91114253D5, 0x4CF5AD432745937F
 class BloomFilter:
     """Sized for `expected` groups a topic and `error_percent` % of messages that are looked at for nothing.
 
+    The defaults are RocketMQ's: a filter of another size makes all bits void that are stored.
+
     bit_count: a multiple of 8. hash_count: bits a group has.
     """
 
-    def __init__(self, error_percent: int, expected: int) -> None:
-        if not 1 <= error_percent <= 99:
-            raise ConfigError(f"maxErrorRateOfBloomFilter={error_percent}: use a percentage from 1 to 99")
-        if not 1 <= expected <= 10_000:
-            raise ConfigError(f"expectConsumerNumUseFilter={expected}: use 1 to 10000")
+    def __init__(self, error_percent: int = ERROR_PERCENT, expected: int = GROUPS_EXPECTED) -> None:
         rate = error_percent / 100
         self.hash_count = math.ceil(math.log(rate) / math.log(0.5))
         bits = math.ceil(expected * (math.log(1 / rate) / math.log(2)) * (math.log(math.e) / math.log(2)))

@@ -31,6 +31,7 @@ logger = logging.getLogger(__name__)
 
 PERSIST_INTERVAL_S = 10.0  # RocketMQ's
 DEAD_BEFORE_LOAD_MS = 30_000  # at a start groups count as dead for so long
+FORGOTTEN_AFTER_MS = 86_400_000  # filters of groups without members
 FILTERS_MAX = 10_000
 CHARS_MAX = 8 << 20  # of all conditions together
 
@@ -88,7 +89,7 @@ class ConsumerFilterManager(SavedTable):
     """The table of conditions. load() before anything else; run() writes the file and drops the long dead."""
 
     def __init__(self, path: Path, config: BrokerConfig, *, clock: Callable[[], float] = time.time) -> None:
-        self.bloom = BloomFilter(config.bloom_filter_error_percent, config.filter_consumers_expected)
+        self.bloom = BloomFilter()
         self.by_topic: dict[str, dict[str, ConsumerFilter]] = {}
         self._topics_of_group: dict[str, set[str]] = {}
         self._chars = 0
@@ -215,8 +216,8 @@ class ConsumerFilterManager(SavedTable):
         return [one for filters in self.by_topic.values() for one in filters.values() if one.is_dead]
 
     def clean(self) -> None:
-        """Forget those that have been dead for filterDataCleanTimeSpan."""
-        dead_before = int(self._clock() * 1000) - self._config.filter_clean_ms
+        """Forget those that have been dead for a day."""
+        dead_before = int(self._clock() * 1000) - FORGOTTEN_AFTER_MS
         for consumer_filter in self._dead():
             if consumer_filter.dead_ms <= dead_before:
                 self._remove(consumer_filter)

@@ -55,6 +55,7 @@ HAS_SUBSCRIPTION = 4
 READ_AGAIN = 1 << 20  # GantryMQ's own: the message could not be read the first time
 
 MASTER_ID = 0
+SHORT_POLLING_MS = 1000  # a pull is held for so long without long polling
 HELD_MS_MAX = 600_000  # RocketMQ's clients ask for 15 s; no connection is waited for without end
 
 _CODES = {
@@ -186,7 +187,7 @@ def _park(
     parts: PullParts, connection: ServerConnection, request: Request, fields: PullFields, wanted: Filter | None
 ) -> None:
     config = parts.config
-    wait_ms = config.short_polling_ms
+    wait_ms = SHORT_POLLING_MS
     if config.long_polling_enable:
         wait_ms = min(fields.suspend_ms, HELD_MS_MAX)
     deadline = time.monotonic() + wait_ms / 1000

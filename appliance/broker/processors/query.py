@@ -16,6 +16,7 @@ from store.message_store import MessageStore
 if TYPE_CHECKING:
     from appliance.remoting.connection import ServerConnection
 
+UNIQUE_KEY_MESSAGES_MAX = 32  # even if the client asks for more (RocketMQ: defaultQueryMaxNum)
 _NOT_FOUND = "can not find message, maybe time range not correct"
 
 
@@ -42,7 +43,7 @@ def query_message(parts: QueryParts, connection: ServerConnection, request: Remo
     found = parts.store.query_message(
         fields["topic"],
         fields["key"],
-        parts.config.unique_key_messages_max if is_unique else int_field(fields, "maxNum", low=0),
+        UNIQUE_KEY_MESSAGES_MAX if is_unique else int_field(fields, "maxNum", low=0),
         long_field(fields, "beginTimestamp"),
         long_field(fields, "endTimestamp"),
     )

@@ -100,7 +100,7 @@ _ALWAYS = {
 def told_settings(config: BrokerConfig, store_config: MessageStoreConfig) -> dict[str, str]:
     """By RocketMQ's key, beside and instead of what the configuration objects say. The texts of a properties file."""
     host = config.advertised_address_host
-    bloom = BloomFilter(config.bloom_filter_error_percent, config.filter_consumers_expected)
+    bloom = BloomFilter()
     return _ALWAYS | {
         "bitMapLengthConsumeQueueExt": str(bloom.bit_count),
         "brokerIP1": host,

@@ -266,15 +266,13 @@ def _check_room(configs: Collection[str]) -> None:
 def built_in_topics(config: BrokerConfig) -> list[TopicConfig]:
     """Return the topics a broker creates itself at every start."""
     cluster, broker = config.cluster_name, config.broker_name
-    cluster_perm = PERM_INHERIT | (READ_WRITE if config.cluster_topic_enable else 0)
-    broker_perm = PERM_INHERIT | (READ_WRITE if config.broker_topic_enable else 0)
     topics = [_topic(names.SELF_TEST_TOPIC, 1)]
     if config.auto_create_topic_enable:
         topics.append(_topic(names.AUTO_CREATE_TOPIC, config.default_topic_queue_nums, PERM_INHERIT | READ_WRITE))
     topics += [
         _topic(names.BENCHMARK_TOPIC, BENCHMARK_QUEUES),
-        _topic(cluster, CLUSTER_QUEUES, cluster_perm),
-        _topic(broker, 1, broker_perm),
+        _topic(cluster, CLUSTER_QUEUES, PERM_INHERIT | READ_WRITE),
+        _topic(broker, 1, PERM_INHERIT | READ_WRITE),
         _topic(names.OFFSET_MOVED_EVENT, 1),
         _topic(names.SCHEDULE_TOPIC, SCHEDULE_QUEUES),
         _topic(f"{cluster}_{names.REPLY_TOPIC_POSTFIX}", 1),

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
 
 from appliance.broker.topics.topic_config import TopicConfigManager
 from gantrymq.message.topic_attributes import OWN_DIGITS_MAX, RETENTION_MESSAGES, RETENTION_MS
@@ -26,6 +25,8 @@ from store.message_store import MessageStore
 from store.upkeep.steady_clock import SteadyClock
 
 logger = logging.getLogger(__name__)
+
+CHECK_INTERVAL_S = 10.0
 
 
 class TopicRetention:
@@ -36,19 +37,17 @@ class TopicRetention:
         store: MessageStore,
         topics: TopicConfigManager,
         *,
-        interval_s: Callable[[], float],
         clock: SteadyClock | None = None,
     ) -> None:
         self._store = store
         self._topics = topics
-        self._interval_s = interval_s
         self._clock = clock or SteadyClock()
         self._steps_back = 0  # of the clock, when messages were hidden last
         self.expired = 0  # messages since the start
 
     async def run(self) -> None:
         while True:
-            await asyncio.sleep(self._interval_s())
+            await asyncio.sleep(CHECK_INTERVAL_S)
             await self.apply()
 
     async def apply(self) -> None:

@@ -44,7 +44,6 @@ def test_a_typing_error_is_refused_and_the_nearest_key_offered(tmp_path: Path) -
         "haSlaveAddresses=10.0.0.300",
         "rocketmq.broker.diskSpaceWarningLevelRatio=full",
         "rocketmq.broker.diskSpaceWarningLevelRatio=0.5",
-        "writeBufferLowWaterMark=7",
         "tls.server.mode=enforcing",
         "tls.server.need.client.auth=require",
         "tls.test.mode.enable=true",

@@ -8,14 +8,17 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from appliance.settings.changeable import CHANGEABLE
+from appliance.settings.loader import live_keys
+from appliance.settings.roles import BrokerConfig
 from dashboard.cluster.gateway import use_gateway
 from dashboard.cluster.settings_table import MASK, broker_settings, read_changes
 from dashboard.models.management import Role, User
 from gantrymq.client.admin.brokers import SettingOrigins
+from store.base.config import MessageStoreConfig
 from tests.dashboard.conftest import Client, api_for, patient_gateway
 from tests.harness import ServingCluster, serving
 
+CHANGEABLE = live_keys(BrokerConfig, MessageStoreConfig)
 NASTY = "<script>alert('x')</script>"
 
 

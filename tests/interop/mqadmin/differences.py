@@ -131,10 +131,10 @@ DIFFERENCES = (
     ),
     Difference(
         "^getBrokerConfig",
-        ours=r"^(adminBrokerThreadPoolQueueCapacity|allAckInSyncStateSet|cleanFileForciblyForOthers|clusterTest|createdAMinuteMax|credentialsFile|enableControllerMode|fastPathEnable|haAccounts|haMaxTimeSlaveNotCatchup|haSlaveAddresses|haTlsMode|minInSyncReplicas|readConfirmedOnly"
-        r"|heartbeatSubscriptionsMax|lockQueuesMax|maxStoreBytes|messageKeysMax|protectBrokerInterval"
+        ours=r"^(allAckInSyncStateSet|cleanFileForciblyForOthers|clusterTest|createdAMinuteMax|credentialsFile|enableControllerMode|fastPathEnable|haAccounts|haMaxTimeSlaveNotCatchup|haSlaveAddresses|haTlsMode|minInSyncReplicas|readConfirmedOnly"
+        r"|heartbeatSubscriptionsMax|lockQueuesMax|maxStoreBytes|messageKeysMax"
         r"|queueLockGraceTime|readOnlyCommitLogStorePaths|storePathsBeside|shareCreatedTopicsEnable|slavesEnable|timerMaxDelaySec|timerWheelEnable|traceMessageKeysMax"
-        r"|topicRetentionCheckInterval|messageStorePlugIn) =.*$",
+        r"|messageStorePlugIn) =.*$",
         theirs="",
         reason="settings of ours, and constants and empty values of RocketMQ that it does not list",
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from appliance.broker.filters import consumer_filter
+from appliance.broker.filters.bloom import BloomFilter
 from appliance.broker.filters.consumer_filter import ConsumerFilter, ConsumerFilterManager
 from appliance.process.json_file import StateFileError
 from appliance.settings.roles import BrokerConfig
@@ -206,12 +208,15 @@ def test_after_a_start_all_are_dead_until_they_say_hello(tmp_path: Path, clock: 
     assert known(restarted).born_ms == known(filters).born_ms
 
 
-def test_bits_of_another_size_void_the_whole_file(tmp_path: Path, clock: Clock) -> None:
+def test_bits_of_another_size_void_the_whole_file(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     filters = manager(tmp_path, clock)
     filters.register("g", [sql("a = 1")])
     filters.persist()
-    assert len(manager(tmp_path, clock, filter_consumers_expected=64)) == 0
     assert len(manager(tmp_path, clock)) == 1
+    monkeypatch.setattr(consumer_filter, "BloomFilter", functools.partial(BloomFilter, expected=64))
+    assert len(manager(tmp_path, clock)) == 0
 
 
 def test_an_entry_that_rocketmq_took_and_we_do_not_is_left_out(tmp_path: Path, clock: Clock) -> None:

@@ -56,8 +56,7 @@ async def test_a_pull_may_mean_an_older_subscription_than_the_heartbeats_and_no_
 
 
 async def test_without_long_polling_a_pull_waits_as_long_as_the_broker_says(tmp_path: Path) -> None:
-    settings = {"long_polling_enable": False, "short_polling_ms": 50}
-    async with calling(tmp_path, broker=settings) as caller:
+    async with calling(tmp_path, broker={"long_polling_enable": False}) as caller:
         await caller.send("orders", b"x")
         async with asyncio.timeout(100):  # not the 300 s that the client would wait
             answer = await caller.pull("orders", 1, sysFlag="6", suspendTimeoutMillis="300000")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from appliance.broker.lane_limits import lane_limits
 from gantrymq.remoting.admin_bodies import KVTable
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
@@ -25,17 +26,17 @@ async def figures(peer: Peer) -> dict[str, str]:
 
 async def test_each_lane_tells_its_watermarks_under_the_name_of_its_setting(tmp_path: Path) -> None:
     async with serving(tmp_path) as cluster, connected(cluster.broker.port) as peer:
-        config, table = cluster.broker.config, await figures(peer)
-        assert table["EndTransactionThreadPoolQueueCapacity"] == str(config.transaction_capacity)
+        limits, table = lane_limits(cluster.broker.config), await figures(peer)
+        assert table["EndTransactionThreadPoolQueueCapacity"] == str(limits["transaction"].capacity)
         for prefix, capacity in {
-            "sendThreadPoolQueue": config.send_capacity,
-            "pullThreadPoolQueue": config.pull_capacity,
-            "queryThreadPoolQueue": config.query_capacity,
-            "replyThreadPoolQueue": config.reply_capacity,
-            "heartbeatThreadPoolQueue": config.heartbeat_capacity,
-            "clientManagerThreadPoolQueue": config.client_capacity,
-            "consumerManagerThreadPoolQueue": config.consumer_capacity,
-            "adminBrokerThreadPoolQueue": config.admin_capacity,
+            "sendThreadPoolQueue": limits["send"].capacity,
+            "pullThreadPoolQueue": limits["pull"].capacity,
+            "queryThreadPoolQueue": limits["query"].capacity,
+            "replyThreadPoolQueue": limits["reply"].capacity,
+            "heartbeatThreadPoolQueue": limits["heartbeat"].capacity,
+            "clientManagerThreadPoolQueue": limits["client"].capacity,
+            "consumerManagerThreadPoolQueue": limits["consumer"].capacity,
+            "adminBrokerThreadPoolQueue": limits["admin"].capacity,
         }.items():
             assert table[f"{prefix}Capacity"] == str(capacity)
             assert table[f"{prefix}Size"] == "0"

@@ -45,13 +45,9 @@ def test_settings_shape_the_built_in_topics(tmp_path: Path) -> None:
     topics = manager(
         tmp_path,
         auto_create_topic_enable=False,
-        cluster_topic_enable=False,
-        broker_topic_enable=False,
         trace_topic_enable=True,
     )
     assert topics.get("TBW102") is None
-    assert topics.configs["DefaultCluster"].perm == 1
-    assert topics.configs["broker-a"].perm == 1
     assert topics.configs["RMQ_SYS_TRACE_TOPIC"].write_queue_nums == 1
 
 

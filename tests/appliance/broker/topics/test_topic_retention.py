@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from appliance.broker.topics import topic_retention
 from appliance.broker.topics.topic_config import TopicConfigManager
 from appliance.broker.topics.topic_retention import TopicRetention
 from appliance.settings.roles import BrokerConfig
@@ -49,7 +50,7 @@ class Kept:
         self.store = MessageStore(MessageStoreConfig(root=self.root / "store", **SMALL_STORE), clock=self.clock)
         self.store.load()
         self.store.start()
-        self.retention = TopicRetention(self.store, self.topics, interval_s=lambda: 10, clock=self.clock.steady())
+        self.retention = TopicRetention(self.store, self.topics, clock=self.clock.steady())
 
     def topic(self, name: str, **attributes: str) -> None:
         chosen = {key.replace("_", "."): value for key, value in attributes.items()}
@@ -173,9 +174,9 @@ async def test_what_was_hidden_while_the_clock_was_ahead_can_be_read_again(
     assert kept.store.get_message("g", "orders", 0, 3, 32, None).message_count == 2
 
 
-async def test_tools_set_it_see_it_and_take_it_back(tmp_path: Path) -> None:
-    settings = {"topic_retention_interval_ms": 100}
-    async with serving(tmp_path, broker=settings) as cluster, AdminClient(cluster.namesrv_address) as admin:
+async def test_tools_set_it_see_it_and_take_it_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topic_retention, "CHECK_INTERVAL_S", 0.1)
+    async with serving(tmp_path) as cluster, AdminClient(cluster.namesrv_address) as admin:
         address = cluster.broker_address
         await admin.topics.create_at(address, TopicConfig("orders", 1, 1, attributes={"retention.messages": "2"}))
         await admin.topics.create_at(address, TopicConfig("orders", 1, 1, attributes={"retention.ms": "3600000"}))
