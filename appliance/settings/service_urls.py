@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
+from appliance.settings.checks import Check
 from gantrymq.errors import ConfigError
 
 POSTGRESQL = ("postgresql", "postgres")
 REDIS = ("redis", "rediss", "unix")
 
 
-def check_url(name: str, url: str, schemes: tuple[str, ...]) -> None:
+def _check_url(name: str, url: str, schemes: tuple[str, ...]) -> None:
     """Raises ConfigError, without the address, when this can't be one of those schemes. "" is fine."""
     if not url:
         return
@@ -28,6 +29,16 @@ def check_url(name: str, url: str, schemes: tuple[str, ...]) -> None:
         raise ConfigError(f"{name}: the address has to begin with {' or '.join(f'{one}://' for one in schemes)}")
     if port == 0:
         raise ConfigError(f"{name}: port 0 is none; use {example}")
+
+
+def url(*schemes: str) -> Check:
+    """An address of one of the schemes, or none."""
+
+    def check(name: str, value: str) -> str:
+        _check_url(name, value, schemes)
+        return value
+
+    return check
 
 
 def without_password(url: str) -> str:

@@ -11,7 +11,7 @@ import socket
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
-from appliance.settings.appliance_config import Network
+from appliance.settings.checks import Network
 from dashboard.language.sentences import gettext
 from gantrymq.errors import GantryError
 

@@ -12,7 +12,8 @@ import ipaddress
 from collections.abc import Callable
 from typing import NamedTuple
 
-from appliance.settings.appliance_config import FORWARDED, Network
+from appliance.settings.appliance_config import FORWARDED
+from appliance.settings.checks import Network
 
 HOPS_MAX = 32
 PROXY_HEADERS = frozenset({b"forwarded", b"x-forwarded-for", b"x-forwarded-proto", b"x-forwarded-host"})

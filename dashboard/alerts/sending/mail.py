@@ -10,7 +10,7 @@ from email.message import EmailMessage
 from email.utils import formatdate
 from typing import Any
 
-from appliance.settings.appliance_config import Network
+from appliance.settings.checks import Network
 from dashboard.alerts.sending.notices import html_of, text_of
 from dashboard.language.sentences import gettext, joined
 from dashboard.outward.targets import resolve
