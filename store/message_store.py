@@ -8,8 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable
 
 from store.appender import Appender, ArrivalListener
 from store.base.config import MessageStoreConfig
@@ -30,13 +29,11 @@ from store.startup.format_stamp import STORE, bring_up_to_date
 from store.upkeep.discard import Discard
 from store.upkeep.flush import LogFlusher, QueueFlusher
 from store.upkeep.health import StoreHealth
-from store.upkeep.read_ahead import read_places
 from store.upkeep.retention import Cleaner
 from store.view import StoreView
 
 logger = logging.getLogger(__name__)
 
-RECENT_BYTES = 64 << 20  # surely in the page cache
 ALL_SYNCED = 1 << 62  # after a clean stop
 TOPICS_A_TURN = 64
 
@@ -271,18 +268,6 @@ class MessageStore(StoreView):
 
     # -- upkeep --------------------------------------------------------------------------------------------------
 
-    def read_ahead(self, places: Sequence[tuple[int, int]]) -> Future[None] | None:
-        """Have old records (physical offset, bytes) read into the page cache by a thread; None: no need to wait.
-
-        Looking at a record that is not in memory would keep the loop for as long as the disk takes.
-        """
-        log = self.parts.log
-        recent = log.position - RECENT_BYTES
-        cold = [
-            (file.path, at - file.base, size) for at, size in places if at < recent and (file := log.queue.find(at))
-        ]
-        return self.parts.executor.submit(read_places, cold) if cold else None
-
     def delete_topic(self, topic: str) -> None:
         """Forget a topic's queues and delete their files. Its messages stay in the log until that expires."""
         self._discard.folders(self.parts.queues.remove_topic(topic), self.parts.executor)
@@ -344,6 +329,17 @@ class MessageStore(StoreView):
     def when_flushed(self, end_offset: int, callback: Callable[[bool], None]) -> None:
         """See LogFlusher.when_flushed."""
         self.log_flusher.when_flushed(end_offset, callback)
+
+    async def until_flushed(self) -> bool:
+        """Wait until the disk has the commit log as it is now; False when it is too slow, or has failed."""
+        flushed: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+
+        def note(is_flushed: bool) -> None:
+            if not flushed.done():  # who waits may have been cancelled
+                flushed.set_result(is_flushed)
+
+        self.log_flusher.when_flushed(self.parts.log.position, note)
+        return await flushed
 
     def show_below(self, physical_offset: int) -> None:
         """Show consumers what is stored below the offset, which is a record's end, and no more."""

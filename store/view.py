@@ -5,7 +5,10 @@ Nothing here changes the store but its counters. How units and records are read 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
+from pathlib import Path
 
 from gantrymq.message.model import MessageExt
 from gantrymq.message.topics import SCHEDULE_TOPIC, TOOLS_GROUP
@@ -16,6 +19,8 @@ from store.parts import StoreParts
 from store.queues.consume_queue_ext import ADDRESS_MAX, ExtUnit
 from store.queues.filter import Filter
 from store.reader import StoreReader
+
+RECENT_BYTES = 64 << 20  # surely in the page cache
 
 
 class StoreView:
@@ -31,6 +36,7 @@ class StoreView:
         self._slots = parts.queues.slots
         self._dispatcher = parts.dispatcher
         self._delay_levels = parts.delay_levels
+        self._executor = parts.executor
         self._log_file_bytes = parts.config.commit_log_file_bytes
 
     # -- messages -----------------------------------------------------------------------------------------------------
@@ -120,6 +126,18 @@ class StoreView:
         start = physical_offset - file.base
         return file.is_in_memory(start, min(start + size_max, self._log.readable_end - file.base, file.size))
 
+    def read_ahead(self, places: Sequence[tuple[int, int]]) -> Future[None] | None:
+        """Have old records (physical offset, bytes) read into the page cache by a thread; None: no need to wait.
+
+        Looking at a record that is not in memory would keep the loop for as long as the disk takes.
+        """
+        log = self._log
+        recent = log.position - RECENT_BYTES
+        cold = [
+            (file.path, at - file.base, size) for at, size in places if at < recent and (file := log.queue.find(at))
+        ]
+        return self._executor.submit(_read_places, cold) if cold else None
+
     def min_offset(self, topic: str, queue_id: int) -> int:
         """Return the first queue offset whose message is kept; 0 for an unknown queue."""
         queue = self._queues.find(topic, queue_id)
@@ -181,3 +199,18 @@ class StoreView:
         if extended is not None:
             return extended.tags_code
         return self._log.store_timestamp_at(unit.physical_offset) + self._delay_levels.delay_ms(queue_id + 1)
+
+
+def _read_places(places: Iterable[tuple[Path, int, int]]) -> None:
+    """Read (file, start, bytes) into the page cache. Blocks. Errors are left to the reader, who gets them again."""
+    opened: dict[Path, int] = {}
+    try:
+        for path, start, size_bytes in places:
+            if path not in opened:
+                opened[path] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            os.pread(opened[path], size_bytes, start)
+    except OSError:
+        return
+    finally:
+        for fd in opened.values():
+            os.close(fd)

@@ -25,11 +25,8 @@ from typing import Self
 from appliance.audit.routes import audited
 from appliance.broker.access.access_control import access_gate, account_book, may_send
 from appliance.broker.access.cost_limits import CreationLimit
-from appliance.broker.cluster.outer_api import BrokerOuterApi
-from appliance.broker.delivery.answers import SendAnswers
 from appliance.broker.delivery.consume_lag import StoreTimes
 from appliance.broker.delivery.long_polling import PullRequestHold
-from appliance.broker.delivery.offset_moved import OffsetMovedEvents
 from appliance.broker.delivery.schedule import ScheduleMessageService
 from appliance.broker.delivery.slow_consumers import SlowConsumerGuard
 from appliance.broker.epochs.standing import Rival, StandingFile
@@ -45,16 +42,13 @@ from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
 from appliance.broker.groups.departures import Departures
 from appliance.broker.groups.rebalance_lock import RebalanceLockManager
 from appliance.broker.groups.subscription_group import SubscriptionGroupManager
-from appliance.broker.lane_limits import lane_limits
 from appliance.broker.loading import load
-from appliance.broker.open_parts import open_parts
+from appliance.broker.open_parts import OpenParts, open_parts
+from appliance.broker.processors.by_role import for_slave, for_sync_master
 from appliance.broker.processors.pull import answer_held
-from appliance.broker.processors.replicated import for_sync_master
 from appliance.broker.processors.reply import ReplyPushes
-from appliance.broker.processors.slave import for_slave
-from appliance.broker.processors.table import TABLE, without_pulls
+from appliance.broker.processors.table import TABLE, lane_limits, without_pulls
 from appliance.broker.replication.copy_mark import CopyMark
-from appliance.broker.replication.follower import Follower
 from appliance.broker.replication.in_sync_file import InSyncFile
 from appliance.broker.replication.master.holding import Holding
 from appliance.broker.replication.master.published_set import PublishedSet
@@ -73,10 +67,8 @@ from appliance.broker.topics.send_target import SendTargets
 from appliance.broker.topics.topic_config import TopicConfigManager
 from appliance.broker.topics.topic_figures import TopicFigureBook
 from appliance.broker.topics.topic_retention import TopicRetention
-from appliance.broker.topics.topic_sharing import TopicSharing
-from appliance.broker.transaction.check import TransactionCheckService, load_ended
+from appliance.broker.transaction.check import load_ended
 from appliance.broker.transaction.ended import EndedHalves
-from appliance.broker.transaction.service import TransactionService
 from appliance.errors import StartError
 from appliance.process.json_file import StateFileError
 from appliance.process.tasks import running
@@ -99,25 +91,13 @@ logger = logging.getLogger(__name__)
 VIP_PORT_DISTANCE = 2  # the second door of old clients: listenPort - 2
 
 
-class BrokerController:
+class BrokerController(OpenParts):
     """Makes the parts of one broker and runs them. Everything but flushing runs on the loop's thread.
 
     Each part gets what it uses when it is made; handlers get the controller, as their `HandlerParts`
-    (processors/table.py). file, ignored: see LiveConfig. port: where to listen when listenPort is 0. `turns` says
-    when it is to be closed, and opened anew in another role (life.py).
+    (processors/table.py). OpenParts are there once `is_open`. file, ignored: see LiveConfig. port: where to listen when
+    listenPort is 0. `turns` says when it is to be closed, and opened anew in another role (life.py).
     """
-
-    # What bears or tells the address: there once `is_open`. address: "host:port" as clients are told; store_host: the
-    # same, packed as in records; follower: a slave's, None on a master.
-    address: str
-    store_host: bytes
-    send_answers: SendAnswers
-    offset_moved: OffsetMovedEvents
-    transactions: TransactionService
-    transaction_checks: TransactionCheckService
-    outer_api: BrokerOuterApi
-    topic_sharing: TopicSharing
-    follower: Follower | None
 
     def __init__(
         self,
@@ -333,13 +313,8 @@ class BrokerController:
 
     def open_at(self, port: int, ended: EndedHalves) -> None:
         """Make the parts that depend on the port, and have the others tell them. ended: see TransactionService."""
-        opened = open_parts(self, port, ended)
-        self.address, self.store_host = opened.address, opened.store_host
-        self.send_answers, self.offset_moved = opened.send_answers, opened.offset_moved
-        self.transactions, self.transaction_checks = opened.transactions, opened.transaction_checks
-        self.outer_api, self.topic_sharing = opened.outer_api, opened.topic_sharing
-        self.follower = opened.follower
-        self.slaves.greeter.broker_address = opened.address
+        vars(self).update(vars(open_parts(self, port, ended)))
+        self.slaves.greeter.broker_address = self.address
         self._wire()
         self.is_open = True
 

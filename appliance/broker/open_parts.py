@@ -35,11 +35,12 @@ from store.base.config import MessageStoreConfig
 from store.message_store import MessageStore
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(eq=False, kw_only=True)
 class OpenParts:
-    """The parts that bear or tell the address. address: "host:port"; store_host: the same, packed as in records.
+    """The parts that bear or tell the address, which a controller has once it is open.
 
-    follower: a slave's, None on a master.
+    address: "host:port" as clients are told; store_host: the same, packed as in records; follower: a slave's, None on a
+    master.
     """
 
     address: str

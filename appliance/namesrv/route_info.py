@@ -20,7 +20,7 @@ from appliance.namesrv.epoch_book import EpochBook, MasterEpoch
 from gantrymq.remoting.admin_bodies import DataVersion, TopicConfig
 from gantrymq.remoting.bodies import PERM_READ, PERM_WRITE, BrokerData, ClusterInfo, QueueData, TopicRouteData
 from gantrymq.remoting.codes import ResponseCode
-from gantrymq.remoting.registration import LaterEpoch, finished
+from gantrymq.remoting.registration import LaterEpoch
 
 MASTER_ID = 0
 BROKERS_MAX = 4096  # addresses at once
@@ -74,34 +74,6 @@ class RouteInfoManager:
 
     # -- brokers come and go ------------------------------------------------------------------------------------------
 
-    def register_broker(
-        self,
-        broker: BrokerIdentity,
-        *,
-        ha_address: str,
-        topics: Mapping[str, TopicConfig],
-        data_version: DataVersion,
-        filter_servers: list[str],
-        connection: Hashable,
-        now_s: float,
-        epoch: int = 0,
-        epoch_id: str = "",
-    ) -> MasterAddresses:
-        """Take what a broker says about itself. Rows are added or replaced, never removed, and only by a master."""
-        return finished(
-            self.registering(
-                broker,
-                ha_address=ha_address,
-                topics=topics,
-                data_version=data_version,
-                filter_servers=filter_servers,
-                connection=connection,
-                now_s=now_s,
-                epoch=epoch,
-                epoch_id=epoch_id,
-            )
-        )
-
     def registering(
         self,
         broker: BrokerIdentity,
@@ -116,7 +88,8 @@ class RouteInfoManager:
         epoch: int = 0,
         epoch_id: str = "",
     ) -> Generator[None, None, MasterAddresses]:
-        """Do the same TOPICS_A_SLICE at a time. The broker is there at once, its rows come; if it goes, they end.
+        """Take what a broker says about itself. Rows are added or replaced, never removed, and only by a master:
+        TOPICS_A_SLICE at a time. The broker is there at once, its rows come; if it goes, they end.
 
         digest: of all that the broker said, for `is_known`. epoch, epoch_id: a master's, 0 and "" when it told none.
         Raises BrokerError for a master whose epoch is over, or was begun by another one, too.

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from gantrymq.message.record import RecordFields
+
 if TYPE_CHECKING:
     from store.queues.topic_slot import TopicSlot
 
@@ -69,6 +71,24 @@ class StoreMessage(_ToStore):
     """A message to store."""
 
     __slots__ = ()
+
+    @classmethod
+    def again(
+        cls, topic: str, queue_id: int, record: memoryview, fields: RecordFields, properties: bytes
+    ) -> StoreMessage:
+        """What is stored already, to be stored once more, in another topic. The body is a view of the record."""
+        return cls(
+            topic,
+            queue_id,
+            record[fields.body_position : fields.body_position + fields.body_bytes],
+            properties,
+            fields.flag,
+            fields.sys_flag,
+            fields.born_timestamp,
+            fields.born_host,
+            fields.store_host,
+            fields.reconsume_times,
+        )
 
 
 class StoreBatch(_ToStore):

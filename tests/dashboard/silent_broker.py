@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 
 from appliance.namesrv.route_info import BrokerIdentity
 from gantrymq.remoting.admin_bodies import DataVersion
+from gantrymq.remoting.registration import finished
 from tests.harness import ServingCluster
 
 NAME = "broker-silent"
@@ -25,10 +26,11 @@ async def silent_broker(cluster: ServingCluster) -> AsyncIterator[str]:
     address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
     broker = BrokerIdentity("DefaultCluster", NAME, 0, address)
     routes = cluster.namesrv.routes
-    routes.register_broker(
+    steps = routes.registering(
         broker, ha_address="", topics={}, data_version=DataVersion(), filter_servers=[], connection=object(),
         now_s=cluster.namesrv.clock(),
     )  # fmt: skip
+    finished(steps)
     try:
         yield address
     finally:

@@ -8,10 +8,13 @@ from pathlib import Path
 from appliance.acl.access import Access, AccessOptions
 from appliance.acl.account import PUB, SUB
 from appliance.acl.account_book import AccountBook
-from appliance.broker.access.stored_topics import StoredTopics
 from appliance.remoting.connection import ServerConnection
 from appliance.remoting.pull_request import PullRequest
 from appliance.settings.roles import BrokerConfig
+from gantrymq.errors import RecordError
+from gantrymq.message import properties as keys
+from gantrymq.message.record import split_record
+from gantrymq.message.topics import TRACE_TOPIC, is_system_topic
 from gantrymq.remoting.command import RemotingCommand
 from gantrymq.remoting.signature import Credentials
 from store.base.config import MessageStoreConfig
@@ -62,3 +65,29 @@ def access_metrics(access: Access | None, book: AccountBook | None) -> dict[str,
 def own_credentials(config: BrokerConfig) -> Credentials | None:
     """The account that signs this broker's registrations. Raises ConfigError."""
     return Credentials.from_file(config.credentials_file) if config.credentials_file is not None else None
+
+
+class StoredTopics:
+    """Whose message stands at an offset: what access control asks before a client sees or moves it."""
+
+    def __init__(self, store: MessageStore) -> None:
+        self._store = store
+
+    def topic_at(self, physical_offset: int) -> str | None:
+        """The topic of the message stored there, None when no message starts there.
+
+        A message that waits in one of the broker's own topics (delayed, or half) counts as one of the topic that it
+        will appear in; the broker itself wrote that down.
+        """
+        data = self._store.message_bytes(physical_offset)
+        if data is None:
+            return None
+        try:
+            fields = split_record(data)
+            topic = fields.topic.decode()
+            if is_system_topic(topic) and topic != TRACE_TOPIC:
+                real = keys.find_property(fields.properties, keys.REAL_TOPIC.encode())
+                return real.decode() if real else topic
+        except (RecordError, UnicodeDecodeError):
+            return None
+        return topic

@@ -232,19 +232,7 @@ class ScheduleMessageService:
             raise RecordError(f"its {keys.REAL_TOPIC} or {keys.REAL_QID} is missing")
         if topic == names.TRANS_HALF_TOPIC.encode():
             raise RecordError("a half message can't be delayed")
-        return StoreMessage(
-            topic.decode(errors="replace"),
-            int(queue_id),
-            record[fields.body_position : fields.body_position + fields.body_bytes],
-            fields.properties,
-            fields.flag,
-            fields.sys_flag,
-            fields.born_timestamp,
-            fields.born_host,
-            fields.store_host,
-            fields.reconsume_times,
-            0,
-        )
+        return StoreMessage.again(topic.decode(errors="replace"), int(queue_id), record, fields, fields.properties)
 
     # -- progress -----------------------------------------------------------------------------------------------------
 
@@ -261,14 +249,7 @@ class ScheduleMessageService:
     async def _save(self) -> None:
         """Save the progress as of now, once the copies delivered so far are on disk."""
         offsets = dict(self.offsets)
-        flushed: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-
-        def note(is_flushed: bool) -> None:
-            if not flushed.done():  # we may have been cancelled
-                flushed.set_result(is_flushed)
-
-        self._store.when_flushed(self._store.max_physical_offset, note)
-        if not await flushed:
+        if not await self._store.until_flushed():
             return  # the disk is slow or has failed: the file stays as it is, the next round tries again
         try:
             await asyncio.to_thread(self._write, offsets, self._next_save())

@@ -37,7 +37,7 @@ def delivered(store: MessageStore, physical_offset: int, queue_offset: int, due_
     changes: dict[bytes, bytes | None] = {REAL_TOPIC: None, REAL_QID: None}
     cleaned = keys.replace_properties(properties, changes)
     noted = b"%b\x02%b\x01%d\x02%b\x01%d" % (cleaned, ENQUEUE_MS, fields.store_timestamp, DEQUEUE_MS, now_ms)
-    return _message(
+    return StoreMessage.again(
         topic.decode(errors="replace"),
         int(queue_id),
         record,
@@ -53,7 +53,7 @@ def rolled(store: MessageStore, physical_offset: int) -> StoreMessage:
     count = int(times) + 1 if times is not None and times.isdigit() else 1
     noted = keys.replace_properties(fields.properties, {ROLL_TIMES: str(count).encode()})
     fits = len(noted) <= keys.PROPERTIES_BYTES_MAX
-    return _message(TIMER_TOPIC, fields.queue_id, record, fields, noted if fits else fields.properties)
+    return StoreMessage.again(TIMER_TOPIC, fields.queue_id, record, fields, noted if fits else fields.properties)
 
 
 def _read(store: MessageStore, physical_offset: int) -> tuple[memoryview, RecordFields]:
@@ -64,19 +64,3 @@ def _read(store: MessageStore, physical_offset: int) -> tuple[memoryview, Record
     if fields.topic != TOPIC:
         raise RecordError(f"a record of topic {fields.topic!r} stands there")
     return record, fields
-
-
-def _message(topic: str, queue_id: int, record: memoryview, fields: RecordFields, properties: bytes) -> StoreMessage:
-    return StoreMessage(
-        topic,
-        queue_id,
-        record[fields.body_position : fields.body_position + fields.body_bytes],
-        properties,
-        fields.flag,
-        fields.sys_flag,
-        fields.born_timestamp,
-        fields.born_host,
-        fields.store_host,
-        fields.reconsume_times,
-        0,
-    )

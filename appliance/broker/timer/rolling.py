@@ -68,7 +68,7 @@ class Rolling:
             for slot in list(backlog.counts):
                 if slot.minute * MINUTE_MS < timer.taken_ms or backlog.lowest.get(slot, -1) >= end_offset:
                     continue
-                if not await backlog.roll_slot(slot, end_offset, self._roll, timer.is_flushed):
+                if not await backlog.roll_slot(slot, end_offset, self._roll, self._store.until_flushed):
                     return False
         return True
 

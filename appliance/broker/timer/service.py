@@ -305,7 +305,7 @@ class TimerService:
         if not is_news:
             return True
         await (self.backlog.sync() if sync else self.backlog.flush())
-        if not await self.is_flushed():
+        if not await self._store.until_flushed():
             return False
         indexed = max(reached.seen, self._saved.indexed) if sync else self._saved.indexed
         await self._write(reached._replace(indexed=indexed))
@@ -315,7 +315,7 @@ class TimerService:
 
     async def _save(self, indexed: int) -> None:
         """Put on record that the files have all before `indexed`. OSError when the disk does not confirm."""
-        if not await self.is_flushed():
+        if not await self._store.until_flushed():
             raise OSError("the commit log is not on disk")
         await self._write(self._saved._replace(indexed=max(indexed, self._saved.indexed)))
 
@@ -323,17 +323,6 @@ class TimerService:
         if progress != self._saved:
             await asyncio.to_thread(self._file.write, progress)
             self._saved = progress
-
-    async def is_flushed(self) -> bool:
-        """Wait until the disk has the log as it is now."""
-        flushed: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-
-        def note(is_flushed: bool) -> None:
-            if not flushed.done():  # we may have been cancelled
-                flushed.set_result(is_flushed)
-
-        self._store.when_flushed(self._store.max_physical_offset, note)
-        return await flushed
 
     def _note_stuck(self, exc: Exception) -> None:
         if not self._is_stuck:

@@ -289,14 +289,7 @@ class TransactionCheckService:
 
     async def _save_progress(self) -> None:
         """Commit the offsets once what they pass by is on disk; on a slow disk the next round does it."""
-        flushed: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-
-        def note(is_flushed: bool) -> None:
-            if not flushed.done():  # we may have been cancelled
-                flushed.set_result(is_flushed)
-
-        self._store.when_flushed(self._store.max_physical_offset, note)
-        if await flushed:
+        if await self._store.until_flushed():
             self._commit_progress()
 
     def _commit_progress(self) -> None:

@@ -35,15 +35,17 @@ def register(
     filter_servers: list[str] | None = None,
     epoch: int = 0,
 ) -> MasterAddresses:
-    return routes.register_broker(
-        broker,
-        ha_address=broker.address + "-ha",
-        topics={topic.topic_name: topic for topic in topics or (TopicConfig("T", 4, 4),)},
-        data_version=version,
-        filter_servers=filter_servers or [],
-        connection=connection,
-        now_s=now_s,
-        epoch=epoch,
+    return finished(
+        routes.registering(
+            broker,
+            ha_address=broker.address + "-ha",
+            topics={topic.topic_name: topic for topic in topics or (TopicConfig("T", 4, 4),)},
+            data_version=version,
+            filter_servers=filter_servers or [],
+            connection=connection,
+            now_s=now_s,
+            epoch=epoch,
+        )
     )
 
 

@@ -280,7 +280,7 @@ async def test_the_logs_retention_deletes_files_but_no_message_that_waits(tmp_pa
         for number in range(100):
             broker.send(f"fill-{number}" + "x" * 2000, {}, topic="other")
         async with running(broker.store):
-            await broker.timer.is_flushed()
+            await broker.store.until_flushed()
             deleted += await broker.store.cleaner.clean(clock.now, 0.1)
         await broker.settle()
         assert broker.timer.pending == len(names)

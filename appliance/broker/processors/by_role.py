@@ -1,13 +1,19 @@
-"""What a slave answers where only a master may act. All else it serves: pulls, queries, heartbeats, offsets."""
+"""How a broker's role changes what its handlers do.
+
+A slave refuses what only a master may do, and serves all else: pulls, queries, heartbeats, offsets. A SYNC_MASTER
+answers changes of topics and groups when the slaves in sync have them, too, as it does with messages: after
+slaveTimeout ms at the latest; the change holds on the master in any case, and the log says who has not confirmed it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NoReturn
 
 from appliance.errors import BrokerError
 from appliance.remoting.connection import ServerConnection
-from appliance.remoting.lane import Handler, Route
+from appliance.remoting.lane import Answer, Handler, Route
 from gantrymq.remoting.codes import RequestCode as Code
 from gantrymq.remoting.codes import ResponseCode
 
@@ -40,6 +46,16 @@ _REFUSALS = {
     Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST: _NO_CHANGES,
     Code.DELETE_SUBSCRIPTIONGROUP: _NO_CHANGES,
 }
+CHANGES = frozenset(
+    {
+        Code.UPDATE_AND_CREATE_TOPIC,
+        Code.UPDATE_AND_CREATE_TOPIC_LIST,
+        Code.DELETE_TOPIC_IN_BROKER,
+        Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP,
+        Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST,
+        Code.DELETE_SUBSCRIPTIONGROUP,
+    }
+)
 
 
 def for_slave(routes: Mapping[int, Route]) -> dict[int, Route]:
@@ -55,3 +71,22 @@ def _refuse(code: ResponseCode, remark: str) -> Handler:
         raise BrokerError(code, remark)
 
     return refuse
+
+
+def for_sync_master(routes: Mapping[int, Route], until_told: Callable[[], Awaitable[None]]) -> dict[int, Route]:
+    """The routes of a SYNC_MASTER. until_told: waits until the slaves in sync have both tables as they are now."""
+    return {
+        code: Route(_wait(route.handler, until_told), route.lane) if code in CHANGES else route
+        for code, route in routes.items()
+    }
+
+
+def _wait(handler: Handler, until_told: Callable[[], Awaitable[None]]) -> Handler:
+    async def change(connection: ServerConnection, request: Any) -> Answer:
+        answer = handler(connection, request)
+        if inspect.isawaitable(answer):
+            answer = await answer
+        await until_told()
+        return answer
+
+    return change
