@@ -111,14 +111,7 @@ ROOMS = {
     "appliance.reports.open_tables": Room(("gantrymq", "appliance.reports", *SHARED), ("pyarrow", "deltalake")),
     "appliance.bench": Room(("gantrymq", "appliance.bench", *SHARED), ("uvloop", "psutil", "orjson")),
     "appliance.bench.reports.fill": Room(("gantrymq", "store", "appliance.bench.disk_watermarks")),
-    "appliance.bench.store.report": Room(("gantrymq", "appliance.bench", *SHARED)),
     "appliance.bench.disk_watermarks": Room(()),
-    "appliance.bench.store.stages": Room(("gantrymq", "store", "appliance.bench.disk_watermarks", *SHARED)),
-    "appliance.bench.store.disk_load": Room(("store",)),
-    "appliance.bench.store.machine_load": Room(()),
-    "appliance.bench.store.stalls": Room(
-        ("gantrymq", "store", "appliance.bench.disk_watermarks", "appliance.bench.store.machine_load", *SHARED)
-    ),
     "appliance.cli": Room(("gantrymq", "appliance"), ("orjson", "packaging", "psutil", "uvloop")),
     "appliance.cli.preflight": Room(
         ("gantrymq.errors", "store.base.config", "store.upkeep.disk_space", "appliance"), ("psutil",)

@@ -1,8 +1,5 @@
 """Measure this broker and Apache RocketMQ: the same load and settings, alternating in one run.
 
-`gantry bench store` measures the store without a broker: each stage of a message and stalls of the loop; then how soon
-a broker serves again after kill -9. Without a JDK and Maven it measures GantryMQ only, and prints why.
-
 `gantry bench reports` measures reports over logs of a million and of ten million messages (--messages, --body-bytes):
 cold and warm starts, reading the log, each report, and the same by DuckDB if that is installed. Then a broker's latency
 at 1 000 messages a second, alone and beside runs, in slices that take turns (--rounds, --seconds, --rate; --rounds 0
@@ -30,13 +27,12 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
 import orjson
 
-from appliance.bench import maven
 from appliance.bench.apache_peer import ApachePeer
 from appliance.bench.gantry_peer import CHECKOUT, FAST_PATH_OFF, GantryPeer, facts
 from appliance.bench.generator.build import generator_program
@@ -53,7 +49,6 @@ from appliance.bench.results import APACHE, GANTRY
 from appliance.bench.run import Bench, MakePeer
 from appliance.bench.scaling import SCALED, Scaling, render_scaling
 from appliance.bench.scenarios import BY_NAME, SCENARIOS, Scenario
-from appliance.bench.store.report import StoreBench
 from appliance.bench.warm_up import FULL, QUICK, RunSettings, touch_free_memory
 from appliance.cli.parser import did_you_mean
 from gantrymq.errors import ConfigError
@@ -65,8 +60,6 @@ PROFILED = ("send-16x8", "batch-4x2", "pull-8")
 IDLE_HEAP = "256m"
 REPORTS_FULL, REPORTS_QUICK = (1_000_000, 10_000_000), (100_000,)
 BESIDE_SLICES, BESIDE_S, BESIDE_QUICK_S = 9, 8.0, 4.0
-STORE_FULL = {"count": 20_000, "total_bytes": 1 << 30, "stall_bytes": 3 << 30, "stall_rate": 60_000_000}
-STORE_QUICK = {"count": 4_000, "total_bytes": 256 << 20, "stall_bytes": 256 << 20, "stall_rate": 60_000_000}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -74,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "what",
         nargs="?",
-        choices=("broker", "store", "reports"),
+        choices=("broker", "reports"),
         default="broker",
         help="what to measure (default: %(default)s)",
     )
@@ -169,8 +162,6 @@ def run(arguments: argparse.Namespace) -> int:
         return _run_reports(arguments)
     if arguments.messages or arguments.rate:
         raise ConfigError("--messages and --rate are for: gantry bench reports")
-    if arguments.what == "store":
-        return _run_store(arguments)
     settings = _settings(arguments)
     scenarios = _scenarios(arguments.scenario or _default_scenarios(arguments))
     makers = makers_of(arguments)
@@ -217,22 +208,6 @@ def load_generator() -> Load:
     return LoadProgram(generator_program())
 
 
-def _run_store(arguments: argparse.Namespace) -> int:
-    for name in ("scenario", "profile", "rounds", "seconds", "patience", "python", "brokers"):
-        if getattr(arguments, name):
-            raise ConfigError(f"bench store has no --{name}: use --quick, --peer, --json, --work and --heap")
-    if arguments.peer not in (None, [THIS], [APACHE], ["both"]):
-        raise ConfigError(f"bench store --peer {arguments.peer[-1]}: use one of {THIS}, {APACHE}, both")
-    signal.signal(signal.SIGTERM, _leave)
-    size = STORE_QUICK if arguments.quick else STORE_FULL
-    peers = _reopened(arguments)
-    with tempfile.TemporaryDirectory(prefix="gantry-bench-", dir=arguments.work) as work:
-        text, metrics = StoreBench(Path(work), _say, load_generator(), **size).run(peers)
-    print(text, end="", flush=True)
-    _write_json(arguments, metrics)
-    return 0
-
-
 def _run_reports(arguments: argparse.Namespace) -> int:
     for name in ("peer", "scenario", "profile", "patience", "python", "brokers"):
         if getattr(arguments, name):
@@ -268,24 +243,6 @@ def _run_reports(arguments: argparse.Namespace) -> int:
 def _write_reports(arguments: argparse.Namespace, found: Sequence[Measured], beside: Beside | None) -> None:
     facts = {"sizes": [each.as_json() for each in found], "beside": beside.as_json() if beside is not None else None}
     _write_json(arguments, facts)
-
-
-def _reopened(arguments: argparse.Namespace) -> dict[str, Callable[[Path], Peer]]:
-    """Brokers to open again. Raises ToolError when only Apache's is requested and its tools are missing."""
-    peers: dict[str, Callable[[Path], Peer]] = {}
-    if arguments.peer != [APACHE]:
-        peers["gantry"] = GantryPeer
-    if arguments.peer != [THIS]:
-        try:
-            for name in ("java", "mvn"):
-                maven.find_tool(name, "Apache's broker needs Java and Maven")
-        except maven.ToolError as exc:
-            if arguments.peer == [APACHE]:
-                raise
-            _say(f"GantryMQ only: {exc}")
-        else:
-            peers[APACHE] = lambda home: ApachePeer(home, heap=arguments.heap)
-    return peers
 
 
 def _settings(arguments: argparse.Namespace) -> RunSettings:

@@ -43,7 +43,7 @@ OUTSIDE = tuple(line for line in _LINES if line and line[0] != "#")
 # They measure what the machine can do. They run last, one after another, and most cores wait: few belong here.
 ALONE = (
     "faults/test_hostile.py",
-    "bench/test_stalls.py",
+    "bench/store/test_stalls.py",
 )
 
 # Their modules share servers that a process starts once and keeps: in one process they are started once in all.

@@ -1,4 +1,4 @@
-"""`gantry bench store`: stages, stalls, recovery, as one text and one JSON object."""
+"""`python -m tests.bench.store`: stages, stalls, recovery, as one text and one JSON object."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 
 from appliance.bench.load_spec import Load
 from appliance.bench.peer import Peer
-from appliance.bench.store import disk_load, machine_load
-from appliance.bench.store.recovery import Reopened, measure_recovery
-from appliance.bench.store.stages import Stage, StoreStages
-from appliance.bench.store.stalls import FLUSH_INTERVAL_S, Stalls, Turn, measure_stalls
+from tests.bench.store import disk_load, machine_load
+from tests.bench.store.recovery import Reopened, measure_recovery
+from tests.bench.store.stages import Stage, StoreStages
+from tests.bench.store.stalls import FLUSH_INTERVAL_S, Stalls, Turn, measure_stalls
 
 MIB = 1 << 20
 QUIET_S = 3.0  # the kernel hands memory back two seconds after it became free

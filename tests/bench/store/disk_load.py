@@ -1,6 +1,6 @@
 """A process that writes a file as the store writes its log: mapped, at a rate, synced each interval or never.
 
-    python -m appliance.bench.store.disk_load FILE BYTES BYTES_A_SECOND SYNC_INTERVAL_S
+    python -m tests.bench.store.disk_load FILE BYTES BYTES_A_SECOND SYNC_INTERVAL_S
 
 It goes on from the start when the file is full, until it is ended. With it, what the disk's work does to a process
 that has nothing to do with the disk can be measured.
@@ -55,7 +55,7 @@ def write(path: Path, size_bytes: int, rate_bytes: int, sync_interval_s: float) 
 def running(path: Path, size_bytes: int, rate_bytes: int, sync_interval_s: float) -> Iterator[None]:
     """While the block runs, another process writes this file; it is removed at the end."""
     arguments = [str(path), str(size_bytes), str(rate_bytes), str(sync_interval_s)]
-    process = subprocess.Popen([sys.executable, "-m", "appliance.bench.store.disk_load", *arguments])
+    process = subprocess.Popen([sys.executable, "-m", "tests.bench.store.disk_load", *arguments])
     try:
         yield
         if process.poll() is not None:

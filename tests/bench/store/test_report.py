@@ -1,8 +1,7 @@
-"""`gantry bench store` end to end, with tiny counts."""
+"""`python -m tests.bench.store` end to end, with tiny counts."""
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 import orjson
@@ -12,10 +11,9 @@ from appliance.bench.gantry_peer import GantryPeer
 from appliance.bench.generator.build import generator_program
 from appliance.bench.generator.drive import LoadProgram
 from appliance.bench.maven import ToolError
-from appliance.bench.store import report as store_report
-from appliance.bench.store.report import CONTROL, StoreBench
-from appliance.cli import bench
-from gantrymq.errors import ConfigError
+from tests.bench.store import report as store_report
+from tests.bench.store.__main__ import reopened
+from tests.bench.store.report import CONTROL, StoreBench
 from tests.conftest import require_tool
 
 
@@ -41,20 +39,11 @@ def test_stages_stalls_and_starts_are_measured_and_told(tmp_path: Path, monkeypa
     assert not list(tmp_path.iterdir())
 
 
-def test_options_of_the_broker_benchmark_are_refused() -> None:
-    parser = argparse.ArgumentParser()
-    bench.add_arguments(parser)
-    with pytest.raises(ConfigError):
-        bench.run(parser.parse_args(["store", "--seconds", "1"]))
-
-
 def test_without_a_jdk_ours_is_measured_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    parser = argparse.ArgumentParser()
-    bench.add_arguments(parser)
-    assert list(bench._reopened(parser.parse_args(["store"]))) == ["gantry"]
+    assert list(reopened(None)) == ["gantry"]
     assert "GantryMQ only: java is missing" in capsys.readouterr().err
     with pytest.raises(ToolError):
-        bench._reopened(parser.parse_args(["store", "--peer", "apache"]))
+        reopened("apache")

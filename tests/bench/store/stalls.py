@@ -25,10 +25,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from appliance.bench.disk_watermarks import STORE_MARKS
-from appliance.bench.store import machine_load
 from appliance.process.malloc import keep_freed_memory
 from gantrymq.message import ids
 from store import MessageStore, MessageStoreConfig, PutMessageStatus, StoreMessage
+from tests.bench.store import machine_load
 
 HOST = ids.encode_host("127.0.0.1", 10911)
 PUTS_A_TURN = 16

@@ -1,4 +1,4 @@
-"""What a long turn of the loop was spent on: the parts that `gantry bench store` tells apart."""
+"""What a long turn of the loop was spent on: the parts that `python -m tests.bench.store` tells apart."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from appliance.bench.store import disk_load, machine_load
-from appliance.bench.store.stalls import LONG_S, Clocks, Turn
+from tests.bench.store import disk_load, machine_load
+from tests.bench.store.stalls import LONG_S, Clocks, Turn
 
 
 @pytest.fixture

@@ -1,1 +1,0 @@
-"""`gantry bench store`: the store alone, stage by stage, and how soon a broker serves again."""
