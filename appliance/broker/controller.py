@@ -25,6 +25,7 @@ from typing import Self
 from appliance.audit.routes import audited
 from appliance.broker.access.access_control import access_gate, account_book, may_send
 from appliance.broker.access.cost_limits import CreationLimit
+from appliance.broker.access.lane_limits import lane_limits
 from appliance.broker.delivery.consume_lag import StoreTimes
 from appliance.broker.delivery.long_polling import PullRequestHold
 from appliance.broker.delivery.schedule import ScheduleMessageService
@@ -47,7 +48,7 @@ from appliance.broker.open_parts import OpenParts, open_parts
 from appliance.broker.processors.by_role import for_slave, for_sync_master
 from appliance.broker.processors.pull import answer_held
 from appliance.broker.processors.reply import ReplyPushes
-from appliance.broker.processors.table import TABLE, lane_limits, without_pulls
+from appliance.broker.processors.table import TABLE, without_pulls
 from appliance.broker.replication.copy_mark import CopyMark
 from appliance.broker.replication.in_sync_file import InSyncFile
 from appliance.broker.replication.master.holding import Holding

@@ -20,6 +20,7 @@ from gantrymq.message.topics import TRACE_TOPIC
 from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig
 from gantrymq.remoting.codes import ResponseCode
 
+UNIQUE_KEY_MESSAGES_MAX = 32  # of one look-up, even if the client asks for more (RocketMQ: defaultQueryMaxNum)
 WINDOW_S = 60.0
 CONNECTIONS_OF_AN_ADDRESS = 4  # so many connections' worth one address may create: who comes anew gains little
 _KEYS_MARK = "KEYS\x01"

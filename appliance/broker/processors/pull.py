@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from appliance.acl.access import Access
 from appliance.broker.access.access_control import may_still_pull
 from appliance.broker.access.cost_limits import CreationLimit
+from appliance.broker.access.lane_limits import SHORT_POLLING_MS
 from appliance.broker.delivery.answers import pull_head
 from appliance.broker.delivery.hot_data import is_hot
 from appliance.broker.delivery.long_polling import HeldPull, PullRequestHold
@@ -55,7 +56,6 @@ HAS_SUBSCRIPTION = 4
 READ_AGAIN = 1 << 20  # GantryMQ's own: the message could not be read the first time
 
 MASTER_ID = 0
-SHORT_POLLING_MS = 1000  # a pull is held for so long without long polling
 HELD_MS_MAX = 600_000  # RocketMQ's clients ask for 15 s; no connection is waited for without end
 
 _CODES = {

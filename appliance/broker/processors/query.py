@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from appliance.broker.access.cost_limits import UNIQUE_KEY_MESSAGES_MAX
 from appliance.errors import BrokerError
 from appliance.remoting.header_fields import int_field, long_field
 from appliance.settings.roles import BrokerConfig
@@ -16,7 +17,6 @@ from store.message_store import MessageStore
 if TYPE_CHECKING:
     from appliance.remoting.connection import ServerConnection
 
-UNIQUE_KEY_MESSAGES_MAX = 32  # even if the client asks for more (RocketMQ: defaultQueryMaxNum)
 _NOT_FOUND = "can not find message, maybe time range not correct"
 
 

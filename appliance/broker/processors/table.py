@@ -29,9 +29,8 @@ from appliance.broker.processors import (
     transaction,
 )
 from appliance.broker.status.runtime_info import RuntimeInfoParts
-from appliance.remoting.lane import QUEUED_MESSAGES_BYTES_MAX, LaneLimits, Route
+from appliance.remoting.lane import Route
 from appliance.remoting.route_table import Row
-from appliance.settings.roles import BrokerConfig
 from gantrymq.remoting.codes import RequestCode as Code
 
 
@@ -141,22 +140,3 @@ TABLE: tuple[Row[HandlerParts], ...] = (
 def without_pulls(routes: Mapping[int, Route]) -> dict[int, Route]:
     """The routes of the VIP port: RocketMQ registers no pulls there, and clients don't expect them."""
     return {code: route for code, route in routes.items() if code != Code.PULL_MESSAGE}
-
-
-def lane_limits(config: BrokerConfig) -> dict[str, LaneLimits]:
-    """Capacity and longest wait of each lane, as the settings are now: RocketMQ's defaults but for sends and pulls."""
-
-    def limited(wait_ms: int) -> int | None:
-        return wait_ms if config.fast_failure_enable else None
-
-    return {
-        "send": LaneLimits(config.send_capacity, limited(config.send_wait_ms), QUEUED_MESSAGES_BYTES_MAX),
-        "pull": LaneLimits(config.pull_capacity, limited(config.pull_wait_ms)),
-        "heartbeat": LaneLimits(50_000, limited(31_000)),
-        "transaction": LaneLimits(100_000, limited(3000)),
-        "consumer": LaneLimits(1_000_000),
-        "client": LaneLimits(1_000_000),
-        "reply": LaneLimits(10_000, None, QUEUED_MESSAGES_BYTES_MAX),
-        "query": LaneLimits(20_000),
-        "admin": LaneLimits(10_000),
-    }

@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 
 from appliance.acl.permission_table import PERMISSIONS
+from appliance.broker.access.lane_limits import lane_limits
 from appliance.broker.controller import BrokerController
 from appliance.broker.loading import LoadingParts
 from appliance.broker.open_parts import OpeningParts
 from appliance.broker.processors import table
-from appliance.broker.processors.table import TABLE, HandlerParts, lane_limits, without_pulls
+from appliance.broker.processors.table import TABLE, HandlerParts, without_pulls
 from appliance.broker.services import ServiceParts
 from appliance.namesrv import table as namesrv_table
 from appliance.namesrv.processors import NamesrvParts

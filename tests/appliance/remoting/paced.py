@@ -24,7 +24,7 @@ class Wire:
     def get_extra_info(self, name: str) -> tuple[str, int]:
         return (self._host, 5555)
 
-    def set_write_buffer_limits(self, high: int, low: int | None) -> None:
+    def set_write_buffer_limits(self, high: int) -> None:
         pass
 
     def get_write_buffer_size(self) -> int:

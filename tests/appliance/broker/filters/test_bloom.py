@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from appliance.broker.filters.bloom import BloomFilter, mask_of, murmur3_low64
-from gantrymq.errors import ConfigError
 
 
 def test_sizes_and_bits_are_those_of_a_real_broker() -> None:
@@ -28,12 +27,6 @@ def test_the_hash_is_murmur3(text: bytes, hashed: int) -> None:
 def test_a_mask_is_the_bit_map_little_end_first() -> None:
     bits = mask_of((0, 9, 9, 111)).to_bytes(14, "little")
     assert (bits[0], bits[1], bits[13]) == (1, 2, 128)
-
-
-@pytest.mark.parametrize(("percent", "expected"), [(0, 32), (100, 32), (20, 0), (20, 10_001)])
-def test_senseless_sizes_are_refused(percent: int, expected: int) -> None:
-    with pytest.raises(ConfigError):
-        BloomFilter(percent, expected)
 
 
 def test_bits_of_another_filter_are_known() -> None:

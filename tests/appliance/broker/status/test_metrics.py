@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.broker.processors.table import lane_limits
+from appliance.broker.access.lane_limits import lane_limits
 from gantrymq.remoting.admin_bodies import KVTable
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
