@@ -140,6 +140,7 @@ class RawAppender:
 
     def _write(self, physical_offset: int, piece: memoryview) -> None:
         """Write to the file, not through the map: a fourth of the price, since the kernel zeroes no page first."""
+        # A write that fails half way leaves bytes behind `end`, where no reader looks and the next write goes.
         file = self._log.queue.find(physical_offset)
         assert file is not None  # make_room_to has opened it
         try:
@@ -151,6 +152,9 @@ class RawAppender:
         """Hand on what is whole now, and move `log.position` behind it."""
         if not self._part_bytes:
             return
+        # Readers and flushers go by `log.position`: it may stand behind whole records alone. So units and keys come
+        # first (`_hand_on`; what is there already is skipped), then the position moves, then the bytes behind it are
+        # looked at: the first that can be no record ends the copy, and nothing behind it counts.
         log, before = self._log, self._log.position
         file = log.queue.find(before)
         assert file is not None

@@ -155,6 +155,8 @@ class JsonFile:
             self._written_version = version
 
     def _replace(self, text: Text) -> None:
+        # At any moment a start finds one whole state: the new text is on disk before it gets the file's name, what had
+        # the name is kept before it loses it, and the folder is synced before the caller is told.
         temporary = self.path.with_name(self.path.name + ".tmp")
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with temporary.open("wb") as file:

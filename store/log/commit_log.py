@@ -103,6 +103,8 @@ class CommitLog:
 
     def start_at(self, position: int) -> None:
         """Recovery is over: the log ends here. What lies behind is erased on disk before this returns."""
+        # First the zeros are on disk, then the next record may go there: in the other order a power cut could leave a
+        # stale record right behind a new one, and the next start would take it for valid.
         self.queue.cut_after(position)
         self.position = self.flushed_offset = self.limit = position
         self._current = self.queue.find(position - 1) if position else None
@@ -235,6 +237,10 @@ class CommitLog:
     def sync(self) -> int:
         """Bring everything written so far to disk; return up to which offset. Blocks; OSError when the disk fails."""
         self.commit()
+        # `flushed_offset` promises: the disk has every byte below it. So the target is read before the first file is
+        # synced (what is written meanwhile is the next sync's), every file with bytes up to it is synced, and the
+        # offset moves last. An error leaves it where it was, and the store refuses: a later sync that went well would
+        # prove nothing, since the kernel may have dropped the pages that it could not write.
         target, flushed = self.readable_end, self.flushed_offset
         for file in list(self.queue.files):
             if file.end > flushed and file.base < target:
@@ -295,6 +301,9 @@ class CommitLog:
 
         The next file is there before the blank record is written: without space for it nothing has changed.
         """
+        # Recovery goes on with the next file where a file ends with a blank record. So the next file is there, then the
+        # blank record is written, then `position` moves. Stopped before the blank record, the log ends where it did;
+        # behind it, the log ends in an empty file, and the next record is its first.
         current = self._current
         following = self._next
         if following is None:

@@ -32,6 +32,8 @@ def end_log(log: CommitLog, end: int, root: Path, *, is_other_log: bool = False)
 
     is_other_log: what lies behind is sound, and not in the log that this one copies from now on.
     """
+    # Nothing that may be an acknowledged message is erased before it is kept beside the store, with the note that says
+    # where it was. When that fails the start is refused, before `start_at` erases.
     file = log.queue.find(end)
     if file is not None:
         position = end - file.base
@@ -73,6 +75,8 @@ def _keep_readable(root: Path, file: MappedFile, position: int, behind: list[Map
 
 
 def _keep(root: Path, file: MappedFile, position: int, behind: list[MappedFile], *, has_tail: bool) -> None:
+    # A torn tail is the rest of a write that nobody was told of: its copy may fail. A whole record behind damage may
+    # have been acknowledged: it is kept, or the start is refused.
     survivors = _records_behind(file, position)
     files_with_records = sum(1 for each in behind if any(records_of(each, 0, check_crc=True)))
     is_loss = bool(survivors or files_with_records)

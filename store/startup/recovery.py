@@ -212,6 +212,8 @@ def cut_log(files: StoreFiles, dispatcher: Dispatcher, end: int) -> None:
     if end >= log.position:
         return
     dispatcher.put_pending()  # what recovery said again: the index is then cut as a whole
+    # The order of `apply`: no seal vouches for bytes that go, the log ends on disk, and only then queues and index lose
+    # what named them. Interrupted between two of these, the next start finds units without records, and cuts them.
     _drop_seal(files.checkpoint)
     end_log(log, end, files.root, is_other_log=True)
     cut = [queue for queue in queues if queue.max_physical_offset > end]

@@ -93,6 +93,8 @@ class LogFlusher:
                     self._wake.clear()
                     await self._pause()
                 if self._is_worthwhile():
+                    # Read before the sync, which does not vouch for what is stored while the disk works. Producers are
+                    # told by `_complete` alone, from `flushed_offset`, which moves when the disk has confirmed.
                     stamp = self._log.store_timestamp
                     self._sync_began = time.monotonic()
                     try:
@@ -207,6 +209,8 @@ class QueueFlusher:
                 continue
             self._puts_written = self._stats.put_times
             self._last_write = time.monotonic()
+            # Every record below `end` has its unit in a tail or file now, since a put ends within one turn of the loop.
+            # So once all tails that are dirty now are written, and then synced, the checkpoint may say `end`.
             stamp, end = self._log.store_timestamp, self._log.position
             self._written_to = end
             jobs: list[WriteJob] = []
@@ -253,12 +257,16 @@ class QueueFlusher:
         stamp: store time of the last message below `end`, ms. The checkpoint of a closed store names no such offset:
         a folder that is made to look crashed by hand has to be read from the start. Blocks; OSError.
         """
+        # What the checkpoint will say has to hold on disk before it says so, whatever is written meanwhile:
+        # 1. The files are those written so far. Files written from here on are left for the next sync.
         paths, self._unsynced = self._unsynced, set()
+        # 2. Log, queues and index count together: what the log's own sync has not brought to disk yet is left out.
         synced_end = min(end, self._log.flushed_offset) if closed_at < 0 else 0
         if self._queues.has_lost_queues:  # perhaps that with the newest message
             ends = (queue.max_physical_offset for queue in self._queues)
             self._queue_end = min(self._queue_end, max(ends, default=0))
         queue_files = self._queues.files_below(synced_end) if closed_at < 0 else -1
+        # 3. The disk confirms, queues and index; when it does not, all of it is tried again and nothing is promised.
         try:
             _sync_files(paths)
             index_end = self._index.last_update[1]
@@ -266,6 +274,7 @@ class QueueFlusher:
         except OSError:
             self._unsynced |= paths
             raise
+        # 4. Only now the promise, which is synced itself.
         self._last_sync = time.monotonic()
         checkpoint = self._checkpoint
         checkpoint.logics_ms = max(checkpoint.logics_ms, stamp)

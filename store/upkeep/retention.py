@@ -237,8 +237,10 @@ class Cleaner:
             reason = self._reason_to_delete(file, now, by_age=by_age, at_once=by_age and at_once)
             if not reason or await self._is_held(file, ratio):
                 break
+            # Each step makes the next one safe, and the first that fails ends the round: messages that wait are stored
+            # anew; the disk knows that the file may be gone; no reader finds it any more; it goes, or comes back.
             if self.ask_before_delete is not None and not await self.ask_before_delete(file.end):
-                break  # it holds messages that wait for their time and can't be stored anew now
+                break
             try:
                 await loop.run_in_executor(self._executor, self._promise_from, file.end)
             except OSError as exc:
@@ -247,7 +249,7 @@ class Cleaner:
                     extra={"event": "checkpoint_not_written", "error": str(exc)},
                 )
                 break
-            del files[0]  # no reader finds it any more, and none waits for the disk
+            del files[0]
             try:
                 await loop.run_in_executor(self._executor, file.delete)
             except OSError as exc:
