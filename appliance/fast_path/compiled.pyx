@@ -1,14 +1,17 @@
 # cython: language_level=3, binding=False
 """The compiled module, `gantry_compiled`: made by build.py, found by loader.py, used through the latter only.
 
-`FastPath` serves the plain sends and pulls of a read event in one call. It owns nothing between two calls: position of the log,
-tails of queues, counters and tables are the Python objects' own. A call reads what it needs of them, works on memory,
-and leaves them as the Python path would have. docs/decisions/0013-a-compiled-twin.md says who owns what. `FastReader`
-reads the sockets of which nothing waits, and serves what came of all of them in one such call.
+`FastPath` serves the plain sends and pulls of a read event in one call. It owns nothing between two calls: position of
+the log, tails of queues, counters and tables are the Python objects' own. A call reads what it needs of them, works on memory,
+and leaves them as the Python path would have. docs/decisions/0013-a-compiled-twin.md says who owns what. Parts of it
+are `KeyIndex` (fast_keys.pxi), `SignedRequests` (fast_accounts.pxi) and `PullWalk` (fast_pulls.pxi). `FastReader`
+(fast_reader.pxi) reads the sockets of which nothing waits, and serves what came of all of them in one such call;
+`FastDispatch` (fast_dispatch.pxi) feeds queues and index from records that a slave copies or a start reads.
 
 The files beside this one are cimported by their plain names: they are compiled from one flat folder.
 """
 
+cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE, PyByteArray_Resize
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -38,7 +41,7 @@ from crc32 cimport gantry_crc32_update, gantry_crc32_update_by_tables
 from headers cimport BINARY_HEADER, JSON_HEADER, Header, scan_binary, scan_json
 from index_file cimport Entry, IndexFile, hash_keys, put_entries
 from log_file cimport WRITTEN_BYTES_MIN, put_into_map, write_all, write_to_file, zero_ahead
-from properties cimport find_marks
+from properties cimport Marks, find_marks
 from records cimport (
     HEAD_BYTES,
     HOST_BYTES,
@@ -139,12 +142,6 @@ REASONS = (
     "place",  # messages that may not be in memory, that lie in two files; none that are wanted
 )
 
-ctypedef enum IndexWay:
-    NO_INDEX
-    INDEX_AT_ONCE  # straight into the mapped file
-    INDEX_LATER  # into the list of what is pending, as the Python path does
-
-
 def crc32(data, uint32_t value=0):
     """zlib.crc32: `value` is the CRC of what comes before."""
     cdef Py_buffer view
@@ -210,6 +207,11 @@ cdef inline text_of(Text *text):
     return PyUnicode_DecodeUTF8(<char *> text.at, text.size, NULL) if text.at != NULL else None
 
 
+include "fast_keys.pxi"
+include "fast_accounts.pxi"
+include "fast_pulls.pxi"
+
+
 cdef class FastPath:
     """Serves plain sends and pulls. parts: see appliance/broker/fast_path.py; used as the Python path uses them.
 
@@ -222,24 +224,21 @@ cdef class FastPath:
     cdef int64_t _declined[REASON_COUNT]
     cdef int _reason  # why the request would be declined now
     # borrowed for good
-    cdef object _config, _store, _put_waits, _log, _state, _stats, _index, _dispatcher, _queues, _tags_codes
-    cdef object _hold, _answers, _clock, _known_listener, _late_answers, _access
+    cdef object _config, _store, _put_waits, _log, _state, _stats, _queues
+    cdef object _hold, _answers, _clock, _known_listener, _late_answers
     cdef dict _targets
     cdef bytes _store_host, _cluster_property
     cdef int64_t _record_bytes_max, _message_bytes_max, _frame_bytes_max, _header_bytes_max
     # memory of its own, with nothing in it between two calls
     cdef uint8_t *_scratch
-    cdef uint8_t *_signed_text
     cdef uint8_t *_out
     cdef size_t _out_size, _out_max
     cdef uint8_t *_records  # of this call, up to `_position`; not in the file yet
     cdef int64_t _records_size
     cdef Message *_messages
     cdef int64_t *_offsets
-    cdef Entry *_entries
-    cdef int _entry_count, _new_entries
     # what the Python path decides by, too: given by it, and written down nowhere here
-    cdef int64_t _pending_max, _filter_units, _units_per_look, _copied_bytes_max, _slow_ns
+    cdef int64_t _copied_bytes_max, _slow_ns
     # the text of answers, as long as SendAnswers says the same
     cdef object _said
     cdef tuple _said_texts
@@ -250,12 +249,6 @@ cdef class FastPath:
     cdef int64_t _zeroed_to  # below it the log's pages are there; kept, since it may be too low at any time
     cdef Py_buffer _map
     cdef bint _has_map
-    # of one call: index file
-    cdef IndexWay _index_way
-    cdef object _index_file
-    cdef Py_buffer _index_map
-    cdef bint _has_index_map
-    cdef IndexFile _file
     # of one call: the topic that was looked up last
     cdef const uint8_t *_topic_at
     cdef int32_t _topic_size, _queue_id_end
@@ -272,23 +265,14 @@ cdef class FastPath:
     cdef int32_t _keys_max
     cdef list _arrivals, _waiting
     # pulls; None: the Python path serves them
-    cdef object _pulls, _limits, _broker_get, _parse_tags, _filter_of, _tools_group
-    cdef dict _topic_slots, _groups, _topics, _gets, _consumers
-    cdef list _looked_at  # queues that keep units
-    cdef int _looked_at_next
+    cdef object _pulls, _broker_get, _tools_group
+    cdef dict _topic_slots, _gets
     cdef PullTexts _pull_texts
     cdef tuple _pull_said
-    cdef Walk _walk
+    cdef PullWalk _pull_walk
     cdef bytes _born_host
-    cdef object _peer  # None: its requests need no account
-    # of one call: the account that was named last
-    cdef const uint8_t *_access_key_at
-    cdef int32_t _access_key_size
-    cdef object _account  # None: there is none of that name
-    cdef GantryHmacKey _signing_key
-    cdef bint _is_white, _needs_stamp, _is_noted, _was_allowed
-    cdef object _allowed_topic, _allowed_group  # what it may use, if one was looked up
-    cdef int64_t _unstamped
+    cdef SignedRequests _signed
+    cdef KeyIndex _keys
 
     def __cinit__(self):
         cdef int index
@@ -296,37 +280,30 @@ cdef class FastPath:
         for index in range(REASON_COUNT):
             self._declined[index] = 0
         self._scratch = <uint8_t *> malloc(SCRATCH_BYTES)
-        self._signed_text = <uint8_t *> malloc(SIGNED_BYTES_MAX)
         self._out = <uint8_t *> malloc(OUT_BYTES_FIRST)
         self._out_max = OUT_BYTES_FIRST
         self._records = <uint8_t *> malloc(RECORDS_BYTES)
         self._messages = <Message *> malloc(MESSAGES_MAX * sizeof(Message))
         self._offsets = <int64_t *> malloc(MESSAGES_MAX * sizeof(int64_t))
-        self._entries = <Entry *> malloc(ENTRIES_MAX * sizeof(Entry))
         if not (
             self._scratch
-            and self._signed_text
             and self._out
             and self._records
             and self._messages
             and self._offsets
-            and self._entries
         ):
             raise MemoryError
 
     def __dealloc__(self):
         free(self._scratch)
-        free(self._signed_text)
         free(self._out)
         free(self._records)
         free(self._messages)
         free(self._offsets)
-        free(self._entries)
 
     def __init__(self, parts, bounds, *, pulls, late_answers, frame_bytes_max, header_bytes_max):
         store_parts = parts.store.parts
-        self._pending_max, self._filter_units = bounds.pending_max, bounds.filter_units_min
-        self._units_per_look, self._copied_bytes_max = bounds.units_per_look, bounds.copied_bytes_max
+        self._copied_bytes_max = bounds.copied_bytes_max
         self._slow_ns = <int64_t> (bounds.slow_s * NS_A_SECOND)
         self._config = parts.config
         self._put_waits = parts.put_waits
@@ -334,15 +311,13 @@ cdef class FastPath:
         self._log = store_parts.log
         self._state = store_parts.state
         self._stats = store_parts.stats
-        self._index = store_parts.index
-        self._dispatcher = store_parts.dispatcher
         self._queues = store_parts.queues
-        self._tags_codes = store_parts.tags_codes
         self._clock = None if store_parts.clock is time.time else store_parts.clock
         self._hold = parts.hold
         self._answers = parts.send_answers
         self._late_answers = late_answers
-        self._access = parts.access
+        self._signed = SignedRequests(parts.access)
+        self._keys = KeyIndex(store_parts.index, store_parts.dispatcher, bounds.pending_max)
         self._targets = parts.send_targets.plain
         self._store_host = parts.store_host
         self._cluster_property = parts.cluster_property
@@ -354,13 +329,10 @@ cdef class FastPath:
         self._arrivals = []
         self._waiting = []
         self._pulls = pulls
-        self._looked_at = [None] * LOOKED_AT_MAX
         if pulls is not None:
             self._topic_slots = store_parts.queues.slots
-            self._groups, self._topics, self._gets = pulls.groups, pulls.topics, pulls.gets
-            self._broker_get, self._parse_tags, self._tools_group = pulls.broker_get, pulls.parse_tags, pulls.tools_group
-            self._consumers, self._filter_of = pulls.consumers, pulls.filter_of
-            self._limits = parts.store.reader.limits
+            self._gets, self._broker_get, self._tools_group = pulls.gets, pulls.broker_get, pulls.tools_group
+            self._pull_walk = PullWalk(parts, pulls, bounds)
             self._take_pull_texts(pulls.texts)
 
     def figures(self):
@@ -404,7 +376,7 @@ cdef class FastPath:
         """Serve what comes first of one connection; return where the first byte is that was not served."""
         cdef int64_t size
         self.count = self.pull_count = 0
-        self._peer = connection if self._access is not None and self._access.needs_account(connection) else None
+        self._signed.begin(connection)
         self._born_host = connection.born_host
         self._is_host_long = PyBytes_GET_SIZE(self._born_host) != HOST_BYTES
         try:
@@ -420,8 +392,8 @@ cdef class FastPath:
         finally:
             self._taken += self.count
             self._pulls_taken += self.pull_count
-            if self._peer is not None:
-                self._close_account()
+            if self._signed.peer is not None:
+                self._signed.close()
         return at
 
     cdef bint _serve_frame(self, const uint8_t *at, const uint8_t *end, connection) except -1:
@@ -471,9 +443,7 @@ cdef class FastPath:
         self._topic_at = NULL
         self._target = None
         self._has_map = False
-        self._index_way = NO_INDEX
-        self._has_index_map = False
-        self._entry_count = 0
+        self._keys.begin()
         if self._said is not self._answers.said:
             self._take_texts()
         self._load_log()
@@ -487,7 +457,7 @@ cdef class FastPath:
         self._is_open = False
         self._store_log()
         self._release_map()
-        self._close_index()
+        self._keys.close()
         self._close_target()
         if self._put_times:
             self._stats.put_times += self._put_times
@@ -754,10 +724,11 @@ cdef class FastPath:
         if size > self._record_bytes_max or not self._hash_keys(count):
             return False
         if not self._has_map or self._position + size > self._limit:
-            if self._peer is not None or not self._make_room(size):
+            if self._signed.peer is not None or not self._make_room(size):
                 return False
-        if self._peer is not None:
-            if not self._is_permitted(header, body, end, self._target.topic, None):
+        if self._signed.peer is not None:
+            self._reason = BECAUSE_OF_ACCOUNT
+            if not self._signed.is_permitted(header, body, end, self._target.topic, None):
                 return False
             started = monotonic_ns()  # a put was not slow because its body was long to hash
         queue = self._queue(common.queue_id)
@@ -765,90 +736,6 @@ cdef class FastPath:
         self._write(queue, common, count, size, queue_offset[0])
         self._count_put(queue, count, size, queue_offset[0])
         self._note_slow(monotonic_ns() - started)
-        return True
-
-    cdef bint _is_permitted(self, Header *header, const uint8_t *body, const uint8_t *end, topic, group) except -1:
-        """Whether the account that signed the request may send it; with a group: whether it may pull for that.
-
-        False: the Python path decides, and says why not.
-        """
-        cdef SignedFields signed
-        cdef int64_t size
-        self._reason = BECAUSE_OF_ACCOUNT
-        if not find_signed(header, &signed) or signed.size_max > SIGNED_BYTES_MAX:
-            return False
-        size = put_signed(&signed, self._signed_text)
-        if size < 0 or (signed.stamp != NULL and signed.stamp.has_escapes):
-            return False
-        if group is None and memmem(self._signed_text, size, b"INNER_MULTI_DISPATCH", 20) != NULL:
-            return False
-        self._find_account(signed.access_key)
-        if not self._is_white and not (
-            self._is_genuine(signed.signature, size, body, end)  # before all else: its time is the same for no account
-            and self._account is not None
-            and self._may_use(topic, group)
-            and self._takes_stamp(&signed, size, header.code)
-        ):
-            return False
-        if not self._is_noted:
-            self._peer.access.account = self._account
-            self._is_noted = True
-        return True
-
-    cdef int _find_account(self, Text *name) except -1:
-        """Look the account up, unless it is the last request's. For an unknown one there is a key, too."""
-        if (
-            self._access_key_at != NULL
-            and self._access_key_size == name.size
-            and memcmp(self._access_key_at, name.at, name.size) == 0
-        ):
-            return 0
-        self._access_key_at = NULL
-        self._account, key, self._is_white, self._needs_stamp = self._access.account_named(self._peer, text_of(name))
-        work_in(&self._signing_key, key.blocks)
-        self._is_noted = self._was_allowed = False
-        self._access_key_at, self._access_key_size = name.at, name.size
-        return 0
-
-    cdef int _close_account(self) except -1:
-        if self._unstamped:
-            self._access.unstamped += self._unstamped
-            self._unstamped = 0
-        self._access_key_at = NULL
-        self._peer = self._account = self._allowed_topic = self._allowed_group = None
-        return 0
-
-    cdef bint _is_genuine(self, Text *signature, int64_t size, const uint8_t *body, const uint8_t *end) noexcept:
-        """Whether it is the key's signature of the text that was put together, and of the body."""
-        cdef uint8_t resolved[SIGNATURE_BYTES_MAX]
-        cdef uint8_t digest[DIGEST_BYTES]
-        cdef uint8_t expected[SIGNATURE_BYTES]
-        cdef const uint8_t *given = NULL
-        cdef int32_t given_size = 0
-        if signature != NULL:
-            given, given_size = signature.at, signature.size
-            if signature.has_escapes:
-                given_size = resolve(signature, resolved) if given_size <= SIGNATURE_BYTES_MAX else -1
-                given = resolved
-        gantry_hmac_sha1(&self._signing_key, self._signed_text, size, body, end - body, digest)
-        gantry_sha1_text(digest, expected)
-        return given_size == SIGNATURE_BYTES and gantry_is_same_text(expected, given, SIGNATURE_BYTES)
-
-    cdef bint _may_use(self, topic, group) except -1:
-        """Whether the account may send to the topic; with a group: whether it may pull for that."""
-        if self._was_allowed and self._allowed_topic == topic and self._allowed_group == group:
-            return True
-        self._was_allowed = self._access.may_use(self._account, topic, group)
-        self._allowed_topic, self._allowed_group = topic, group
-        return self._was_allowed
-
-    cdef bint _takes_stamp(self, SignedFields *signed, int64_t size, int32_t code) except -1:
-        """Whether the request is not one that was sent before. That uses its stamp up, so it is asked last."""
-        if signed.stamp != NULL:
-            return self._access.takes_stamp(self._peer, self._account, text_of(signed.stamp), code)
-        if self._needs_stamp or has_hidden_stamp(self._signed_text, size, signed.access_key.size):
-            return False
-        self._unstamped += 1
         return True
 
     cdef int _write(self, queue, Common *common, int count, int64_t size, int64_t queue_offset) except -1:
@@ -938,10 +825,11 @@ cdef class FastPath:
     cdef int _count_put(self, queue, int count, int64_t size, int64_t queue_offset) except -1:
         """Hand the keys on, count, and remember whom to tell."""
         cdef int index
-        if self._index_way == INDEX_AT_ONCE:
-            self._place_entries(count)
-        elif self._index_way == INDEX_LATER:
-            self._add_pending(count)
+        if self._keys.way == INDEX_AT_ONCE:
+            for index in range(count):
+                self._keys.place(self._messages[index].entries, self._messages[index].position, self._timestamp)
+        elif self._keys.way == INDEX_LATER:
+            self._leave_keys(count)
         self._put_times += count
         self._put_bytes += size
         self._target_count += count
@@ -999,99 +887,28 @@ cdef class FastPath:
 
     cdef bint _hash_keys(self, int count) except -1:
         """Make the entries of the messages, without their places; False: a key is no UTF-8, or there are too many."""
-        cdef int index, start, before = self._entry_count
+        cdef int index
         cdef Message *message
-        self._new_entries = 0
-        if self._index_way == NO_INDEX and self._index.enabled:
-            self._open_index()
-        if self._index_way != INDEX_AT_ONCE:
+        self._keys.begin_request(self._position)
+        if self._keys.way != INDEX_AT_ONCE:
             return True
         for index in range(count):
             message = &self._messages[index]
-            start = self._entry_count
-            if not hash_keys(
-                self._prefix_hash, message.properties, &message.marks, self._entries, ENTRIES_MAX, &self._entry_count
-            ):
-                self._entry_count = before
-                if not before:
-                    return False
-                self._write_entries()  # now there is room for this request's
-                return self._hash_keys(count)
-            message.entries = self._entry_count - start
-        self._new_entries = self._entry_count - before
-        self._entry_count = before  # they count when their messages are stored
-        if self._file.count + before + self._new_entries > self._file.count_end:
-            self._close_index()
-            self._index_way = INDEX_LATER
+            message.entries = self._keys.hash(self._prefix_hash, message.properties, &message.marks)
+            if message.entries < 0:
+                return self._keys.has_made_room() and self._hash_keys(count)
+        self._keys.end_request()
         return True
 
-    cdef int _place_entries(self, int count) except -1:
-        """Say of which messages the new entries are."""
-        cdef int index, left
-        cdef Entry *entry = &self._entries[self._entry_count]
-        for index in range(count):
-            left = self._messages[index].entries
-            while left:
-                entry.physical_offset, entry.timestamp = self._messages[index].position, self._timestamp
-                entry += 1
-                left -= 1
-        self._entry_count += self._new_entries
-        return 0
-
-    cdef int _add_pending(self, int count) except -1:
-        """Leave the keys to the Python path: the index file is full, new, or has no disk blocks."""
+    cdef int _leave_keys(self, int count) except -1:
         cdef int index
         cdef Message *message
-        pending = self._index.pending
         for index in range(count):
             message = &self._messages[index]
-            properties = PyBytes_FromStringAndSize(<char *> message.properties, message.properties_size)
-            pending.append((self._prefix_hash, properties, message.position, self._timestamp))
-        if len(pending) >= self._pending_max:
-            self._dispatcher.put_pending()
-        return 0
-
-    cdef int _open_index(self) except -1:
-        """Decide how keys get into the index during this call, and map the file if it is at once."""
-        index = self._index
-        self._index_way = INDEX_LATER
-        if index.pending:
-            self._dispatcher.put_pending()  # entries stand in the order of the log
-        file = index.active
-        if file is None or index.pending or not index.enabled:
-            return 0
-        if file.count <= 1 or file.begin_ms <= 0 or self._position < file.end_offset:
-            return 0
-        self._file.slots, self._file.entries_at = file.slots, file.entries_at
-        self._file.begin_ms, self._file.begin_offset = file.begin_ms, file.begin_offset
-        self._file.used_slots, self._file.count = file.used_slots, file.count
-        self._file.count_end = min(file.allocated_entries, file.entries)
-        PyObject_GetBuffer(file.map, &self._index_map, PyBUF_WRITABLE)
-        self._has_index_map = True
-        self._file.map = <uint8_t *> self._index_map.buf
-        self._index_file = file
-        self._index_way = INDEX_AT_ONCE
-        return 0
-
-    cdef int _write_entries(self) except -1:
-        cdef Entry *last
-        if self._entry_count:
-            put_entries(&self._file, self._entries, self._entry_count)
-            last = &self._entries[self._entry_count - 1]
-            file = self._index_file
-            file.dirty = True  # before the rest: a syncing thread believes what `end_offset` says
-            file.count, file.used_slots = self._file.count, self._file.used_slots
-            file.end_offset, file.end_ms = last.physical_offset, last.timestamp
-            self._entry_count = 0
-        return 0
-
-    cdef int _close_index(self) except -1:
-        if self._has_index_map:
-            self._write_entries()
-            self._has_index_map = False
-            PyBuffer_Release(&self._index_map)
-            self._index_file = None
-        return 0
+            self._keys.leave(
+                self._prefix_hash, message.properties, message.properties_size, message.position, self._timestamp
+            )
+        return self._keys.bound_pending()
 
     # -- pulls ----------------------------------------------------------------------------------------------------
 
@@ -1108,6 +925,7 @@ cdef class FastPath:
     ) except -1:
         """One pull for messages that are there, in memory, in one file. False: for the Python path, nothing changed."""
         cdef int64_t started = monotonic_ns(), commit_offset = -1, low, high
+        cdef Walk *walk
         self._reason = BECAUSE_OF_SETTINGS
         if not self._state.is_readable or self._config.slave_read_enable or self._config.disable_slow_consumers:
             return False
@@ -1130,19 +948,24 @@ cdef class FastPath:
             return False
         group = text_of(&asked.group)
         self._reason = BECAUSE_OF_SUBSCRIPTION
-        if not self._open_walk(asked, group, topic, connection):
+        if self._is_open:
+            self._store_log()  # what this call has put counts
+        if not self._pull_walk.open(asked, group, topic, connection):
             return False
         self._reason = BECAUSE_OF_PLACE
-        if not self._walk_queue(queue, asked.queue_offset, high):
+        if not self._pull_walk.along(queue, asked.queue_offset, high):
             return False
-        file = self._find_file(self._walk.runs[0].start)
-        if file is None or self._walk.runs[self._walk.run_count - 1].end > file.end:
+        walk = &self._pull_walk.walk
+        file = self._pull_walk.file_of(walk.runs[0].start)
+        if file is None or walk.runs[walk.run_count - 1].end > file.end:
             return False
-        if self._peer is not None and not self._is_permitted(header, body, end, topic, group):
-            return False
+        if self._signed.peer is not None:
+            self._reason = BECAUSE_OF_ACCOUNT
+            if not self._signed.is_permitted(header, body, end, topic, group):
+                return False
         if asked.sys_flag & COMMIT_OFFSET:
             self._pulls.commit(group, topic, asked.queue_id, commit_offset)
-        self._hand_out(header, connection, file, asked.queue_offset + self._walk.passed, low, high)
+        self._hand_out(header, connection, file, asked.queue_offset + walk.passed, low, high)
         if group != self._tools_group:  # tools look, and don't consume
             self._count_get(group, topic)
         started = monotonic_ns() - started
@@ -1153,173 +976,20 @@ cdef class FastPath:
 
     cdef int _count_get(self, group, topic) except -1:
         """Count what was handed out, as BrokerStatsManager.inc_group_get does."""
-        cdef object count = self._walk.count
+        cdef object count = self._pull_walk.walk.count
         self._stats.get_found_times += 1
         self._stats.get_transferred += count
         pair = self._gets.get((topic, group))
         if pair is None:
-            self._pulls.count_first(group, topic, count, self._walk.size)
+            self._pulls.count_first(group, topic, count, self._pull_walk.walk.size)
             return 0
         self._broker_get.value += count
         nums, sizes = <tuple> pair
         nums.value += count
         nums.times += 1
-        sizes.value += self._walk.size
+        sizes.value += self._pull_walk.walk.size
         sizes.times += 1
         return 0
-
-    cdef _find_file(self, int64_t position):
-        """As MappedFileQueue.find."""
-        cdef list files = self._log.queue.files
-        cdef int64_t each = self._log.queue.file_bytes_each
-        if not files or position < files[0].base:
-            return None
-        position = (position - <int64_t> files[0].base) // each
-        return files[position] if position < len(files) else None
-
-    cdef bint _is_allowed(self, PullFields *asked, group, topic) except -1:
-        """Whether broker, group and topic may be read; False also for what may be created first, and for no queue."""
-        group_config, config = self._groups.get(group), self._topics.get(topic)
-        return (
-            group_config is not None
-            and config is not None
-            and self._config.permission & PERM_READ
-            and group_config.consume_enable
-            and config.perm & PERM_READ
-            and 0 <= asked.queue_id < config.read_queue_nums
-        )
-
-    cdef _wanted(self, PullFields *asked, group, topic, connection):
-        """The filter of a pull that `_is_allowed`, None for all messages. Raises what the Python path raises."""
-        if not self._config.filter_support_retry:
-            if not asked.sys_flag & HAS_SUBSCRIPTION:
-                subscription = self._subscription(asked, group, topic)
-                if subscription is not None:
-                    if subscription.sub_string == "*" or subscription.class_filter_mode:
-                        return None
-                    return self._filter_of(subscription)
-            elif (
-                asked.expression_type.at == NULL
-                or not asked.expression_type.size
-                or is_text(&asked.expression_type, b"TAG", 3)
-            ):
-                if asked.subscription.at == NULL or is_text(&asked.subscription, b"*", 1):
-                    return None
-                return self._parse_tags(text_of(&asked.subscription))
-        return self._pulls.wanted(
-            connection,
-            group,
-            topic,
-            asked.queue_id,
-            asked.queue_offset,
-            asked.count_max,
-            asked.sys_flag,
-            text_of(&asked.subscription) or "",
-            text_of(&asked.expression_type),
-            text_of(&asked.sub_version),
-        )
-
-    cdef _subscription(self, PullFields *asked, group, topic):
-        """What the group's consumers said they want of the topic, by tag; None: unusual, the Python path decides."""
-        cdef int64_t version
-        consumers = self._consumers.get(group)
-        if consumers is None or (consumers.is_broadcasting and not self._groups.get(group).consume_broadcast_enable):
-            return None
-        subscription = consumers.subscriptions.get(topic)
-        if (
-            subscription is None
-            or asked.sub_version.at == NULL
-            or not to_padded_number(&asked.sub_version, &version)
-            or subscription.sub_version < version
-            or subscription.expression_type not in ("", "TAG")
-        ):
-            return None
-        return subscription
-
-    cdef bint _open_walk(self, PullFields *asked, group, topic, connection) except -1:
-        """Look up whether the pull is allowed and what it wants; False: not, or it looks into messages."""
-        cdef Walk *walk = &self._walk
-        limits, log = self._limits, self._log
-        if not self._is_allowed(asked, group, topic):
-            return False
-        try:
-            wanted = self._wanted(asked, group, topic, connection)
-        except Exception:  # a refusal: the Python path comes to the same one, and says it to the client
-            return False
-        walk.code_count = -1
-        if wanted is not None:
-            codes = wanted.tags_codes
-            if codes is None or wanted.records_max or len(codes) > CODES_MAX:
-                return False
-            walk.code_count = 0
-            for code in codes:
-                walk.codes[walk.code_count] = code
-                walk.code_count += 1
-        if self._is_open:
-            self._store_log()  # what this call has put counts
-        if log.shown_below < log.position:  # the queue's end may not be shown yet, either
-            return False
-        walk.end_allowed = log.readable_end
-        walk.first_allowed = walk.end_allowed - limits.hot_bytes
-        walk.count_max = min(max(asked.count_max, 1), limits.memory_count_max)
-        walk.bytes_max = limits.memory_bytes_max
-        walk.run_count = walk.count = walk.size = walk.passed = 0
-        walk.is_full = False
-        return True
-
-    cdef bint _walk_queue(self, queue, int64_t offset, int64_t high) except -1:
-        """Walk along the units from the offset on. False: for the Python path, or nothing is wanted."""
-        cdef int64_t units_left = max(self._filter_units, self._walk.count_max), count, tail_index = queue.tail_index
-        cdef int64_t start
-        cdef const uint8_t *units
-        # Without a filter the Python path takes what one look into the queue's files brings.
-        cdef bint is_one_look = self._walk.code_count < 0 and min(high - offset, self._walk.count_max) <= self._units_per_look
-        while units_left > 0 and offset < high and not self._walk.is_full:
-            if offset >= tail_index:
-                data = queue.tail
-                count = min(units_left, high - offset)
-                if (offset - tail_index + count) * UNIT_BYTES > PyByteArray_GET_SIZE(data):
-                    return False
-                units = <const uint8_t *> PyByteArray_AS_STRING(data) + (offset - tail_index) * UNIT_BYTES
-            else:
-                data = self._look(queue, offset, min(high - offset, self._walk.count_max) if is_one_look else 1, &start)
-                if data is None:
-                    return False
-                count = min(PyBytes_GET_SIZE(data) // UNIT_BYTES - start, units_left)
-                units = <const uint8_t *> PyBytes_AS_STRING(data) + start * UNIT_BYTES
-            if not walk_units(&self._walk, units, count):
-                return False
-            if is_one_look and offset < tail_index:
-                break
-            offset += count
-            units_left -= count
-        return self._walk.count > 0
-
-    cdef bytes _look(self, queue, int64_t offset, int64_t count, int64_t *start):
-        """Units of the queue's files, that of `offset` at `start`; None: there are none. count: as many are enough.
-
-        A consumer goes on where it was, so those behind are kept for its next pull, of some queues.
-        """
-        cdef bytes data
-        cdef int64_t first
-        looked_at = queue.looked_at
-        if looked_at is not None:
-            first, data = <tuple> looked_at
-            if first <= offset and offset + count <= first + PyBytes_GET_SIZE(data) // UNIT_BYTES:
-                start[0] = offset - first
-                return data
-        read = queue.read(offset, UNITS_AHEAD)
-        if not isinstance(read, bytes) or len(read) < UNIT_BYTES:
-            return None
-        if looked_at is None:
-            last = self._looked_at[self._looked_at_next]
-            if last is not None:
-                last.looked_at = None
-            self._looked_at[self._looked_at_next] = queue
-            self._looked_at_next = (self._looked_at_next + 1) % LOOKED_AT_MAX
-        queue.looked_at = (offset, read)
-        start[0] = 0
-        return read
 
     cdef int _hand_out(
         self, Header *header, connection, file, int64_t following, int64_t low, int64_t high
@@ -1327,12 +997,12 @@ cdef class FastPath:
         """Write the answer. Neighbours that are many bytes go to the socket as they lie in the file."""
         cdef uint8_t head[PULL_HEAD_BYTES_MAX]
         cdef Py_buffer view
-        cdef int64_t base = file.base, start = self._walk.runs[0].start - base, size = self._walk.size
+        cdef int64_t base = file.base, start = self._pull_walk.walk.runs[0].start - base, size = self._pull_walk.walk.size
         cdef Py_ssize_t head_size = put_pull_head(
             head, &self._pull_texts, header.encoding, header.opaque, high, low, following, size
         ) - head
         cdef uint8_t *target
-        if self._walk.run_count == 1 and size >= self._copied_bytes_max:
+        if self._pull_walk.walk.run_count == 1 and size >= self._copied_bytes_max:
             if self._direct >= 0:
                 return self._write_run(connection, head, head_size, file, start, size)
             connection.write_parts([PyBytes_FromStringAndSize(<char *> head, head_size), file.view[start : start + size]])
@@ -1342,7 +1012,7 @@ cdef class FastPath:
                 self._grow_out(2 * (self._out_size + head_size + size))
             memcpy(self._out + self._out_size, head, head_size)
             PyObject_GetBuffer(file.view, &view, PyBUF_SIMPLE)
-            copy_runs(self._out + self._out_size + head_size, &self._walk, <const uint8_t *> view.buf, base)
+            copy_runs(self._out + self._out_size + head_size, &self._pull_walk.walk, <const uint8_t *> view.buf, base)
             PyBuffer_Release(&view)
             self._out_size += head_size + size
             return 0
@@ -1350,7 +1020,7 @@ cdef class FastPath:
         target = <uint8_t *> PyBytes_AS_STRING(answer)
         memcpy(target, head, head_size)
         PyObject_GetBuffer(file.view, &view, PyBUF_SIMPLE)
-        copy_runs(target + head_size, &self._walk, <const uint8_t *> view.buf, base)
+        copy_runs(target + head_size, &self._pull_walk.walk, <const uint8_t *> view.buf, base)
         PyBuffer_Release(&view)
         connection.write(answer)
         return 0

@@ -10,40 +10,21 @@ cdef class FastDispatch:
 
     cdef readonly int64_t count
     # borrowed for good
-    cdef object _log, _queues, _index, _dispatcher
+    cdef object _log, _queues
+    cdef KeyIndex _keys
     cdef dict _slots
-    cdef int64_t _pending_max  # given by the Python path, which waits for as many
-    # memory of its own, with nothing in it between two calls
-    cdef Entry *_entries
-    cdef int _entry_count
     # of one call: the topic of the record before
     cdef const uint8_t *_topic_at
     cdef int32_t _topic_size
     cdef object _slot
     cdef tuple _first
     cdef uint32_t _prefix_hash
-    # of one call: index file
-    cdef IndexWay _index_way
-    cdef object _index_file
-    cdef Py_buffer _index_map
-    cdef bint _has_index_map
-    cdef IndexFile _file
-
-    def __cinit__(self):
-        self._entries = <Entry *> malloc(ENTRIES_MAX * sizeof(Entry))
-        if not self._entries:
-            raise MemoryError
-
-    def __dealloc__(self):
-        free(self._entries)
 
     def __init__(self, parts, int64_t pending_max):
-        self._pending_max = pending_max
+        self._keys = KeyIndex(parts.index, parts.dispatcher, pending_max)
         self._log = parts.log
         self._queues = parts.queues
         self._slots = parts.queues.slots
-        self._index = parts.index
-        self._dispatcher = parts.dispatcher
 
     def feed(
         self, view, int64_t base, Py_ssize_t position, Py_ssize_t last, bint check_crc, dict arrived
@@ -58,8 +39,7 @@ cdef class FastDispatch:
         cdef int64_t timestamp = -1
         self.count = 0
         self._topic_at = NULL
-        self._index_way = NO_INDEX
-        self._entry_count = 0
+        self._keys.begin()
         PyObject_GetBuffer(view, &data, PyBUF_SIMPLE)
         try:
             at = <const uint8_t *> data.buf
@@ -74,7 +54,7 @@ cdef class FastDispatch:
         finally:
             if self.count:
                 self._log.store_timestamp = timestamp
-            self._close_index()
+            self._keys.close()
             self._slot = self._first = None
             PyBuffer_Release(&data)
         return position
@@ -164,76 +144,22 @@ cdef class FastDispatch:
 
     cdef int _hash_keys(self, Stored *stored, int64_t physical_offset) except -2:
         """Make the record's entries, which do not count yet; return how many, -1: a key is no UTF-8, or too many."""
-        cdef int count = self._entry_count, index
-        if self._index_way == NO_INDEX and self._index.enabled:
-            self._open_index(physical_offset)
-        if self._index_way != INDEX_AT_ONCE:
+        cdef int made
+        self._keys.begin_request(physical_offset)
+        if self._keys.way != INDEX_AT_ONCE:
             return 0
-        if not hash_keys(
-            self._prefix_hash, stored.properties, &stored.marks, self._entries, ENTRIES_MAX, &count
-        ):
-            if not self._entry_count:
-                return -1
-            self._write_entries()  # now there is room for this record's
-            return self._hash_keys(stored, physical_offset)
-        if self._file.count + count > self._file.count_end:
-            self._close_index()
-            self._index_way = INDEX_LATER
-            return 0
-        for index in range(self._entry_count, count):
-            self._entries[index].physical_offset, self._entries[index].timestamp = physical_offset, stored.timestamp
-        return count - self._entry_count
+        made = self._keys.hash(self._prefix_hash, stored.properties, &stored.marks)
+        if made < 0:
+            return self._hash_keys(stored, physical_offset) if self._keys.has_made_room() else -1
+        self._keys.end_request()
+        return made
 
     cdef int _put_keys(self, Stored *stored, int64_t physical_offset, int new_entries) except -1:
-        """Have the entries count; or leave the keys to the Python path: the file is full, new, or has no disk blocks."""
-        if self._index_way == INDEX_AT_ONCE:
-            self._entry_count += new_entries
-        elif self._index_way == INDEX_LATER:
-            pending = self._index.pending
-            properties = PyBytes_FromStringAndSize(<char *> stored.properties, stored.properties_size)
-            pending.append((self._prefix_hash, properties, physical_offset, stored.timestamp))
-            if len(pending) >= self._pending_max:
-                self._dispatcher.put_pending()
-        return 0
-
-    cdef int _open_index(self, int64_t physical_offset) except -1:
-        """Decide how keys get into the index during this call, and map the file if it is at once."""
-        index = self._index
-        self._index_way = INDEX_LATER
-        if index.pending:
-            self._dispatcher.put_pending()  # entries stand in the order of the log
-        file = index.active
-        if file is None or index.pending or not index.enabled:
-            return 0
-        if file.count <= 1 or file.begin_ms <= 0 or physical_offset < file.end_offset:
-            return 0
-        self._file.slots, self._file.entries_at = file.slots, file.entries_at
-        self._file.begin_ms, self._file.begin_offset = file.begin_ms, file.begin_offset
-        self._file.used_slots, self._file.count = file.used_slots, file.count
-        self._file.count_end = min(file.allocated_entries, file.entries)
-        PyObject_GetBuffer(file.map, &self._index_map, PyBUF_WRITABLE)
-        self._has_index_map = True
-        self._file.map = <uint8_t *> self._index_map.buf
-        self._index_file = file
-        self._index_way = INDEX_AT_ONCE
-        return 0
-
-    cdef int _write_entries(self) except -1:
-        cdef Entry *last
-        if self._entry_count:
-            put_entries(&self._file, self._entries, self._entry_count)
-            last = &self._entries[self._entry_count - 1]
-            file = self._index_file
-            file.dirty = True  # before the rest: a syncing thread believes what `end_offset` says
-            file.count, file.used_slots = self._file.count, self._file.used_slots
-            file.end_offset, file.end_ms = last.physical_offset, last.timestamp
-            self._entry_count = 0
-        return 0
-
-    cdef int _close_index(self) except -1:
-        if self._has_index_map:
-            self._write_entries()
-            self._has_index_map = False
-            PyBuffer_Release(&self._index_map)
-            self._index_file = None
+        if self._keys.way == INDEX_AT_ONCE:
+            self._keys.place(new_entries, physical_offset, stored.timestamp)
+        elif self._keys.way == INDEX_LATER:
+            self._keys.leave(
+                self._prefix_hash, stored.properties, stored.properties_size, physical_offset, stored.timestamp
+            )
+            self._keys.bound_pending()
         return 0
