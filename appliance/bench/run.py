@@ -205,7 +205,9 @@ class Bench:
             slave_s = slave.broker.cpu_s() - slave_before
         missing = max(result.acknowledged - stored, 0)
         if not result.errors and stored != result.acknowledged and not scenario.one_way:
-            raise GantryError(f"{peer.label}: {result.acknowledged} acknowledged, {stored} stored, and no error told")
+            raise GantryError(
+                f"{peer.label}: {result.acknowledged} acknowledged, {stored} stored, and no error reported"
+            )
         return LoadRun(result, cpu_s, other_cpu, missing, slave_s, copied_after_s)
 
     # -- start-up and idle memory -------------------------------------------------------------------------------------

@@ -350,7 +350,7 @@ class BrokerController(OpenParts):
         own = self.standing.standing.epochs.current_id
         facts = {"epoch": rival.number, "own_id": own, "rival_id": rival.id, "rival": rival.address}
         logger.error(
-            "epoch was begun twice: a person has to choose",
+            "epoch was begun twice: an administrator has to choose",
             extra={"event": "epoch_contested", "told_by": told_by, **facts},
         )
         for server in (self.server, self.vip_server):

@@ -33,7 +33,7 @@ def between(lowest: float, highest: float, *, or_zero: bool = False) -> Check:
 
 
 def one_of(*words: str, unshown: tuple[str, ...] = ()) -> Check:
-    """One of the words; `unshown` ones are taken as well and named to nobody."""
+    """One of the words; `unshown` ones are accepted as well, and no error names them."""
     shown = " or ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
     def check(name: str, value: str) -> str:

@@ -49,7 +49,7 @@ class IndexRebuilder:
                 for path in self._index.markers():
                     await self._rebuild(path)
             except OSError as exc:
-                logger.error("index file can't be made anew", extra={"event": "index_rebuild", "error": str(exc)})
+                logger.error("index file can't be rebuilt", extra={"event": "index_rebuild", "error": str(exc)})
                 await asyncio.sleep(RETRY_AFTER_S)
                 continue
             finally:
@@ -86,7 +86,7 @@ class IndexRebuilder:
                 made.delete()
         await loop.run_in_executor(self._executor, self._index.sync_names)
         logger.info(
-            "index file made anew",
+            "index file rebuilt",
             extra={
                 "event": "index_rebuilt",
                 "path": str(file.path),

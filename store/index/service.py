@@ -126,7 +126,7 @@ class IndexService:
             self.active = None
         file.delete()
         logger.warning(
-            "index file damaged: it is made anew from the log",
+            "index file damaged: rebuilding it from the log",
             extra={"event": "index_file_damaged", "path": str(file.path), "reason": reason},
         )
 

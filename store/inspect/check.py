@@ -277,7 +277,7 @@ def _index(folder: StoreFolder, findings: Findings) -> list[Fact]:
             findings.add(Level.WARNING, "index_size", file.path, -1, text)
     shape = folder.index_shape
     if shape is None:
-        entries = "slots can't be told from the files: give --index-slots"
+        entries = "the number of slots can't be read from the files: give --index-slots"
     else:
         entries = f"{shape.slots:,} slots and {shape.entries:,} entries each"
     used = 0

@@ -38,7 +38,7 @@ class IndexCheck:
         self._missing: list[int] = []  # inside
         is_empty = all(read_header(file, folder.reader).next_entry <= 1 for file in folder.index_files)
         if folder.index_shape is None and not is_empty:
-            text = "the number of slots can't be told from the files: index not verified; give --index-slots"
+            text = "the number of slots can't be read from the files: index not verified; give --index-slots"
             # The first file of a live store may have been empty a moment ago, when its shape was looked for.
             level = Level.NOTE if folder.state is StoreState.LIVE else Level.WARNING
             findings.add(level, "index_shape", folder.index_files[-1].path, -1, text)

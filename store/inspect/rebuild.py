@@ -30,7 +30,7 @@ from store.queues.consume_queue_table import sync_paths
 from store.queues.topic_slot import TopicSlot
 from store.startup.dispatch import GAP_UNITS_MAX
 
-MADE_ANEW = "made anew from the log"
+MADE_ANEW = "rebuilt from the log"
 
 
 @dataclass

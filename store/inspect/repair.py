@@ -71,10 +71,10 @@ class RepairPlan:
                 f"cut {self.cut.path} at position {self.cut.position}, and the files behind: {self.cut_reason}"
             )
         if self.lost or self.cut is not None:
-            lines.append("then compare queues and index with what remains, and make those anew that disagree")
-        lines += [f"make queue {topic}-{queue_id} anew from the log" for topic, queue_id in self.queues]
+            lines.append("then compare queues and index with what remains, and rebuild those that disagree")
+        lines += [f"rebuild queue {topic}-{queue_id} from the log" for topic, queue_id in self.queues]
         if self.index:
-            lines.append("make the index anew from the log")
+            lines.append("rebuild the index from the log")
         return lines or ["nothing to repair"]
 
 
@@ -86,7 +86,7 @@ def plan_repair(folder: StoreFolder, result: VerifyResult, options: RepairOption
     plan = RepairPlan()
     if foreign := foreign_file(folder):
         plan.refusal = (
-            f"{foreign} and is hardly a file of this log: move it away, or put back what is missing, then ask again"
+            f"{foreign} and is hardly a file of this log: move it away, or restore what is missing, then try again"
         )
         return plan
     lost = [each.text(usual_size(folder.log.files)) for each in lost_files(folder.log.files)] or missing_end(folder)
@@ -94,7 +94,7 @@ def plan_repair(folder: StoreFolder, result: VerifyResult, options: RepairOption
     if lost and not options.skip_lost:
         more = f", and {len(lost) - 1} more" if len(lost) > 1 else ""
         plan.refusal = (
-            f"in the commit log {lost[0]}{more}: put back what is missing, or have it skipped (--skip-lost): messages "
+            f"in the commit log {lost[0]}{more}: restore what is missing, or skip it (--skip-lost): messages "
             "in there are lost then"
         )
         return plan

@@ -224,7 +224,7 @@ class _Verification:
         topic = found.fields.topic.decode("utf-8", "replace")
         if queue_offset == 0:  # the topic was deleted and made anew: what came before is in no queue, rightly
             text = (
-                f"{topic}-{found.fields.queue_id} begins anew at offset {found.physical_offset}: it was deleted before"
+                f"{topic}-{found.fields.queue_id} starts again at offset {found.physical_offset}: it was deleted before"
             )
             self._report_record(Level.NOTE, "queue_restart", found, text)
             state.missing = 0

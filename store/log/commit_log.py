@@ -70,8 +70,8 @@ class CommitLog:
         if not any(folder.is_dir() for folder in self.queue.folders) and any(self._queues_folder.glob("*/*/*")):
             raise StoreDamaged(
                 str(self.queue.folder),
-                "the commit log's folder is missing, its consume queues are not; is a disk not mounted? To begin anew, "
-                f"remove {self._queues_folder} as well",
+                "the commit log's folder is missing, its consume queues are not; is a disk not mounted? To start "
+                f"again, remove {self._queues_folder} as well",
             )
 
     @property

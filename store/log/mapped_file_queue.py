@@ -19,7 +19,7 @@ from store.log.mapped_file import MappedFile
 logger = logging.getLogger(__name__)
 
 NAME_DIGITS = 20
-HOW = "put back what is missing, or have it skipped: `gantry store repair --skip-lost`"
+HOW = "restore what is missing, or skip it: `gantry store repair --skip-lost`"
 UNSYNCED_FILES_MAX = 3  # at the log's end a crash may leave files that have a name and no length yet
 
 

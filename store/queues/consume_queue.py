@@ -226,7 +226,7 @@ class ConsumeQueue:
         first = self.bases[0]
         kept = next(number for number, base in enumerate(self.bases) if base != first + number * self.file_units)
         logger.error(
-            "consume queue files missing: made anew from the log",
+            "consume queue files missing: rebuilt from the log",
             extra={
                 "event": "queue_files_missing",
                 "before": str(self.path_of(self.bases[kept])),

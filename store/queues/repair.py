@@ -233,7 +233,7 @@ class ConsumeQueueRepair:
         if not self._may_log("unit_repaired"):
             return
         logger.warning(
-            "consume queue unit made anew from the log",
+            "consume queue unit rebuilt from the log",
             extra={
                 "event": "unit_repaired",
                 "path": str(path),

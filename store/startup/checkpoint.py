@@ -177,7 +177,7 @@ def is_held_here(path: Path) -> bool:
 
 
 def _is_a_folder(path: Path) -> StoreDamaged:
-    return StoreDamaged(str(path), "is a folder, and has to be a file: move it away; it is made anew")
+    return StoreDamaged(str(path), "is a folder and must be a file: move it away; the start creates a new one")
 
 
 _held: set[Path] = set()

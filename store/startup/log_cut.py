@@ -75,8 +75,8 @@ def _keep_readable(root: Path, file: MappedFile, position: int, behind: list[Map
 
 
 def _keep(root: Path, file: MappedFile, position: int, behind: list[MappedFile], *, has_tail: bool) -> None:
-    # A torn tail is the rest of a write that nobody was told of: its copy may fail. A whole record behind damage may
-    # have been acknowledged: it is kept, or the start is refused.
+    # A torn tail is the rest of a write that was never acknowledged: its copy may fail. A whole record behind damage
+    # may have been acknowledged: it is kept, or the start is refused.
     survivors = _records_behind(file, position)
     files_with_records = sum(1 for each in behind if any(records_of(each, 0, check_crc=True)))
     is_loss = bool(survivors or files_with_records)

@@ -60,7 +60,7 @@ def cut_to_own_files(queue: ConsumeQueue, log: CommitLog, *, with_last: bool) ->
         if is_own is not False:
             continue
         logger.error(
-            "consume queue file of another queue: made anew from the log",
+            "consume queue file of another queue: rebuilt from the log",
             extra={
                 "event": "queue_file_foreign",
                 "path": str(queue.path_of(base)),

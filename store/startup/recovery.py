@@ -252,7 +252,7 @@ def _refuse_without_files(log: CommitLog, queues: ConsumeQueueTable, checkpoint:
     if not files and checkpoint.physic_ms > 0 and any(queue.next_index for queue in queues):
         raise StoreDamaged(
             str(log.queue.folder),
-            "there is no commit log file, but there are consume queues; is a disk not mounted? To begin anew, remove "
+            "there is no commit log file, but there are consume queues; is a disk not mounted? To start again, remove "
             f"{queues.folder} as well",
         )
 

@@ -225,7 +225,7 @@ class ScheduleMessageService:
             raise RecordError("its record is gone")
         fields = split_record(record)
         if fields.topic != SCHEDULE_TOPIC:
-            raise RecordError(f"a record of topic {fields.topic!r} stands there")
+            raise RecordError(f"a record of topic {fields.topic!r} is there")
         topic = keys.find_property(fields.properties, keys.REAL_TOPIC.encode())
         queue_id = keys.find_property(fields.properties, keys.REAL_QID.encode())
         if topic is None or queue_id is None or not queue_id.isdigit():

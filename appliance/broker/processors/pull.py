@@ -97,7 +97,7 @@ def pull(parts: PullParts, connection: ServerConnection, request: Request) -> No
 def answer_held(parts: PullParts, access: Access | None, connection: ServerConnection, request: Request) -> None:
     """A pull that waited: answer it now, whatever there is, if its account may still read the topic."""
     if not may_still_pull(access, connection, request):
-        refusal = "the account may not read this topic any more"
+        refusal = "the account is no longer allowed to read this topic"
         connection.reply(request, request.reply(ResponseCode.NO_PERMISSION, refusal))
         return
     try:

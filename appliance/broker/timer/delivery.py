@@ -33,7 +33,7 @@ def delivered(store: MessageStore, physical_offset: int, queue_offset: int, due_
     if topic == TRANS_HALF_TOPIC.encode() or topic == TOPIC:
         raise RecordError("that is no topic to deliver to")
     if fields.queue_offset != queue_offset or due_ms_of(properties) != due_ms:
-        raise RecordError("another message stands there")
+        raise RecordError("another message is there")
     changes: dict[bytes, bytes | None] = {REAL_TOPIC: None, REAL_QID: None}
     cleaned = keys.replace_properties(properties, changes)
     noted = b"%b\x02%b\x01%d\x02%b\x01%d" % (cleaned, ENQUEUE_MS, fields.store_timestamp, DEQUEUE_MS, now_ms)
@@ -62,5 +62,5 @@ def _read(store: MessageStore, physical_offset: int) -> tuple[memoryview, Record
         raise RecordError("its record is gone")
     fields = split_record(record)
     if fields.topic != TOPIC:
-        raise RecordError(f"a record of topic {fields.topic!r} stands there")
+        raise RecordError(f"a record of topic {fields.topic!r} is there")
     return record, fields

@@ -37,10 +37,10 @@ class Rolling:
         try:
             is_free = await self._release(end_offset)
         except (OSError, StateFileError) as exc:
-            logger.error("waiting messages not stored anew", extra={"event": "timer_stuck", "why": str(exc)})
+            logger.error("waiting messages not stored again", extra={"event": "timer_stuck", "why": str(exc)})
         if self.rolled > before:
             logger.info(
-                "waiting messages stored anew",
+                "waiting messages stored again",
                 extra={"event": "timer_rolled", "messages": self.rolled - before, "end_offset": end_offset},
             )
         if not is_free and self._kept_end != end_offset:

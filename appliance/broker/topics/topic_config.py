@@ -260,7 +260,7 @@ class TopicConfigManager(ConfigTable[TopicConfig]):
 def _check_room(configs: Collection[str]) -> None:
     """Raise MessageRejected when sends and heartbeats may create no more topics."""
     if len(configs) >= CREATED_TOPICS_MAX:
-        raise MessageRejected(f"this broker has {len(configs)} topics: no more are created by themselves")
+        raise MessageRejected(f"this broker has {len(configs)} topics: it creates no further ones on first use")
 
 
 def built_in_topics(config: BrokerConfig) -> list[TopicConfig]:

@@ -451,7 +451,7 @@ def test_a_log_without_one_of_its_files_is_refused_until_it_is_told_to_go_on(
     lost = {number for number, offset in places.items() if offset // 65536 in lost_files}
     spoil(root)
     before = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
-    with pytest.raises(StoreDamaged, match=r"put back what is missing.*--skip-lost|not mounted"):
+    with pytest.raises(StoreDamaged, match=r"restore what is missing.*--skip-lost|not mounted"):
         open_store(stopped)
     with StoreFolder(root) as folder:
         assert check_store(folder).findings.worst is Level.ERROR

@@ -48,7 +48,7 @@ def test_what_was_sent_is_delivered_with_its_times(store: MessageStore) -> None:
 
 @pytest.mark.parametrize(("queue_offset", "due_ms"), [(1, DUE_MS), (0, DUE_MS + 1)])
 def test_another_message_at_that_place_is_not_delivered(store: MessageStore, queue_offset: int, due_ms: int) -> None:
-    with pytest.raises(RecordError, match="another message stands there"):
+    with pytest.raises(RecordError, match="another message is there"):
         delivered(store, waiting(store), queue_offset, due_ms, DUE_MS)
 
 
