@@ -162,9 +162,9 @@ class TopicConfigManager(ConfigTable[TopicConfig]):
         """Return the topic of the group's dead letters."""
         return self._get_or_create(names.dlq_topic(group), DLQ_QUEUES, READ_WRITE)
 
-    def create_half_topic(self) -> TopicConfig:
-        """Return the topic where prepared transactions wait; it exists from the first transaction on."""
-        return self._get_or_create(names.TRANS_HALF_TOPIC, 1, READ_WRITE)
+    def create_transaction_topic(self, topic: str) -> TopicConfig:
+        """Return the topic of half messages or that of their ends; each exists from its first message on."""
+        return self._get_or_create(topic, 1, READ_WRITE)
 
     def create_timer_topic(self) -> TopicConfig:
         """Return the topic where messages for a time of their own wait; it exists from the first of them on."""

@@ -108,8 +108,15 @@ class TransactionCheckService:
         await asyncio.sleep(PAUSE_S_MIN)
         while (left_s := since + self._config.transaction_check_interval_ms / 1000 - time.monotonic()) > 0:
             await asyncio.sleep(min(left_s, LOOK_S))
+            self._name_topics()
             if self._ended.count_ahead > ENDED_MAX:
                 await self.pass_ended()
+
+    def _name_topics(self) -> None:
+        """Have name servers know both topics once they hold messages: who reads them finds what the folder has."""
+        for topic in (names.TRANS_HALF_TOPIC, names.TRANS_OP_HALF_TOPIC):
+            if self._store.max_offset(topic, HALF_QUEUE):
+                self._topics.create_transaction_topic(topic)
 
     async def pass_ended(self) -> None:
         """Pass what has ended up to the first half that has not: no round, no producer is asked."""
@@ -125,7 +132,7 @@ class TransactionCheckService:
         metrics, began = self._metrics, time.monotonic()
         before = metrics.checks_sent, metrics.discarded
         now_ms = int(self._clock() * 1000)
-        self._topics.create_half_topic()
+        self._topics.create_transaction_topic(names.TRANS_HALF_TOPIC)  # as RocketMQ does, also without a transaction
         try:
             if not self._transactions.write_owed_ops():
                 raise _StoreRefuses("an op message")
