@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from appliance.reports.errors import BrokenRecordChain, StoreUnreadable
-from appliance.reports.log_ranges import find_boundary
 from gantrymq.contrib.arrow.log_files import LogUnreadable, log_files
 from gantrymq.contrib.arrow.record_blocks import BLOCK_BYTES, LogFile, RecordBlock, RecordScan, ScanEnd
+from gantrymq.contrib.arrow.record_search import find_boundary
 
 TAIL_BYTES_CHECKED = 4 << 20  # no write is larger than one batch, and a batch is at most 4 MiB
 TAIL_BLOCK_BYTES = 1 << 20  # the most that a search for the end reads of the hole after it

@@ -1,25 +1,16 @@
 """Cuts the unread part of a commit log into ranges of about one size, so that several cores read one file.
 
-A file's start is a record boundary; every other one has to be found. A record holds its own physical offset, so bytes
-that do are most likely a record; but a producer may have put such bytes into a body. A boundary found here is therefore
-only proposed: the reader of the range before it must arrive exactly there, and the ranges are committed in order.
+A file's start is a record boundary; every other one has to be found, and one that is found is only proposed: the reader
+of the range before it must arrive exactly there, and the ranges are committed in order.
 """
 
 from __future__ import annotations
 
-import os
-import re
-import struct
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from gantrymq.contrib.arrow.record_blocks import LogFile, RecordScan
-
-SEARCH_BYTES = 8 << 20  # two records of the largest size; without a boundary in them the file is not cut there
-_WINDOW_BYTES = 1 << 16
-_MAGIC = re.compile(rb"\xda\xa3\x20[\xa7\xab]")  # of both formats
-_MAGIC_AT, _OFFSET_AT, _OFFSET_END = 4, 28, 36
-_OFFSET = struct.Struct(">q")
+from gantrymq.contrib.arrow.record_blocks import LogFile
+from gantrymq.contrib.arrow.record_search import find_boundary
 
 
 class LogPiece(NamedTuple):
@@ -60,30 +51,3 @@ def ranges_of(
                 pieces = []
     if pieces:
         yield tuple(pieces)
-
-
-def find_boundary(file: LogFile, position: int, limit: int) -> int | None:
-    """The first place from `position` on, before `limit`, where a record seems to begin; None when none is near."""
-    return next_record(file, position, min(position + SEARCH_BYTES, limit))
-
-
-def next_record(file: LogFile, position: int, limit: int) -> int | None:
-    """As find_boundary, however far the search goes."""
-    try:
-        with file.path.open("rb", buffering=0) as opened:
-            for begin in range(position, limit, _WINDOW_BYTES):
-                data = os.pread(opened.fileno(), _WINDOW_BYTES + _OFFSET_END, begin - file.start)
-                for match in _MAGIC.finditer(data):
-                    at = match.start() - _MAGIC_AT
-                    if at >= 0 and begin + at < limit and _is_record(file, data, at, begin + at):
-                        return begin + at
-    except FileNotFoundError:  # deleted just now; the task will notice
-        return None
-    return None
-
-
-def _is_record(file: LogFile, data: bytes, at: int, physical_offset: int) -> bool:
-    """Whether the bytes say that they stand there, and the rest of the record agrees."""
-    if data[at + _OFFSET_AT : at + _OFFSET_END] != _OFFSET.pack(physical_offset):
-        return False
-    return any(len(block) for block in RecordScan(file, physical_offset, block_bytes=_WINDOW_BYTES))

@@ -30,12 +30,13 @@ from appliance.reports.commit_log_files import CommitLogFiles
 from appliance.reports.errors import LakeFull, LogTruncated, StoreUnreadable
 from appliance.reports.lake_files import LakeFiles
 from appliance.reports.lake_writer import LakeWriter
-from appliance.reports.log_ranges import LogRange, next_record, ranges_of
+from appliance.reports.log_ranges import LogRange, ranges_of
 from appliance.reports.manifest import Lake
 from appliance.reports.range_reader import RangeResult, copy_range
 from appliance.reports.runner.cut_lake import cut_to_log
 from appliance.reports.runner.standing import Epoch
 from appliance.reports.worker_jobs import run_on_a_worker
+from gantrymq.contrib.arrow.record_search import next_record
 from store.upkeep.reader_marks import ReaderMark
 
 logger = logging.getLogger(__name__)

@@ -5,7 +5,8 @@ of the block at once and checks them. One log may have both IP widths and both m
 after the born host are computed, instead of one fixed header.
 
 A record is valid if its magic is known, its physical offset is its position, and its total size is the sum of its
-parts. The scan ends at the first invalid one. The caller knows whether that is the end of the log or damage. Format:
+parts. The scan ends at the first invalid one. The caller knows whether that is the end of the log or damage.
+`bodies_are_sound` compares bodies with their checksums; topics and properties have none. Format:
 gantrymq.message.record, RocketMQ's CommitLog.java.
 """
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 import enum
 import os
 import struct
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +34,7 @@ BLOCK_BYTES = 8 << 20  # one read: large enough for fast vector operations, and 
 
 Ints = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
+Truths = NDArray[np.bool_]
 
 _SIZE_AND_MAGIC = struct.Struct(">iI")
 _HEAD = np.dtype(  # the 48 bytes before the born host, the same in every record
@@ -87,7 +90,7 @@ class RecordBlock:
         """The first `count` records."""
         return self.take(slice(count))
 
-    def take(self, rows: slice | Ints | NDArray[np.bool_]) -> RecordBlock:
+    def take(self, rows: slice | Ints | Truths) -> RecordBlock:
         """Some of the records: a range, their indexes, or a truth for each."""
         return RecordBlock(self.buffer, *(getattr(self, name)[rows] for name in self.__slots__[1:]))
 
@@ -165,16 +168,22 @@ def follow_chain(buffer: Bytes, bytes_until_limit: int) -> tuple[Ints, int, Scan
     return np.array(positions, dtype=np.int64), missing_bytes, end
 
 
-def decode_block(buffer: Bytes, positions: Ints, base: int | Ints | None) -> RecordBlock:
+def decode_block(buffer: Bytes, positions: Ints, base: int) -> RecordBlock:
     """Decode the records at `positions`, up to the first invalid one. base: what a position lacks to the physical
-    offset, one for all or one for each; None: that is not known."""
+    offset."""
+    block, valid = decode_each(buffer, positions, base)
+    return block if valid.all() else block.head(int(np.argmin(valid)))
+
+
+def decode_each(buffer: Bytes, positions: Ints, base: int | Ints | None) -> tuple[RecordBlock, Truths]:
+    """Decode the records at `positions`, and say of each whether it is valid; the fields of others are arbitrary.
+    base: as for decode_block, one for all or one for each; None: that is not known."""
     head = _gather(buffer, positions, _HEAD)
     size_bytes = head["size"].astype(np.int64)
     sys_flag = head["sys_flag"].astype(np.int64)
     born_bytes = np.where(sys_flag & BORN_HOST_V6, 20, 8)
     store_bytes = np.where(sys_flag & STORE_HOST_V6, 20, 8)
     is_v2 = (head["magic"] == MAGIC_V2).astype(np.int64)
-
     store_at = positions + 48 + born_bytes
     store_timestamp = _gather(buffer, store_at, np.dtype(">i8")).astype(np.int64)
     tail = _gather(buffer, store_at + 8 + store_bytes, _TAIL)
@@ -183,11 +192,11 @@ def decode_block(buffer: Bytes, positions: Ints, base: int | Ints | None) -> Rec
     topic_bytes = _topic_lengths(buffer, body_at + body_bytes, is_v2)
     topic_at = body_at + body_bytes + 1 + is_v2
     properties_bytes = _gather(buffer, topic_at + topic_bytes, np.dtype(">i2")).astype(np.int64)
-
     # Lengths of damaged records are arbitrary, so the parts must add up to the total size exactly.
     fixed_bytes = 75 + born_bytes + store_bytes + is_v2
-    valid = (
-        (True if base is None else head["physical_offset"] == positions + base)
+    valid: Truths = (
+        ((head["magic"] == MAGIC_V1) | (head["magic"] == MAGIC_V2))
+        & (True if base is None else head["physical_offset"] == positions + base)
         & (body_bytes >= 0)
         & (topic_bytes > 0)
         & (properties_bytes >= 0)
@@ -214,7 +223,16 @@ def decode_block(buffer: Bytes, positions: Ints, base: int | Ints | None) -> Rec
         properties_at=topic_at + topic_bytes + 2,
         properties_bytes=properties_bytes,
     )
-    return block if valid.all() else block.head(int(np.argmin(valid)))
+    return block, valid
+
+
+def bodies_are_sound(block: RecordBlock) -> Truths:
+    """Say of each record whether its body is the one whose checksum was stored with it."""
+    data = block.buffer.data
+    places = zip(block.body_at.tolist(), block.body_bytes.tolist(), strict=True)
+    found = np.fromiter((zlib.crc32(data[at : at + size]) for at, size in places), dtype=np.int64, count=len(block))
+    sound: Truths = (block.body_bytes == 0) | (found & 0x7FFFFFFF == block.body_crc)
+    return sound
 
 
 def _topic_lengths(buffer: Bytes, positions: Ints, is_v2: Ints) -> Ints:

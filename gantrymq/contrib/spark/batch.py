@@ -15,6 +15,7 @@ from gantrymq.contrib.spark.places import Place, place_of
 from gantrymq.contrib.spark.positions import Position
 from gantrymq.contrib.spark.ranges import (
     Bounds,
+    Lost,
     Partition,
     Queue,
     QueueRange,
@@ -62,7 +63,7 @@ class GantryReader(DataSourceReader):
             ),
             bounds,
         )
-        report_lost(lost, self._options)
+        report_lost([Lost(item) for item in lost], self._options)
         planned = place.partitions(ranges, self._options.partitions_min)
         return planned + ([GapPartition(lost)] if lost else [])
 
@@ -88,14 +89,15 @@ def cut_lost(ranges: Iterable[QueueRange], bounds: Mapping[Queue, Bounds]) -> tu
     return there, lost
 
 
-def report_lost(lost: Sequence[QueueRange], options: ReadOptions) -> None:
+def report_lost(lost: Sequence[Lost], options: ReadOptions) -> None:
     """MessagesLost if the query must not go on without them; else a warning in the log."""
     if not lost:
         return
     if options.fails_on_loss:
         raise messages_lost(lost)
     text = lost_text(lost)
-    logger.warning("messages lost: %s", text, extra={"event": "messages_lost", "lost": text})
+    count = sum(len(item.range) for item in lost)
+    logger.warning("messages lost: %s", text, extra={"event": "messages_lost", "lost": text, "count": count})
 
 
 def read_partition(options: ReadOptions, schema: StructType, partition: Partition) -> Iterator[pa.RecordBatch]:
@@ -103,11 +105,11 @@ def read_partition(options: ReadOptions, schema: StructType, partition: Partitio
     pa.set_cpu_count(1)  # Spark gave this task one core
     maker = BatchMaker(schema, options.broker_name)
     if isinstance(partition, GapPartition):
-        yield from (maker.gap(item) for item in partition.ranges if maker.tells_gaps)
+        yield from (maker.gap(Lost(item)) for item in partition.ranges if maker.tells_gaps)
         return
     place = place_of(options)
     try:
-        for found in place.read(partition):
+        for found in place.read(partition, checks_bodies=maker.needs_bodies):
             if found.lost is not None:
                 report_lost([found.lost], options)
                 if maker.tells_gaps:

@@ -15,15 +15,13 @@ from gantrymq.client.blocking.shared_loop import shared_loop
 from gantrymq.client.connection.routes import readable_queues
 from gantrymq.contrib.spark.cluster_read import ClusterReading, Pulls, patiently
 from gantrymq.contrib.spark.options import ReadOptions
-from gantrymq.contrib.spark.places import Found, chosen
+from gantrymq.contrib.spark.places import Found, chosen, is_internal
 from gantrymq.contrib.spark.ranges import Bounds, Partition, Queue, QueueRange, cut
 from gantrymq.errors import RouteNotFound
 from gantrymq.forks import notice_fork
-from gantrymq.message.topics import topic_kind
 from gantrymq.remoting.bodies import TopicRouteData
 
 AT_ONCE = 64  # questions to brokers on their way
-_INTERNAL_ENDING = "REPLY_TOPIC"
 
 T = TypeVar("T")
 
@@ -56,13 +54,13 @@ class ClusterPlace:
         """A queue, or a part of one, for each task."""
         return [Partition([item]) for item in cut(ranges, partitions_min)]
 
-    def read(self, partition: Partition) -> Iterator[Found]:
+    def read(self, partition: Partition, *, checks_bodies: bool) -> Iterator[Found]:
         for item in partition.ranges:
-            reading = ClusterReading(self._pulls(item.queue), item)
+            reading = ClusterReading(self._pulls(item.queue), item, checks_bodies=checks_bodies)
             try:
                 while (part := self._run(reading.next())) is not None:
-                    for gap in part.lost:
-                        yield Found(None, gap, item.queue.broker_name)
+                    for lost in part.lost:
+                        yield Found(None, lost, item.queue.broker_name)
                     if part.block is not None:
                         yield Found(part.block, None, item.queue.broker_name)
             finally:
@@ -97,12 +95,8 @@ class ClusterPlace:
         names = await patiently(self._admin.topics.names, self._timeout_s)
         info = await patiently(self._admin.cluster.info, self._timeout_s)
         own_names = {*info.cluster_addr_table, *info.broker_addr_table}
-
-        def is_internal(topic: str) -> bool:
-            return topic_kind(topic, own_names) != "normal" or topic.endswith(_INTERNAL_ENDING)
-
         wants = self._options.selection.wants_topic
-        return sorted(topic for topic in names if wants(topic, is_internal=is_internal(topic)))
+        return sorted(topic for topic in names if wants(topic, is_internal=is_internal(topic, own_names)))
 
     async def _route(self, topic: str) -> TopicRouteData:
         return await patiently(lambda: self._learn_route(topic), self._timeout_s)

@@ -27,7 +27,7 @@ from pyspark.sql.types import (
 
 from gantrymq.contrib.arrow import columns as arrow
 from gantrymq.contrib.arrow.record_blocks import Ints, RecordBlock
-from gantrymq.contrib.spark.ranges import QueueRange
+from gantrymq.contrib.spark.ranges import NOWHERE, Lost
 from gantrymq.errors import ConfigError
 from gantrymq.message import sysflag
 from gantrymq.message.compression import decompress_body
@@ -37,6 +37,7 @@ BATCH_RECORDS = 1 << 14
 BATCH_BODY_BYTES = 16 << 20  # unpacked bodies in one batch, or one body
 
 LOST = "lost_messages"
+_OF_BODIES = frozenset({"body", "stored_body"})
 
 
 class Column(NamedTuple):
@@ -105,7 +106,7 @@ ON_DEMAND = (
     Column("body", BinaryType(), "the body as it was sent: unpacked", "bytes"),
     Column("stored_body", BinaryType(), "the body as stored, maybe packed", "bytes", _stored_bodies),
     Column(
-        LOST, LongType(), "0; in a row of a gap how many messages, from queue_offset on, were deleted unread",
+        LOST, LongType(), "0; in a row of a gap how many messages, from queue_offset on, are deleted or damaged",
         "messages",
     ),
 )  # fmt: skip
@@ -155,10 +156,12 @@ class BatchMaker:
             else:
                 yield self._batch(part, broker_name, None)
 
-    def gap(self, lost: QueueRange) -> pa.RecordBatch:
-        """A row that tells of messages that are gone; its other columns are null."""
-        queue = lost.queue
-        known = {"topic": queue.topic, "queue_id": queue.queue_id, "queue_offset": lost.begin, LOST: len(lost)}
+    def gap(self, lost: Lost) -> pa.RecordBatch:
+        """A row that tells of messages that are gone or damaged; its other columns are null."""
+        item, queue = lost.range, lost.range.queue
+        known = {"topic": queue.topic, "queue_id": queue.queue_id, "queue_offset": item.begin, LOST: len(item)}
+        if lost.place not in (None, NOWHERE):
+            known["physical_offset"] = lost.place
         known["broker_name"] = queue.broker_name or self._broker_name
         columns = [pa.array([known.get(field.name)], field.type) for field in self._schema]
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
@@ -167,6 +170,11 @@ class BatchMaker:
     def tells_gaps(self) -> bool:
         """Whether the query wants rows of gaps."""
         return LOST in self.names
+
+    @property
+    def needs_bodies(self) -> bool:
+        """Whether the query wants bodies. What it does not want is not checked: that would cost a third of its time."""
+        return not _OF_BODIES.isdisjoint(self.names)
 
     def _batch(self, block: RecordBlock, broker_name: str | None, bodies: pa.Array | None) -> pa.RecordBatch:
         columns = []

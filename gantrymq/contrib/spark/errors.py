@@ -1,7 +1,7 @@
 """Errors of the data source.
 
 ReadFailed              a range can't be read; the text names topic, queue and offset
-└─ MessagesLost         messages of a range were deleted before they were read
+└─ MessagesLost         messages of a range were deleted before they were read, or are damaged
 """
 
 from __future__ import annotations
@@ -14,4 +14,4 @@ class ReadFailed(GantryError):
 
 
 class MessagesLost(ReadFailed):
-    """Messages were deleted before they were read; the text names topic, queue and offsets."""
+    """Messages were deleted before they were read, or are damaged; the text names topic, queue and offsets."""

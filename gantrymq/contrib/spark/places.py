@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from gantrymq.contrib.arrow.record_blocks import RecordBlock
 from gantrymq.contrib.spark.options import ReadOptions, Selection
-from gantrymq.contrib.spark.ranges import Bounds, Partition, Queue, QueueRange
+from gantrymq.contrib.spark.ranges import Bounds, Lost, Partition, Queue, QueueRange
 from gantrymq.errors import ConfigError
+from gantrymq.message.topics import REPLY_TOPIC_POSTFIX, topic_kind
 
 
 class Found(NamedTuple):
-    """Some records of a queue's range; or, without a block, a range that is lost."""
+    """Some records of a queue's range; or, without a block, what of it is lost."""
 
     block: RecordBlock | None
-    lost: QueueRange | None
+    lost: Lost | None
     broker_name: str | None
 
 
@@ -34,8 +35,9 @@ class Place(Protocol):
     def partitions(self, ranges: Sequence[QueueRange], partitions_min: int) -> list[Partition]:
         """The ranges, cut for tasks."""
 
-    def read(self, partition: Partition) -> Iterator[Found]:
-        """The messages of a partition. Each offset of its ranges is in a block, or lost."""
+    def read(self, partition: Partition, *, checks_bodies: bool) -> Iterator[Found]:
+        """The messages of a partition. Each offset of its ranges is in a block, or lost. checks_bodies: a message whose
+        body does not match its checksum is lost."""
 
     def close(self) -> None:
         """Free what it holds."""
@@ -50,6 +52,11 @@ def place_of(options: ReadOptions) -> Place:
     from gantrymq.contrib.spark.cluster_place import ClusterPlace  # needs the client, and orjson
 
     return ClusterPlace(options)
+
+
+def is_internal(topic: str, own_names: Container[str] = ()) -> bool:
+    """Whether a topic is read only when it is named, or internal ones are wanted. own_names: clusters and brokers."""
+    return topic_kind(topic, own_names) != "normal" or topic.endswith(f"_{REPLY_TOPIC_POSTFIX}")
 
 
 def chosen(queues: Iterable[Queue], selection: Selection) -> list[Queue]:

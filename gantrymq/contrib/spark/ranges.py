@@ -11,6 +11,8 @@ from pyspark.sql.datasource import InputPartition
 
 from gantrymq.contrib.spark.errors import MessagesLost
 
+NOWHERE = -1  # a place in the log that is not known
+
 
 class Queue(NamedTuple):
     """One queue. `broker_name` is empty in a store folder, which is one broker's."""
@@ -49,6 +51,24 @@ class QueueRange:
 
     def __str__(self) -> str:
         return f"{self.queue}: offsets {self.begin} to {self.end - 1} ({len(self)} messages)"
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """Messages that can't be read: deleted, or damaged on the broker's disk.
+
+    place: None: deleted; else where in the broker's log the first of them is, in bytes, NOWHERE when that is not known.
+    """
+
+    range: QueueRange
+    place: int | None = None
+
+    @property
+    def is_damaged(self) -> bool:
+        return self.place is not None
+
+    def __str__(self) -> str:
+        return f"{self.range}, place {self.place} of the log" if self.place not in (None, NOWHERE) else str(self.range)
 
 
 class Partition(InputPartition):
@@ -103,16 +123,29 @@ def cut(ranges: Iterable[QueueRange], partitions_min: int) -> list[QueueRange]:
     return pieces
 
 
-def lost_text(lost: Sequence[QueueRange]) -> str:
+def lost_text(lost: Sequence[Lost]) -> str:
     """What was lost, in a sentence."""
-    told = "; ".join(map(str, lost[:10]))
+    kinds = (
+        ("deleted before they were read", [item for item in lost if not item.is_damaged]),
+        ("damaged on the broker's disk", [item for item in lost if item.is_damaged]),
+    )
+    return ". ".join(f"{what}: {_listed(items)}" for what, items in kinds if items)
+
+
+def _listed(lost: Sequence[Lost]) -> str:
     more = f"; and {len(lost) - 10} more ranges" if len(lost) > 10 else ""
-    return f"deleted before they were read: {told}{more}"
+    return "; ".join(map(str, lost[:10])) + more
 
 
-def messages_lost(lost: Sequence[QueueRange]) -> MessagesLost:
+def messages_lost(lost: Sequence[Lost]) -> MessagesLost:
     """The error for a query that must not go on without them."""
+    reasons = [
+        "The broker's retention was faster than this query, or a topic was deleted."
+        if not item.is_damaged
+        else "`gantry store verify` says what else in its log is damaged."
+        for item in sorted(lost, key=lambda item: item.is_damaged)
+    ]
     return MessagesLost(
-        f"{lost_text(lost)}. The broker's retention was faster than this query, or a topic was deleted. "
+        f"{lost_text(lost)}. {' '.join(dict.fromkeys(reasons))} "
         "With option failOnDataLoss=false a query goes on with what is left, and reports the gap"
     )

@@ -9,31 +9,32 @@ from __future__ import annotations
 
 import contextlib
 import os
-import struct
-import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
+
 from gantrymq.contrib.arrow.log_files import log_files
-from gantrymq.contrib.arrow.record_blocks import LogFile
+from gantrymq.contrib.arrow.record_blocks import (
+    RECORD_BYTES_MIN,
+    LogFile,
+    RecordBlock,
+    bodies_are_sound,
+    decode_each,
+)
+from gantrymq.contrib.arrow.record_search import find_boundary
 from gantrymq.contrib.spark.errors import ReadFailed
 from gantrymq.contrib.spark.options import ReadOptions
-from gantrymq.contrib.spark.places import Found, chosen
+from gantrymq.contrib.spark.places import Found, chosen, is_internal
 from gantrymq.contrib.spark.ranges import Bounds, Partition, Queue, QueueRange
 from gantrymq.contrib.spark.store_queue import FILLER_SIZE, QueueFiles
 from gantrymq.contrib.spark.store_read import StoreReading
-from gantrymq.errors import ConfigError, RecordError
-from gantrymq.message.record import split_record
-from gantrymq.message.topics import topic_kind
+from gantrymq.errors import ConfigError
 
 SLICE_BYTES = 128 << 20  # of the log, for one task
 SLICE_MESSAGES_MIN = 50_000  # with fewer a task is mostly start-up
 SLICES_MAX = 10_000
-
-_TIME_AT, _SYS_FLAG_AT = 48, 36
-_SYS_FLAG = struct.Struct(">i")
-_TIME = struct.Struct(">q")
 
 
 class StorePlace:
@@ -55,7 +56,7 @@ class StorePlace:
             raise ConfigError(
                 f"{self._queues_folder} has no topic {missing[0]}; it has {', '.join(topics[:20]) or 'none'}"
             )
-        wanted = [topic for topic in topics if selection.wants_topic(topic, is_internal=topic_kind(topic) != "normal")]
+        wanted = [topic for topic in topics if selection.wants_topic(topic, is_internal=is_internal(topic))]
         found = [
             Queue(topic, "", int(queue_id))
             for topic in wanted
@@ -79,9 +80,11 @@ class StorePlace:
         return {queue: self._first_since(queue, found, times_ms[queue]) for queue, found in bounds.items()}
 
     def _first_since(self, queue: Queue, found: Bounds, time_ms: int) -> int:
-        return self._files(queue).first_where(
-            found.begin, found.end, lambda place, _: self._store_timestamp(place) >= time_ms
-        )
+        def is_since(place: int, size_bytes: int) -> bool | None:
+            stored_ms = self._store_timestamp(place, size_bytes)
+            return None if stored_ms is None else stored_ms >= time_ms
+
+        return self._files(queue).first_where(found.begin, found.end, is_since)
 
     def partitions(self, ranges: Sequence[QueueRange], partitions_min: int) -> list[Partition]:
         """Slices of the log: a task reads its part from one end to the other, for all queues at once."""
@@ -101,8 +104,8 @@ class StorePlace:
                     pieces[number].append(piece)
         return [Partition(piece) for piece in pieces if piece]
 
-    def read(self, partition: Partition) -> Iterator[Found]:
-        reading = StoreReading(self._options.commit_log, self._listed)
+    def read(self, partition: Partition, *, checks_bodies: bool) -> Iterator[Found]:
+        reading = StoreReading(self._options.commit_log, self._listed, checks_bodies=checks_bodies)
         for block, lost in reading.read(partition.ranges):
             yield Found(block, lost, self._options.broker_name)
 
@@ -130,11 +133,20 @@ class StorePlace:
         return QueueFiles(self._queues_folder / queue.topic / str(queue.queue_id), queue)
 
     def _sound_end(self, files: QueueFiles) -> int:
-        """The queue's end, without units at its tail whose messages are not whole: power was lost, or is being cut."""
+        """The queue's end, without units at its tail whose messages are not whole: power was lost, or is being cut.
+
+        The log has nothing behind those: what is not whole before a whole message is damaged, and belongs to the queue.
+        """
         end, first = files.end(), files.first
-        while end > first and not self._is_sound(files, end - 1):
+        while end > first and not self._is_sound(files, end - 1) and not self._has_more_behind(files, end - 1):
             end -= 1
         return end
+
+    def _has_more_behind(self, files: QueueFiles, index: int) -> bool:
+        place = int(files.units(index, index + 1)[0]["physical_offset"])
+        at = next((number for number, file in enumerate(self._log) if file.start <= place < file.end), len(self._log))
+        spans = [(file, max(place + 1, file.start)) for file in self._log[at : at + 2]]
+        return any(find_boundary(file, begin, file.end) is not None for file, begin in spans)
 
     def _is_sound(self, files: QueueFiles, index: int) -> bool:
         unit = files.units(index, index + 1)[0]
@@ -142,22 +154,25 @@ class StorePlace:
         if size_bytes == FILLER_SIZE or (self._log and place < self._log[0].start):
             return True
         try:
-            data = self._log_bytes(place, size_bytes)
-            fields = split_record(data)
-        except (FileNotFoundError, RecordError, ReadFailed):
+            record = self._record(place, size_bytes)
+        except (FileNotFoundError, ReadFailed):
             return False
-        body = data[fields.body_position : fields.body_position + fields.body_bytes]
-        return (fields.physical_offset, fields.queue_offset, fields.size_bytes) == (place, index, size_bytes) and (
-            not body or zlib.crc32(body) & 0x7FFFFFFF == fields.body_crc
-        )
+        return record is not None and int(record.queue_offset[0]) == index and bool(bodies_are_sound(record)[0])
 
     # -- the log ------------------------------------------------------------------------------------------------------
 
-    def _store_timestamp(self, place: int) -> int:
-        head = self._log_bytes(place, _TIME_AT + 28)
-        (sys_flag,) = _SYS_FLAG.unpack_from(head, _SYS_FLAG_AT)
-        (stored,) = _TIME.unpack_from(head, _TIME_AT + (20 if sys_flag & 0x10 else 8))
-        return int(stored)
+    def _store_timestamp(self, place: int, size_bytes: int) -> int | None:
+        """None: the record there is damaged."""
+        record = self._record(place, size_bytes)
+        return int(record.store_timestamp[0]) if record is not None else None
+
+    def _record(self, place: int, size_bytes: int) -> RecordBlock | None:
+        """The one record at this place, None when it is damaged. ReadFailed, FileNotFoundError."""
+        data = np.frombuffer(self._log_bytes(place, size_bytes), dtype=np.uint8)
+        if not RECORD_BYTES_MIN <= size_bytes == len(data):
+            return None
+        record, valid = decode_each(data, np.zeros(1, dtype=np.int64), place)
+        return record if valid[0] and int(record.size_bytes[0]) == size_bytes else None
 
     def _log_bytes(self, place: int, size_bytes: int) -> bytes:
         file = next((file for file in self._log if file.start <= place < file.end), None)
@@ -166,7 +181,7 @@ class StorePlace:
         descriptor = self._descriptors.get(str(file.path))
         if descriptor is None:
             descriptor = self._descriptors[str(file.path)] = os.open(file.path, os.O_RDONLY)
-        return os.pread(descriptor, size_bytes, place - file.start)
+        return os.pread(descriptor, min(size_bytes, file.end - place), place - file.start)
 
     # -- slices -------------------------------------------------------------------------------------------------------
 

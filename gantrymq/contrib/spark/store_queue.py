@@ -77,15 +77,20 @@ class QueueFiles:
             count = LOOK_UNITS
         return end
 
-    def first_where(self, begin: int, end: int, is_so: Callable[[int, int], bool]) -> int:
-        """The first index whose message (its place in the log, and its size) is so, else `end`; behind it all are."""
+    def first_where(self, begin: int, end: int, is_so: Callable[[int, int], bool | None]) -> int:
+        """The first index whose message (its place in the log, and its size) is so, else `end`; behind it all are.
+
+        Where `is_so` can't tell (None), the next message counts.
+        """
 
         def look(index: int) -> bool:
-            real = self.first_real(index, end)
-            if real == end:
-                return True
-            unit = self.units(real, real + 1)[0]
-            return is_so(int(unit["physical_offset"]), int(unit["size_bytes"]))
+            while (real := self.first_real(index, end)) < end:
+                unit = self.units(real, real + 1)[0]
+                answer = is_so(int(unit["physical_offset"]), int(unit["size_bytes"]))
+                if answer is not None:
+                    return answer
+                index = real + 1
+            return True
 
         return _first_true(begin, end, look)
 

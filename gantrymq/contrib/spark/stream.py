@@ -24,7 +24,7 @@ from gantrymq.contrib.spark.errors import MessagesLost
 from gantrymq.contrib.spark.options import read_options
 from gantrymq.contrib.spark.places import Place, place_of
 from gantrymq.contrib.spark.positions import Position, from_checkpoint, to_checkpoint
-from gantrymq.contrib.spark.ranges import Bounds, Partition, Queue, limited, ranges_between
+from gantrymq.contrib.spark.ranges import Bounds, Lost, Partition, Queue, limited, ranges_between
 
 logger: logging.Logger = logging.getLogger(__name__)
 
@@ -98,7 +98,7 @@ class GantryStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             for queue in bounds.keys() - starts.keys():  # appeared since
                 starts[queue] = bounds[queue].begin
             there, lost = cut_lost(ranges_between(starts, ends), bounds)
-            report_lost(lost, self._options)
+            report_lost([Lost(item) for item in lost], self._options)
             planned: list[InputPartition] = list(place.partitions(there, self._options.partitions_min))
             return planned + ([GapPartition(lost)] if lost else [])
         finally:

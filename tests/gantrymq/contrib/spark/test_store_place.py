@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from gantrymq.contrib.spark.batch import GantryReader
 from gantrymq.contrib.spark.columns import COMMON, ON_DEMAND, schema_of
-from gantrymq.contrib.spark.errors import MessagesLost, ReadFailed
+from gantrymq.contrib.spark.errors import MessagesLost
 from gantrymq.contrib.spark.stream import GantryStreamReader
 from gantrymq.errors import ConfigError, RecordError
 from gantrymq.message.compression import compress_body
@@ -186,13 +187,39 @@ def test_a_torn_tail_is_not_read(tmp_path: Path) -> None:
     assert len(rows_of(reader(tmp_path))) == 19
 
 
+def test_a_unit_that_names_a_place_without_a_message_costs_that_message_alone(tmp_path: Path) -> None:
+    write_store(tmp_path, [Record()] * 30)
+    put_unit(tmp_path, "orders", 0, 11, struct.pack(">qiq", 1 << 40, 130, 0))
+    put_unit(tmp_path, "orders", 0, 12, bytes(20))
+    rows = rows_of(reader(tmp_path, [*PLACE, "physical_offset", "lost_messages"], failOnDataLoss="false"))
+    gaps = [(row["queue_offset"], row["physical_offset"]) for row in rows if row["lost_messages"]]
+    assert sorted(gaps) == [(11, 1 << 40), (12, None)]
+    assert len(rows) == 30
+
+
+def test_a_time_is_found_beside_damage(tmp_path: Path) -> None:
+    places = write_store(tmp_path, records(400))
+    log = first_log_file(tmp_path)
+    data = bytearray(log.read_bytes())
+    damaged = sum(place < LOG_FILE_BYTES for place in places[:-1])
+    for place in places[:damaged]:
+        data[place + 5] ^= 1  # the magic: the search looks at some of these
+    log.write_bytes(data)
+    moment = str(NOON + 30 * SECOND_MS)
+    rows = rows_of(reader(tmp_path, [*PLACE, "lost_messages"], startingTimestamp=moment, failOnDataLoss="false"))
+    assert damaged > 60
+    assert sum(not row["lost_messages"] for row in rows) == 400 - damaged
+    later = reader(tmp_path, startingTimestamp=str(NOON + (damaged + 7) * SECOND_MS))
+    assert len(rows_of(later)) == 400 - damaged - 7
+
+
 def test_damage_in_the_middle_is_an_error_that_names_the_message(tmp_path: Path) -> None:
     places = write_store(tmp_path, records(20))
     log = first_log_file(tmp_path)
     data = bytearray(log.read_bytes())
     data[places[2] + 20] ^= 1  # its queue offset
     log.write_bytes(data)
-    with pytest.raises(ReadFailed, match="topic orders, queue 0: offset 0 is at place"):
+    with pytest.raises(MessagesLost, match=f"damaged .*: topic orders, queue 0: offsets 0 to 0 .*place {places[2]} of"):
         rows_of(reader(tmp_path))
 
 
