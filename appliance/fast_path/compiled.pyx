@@ -2,11 +2,12 @@
 """The compiled module, `gantry_compiled`: made by build.py, found by loader.py, used through the latter only.
 
 `FastPath` serves the plain sends and pulls of a read event in one call. It owns nothing between two calls: position of
-the log, tails of queues, counters and tables are the Python objects' own. A call reads what it needs of them, works on memory,
-and leaves them as the Python path would have. docs/decisions/0013-a-compiled-twin.md says who owns what. Parts of it
-are `KeyIndex` (fast_keys.pxi), `SignedRequests` (fast_accounts.pxi) and `PullWalk` (fast_pulls.pxi). `FastReader`
-(fast_reader.pxi) reads the sockets of which nothing waits, and serves what came of all of them in one such call;
-`FastDispatch` (fast_dispatch.pxi) feeds queues and index from records that a slave copies or a start reads.
+the log, tails of queues, counters and tables are the Python objects' own. A call reads what it needs of them, works on
+memory, and leaves them as the Python path would have. docs/decisions/0013-a-compiled-twin.md says who owns what. It is
+made of `LogEnd` (fast_log.pxi), `KeyIndex` (fast_keys.pxi), `SignedRequests` (fast_accounts.pxi) and `PullWalk`
+(fast_pulls.pxi). `FastReader` (fast_reader.pxi) reads the sockets of which nothing waits, and serves what came of all
+of them in one such call; `FastDispatch` (fast_dispatch.pxi) feeds queues and index from records that a slave copies or
+a start reads.
 
 The files beside this one are cimported by their plain names: they are compiled from one flat folder.
 """
@@ -207,6 +208,7 @@ cdef inline text_of(Text *text):
     return PyUnicode_DecodeUTF8(<char *> text.at, text.size, NULL) if text.at != NULL else None
 
 
+include "fast_log.pxi"
 include "fast_keys.pxi"
 include "fast_accounts.pxi"
 include "fast_pulls.pxi"
@@ -224,8 +226,8 @@ cdef class FastPath:
     cdef int64_t _declined[REASON_COUNT]
     cdef int _reason  # why the request would be declined now
     # borrowed for good
-    cdef object _config, _store, _put_waits, _log, _state, _stats, _queues
-    cdef object _hold, _answers, _clock, _known_listener, _late_answers
+    cdef object _config, _store, _put_waits, _state, _stats, _queues
+    cdef object _hold, _answers, _known_listener, _late_answers
     cdef dict _targets
     cdef bytes _store_host, _cluster_property
     cdef int64_t _record_bytes_max, _message_bytes_max, _frame_bytes_max, _header_bytes_max
@@ -233,8 +235,6 @@ cdef class FastPath:
     cdef uint8_t *_scratch
     cdef uint8_t *_out
     cdef size_t _out_size, _out_max
-    cdef uint8_t *_records  # of this call, up to `_position`; not in the file yet
-    cdef int64_t _records_size
     cdef Message *_messages
     cdef int64_t *_offsets
     # what the Python path decides by, too: given by it, and written down nowhere here
@@ -244,11 +244,6 @@ cdef class FastPath:
     cdef tuple _said_texts
     cdef SendTexts _texts
     cdef size_t _texts_size
-    # of one call: the log
-    cdef int64_t _position, _base, _limit, _prepare_at, _timestamp
-    cdef int64_t _zeroed_to  # below it the log's pages are there; kept, since it may be too low at any time
-    cdef Py_buffer _map
-    cdef bint _has_map
     # of one call: the topic that was looked up last
     cdef const uint8_t *_topic_at
     cdef int32_t _topic_size, _queue_id_end
@@ -260,7 +255,7 @@ cdef class FastPath:
     # of one call: the rest
     cdef int64_t _put_times, _put_bytes
     cdef object _listener
-    cdef bint _tells_arrivals, _answers_wait, _is_refusing, _is_open
+    cdef bint _tells_arrivals, _answers_wait, _is_open
     cdef bint _is_host_long  # of the connection: its records are Python's
     cdef int32_t _keys_max
     cdef list _arrivals, _waiting
@@ -271,6 +266,7 @@ cdef class FastPath:
     cdef tuple _pull_said
     cdef PullWalk _pull_walk
     cdef bytes _born_host
+    cdef LogEnd _end
     cdef SignedRequests _signed
     cdef KeyIndex _keys
 
@@ -282,13 +278,11 @@ cdef class FastPath:
         self._scratch = <uint8_t *> malloc(SCRATCH_BYTES)
         self._out = <uint8_t *> malloc(OUT_BYTES_FIRST)
         self._out_max = OUT_BYTES_FIRST
-        self._records = <uint8_t *> malloc(RECORDS_BYTES)
         self._messages = <Message *> malloc(MESSAGES_MAX * sizeof(Message))
         self._offsets = <int64_t *> malloc(MESSAGES_MAX * sizeof(int64_t))
         if not (
             self._scratch
             and self._out
-            and self._records
             and self._messages
             and self._offsets
         ):
@@ -297,7 +291,6 @@ cdef class FastPath:
     def __dealloc__(self):
         free(self._scratch)
         free(self._out)
-        free(self._records)
         free(self._messages)
         free(self._offsets)
 
@@ -308,14 +301,13 @@ cdef class FastPath:
         self._config = parts.config
         self._put_waits = parts.put_waits
         self._store = parts.store
-        self._log = store_parts.log
         self._state = store_parts.state
         self._stats = store_parts.stats
         self._queues = store_parts.queues
-        self._clock = None if store_parts.clock is time.time else store_parts.clock
         self._hold = parts.hold
         self._answers = parts.send_answers
         self._late_answers = late_answers
+        self._end = LogEnd(store_parts, self._slow_ns)
         self._signed = SignedRequests(parts.access)
         self._keys = KeyIndex(store_parts.index, store_parts.dispatcher, bounds.pending_max)
         self._targets = parts.send_targets.plain
@@ -416,7 +408,7 @@ cdef class FastPath:
         if header.code == SEND_MESSAGE_V2 or header.code == SEND_BATCH_MESSAGE or header.code == SEND_MESSAGE:
             if not self._is_open:
                 self._open()
-            if self._is_refusing or self._is_host_long:
+            if self._end.is_refusing or self._is_host_long:
                 self._reason = BECAUSE_OF_REFUSAL
                 return False
             return read_send(&header, &fields) and self._send(&header, &fields, body, end)
@@ -428,7 +420,7 @@ cdef class FastPath:
     cdef int _open(self) except -1:
         """Read the state that the sends of a call work on."""
         config = self._config
-        self._is_refusing = (
+        self._end.is_refusing = (
             self._state.refusal is not None
             or config.start_accept_send_timestamp
             or PyBytes_GET_SIZE(self._store_host) != HOST_BYTES
@@ -442,11 +434,10 @@ cdef class FastPath:
         self._put_times = self._put_bytes = 0
         self._topic_at = NULL
         self._target = None
-        self._has_map = False
         self._keys.begin()
         if self._said is not self._answers.said:
             self._take_texts()
-        self._load_log()
+        self._end.load()
         self._is_open = True
         return 0
 
@@ -455,8 +446,8 @@ cdef class FastPath:
         if not self._is_open:
             return 0
         self._is_open = False
-        self._store_log()
-        self._release_map()
+        self._end.store()
+        self._end.release()
         self._keys.close()
         self._close_target()
         if self._put_times:
@@ -471,7 +462,7 @@ cdef class FastPath:
             self._out_size = 0
             if self._waiting:
                 waiting, self._waiting = self._waiting, []
-                self._put_waits.when_stored(self._position, self._late_answers(connection, answer, waiting))
+                self._put_waits.when_stored(self._end.position, self._late_answers(connection, answer, waiting))
             else:
                 connection.write(answer)
         return 0
@@ -501,58 +492,6 @@ cdef class FastPath:
         self._texts_size = sum(map(len, texts))
         self._said_texts, self._said = texts, said
         return 0
-
-    # -- the log --------------------------------------------------------------------------------------------------
-
-    cdef int _load_log(self) except -1:
-        log = self._log
-        self._position = log.position
-        self._base = log.base
-        self._limit = log.limit
-        self._prepare_at = min(log.prepare_at, 0x7FFFFFFFFFFFFFFF)
-        self._timestamp = log.store_timestamp
-        mapping = log.map
-        if mapping is not None:
-            PyObject_GetBuffer(mapping, &self._map, PyBUF_WRITABLE)
-            self._has_map = True
-        return 0
-
-    cdef int _store_log(self) except -1:
-        self._write_records()
-        self._log.position = self._position
-        self._log.store_timestamp = self._timestamp
-        return 0
-
-    cdef int _release_map(self) except -1:
-        if self._has_map:
-            self._has_map = False
-            PyBuffer_Release(&self._map)
-        return 0
-
-    cdef bint _make_room(self, int64_t size) except -1:
-        """Have the log make room as the Python path does; False: there is no space."""
-        cdef bint has_room
-        self._store_log()
-        self._release_map()
-        try:
-            has_room = self._log.make_room(size)
-        finally:
-            self._load_log()
-        return has_room and self._has_map and self._position + size <= self._limit
-
-    cdef int _request_prepare(self) except -1:
-        self._store_log()
-        self._log.request_prepare()
-        self._limit = self._log.limit
-        self._prepare_at = min(self._log.prepare_at, 0x7FFFFFFFFFFFFFFF)
-        return 0
-
-    cdef int64_t _now_ms(self) except -1:
-        cdef timespec now
-        if self._clock is not None:
-            return int(self._clock() * 1000)
-        clock_gettime(CLOCK_REALTIME, &now)
-        return now.tv_sec * 1000 + now.tv_nsec // 1000000
 
     # -- the topic ------------------------------------------------------------------------------------------------
 
@@ -723,8 +662,8 @@ cdef class FastPath:
                 return False
         if size > self._record_bytes_max or not self._hash_keys(count):
             return False
-        if not self._has_map or self._position + size > self._limit:
-            if self._signed.peer is not None or not self._make_room(size):
+        if not self._end.has_map or self._end.position + size > self._end.limit:
+            if self._signed.peer is not None or not self._end.make_room(size):
                 return False
         if self._signed.peer is not None:
             self._reason = BECAUSE_OF_ACCOUNT
@@ -735,7 +674,7 @@ cdef class FastPath:
         queue_offset[0] = queue.next_index
         self._write(queue, common, count, size, queue_offset[0])
         self._count_put(queue, count, size, queue_offset[0])
-        self._note_slow(monotonic_ns() - started)
+        self._end.note_slow(monotonic_ns() - started)
         return True
 
     cdef int _write(self, queue, Common *common, int count, int64_t size, int64_t queue_offset) except -1:
@@ -744,73 +683,23 @@ cdef class FastPath:
         cdef uint8_t *unit
         cdef Message *message
         cdef int index
-        if self._position + size > self._prepare_at:
-            self._request_prepare()
+        if self._end.position + size > self._end.prepare_at:
+            self._end.request_prepare()
         tail = queue.tail
         tail_size = PyByteArray_GET_SIZE(tail)
         PyByteArray_Resize(tail, tail_size + UNIT_BYTES * count)
         unit = <uint8_t *> PyByteArray_AS_STRING(tail) + tail_size
-        common.store_timestamp = self._timestamp = self._now_ms()
+        common.store_timestamp = self._end.timestamp = self._end.now_ms()
         for index in range(count):
             message = &self._messages[index]
-            message.position = self._offsets[index] = self._position
-            self._add_record(message, common, queue_offset + index)
+            message.position = self._offsets[index] = self._end.position
+            self._end.add(message, common, queue_offset + index)
             put_unit(unit + UNIT_BYTES * index, message)
-            self._position += message.size
+            self._end.position += message.size
         queue.next_index = queue_offset + count
         if not queue.dirty:
             queue.dirty = True
             self._queues.dirty.append(queue)
-        return 0
-
-    cdef int _add_record(self, Message *message, Common *common, int64_t queue_offset) except -1:
-        """Put a record behind the others of this call."""
-        cdef uint8_t *at
-        if self._records_size + message.size > RECORDS_BYTES:
-            self._write_records()
-            if message.size > RECORDS_BYTES:
-                return self._write_large(message, common, queue_offset)
-        at = put_head(self._records + self._records_size, message, common, queue_offset)
-        put_end(put_bytes(at, message.body, message.body_size), message, common)
-        self._records_size += message.size
-        return 0
-
-    cdef int _write_records(self) except -1:
-        """Bring the records of this call, which end at `_position`, into the log."""
-        cdef int64_t started, size = self._records_size, at = self._position - size - self._base
-        cdef int fd
-        if not size:
-            return 0
-        self._records_size = 0
-        started = monotonic_ns()
-        if size < WRITTEN_BYTES_MIN:
-            if self._position > self._zeroed_to:
-                self._zeroed_to = self._base + zero_ahead(self._log.descriptor, at, self._limit - self._base)
-            put_into_map(<uint8_t *> self._map.buf + at, self._records, size)
-        else:
-            fd = self._log.descriptor
-            if fd < 0 or not write_to_file(fd, self._records, size, at):
-                put_into_map(<uint8_t *> self._map.buf + at, self._records, size)
-        self._note_slow(monotonic_ns() - started)
-        return 0
-
-    cdef int _write_large(self, Message *message, Common *common, int64_t queue_offset) except -1:
-        """Write one record whose body is too large to be copied first."""
-        cdef int64_t started = monotonic_ns(), at = self._position - self._base, end_size
-        cdef uint8_t *end = put_head(self._records, message, common, queue_offset)
-        cdef uint8_t *target
-        cdef int fd = self._log.descriptor
-        end_size = put_end(end, message, common) - end
-        if (
-            fd < 0
-            or not write_all(fd, end, end_size, at + HEAD_BYTES + message.body_size)
-            or not write_all(fd, message.body, message.body_size, at + HEAD_BYTES)
-            or not write_to_file(fd, self._records, HEAD_BYTES, at)
-        ):
-            target = <uint8_t *> self._map.buf + at
-            put_bytes(put_bytes(target + HEAD_BYTES, message.body, message.body_size), end, end_size)
-            put_into_map(target, self._records, HEAD_BYTES)
-        self._note_slow(monotonic_ns() - started)
         return 0
 
     cdef bint _find_code(self, Message *message) except -1:
@@ -827,7 +716,7 @@ cdef class FastPath:
         cdef int index
         if self._keys.way == INDEX_AT_ONCE:
             for index in range(count):
-                self._keys.place(self._messages[index].entries, self._messages[index].position, self._timestamp)
+                self._keys.place(self._messages[index].entries, self._messages[index].position, self._end.timestamp)
         elif self._keys.way == INDEX_LATER:
             self._leave_keys(count)
         self._put_times += count
@@ -841,13 +730,6 @@ cdef class FastPath:
                 self._arrivals[-1][2].extend(codes)
             else:
                 self._arrivals.append((queue, queue_offset, codes))
-        return 0
-
-    cdef int _note_slow(self, int64_t elapsed_ns) except -1:
-        if elapsed_ns >= self._slow_ns:
-            self._stats.slow_put(elapsed_ns // 1000000)
-            self._state.note_append(elapsed_ns / 1e9)
-            self._is_refusing = self._state.refusal is not None
         return 0
 
     # -- answers --------------------------------------------------------------------------------------------------
@@ -889,7 +771,7 @@ cdef class FastPath:
         """Make the entries of the messages, without their places; False: a key is no UTF-8, or there are too many."""
         cdef int index
         cdef Message *message
-        self._keys.begin_request(self._position)
+        self._keys.begin_request(self._end.position)
         if self._keys.way != INDEX_AT_ONCE:
             return True
         for index in range(count):
@@ -906,7 +788,7 @@ cdef class FastPath:
         for index in range(count):
             message = &self._messages[index]
             self._keys.leave(
-                self._prefix_hash, message.properties, message.properties_size, message.position, self._timestamp
+                self._prefix_hash, message.properties, message.properties_size, message.position, self._end.timestamp
             )
         return self._keys.bound_pending()
 
@@ -949,7 +831,7 @@ cdef class FastPath:
         group = text_of(&asked.group)
         self._reason = BECAUSE_OF_SUBSCRIPTION
         if self._is_open:
-            self._store_log()  # what this call has put counts
+            self._end.store()  # what this call has put counts
         if not self._pull_walk.open(asked, group, topic, connection):
             return False
         self._reason = BECAUSE_OF_PLACE

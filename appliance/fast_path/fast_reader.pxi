@@ -258,7 +258,7 @@ cdef class FastReader:
         answer = PyBytes_FromStringAndSize(<char *> fast._out + out_start, fast._out_size - out_start)
         waiting, fast._waiting = fast._waiting, []
         fast._out_size = out_start
-        self._late.append((connection, answer, waiting, fast._position))
+        self._late.append((connection, answer, waiting, fast._end.position))
         return 0
 
     cdef double _own_seconds(self, int64_t ns) except -1:
