@@ -163,28 +163,36 @@ def wipe_write_perm(
     parts: NamesrvParts, connection: ServerConnection, request: RemotingCommand
 ) -> Answer | Awaitable[Answer]:
     """205: clients are to send nothing new to this broker."""
-    broker_name = request.ext_fields["brokerName"]
-
-    def wiping() -> Generator[None, None, Answer]:
-        count = yield from parts.routes.wiping_write_perm(broker_name)
-        _log_change("write permission wiped", connection, broker_name=broker_name, topics=count)
-        return request.reply(ext_fields={"wipeTopicCount": str(count)})
-
-    return parts.changes.make(wiping(), is_long=True)
+    return _change_write_perm(
+        parts, connection, request, parts.routes.wiping_write_perm, "write permission wiped", "wipe"
+    )
 
 
 def add_write_perm(
     parts: NamesrvParts, connection: ServerConnection, request: RemotingCommand
 ) -> Answer | Awaitable[Answer]:
     """327: the opposite of 205."""
+    return _change_write_perm(
+        parts, connection, request, parts.routes.adding_write_perm, "write permission added", "add"
+    )
+
+
+def _change_write_perm(
+    parts: NamesrvParts,
+    connection: ServerConnection,
+    request: RemotingCommand,
+    changing: Callable[[str], Generator[None, None, int]],
+    done: str,
+    verb: str,
+) -> Answer | Awaitable[Answer]:
     broker_name = request.ext_fields["brokerName"]
 
-    def adding() -> Generator[None, None, Answer]:
-        count = yield from parts.routes.adding_write_perm(broker_name)
-        _log_change("write permission added", connection, broker_name=broker_name, topics=count)
-        return request.reply(ext_fields={"addTopicCount": str(count)})
+    def steps() -> Generator[None, None, Answer]:
+        count = yield from changing(broker_name)
+        _log_change(done, connection, broker_name=broker_name, topics=count)
+        return request.reply(ext_fields={f"{verb}TopicCount": str(count)})
 
-    return parts.changes.make(adding(), is_long=True)
+    return parts.changes.make(steps(), is_long=True)
 
 
 def get_cluster_info(parts: NamesrvParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:

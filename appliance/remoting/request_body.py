@@ -28,3 +28,12 @@ def read_document(data: bytes) -> Any:
     if len(data) > BODY_BYTES_MAX:
         raise BodyError(f"a body of {len(data)} bytes: at most {BODY_BYTES_MAX} are read")
     return fastjson.loads(data, dialect_bytes_max=DIALECT_BYTES_MAX)
+
+
+def read_list(body: bytes, key: str) -> list[Any]:
+    """Return the list that is the document's field `key`. Raises BodyError."""
+    document = read_document(body)
+    entries = document.get(key) if isinstance(document, dict) else None
+    if not isinstance(entries, list):
+        raise BodyError(f"expected {key}")
+    return entries

@@ -14,8 +14,8 @@ from appliance.broker.groups.subscription_group import SubscriptionGroupManager
 from appliance.broker.status.stats import BrokerStatsManager
 from appliance.errors import BrokerError
 from appliance.remoting.header_fields import INT_MAX, INT_MIN, FieldError
-from appliance.remoting.request_body import read_body, read_document
-from gantrymq.errors import BodyError, MessageRejected
+from appliance.remoting.request_body import read_body, read_list
+from gantrymq.errors import MessageRejected
 from gantrymq.remoting import fastjson
 from gantrymq.remoting.admin_bodies import ConsumerConnection, ProducerConnection, SubscriptionGroupConfig, TopicList
 from gantrymq.remoting.codes import ResponseCode
@@ -55,10 +55,7 @@ async def update_groups(
     parts: AdminGroupParts, connection: ServerConnection, request: RemotingCommand
 ) -> RemotingCommand:
     """225: several at once (5.x tools)."""
-    document = read_document(request.body)
-    entries = document.get("groupConfigList") if isinstance(document, dict) else None
-    if not isinstance(entries, list):
-        raise BodyError("expected groupConfigList")
+    entries = read_list(request.body, "groupConfigList")
     await _put_groups(parts, connection, [SubscriptionGroupConfig.from_dict(entry) for entry in entries])
     return request.reply()
 

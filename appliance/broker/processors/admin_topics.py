@@ -22,10 +22,10 @@ from appliance.broker.topics.topic_sharing import CREATED_ON_SEND
 from appliance.errors import BrokerError
 from appliance.process.cooperative import in_slices
 from appliance.remoting.header_fields import INT_MAX, INT_MIN, FieldError, int_field, long_field, text_field
-from appliance.remoting.request_body import read_document
+from appliance.remoting.request_body import read_list
 from appliance.remoting.server import RemotingServer
 from appliance.settings.roles import BrokerConfig
-from gantrymq.errors import BodyError, MessageRejected
+from gantrymq.errors import MessageRejected
 from gantrymq.message import topics as names
 from gantrymq.message.model import MessageQueue
 from gantrymq.remoting import fastjson
@@ -104,10 +104,7 @@ async def update_topic_list(
     parts: AdminTopicParts, connection: ServerConnection, request: RemotingCommand
 ) -> RemotingCommand:
     """18: several at once, all or none (5.x tools)."""
-    document = read_document(request.body)
-    entries = document.get("topicConfigList") if isinstance(document, dict) else None
-    if not isinstance(entries, list):
-        raise BodyError("expected topicConfigList")
+    entries = read_list(request.body, "topicConfigList")
     await _put_topics(parts, connection, [TopicConfig.from_dict(entry) for entry in entries])
     return request.reply()
 
