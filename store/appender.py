@@ -13,7 +13,7 @@ What holds before and after each put:
 A put first does all that can fail: it refuses, checks sizes, makes room. Then it copies the record and moves
 `log.position` behind it, then it hands unit and keys on. A crash between any two steps costs nothing that was
 acknowledged: a record that is only partly copied lies at the log's end, where recovery finds and cuts it; for a whole
-record recovery makes unit and keys anew from the log.
+record recovery makes unit and keys from the log.
 """
 
 from __future__ import annotations

@@ -210,7 +210,7 @@ class MessageStore(StoreView):
             group.create_task(self._sample(), name="store-stats")
 
     def flush(self) -> None:
-        """Have the disk take everything: log, queues, index, checkpoint. Blocks; not while `run` runs. OSError."""
+        """Sync everything: log, queues, index, checkpoint. Blocks; not while `run` runs. OSError."""
         self.log_flusher.finish()
         self.queue_flusher.finish()
 

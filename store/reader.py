@@ -178,7 +178,7 @@ class StoreReader:
         )
 
     def _believable(self, queue: ConsumeQueue, index: int, data: bytes | bytearray) -> bytes | bytearray | None:
-        """Return units that came from a file, made anew where they can't be right; None while that takes time."""
+        """Return units that came from a file, rebuilt where they can't be right; None while that takes time."""
         if are_plausible(tuple(itertools.chain.from_iterable(UNIT.iter_unpack(data)))):
             return data
         return self._repair.repaired_units(queue, index, data)

@@ -97,7 +97,7 @@ class BrokerController(OpenParts):
 
     Each part gets what it uses when it is made; handlers get the controller, as their `HandlerParts`
     (processors/table.py). OpenParts are there once `is_open`. file, ignored: see LiveConfig. port: where to listen when
-    listenPort is 0. `turns` says when it is to be closed, and opened anew in another role (life.py).
+    listenPort is 0. `turns` says when it is to be closed, and opened again in another role (life.py).
     """
 
     def __init__(
@@ -323,7 +323,7 @@ class BrokerController(OpenParts):
     def _wire(self) -> None:
         """Set the hooks that join parts made one after the other: all there are, but for filter bits."""
         self.store.arrival_listener = self._messages_arrived
-        if not self.config.is_slave:  # which stores nothing anew
+        if not self.config.is_slave:  # which stores no message of its clients
             self.store.cleaner.ask_before_delete = self.timer_rolling.may_delete
         self.topics.announce_to(self.outer_api.topic_changed, self.topic_sharing.created)
         self.hold.answer_with(functools.partial(answer_held, self, self.access))

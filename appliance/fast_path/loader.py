@@ -74,7 +74,7 @@ def _wanted() -> str:
     return value
 
 
-@functools.cache  # a module with an extension can't be loaded anew
+@functools.cache  # a module with an extension can't be loaded twice
 def _found(sanitize: bool) -> tuple[ModuleType | None, str]:
     module, why = load_artifact(of_this_checkout(sanitize=sanitize))
     if module is not None:

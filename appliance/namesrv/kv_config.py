@@ -19,7 +19,7 @@ from gantrymq.remoting.codes import ResponseCode
 
 logger = logging.getLogger(__name__)
 
-CHARS_MAX = 16 << 20  # of all settings together: the file is written anew with each change
+CHARS_MAX = 16 << 20  # of all settings together: the whole file is written at each change
 ORDER_TOPIC_NAMESPACE = "ORDER_TOPIC_CONFIG"
 
 

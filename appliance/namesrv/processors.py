@@ -107,7 +107,7 @@ def _registering(
         )
     except (TypeError, ValueError) as exc:
         raise BodyError(f"topic table: {exc}") from exc
-    # It registers anew at once, is refused, and so hears of its end.
+    # It registers again at once, is refused, and so hears of its end.
     if isinstance(superseded, ServerConnection) and superseded is not connection:
         superseded.close(f"{broker.address} is the master of {broker.broker_name} in epoch {epoch}")
     if connection.client != broker:

@@ -66,7 +66,7 @@ def role_rules(text: str) -> tuple[RoleRule, ...]:
 
 
 def client_secret(config: ApplianceConfig, environment: Mapping[str, str] | None = None) -> str:
-    """The client's secret, read anew so that it can be changed without a restart; "" for a public client.
+    """The client's secret, read each time, so that it can be changed without a restart; "" for a public client.
 
     Raises ConfigError when the file can't be read.
     """

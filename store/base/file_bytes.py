@@ -74,7 +74,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def sync_file_system(folder: Path) -> None:
-    """Have the disk take everything written to the folder's file system: for ten thousand files the shorter way."""
+    """Sync everything written to the folder's file system: for ten thousand files the shorter way."""
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         if _libc.syncfs(fd) != 0:

@@ -57,7 +57,7 @@ class RunningState:
         return self.refusal is not PutMessageStatus.SERVICE_NOT_AVAILABLE
 
     def serve(self, serving: bool) -> None:
-        """Accept messages from now on, or no more."""
+        """Accept messages from now on, or no longer."""
         self.serving = serving
         self._update()
 

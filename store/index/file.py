@@ -235,7 +235,7 @@ class IndexFile:
         """After a crash: keep the entries of messages before `physical_end`, whose entries are surely on disk.
 
         What lies behind is taken out of its chains, the newest first. Where chains don't have it, a page was lost, and
-        all chains are made anew. False when the entries make no sense: then the file can't be trusted at all.
+        all chains are rebuilt. False when the entries make no sense: then the file can't be trusted at all.
         """
         if self.count > self.entries:
             return False  # before blocks for so many entries are asked of the disk
@@ -250,7 +250,7 @@ class IndexFile:
         return True
 
     def rebuild_below(self, physical_end: int) -> bool:
-        """Keep the entries of messages before `physical_end` and link them anew.
+        """Keep the entries of messages before `physical_end` and link them again.
 
         The entries themselves must make sense: offsets never fall and every entry was written. What makes no sense at
         the end was not synced and is cut off. False when entries to be kept stand behind it.

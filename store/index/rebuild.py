@@ -1,4 +1,4 @@
-"""Making damaged index files anew from the log, in the background, while the store runs.
+"""Rebuilding damaged index files from the log, in the background, while the store runs.
 
 An index file that can't be believed is set aside by the index service: it leaves a marker of its name in
 `<root>/index_rebuild` and is gone. Here the messages between its neighbours are indexed again, a slice of the log at a
@@ -33,7 +33,7 @@ RETRY_AFTER_S = 60.0  # where the disk was full
 
 
 class IndexRebuilder:
-    """`run` makes anew what is set aside, and waits for more."""
+    """`run` rebuilds what is set aside, and waits for more."""
 
     def __init__(self, config: MessageStoreConfig, log: CommitLog, index: IndexService, executor: Executor) -> None:
         self.current = ""  # the file that is being made
@@ -57,7 +57,7 @@ class IndexRebuilder:
             await self._index.set_aside_event.wait()
 
     async def _rebuild(self, marker: Path) -> None:
-        """Make one file anew, or forget it when all its messages have expired."""
+        """Rebuild one file, or forget it when all its messages have expired."""
         loop = asyncio.get_running_loop()
         gap = self._index.gap(marker.name, self._log.position)
         start, end = max(gap.start, self._log.min_offset), gap.end + (gap.entries_behind >= 0)

@@ -137,7 +137,7 @@ class IndexService:
         self.set_aside_event.set()
 
     def markers(self) -> list[Path]:
-        """Return the markers of the files that are to be made anew, oldest first; the names are the files'."""
+        """Return the markers of the files that have to be rebuilt, oldest first; the names are the files'."""
         if not self._rebuild_folder.is_dir():
             return []
         return sorted(path for path in self._rebuild_folder.iterdir() if path.name.isdecimal())
@@ -152,7 +152,7 @@ class IndexService:
         return IndexGap(start, stop, known, known_behind)
 
     def adopt(self, file: IndexFile) -> None:
-        """Put a file that was made anew among the others. FileExistsError when its name is taken."""
+        """Put a rebuilt file among the others. FileExistsError when its name is taken."""
         path = self._folder / file.path.name
         self._folder.mkdir(exist_ok=True)
         if path.exists():

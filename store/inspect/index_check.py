@@ -73,7 +73,7 @@ class IndexCheck:
                 self._missing.append(physical_offset)
 
     def finish(self, log_end: int) -> bool:
-        """The log is read to its end: report what is left. Return whether the index needs to be made anew."""
+        """The log is read to its end: report what is left. Return whether the index needs to be rebuilt."""
         while self._next is not None:
             self._report_stranger(*self._next)
             self._next = next(self._walk, None)

@@ -1,4 +1,4 @@
-"""Queues and index made anew from the log.
+"""Rebuilding queues and index from the log.
 
 Units of expired messages are kept from the old queue where they are readable, so that indexes stay what they were; so
 are due times that are possible, since they depend on a setting. An extension's address becomes the plain tags code.
@@ -48,7 +48,7 @@ class _NewQueue:
 
 
 def rebuild_queues(folder: StoreFolder, keys: list[tuple[str, int]], kept: CutFolder) -> None:
-    """Make these queues anew in one pass over the log. Takes 20 bytes of memory a message."""
+    """Rebuild these queues in one pass over the log. Takes 20 bytes of memory a message."""
     file_units = _file_units(folder)
     queues = {(topic.encode(), queue_id): _NewQueue(folder.queues.get((topic, queue_id))) for topic, queue_id in keys}
     for found in folder.log.read(check_crc=False):
@@ -67,7 +67,7 @@ def rebuild_queues(folder: StoreFolder, keys: list[tuple[str, int]], kept: CutFo
 
 
 def rebuild_index(folder: StoreFolder, kept: CutFolder) -> None:
-    """Make all index files anew, with as many slots and entries as before."""
+    """Rebuild all index files, with as many slots and entries as before."""
     for file in folder.index_files:
         kept.keep_whole(file.path, 0, MADE_ANEW)
     shape = folder.index_shape
@@ -110,7 +110,7 @@ def _append(queue: _NewQueue, found: LogRecord, file_units: int) -> None:
     index = fields.queue_offset
     if queue.first < 0 or index < queue.first or index > queue.next_index + GAP_UNITS_MAX:
         queue.first, queue.units = index, bytearray()
-    elif index < queue.next_index:  # the queue was deleted and began anew
+    elif index < queue.next_index:  # the queue was deleted and started again
         del queue.units[(index - queue.first) * UNIT_BYTES :]
     else:
         queue.units += FILLER * (index - queue.next_index)

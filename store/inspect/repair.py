@@ -1,4 +1,4 @@
-"""Repairing a stopped store: cut the log where its valid records end, make queues and index anew where they disagree.
+"""Repairing a stopped store: cut the log where its valid records end, rebuild queues and index where they disagree.
 
 The log is what counts; queues and index are made from it. Nothing is thrown away: what is cut or replaced is kept in
 a folder beside the store (cut_folder). Damage with whole records behind it is not cut unless asked for, since that

@@ -35,7 +35,7 @@ Progress = Callable[[int, int], None]  # offset reached, offset where the files 
 
 
 class VerifyResult(NamedTuple):
-    """`log_end`: where the valid records end; `damaged_at`: breaks before it. The last three: what to make anew."""
+    """`log_end`: where the valid records end; `damaged_at`: breaks before it. The last three: what to rebuild."""
 
     findings: Findings
     records: int
@@ -222,7 +222,7 @@ class _Verification:
 
     def _report_jump(self, found: LogRecord, state: _QueueState, queue_offset: int) -> None:
         topic = found.fields.topic.decode("utf-8", "replace")
-        if queue_offset == 0:  # the topic was deleted and made anew: what came before is in no queue, rightly
+        if queue_offset == 0:  # the topic was deleted and created again: what came before is in no queue, rightly
             text = (
                 f"{topic}-{found.fields.queue_id} starts again at offset {found.physical_offset}: it was deleted before"
             )

@@ -256,7 +256,7 @@ class CommitLog:
             self._pool.commit(self.position)
 
     def close(self) -> None:
-        """End the allocator, delete the file that was made in advance, let go of the others."""
+        """End the allocator, delete the file that was made in advance, close the others."""
         self._allocator.close()
         if self._next is not None:
             self._next.delete()
@@ -264,7 +264,7 @@ class CommitLog:
         self._let_go()
 
     def abandon(self) -> None:
-        """End the allocator and let go of all files as they are, also of the one that was made in advance."""
+        """End the allocator and close all files as they are, also of the one that was made in advance."""
         self._allocator.close()
         if self._next is not None:
             self._next.close()

@@ -138,7 +138,7 @@ class MappedFile:
         return self.path.stat().st_mtime
 
     def delete(self) -> None:
-        """Remove the name; readers keep their bytes until they let go."""
+        """Remove the name; readers keep their bytes until they release their views."""
         self.path.unlink(missing_ok=True)
         if self._map is not None:
             file_bytes.release_pages(
@@ -147,7 +147,7 @@ class MappedFile:
         self.close()
 
     def close(self) -> None:
-        """Let go of map and descriptor. Views that were handed out stay valid."""
+        """Release map and descriptor. Views that were handed out stay valid."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1

@@ -219,7 +219,7 @@ class ConsumeQueue:
             self.cut(end)
 
     def _leave_out_behind_gap(self) -> None:
-        """Where a file is missing in the middle, the queue ends for now: recovery makes the rest anew from the log."""
+        """Where a file is missing in the middle, the queue ends for now: recovery rebuilds the rest from the log."""
         last = len(self.bases) - 1
         if last < 0 or self.bases[last] - self.bases[0] == last * self.file_units:
             return

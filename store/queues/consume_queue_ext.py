@@ -117,7 +117,7 @@ class ConsumeQueueExt:
         return paths
 
     def written(self) -> None:
-        """Let go of what the files have. On the loop, while no thread writes."""
+        """Release what the files have. On the loop, while no thread writes."""
         for base in range(self._tail_start - self._tail_start % self.file_bytes, self._written_to, self.file_bytes):
             if not self.bases or base > self.bases[-1]:
                 self.bases.append(base)

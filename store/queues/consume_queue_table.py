@@ -129,7 +129,7 @@ class ConsumeQueueTable:
     # -- counting files -------------------------------------------------------------------------------------------
 
     def count_files(self) -> None:
-        """Count anew, after the files were looked at or changed by a start."""
+        """Count again, after the files were looked at or changed by a start."""
         self._files_made = sum(queue.files_made(queue.written_index) for queue in self if queue.bases)
         self._new_files = []
 

@@ -1,4 +1,4 @@
-"""Repair of consume-queue units that can't be right: they are made anew from the log while the store runs.
+"""Repair of consume-queue units that can't be right: they are rebuilt from the log while the store runs.
 
 A disk may lose or flip bits anywhere, not only at the end of what was written, and a start checks the ends alone. So
 units that come from a file are compared with each other and with the records they name before anything is sent.

@@ -95,7 +95,7 @@ class Dispatcher:
         if has_queue_unit(sys_flag):
             queue = self._queues.of(slot, queue_id)
             if physical_offset + size_bytes > queue.max_physical_offset:
-                if index < queue.next_index:  # the queue was deleted and began anew
+                if index < queue.next_index:  # the queue was deleted and started again
                     queue.cut(index)
                 if queue.next_index < index <= queue.next_index + GAP_UNITS_MAX or queue.next_index == 0 < index:
                     queue.skip_to(index)

@@ -1,4 +1,4 @@
-"""Consume-queue units that a start finds missing: which ones, and how they are made anew from the log.
+"""Consume-queue units that a start finds missing: which ones, and how they are rebuilt from the log.
 
 A crash or a power cut takes a queue's last units; a person may have taken whole files. A unit counts only if its record
 says the same place, queue and queue offset.
@@ -106,7 +106,7 @@ def _is_own(queue: ConsumeQueue, index: int, log: CommitLog) -> bool | None:
 def lost_units(log: CommitLog, queues: ConsumeQueueTable, below: int) -> dict[ConsumeQueue, int]:
     """Files of queues are missing since they were counted: read the log to see what they should have below an offset.
 
-    Return the index from which each such queue has to be made anew. A topic without any queue was removed on purpose.
+    Return the index from which each such queue has to be rebuilt. A topic without any queue was removed on purpose.
     """
     logger.error(
         "consume queues lack units that they had: looking for them in the log", extra={"event": "units_missing"}

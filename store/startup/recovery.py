@@ -108,7 +108,7 @@ def _look_at_queues(files: StoreFiles) -> Before:
     known = checkpoint.synced
     is_short = known.queue_files >= 0 and _queue_end(queues) < known.queue_end
     torn = {}
-    for queue in queues:  # what was synced is there; whose files they are is seen all the same
+    for queue in queues:  # what was synced is there; whose files they are is seen in any case
         is_behind = queue.max_physical_offset > synced_end
         is_foreign = (not is_behind or len(queue.bases) > 1) and cut_to_own_files(queue, log, with_last=not is_behind)
         if queue.is_torn or (is_behind and cut_to_provable_end(queue, log)) or is_foreign:
@@ -138,7 +138,7 @@ def look_after_crash(
     log, queues, index, checkpoint = files.log, files.queues, files.index, files.checkpoint
     # All that this start has to find lies at or behind `start`: below it everything was on disk.
     start = before.synced_end or _crash_start(log, checkpoint, is_first=not any(queue.next_index for queue in queues))
-    # Without a seal that is believed, units below `start` may be made anew, in memory at first: a power cut
+    # Without a seal that is believed, units below `start` may be rebuilt, in memory at first: a power cut
     # meanwhile must not leave the old seal to vouch for them.
     if not before.synced_end and checkpoint.synced != NOT_SYNCED:
         _drop_seal(checkpoint)
@@ -279,7 +279,7 @@ def _refuse_without_first(log: CommitLog, queues: ConsumeQueueTable, checkpoint:
 def _synced_offset(log: CommitLog, queues: ConsumeQueueTable, index: IndexService, checkpoint: Checkpoint) -> int:
     """Return the offset below which log, queues and index are complete; 0 when that is not known or not believed.
 
-    Folders get mixed, and files deleted by hand to have them made anew: queues and index must reach as far as they did.
+    Folders get mixed, and files deleted by hand to have them rebuilt: queues and index must reach as far as they did.
     """
     synced = checkpoint.synced
     if synced.end_offset <= max(log.min_offset, 0) or log.queue.find(synced.end_offset - 1) is None:
@@ -339,14 +339,14 @@ def _files_made(kept: Mapping[ConsumeQueue, int]) -> int:
 
 
 def _sync_from(start: int, log: CommitLog) -> None:
-    """Have the disk take what the last run wrote and perhaps did not sync: with `end_log` it counts as flushed."""
+    """Sync what the last run wrote and perhaps did not sync: with `end_log` it counts as flushed."""
     for file in log.queue.files:
         if file.end > start:
             file.sync()
 
 
 def _sync_queues(queues: list[ConsumeQueue]) -> None:
-    """Have the disk take what was erased, before anything is written there, and what the last run did not sync."""
+    """Sync what was erased, before anything is written there, and what the last run did not sync."""
     if len(queues) > SYNCED_ONE_BY_ONE:
         file_bytes.sync_file_system(queues[0].folder)
         return

@@ -273,7 +273,7 @@ class Cleaner:
         return deleted
 
     def _promise_from(self, min_offset: int) -> None:
-        """Have the disk know that what comes before may be gone, before it is: else a start would miss it. Blocks."""
+        """Record on disk that what comes before may be gone, before it is: else a start would miss it. Blocks."""
         self._checkpoint.keep_from(min_offset)
         try:
             self._checkpoint.save()

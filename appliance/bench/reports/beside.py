@@ -124,7 +124,7 @@ def _data(folder: Path) -> Path:
 
 
 def _under_runs(load: Load, spec: LoadSpec, data: Path) -> tuple[LoadResult, int]:
-    """The load while session after session starts, reads the whole log anew and computes reports; and how many."""
+    """The load while session after session starts, reads the whole log again and computes reports; and how many."""
     ended = threading.Event()
     sessions: queue.SimpleQueue[ReportSession] = queue.SimpleQueue()
 

@@ -71,7 +71,7 @@ class SlowConsumerGuard:
             await self.look()
 
     async def look(self) -> None:
-        """Suspend who reads from too far behind, resume who does no more."""
+        """Suspend who reads from too far behind, resume who no longer does."""
         reads, self._reads = self._reads, {}
         if not self._config.disable_slow_consumers:
             for group in self._groups.suspended:

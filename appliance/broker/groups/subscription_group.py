@@ -116,7 +116,7 @@ class SubscriptionGroupManager(ConfigTable[SubscriptionGroupConfig]):
         return sorted(self._suspended)
 
     def suspend(self, group: str) -> bool:
-        """Let the group consume no more; its file entry stays. False when it may not already, or is unknown."""
+        """Stop the group from consuming; its file entry stays. False when it may not already, or is unknown."""
         config = self.configs.get(group)
         if config is None or not config.consume_enable:
             return False

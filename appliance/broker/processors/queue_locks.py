@@ -1,4 +1,4 @@
-"""Locks of ordered consumption: a client of a group asks for queues (41) and lets go of them (42).
+"""Locks of ordered consumption: a client of a group locks queues (41) and unlocks them (42).
 
 A client asks for all its queues of this broker at once, each 20 s. A few are answered at once; thousands are read,
 locked and written in slices, so that others have a turn in between.

@@ -10,7 +10,7 @@ topic, retry topic, refusals) is handled by functions of its own. What holds at 
     counted   in memory only: a crash takes the count, never the message
     answer    handed to the lanes, which write it at the end of their round; with SYNC_FLUSH it waits for the disk, with
               SYNC_MASTER for a slave, for the first messages of a topic until the name servers know the topic (a
-              second at most). Whenever an answer is lost, the message is stored all the same, and a client that
+              second at most). Whenever an answer is lost, the message is stored nonetheless, and a client that
               sends it again stores it twice
 """
 

@@ -1,4 +1,4 @@
-"""Transactions: a prepared send (on its way through send.py), its end (37), and checking it anew (323)."""
+"""Transactions: a prepared send (on its way through send.py), its end (37), and checking it again (323)."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def end_transaction(
 
 
 def resume_check(parts: TransactionParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
-    """323: a transaction that was checked too often is checked anew. BrokerError 1: not found, not stored."""
+    """323: a transaction that was checked too often is checked again. BrokerError 1: not found, not stored."""
     message_id = request.ext_fields["msgId"]
     try:
         _, _, physical_offset = decode_offset_message_id(message_id)

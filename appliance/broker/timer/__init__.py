@@ -6,5 +6,5 @@
 - due_table.py: what is due soon, in memory
 - deliverer.py, delivery.py: what is due now, back into its topic
 - progress.py: how far all that has come, for a restart
-- rolling.py: stores pending messages anew before their commit-log file goes
+- rolling.py: stores pending messages again before their commit-log file goes
 """

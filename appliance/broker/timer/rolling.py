@@ -1,4 +1,4 @@
-"""Stores pending messages anew before the commit-log file that they lie in goes.
+"""Stores pending messages again before the commit-log file that they lie in goes.
 
 The store asks before it deletes a file, whatever its reason: age, size or a full disk. What waits there for a later
 minute is appended to the log once more; what is due within a minute keeps the file for that long. So no pending message
@@ -32,7 +32,7 @@ class Rolling:
         self.rolled = 0  # since the start
 
     async def may_delete(self, end_offset: int) -> bool:
-        """Say if the log below `end_offset` may go, having stored anew what waits there."""
+        """Say if the log below `end_offset` may go, having stored again what waits there."""
         before, is_free = self.rolled, False
         try:
             is_free = await self._release(end_offset)
@@ -73,7 +73,7 @@ class Rolling:
         return True
 
     def _roll(self, entry: Entry) -> bool:
-        """Store one message anew. False when the store refuses."""
+        """Store one message again. False when the store refuses."""
         try:
             message = rolled(self._store, entry.physical_offset)
         except RecordError as exc:

@@ -129,11 +129,11 @@ class TimerService:
         return self._saved.seen, self._saved.delivered_ms
 
     def put_progress(self, seen: int, delivered_ms: int) -> None:
-        """Put a master's progress on record in place of this one: a promoted slave reads the queue anew. Blocks."""
+        """Put a master's progress on record in place of this one: a promoted slave reads the queue again. Blocks."""
         self._file.write(Progress(0, seen, delivered_ms))
 
     def end_at_queue(self) -> None:
-        """After a cut, before load(): the files may name what was cut, so the queue is read anew. Blocks."""
+        """After a cut, before load(): the files may name what was cut, so the queue is read again. Blocks."""
         known, end = self._file.load(), self._store.max_offset(TIMER_TOPIC, 0)
         if known != Progress():
             self._file.write(Progress(0, min(known.seen, end), known.delivered_ms))
@@ -147,7 +147,9 @@ class TimerService:
             self.backlog.finish()
             self._file.write(progress)
         except (OSError, StateFileError):
-            logger.exception("timer not put on record", extra={"event": "timer_not_saved"})  # the next run reads anew
+            logger.exception(
+                "timer not put on record", extra={"event": "timer_not_saved"}
+            )  # the next run reads it again
 
     async def run(self) -> None:
         """Deliver until cancelled."""

@@ -74,7 +74,7 @@ class SlotFolder:
             del buffers[slot]
 
     def write(self, slot: Slot, data: bytes | bytearray, *, fresh: bool) -> None:
-        """Append to one file, or begin it anew."""
+        """Append to one file, or start it again."""
         if fresh:
             self.path_of(slot).unlink(missing_ok=True)
         self._append_one(self.path_of(slot), data)

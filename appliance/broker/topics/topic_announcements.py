@@ -53,7 +53,7 @@ class TopicAnnouncements:
         waiting.acts.append(act)
 
     def settle(self, link: str, topics: Iterable[str]) -> None:
-        """This name server has heard of the topics, or can't be told now: it is waited for no more."""
+        """This name server has heard of the topics, or can't be reached now: stop waiting for it."""
         if not self._waiting and not self._given_up:
             return
         for topic in topics:

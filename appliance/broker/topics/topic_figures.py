@@ -109,7 +109,7 @@ class TopicFigureBook:
         return used
 
     def _take_out(self, name: str, queue_id: int, counted: _Counted, low: int, high: int) -> int:
-        """What has expired counts no more; a queue that begins anew, or lost its first units, is counted again."""
+        """What has expired no longer counts; a queue that starts again, or lost its first units, is counted again."""
         if counted.low == low and counted.high <= high:
             return 0
         used = 0

@@ -1,6 +1,6 @@
 """Which half messages have ended: the op queue in memory, from where its progress stands to its end.
 
-RocketMQ reads the op queue anew in every check round. Here it is read once, at start, and kept up to date: a commit
+RocketMQ reads the whole op queue in every check round. Here it is read once, at start, and kept up to date: a commit
 knows at once that it is the second one, and a round looks up a number instead of reading records. What a round has
 passed is forgotten, so this holds about as much as ends between two rounds.
 """

@@ -136,7 +136,7 @@ def prepared_again(half: HalfMessage, changes: dict[str, str]) -> StoreMessage:
 
 
 def resumed(half: HalfMessage) -> StoreMessage:
-    """Return a half, or what became of one that was checked too often, as it waits anew."""
+    """Return a half, or what became of one that was checked too often, as it waits again."""
     properties = half.properties | {keys.TRANSACTION_CHECK_TIMES: "0"}
     return _message(half, names.TRANS_HALF_TOPIC, HALF_QUEUE, properties, half.fields.sys_flag, 0)
 
