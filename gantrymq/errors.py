@@ -93,19 +93,23 @@ class ConnectError(GantryError, ConnectionError):
 class RequestTimeout(GantryError, TimeoutError):
     """`address` did not answer request `code` within `timeout_s` seconds. The request may still have been executed.
 
-    `request` is the name of the code, `role` what was expected at the address; both may be empty.
+    `request` is the name of the code, `role` what was expected at the address, `hint` what to do next; each may be
+    empty.
     """
 
-    def __init__(self, address: str, code: int, timeout_s: float, *, role: str = "", request: str = "") -> None:
+    def __init__(
+        self, address: str, code: int, timeout_s: float, *, role: str = "", request: str = "", hint: str = ""
+    ) -> None:
         super().__init__(
             f"{_peer(role, address)} did not answer {request or f'request {code}'} within {timeout_s:.3g} s; "
-            "it may have been executed all the same"
+            f"it may still have executed the request{_next_step(hint)}"
         )
         self.address = address
         self.code = code
         self.timeout_s = timeout_s
         self.role = role
         self.request = request
+        self.hint = hint
 
 
 class ResponseError(GantryError):

@@ -18,6 +18,7 @@ from gantrymq.remoting.command import JSON, RemotingCommand
 from gantrymq.remoting.connection import IN_FLIGHT_MAX, Answered, ClientConnection
 from gantrymq.remoting.failures import not_connected, timed_out, why_not_connected
 from gantrymq.remoting.home_loop import HomeLoop
+from gantrymq.remoting.outages import Outages
 from gantrymq.remoting.signature import Credentials, Stamper
 from gantrymq.remoting.tls import ClientTls, TlsConfig
 from gantrymq.timeouts import timeout, timeout_at
@@ -50,7 +51,10 @@ class RemotingClient:
         credentials: Credentials | None = None,
         tls: ssl.SSLContext | TlsConfig | None = None,
         in_flight_max: int = IN_FLIGHT_MAX,
+        outages: Outages | None = None,
     ) -> None:
+        """outages: told which addresses can't be reached, and when they can again."""
+        self._outages = outages
         self.request_handlers: dict[int, RequestHandler] = dict(
             request_handlers or {}
         )  # by code; may grow while running
@@ -205,12 +209,22 @@ class RemotingClient:
             task.exception()  # every caller may have given up by now; the failure was theirs to see
 
     async def _open(self, address: str) -> ClientConnection:
+        try:
+            return await self._connected(address)
+        except ConnectError as exc:
+            if self._outages is not None:
+                self._outages.unreachable(address, exc.reason)
+            raise
+
+    async def _connected(self, address: str) -> ClientConnection:
         host, port = split_address(address)
         loop = asyncio.get_running_loop()
         try:
             async with timeout(self._connect_timeout_s):
                 _, connection = await loop.create_connection(
-                    lambda: ClientConnection(address, self._request_received, in_flight_max=self._in_flight_max),
+                    lambda: ClientConnection(
+                        address, self._request_received, in_flight_max=self._in_flight_max, outages=self._outages
+                    ),
                     host,
                     port,
                     ssl=self._tls.context() if self._tls is not None else None,

@@ -23,6 +23,7 @@ from typing import NamedTuple, Protocol, cast
 from gantrymq.errors import ConnectError, FrameError, GantryError
 from gantrymq.remoting.command import RemotingCommand
 from gantrymq.remoting.failures import WANTS_TLS, not_connected, timed_out
+from gantrymq.remoting.outages import Outages
 from gantrymq.remoting.protocol import RemotingProtocol
 from gantrymq.remoting.signature import Stamper
 from gantrymq.timeouts import timeout, timeout_at
@@ -68,8 +69,17 @@ _call = functools.partial(tuple.__new__, _Call)  # _Call(…) costs twice as muc
 class ClientConnection(asyncio.BufferedProtocol):
     """One connection to one address. Unusable after `is_closing`; a new one is made then."""
 
-    def __init__(self, address: str, request_received: RequestReceived, *, in_flight_max: int = IN_FLIGHT_MAX) -> None:
+    def __init__(
+        self,
+        address: str,
+        request_received: RequestReceived,
+        *,
+        in_flight_max: int = IN_FLIGHT_MAX,
+        outages: Outages | None = None,
+    ) -> None:
+        """outages: told when the peer is first heard, and when it was silent."""
         self.address = address
+        self._outages = outages
         self.greeting: RemotingCommand | None = None  # what the peer answered to the last heartbeat over it
         self.stamper: Stamper = Stamper()  # a stamp is good for one connection only
         self._request_received = request_received
@@ -86,7 +96,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._sweep: asyncio.TimerHandle | None = None
         self._sweep_at = math.inf  # a call with an earlier deadline moves the sweep
         self._received_at = 0.0
-        self._has_heard = False  # a byte from the peer
+        self.has_heard: bool = False  # a byte from the peer
         self._close_reason = ""
         self.lost_at: float | None = None  # time.monotonic()
         self._closed = self._loop.create_future()
@@ -247,7 +257,10 @@ class ClientConnection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         self._received_at = self._loop.time()
-        self._has_heard = True
+        if not self.has_heard:
+            self.has_heard = True
+            if self._outages is not None:
+                self._outages.reachable(self.address)
         protocol, calls = self._protocol, self._calls
         protocol.receive_data(bytes(self._read[:nbytes]))
         try:
@@ -281,7 +294,10 @@ class ClientConnection(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.lost_at = time.monotonic()
-        self._close_reason = self._close_reason or (f"connection lost: {exc}" if exc else CLOSED_BY_PEER)
+        if not self._close_reason:
+            self._close_reason = f"connection lost: {exc}" if exc else CLOSED_BY_PEER
+            if not self.has_heard:
+                self._note_unreachable(f"{self._close_reason} ({WANTS_TLS})")
         if self._sweep is not None:
             self._sweep.cancel()
             self._sweep = None
@@ -313,14 +329,20 @@ class ClientConnection(asyncio.BufferedProtocol):
         for opaque in overdue:
             call = self._calls.pop(opaque)
             if not call.future.done():
-                call.future.set_exception(timed_out(self.address, call.code, call.timeout_s))
+                failure = timed_out(self.address, call.code, call.timeout_s, was_silent=not self.has_heard)
+                call.future.set_exception(failure)
                 silent = silent or self._received_at < call.started_at
         if silent:
+            self._note_unreachable("no answer in time")
             self._abort("no answer in time")
         elif self._calls:
             self._sweep_by(min(call.deadline for call in self._calls.values()))
         if self._room_waiters and self.has_room:
             self._wake_room_waiters()
+
+    def _note_unreachable(self, reason: str) -> None:
+        if self._outages is not None:
+            self._outages.unreachable(self.address, reason)
 
     def _abort(self, reason: str) -> None:
         self._close_reason = self._close_reason or reason
@@ -330,7 +352,7 @@ class ClientConnection(asyncio.BufferedProtocol):
 
     def _fail_all(self) -> None:
         calls, self._calls = self._calls, {}
-        hint = "" if self._has_heard or self._close_reason != CLOSED_BY_PEER else WANTS_TLS
+        hint = "" if self.has_heard or self._close_reason != CLOSED_BY_PEER else WANTS_TLS
         for call in calls.values():
             if not call.future.done():
                 call.future.set_exception(not_connected(self.address, self._close_reason, call.code, hint=hint))

@@ -53,6 +53,7 @@ _NO_SUCH_REQUEST = {
     BROKER: "the server is of another kind, or too old for this",
 }
 WANTS_TLS = "does the port speak TLS only? Then give tls="
+SILENT = "it has not sent anything: is it a name server? Their usual port is 9876"
 SPEAKS_NO_TLS = "does this port speak TLS? Without tls= the client connects without"
 
 
@@ -68,9 +69,11 @@ def request_name(code: int) -> str:
     return _REQUEST_NAMES.get(code) or f"request {code}"
 
 
-def timed_out(address: str, code: int, timeout_s: float) -> RequestTimeout:
-    """The peer did not answer in time."""
-    return RequestTimeout(address, code, timeout_s, role=role_of(code), request=request_name(code))
+def timed_out(address: str, code: int, timeout_s: float, *, was_silent: bool = False) -> RequestTimeout:
+    """The peer did not answer in time. was_silent: not a byte came over the connection."""
+    role = role_of(code)
+    hint = SILENT if was_silent and role == NAME_SERVER else ""
+    return RequestTimeout(address, code, timeout_s, role=role, request=request_name(code), hint=hint)
 
 
 def not_connected(address: str, reason: str, code: int, *, hint: str = "") -> ConnectError:

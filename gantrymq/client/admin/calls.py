@@ -12,6 +12,7 @@ from gantrymq.client.connection.name_servers import NameServers
 from gantrymq.errors import GantryError, PartlyDone
 from gantrymq.remoting.client import RemotingClient
 from gantrymq.remoting.command import JSON, RemotingCommand
+from gantrymq.remoting.outages import Outages
 from gantrymq.remoting.signature import Credentials
 from gantrymq.remoting.tls import TlsConfig
 
@@ -31,10 +32,10 @@ class AdminCalls(BrokerCalls):
         tls: ssl.SSLContext | TlsConfig | None = None,
         serialize_type: int = JSON,
     ) -> None:
-        super().__init__(
-            RemotingClient(credentials=credentials, tls=tls, serialize_type=serialize_type), timeout_s=timeout_s
-        )
-        self.name_servers: NameServers = NameServers(self.remoting, name_servers, timeout_s=timeout_s)
+        outages = Outages()
+        remoting = RemotingClient(credentials=credentials, tls=tls, serialize_type=serialize_type, outages=outages)
+        super().__init__(remoting, timeout_s=timeout_s)
+        self.name_servers: NameServers = NameServers(remoting, name_servers, timeout_s=timeout_s, outages=outages)
 
     async def ask_name_server(self, code: int, ext_fields: dict[str, str] | None = None) -> RemotingCommand:
         """The answer of whichever name server answers. ResponseError when it is not a success."""

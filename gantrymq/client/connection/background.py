@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 from gantrymq.errors import GantryError
+from gantrymq.remoting.outages import Outages
 from gantrymq.timeouts import timeout
 
 logger: logging.Logger = logging.getLogger(__name__)
@@ -48,21 +49,20 @@ class Background:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def every(interval_s: float, action: Callable[[], Awaitable[None]], *, wake: asyncio.Event | None = None) -> None:
+async def every(
+    interval_s: float, action: Callable[[], Awaitable[None]], outages: Outages, *, wake: asyncio.Event | None = None
+) -> None:
     """Run the action at once, then each interval and whenever `wake` is set, until cancelled.
 
     Expected failures, such as an unreachable server, are logged: the next round is the retry.
     """
+    work = getattr(action, "__name__", "").strip("_").replace("_", " ")
     while True:
         try:
             await action()
+            outages.worked(work, "")
         except GantryError as exc:
-            logger.warning(
-                "periodic work failed (work=%s): %s",
-                getattr(action, "__name__", ""),
-                exc,
-                extra={"event": "periodic_work_failed", "work": getattr(action, "__name__", ""), "error": str(exc)},
-            )
+            outages.failed(work, "", exc)
         if wake is None:
             await asyncio.sleep(interval_s)
         else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import random
 from collections.abc import Sequence
 
@@ -11,8 +10,7 @@ from gantrymq.remoting.client import RemotingClient, split_address
 from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from gantrymq.remoting.failures import refused
-
-logger: logging.Logger = logging.getLogger(__name__)
+from gantrymq.remoting.outages import Outages
 
 
 def parse_name_servers(addresses: str | Sequence[str]) -> list[str]:
@@ -34,8 +32,16 @@ def parse_name_servers(addresses: str | Sequence[str]) -> list[str]:
 class NameServers:
     """The name servers of a cluster behind one `invoke`."""
 
-    def __init__(self, remoting: RemotingClient, addresses: str | Sequence[str], *, timeout_s: float = 3.0) -> None:
+    def __init__(
+        self,
+        remoting: RemotingClient,
+        addresses: str | Sequence[str],
+        *,
+        timeout_s: float = 3.0,
+        outages: Outages | None = None,
+    ) -> None:
         self.addresses: list[str] = parse_name_servers(addresses)
+        self.outages: Outages = Outages() if outages is None else outages
         self._remoting = remoting
         self._timeout_s = timeout_s
         self._current = random.randrange(len(self.addresses))
@@ -52,18 +58,20 @@ class NameServers:
             address = self.addresses[self._current]
             request = RemotingCommand.request(code, dict(ext_fields or {}), body)
             try:
-                return await self._remoting.invoke(address, request, timeout_s=each_s)
+                answer = await self._remoting.invoke(address, request, timeout_s=each_s)
+                self.outages.worked("question to a name server", address)
+                return answer
             except (ConnectError, RequestTimeout) as exc:
                 failure = exc
                 self._current = (self._current + 1) % len(self.addresses)
-                logger.warning(
-                    "name server unreachable (address=%s): %s",
-                    address,
-                    exc,
-                    extra={"event": "name_server_unreachable", "address": address, "error": str(exc)},
-                )
+                self.outages.failed("question to a name server", address, exc)
         assert failure is not None
         raise failure
+
+    def was_any_heard(self) -> bool:
+        """Whether something came over an open connection to one of them."""
+        connections = (self._remoting.open_connection(address) for address in self.addresses)
+        return any(connection.has_heard for connection in connections if connection is not None)
 
     def accepted(self, answer: RemotingCommand, code: int) -> RemotingCommand:
         """The answer to request `code` itself; ResponseError when it is not a success."""

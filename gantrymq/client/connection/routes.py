@@ -85,6 +85,7 @@ class Routes:
         self.on_moved: Callable[[str], object] = lambda address: None  # called with a master's new address
         self.new_topic_queues: int = QUEUES_OF_NEW_TOPIC  # of topics that are made by their first message
         self._name_servers = name_servers
+        self._outages = name_servers.outages
         self._namespace = namespace
         self._addresses: dict[str, dict[int, str]] = {}
         self._looking_up = asyncio.Lock()
@@ -118,15 +119,11 @@ class Routes:
             except RouteNotFound:
                 continue  # not created yet, or deleted: sending through the old route tells
             except GantryError as exc:
-                logger.warning(
-                    "route not refreshed (topic=%s): %s",
-                    topic,
-                    exc,
-                    extra={"event": "route_not_refreshed", "topic": topic, "error": str(exc)},
-                )
+                self._outages.failed("look at the route", topic, exc)
                 if isinstance(exc, ConnectError | RequestTimeout):
                     return  # no name server answers: the other topics would only wait in vain
                 continue
+            self._outages.worked("look at the route", topic)
             self._learn(topic, route)
         live = {name: found for route in self.known.values() for name, found in route.addresses.items()}
         self._addresses = live

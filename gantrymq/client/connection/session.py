@@ -28,6 +28,7 @@ from gantrymq.remoting.client import RemotingClient, RequestHandler
 from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from gantrymq.remoting.home_loop import running_loop
+from gantrymq.remoting.outages import Outages
 from gantrymq.timeouts import timeout
 
 logger: logging.Logger = logging.getLogger(__name__)
@@ -58,10 +59,14 @@ class ClientSession:
         from them, but sends to masters only."""
         self._instance_name = options.instance_name
         self._name_client()
+        self.outages: Outages = Outages()
         self.remoting: RemotingClient = RemotingClient(
-            credentials=options.credentials, tls=options.tls, serialize_type=options.serialize_type
+            credentials=options.credentials,
+            tls=options.tls,
+            serialize_type=options.serialize_type,
+            outages=self.outages,
         )
-        self.name_servers: NameServers = NameServers(self.remoting, options.name_servers)
+        self.name_servers: NameServers = NameServers(self.remoting, options.name_servers, outages=self.outages)
         self.namespace: Namespace = Namespace(options.namespace)
         self.routes: Routes = Routes(self.name_servers, self.namespace)
         self.calls: BrokerCalls = BrokerCalls(self.remoting, namespace=self.namespace)
@@ -98,7 +103,9 @@ class ClientSession:
         self.remoting.home.enter()
         self.is_open = True
         self.background.start(self._refresh_routes(), "refresh routes")
-        self.background.start(every(HEARTBEAT_S, self.send_heartbeats, wake=self._brokers_changed), "heartbeats")
+        self.background.start(
+            every(HEARTBEAT_S, self.send_heartbeats, self.outages, wake=self._brokers_changed), "heartbeats"
+        )
 
     def abandon(self) -> None:
         """Count as closed, and let go the sockets: in a child of a fork, or when the event loop is gone."""
@@ -198,15 +205,11 @@ class ClientSession:
         self.refusal = next(refusals, None)
         for address, outcome in zip(addresses, outcomes, strict=True):
             if isinstance(outcome, GantryError):
-                logger.warning(
-                    "heartbeat failed (address=%s): %s",
-                    address,
-                    outcome,
-                    extra={"event": "heartbeat_failed", "address": address, "error": str(outcome)},
-                )
+                self.outages.failed("heartbeat", address, outcome)
             elif isinstance(outcome, BaseException):
                 raise outcome
             else:
+                self.outages.worked("heartbeat", address)
                 self._note_remark(address, outcome)
 
     def _note_remark(self, address: str, remark: str | None) -> None:

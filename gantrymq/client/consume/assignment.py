@@ -30,6 +30,7 @@ from gantrymq.message.model import MessageQueue
 
 logger: logging.Logger = logging.getLogger(__name__)
 
+TAKE = "taking a queue"
 REBALANCE_S = 20.0  # RocketMQ: rocketmq.client.rebalance.waitInterval
 SOON_S = 1.0  # until the next try when a round of rebalancing could not finish; doubles each time
 
@@ -131,17 +132,13 @@ class Assignment:
                 share = await self._share(topic)
                 if share is not None:
                     is_complete &= await self._hold(topic, share)
+                self._session.outages.worked("rebalance", topic)
             except RouteNotFound:
                 is_complete = False  # no message was sent to it yet
             except GantryError as exc:
                 is_complete = False
                 self._look_for_brokers(topic, exc)
-                logger.warning(
-                    "rebalance failed (topic=%s): %s",
-                    topic,
-                    exc,
-                    extra={"event": "rebalance_failed", "topic": topic, "error": str(exc)},
-                )
+                self._session.outages.failed("rebalance", topic, exc)
         for topic in {queue.topic for queue in self.held}.difference(wanted):
             await self._hold(topic, [])
         if is_complete:
@@ -241,14 +238,11 @@ class Assignment:
         for queue, outcome in zip(may_take, outcomes, strict=True):
             if isinstance(outcome, GantryError):
                 self._look_for_brokers(topic, outcome)
-                logger.warning(
-                    "queue not taken (queue=%s): %s",
-                    queue,
-                    outcome,
-                    extra={"event": "queue_not_taken", "queue": str(queue), "error": str(outcome)},
-                )
+                self._session.outages.failed(TAKE, queue.broker_name, outcome, member=f"{topic}/{queue.queue_id}")
             elif isinstance(outcome, BaseException):
                 raise outcome
+            else:
+                self._session.outages.worked(TAKE, queue.broker_name, member=f"{topic}/{queue.queue_id}")
         if released or may_take:
             logger.info(
                 "queues changed (group=%s, topic=%s, taken=%s, released=%s, share=%s)",

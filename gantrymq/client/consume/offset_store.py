@@ -23,11 +23,14 @@ from gantrymq.message.model import MessageQueue
 from gantrymq.message.namespaces import NO_NAMESPACE, Namespace
 from gantrymq.remoting import fastjson
 from gantrymq.remoting.bodies import ResetOffsetBody
+from gantrymq.remoting.outages import Outages
 
 if TYPE_CHECKING:
     from pathlib import Path  # loaded where it is used: it takes longer to import than most of the SDK
 
 logger: logging.Logger = logging.getLogger(__name__)
+
+WRITE = "writing offsets"
 
 
 class OffsetStore(Protocol):
@@ -52,7 +55,7 @@ class OffsetStore(Protocol):
 def offset_store(session: ClientSession, options: ConsumerOptions) -> OffsetStore:
     """The brokers when members share the messages; a file of this host, where Java has its own, when each gets all."""
     if options.model is MessageModel.CLUSTERING:
-        return BrokerOffsets(session.calls, session.routes, options.group)
+        return BrokerOffsets(session.calls, session.routes, session.outages, options.group)
     folder = options.offsets_folder or home_folder() / ".rocketmq_offsets"
     namespace = session.namespace
     return FileOffsets(folder / session.client_id / namespace.wrap(options.group) / "offsets.json", namespace)
@@ -65,9 +68,10 @@ class BrokerOffsets:
     then: the first offset of a topic is written alone.
     """
 
-    def __init__(self, calls: BrokerCalls, routes: Routes, group: str) -> None:
+    def __init__(self, calls: BrokerCalls, routes: Routes, outages: Outages, group: str) -> None:
         self._calls = calls
         self._routes = routes
+        self._outages = outages
         self._group = group
         self._offsets: dict[MessageQueue, int] = {}
         self._durable: dict[MessageQueue, int] = {}
@@ -95,13 +99,15 @@ class BrokerOffsets:
         await self._write_each([queue for queue in changed if queue not in alone])
 
     async def _write_each(self, queues: Iterable[MessageQueue]) -> None:
-        for outcome in await asyncio.gather(*map(self._write, queues), return_exceptions=True):
+        each = list(queues)
+        outcomes = await asyncio.gather(*map(self._write, each), return_exceptions=True)
+        for queue, outcome in zip(each, outcomes, strict=True):
             if isinstance(outcome, GantryError):
-                logger.warning(
-                    "offset not written: %s", outcome, extra={"event": "offset_not_written", "error": str(outcome)}
-                )
+                self._outages.failed(WRITE, queue.broker_name, outcome, member=f"{queue.topic}/{queue.queue_id}")
             elif isinstance(outcome, BaseException):
                 raise outcome
+            else:
+                self._outages.worked(WRITE, queue.broker_name, member=f"{queue.topic}/{queue.queue_id}")
 
     async def _write(self, queue: MessageQueue) -> None:
         offset = self._offsets[queue]
@@ -112,6 +118,7 @@ class BrokerOffsets:
     def forget(self, queue: MessageQueue) -> None:
         self._offsets.pop(queue, None)
         self._durable.pop(queue, None)
+        self._outages.given_up(WRITE, queue.broker_name, member=f"{queue.topic}/{queue.queue_id}")
 
     def _address(self, queue: MessageQueue) -> str:
         return self._routes.require_address_to_read(queue.broker_name)[0]

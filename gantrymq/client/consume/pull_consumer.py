@@ -113,7 +113,7 @@ class PullConsumer(Client):
         self._session.open()
         self._background.start(self._keep_balanced(), "rebalance")
         if self._options.auto_commit:
-            self._background.start(every(COMMIT_S, self._assignment.persist), "commit offsets")
+            self._background.start(every(COMMIT_S, self._assignment.persist, self._session.outages), "commit offsets")
         if self._traces is not None:
             self._background.start(self._traces.run(), "send traces")
 
@@ -196,7 +196,7 @@ class PullConsumer(Client):
     async def _keep_balanced(self) -> None:
         if self._subscriptions:
             await self._greet()
-        await every(REBALANCE_S, self._rebalance, wake=self._assignment.rebalance_wanted)
+        await every(REBALANCE_S, self._rebalance, self._session.outages, wake=self._assignment.rebalance_wanted)
 
     async def _join(self) -> None:
         await self._greet()

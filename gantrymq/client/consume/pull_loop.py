@@ -28,6 +28,7 @@ from gantrymq.remoting.codes import ResponseCode
 
 logger: logging.Logger = logging.getLogger(__name__)
 
+PULL = "pull"
 SUSPEND_S = 15.0  # RocketMQ: brokerSuspendMaxTimeMillis
 PULL_TIMEOUT_S = 30.0  # RocketMQ: consumerTimeoutMillisWhenSuspend
 UNKNOWN_PAUSE_S = (
@@ -80,6 +81,16 @@ class PullContext:
 
 async def keep_pulling(context: PullContext, process_queue: ProcessQueue) -> None:
     """Pull for this queue until it is dropped or the task is cancelled."""
+    queue = process_queue.queue
+    place = f"{queue.topic}/{queue.queue_id}"
+    try:
+        await _keep_pulling(context, process_queue, place)
+    finally:
+        context.session.outages.given_up(PULL, queue.broker_name, member=place)
+
+
+async def _keep_pulling(context: PullContext, process_queue: ProcessQueue, place: str) -> None:
+    queue = process_queue.queue
     broker_id, unknown_pause_s = 0, UNKNOWN_PAUSE_S
     while not process_queue.was_dropped():
         while not context.may_pull(process_queue):
@@ -93,14 +104,14 @@ async def keep_pulling(context: PullContext, process_queue: ProcessQueue) -> Non
         try:
             result = await _pull_once(context, process_queue, subscription, broker_id)
         except GantryError as exc:
-            _log_failure(process_queue, exc)
+            context.session.outages.failed(PULL, queue.broker_name, exc, member=place)
             if isinstance(exc, ResponseError) and exc.code in NOT_REGISTERED:
                 context.not_registered()
                 broker_id = 0
                 await asyncio.sleep(unknown_pause_s)
                 unknown_pause_s = min(unknown_pause_s * 2, PAUSE_S)
                 continue
-            queue, moves = process_queue.queue, context.session.moves
+            moves = context.session.moves
             moves.report(queue.broker_name, queue.topic, exc, changed=context.rebalance)
             if broker_id:  # a slave's failure says nothing of the master
                 broker_id = 0
@@ -108,6 +119,7 @@ async def keep_pulling(context: PullContext, process_queue: ProcessQueue) -> Non
             else:
                 await moves.wait(queue.broker_name, exc, PAUSE_S)
             continue
+        context.session.outages.worked(PULL, queue.broker_name, member=place)
         if process_queue.was_dropped():
             return
         if result.lost is not None:
@@ -187,23 +199,5 @@ def _log_lost(context: PullContext, lost: LostMessage) -> None:
             "group": group,
             "lines_left_out": left_out,
             "error": lost.reason,
-        },
-    )
-
-
-def _log_failure(process_queue: ProcessQueue, failure: GantryError) -> None:
-    queue = process_queue.queue
-    logger.warning(
-        "pull failed (topic=%s, broker=%s, queue_id=%s): %s",
-        queue.topic,
-        queue.broker_name,
-        queue.queue_id,
-        failure,
-        extra={
-            "event": "pull_failed",
-            "topic": queue.topic,
-            "broker": queue.broker_name,
-            "queue_id": queue.queue_id,
-            "error": str(failure),
         },
     )

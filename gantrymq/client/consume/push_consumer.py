@@ -204,7 +204,7 @@ class PushConsumer(Client):
             await self._session.close()
             raise
         self._consuming.start()
-        self._background.start(every(PERSIST_S, self._persist), "persist offsets")
+        self._background.start(every(PERSIST_S, self._persist, self._session.outages), "persist offsets")
         self._background.start(self._heartbeat_when_wanted(), "heartbeat on change")
         self._background.start(self._keep_balanced(), "rebalance")
         if self._options.model is MessageModel.CLUSTERING:
@@ -334,7 +334,7 @@ class PushConsumer(Client):
                 logger.debug("no route: %s", exc, extra={"event": "no_route", "topic": topic})
 
     async def _keep_balanced(self) -> None:
-        await every(REBALANCE_S, self._rebalance, wake=self._assignment.rebalance_wanted)
+        await every(REBALANCE_S, self._rebalance, self._session.outages, wake=self._assignment.rebalance_wanted)
 
     async def _find_all_retry_queues(self) -> None:
         """Each broker makes the retry topic at the first heartbeat, and tells the name server by itself.
@@ -359,7 +359,7 @@ class PushConsumer(Client):
         await self._assignment.rebalance([*self._subscriptions])
 
     async def _keep_locks(self, locks: QueueLocks) -> None:
-        await every(RENEW_S, self._renew_locks, wake=locks.renew_wanted)
+        await every(RENEW_S, self._renew_locks, self._session.outages, wake=locks.renew_wanted)
 
     async def _renew_locks(self) -> None:
         await self._assignment.renew_locks()

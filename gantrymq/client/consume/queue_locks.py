@@ -123,15 +123,11 @@ class QueueLocks:
         outcomes = await asyncio.gather(*answers, return_exceptions=True)
         for (address, part), outcome in zip(parts, outcomes, strict=True):
             if isinstance(outcome, GantryError):
-                logger.warning(
-                    "queues not locked (address=%s): %s",
-                    address,
-                    outcome,
-                    extra={"event": "queues_not_locked", "address": address, "error": str(outcome)},
-                )
+                self._session.outages.failed("locking queues", address, outcome)
             elif isinstance(outcome, BaseException):
                 raise outcome
             else:
+                self._session.outages.worked("locking queues", address)
                 answered.update(part)
                 locked.update(map(self._namespace.unwrap_queue, LockBatchResponse.from_json(outcome).lock_ok_mq_set))
         return locked & answered, answered

@@ -115,8 +115,9 @@ class Sender:
         except TimeoutError:
             if not limit.expired():
                 raise  # RequestTimeout, of a name server
-            where = ", ".join(self._session.name_servers.addresses)
-            raise timed_out(where, RequestCode.GET_ROUTEINFO_BY_TOPIC, timeout_s) from None
+            name_servers = self._session.name_servers
+            where, was_silent = ", ".join(name_servers.addresses), not name_servers.was_any_heard()
+            raise timed_out(where, RequestCode.GET_ROUTEINFO_BY_TOPIC, timeout_s, was_silent=was_silent) from None
         self._session.meet_brokers()
         return route.writable
 

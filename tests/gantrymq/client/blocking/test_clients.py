@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import inspect
+import socket
 import threading
 import weakref
 
@@ -14,6 +15,7 @@ from gantrymq import (
     Producer,
     PullConsumer,
     PushConsumer,
+    SyncAdminClient,
     SyncProducer,
     SyncPullConsumer,
     SyncPushConsumer,
@@ -150,3 +152,21 @@ def test_a_twin_has_every_method_with_its_arguments_and_help(twin: type, origina
         own = getattr(twin, name)
         assert list(inspect.signature(own).parameters) == list(inspect.signature(method).parameters), name
         assert "See " not in (inspect.getdoc(own) or "See "), name
+
+
+@pytest.mark.parametrize("call", ["send", "topics", "queues"])
+def test_a_call_to_what_is_silent_asks_whether_it_is_a_name_server(call: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # connections are made, and nothing is ever sent
+        address = "{}:{}".format(*silent.getsockname())
+        with (
+            SyncProducer(address, delivery_timeout_s=1) as producer,
+            SyncAdminClient(address, timeout_s=1) as admin,
+            SyncPullConsumer(address, group="g") as consumer,
+            pytest.raises(RequestTimeout, match=f"name server {address} did not answer .* is it a name server"),
+        ):
+            if call == "send":
+                producer.send(Message("T", b"x"))
+            elif call == "topics":
+                admin.topics.names()
+            else:
+                consumer.queues("T")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from gantrymq import AdminClient, ConsumeFrom, MessageExt, MessageModel, MessageQueue, PushConsumer
+from gantrymq import AdminClient, ConsumeFrom, Message, MessageExt, MessageModel, MessageQueue, Producer, PushConsumer
 from gantrymq.client.connection import session
 from gantrymq.client.connection.broker_calls import BrokerCalls
 from gantrymq.remoting.admin_bodies import TopicConfig
@@ -18,7 +19,7 @@ from gantrymq.remoting.command import RemotingCommand
 from tests.gantrymq.client.ports import closed_port
 from tests.gantrymq.client.seen import until
 from tests.gantrymq.remoting.scripted import ScriptedServer, scripted_server
-from tests.harness import serving
+from tests.harness import LocalCluster, serving
 from tests.waiting import WITHIN_S
 
 
@@ -100,3 +101,31 @@ async def test_a_consumer_whose_broker_is_gone_goes_where_the_topic_is_now(tmp_p
 
 def one_broker(name: str, address: str) -> TopicRouteData:
     return TopicRouteData([BrokerData("c", name, {0: address})], [QueueData(name, 1, 1, 6)])
+
+
+async def test_a_broker_that_is_down_costs_two_log_lines_and_not_one_a_try(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING, logger="gantrymq")
+    taken: list[MessageExt] = []
+
+    async def keep(messages: list[MessageExt]) -> None:
+        taken.extend(messages)
+
+    with LocalCluster(tmp_path) as cluster:
+        address = cluster.broker_address
+        async with AdminClient(cluster.namesrv_address) as admin, Producer(cluster.namesrv_address) as producer:
+            await admin.topics.create_at(address, TopicConfig("T", 8, 8))
+            consumer = PushConsumer(cluster.namesrv_address, group="G", listener=keep)
+            consumer.subscribe("T")
+            async with consumer:
+                await until(lambda: len(consumer.assigned_queues) == 9)  # the retry topic's, too
+                cluster.kill_broker()
+                await until(lambda: any("unreachable" in record.getMessage() for record in caplog.records))
+                await asyncio.sleep(3)  # of failing tries
+                await asyncio.to_thread(cluster.start_broker)
+                await producer.send(Message("T", b"x"), timeout_s=WITHIN_S)
+                await until(lambda: bool(taken))
+    said = Counter(getattr(record, "event", "") for record in caplog.records)
+    assert said["unreachable"] == said["reachable_again"] <= 3, "one for each client"
+    assert said.total() - 2 * said["unreachable"] <= 4, "the broker does not know its members at first"

@@ -18,6 +18,7 @@ from gantrymq.message.model import MessageQueue
 from gantrymq.remoting.bodies import BrokerData, QueueData, TopicRouteData
 from gantrymq.remoting.client import RemotingClient
 from gantrymq.remoting.command import RemotingCommand
+from gantrymq.remoting.outages import Outages
 from tests.gantrymq.client.seen import until
 from tests.gantrymq.remoting.scripted import Script, ScriptedServer, scripted_server
 
@@ -94,7 +95,7 @@ async def offsets_at(broker: Script) -> AsyncIterator[BrokerOffsets]:
         remoting = RemotingClient()
         routes = Routes(NameServers(remoting, names.address))
         await routes.to_read("T")
-        yield BrokerOffsets(BrokerCalls(remoting), routes, "g")
+        yield BrokerOffsets(BrokerCalls(remoting), routes, Outages(), "g")
         await remoting.close()
 
 
