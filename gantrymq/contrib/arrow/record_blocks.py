@@ -108,7 +108,7 @@ class RecordScan:
 
     def __init__(self, file: LogFile, begin: int, end: int | None = None, *, block_bytes: int = BLOCK_BYTES) -> None:
         self.file = file
-        self.position = begin  # physical offset after the last valid record
+        self.position: int = begin  # physical offset after the last valid record
         self.ended: ScanEnd = ScanEnd.LIMIT
         self._end = file.end if end is None else min(end, file.end)
         self._block_bytes = block_bytes
