@@ -54,6 +54,7 @@ NOUNS = {
     "promote": ("succession", "a slave becomes the master: the master is gone for good"),
     "settle": ("succession", "which log counts, where two masters began one epoch"),
     "switchover": ("succession", "a master hands over to its slave; nothing is lost"),
+    "ha": ("ha.verbs", "epochs and in-sync sets on record in etcd: begin, look, explain"),
     "config": ("cluster", "settings of brokers and name servers"),
     "kv": ("namesrv", "the name servers' key-value store"),
     "perm": ("namesrv", "take write permission from a broker, to drain it; give it back"),

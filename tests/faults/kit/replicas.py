@@ -13,6 +13,13 @@ from tests.waiting import wait_until
 
 TOPIC = "Copied"
 FILES = {"mappedFileSizeCommitLog": str(1 << 20), "haSendHeartbeatInterval": "200", "haHousekeepingInterval": "1000"}
+SYNC = FILES | {  # what was acknowledged, two have
+    "slavesEnable": "true",
+    "brokerRole": "SYNC_MASTER",
+    "allAckInSyncStateSet": "true",
+    "minInSyncReplicas": "2",
+    "slaveTimeout": "2000",
+}
 
 
 def runtime_info(peer: LocalCluster) -> dict[str, str]:

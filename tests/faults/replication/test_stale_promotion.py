@@ -14,20 +14,13 @@ import pytest
 from gantrymq import AdminClient
 from gantrymq.errors import ConfigError, ResponseError
 from gantrymq.remoting.codes import RequestCode
-from tests.faults.kit.replicas import FILES, TOPIC, Replica, promote_checked, runtime_info
+from tests.faults.kit.replicas import FILES, SYNC, TOPIC, Replica, promote_checked, runtime_info
 from tests.faults.replication.history import check
 from tests.faults.replication.logs import read_log
 from tests.faults.replication.recorder import Recorder
 from tests.harness import LocalCluster
 from tests.waiting import wait_until
 
-SYNC = FILES | {
-    "slavesEnable": "true",
-    "brokerRole": "SYNC_MASTER",
-    "allAckInSyncStateSet": "true",
-    "minInSyncReplicas": "2",
-    "slaveTimeout": "2000",
-}
 CUT_OFF = 200  # messages that are acknowledged while the slave is cut off
 
 

@@ -1,0 +1,76 @@
+"""What a person wants to know of one broker name: who is the master, and who could take over if it died now. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from appliance.register.register import HA_INIT
+from appliance.register.term import IN_SYNC, Term, View
+from gantrymq.client.admin.members import Member
+
+
+def explain(broker_name: str, view: View, members: list[Member]) -> list[str]:
+    """Sentences: the record, its owner, the other members."""
+    term = view.term
+    if term is None:
+        return [f"etcd has no record of {broker_name}: {HA_INIT}"]
+    owner = next((member for member in members if member.address == term.owner), None)
+    others = [member for member in members if member.address != term.owner]
+    lines = [
+        f"etcd has epoch {term.epoch} of {term.owner} on record. In sync: {', '.join(term.in_sync)} ({_level(term)})",
+        _owner(term, owner),
+        *(line for member in others if (line := _other_master(term, member))),
+    ]
+    candidates = [member for member in others if not why_not(term, member)]
+    if candidates:
+        best = max(candidates, key=lambda member: (member.end, member.address))
+        lines.append(f"if {term.owner} died now: `gantry admin promote {broker_name}` makes {best.address} the master")
+    else:
+        lines.append(f"if {term.owner} died now: no member could take over without --accept-unknown or --force")
+    lines += [f"{member.address}: {why_not(term, member) or 'can take over'}" for member in others]
+    return lines
+
+
+def why_not(term: Term, member: Member) -> str:
+    """Why the record does not show that a member has every acknowledged message; "" when it does."""
+    return next(_reasons(term, member), "")
+
+
+def _reasons(term: Term, member: Member) -> Iterator[str]:
+    if not member.answers:
+        yield "does not answer"
+    if member.log_epoch != term.epoch or member.info.get("epochId") != term.id:
+        yield f"its log is of epoch {member.log_epoch}"
+    if term.level != IN_SYNC:
+        yield "the master does not wait for every member of the set, so the set proves nothing"
+    if member.address not in term.in_sync:
+        yield "is not in sync"
+
+
+def _level(term: Term) -> str:
+    return "a send waits for all of them" if term.level == IN_SYNC else "a send does not wait for all of them"
+
+
+def _owner(term: Term, owner: Member | None) -> str:
+    if owner is None or not owner.answers:
+        return f"{term.owner} does not answer"
+    if not owner.is_master:
+        return f"{term.owner} answers, and is a slave of epoch {owner.log_epoch}: it has not begun the epoch on record"
+    if (owner.log_epoch, owner.info.get("epochId")) != (term.epoch, term.id):
+        return (
+            f"{term.owner} is a master of epoch {owner.log_epoch}, not of the one on record: if etcd was restored from "
+            "a backup, `gantry admin ha adopt` brings the record up to date"
+        )
+    state = owner.info.get("inSyncSetPublished", "none")
+    return f"{term.owner} is the master of that epoch" + ("" if state == "on record" else f", and etcd: {state}")
+
+
+def _other_master(term: Term, member: Member) -> str:
+    if not member.is_master:
+        return ""
+    if member.log_epoch > term.epoch:
+        return (
+            f"{member.address} is a master of epoch {member.log_epoch}, later than the record: if etcd was restored "
+            "from a backup, `gantry admin ha adopt` brings the record up to date"
+        )
+    return f"{member.address} is a master of epoch {member.log_epoch}, which is over: it becomes a slave"

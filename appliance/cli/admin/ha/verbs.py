@@ -1,0 +1,205 @@
+"""The verbs. They read and change the record in etcd themselves, and ask the brokers for the rest."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from typing import Any
+
+from appliance.cli.admin.command import Command, Shown
+from appliance.cli.admin.failures import NotThere
+from appliance.cli.admin.ha.explain import explain, why_not
+from appliance.cli.admin.output import ago
+from appliance.cli.tables import Cell, table
+from appliance.register.opening import open_etcd
+from appliance.register.register import HA_INIT, Register
+from appliance.register.term import View
+from gantrymq.client.admin.calls import ask_each
+from gantrymq.client.admin.client import AdminClient
+from gantrymq.client.admin.members import Member
+from gantrymq.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The record, and what the members answer."""
+
+    register: Register
+    view: View
+    members: list[Member]
+
+
+async def _look(admin: AdminClient, arguments: argparse.Namespace) -> Seen:
+    members = (await admin.succession.known(arguments.broker)).members
+    configs, _failures = await ask_each([each.address for each in members if each.answers], admin.brokers.config)
+    told = next((config for config in configs.values() if config.get("etcdEndpoints")), {})
+    endpoints = arguments.etcd or told.get("etcdEndpoints", "")
+    if not endpoints:
+        raise ConfigError(
+            f"no broker of {arguments.broker} that answers has etcdEndpoints: set it at all of them and start them "
+            "again, or name etcd with --etcd"
+        )
+    cluster = arguments.cluster_name or next(
+        (config["brokerClusterName"] for config in configs.values() if config.get("brokerClusterName")), ""
+    )
+    if not cluster:
+        raise ConfigError("no broker answers that names its cluster: use --cluster-name")
+    client = open_etcd(endpoints, arguments.etcd_user, arguments.etcd_password_file, arguments.etcd_ca)
+    register = Register(client, cluster, arguments.broker)
+    return Seen(register, await register.view(), members)
+
+
+def _master(seen: Seen, arguments: argparse.Namespace) -> Member:
+    """The master whose log counts from now on. ConfigError when that is not clear, or a member has a later epoch."""
+    masters = [member for member in seen.members if member.is_master]
+    if arguments.master:
+        masters = [member for member in masters if member.address == arguments.master]
+    if len(masters) != 1:
+        found = ", ".join(member.address for member in masters) or "none"
+        raise ConfigError(f"masters of {arguments.broker} that answer: {found}. Name the one that counts with --master")
+    (master,) = masters
+    later = [member for member in seen.members if member.log_epoch > master.log_epoch]
+    if not master.log_epoch or later:
+        than = ", ".join(f"{member.address} is of epoch {member.log_epoch}" for member in later) or "it knows no epoch"
+        raise ConfigError(f"{master.address} is of epoch {master.log_epoch}: {than}")
+    silent = [member.address for member in seen.members if not member.answers]
+    if silent and not arguments.accept_unknown:
+        raise ConfigError(
+            f"{', '.join(silent)} does not answer, and may know of a later epoch: start it first, or --accept-unknown"
+        )
+    return master
+
+
+async def plan_init(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
+    seen = await _look(admin, arguments)
+    if seen.view.term is not None:
+        raise ConfigError(f"etcd has epoch {seen.view.term.epoch} of {seen.view.term.owner} on record already")
+    master = _master(seen, arguments)
+    document = {"broker": arguments.broker, "master": master.address, "epoch": master.log_epoch}
+    return Shown(document, [f"etcd gives out the epochs of {arguments.broker}, beginning after {master.log_epoch}"])
+
+
+async def init(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
+    shown = await plan_init(admin, arguments)
+    seen = await _look(admin, arguments)
+    master = _master(seen, arguments)
+    await seen.register.init(master.log_epoch, master.info["epochId"], master.address)
+    return shown
+
+
+async def plan_adopt(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
+    seen = await _look(admin, arguments)
+    if seen.view.term is None:
+        raise NotThere(f"etcd has no record of {arguments.broker}: {HA_INIT}")
+    master, term = _master(seen, arguments), seen.view.term
+    document = {"broker": arguments.broker, "master": master.address, "epoch": master.log_epoch, "was": term.epoch}
+    line = (
+        f"the record follows epoch {master.log_epoch} of {master.address}; it names epoch {term.epoch} of {term.owner}"
+    )
+    return Shown(document, [line])
+
+
+async def adopt(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
+    shown = await plan_adopt(admin, arguments)
+    seen = await _look(admin, arguments)
+    master = _master(seen, arguments)
+    await seen.register.adopt(seen.view, master.log_epoch, master.info["epochId"], master.address)
+    return shown
+
+
+async def plan_remove(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
+    seen = await _look(admin, arguments)
+    if seen.view.term is None:
+        raise NotThere(f"etcd has no record of {arguments.broker}")
+    lines = [
+        f"the record of {arguments.broker} is deleted: epoch {seen.view.term.epoch} of {seen.view.term.owner}",
+        "take etcdEndpoints out of its brokers' settings first: with it they take no messages without a record",
+    ]
+    return Shown({"broker": arguments.broker, "epoch": seen.view.term.epoch}, lines)
+
+
+async def remove(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
+    seen = await _look(admin, arguments)
+    if seen.view.term is None:
+        raise NotThere(f"etcd has no record of {arguments.broker}")
+    await seen.register.remove(seen.view)
+    return Shown({"broker": arguments.broker}, [f"etcd has no record of {arguments.broker} any more"])
+
+
+async def show_members(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
+    seen = await _look(admin, arguments)
+    term = seen.view.term
+    rows: list[dict[str, Any]] = [
+        {
+            "address": each.address,
+            "id": each.broker_id,
+            "role": each.info.get("brokerRole", "") if each.answers else "does not answer",
+            "epoch": each.log_epoch if each.answers else None,
+            "end": each.end if each.answers else None,
+            "inSync": term is not None and each.address in term.in_sync,
+            "takesOver": term is not None and each.address != term.owner and not why_not(term, each),
+        }
+        for each in seen.members
+    ]
+    lines = table(
+        ("address", "id", "role", "epoch", "log end", "in sync on record", "can take over"),
+        [
+            [*list(row.values())[:5], "yes" if row["inSync"] else "no", "yes" if row["takesOver"] else "no"]
+            for row in rows
+        ],
+    )
+    return Shown({"broker": arguments.broker, "members": rows}, lines)
+
+
+async def show_history(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
+    history = (await _look(admin, arguments)).view.history
+    rows: list[list[Cell]] = [
+        [each.epoch, each.owner, each.reason, None if each.start < 0 else each.start, ago(each.at_ms)]
+        for each in history
+    ]
+    lines = table(
+        ("epoch", "master", "by", "log offset", "when"), rows, empty="etcd has no history of this broker name"
+    )
+    document = [{name: getattr(each, name) for name in each.__slots__} for each in history]
+    return Shown({"broker": arguments.broker, "history": document}, lines)
+
+
+async def show_explanation(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
+    seen = await _look(admin, arguments)
+    lines = explain(arguments.broker, seen.view, seen.members)
+    return Shown({"broker": arguments.broker, "explanation": lines}, lines)
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("broker", metavar="BROKER", help="name, as all its masters and slaves have it")
+    parser.add_argument(
+        "--etcd", metavar="URL", help="http://HOST:PORT, several with ',' (default: as the brokers say)"
+    )
+    parser.add_argument("--etcd-user", default="", metavar="NAME", help="user of etcd")
+    parser.add_argument("--etcd-password-file", default="", metavar="FILE", help="its password, in the first line")
+    parser.add_argument("--etcd-ca", default="", metavar="FILE", help="authorities of etcd's certificates (PEM)")
+    parser.add_argument("--cluster-name", metavar="NAME", help="cluster of the broker (default: as the brokers say)")
+
+
+def _master_arguments(parser: argparse.ArgumentParser) -> None:
+    _arguments(parser)
+    parser.add_argument("--master", metavar="HOST:PORT", help="the master whose log counts (default: the only one)")
+    parser.add_argument("--accept-unknown", action="store_true", help="although a member does not answer")
+
+
+COMMANDS = {
+    "ha": {
+        "init": Command("begin the record: this master's log counts", init, _master_arguments, plan_init),
+        "members": Command("masters and slaves, and who can take over", show_members, _arguments),
+        "history": Command("which broker was the master, since when and by what", show_history, _arguments),
+        "explain": Command("who could take over, and why others could not", show_explanation, _arguments),
+        "adopt": Command(
+            "bring a record that is behind up to date: etcd was restored from a backup",
+            adopt,
+            _master_arguments,
+            plan_adopt,
+            loses=True,
+        ),
+        "remove": Command("delete the record", remove, _arguments, plan_remove, loses=True),
+    }
+}

@@ -1,0 +1,204 @@
+"""Promotions where etcd has epochs and in-sync sets on record: the cases that lost messages before, and random rounds.
+
+pytest tests/faults/replication/test_on_record.py -s --rounds 30
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from appliance.bench.peer import CLUSTER_NAME
+from appliance.register.etcd import EtcdClient, endpoints_of
+from appliance.register.register import Register
+from gantrymq.errors import ConfigError, GantryError, ResponseError
+from tests.appliance.cli.running_gantry import Ran, run_gantry
+from tests.faults.kit.replicas import SYNC, TOPIC, Replica, promote_checked, runtime_info
+from tests.faults.replication.history import Answer, check
+from tests.faults.replication.logs import read_log
+from tests.faults.replication.recorder import Recorder
+from tests.harness import LocalCluster
+from tests.servers.etcd import EtcdMember, etcd
+from tests.waiting import wait_until
+
+ROUNDS = 2
+CUT_OFF = 200  # messages that are acknowledged without one of the slaves
+ROUND_S = 1.0
+
+
+@pytest.fixture
+def member(tmp_path: Path) -> Iterator[EtcdMember]:
+    with etcd(tmp_path / "etcd") as (member,):
+        yield member
+
+
+@pytest.fixture
+def three(tmp_path: Path, member: EtcdMember, capsys: pytest.CaptureFixture[str]) -> Iterator[list[LocalCluster]]:
+    """A master and two slaves, all in sync and on record."""
+    known = {"etcdEndpoints": member.url}
+    with LocalCluster(tmp_path / "master", broker_properties=SYNC | known) as master:
+        slaves = [Replica(tmp_path / f"slave{number}", master, number, SYNC | known) for number in (1, 2)]
+        for slave in slaves:
+            slave.start_broker()
+        ran = gantry(capsys, master, "init", "--accept-unknown")
+        assert ran.code == 0, ran.err
+        all_ = [master, *slaves]
+        wait_until(lambda: on_record(member, master) == sorted(each.broker_address for each in all_))
+        yield all_
+        for slave in slaves:
+            slave.stop()
+
+
+def gantry(capsys: pytest.CaptureFixture[str], peer: LocalCluster, verb: str, *more: str) -> Ran:
+    return run_gantry(capsys, "admin", "-n", peer.namesrv_address, "ha", verb, peer.broker_name, *more)
+
+
+def on_record(member: EtcdMember, peer: LocalCluster) -> list[str]:
+    """The in-sync set in etcd."""
+    register = Register(EtcdClient(endpoints_of(member.url)), CLUSTER_NAME, peer.broker_name)
+    term = asyncio.run(register.view()).term
+    return sorted(term.in_sync) if term is not None else []
+
+
+@pytest.mark.slow
+def test_a_slave_in_sync_takes_over_though_master_and_slave_are_gone(three: list[LocalCluster]) -> None:
+    """Without etcd this needs --accept-unknown: the other slave may have been in a later set."""
+    master, one, two = three
+    with Recorder("p", TOPIC, lambda: master.broker_address) as recorder:
+        recorder.more(CUT_OFF)
+        two.kill_broker()
+        master.kill_broker()
+    changed = promote_checked(one)
+    assert changed.epoch == 2
+    logs = [read_log(peer.broker_address, peer.store) for peer in three]
+    assert check(recorder.sends, logs, one.broker_address) == []
+
+
+@pytest.mark.slow
+def test_a_slave_that_was_cut_off_is_refused_whatever_is_accepted(three: list[LocalCluster]) -> None:
+    master, stale, better = three
+    with Recorder("p", TOPIC, lambda: master.broker_address) as recorder:
+        recorder.more()
+        os.kill(stale.broker.pid, signal.SIGSTOP)
+        wait_until(lambda: runtime_info(master).get("slavesInSyncSet") == better.broker_address)
+        recorder.more(CUT_OFF)
+    master.kill_broker()
+    better.kill_broker()
+    os.kill(stale.broker.pid, signal.SIGCONT)
+    wait_until(lambda: runtime_info(stale).get("slaveState") == "connecting")
+    for accepted in (False, True):
+        with pytest.raises((ConfigError, ResponseError), match="not in sync: etcd has"):
+            promote_checked(stale, accept_unknown=accepted)
+    better.start_broker()
+    wait_until(lambda: runtime_info(better).get("brokerRole") == "SLAVE")
+    assert promote_checked(better).epoch == 2
+    wait_until(lambda: runtime_info(stale).get("epoch") == "2" and runtime_info(stale).get("slaveState") == "copying")
+    logs = [read_log(peer.broker_address, peer.store) for peer in three]
+    assert check(recorder.sends, logs, better.broker_address) == []
+
+
+@pytest.mark.slow
+def test_of_two_promotions_apart_the_second_is_refused_and_by_force_another_epoch(
+    three: list[LocalCluster], member: EtcdMember, capsys: pytest.CaptureFixture[str]
+) -> None:
+    master, first, second = three
+    os.kill(second.broker.pid, signal.SIGSTOP)
+    wait_until(lambda: second.broker_address not in on_record(member, master))
+    master.kill_broker()
+    assert promote_checked(first).epoch == 2
+    wait_until(lambda: on_record(member, first) == [first.broker_address])
+    first.kill_broker()
+    os.kill(second.broker.pid, signal.SIGCONT)
+    wait_until(lambda: runtime_info(second).get("slaveState") == "connecting")
+    with pytest.raises((ConfigError, ResponseError), match="etcd has epoch 2 of"):
+        promote_checked(second, accept_unknown=True)
+    told = gantry(capsys, second, "explain").out
+    assert f"{first.broker_address} does not answer" in told and "its log is of epoch 1" in told
+    ran = run_gantry(
+        capsys, "admin", "--timeout", "30", "-n", second.namesrv_address, "promote", second.broker_name, "--to",
+        second.broker_address, "--force", "--yes",
+    )  # fmt: skip
+    assert ran.code == 0, ran.err
+    assert runtime_info(second)["epoch"] == "3"
+    rows = gantry(capsys, second, "history", "--json").json["history"]
+    assert [(row["epoch"], row["reason"]) for row in rows] == [(1, "init"), (2, "promote"), (3, "promote --force")]
+
+
+@pytest.mark.slow
+def test_rounds_of_killed_and_stopped_masters_lose_nothing(
+    three: list[LocalCluster],
+    member: EtcdMember,
+    seed: int,
+    request: pytest.FixtureRequest,
+) -> None:
+    """The master is struck amid messages, maybe a slave or etcd with it; the slave on record takes over; all return."""
+    chance, everybody = random.Random(seed), sorted(each.broker_address for each in three)
+    serving: list[LocalCluster] = [three[0]]
+    with Recorder("p", TOPIC, lambda: serving[0].broker_address if serving else "") as recorder:
+        for _ in range(request.config.getoption("--rounds", default=None) or ROUNDS):
+            master = serving[0]
+            slaves = [each for each in three if each is not master]
+            recorder.more(50)
+            time.sleep(chance.random() * ROUND_S)
+            struck = [master, *chance.sample(slaves, chance.choice((0, 1)))]
+            if chance.random() < 0.3:
+                member.signal(signal.SIGSTOP)
+            blows = [chance.choice((signal.SIGKILL, signal.SIGSTOP)) for _ in struck]
+            for peer, blow in zip(struck, blows, strict=True):
+                strike(peer, blow)
+            time.sleep(chance.random() * ROUND_S)
+            member.signal(signal.SIGCONT)
+            if blows[0] is signal.SIGSTOP:
+                strike(master, signal.SIGKILL)  # it is the operator who ends a master that hangs
+            serving.clear()
+            left = [each for each in slaves if each not in struck]
+            serving.append(take_over(left))
+            for peer, blow in zip(struck, blows, strict=True):
+                if peer is not master and blow is signal.SIGSTOP:
+                    os.kill(peer.broker.pid, signal.SIGCONT)
+                else:
+                    peer.start_broker()
+            wait_until(lambda: on_record(member, three[0]) == everybody)
+        recorder.more(50)
+        serving_now = serving[0]
+        serving.clear()
+    wait_until(lambda: len({runtime_info(each).get("commitLogMaxOffset") for each in three}) == 1)
+    logs = [read_log(peer.broker_address, peer.store) for peer in three]
+    assert recorder.count(Answer.ACKNOWLEDGED) > 100
+    assert check(recorder.sends, logs, serving_now.broker_address) == []
+
+
+def strike(peer: LocalCluster, blow: signal.Signals) -> None:
+    if blow is signal.SIGKILL:
+        peer.kill_broker()
+    else:
+        os.kill(peer.broker.pid, signal.SIGSTOP)
+
+
+def take_over(slaves: list[LocalCluster]) -> LocalCluster:
+    """Promote one of them, without any flag: as soon as etcd and they allow it."""
+    promoted: list[LocalCluster] = []
+
+    def is_done() -> bool:
+        for slave in slaves:
+            try:
+                promote_checked(slave)
+            except GantryError as exc:
+                if runtime_info(slave).get("brokerRole", "SLAVE") != "SLAVE":  # a lost answer
+                    promoted.append(slave)
+                    return True
+                print(exc)
+                continue
+            promoted.append(slave)
+            return True
+        return False
+
+    wait_until(is_done)
+    return promoted[0]
