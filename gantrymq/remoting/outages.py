@@ -89,22 +89,7 @@ class Outages:
                 },
             )
         elif after_s is not None:
-            logger.warning(
-                "%s still failing after %s s (place=%s, members=%s): %s",
-                work,
-                after_s,
-                place,
-                len(self._open[work, place].members),
-                failure,
-                extra={
-                    "event": "work_still_failing",
-                    "work": work,
-                    "seconds": after_s,
-                    "place": place,
-                    "members": len(self._open[work, place].members),
-                    "error": str(failure),
-                },
-            )
+            self._log_still_failing(work, place, after_s, failure)
         else:
             logger.debug(
                 "%s failed (place=%s, member=%s): %s",
@@ -120,6 +105,25 @@ class Outages:
                     "error": str(failure),
                 },
             )
+
+    def _log_still_failing(self, work: str, place: str, after_s: float, failure: GantryError) -> None:
+        members = len(self._open[work, place].members)
+        logger.warning(
+            "%s still failing after %s s (place=%s, members=%s): %s",
+            work,
+            after_s,
+            place,
+            members,
+            failure,
+            extra={
+                "event": "work_still_failing",
+                "work": work,
+                "seconds": after_s,
+                "place": place,
+                "members": members,
+                "error": str(failure),
+            },
+        )
 
     def worked(self, work: str, place: str, *, member: str = "") -> None:
         """The work succeeded there."""
