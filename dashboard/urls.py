@@ -5,9 +5,8 @@ from __future__ import annotations
 from django.urls import URLPattern, URLResolver, include, path, re_path
 
 from dashboard import api, health
-from dashboard.alerts import channel_views as alarm_channels
-from dashboard.alerts import incident_views as incidents
-from dashboard.alerts import views as alarms
+from dashboard.alerts import channel_views as alert_channels
+from dashboard.alerts import views as alerts
 from dashboard.api import document
 from dashboard.audit import views as audit
 from dashboard.brokers import config_views as config
@@ -97,19 +96,18 @@ urlpatterns: list[URLPattern | URLResolver] = [
     re_path(DEAD_LETTERS + r"/runs/start$", runs.start, name="put-back-start"),
     re_path(DEAD_LETTERS + r"/runs/(?P<number>[0-9]{1,18})/do$", runs.do, name="put-back-do"),
     re_path(DEAD_LETTERS + r"/discard$", discard.discard, name="dead-letters-discard"),
-    path("incidents", incidents.incidents, name="incidents"),
-    path("alarms", alarms.alarms, name="alarms"),
-    path("alarms/deliveries", alarms.deliveries, name="alarm-deliveries"),
-    path("alarms/rules/new", alarms.rule, name="alarm-rule-new"),
-    path("alarms/rules/<int:rule_id>", alarms.rule, name="alarm-rule"),
-    path("alarms/rules/<int:rule_id>/do", alarms.rule_do, name="alarm-rule-do"),
-    path("alarms/rules/<int:rule_id>/would-have", alarms.would_have, name="alarm-would-have"),
-    path("alarms/silences/new", alarms.silence, name="alarm-silence"),
-    path("alarms/silences/<int:silence_id>/end", alarms.silence_end, name="alarm-silence-end"),
-    path("alarms/channels/new/<str:kind>", alarm_channels.create, name="alarm-channel-new"),
-    path("alarms/channels/<int:channel_id>", alarm_channels.channel, name="alarm-channel"),
-    path("alarms/channels/<int:channel_id>/test", alarm_channels.test, name="alarm-channel-test"),
-    path("alarms/channels/<int:channel_id>/delete", alarm_channels.delete, name="alarm-channel-delete"),
+    path("alerts", alerts.alerts, name="alerts"),
+    path("alerts/deliveries", alerts.deliveries, name="alert-deliveries"),
+    path("alerts/rules/new", alerts.rule, name="alert-rule-new"),
+    path("alerts/rules/<int:rule_id>", alerts.rule, name="alert-rule"),
+    path("alerts/rules/<int:rule_id>/do", alerts.rule_do, name="alert-rule-do"),
+    path("alerts/rules/<int:rule_id>/would-have", alerts.would_have, name="alert-would-have"),
+    path("alerts/mutes/new", alerts.mute, name="alert-mute"),
+    path("alerts/mutes/<int:mute_id>/end", alerts.mute_end, name="alert-mute-end"),
+    path("alerts/channels/new/<str:kind>", alert_channels.create, name="alert-channel-new"),
+    path("alerts/channels/<int:channel_id>", alert_channels.channel, name="alert-channel"),
+    path("alerts/channels/<int:channel_id>/test", alert_channels.test, name="alert-channel-test"),
+    path("alerts/channels/<int:channel_id>/delete", alert_channels.delete, name="alert-channel-delete"),
     path("audit", audit.audit, name="audit"),
     path("audit/export.<str:form>", audit.export, name="audit-export"),
     path("reports/", include("dashboard.reports.urls")),

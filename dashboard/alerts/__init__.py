@@ -1,1 +1,1 @@
-"""Alerts: rules over what the sampler sees, who gets a notice, silences, past incidents."""
+"""Alerts: rules over what the sampler sees, who gets a notice, mutes, and the history."""

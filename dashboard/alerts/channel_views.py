@@ -19,13 +19,13 @@ from django.views.decorators.http import require_http_methods, require_POST
 from dashboard.access.permissions import Permission, requires
 from dashboard.access.tokens import shown_once
 from dashboard.alerts import editing
+from dashboard.alerts.alert_rows import address_of_page
 from dashboard.alerts.forms import ChannelForm
 from dashboard.alerts.sending.delivery import Sender
 from dashboard.alerts.sending.notices import TEST, notice_of_test, text_of
 from dashboard.alerts.sending.outgoing import request_for, without_secrets
-from dashboard.alerts.telling import address_of_page
 from dashboard.audit.notes import changed, note
-from dashboard.models.alarms import AlarmChannel, AlarmDelivery, ChannelKind
+from dashboard.models.alerts import AlertChannel, AlertDelivery, ChannelKind
 
 
 @requires(Permission.CONFIG_WRITE)
@@ -63,17 +63,17 @@ async def delete(request: HttpRequest, channel_id: int) -> HttpResponse:
         await row.adelete()
         note(request, "alarm channel deleted", row.name, {"kind": row.kind})
         notes.success(request, gettext("The channel “%(name)s” is deleted.") % {"name": row.name})
-        return redirect("alarms")
-    rules = [rule.name async for rule in row.alarmrule_set.filter(deleted_at=None)]
+        return redirect("alerts")
+    rules = [rule.name async for rule in row.alertrule_set.filter(deleted_at=None)]
     return render(request, "alerts/channel_delete.html", {"channel": row, "rules": rules})
 
 
-async def send_test(row: AlarmChannel, who: str) -> AlarmDelivery:
+async def send_test(row: AlertChannel, who: str) -> AlertDelivery:
     """One attempt, which stands in the log like others."""
     now = timezone.now()
     with translation.override(row.language):
-        title, notice = gettext("A test"), notice_of_test(who, address_of_page("/alarms"))
-    delivery = AlarmDelivery(
+        title, notice = gettext("A test"), notice_of_test(who, address_of_page("/alerts"))
+    delivery = AlertDelivery(
         channel=row,
         what=TEST,
         title=title,
@@ -91,7 +91,7 @@ async def send_test(row: AlarmChannel, who: str) -> AlarmDelivery:
     return delivery
 
 
-async def _edit(request: HttpRequest, kind: str, row: AlarmChannel | None) -> HttpResponse:
+async def _edit(request: HttpRequest, kind: str, row: AlertChannel | None) -> HttpResponse:
     initial: dict[str, Any] = {}
     if row is not None:
         initial = {"name": row.name, "is_on": row.is_on} | editing.shown_settings(row)
@@ -113,9 +113,9 @@ async def _edit(request: HttpRequest, kind: str, row: AlarmChannel | None) -> Ht
             if secret and not known.get("secret") and row is None:
                 user = request.principal.user  # type: ignore[attr-defined]
                 made = urlencode({"made": shown_once.put(user, secret)})
-                return redirect(f"{reverse('alarm-channel', args=[saved.pk])}?{made}")
+                return redirect(f"{reverse('alert-channel', args=[saved.pk])}?{made}")
             notes.success(request, gettext("The channel “%(name)s” is kept. Send it a test.") % {"name": saved.name})
-            return redirect("alarms")
+            return redirect("alerts")
     secret = None
     if request.method == "GET" and "made" in request.GET:
         secret = shown_once.take(request.principal.user, request.GET["made"])  # type: ignore[attr-defined]
@@ -123,14 +123,14 @@ async def _edit(request: HttpRequest, kind: str, row: AlarmChannel | None) -> Ht
     return render(request, "alerts/channel.html", context, status=422 if request.method == "POST" else 200)
 
 
-async def _channel(channel_id: int) -> AlarmChannel:
-    row = await AlarmChannel.objects.filter(pk=channel_id).afirst()
+async def _channel(channel_id: int) -> AlertChannel:
+    row = await AlertChannel.objects.filter(pk=channel_id).afirst()
     if row is None:
         raise Http404
     return row
 
 
-def _request_text(row: AlarmChannel, delivery: AlarmDelivery) -> str:
+def _request_text(row: AlertChannel, delivery: AlertDelivery) -> str:
     """What was sent, without its secrets."""
     known = row.known_settings()
     if row.kind == ChannelKind.MAIL:

@@ -1,4 +1,4 @@
-"""Rules, channels and silences as pages and REST make them: checked in one place. Blocking where it writes."""
+"""Rules, channels and mutes as pages and REST make them: checked in one place. Blocking where it writes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dashboard.alerts.sending.mail import PLAIN, STARTTLS, TLS
 from dashboard.language.choice import PLAIN as IN_ENGLISH
 from dashboard.language.choice import languages
 from dashboard.language.sentences import gettext, joined
-from dashboard.models.alarms import AlarmChannel, AlarmRule, AlarmSilence, ChannelKind
+from dashboard.models.alerts import AlertChannel, AlertMute, AlertRule, ChannelKind
 from dashboard.outward.targets import TargetRefused, split_url
 from gantrymq.errors import GantryError
 
@@ -61,17 +61,17 @@ class RuleValues:
     channels: Sequence[int]
 
 
-def save_rule(values: RuleValues, row: AlarmRule | None = None) -> AlarmRule:
+def save_rule(values: RuleValues, row: AlertRule | None = None) -> AlertRule:
     """Make a rule, or change one. Raises NotTaken."""
     problems = rule_problems(values)
-    if row is None and AlarmRule.objects.filter(deleted_at=None).count() >= RULES_MAX:
+    if row is None and AlertRule.objects.filter(deleted_at=None).count() >= RULES_MAX:
         problems["name"] = [gettext("There are %(count)s rules already.") % {"count": RULES_MAX}]
-    known = set(AlarmChannel.objects.filter(pk__in=values.channels).values_list("pk", flat=True))
+    known = set(AlertChannel.objects.filter(pk__in=values.channels).values_list("pk", flat=True))
     if known != set(values.channels):
         problems["channels"] = [gettext("One of these channels is not there.")]
     if problems:
         raise NotTaken(problems)
-    row = row or AlarmRule()
+    row = row or AlertRule()
     row.name, row.kind, row.pattern = values.name.strip(), values.kind, values.pattern.strip()
     row.threshold, row.clear = values.threshold, values.threshold if values.clear is None else values.clear
     row.for_s, row.clear_s, row.level, row.is_on = values.for_s, values.clear_s, values.level, values.is_on
@@ -85,10 +85,10 @@ def rule_problems(values: RuleValues) -> Problems:
     """What is wrong, by field."""
     found: Problems = {}
     kind = KINDS.get(values.kind)
-    if not values.name.strip() or len(values.name) > AlarmRule.NAME_MAX:
-        found["name"] = [gettext("A name of 1 to %(count)s characters.") % {"count": AlarmRule.NAME_MAX}]
-    if len(values.pattern) > AlarmRule.PATTERN_MAX:
-        found["pattern"] = [gettext("At most %(count)s characters.") % {"count": AlarmRule.PATTERN_MAX}]
+    if not values.name.strip() or len(values.name) > AlertRule.NAME_MAX:
+        found["name"] = [gettext("A name of 1 to %(count)s characters.") % {"count": AlertRule.NAME_MAX}]
+    if len(values.pattern) > AlertRule.PATTERN_MAX:
+        found["pattern"] = [gettext("At most %(count)s characters.") % {"count": AlertRule.PATTERN_MAX}]
     if not math.isfinite(values.threshold) or values.threshold < 0:
         found["threshold"] = [gettext("A number from 0.")]
     if kind is None:
@@ -106,19 +106,19 @@ def rule_problems(values: RuleValues) -> Problems:
     return found
 
 
-def switch_rule(row: AlarmRule, is_on: bool) -> None:
-    AlarmRule.objects.filter(pk=row.pk).update(is_on=is_on)
+def switch_rule(row: AlertRule, is_on: bool) -> None:
+    AlertRule.objects.filter(pk=row.pk).update(is_on=is_on)
     changes.note()
 
 
-def delete_rule(row: AlarmRule) -> None:
+def delete_rule(row: AlertRule) -> None:
     """It can be had back for a day."""
-    AlarmRule.objects.filter(pk=row.pk).update(deleted_at=timezone.now())
+    AlertRule.objects.filter(pk=row.pk).update(deleted_at=timezone.now())
     changes.note()
 
 
-def restore_rule(row: AlarmRule) -> None:
-    AlarmRule.objects.filter(pk=row.pk).update(deleted_at=None)
+def restore_rule(row: AlertRule) -> None:
+    AlertRule.objects.filter(pk=row.pk).update(deleted_at=None)
     changes.note()
 
 
@@ -126,8 +126,8 @@ def restore_rule(row: AlarmRule) -> None:
 
 
 def save_channel(
-    name: str, kind: str, given: Mapping[str, Any], is_on: bool, row: AlarmChannel | None = None
-) -> AlarmChannel:
+    name: str, kind: str, given: Mapping[str, Any], is_on: bool, row: AlertChannel | None = None
+) -> AlertChannel:
     """Make a channel, or change one: a secret that is left empty stays where it was sent before. Raises NotTaken."""
     before = row.known_settings() if row is not None else {}
     values = {key: value.strip() if isinstance(value, str) else value for key, value in given.items()}
@@ -138,15 +138,15 @@ def save_channel(
     problems = channel_problems(kind, values) | missing
     if values["language"] not in languages():
         problems["language"] = [gettext("One of %(values)s.") % {"values": joined(languages())}]
-    if not name.strip() or len(name) > AlarmChannel.NAME_MAX:
-        problems["name"] = [gettext("A name of 1 to %(count)s characters.") % {"count": AlarmChannel.NAME_MAX}]
-    elif AlarmChannel.objects.filter(name=name.strip()).exclude(pk=row.pk if row else 0).exists():
+    if not name.strip() or len(name) > AlertChannel.NAME_MAX:
+        problems["name"] = [gettext("A name of 1 to %(count)s characters.") % {"count": AlertChannel.NAME_MAX}]
+    elif AlertChannel.objects.filter(name=name.strip()).exclude(pk=row.pk if row else 0).exists():
         problems["name"] = [gettext("There is a channel of this name.")]
-    if row is None and AlarmChannel.objects.count() >= CHANNELS_MAX:
+    if row is None and AlertChannel.objects.count() >= CHANNELS_MAX:
         problems["name"] = [gettext("There are %(count)s channels already.") % {"count": CHANNELS_MAX}]
     if problems:
         raise NotTaken(problems)
-    row = row or AlarmChannel(kind=kind)
+    row = row or AlertChannel(kind=kind)
     row.name, row.is_on, row.settings = name.strip(), is_on, json.dumps({key: values.get(key) for key in FIELDS[kind]})
     row.save()
     return row
@@ -204,7 +204,7 @@ def channel_problems(kind: str, values: Mapping[str, Any]) -> Problems:
     return found
 
 
-def shown_settings(channel: AlarmChannel) -> dict[str, Any]:
+def shown_settings(channel: AlertChannel) -> dict[str, Any]:
     """What of its settings a page may show: where it leads, without any secret."""
     known = channel.known_settings()
     if channel.kind == ChannelKind.MAIL:
@@ -216,7 +216,7 @@ def shown_settings(channel: AlarmChannel) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def shown_facts(channel: AlarmChannel) -> dict[str, Any]:
+def shown_facts(channel: AlertChannel) -> dict[str, Any]:
     """What the audit log says of it."""
     return {"name": channel.name, "on": channel.is_on} | shown_settings(channel)
 
@@ -249,30 +249,30 @@ def _recipients(values: Mapping[str, Any]) -> list[str]:
     return [one.strip() for one in str(values.get("recipients") or "").split(",") if one.strip()]
 
 
-# ---- silences
+# ---- mutes
 
 
-def silence(rule: AlarmRule | None, pattern: str, reason: str, until: datetime, who: str) -> AlarmSilence:
+def mute(rule: AlertRule | None, pattern: str, reason: str, until: datetime, who: str) -> AlertMute:
     """No notice until then. Raises NotTaken."""
     now = timezone.now()
     problems: Problems = {}
     if not now < until <= now + SILENCE_MAX:
         problems["until"] = [
-            gettext("A moment to come, within %(days)s days: a silence always ends.") % {"days": SILENCE_MAX.days}
+            gettext("A moment to come, within %(days)s days: a mute always ends.") % {"days": SILENCE_MAX.days}
         ]
     if not reason.strip() or len(reason) > 200:
         problems["reason"] = [gettext("Say why, in up to 200 characters: others will ask.")]
-    if len(pattern) > AlarmRule.PATTERN_MAX:
-        problems["pattern"] = [gettext("At most %(count)s characters.") % {"count": AlarmRule.PATTERN_MAX}]
-    if AlarmSilence.objects.filter(until__gt=now).count() >= SILENCES_MAX:
-        problems["reason"] = [gettext("There are %(count)s silences already.") % {"count": SILENCES_MAX}]
+    if len(pattern) > AlertRule.PATTERN_MAX:
+        problems["pattern"] = [gettext("At most %(count)s characters.") % {"count": AlertRule.PATTERN_MAX}]
+    if AlertMute.objects.filter(until__gt=now).count() >= SILENCES_MAX:
+        problems["reason"] = [gettext("There are %(count)s mutes already.") % {"count": SILENCES_MAX}]
     if problems:
         raise NotTaken(problems)
-    return AlarmSilence.objects.create(
+    return AlertMute.objects.create(
         rule=rule, pattern=pattern.strip(), reason=reason.strip(), until=until, begun_at=now, who=who[:160]
     )
 
 
-def end_silence(row: AlarmSilence) -> None:
+def end_mute(row: AlertMute) -> None:
     """What still rings is told now."""
-    AlarmSilence.objects.filter(pk=row.pk).update(until=timezone.now())
+    AlertMute.objects.filter(pk=row.pk).update(until=timezone.now())

@@ -1,4 +1,4 @@
-"""Alarms: a rule, a channel of each kind, a silence."""
+"""Alarms: a rule, a channel of each kind, a mute."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dashboard.alerts.editing import CHANNELS_MAX, FIELDS, NotTaken, RuleValues
 from dashboard.alerts.kinds import KINDS
 from dashboard.forms.base import BaseForm
 from dashboard.forms.fields import DurationField, duration_text, parse_duration, parse_moment
-from dashboard.models.alarms import AlarmChannel, AlarmRule, ChannelKind
+from dashboard.models.alerts import AlertChannel, AlertRule, ChannelKind
 from dashboard.status.check import Level
 
 Choices = Sequence[tuple[str, str]]
@@ -24,7 +24,7 @@ Choices = Sequence[tuple[str, str]]
 class RuleForm(BaseForm):
     """One rule."""
 
-    name = forms.CharField(label=_("Name"), max_length=AlarmRule.NAME_MAX)
+    name = forms.CharField(label=_("Name"), max_length=AlertRule.NAME_MAX)
     kind = forms.ChoiceField(
         label=_("Rings when"), choices=lambda: [(kind.key, f"{kind.words} ({kind.unit})") for kind in KINDS.values()]
     )
@@ -40,7 +40,7 @@ class RuleForm(BaseForm):
     )
     pattern = forms.CharField(
         label=_("Only about"),
-        max_length=AlarmRule.PATTERN_MAX,
+        max_length=AlertRule.PATTERN_MAX,
         required=False,
         help_text=_("Names of groups, topics or brokers; * stands for any text: orders-*"),
     )
@@ -78,7 +78,7 @@ class RuleForm(BaseForm):
         refuse(self, refused)
 
 
-def rule_initial(row: AlarmRule, channels: Sequence[int]) -> dict[str, Any]:
+def rule_initial(row: AlertRule, channels: Sequence[int]) -> dict[str, Any]:
     """The form of a rule that is there."""
     return {
         "name": row.name,
@@ -97,7 +97,7 @@ def rule_initial(row: AlarmRule, channels: Sequence[int]) -> dict[str, Any]:
 class ChannelForm(BaseForm):
     """One channel; the fields are those of its kind."""
 
-    name = forms.CharField(label=_("Name"), max_length=AlarmChannel.NAME_MAX)
+    name = forms.CharField(label=_("Name"), max_length=AlertChannel.NAME_MAX)
     host = forms.CharField(label=_("Mail server"), max_length=255)
     port = forms.IntegerField(label=_("Port"), min_value=1, max_value=65535, initial=587)
     security = forms.ChoiceField(
@@ -153,13 +153,13 @@ class ChannelForm(BaseForm):
         refuse(self, refused)
 
 
-class SilenceForm(BaseForm):
+class MuteForm(BaseForm):
     """Which rule's notices to hold back, and until when."""
 
     rule = forms.ChoiceField(label=_("Rule"), required=False)
     pattern = forms.CharField(
         label=_("Only about"),
-        max_length=AlarmRule.PATTERN_MAX,
+        max_length=AlertRule.PATTERN_MAX,
         required=False,
         help_text=_("* stands for any text; empty: everything."),
     )
@@ -198,7 +198,7 @@ def refuse(form: BaseForm, refused: NotTaken) -> None:
             form.add_error(field if field in form.fields else None, text)
 
 
-def choices_of(channels: Sequence[AlarmChannel]) -> Choices:
+def choices_of(channels: Sequence[AlertChannel]) -> Choices:
     return [(str(channel.pk), f"{channel.name} ({channel.get_kind_display()})") for channel in channels[:CHANNELS_MAX]]
 
 

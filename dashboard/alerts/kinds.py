@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from django.utils.translation import gettext_noop
 
-from appliance.settings.alarm_names import RuleKind
+from appliance.settings.alert_names import RuleKind
 from dashboard.cluster import units
 from dashboard.history import series
 from dashboard.language.sentences import gettext, ngettext

@@ -7,8 +7,9 @@ from array import array
 from collections import defaultdict
 from dataclasses import dataclass, replace
 
+from dashboard.alerts.alert import Rule
 from dashboard.alerts.kinds import KINDS, Kind, Readings
-from dashboard.alerts.rule_book import AlarmBook, Rule
+from dashboard.alerts.rule_alerts import RuleAlerts
 from dashboard.history.block_builder import HOUR, MINUTE
 from dashboard.history.series import SEPARATOR
 from dashboard.models.history import HistoryBlock
@@ -31,7 +32,7 @@ def would_have_rung(rule: Rule, now: float) -> WouldHave:
     """Over the last DAYS days. Blocking. A minute is the shortest time that the history knows."""
     kind = KINDS[rule.kind]
     minutes, hours = _minutes(kind, rule, int(now) - DAYS * 24 * HOUR)
-    book = AlarmBook()
+    book = RuleAlerts()
     begun: list[float] = []
     short = replace(rule, for_s=max(0.0, rule.for_s - MINUTE), clear_s=max(0.0, rule.clear_s - MINUTE))
     subjects: set[str] = set()

@@ -7,9 +7,9 @@ from fnmatch import fnmatchcase
 
 from django.utils import timezone
 
+from dashboard.alerts.alert import Rule
 from dashboard.alerts.kinds import KINDS, PRESETS
-from dashboard.alerts.rule_book import Rule
-from dashboard.models.alarms import AlarmRow, AlarmRule, AlarmSilence
+from dashboard.models.alerts import AlertMute, AlertRow, AlertRule
 
 RULES_MAX = 100
 DELETED_KEPT = timedelta(days=1)  # so long a deleted rule can be had back
@@ -30,42 +30,42 @@ changes = Changes()
 
 def ensure_presets() -> None:
     """Make those presets that were never there. A deleted one stays deleted."""
-    there = set(AlarmRule.objects.exclude(preset="").values_list("preset", flat=True))
+    there = set(AlertRule.objects.exclude(preset="").values_list("preset", flat=True))
     for preset in PRESETS:
         if preset.kind not in there:
-            AlarmRule.objects.create(
+            AlertRule.objects.create(
                 name=preset.name, kind=preset.kind, threshold=preset.threshold, clear=preset.clear, for_s=preset.for_s,
                 clear_s=preset.clear_s, level=int(preset.level), preset=preset.kind,
             )  # fmt: skip
 
 
-def shown_rules() -> list[AlarmRule]:
+def shown_rules() -> list[AlertRule]:
     """Those that are not deleted."""
-    return list(AlarmRule.objects.filter(deleted_at=None).prefetch_related("channels")[:RULES_MAX])
+    return list(AlertRule.objects.filter(deleted_at=None).prefetch_related("channels")[:RULES_MAX])
 
 
-def deleted_rules() -> list[AlarmRule]:
+def deleted_rules() -> list[AlertRule]:
     """Those that can be had back."""
-    return list(AlarmRule.objects.filter(deleted_at__gte=timezone.now() - DELETED_KEPT)[:RULES_MAX])
+    return list(AlertRule.objects.filter(deleted_at__gte=timezone.now() - DELETED_KEPT)[:RULES_MAX])
 
 
-def for_book(row: AlarmRule) -> Rule:
+def for_book(row: AlertRule) -> Rule:
     return Rule(row.pk, row.name, row.kind, row.pattern, row.threshold, row.clear, row.for_s, row.clear_s, row.level)
 
 
 def rules_in_force() -> list[Rule]:
     """What the watch looks for. A kind that a newer version knew is left alone."""
-    return [for_book(row) for row in AlarmRule.objects.filter(deleted_at=None, is_on=True) if row.kind in KINDS]
+    return [for_book(row) for row in AlertRule.objects.filter(deleted_at=None, is_on=True) if row.kind in KINDS]
 
 
-def silences_in_force() -> list[AlarmSilence]:
-    return list(AlarmSilence.objects.filter(until__gt=timezone.now()).select_related("rule")[:RULES_MAX])
+def mutes_in_force() -> list[AlertMute]:
+    return list(AlertMute.objects.filter(until__gt=timezone.now()).select_related("rule")[:RULES_MAX])
 
 
-def silence_of(row: AlarmRow, silences: list[AlarmSilence]) -> AlarmSilence | None:
-    """The silence that covers an alarm."""
+def mute_of(row: AlertRow, mutes: list[AlertMute]) -> AlertMute | None:
+    """The mute that covers an alert."""
     now = timezone.now()
-    for one in silences:
+    for one in mutes:
         is_rule = one.rule_id in (None, row.rule_id)  # type: ignore[attr-defined]
         if one.until > now and is_rule and (not one.pattern or fnmatchcase(row.subject, one.pattern)):
             return one

@@ -1,4 +1,4 @@
-"""What REST takes and gives of alarms. Secrets come in and never go out."""
+"""What REST takes and gives of alerts. Secrets come in and never go out."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal, cast
 
 from ninja import Field, Schema
 
-from appliance.settings.alarm_names import ChannelKind, RuleKind, RuleLevel
+from appliance.settings.alert_names import ChannelKind, RuleKind, RuleLevel
 from dashboard.alerts.editing import RuleValues, shown_settings
-from dashboard.models.alarms import AlarmChannel, AlarmDelivery, AlarmRow, AlarmRule, AlarmSilence
+from dashboard.models.alerts import AlertChannel, AlertDelivery, AlertMute, AlertRow, AlertRule
 from dashboard.rest.values import NUMBER_MAX, Given, Moment
 from dashboard.status.check import Level
 
@@ -28,7 +28,7 @@ def _level(number: int) -> RuleLevel:
 Pattern = Annotated[
     str,
     Field(
-        max_length=AlarmRule.PATTERN_MAX,
+        max_length=AlertRule.PATTERN_MAX,
         description="only groups, topics or brokers of such names: orders-*; empty: all",
     ),
 ]
@@ -37,7 +37,7 @@ Pattern = Annotated[
 class RuleIn(Given):
     """A rule. clear: in the unit of the threshold."""
 
-    name: str = Field(min_length=1, max_length=AlarmRule.NAME_MAX, description="what notices call it")
+    name: str = Field(min_length=1, max_length=AlertRule.NAME_MAX, description="what notices call it")
     kind: RuleKindName
     threshold: float = Field(
         ge=0, description="seconds, messages, percent, hours or messages a second, as the kind says"
@@ -67,7 +67,7 @@ class RuleOut(RuleIn):
     is_preset: bool
 
     @classmethod
-    def of(cls, row: AlarmRule) -> RuleOut:
+    def of(cls, row: AlertRule) -> RuleOut:
         return cls(
             id=row.pk, is_preset=bool(row.preset), name=row.name, kind=RuleKind(row.kind), threshold=row.threshold,
             clear=row.clear, for_s=row.for_s, clear_s=row.clear_s, pattern=row.pattern,
@@ -85,31 +85,36 @@ class WouldHaveOut(Schema):
     last: datetime | None
 
 
-class AlarmOut(Schema):
-    """One alarm. ended_at null: it rings."""
+class AlertOut(Schema):
+    """One alert. rule null: a check of the Overview opened it, subject is its name; level, title and worst are then of
+    its worst moment. ended_at null: it is open. is_told: channels got it.
+    """
 
-    rule: int
+    rule: int | None
     subject: str
     level: RuleLevelName
     title: str
     text: str
+    worst: str
     begun_at: datetime
     ended_at: datetime | None
+    duration_s: float
     is_told: bool
 
     @classmethod
-    def of(cls, row: AlarmRow) -> AlarmOut:
+    def of(cls, row: AlertRow) -> AlertOut:
         return cls(
-            rule=row.rule_id, subject=row.subject, level=_level(row.level), title=row.title,
-            text=row.text, begun_at=row.begun_at, ended_at=row.ended_at, is_told=row.is_told,
+            rule=row.rule_id, subject=row.subject, level=_level(row.level), title=row.title, text=row.text,
+            worst=row.worst or row.text, begun_at=row.begun_at, ended_at=row.ended_at, duration_s=row.duration_s,
+            is_told=row.is_told,
         )  # fmt: skip
 
 
-class AlarmList(Schema):
-    """Some of the alarms, those that ring first, then the newest."""
+class AlertList(Schema):
+    """Some of the alerts, the open ones first, then the newest."""
 
     total: int
-    alarms: list[AlarmOut]
+    alerts: list[AlertOut]
 
 
 class ChannelIn(Given):
@@ -117,7 +122,7 @@ class ChannelIn(Given):
     of others url, and secret where the kind signs; language: of the notices, en or zh-hans. A secret that is absent
     stays as it is, and is wanted when the host changes."""
 
-    name: str = Field(min_length=1, max_length=AlarmChannel.NAME_MAX, description="what pages call it")
+    name: str = Field(min_length=1, max_length=AlertChannel.NAME_MAX, description="what pages call it")
     kind: ChannelKindName
     settings: dict[str, str | int | None] = Field(
         max_length=20,
@@ -137,11 +142,11 @@ class ChannelOut(Schema):
     is_on: bool
 
     @classmethod
-    def of(cls, row: AlarmChannel) -> ChannelOut:
+    def of(cls, row: AlertChannel) -> ChannelOut:
         return cls(id=row.pk, name=row.name, kind=cast(Any, row.kind), settings=shown_settings(row), is_on=row.is_on)
 
 
-class SilenceIn(Given):
+class MuteIn(Given):
     """No notices until then. rule: its id; null: every rule."""
 
     rule: RowId | None = Field(None, description="the id of one rule; absent: every rule")
@@ -150,15 +155,15 @@ class SilenceIn(Given):
     until: Moment = Field(description="when notices are sent again: 2026-11-21T10:00:00Z")
 
 
-class SilenceOut(SilenceIn):
-    """A silence that is in force."""
+class MuteOut(MuteIn):
+    """A mute that is in force."""
 
     id: int
     who: str
     begun_at: datetime
 
     @classmethod
-    def of(cls, row: AlarmSilence) -> SilenceOut:
+    def of(cls, row: AlertMute) -> MuteOut:
         return cls(
             id=row.pk, rule=row.rule.pk if row.rule else None, pattern=row.pattern, reason=row.reason,
             until=row.until, who=row.who, begun_at=row.begun_at,
@@ -180,7 +185,7 @@ class NoticeOut(Schema):
     answer: str
 
     @classmethod
-    def of(cls, row: AlarmDelivery) -> NoticeOut:
+    def of(cls, row: AlertDelivery) -> NoticeOut:
         return cls(
             id=row.pk, channel=row.channel_id, what=cast(Any, row.what), title=row.title, state=cast(Any, row.state),
             attempts=row.attempts, made_at=row.made_at, due_at=row.due_at, ended_at=row.ended_at, answer=row.answer,

@@ -1,4 +1,4 @@
-"""Alarms: what rings, the rules, the silences, and what was delivered."""
+"""Alerts: those that are open, the rules, mutes, channels, the history, and what was delivered."""
 
 from __future__ import annotations
 
@@ -16,29 +16,42 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from dashboard.access.permissions import Permission, requires
 from dashboard.alerts import editing, preview
-from dashboard.alerts.forms import RuleForm, SilenceForm, choices_of, rule_initial
+from dashboard.alerts.alert_rows import KEPT
+from dashboard.alerts.forms import MuteForm, RuleForm, choices_of, rule_initial
 from dashboard.alerts.kinds import KINDS, name_in_words
-from dashboard.alerts.rules import deleted_rules, for_book, shown_rules, silence_of, silences_in_force
+from dashboard.alerts.rules import deleted_rules, for_book, mute_of, mutes_in_force, shown_rules
 from dashboard.audit.notes import changed, note
 from dashboard.http.paging import page_of
-from dashboard.models.alarms import AlarmChannel, AlarmDelivery, AlarmRow, AlarmRule, AlarmSilence, ChannelKind
+from dashboard.models.alerts import AlertChannel, AlertDelivery, AlertMute, AlertRow, AlertRule, ChannelKind
 
-ENDED_SHOWN = 20
+OPEN_SHOWN = 200
+PAGE_ALERTS = 50
+TEXT_MAX = 200
 DELIVERIES_SHOWN = 5
 PAGE_DELIVERIES = 50
 
 
 @requires(Permission.CLUSTER_READ)
 @require_safe
-async def alarms(request: HttpRequest) -> HttpResponse:
-    return render(request, "alerts/alarms.html", await sync_to_async(_context)())
+async def alerts(request: HttpRequest) -> HttpResponse:
+    """All of it; the history as the address says: q, show=open, page."""
+    wanted, only_open = request.GET.get("q", "").strip()[:TEXT_MAX], request.GET.get("show") == "open"
+    rows = AlertRow.objects.found(wanted, only_open=only_open).select_related("rule")
+    page = page_of(request, range(total := await rows.acount()), PAGE_ALERTS)
+    start = page.rows[0] if page.rows else 0
+    context = await sync_to_async(_context)() | {
+        "history": [row async for row in rows[start : start + PAGE_ALERTS]],
+        "q": wanted, "only_open": only_open, "total": total, "page": page.number, "pages": page.pages,
+        "kept_days": KEPT.days,
+    }  # fmt: skip
+    return render(request, "alerts/alerts.html", context)
 
 
 @requires(Permission.CLUSTER_READ)
 @require_safe
 async def deliveries(request: HttpRequest) -> HttpResponse:
     """The delivery log."""
-    rows = AlarmDelivery.objects.select_related("channel")
+    rows = AlertDelivery.objects.select_related("channel")
     page = page_of(request, range(await rows.acount()), PAGE_DELIVERIES)
     start = page.rows[0] if page.rows else 0
     shown = [row async for row in rows[start : start + PAGE_DELIVERIES]]
@@ -59,7 +72,7 @@ async def would_have(request: HttpRequest, rule_id: int) -> HttpResponse:
 async def rule(request: HttpRequest, rule_id: int = 0) -> HttpResponse:
     """A new rule, or one that is there."""
     row = await _rule(rule_id) if rule_id else None
-    channels = choices_of([channel async for channel in AlarmChannel.objects.all()])
+    channels = choices_of([channel async for channel in AlertChannel.objects.all()])
     initial = {"clear_s": "1 min", "level": "1"}
     if row is not None:
         initial = rule_initial(row, [channel.pk async for channel in row.channels.all()])
@@ -74,7 +87,7 @@ async def rule(request: HttpRequest, rule_id: int = 0) -> HttpResponse:
             action = "alarm rule changed" if row is not None else "alarm rule made"
             note(request, action, saved.name, changed(before, _facts(saved)) if before else _facts(saved))
             notes.success(request, gettext("The rule “%(name)s” is kept.") % {"name": name_in_words(saved.name)})
-            return redirect("alarms")
+            return redirect("alerts")
     context = {"form": form, "rule": row}
     return render(request, "alerts/rule.html", context, status=422 if request.method == "POST" else 200)
 
@@ -83,7 +96,7 @@ async def rule(request: HttpRequest, rule_id: int = 0) -> HttpResponse:
 @require_POST
 async def rule_do(request: HttpRequest, rule_id: int) -> HttpResponse:
     """Switch a rule on or off, delete it, or have it back."""
-    row = await AlarmRule.objects.filter(pk=rule_id).afirst()
+    row = await AlertRule.objects.filter(pk=rule_id).afirst()
     does = _DEEDS.get(request.POST.get("do", ""))
     if row is None or does is None:
         raise Http404
@@ -91,44 +104,44 @@ async def rule_do(request: HttpRequest, rule_id: int) -> HttpResponse:
     await sync_to_async(act)(row)
     note(request, action, row.name)
     notes.success(request, gettext(said) % {"name": name_in_words(row.name)})
-    return redirect("alarms")
+    return redirect("alerts")
 
 
 @requires(Permission.ALARMS_WRITE)
 @require_http_methods(["GET", "HEAD", "POST"])
-async def silence(request: HttpRequest) -> HttpResponse:
+async def mute(request: HttpRequest) -> HttpResponse:
     """Hold back notices, for a while."""
     rules = [(str(row.pk), name_in_words(row.name)) for row in await sync_to_async(shown_rules)()]
     initial = {"rule": request.GET.get("rule", ""), "pattern": request.GET.get("subject", ""), "until": "1 h"}
-    form = SilenceForm(request.POST if request.method == "POST" else None, rules=rules, initial=initial)
+    form = MuteForm(request.POST if request.method == "POST" else None, rules=rules, initial=initial)
     if request.method == "POST" and form.is_valid():
         known = form.cleaned_data
-        of = await AlarmRule.objects.filter(pk=known["rule"]).afirst() if known["rule"] else None
+        of = await AlertRule.objects.filter(pk=known["rule"]).afirst() if known["rule"] else None
         who = str(request.principal.user)  # type: ignore[attr-defined]
         try:
-            made = await sync_to_async(editing.silence)(of, known["pattern"], known["reason"], known["until"], who)
+            made = await sync_to_async(editing.mute)(of, known["pattern"], known["reason"], known["until"], who)
         except editing.NotTaken as exc:
             form.refuse(exc)
         else:
             facts = {"about": made.pattern, "until": made.until.isoformat(timespec="seconds"), "reason": made.reason}
             note(request, "alarms silenced", of.name if of else "every rule", facts)
-            return redirect("alarms")
-    return render(request, "alerts/silence.html", {"form": form}, status=422 if request.method == "POST" else 200)
+            return redirect("alerts")
+    return render(request, "alerts/mute.html", {"form": form}, status=422 if request.method == "POST" else 200)
 
 
 @requires(Permission.ALARMS_WRITE)
 @require_POST
-async def silence_end(request: HttpRequest, silence_id: int) -> HttpResponse:
-    row = await AlarmSilence.objects.filter(pk=silence_id).select_related("rule").afirst()
+async def mute_end(request: HttpRequest, mute_id: int) -> HttpResponse:
+    row = await AlertMute.objects.filter(pk=mute_id).select_related("rule").afirst()
     if row is None:
         raise Http404
-    await sync_to_async(editing.end_silence)(row)
+    await sync_to_async(editing.end_mute)(row)
     note(request, "silence ended", row.rule.name if row.rule else "every rule", {"about": row.pattern})
-    notes.success(request, gettext("The silence is over. What still rings is told now."))
-    return redirect("alarms")
+    notes.success(request, gettext("The mute has ended. Alerts that are still open are sent now."))
+    return redirect("alerts")
 
 
-Deed = tuple[Callable[[AlarmRule], None], str, str]  # what is done, what the audit log calls it, what the page says
+Deed = tuple[Callable[[AlertRule], None], str, str]  # what is done, what the audit log calls it, what the page says
 _DEEDS: dict[str, Deed] = {
     "on": (lambda row: editing.switch_rule(row, True), "alarm rule switched on", gettext_noop("“%(name)s” is on.")),
     "off": (lambda row: editing.switch_rule(row, False), "alarm rule switched off", gettext_noop("“%(name)s” is off.")),
@@ -141,14 +154,14 @@ _DEEDS: dict[str, Deed] = {
 }
 
 
-async def _rule(rule_id: int) -> AlarmRule:
-    row = await AlarmRule.objects.filter(pk=rule_id, deleted_at=None).afirst()
+async def _rule(rule_id: int) -> AlertRule:
+    row = await AlertRule.objects.filter(pk=rule_id, deleted_at=None).afirst()
     if row is None:
         raise Http404
     return row
 
 
-def _facts(row: AlarmRule) -> dict[str, Any]:
+def _facts(row: AlertRule) -> dict[str, Any]:
     return {
         "kind": row.kind,
         "about": row.pattern,
@@ -162,25 +175,24 @@ def _facts(row: AlarmRule) -> dict[str, Any]:
 
 
 def _context() -> dict[str, Any]:
-    silences = silences_in_force()
-    ringing = list(AlarmRow.objects.filter(ended_at=None).select_related("rule").order_by("-level", "begun_at")[:200])
+    mutes = mutes_in_force()
+    rows = AlertRow.objects.filter(ended_at=None).select_related("rule").order_by("-level", "begun_at")[:OPEN_SHOWN]
     newest = {}
-    for channel in AlarmChannel.objects.all():
+    for channel in AlertChannel.objects.all():
         newest[channel] = channel.deliveries.order_by("-pk").first()
     return {
-        "ringing": [(row, silence_of(row, silences)) for row in ringing],
-        "ended": list(AlarmRow.objects.exclude(ended_at=None).order_by("-ended_at")[:ENDED_SHOWN]),
+        "open": [(row, mute_of(row, mutes) if row.rule else None) for row in rows],
         "rules": [(row, KINDS.get(row.kind), _shown(row)) for row in shown_rules()],
         "deleted": deleted_rules(),
         "channels": [(channel, editing.shown_settings(channel), last) for channel, last in newest.items()],
         "kinds": ChannelKind.choices,
-        "silences": silences,
-        "deliveries": list(AlarmDelivery.objects.select_related("channel")[:DELIVERIES_SHOWN]),
+        "mutes": mutes,
+        "deliveries": list(AlertDelivery.objects.select_related("channel")[:DELIVERIES_SHOWN]),
         "now": timezone.now(),
     }
 
 
-def _shown(row: AlarmRule) -> str:
+def _shown(row: AlertRule) -> str:
     """The threshold in words."""
     kind = KINDS.get(row.kind)
     return f"{row.threshold:g}" if kind is None else kind.shown(row.threshold)

@@ -1,4 +1,4 @@
-"""The service: each second it checks the rules against the newest snapshot, keeps what rings, and sends notices."""
+"""The service: each second it checks the newest snapshot and the rules over it, keeps the alerts, and sends notices."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ from collections.abc import Sequence
 from asgiref.sync import sync_to_async
 from django.db import DatabaseError
 
-from dashboard.alerts import telling
+from dashboard.alerts import alert_rows
+from dashboard.alerts.alert import Rule
+from dashboard.alerts.check_alerts import CheckAlerts
 from dashboard.alerts.kinds import KINDS, NAME_SERVER, Readings
-from dashboard.alerts.rule_book import AlarmBook, Rule
+from dashboard.alerts.rule_alerts import RuleAlerts
 from dashboard.alerts.rules import changes, ensure_presets, rules_in_force
 from dashboard.alerts.sending.delivery import Sender
 from dashboard.status.board import Board, Snapshot, board
+from dashboard.status.verdict import judge
 
 logger = logging.getLogger(__name__)
 
@@ -24,12 +27,13 @@ RULES_EACH_S = 30.0  # read again, though the pages say when they change one
 FORGET_EACH_S = 3600.0
 
 
-class AlarmWatch:
+class AlertWatch:
     """`run` watches until cancelled."""
 
     def __init__(self, of: Board = board) -> None:
         self._board = of
-        self._book = AlarmBook()
+        self._by_rules = RuleAlerts()
+        self._by_checks = CheckAlerts()
         self._rules: list[Rule] = []
         self._rules_at: tuple[int, float] = (-1, float("-inf"))  # how many changes there had been, and when
         self._is_adopted = False
@@ -47,22 +51,28 @@ class AlarmWatch:
                         await self.look()
                         await sender.send_due(group)
                     except DatabaseError as exc:  # the database's own check says it on the page
-                        logger.debug("alarms not looked at", extra={"event": "alarms_wait", "error": str(exc)})
+                        logger.debug("alerts not looked at", extra={"event": "alerts_wait", "error": str(exc)})
                     except Exception:  # a bug here must not end the watching for good
-                        logger.exception("looking for alarms failed", extra={"event": "alarms_failed"})
+                        logger.exception("looking for alerts failed", extra={"event": "alerts_failed"})
         finally:
             sender.close()
 
     async def look(self) -> None:
-        """One turn: the rules, the readings, what is written and told."""
-        await self._read_rules()
+        """One turn: the checks, the rules, the readings, what is written and sent. Raises DatabaseError; the checks
+        are noted before, so that what the Overview shows meanwhile is written later.
+        """
         snapshot = self._board.snapshot
-        if snapshot is not None and snapshot.at != self._seen_at:
+        is_new = snapshot is not None and snapshot.at != self._seen_at
+        if snapshot is not None and is_new:
             self._seen_at = snapshot.at
-            self._book.note(self._rules, self._readings(snapshot), snapshot.at)
-        await sync_to_async(telling.write)(self._book)
+            self._by_checks.note(judge(snapshot).problems, snapshot.at)
+        await self._read_rules()
+        if snapshot is not None and is_new:
+            self._by_rules.note(self._rules, self._readings(snapshot), snapshot.at)
+        await sync_to_async(alert_rows.write)(self._by_rules)
+        await sync_to_async(alert_rows.write_checks)(self._by_checks, time.time())
         if time.monotonic() - self._forgotten_at >= FORGET_EACH_S:
-            await sync_to_async(telling.forget)()
+            await sync_to_async(alert_rows.forget)()
             self._forgotten_at = time.monotonic()
 
     async def _read_rules(self) -> None:
@@ -72,11 +82,10 @@ class AlarmWatch:
         if not self._is_adopted:
             await sync_to_async(ensure_presets)()
         self._rules = await sync_to_async(rules_in_force)()
-        by_key = {rule.pk: rule for rule in self._rules}
-        for alarm in self._book.open.values():
-            alarm.rule = by_key.get(alarm.rule.pk, alarm.rule)
+        self._by_rules.take_rules(self._rules)
         if not self._is_adopted:
-            self._book.adopt(await sync_to_async(telling.open_alarms)(self._rules), time.time())
+            self._by_rules.adopt(await sync_to_async(alert_rows.open_of_rules)(self._rules), time.time())
+            self._by_checks.adopt(await sync_to_async(alert_rows.open_of_checks)(), time.time())
             self._is_adopted = True
         self._rules_at = count, now
 

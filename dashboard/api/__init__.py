@@ -11,8 +11,7 @@ from ninja.errors import AuthenticationError, ValidationError
 from ninja.openapi.schema import OpenAPISchema
 
 from dashboard.access.permissions import Permission, requires
-from dashboard.alerts import api as alarms
-from dashboard.alerts import incident_api as incidents
+from dashboard.alerts import api as alerts
 from dashboard.audit import api as audit
 from dashboard.brokers import api as brokers
 from dashboard.clients import api as clients
@@ -72,9 +71,8 @@ api.add_router("/connect", connect.router, tags=["cluster"])
 api.add_router("/clients", clients.router, tags=["clients"])
 api.add_router("/reports", reports.router, tags=["reports"])
 api.add_router("/reports", report_settings.router, tags=["reports"])
-api.add_router("/incidents", incidents.router, tags=["cluster"])
 api.add_router("/history", history.router, tags=["cluster"])
-api.add_router("/alarms", alarms.router, tags=["alarms"])
+api.add_router("/alerts", alerts.router, tags=["alerts"])
 api.add_router("/audit", audit.router, tags=["audit"])
 api.add_router("/live", live.router, tags=["cluster"])
 api.add_router("/tokens", tokens.router, tags=["accounts"])

@@ -59,8 +59,8 @@ def new_channel_body(values: Values) -> dict[str, Any]:
     return body | ({"settings": body["settings"] | {"url": HIDDEN}} if "url" in values else {})
 
 
-def silence_body(values: Values) -> dict[str, Any]:
-    """A silence; the moment of its end as it is now."""
+def mute_body(values: Values) -> dict[str, Any]:
+    """A mute; the moment of its end as it is now."""
     ends = _seconds(values["until"], None)
     until = (datetime.now(UTC) + timedelta(seconds=ends)).isoformat(timespec="seconds") if ends else values["until"]
     body = {"reason": values["reason"] or "maintenance", "until": until}
@@ -92,7 +92,7 @@ def weekly_body(values: Values) -> dict[str, Any]:
 
 BODIES: dict[str, Callable[[Values], dict[str, Any]]] = {
     "rule": rule_body, "channel": channel_body, "new_channel": new_channel_body,
-    "silence": silence_body, "plan": plan_body, "report": report_body,
+    "mute": mute_body, "plan": plan_body, "report": report_body,
     "promise": promise_body, "weekly": weekly_body,
 }  # fmt: skip
 

@@ -18,7 +18,6 @@ from dataclasses import replace
 from django.utils import translation
 
 from appliance.process.stall_watch import StallWatch
-from dashboard.alerts.incident_keeper import IncidentKeeper
 from dashboard.audit.broker_trails import TrailReader
 from dashboard.cluster.errors import GatewayError
 from dashboard.cluster.gateway import Gateway, gateway
@@ -83,8 +82,7 @@ class Sampler:
         self._groups = GroupWatch(self._gateway)
         self._minute = Minute()
         self._rows = (SlaveMinutes(), GroupMinutes(), BrokerMinutes())
-        self._problem_log = CheckLog()
-        self._incidents = IncidentKeeper()
+        self._check_log = CheckLog()
         self._history = HistoryKeeper()
 
     async def run(self) -> None:
@@ -95,7 +93,6 @@ class Sampler:
                 group.create_task(self._count.run(), name="sampler-topics")
                 group.create_task(self._groups.run(), name="sampler-groups")
                 group.create_task(TopicWatch(self._gateway).run(), name="sampler-topic-figures")
-                group.create_task(self._incidents.run(), name="incidents")
                 group.create_task(self._history.run(), name="history")
                 group.create_task(TrailReader().run(), name="audit trails")
                 group.create_task(self._tail.run(self._gateway), name="topic-tail")
@@ -135,9 +132,7 @@ class Sampler:
             problems=(*database.problems(time.time()), *layer.problems(), *report_checks.problems()),
         )
         point = self._board.put(snapshot)
-        problems = judge(snapshot).problems
-        self._problem_log.note(problems, snapshot.at)
-        self._incidents.note(problems, snapshot.at)
+        self._check_log.note(judge(snapshot).problems, snapshot.at)
         self._history.note(snapshot)
         await publish(snapshot, point)
         finished = self._minute.add(snapshot, point)

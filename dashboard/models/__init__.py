@@ -1,11 +1,11 @@
 """Tables of the dashboard's database. Django looks for models here."""
 
-from dashboard.models.alarms import (
-    AlarmChannel,
-    AlarmDelivery,
-    AlarmRow,
-    AlarmRule,
-    AlarmSilence,
+from dashboard.models.alerts import (
+    AlertChannel,
+    AlertDelivery,
+    AlertMute,
+    AlertRow,
+    AlertRule,
     ChannelKind,
     DeliveryState,
 )
@@ -14,7 +14,6 @@ from dashboard.models.dead_letters import PutBackRow, PutBackRun, PutBackState
 from dashboard.models.group_moves import GroupMove
 from dashboard.models.history import HistoryBlock, HistoryMark
 from dashboard.models.identities import Identity
-from dashboard.models.incidents import IncidentRow
 from dashboard.models.management import (
     ApiToken,
     BookingTurn,
@@ -29,11 +28,11 @@ from dashboard.models.reports import GroupPromise, ReportPlan, ReportRun, Weekly
 from dashboard.models.topic_changes import TopicChangeResult, TopicChangeRun, TopicChangeState
 
 __all__ = [
-    "AlarmChannel",
-    "AlarmDelivery",
-    "AlarmRow",
-    "AlarmRule",
-    "AlarmSilence",
+    "AlertChannel",
+    "AlertDelivery",
+    "AlertMute",
+    "AlertRow",
+    "AlertRule",
     "ApiToken",
     "AuditEntry",
     "BookingTurn",
@@ -44,7 +43,6 @@ __all__ = [
     "HistoryBlock",
     "HistoryMark",
     "Identity",
-    "IncidentRow",
     "Invitation",
     "LoginFailure",
     "MetricSample",

@@ -96,7 +96,7 @@ class GroupPromise(models.Model):
 class WeeklyMail(models.Model):
     """The summary of a week by mail; one row. next_at: null when it is off. runs: ids of those that it waits for."""
 
-    channels = models.ManyToManyField("dashboard.AlarmChannel", blank=True)  # of kind mail
+    channels = models.ManyToManyField("dashboard.AlertChannel", blank=True)  # of kind mail
     cron = models.CharField(max_length=64, default="0 8 * * mon")
     zone = models.CharField(max_length=64, default="UTC")
     next_at = models.DateTimeField(null=True)

@@ -9,7 +9,7 @@ from ninja import Router
 
 from dashboard.access.permissions import Permission
 from dashboard.audit.notes import note, note_nothing
-from dashboard.models.alarms import AlarmChannel, ChannelKind
+from dashboard.models.alerts import AlertChannel, ChannelKind
 from dashboard.reports.api import check_times
 from dashboard.reports.forms import PromiseForm
 from dashboard.reports.runs import promises
@@ -58,7 +58,7 @@ async def put_weekly(request: HttpRequest, body: WeeklyIn) -> WeeklyOut:
     if not body.cron:
         raise FormProblem({"cron": ["Write a cron line, such as: 0 8 * * mon"]})
     check_times(body.cron, body.zone)
-    known = AlarmChannel.objects.filter(pk__in=body.channels, kind=ChannelKind.MAIL)
+    known = AlertChannel.objects.filter(pk__in=body.channels, kind=ChannelKind.MAIL)
     if await known.acount() != len(set(body.channels)):
         raise FormProblem({"channels": ["One of these is no mail channel."]})
     await set_weekly(body.channels, body.cron, body.zone)

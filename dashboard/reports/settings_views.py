@@ -14,7 +14,7 @@ from django.views.decorators.http import require_POST
 from dashboard.access.permissions import Permission, requires
 from dashboard.audit.notes import changed, note, note_nothing
 from dashboard.forms.base import BaseForm
-from dashboard.models.alarms import AlarmChannel, ChannelKind
+from dashboard.models.alerts import AlertChannel, ChannelKind
 from dashboard.reports.forms import INTERVALS, RANGES, PlanForm, PromiseForm, WeeklyForm
 from dashboard.reports.runs import plans
 from dashboard.reports.runs import promises as group_promises
@@ -129,5 +129,5 @@ def refused(what: str, form: BaseForm) -> HttpResponse:
 
 
 async def _mail_channels() -> list[tuple[int, str]]:
-    channels = AlarmChannel.objects.filter(kind=ChannelKind.MAIL)
+    channels = AlertChannel.objects.filter(kind=ChannelKind.MAIL)
     return [(key, name) async for key, name in channels.values_list("pk", "name")]

@@ -21,7 +21,7 @@ from django.utils.translation import gettext
 from appliance.reports.catalogue import REPORTS
 from appliance.reports.runs import RunFolder
 from dashboard.language.told import told_in_words
-from dashboard.models.alarms import AlarmChannel, AlarmDelivery, ChannelKind
+from dashboard.models.alerts import AlertChannel, AlertDelivery, ChannelKind
 from dashboard.models.reports import ReportRun, WeeklyMail
 from dashboard.reports.letter import Letter, Rows, letter_of
 from dashboard.reports.runs.cron import CronRefused, following
@@ -43,7 +43,7 @@ async def weekly_mail() -> WeeklyMail:
 async def set_weekly(channels: Sequence[int], cron: str, zone: str) -> None:
     """Send it by these channels from now on; none: not at all. Raises CronRefused."""
     mail = await weekly_mail()
-    known = [channel.pk async for channel in AlarmChannel.objects.filter(pk__in=channels, kind=ChannelKind.MAIL)]
+    known = [channel.pk async for channel in AlertChannel.objects.filter(pk__in=channels, kind=ChannelKind.MAIL)]
     mail.cron, mail.zone = cron, zone
     mail.next_at = following(cron, zone, datetime.now(UTC)) if known else None
     await mail.asave()
@@ -108,7 +108,7 @@ async def _send_if_ready(mail: WeeklyMail, now: datetime) -> None:
         if channel.language not in letters:
             letters[channel.language] = await asyncio.to_thread(_notice, mail, runs, channel.language)
         title, notice = letters[channel.language]
-        await AlarmDelivery.objects.acreate(
+        await AlertDelivery.objects.acreate(
             channel=channel, what=WEEKLY, title=title, notice=notice, made_at=now, due_at=now
         )
     mail.runs = []

@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils.translation import gettext
 
 from dashboard.alerts.sending.mail import PLAIN
-from dashboard.models.alarms import AlarmChannel, ChannelKind
+from dashboard.models.alerts import AlertChannel, ChannelKind
 from dashboard.models.management import ApiToken, Invitation, Role, User
 from dashboard.status.check import Check, Level
 
@@ -110,9 +110,9 @@ def _invitations(now: datetime) -> Iterator[Check]:
 
 
 def _channels() -> Iterator[Check]:
-    for channel in AlarmChannel.objects.filter(is_on=True)[:SHOWN_MAX]:
+    for channel in AlertChannel.objects.filter(is_on=True)[:SHOWN_MAX]:
         known = channel.known_settings()
-        place = {"link": reverse("alarm-channel", args=[channel.pk]), "link_text": gettext("Change the channel")}
+        place = {"link": reverse("alert-channel", args=[channel.pk]), "link_text": gettext("Change the channel")}
         if channel.kind == ChannelKind.MAIL:
             if known.get("security") == PLAIN:
                 yield Check(

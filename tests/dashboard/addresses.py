@@ -47,7 +47,7 @@ def example_address(route: str) -> str:
 
 METHODS = ("get", "post", "put", "patch", "delete")
 _PARTS = {"name": "no-such", "run_id": "no-such", "place": "broker-a.0.0", "form": "csv"} | dict.fromkeys(
-    ("token_id", "number", "run", "invitation_id", "rule_id", "channel_id", "silence_id"), "1000000"
+    ("token_id", "number", "run", "invitation_id", "rule_id", "channel_id", "mute_id"), "1000000"
 )
 
 

@@ -41,12 +41,12 @@ FURTHER = ("/no-such-page", f"/topic/{TOPIC}?send=1", "/topics?new=1", "/groups?
 KNOWN = {
     "/", "/topics", f"/topic/{TOPIC}", f"/topic/{TOPIC}/queues", f"/topic/{TOPIC}/groups", f"/topic/{TOPIC}/charts",
     f"/topic/{TOPIC}/producers", f"/topic/{TOPIC}/settings",
-    f"/topic/{TOPIC}/delete", f"/topic/{TOPIC}/messages/broker-a.0.0", "/groups", "/dead-letters", "/alarms",
-    "/alarms/rules/new", "/alarms/channels/new/webhook", "/incidents", "/reports/", "/audit", "/security", "/people",
+    f"/topic/{TOPIC}/delete", f"/topic/{TOPIC}/messages/broker-a.0.0", "/groups", "/dead-letters", "/alerts",
+    "/alerts/rules/new", "/alerts/channels/new/webhook", "/reports/", "/audit", "/security", "/people",
     "/people/1", "/tokens", "/password", "/traces", "/broker/broker-a/config", "/name-server/entries",
     "/api/v1/docs", "/no-such-page",
 }  # fmt: skip
-CHINESE = ["/", "/topics", f"/topic/{TOPIC}", "/groups", "/dead-letters", "/alarms", "/connect"]  # one of each kind
+CHINESE = ["/", "/topics", f"/topic/{TOPIC}", "/groups", "/dead-letters", "/alerts", "/connect"]  # one of each kind
 IS_PAGE = """
 const [address, done] = arguments;
 fetch(address).then(async (answer) => done((await answer.text()).includes('<main ')), () => done(false));

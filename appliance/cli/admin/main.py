@@ -13,7 +13,7 @@
 
 Asked of the dashboard, with an API token in GANTRY_TOKEN or --token-file (`gantry users token NAME` makes one):
 
-  gantry admin alarms list --open                 also: alarm-rules, alarm-channels, silences
+  gantry admin alerts list --open                 also: alert-rules, alert-channels, mutes
   gantry admin people list                        also: invitations, tokens, password
   gantry admin reports runs                       also: topic-changes, dead-letter-runs, pause, resume, move
 
@@ -76,10 +76,10 @@ NOUNS = {
     "move": ("rest.table", "move a group in several topics, by shift or copy too; undo it"),
     "topic-changes": ("rest.table", "one change for many topics: start, follow, stop"),
     "dead-letter-runs": ("rest.table", "runs that put letters back: start, follow, stop, go on"),
-    "alarms": ("rest.table", "what rings, what rang, what was sent"),
-    "alarm-rules": ("rest.table", "rules of alarms"),
-    "alarm-channels": ("rest.table", "who is told of alarms; send a test"),
-    "silences": ("rest.table", "hold notices of alarms back for a time"),
+    "alerts": ("rest.table", "open and past alerts, and the notices that were sent"),
+    "alert-rules": ("rest.table", "rules that open alerts"),
+    "alert-channels": ("rest.table", "where alerts are sent; send a test"),
+    "mutes": ("rest.table", "no notifications for a time"),
     "people": ("rest.table", "accounts of the dashboard: role, names, sessions, tokens"),
     "invitations": ("rest.table", "invite people to the dashboard"),
     "tokens": ("rest.table", "one's own API tokens"),

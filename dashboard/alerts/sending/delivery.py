@@ -21,7 +21,7 @@ from django.utils import timezone
 from dashboard.alerts.sending.mail import NETWORKS, Mail
 from dashboard.alerts.sending.outgoing import Outcome, outcome_of, request_for, without_secrets
 from dashboard.language.sentences import gettext
-from dashboard.models.alarms import AlarmChannel, AlarmDelivery, ChannelKind, DeliveryState
+from dashboard.models.alerts import AlertChannel, AlertDelivery, ChannelKind, DeliveryState
 from dashboard.outward.http_call import Call, Request
 from dashboard.outward.targets import NotResolved, TargetRefused, resolve
 from gantrymq.timeouts import timeout
@@ -45,7 +45,7 @@ class Sender:
     async def send_due(self, group: asyncio.TaskGroup) -> None:
         """Begin with each channel that has something due and nothing under way."""
         self._busy = {key: task for key, task in self._busy.items() if not task.done()}
-        due = AlarmDelivery.objects.filter(state=DeliveryState.WAITING, due_at__lte=timezone.now())
+        due = AlertDelivery.objects.filter(state=DeliveryState.WAITING, due_at__lte=timezone.now())
         waiting = due.exclude(channel_id__in=list(self._busy)).order_by("channel_id")
         async for key in waiting.values_list("channel_id", flat=True).distinct()[:AT_ONCE_MAX]:
             if len(self._busy) < AT_ONCE_MAX:
@@ -54,12 +54,12 @@ class Sender:
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def attempt(self, delivery: AlarmDelivery, channel: AlarmChannel, *, may_retry: bool = True) -> None:
+    async def attempt(self, delivery: AlertDelivery, channel: AlertChannel, *, may_retry: bool = True) -> None:
         """Send one delivery once, and write down what came of it."""
         outcome = await self._send(delivery, channel)
         delivery.attempts += 1
         now = timezone.now()
-        delivery.answer = without_secrets(outcome.answer, channel.known_settings())[: AlarmDelivery.ANSWER_MAX]
+        delivery.answer = without_secrets(outcome.answer, channel.known_settings())[: AlertDelivery.ANSWER_MAX]
         if outcome.is_done:
             delivery.state, delivery.ended_at = DeliveryState.SENT, now
         elif may_retry and outcome.may_retry and delivery.attempts <= len(RETRY_AFTER_S):
@@ -72,14 +72,14 @@ class Sender:
             logger.warning("alarm not delivered", extra=facts | {"state": delivery.state, "answer": delivery.answer})
 
     async def _send_channel(self, key: int) -> None:
-        rows = AlarmDelivery.objects.filter(channel_id=key, state=DeliveryState.WAITING, due_at__lte=timezone.now())
+        rows = AlertDelivery.objects.filter(channel_id=key, state=DeliveryState.WAITING, due_at__lte=timezone.now())
         try:
             async for delivery in rows.select_related("channel").order_by("pk")[:OF_A_CHANNEL_MAX]:
                 await self.attempt(delivery, delivery.channel)
         except Exception:  # the other channels go on, and this one is tried again
             logger.exception("telling of alarms failed", extra={"event": "alarm_delivery_failed"})
 
-    async def _send(self, delivery: AlarmDelivery, channel: AlarmChannel) -> Outcome:
+    async def _send(self, delivery: AlertDelivery, channel: AlertChannel) -> Outcome:
         allowed = settings.APPLIANCE.alarm_networks_allowed
         known, number = channel.known_settings(), delivery.number
         if channel.kind == ChannelKind.MAIL:

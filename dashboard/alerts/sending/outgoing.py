@@ -19,7 +19,7 @@ from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from dashboard.alerts.sending.notices import text_of
-from dashboard.models.alarms import ChannelKind
+from dashboard.models.alerts import ChannelKind
 
 USER_AGENT = "GantryMQ"
 WECOM_BYTES_MAX = 2048  # of a text's content

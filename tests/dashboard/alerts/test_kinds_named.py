@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 
 from appliance.cli.admin.rest.table import CALLS
-from appliance.settings.alarm_names import ChannelKind, RuleKind, RuleLevel
+from appliance.settings.alert_names import ChannelKind, RuleKind, RuleLevel
 from dashboard.alerts.kinds import KINDS
 from dashboard.alerts.schemas import LEVELS
 from dashboard.api import api
-from dashboard.models import alarms as models
+from dashboard.models import alerts as models
 
 
 def test_each_kind_of_rule_can_be_watched() -> None:
@@ -25,7 +25,7 @@ def test_rest_and_the_shell_take_every_kind() -> None:
     schemas = json.dumps(api.get_openapi_schema(path_prefix="/api/v1/")["components"]["schemas"])
     for names in (RuleKind, ChannelKind, RuleLevel):
         assert json.dumps(list(names)) in schemas
-    for call, names in (("alarm-rules", RuleKind), ("alarm-channels", ChannelKind)):
+    for call, names in (("alert-rules", RuleKind), ("alert-channels", ChannelKind)):
         (field,) = (field for field in CALLS[call]["create"].fields if field.key == "kind")
         for name in names:
             assert field.read(name) == name, "no name is refused by the shell"

@@ -10,11 +10,11 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.utils import translation
 
-from dashboard.alerts import editing, telling
-from dashboard.alerts.rule_book import AlarmBook
+from dashboard.alerts import alert_rows, editing
+from dashboard.alerts.rule_alerts import RuleAlerts
 from dashboard.alerts.rules import ensure_presets, rules_in_force
 from dashboard.alerts.sending.notices import text_of
-from dashboard.models.alarms import AlarmChannel, AlarmDelivery
+from dashboard.models.alerts import AlertChannel, AlertDelivery
 from dashboard.reports.letter import letter_of
 from tests.dashboard.conftest import Client
 
@@ -31,11 +31,11 @@ def test_each_channel_is_told_in_its_language(transactional_db: None) -> None:
     for name, language in (("ops", ""), ("hangzhou", "zh-hans")):
         editing.save_channel(name, "slack", {"url": URL, "language": language}, True)
     ensure_presets()
-    book, rules = AlarmBook(), rules_in_force()
+    book, rules = RuleAlerts(), rules_in_force()
     for at in (NOW, NOW + 1):
         book.note(rules, {"dead-letters": {"billing": 25.0}}, at)
-    telling.write(book)
-    told = {one.channel.name: text_of(one.notice) for one in AlarmDelivery.objects.select_related("channel")}
+    alert_rows.write(book)
+    told = {one.channel.name: text_of(one.notice) for one in AlertDelivery.objects.select_related("channel")}
     assert told["ops"].startswith("Dead letters: billing\n")
     assert "\nsince 2027-" in told["ops"]
     assert told["hangzhou"].startswith("死信：billing\n")
@@ -43,18 +43,18 @@ def test_each_channel_is_told_in_its_language(transactional_db: None) -> None:
     assert "始于 2027-" in told["hangzhou"]
     book.note(rules, {"dead-letters": {"billing": 0.0}}, NOW + 2)
     book.note(rules, {"dead-letters": {"billing": 0.0}}, NOW + 100)
-    telling.write(book)
-    over = AlarmDelivery.objects.filter(what="resolved", channel__name="hangzhou").get()
+    alert_rows.write(book)
+    over = AlertDelivery.objects.filter(what="resolved", channel__name="hangzhou").get()
     assert over.title == "已恢复：死信：billing"
     assert json.loads(over.notice)["rule"] == "死信"
 
 
 async def test_a_channel_made_on_a_chinese_page_speaks_chinese_unless_it_is_said(log_in: Client) -> None:
     client = await log_in("admin")
-    page = await client.get("/alarms/channels/new/dingtalk", headers={"Accept-Language": "zh-CN"})
+    page = await client.get("/alerts/channels/new/dingtalk", headers={"Accept-Language": "zh-CN"})
     assert '<option value="zh-hans" selected>' in page.content.decode()
-    await client.post("/alarms/channels/new/dingtalk", {"name": "d", "url": URL, "language": "en", "is_on": "on"})
-    assert (await AlarmChannel.objects.aget(name="d")).language == "en"
+    await client.post("/alerts/channels/new/dingtalk", {"name": "d", "url": URL, "language": "en", "is_on": "on"})
+    assert (await AlertChannel.objects.aget(name="d")).language == "en"
     with pytest.raises(editing.NotTaken, match="One of en, zh-hans"):
         await sync_to_async(editing.save_channel)("e", "slack", {"url": URL, "language": "tlh"}, True)
 

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from dashboard.api import api as operations
 from dashboard.cluster.gateway import Gateway
-from dashboard.models.alarms import AlarmRule
+from dashboard.models.alerts import AlertRule
 from dashboard.models.management import User
 from tests.dashboard.conftest import api_for
 
@@ -45,15 +45,15 @@ async def test_a_value_of_another_type_is_not_made_to_fit(
     field: str, value: Any, users: dict[str, User], gateway: Gateway
 ) -> None:
     api = await api_for(users["admin"])
-    status, answer = await api.call("post", "/alarms/rules", RULE | {field: value})
+    status, answer = await api.call("post", "/alerts/rules", RULE | {field: value})
     assert status == 422 and list(answer["fields"]) == ["0" if field == "channels" else field]
-    assert not await AlarmRule.objects.filter(name="strict").aexists()
+    assert not await AlertRule.objects.filter(name="strict").aexists()
 
 
 async def test_a_moment_is_given_as_text(users: dict[str, User], gateway: Gateway) -> None:
     api = await api_for(users["admin"])
     until = (timezone.now() + timedelta(hours=1)).isoformat()
     silence = {"reason": "a new disk", "until": until}
-    assert (await api.call("post", "/alarms/silences", silence))[0] == 201
-    status, answer = await api.call("post", "/alarms/silences", silence | {"until": 4_000_000_000})
+    assert (await api.call("post", "/alerts/mutes", silence))[0] == 201
+    status, answer = await api.call("post", "/alerts/mutes", silence | {"until": 4_000_000_000})
     assert status == 422 and answer["fields"] == {"until": ["Value error, a moment is a text as ISO 8601 has it"]}

@@ -29,7 +29,7 @@ OF_GROUPS = ("group", "dead-letters", "put-back")  # beginnings of names of page
 SHOWN = {
     "overview", "topics", "topic", "topic-queues", "topic-groups", "topic-charts", "topic-producers",
     "topic-settings", "topic-message", "topic-search",
-    "groups", "group", "group-reset", "clients", "dead-letters", "alarms", "incidents", "broker-config",
+    "groups", "group", "group-reset", "clients", "dead-letters", "alerts", "broker-config",
     "broker-succession", "audit", "security",
 }  # fmt: skip
 

@@ -74,7 +74,7 @@ def test_commands_speak_of_the_same_accounts(gantry: RunningAppliance, server: P
 def test_character_zero_is_stored_and_looked_for_like_any_other(gantry: RunningAppliance) -> None:
     visitor = Visitor(gantry.url)
     visitor.log_in()
-    for address in ("/audit?text=a%00b", "/topics?q=%00", "/incidents?q=%00"):
+    for address in ("/audit?text=a%00b", "/topics?q=%00", "/alerts?q=%00"):
         assert visitor.get(address).status == 200, address
     wrong = {"username": "a\0b", "password": PASSWORD}
     assert Visitor(gantry.url).submit("/login", wrong).status == 422

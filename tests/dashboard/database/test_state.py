@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import sqlite3
@@ -19,6 +20,7 @@ from dashboard.database import state as database
 from dashboard.database.files import COPIES_KEPT, DatabaseFiles, FailureKind, failure_kind
 from dashboard.database.state import DatabaseCare, DatabaseState, prepare, problems
 from dashboard.http.error_pages import server_error
+from dashboard.models.alerts import AlertRow
 from dashboard.models.management import Role, User
 from gantrymq import Message, SyncProducer
 from tests.appliance_process import RunningAppliance
@@ -152,6 +154,27 @@ def shape_of(path: Path) -> dict[str, object]:
         }
         rows = opened.execute("SELECT sql FROM sqlite_master WHERE type = 'index' AND sql NOT NULL ORDER BY sql")
         return shape | {"indexes": rows.fetchall()}
+
+
+WORDS = '{"title": [["t", "%s is gone", ["b"]]], "evidence": "e", "worst": "w"}'
+ALERTS_BEFORE = (
+    "INSERT INTO dashboard_alarmchannel VALUES (4, 'ops', 'slack', '{}', 1)",
+    "INSERT INTO dashboard_alarmrule VALUES (7, 'late', 'group-behind', '', 300, 240, 10, 60, 1, 1, '', NULL)",
+    "INSERT INTO dashboard_alarmrule_channels VALUES (1, 7, 4)",
+    "INSERT INTO dashboard_alarmrow VALUES (1, 'g', 1, 'late: g', '7 min', '2026-11-23', NULL, 1, 7, '')",
+    "INSERT INTO dashboard_incidentrow VALUES "
+    f"(1, 'b gone', 2, 'b is gone', 'e', 'w', '2026-11-22', '2026-11-23', NULL, '{WORDS}')",
+)
+
+
+def test_alarms_and_incidents_of_before_are_alerts_with_their_rules_and_channels(files: DatabaseFiles) -> None:
+    opened_before_0_1_0(files, *ALERTS_BEFORE)
+    assert database.state.why == ""
+    of_rule, of_check = AlertRow.objects.order_by("pk")
+    assert of_rule.rule is not None and [channel.name for channel in of_rule.rule.channels.all()] == ["ops"]
+    assert (of_rule.subject, of_rule.is_told, of_rule.ended_at) == ("g", True, None)
+    assert (of_check.rule, of_check.subject, of_check.level, of_check.text) == (None, "b gone", 2, "e")
+    assert (of_check.worst, of_check.begun_at.day, json.loads(of_check.words)["text"]) == ("w", 22, "e")
 
 
 def test_the_last_database_before_0_1_0_opens_with_the_tables_of_a_new_one(files: DatabaseFiles) -> None:

@@ -22,7 +22,7 @@ from appliance.cli.admin.rest.client import Rest
 from appliance.cli.admin.rest.table import CALLS
 from dashboard.api import api
 from dashboard.cluster.gateway import Gateway
-from dashboard.models.alarms import AlarmChannel, AlarmRule
+from dashboard.models.alerts import AlertChannel, AlertRule
 from dashboard.models.management import User
 from tests.dashboard.addresses import all_patterns
 from tests.dashboard.conftest import Client, api_for
@@ -134,7 +134,7 @@ async def test_what_a_curl_line_says_is_taken_by_rest(log_in: Client, gateway: G
     client = await log_in("admin")
     user = await User.objects.aget(username="admin")
     rest = await api_for(user, "admin")
-    pages = ["/alarms/rules/new", "/alarms/silences/new", "/alarms/channels/new/mail", "/tokens"]
+    pages = ["/alerts/rules/new", "/alerts/mutes/new", "/alerts/channels/new/mail", "/tokens"]
     for page in pages:
         shown_once = (await client.get(page)).content.decode()  # the next look may be of the next second
         [line] = curl_lines(shown_once)
@@ -146,17 +146,17 @@ async def test_what_a_curl_line_says_is_taken_by_rest(log_in: Client, gateway: G
         assert status in (200, 201), (page, body, answer)
         [admin] = admin_lines(shown_once)
         assert await called(admin) == (words[words.index("-X") + 1], address, without_secrets(body)), page
-    rule, channel = await AlarmRule.objects.alatest("pk"), await AlarmChannel.objects.alatest("pk")
+    rule, channel = await AlertRule.objects.alatest("pk"), await AlertChannel.objects.alatest("pk")
     for page, expected in (
-        (f"/alarms/rules/{rule.pk}", {"PUT": f"/alarms/rules/{rule.pk}", "DELETE": f"/alarms/rules/{rule.pk}"}),
-        (f"/alarms/channels/{channel.pk}", {"PUT": f"/alarms/channels/{channel.pk}",
-                                            "POST": f"/alarms/channels/{channel.pk}/test"}),
-        (f"/alarms/channels/{channel.pk}/delete", {"DELETE": f"/alarms/channels/{channel.pk}"}),
+        (f"/alerts/rules/{rule.pk}", {"PUT": f"/alerts/rules/{rule.pk}", "DELETE": f"/alerts/rules/{rule.pk}"}),
+        (f"/alerts/channels/{channel.pk}", {"PUT": f"/alerts/channels/{channel.pk}",
+                                            "POST": f"/alerts/channels/{channel.pk}/test"}),
+        (f"/alerts/channels/{channel.pk}/delete", {"DELETE": f"/alerts/channels/{channel.pk}"}),
     ):  # fmt: skip
         shown = curl_lines((await client.get(page)).content.decode())
         for method, address in expected.items():
             assert any(f"-X {method} " in line and f"/api/v1{address}" in line for line in shown), (page, shown)
-    assert "password" not in " ".join(curl_lines((await client.get("/alarms")).content.decode()))
+    assert "password" not in " ".join(curl_lines((await client.get("/alerts")).content.decode()))
 
 
 MAIL = {"host": "mail.example", "sender": "a@example.org", "recipients": "b@example.org"}

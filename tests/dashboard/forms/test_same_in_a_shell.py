@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 from dashboard.alerts.kinds import KINDS
 from dashboard.cluster.gateway import Gateway
-from dashboard.models.alarms import AlarmRule
+from dashboard.models.alerts import AlertRule
 from dashboard.models.management import User
 from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig
 from tests.dashboard.conftest import Client
@@ -57,6 +57,6 @@ async def test_what_only_rest_can_do_has_its_curl_line(log_in: Client, make_topi
         assert f"{line}-H 'Content-Type: application/json' -d '{body}'" in shown, page
     assert f"gantry admin send {topic} hello -n " in (await client.get(f"/topic/{topic}?send=1")).content.decode()
     kept = {"kind": next(iter(KINDS)), "threshold": 1, "clear": 1, "for_s": 0, "clear_s": 0, "level": 1}
-    rule = await AlarmRule.objects.acreate(name="in-a-shell", **kept)
-    shown = html.unescape((await client.get(f"/alarms/rules/{rule.pk}")).content.decode())
-    assert "curl -X DELETE " in shown and f"http://testserver/api/v1/alarms/rules/{rule.pk}" in shown
+    rule = await AlertRule.objects.acreate(name="in-a-shell", **kept)
+    shown = html.unescape((await client.get(f"/alerts/rules/{rule.pk}")).content.decode())
+    assert "curl -X DELETE " in shown and f"http://testserver/api/v1/alerts/rules/{rule.pk}" in shown

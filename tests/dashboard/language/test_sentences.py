@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 
 import pytest
+from asgiref.sync import sync_to_async
 from django.template import Context, Template
 from django.utils import timezone, translation
 
-from dashboard.alerts.incident_keeper import IncidentKeeper
-from dashboard.alerts.rule_book import AlarmBook, Rule
+from dashboard.alerts import alert_rows
+from dashboard.alerts.alert import Rule
+from dashboard.alerts.check_alerts import CheckAlerts
+from dashboard.alerts.rule_alerts import RuleAlerts
 from dashboard.cluster import units
 from dashboard.cluster.errors import explain
 from dashboard.language.sentences import again, code_of, gettext, joined, said
 from dashboard.live.frames import overview_frame
-from dashboard.models.incidents import IncidentRow
+from dashboard.models.alerts import AlertRow
 from dashboard.models.management import User
 from dashboard.status.board import BrokerFacts, BrokerState, Point, Snapshot
 from dashboard.status.check import Level
@@ -87,27 +90,27 @@ def test_a_brokers_remark_has_its_meaning_before_it_in_chinese_only() -> None:
         assert explain(ResponseError(4711, "what?")) == "what?"
 
 
-async def test_an_incident_is_kept_in_english_and_read_in_chinese(log_in: Client) -> None:
-    keeper, now = IncidentKeeper(), timezone.now().timestamp()
+async def test_an_alert_of_a_check_is_kept_in_english_and_read_in_chinese(log_in: Client) -> None:
+    book, now = CheckAlerts(), timezone.now().timestamp()
     for second in (0.0, 5.0):
-        keeper.note(judge(silent_broker()).problems, now + second)
-    await keeper.write()
-    row = await IncidentRow.objects.aget()
+        book.note(judge(silent_broker()).problems, now + second)
+    await sync_to_async(alert_rows.write_checks)(book, now + 5.0)
+    row = await AlertRow.objects.aget()
     assert row.title.startswith("broker-a does not answer for")
     client = await log_in("reader")
-    page = (await client.get("/incidents", headers={"Accept-Language": "zh-CN"})).content.decode()
+    page = (await client.get("/alerts", headers={"Accept-Language": "zh-CN"})).content.decode()
     assert "broker-a 已有" in page
     assert "does not answer" not in page
     api = await api_for(await User.objects.aget(username="reader"))
-    _, told = await api.call("get", "/incidents")
-    assert told["incidents"][0]["title"] == row.title
+    _, told = await api.call("get", "/alerts")
+    assert told["alerts"][0]["title"] == row.title
 
 
-def test_an_alarm_knows_its_text_in_both_languages() -> None:
-    book, rule = AlarmBook(), Rule(1, "A group is behind", "group-lag", "", 10, 0, 0, 0, int(Level.WARN))
+def test_an_alert_knows_its_text_in_both_languages() -> None:
+    book, rule = RuleAlerts(), Rule(1, "A group is behind", "group-lag", "", 10, 0, 0, 0, int(Level.WARN))
     book.note([rule], {"group-lag": {"billing": 25.0}}, NOW)
-    [alarm] = book.open.values()
-    assert alarm.text == "25 messages; the rule rings at or above 10 messages"
+    [alert] = book.open.values()
+    assert alert.text == "25 messages; the rule rings at or above 10 messages"
     with translation.override("zh-hans"):
-        assert again(alarm.title) == "消费者组落后：billing"
-        assert again(alarm.text).startswith("25 条消息；")
+        assert again(alert.title) == "消费者组落后：billing"
+        assert again(alert.text).startswith("25 条消息；")

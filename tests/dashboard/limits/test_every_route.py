@@ -97,7 +97,7 @@ async def test_no_page_shows_or_takes_another_name(log_in: Client, names: str, g
                     assert response.status_code == 200 and MINE in shown, there
                 if wanted == THEIRS:
                     assert response.status_code == 403, (method, there)
-    for address in ("/", "/audit", "/alarms", "/incidents", "/reports/", "/metrics"):
+    for address in ("/", "/audit", "/alerts", "/reports/", "/metrics"):
         response = await client.get(address)
         assert response.status_code == (302 if address == "/" else 403), address
     detail = await gateway.topics.get(THEIRS)

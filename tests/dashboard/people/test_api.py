@@ -20,7 +20,7 @@ async def test_a_token_makes_shows_and_ends_tokens_of_its_account(
     api = await api_for(users["operator"], "admin")
     status, made = await api.call("post", "/tokens", {"name": "CI", "scope": "read", "life_days": 7})
     assert (status, made["scope"], made["shown_once"][: len(made["start"])]) == (201, "read", made["start"])
-    assert (await Api(made["shown_once"]).call("get", "/incidents"))[0] == 200
+    assert (await Api(made["shown_once"]).call("get", "/alerts"))[0] == 200
     assert (await Api(made["shown_once"]).call("get", "/tokens"))[0] == 403
     _, listed = await api.call("get", "/tokens")
     assert [row["name"] for row in listed["items"]] == ["CI", "test"]
@@ -30,7 +30,7 @@ async def test_a_token_makes_shows_and_ends_tokens_of_its_account(
     assert (status, refused["detail"]) == (409, "2 tokens are enough. Revoke one first.")
     assert (await api.call("delete", f"/tokens/{made['id']}"))[0] == 204
     assert (await api.call("delete", f"/tokens/{made['id']}"))[0] == 404
-    assert (await Api(made["shown_once"]).call("get", "/incidents"))[0] == 401
+    assert (await Api(made["shown_once"]).call("get", "/alerts"))[0] == 401
 
 
 async def test_no_token_ends_a_token_of_another_account(users: dict[str, User]) -> None:
@@ -75,12 +75,12 @@ async def test_sessions_are_seen_and_ended(log_in: Client) -> None:
     _, seen = await api.call("get", "/users/reader")
     assert [set(one) for one in seen["sessions"]] == [{"id", "address", "started_at", "seen_at", "ends_at"}]
     assert await api.call("delete", "/users/reader/sessions?session=none-of-it") == (200, {"ended": 0})
-    assert (await browser.get("/incidents")).status_code == 200
+    assert (await browser.get("/alerts")).status_code == 200
     assert await api.call("delete", f"/users/reader/sessions?session={seen['sessions'][0]['id']}") == (
         200,
         {"ended": 1},
     )
-    assert (await browser.get("/incidents")).status_code == 302
+    assert (await browser.get("/alerts")).status_code == 302
 
 
 async def test_an_invitation_is_made_seen_and_withdrawn(users: dict[str, User]) -> None:

@@ -96,10 +96,10 @@ async def test_an_administrator_changes_an_account_at_once(log_in: Client) -> No
 
     token = await ApiToken.objects.aget(user=user)
     await admin.post(address, {"do": "revoke-token", "token": str(token.pk)})
-    assert (await api.call("get", "/incidents"))[0] == 401
+    assert (await api.call("get", "/alerts"))[0] == 401
 
     await admin.post(address, {"do": "end-session", "session": ""})
-    assert (await operator.get("/incidents")).status_code == 302, "asked to log in"
+    assert (await operator.get("/alerts")).status_code == 302, "asked to log in"
 
     await admin.post(address, {"do": "close"})
     refused = await AsyncClient().post("/login", {"username": "operator", "password": PASSWORD})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dashboard.models.alarms import AlarmChannel
+from dashboard.models.alerts import AlertChannel
 from dashboard.models.management import User
 from dashboard.models.reports import ReportRun
 from dashboard.reports.runs.queue import WAITING_MAX
@@ -96,7 +96,7 @@ async def test_the_weekly_mail_needs_a_mail_channel(users: dict[str, User]) -> N
     status, told = await api.call("put", "/reports/weekly", {"channels": [7]})
     assert (status, set(told["fields"])) == (422, {"channels"})
     assert (await api.call("post", "/reports/weekly/send"))[0] == 409
-    channel = await AlarmChannel.objects.acreate(name="boss", kind="mail", settings="{}")
+    channel = await AlertChannel.objects.acreate(name="boss", kind="mail", settings="{}")
     status, saved = await api.call("put", "/reports/weekly", {"channels": [channel.pk], "zone": "Europe/Berlin"})
     assert (status, saved["channels"], saved["zone"]) == (200, [channel.pk], "Europe/Berlin") and saved["next_at"]
     assert (await api.call("post", "/reports/weekly/send"))[0] == 200

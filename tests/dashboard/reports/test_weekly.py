@@ -18,7 +18,7 @@ from appliance.reports.runs import RunFolder, write_json
 from dashboard.alerts import editing
 from dashboard.alerts.sending.delivery import Sender
 from dashboard.cluster.units import THIN
-from dashboard.models.alarms import AlarmChannel, AlarmDelivery
+from dashboard.models.alerts import AlertChannel, AlertDelivery
 from dashboard.models.reports import ReportRun, WeeklyMail
 from dashboard.reports import weekly
 from dashboard.reports.letter import ROWS_MAX, letter_of
@@ -54,7 +54,7 @@ ROWS: dict[str, list[dict[str, Any]]] = {
 }
 
 
-async def mail_channel(port: int = 25) -> AlarmChannel:
+async def mail_channel(port: int = 25) -> AlertChannel:
     given = {
         "host": "127.0.0.1",
         "port": port,
@@ -155,12 +155,12 @@ async def test_a_due_summary_waits_for_its_runs_and_arrives_as_text_and_html(dat
         week = await WeeklyMail.objects.aget()
         assert {(run.begin_ms, run.end_ms) for run in runs} == {(week.begin_ms, week.end_ms)}
         for run in runs:
-            assert await AlarmDelivery.objects.acount() == 0
+            assert await AlertDelivery.objects.acount() == 0
             await finish(data, run, ROWS[run.report])
             await look(now)
-        [delivery] = [one async for one in AlarmDelivery.objects.all()]
+        [delivery] = [one async for one in AlertDelivery.objects.all()]
         await look(now)
-        assert await AlarmDelivery.objects.acount() == 1
+        assert await AlertDelivery.objects.acount() == 1
         sender = Sender()
         await sender.attempt(delivery, channel)
         sender.close()
@@ -182,9 +182,9 @@ async def test_runs_that_never_end_hold_the_letter_up_for_a_while_only(data: Pat
     now = mail.next_at
     await look(now)
     await look(now + PATIENCE - timedelta(seconds=1))
-    assert await AlarmDelivery.objects.acount() == 0
+    assert await AlertDelivery.objects.acount() == 0
     await look(now + PATIENCE)
-    delivery = await AlarmDelivery.objects.aget()
+    delivery = await AlertDelivery.objects.aget()
     assert "Traffic per day: no result." in json.loads(delivery.notice)["text"]
     assert (await WeeklyMail.objects.aget()).runs == [] and delivery.what == weekly.WEEKLY
 
@@ -199,8 +199,8 @@ async def test_a_run_that_begins_again_after_a_restart_is_waited_for(data: Path)
     live = ReportRun.objects.filter(state__in=ReportRun.LIVE)
     for run in [run async for run in live]:
         await look()
-        assert await AlarmDelivery.objects.acount() == 0
+        assert await AlertDelivery.objects.acount() == 0
         await finish(data, run, ROWS[run.report])
     await look()
-    text = json.loads((await AlarmDelivery.objects.aget()).notice)["text"]
+    text = json.loads((await AlertDelivery.objects.aget()).notice)["text"]
     assert "no result" not in text

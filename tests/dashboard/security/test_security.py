@@ -16,7 +16,7 @@ from django.utils import timezone
 from appliance.settings.appliance_config import ApplianceConfig
 from dashboard.cluster.gateway import Gateway
 from dashboard.cluster.settings_table import broker_settings
-from dashboard.models.alarms import AlarmChannel
+from dashboard.models.alerts import AlertChannel
 from dashboard.models.management import ApiToken, Invitation, Role, User
 from dashboard.security import brokers, machine
 from dashboard.security.machine import Machine
@@ -52,9 +52,9 @@ async def plant() -> None:
         token_hash="3", role=Role.ADMIN, label="Eve", made_by=admin, expires_at=now + timedelta(days=1)
     )
     hook = {"url": "http://hooks.example/x", "secret": "s" * 16}
-    await AlarmChannel.objects.acreate(name="hook", kind="slack", settings=json.dumps(hook))
+    await AlertChannel.objects.acreate(name="hook", kind="slack", settings=json.dumps(hook))
     mail = {"host": "mail.example", "security": "none", "sender": "a@b.example"}
-    await AlarmChannel.objects.acreate(name="mail", kind="mail", settings=json.dumps(mail))
+    await AlertChannel.objects.acreate(name="mail", kind="mail", settings=json.dumps(mail))
 
 
 async def test_s65_each_planted_weakness_is_found_and_can_be_changed(

@@ -50,25 +50,25 @@ def shell(gantry: RunningAppliance, capsys: pytest.CaptureFixture[str], monkeypa
 
 def test_an_operators_morning_in_a_shell(shell: Gantry, token: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GANTRY_TOKEN", token)
-    made = shell("alarm-rules", "create", "shells are late", "group-behind", "--threshold", "300", "--json")
+    made = shell("alert-rules", "create", "shells are late", "group-behind", "--threshold", "300", "--json")
     assert made.code == 0, made.err
     number = str(made.json["id"])
-    assert "shells are late" in shell("alarm-rules", "list").out
-    assert shell("alarm-rules", "set", number, "--off", "--json").json["is_on"] is False
-    silenced = shell("silences", "create", "maintenance", "--until", "2h", "--rule", number, "--json")
-    assert shell("silences", "end", str(silenced.json["id"])).code == 0
-    kept = shell("alarm-rules", "delete", number)
+    assert "shells are late" in shell("alert-rules", "list").out
+    assert shell("alert-rules", "set", number, "--off", "--json").json["is_on"] is False
+    silenced = shell("mutes", "create", "maintenance", "--until", "2h", "--rule", number, "--json")
+    assert shell("mutes", "end", str(silenced.json["id"])).code == 0
+    kept = shell("alert-rules", "delete", number)
     assert (kept.code, kept.out) == (2, ""), "no terminal, and no --yes"
-    gone = shell("alarm-rules", "delete", number, "--yes")
+    gone = shell("alert-rules", "delete", number, "--yes")
     assert (gone.code, gone.err) == (0, "") and f"rule {number} is deleted" in gone.out
-    again = shell("alarm-rules", "delete", number, "--yes")
+    again = shell("alert-rules", "delete", number, "--yes")
     assert again.code == 1 and f"there is none with the id {number}" in again.err
 
 
 def test_what_can_not_be_taken_is_said_by_field(shell: Gantry, token: str, tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text(token + "\n", "ascii")
-    refused = shell("alarm-rules", "create", "x", "group-behind", "--threshold", "1", "--clear", "9",
+    refused = shell("alert-rules", "create", "x", "group-behind", "--threshold", "1", "--clear", "9",
                     "--token-file", str(file))  # fmt: skip
     assert (refused.code, refused.out) == (2, "") and "clear: This kind rings above" in refused.err
 
@@ -77,23 +77,23 @@ def test_a_reader_may_look_and_change_nothing(
     shell: Gantry, readers_token: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GANTRY_TOKEN", readers_token)
-    assert shell("alarms", "list").code == 0
-    rule = str(shell("alarm-rules", "list", "--json").json[0]["id"])
-    for words in (["people", "list"], ["alarm-rules", "set", rule, "--off"], ["invitations", "create", "Eve"]):
+    assert shell("alerts", "list").code == 0
+    rule = str(shell("alert-rules", "list", "--json").json[0]["id"])
+    for words in (["people", "list"], ["alert-rules", "set", rule, "--off"], ["invitations", "create", "Eve"]):
         refused = shell(*words)
         assert (refused.code, refused.out) == (1, "") and "may not do that; it needs" in refused.err, words
 
 
 def test_a_token_that_is_unknown_is_refused_and_not_repeated(shell: Gantry, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GANTRY_TOKEN", "gmq_made_up")
-    refused = shell("alarms", "list", "--json")
+    refused = shell("alerts", "list", "--json")
     assert refused.code == 1 and "unknown, revoked or over" in refused.json["error"]
     assert "gmq_made_up" not in refused.out + refused.err
 
 
 def test_without_a_dashboard_it_says_so(shell: Gantry, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GANTRY_TOKEN", "gmq_x")
-    ran = shell("alarms", "list", "--dashboard", f"http://{closed_port()}")
+    ran = shell("alerts", "list", "--dashboard", f"http://{closed_port()}")
     assert ran.code == 1 and "no dashboard answers at" in ran.err and "connection refused" in ran.err
 
 

@@ -26,7 +26,7 @@ Body = dict[str, Any]
 
 @dataclass(frozen=True)
 class Call:
-    """One verb. path: below /api/v1, "/alarms/rules/{rule_id}"; what stands in braces is given first.
+    """One verb. path: below /api/v1, "/alerts/rules/{rule_id}"; what stands in braces is given first.
 
     before: where what is changed stands, and the key of its list: fields that are not given stay as they are there; of
     a call without fields it is shown before it is deleted. done: said instead of an answer that is empty. rows,

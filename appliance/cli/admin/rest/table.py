@@ -35,30 +35,30 @@ CALLS: dict[str, dict[str, Call]] = {
         "stop": verb("stop_put_back_run", "GROUP RUN"),
         "go-on": verb("go_on_put_back_run", "GROUP RUN"),
     },
-    "alarms": {
-        "list": verb("list_alarms", columns="level title text begun_at ended_at is_told rule"),
-        "deliveries": verb("list_alarm_deliveries", columns="id channel what title state attempts made_at answer"),
+    "alerts": {
+        "list": verb("list_alerts", columns="level title text begun_at ended_at is_told rule"),
+        "deliveries": verb("list_alert_deliveries", columns="id channel what title state attempts made_at answer"),
     },
-    "alarm-rules": {
-        "list": verb("list_alarm_rules",
+    "alert-rules": {
+        "list": verb("list_alert_rules",
                      columns="id name kind threshold clear for_s pattern level is_on channels"),
-        "create": verb("create_alarm_rule", "name kind"),
-        "set": verb("change_alarm_rule", keeps=True),
-        "delete": verb("delete_alarm_rule", loses=True,
-                       done="rule {rule_id} is deleted; for a day the page of alarms can have it back"),
-        "preview": verb("preview_alarm_rule"),
+        "create": verb("create_alert_rule", "name kind"),
+        "set": verb("change_alert_rule", keeps=True),
+        "delete": verb("delete_alert_rule", loses=True,
+                       done="rule {rule_id} is deleted; for a day it can be restored on the page Alerts"),
+        "preview": verb("preview_alert_rule"),
     },
-    "alarm-channels": {
-        "list": verb("list_alarm_channels", columns="id name kind is_on settings"),
-        "create": verb("create_alarm_channel", "name kind"),
-        "set": verb("change_alarm_channel", keeps=True),
-        "delete": verb("delete_alarm_channel", loses=True, done="channel {channel_id} is deleted"),
-        "test": verb("test_alarm_channel", fails=("state", "failed")),
+    "alert-channels": {
+        "list": verb("list_alert_channels", columns="id name kind is_on settings"),
+        "create": verb("create_alert_channel", "name kind"),
+        "set": verb("change_alert_channel", keeps=True),
+        "delete": verb("delete_alert_channel", loses=True, done="channel {channel_id} is deleted"),
+        "test": verb("test_alert_channel", fails=("state", "failed")),
     },
-    "silences": {
-        "list": verb("list_alarm_silences", columns="id rule pattern reason who begun_at until"),
-        "create": verb("create_alarm_silence", "reason"),
-        "end": verb("end_alarm_silence", done="silence {silence_id} has ended"),
+    "mutes": {
+        "list": verb("list_mutes", columns="id rule pattern reason who begun_at until"),
+        "create": verb("create_mute", "reason"),
+        "end": verb("end_mute", done="mute {mute_id} has ended"),
     },
     "people": {
         "list": verb("list_users", columns="name role prefixes is_open created_at last_login_at issuer"),

@@ -22,8 +22,8 @@ from dashboard.alerts import editing
 from dashboard.alerts.sending import delivery as deliveries
 from dashboard.alerts.sending.delivery import RETRY_AFTER_S, Sender
 from dashboard.alerts.sending.notices import notice_of_test
-from dashboard.alerts.watch import AlarmWatch
-from dashboard.models.alarms import AlarmChannel, AlarmDelivery, AlarmRow, AlarmRule, AlarmSilence
+from dashboard.alerts.watch import AlertWatch
+from dashboard.models.alerts import AlertChannel, AlertDelivery, AlertMute, AlertRow, AlertRule
 from dashboard.status.board import Board, BrokerFacts, BrokerState, Snapshot, WatchedGroup
 from tests.dashboard.alerts.receivers import Receiver, http_receiver, mail_receiver
 from tests.waiting import until
@@ -46,14 +46,14 @@ def sender() -> Iterator[Sender]:
     made.close()
 
 
-async def channel(kind: str, **given: Any) -> AlarmChannel:
+async def channel(kind: str, **given: Any) -> AlertChannel:
     return await sync_to_async(editing.save_channel)(f"a {kind}", kind, given, True)
 
 
-async def sent(sender: Sender, to: AlarmChannel, **options: Any) -> AlarmDelivery:
+async def sent(sender: Sender, to: AlertChannel, **options: Any) -> AlertDelivery:
     """One attempt at one delivery."""
     now = timezone.now()
-    one = await AlarmDelivery.objects.acreate(
+    one = await AlertDelivery.objects.acreate(
         channel=to, what="test", title="a test", notice=notice_of_test("ada", "http://g/").to_json(), made_at=now,
         due_at=now,
     )  # fmt: skip
@@ -102,8 +102,8 @@ async def test_a_mail_is_taken_or_refused(transactional_db: None, sender: Sender
         one = await sent(sender, to)
     assert one.state == "sent" and b"Subject: GantryMQ: A test of GantryMQ" in receiver.requests[0].body
     with mail_receiver(refuses="550 not here") as receiver:
-        await AlarmChannel.objects.filter(pk=to.pk).aupdate(settings=json.dumps(given | {"port": receiver.port}))
-        one = await sent(sender, await AlarmChannel.objects.aget(pk=to.pk))
+        await AlertChannel.objects.filter(pk=to.pk).aupdate(settings=json.dumps(given | {"port": receiver.port}))
+        one = await sent(sender, await AlertChannel.objects.aget(pk=to.pk))
     assert one.state == "failed" and "not here" in one.answer
 
 
@@ -181,7 +181,7 @@ async def test_a_group_that_falls_behind_is_told_once_and_its_end_too(transactio
         await look(watch, board, BEHIND, seconds=100)
         await look(watch, board, dataclasses.replace(BEHIND, lag=0, lag_ms=0), seconds=100)
         assert (await told(receiver, 2))[1] == ("resolved", "Over: A group is behind: orders-mail")
-    [row] = [row async for row in AlarmRow.objects.all()]
+    [row] = [row async for row in AlertRow.objects.exclude(rule=None)]
     assert row.is_told and row.ended_at is not None and row.subject == "orders-mail"
 
 
@@ -192,7 +192,7 @@ async def test_a_new_process_goes_on_with_what_rings(transactional_db: None) -> 
             watch, board = await watched()
             await look(watch, board, BEHIND, seconds=30)
         assert await told(receiver, 1) == [("fired", "A group is behind: orders-mail")]
-    assert await AlarmRow.objects.acount() == 1
+    assert await AlertRow.objects.exclude(rule=None).acount() == 1
 
 
 async def test_a_silenced_alarm_is_told_when_its_silence_ends(transactional_db: None) -> None:
@@ -200,10 +200,10 @@ async def test_a_silenced_alarm_is_told_when_its_silence_ends(transactional_db: 
         await channel("webhook", url=receiver.url, secret="s" * 32)
         watch, board = await watched()
         end = timezone.now() + timedelta(hours=1)
-        row = await sync_to_async(editing.silence)(None, "orders-*", "a deployment", end, "ada")
+        row = await sync_to_async(editing.mute)(None, "orders-*", "a deployment", end, "ada")
         await look(watch, board, BEHIND, seconds=20)
-        assert await AlarmDelivery.objects.acount() == 0 and await AlarmRow.objects.acount() == 1
-        await sync_to_async(editing.end_silence)(await AlarmSilence.objects.aget(pk=row.pk))
+        assert await AlertDelivery.objects.acount() == 0 and await AlertRow.objects.exclude(rule=None).acount() == 1
+        await sync_to_async(editing.end_mute)(await AlertMute.objects.aget(pk=row.pk))
         await look(watch, board, BEHIND, seconds=1)
         assert await told(receiver, 1) == [("fired", "A group is behind: orders-mail")]
 
@@ -213,22 +213,22 @@ async def test_a_rule_tells_its_own_channels_and_many_subjects_are_one_notice(tr
         own = await channel("webhook", url=chosen.url, secret="s" * 32)
         await channel("slack", url=other.url)
         watch, board = await watched()
-        await (await AlarmRule.objects.aget(kind="group-behind")).channels.aset([own])
+        await (await AlertRule.objects.aget(kind="group-behind")).channels.aset([own])
         groups = [dataclasses.replace(BEHIND, name=f"g{number}") for number in range(30)]
         await look(watch, board, *groups, seconds=12)
         [(what, title)] = await told(chosen, 1)
         assert what == "fired" and title.endswith("and 29 more") and other.requests == []
 
 
-async def watched() -> tuple[AlarmWatch, Board]:
+async def watched() -> tuple[AlertWatch, Board]:
     board = Board()
-    watch = AlarmWatch(board)
+    watch = AlertWatch(board)
     board.put(FINE)
     await watch.look()
     return watch, board
 
 
-async def look(watch: AlarmWatch, board: Board, *groups: WatchedGroup, seconds: int) -> None:
+async def look(watch: AlertWatch, board: Board, *groups: WatchedGroup, seconds: int) -> None:
     """The sampler sees these groups for so long."""
     assert board.snapshot is not None
     begin = board.snapshot.at
@@ -247,7 +247,7 @@ async def told(receiver: Receiver, number: int) -> list[tuple[str, str]]:
 
             async def is_done() -> bool:
                 await sender.send_due(group)
-                waiting = await AlarmDelivery.objects.filter(state="waiting").acount()
+                waiting = await AlertDelivery.objects.filter(state="waiting").acount()
                 return not waiting and len(receiver.requests) >= number
 
             await until(is_done)

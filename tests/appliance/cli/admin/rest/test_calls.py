@@ -42,20 +42,20 @@ def ask(*words: str, answers: dict[str, Any] | None = None) -> tuple[str, str, A
     return call
 
 
-THERE = {"/alarms/silences": [{"id": 9}]}  # what is there before it is taken away
+THERE = {"/alerts/mutes": [{"id": 9}]}  # what is there before it is taken away
 SAME = [
-    (["alarm-rules", "create", "late", "group-behind", "--threshold", "300", "--for", "5min", "--off"],
-     ("POST", "/alarms/rules",
+    (["alert-rules", "create", "late", "group-behind", "--threshold", "300", "--for", "5min", "--off"],
+     ("POST", "/alerts/rules",
       {"name": "late", "kind": "group-behind", "threshold": 300, "for_s": 300, "is_on": False})),
-    (["alarm-rules", "create", "late", "disk-used", "--threshold", "80.5", "--channel", "3", "--channel", "4"],
-     ("POST", "/alarms/rules", {"name": "late", "kind": "disk-used", "threshold": 80.5, "channels": [3, 4]})),
-    (["alarm-channels", "create", "mails", "mail", "--set", "host=mail.example", "--set", "port=587"],
-     ("POST", "/alarms/channels",
+    (["alert-rules", "create", "late", "disk-used", "--threshold", "80.5", "--channel", "3", "--channel", "4"],
+     ("POST", "/alerts/rules", {"name": "late", "kind": "disk-used", "threshold": 80.5, "channels": [3, 4]})),
+    (["alert-channels", "create", "mails", "mail", "--set", "host=mail.example", "--set", "port=587"],
+     ("POST", "/alerts/channels",
       {"name": "mails", "kind": "mail", "settings": {"host": "mail.example", "port": 587}})),
-    (["alarm-channels", "test", "4"], ("POST", "/alarms/channels/4/test", None)),
-    (["silences", "create", "two words", "--until", "2026-11-21T10:00:00+00:00", "--rule", "2"],
-     ("POST", "/alarms/silences", {"reason": "two words", "until": "2026-11-21T10:00:00+00:00", "rule": 2})),
-    (["silences", "end", "9"], ("DELETE", "/alarms/silences/9", None)),
+    (["alert-channels", "test", "4"], ("POST", "/alerts/channels/4/test", None)),
+    (["mutes", "create", "two words", "--until", "2026-11-21T10:00:00+00:00", "--rule", "2"],
+     ("POST", "/alerts/mutes", {"reason": "two words", "until": "2026-11-21T10:00:00+00:00", "rule": 2})),
+    (["mutes", "end", "9"], ("DELETE", "/alerts/mutes/9", None)),
     (["people", "set", "ada", "--role", "operator"], ("PUT", "/users/ada", {"role": "operator"})),
     (["people", "set", "a@b.org", "--all-names"], ("PUT", "/users/a%40b.org", {"prefixes": []})),
     (["people", "close", "ada"], ("PUT", "/users/ada", {"is_open": False})),
@@ -96,7 +96,7 @@ def test_each_verb_stands_in_the_help_and_says_what_it_does() -> None:
 
 
 def test_a_query_reaches_rest_as_one() -> None:
-    assert ask("alarms", "list", "--open", "--limit", "5")[3] == {"only_open": "true", "limit": "5"}
+    assert ask("alerts", "list", "--open", "--limit", "5")[3] == {"only_open": "true", "limit": "5"}
 
 
 RULE: dict[str, Any] = {
@@ -106,9 +106,9 @@ RULE: dict[str, Any] = {
 
 
 def test_what_is_not_given_stays_as_it_is() -> None:
-    rules = {"/alarms/rules": [RULE]}
-    method, path, body, _ = ask("alarm-rules", "set", "3", "--off", "--clear-at-threshold", answers=rules)
-    assert (method, path) == ("PUT", "/alarms/rules/3")
+    rules = {"/alerts/rules": [RULE]}
+    method, path, body, _ = ask("alert-rules", "set", "3", "--off", "--clear-at-threshold", answers=rules)
+    assert (method, path) == ("PUT", "/alerts/rules/3")
     assert body == {key: RULE[key] for key in RULE if key not in ("id", "is_preset")} | {"is_on": False, "clear": None}
 
 
@@ -119,11 +119,11 @@ def test_a_change_of_nothing_is_refused_before_anything_is_sent() -> None:
 
 def test_secrets_come_from_standard_input_and_stand_in_no_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO("https://hooks.example/1\n0123456789abcdef\n"))
-    _, _, body, _ = ask("alarm-channels", "create", "hook", "webhook", "--ask", "url", "--ask", "secret")
+    _, _, body, _ = ask("alert-channels", "create", "hook", "webhook", "--ask", "url", "--ask", "secret")
     assert body["settings"] == {"url": "https://hooks.example/1", "secret": "0123456789abcdef"}
     shown = {"name": "hook", "kind": "webhook", "settings": {"url": "…"}}
-    assert words_of("POST", "/alarms/channels", shown) == [
-        "alarm-channels",
+    assert words_of("POST", "/alerts/channels", shown) == [
+        "alert-channels",
         "create",
         "hook",
         "webhook",
@@ -150,7 +150,7 @@ def test_no_token_is_said_in_words_and_a_bad_one_is_not_repeated(monkeypatch: py
 
 
 def test_a_call_that_no_verb_makes_has_no_words() -> None:
-    assert words_of("POST", "/alarms/rules", {"name": "x", "unknown": 1}) == []
+    assert words_of("POST", "/alerts/rules", {"name": "x", "unknown": 1}) == []
     assert words_of("POST", "/nowhere", None) == []
 
 

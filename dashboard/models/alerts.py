@@ -1,4 +1,4 @@
-"""Alarms: rules, whom they tell, silences, what rang, and each attempt to tell it."""
+"""Alerts: rules and their channels, mutes, alerts of rules and of checks, and each attempt to send one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from appliance.settings import alarm_names
+from appliance.settings import alert_names
 from dashboard.language.choice import PLAIN
 from dashboard.models.words import RowWithWords
 from dashboard.status.check import Level
@@ -18,15 +18,15 @@ from dashboard.status.check import Level
 class ChannelKind(models.TextChoices):
     """Where a channel leads."""
 
-    MAIL = alarm_names.ChannelKind.MAIL.value, _("Mail")
-    WEBHOOK = alarm_names.ChannelKind.WEBHOOK.value, _("Webhook")
-    SLACK = alarm_names.ChannelKind.SLACK.value, _("Slack")
-    DINGTALK = alarm_names.ChannelKind.DINGTALK.value, _("DingTalk")
-    FEISHU = alarm_names.ChannelKind.FEISHU.value, _("Feishu")
-    WECOM = alarm_names.ChannelKind.WECOM.value, _("WeCom")
+    MAIL = alert_names.ChannelKind.MAIL.value, _("Mail")
+    WEBHOOK = alert_names.ChannelKind.WEBHOOK.value, _("Webhook")
+    SLACK = alert_names.ChannelKind.SLACK.value, _("Slack")
+    DINGTALK = alert_names.ChannelKind.DINGTALK.value, _("DingTalk")
+    FEISHU = alert_names.ChannelKind.FEISHU.value, _("Feishu")
+    WECOM = alert_names.ChannelKind.WECOM.value, _("WeCom")
 
 
-class AlarmChannel(models.Model):
+class AlertChannel(models.Model):
     """One way to tell people. settings: JSON by kind, with its secrets; it leaves the database for a delivery only."""
 
     NAME_MAX: ClassVar[int] = 64
@@ -48,8 +48,8 @@ class AlarmChannel(models.Model):
         return str(self.known_settings().get("language") or PLAIN)
 
 
-class AlarmRule(models.Model):
-    """When to ring. threshold, clear: in the kind's unit. preset: which of the first six it is, "" for others."""
+class AlertRule(models.Model):
+    """When to alert. threshold, clear: in the kind's unit. preset: which of the first six it is, "" for others."""
 
     NAME_MAX: ClassVar[int] = 100
     PATTERN_MAX: ClassVar[int] = 255
@@ -64,7 +64,7 @@ class AlarmRule(models.Model):
     level = models.PositiveSmallIntegerField()
     is_on = models.BooleanField(default=True)
     preset = models.CharField(max_length=32, blank=True)
-    channels = models.ManyToManyField(AlarmChannel, blank=True)  # none: all
+    channels = models.ManyToManyField(AlertChannel, blank=True)  # none: all
     deleted_at = models.DateTimeField(null=True)  # it can be had back for a while
 
     class Meta:
@@ -75,11 +75,11 @@ class AlarmRule(models.Model):
         return Level(self.level).word
 
 
-class AlarmSilence(models.Model):
+class AlertMute(models.Model):
     """Who wants to hear nothing of what, until when. It always ends."""
 
-    rule = models.ForeignKey(AlarmRule, null=True, on_delete=models.CASCADE)  # null: of every rule
-    pattern = models.CharField(max_length=AlarmRule.PATTERN_MAX, blank=True)
+    rule = models.ForeignKey(AlertRule, null=True, on_delete=models.CASCADE)  # null: of every rule
+    pattern = models.CharField(max_length=AlertRule.PATTERN_MAX, blank=True)
     reason = models.CharField(max_length=200)
     who = models.CharField(max_length=160)
     begun_at = models.DateTimeField()
@@ -89,24 +89,47 @@ class AlarmSilence(models.Model):
         ordering: ClassVar[list[str]] = ["until"]
 
 
-class AlarmRow(RowWithWords):
-    """One alarm of a rule about one subject. value: the last that is known; is_told: channels were told of it."""
+class AlertQuery(models.QuerySet["AlertRow"]):
+    """Rows in the order of the list."""
 
-    TEXT_MAX: ClassVar[int] = 300
+    def newest_first(self) -> AlertQuery:
+        """The open ones first, then by when they began."""
+        return self.order_by(models.F("ended_at").desc(nulls_first=True), "-begun_at", "-pk")
 
-    rule = models.ForeignKey(AlarmRule, on_delete=models.CASCADE)
+    def found(self, text: str = "", *, only_open: bool = False) -> AlertQuery:
+        """Those with this in their title, as the list has them."""
+        rows = self.newest_first()
+        if only_open:
+            rows = rows.filter(ended_at=None)
+        return rows.filter(title__icontains=text) if text else rows
+
+
+class AlertRow(RowWithWords):
+    """One alert: of a rule about a subject, or of a check (rule is null, subject its name); see Alert for the texts.
+
+    seen_at: the last time that is sure, for a process that was killed. is_told: channels got it.
+    """
+
+    TEXT_MAX: ClassVar[int] = 500
+
+    rule = models.ForeignKey(AlertRule, null=True, on_delete=models.CASCADE)
     subject = models.CharField(max_length=TEXT_MAX)
     level = models.PositiveSmallIntegerField()
     title = models.CharField(max_length=TEXT_MAX)
     text = models.CharField(max_length=TEXT_MAX)
+    worst = models.CharField(max_length=TEXT_MAX, blank=True)
     begun_at = models.DateTimeField(db_index=True)
+    seen_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True, db_index=True)
     is_told = models.BooleanField(default=False)
 
+    objects = AlertQuery.as_manager()
+
     @property
     def texts(self) -> dict[str, str]:
-        """title and text for a page."""
-        return {field: self.said(field) for field in ("title", "text")}
+        """title, text and worst for a page; worst is "" where text says it."""
+        texts = {field: self.said(field) for field in ("title", "text", "worst")}
+        return texts | {"worst": "" if texts["worst"] == texts["text"] else texts["worst"]}
 
     @property
     def word(self) -> str:
@@ -126,14 +149,14 @@ class DeliveryState(models.TextChoices):
     FAILED = "failed", _("Failed")
 
 
-class AlarmDelivery(models.Model):
+class AlertDelivery(models.Model):
     """One notice to one channel. notice: JSON, what is told; answer: the last one's begin, without secrets."""
 
     ANSWER_MAX: ClassVar[int] = 300
 
-    channel = models.ForeignKey(AlarmChannel, on_delete=models.CASCADE, related_name="deliveries")
+    channel = models.ForeignKey(AlertChannel, on_delete=models.CASCADE, related_name="deliveries")
     what = models.CharField(max_length=16)  # fired, resolved, test
-    title = models.CharField(max_length=AlarmRow.TEXT_MAX)
+    title = models.CharField(max_length=AlertRow.TEXT_MAX)
     notice = models.TextField()
     state = models.CharField(max_length=8, choices=DeliveryState.choices, default=DeliveryState.WAITING)
     attempts = models.PositiveSmallIntegerField(default=0)

@@ -1,16 +1,17 @@
-"""When an alarm rings and when it is over: hysteresis, what is unknown, what is gone, restarts."""
+"""When an alert of a rule opens and when it is over: hysteresis, what is unknown, what is gone, restarts."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from dashboard.alerts.rule_book import OPEN_MAX, Alarm, AlarmBook, Rule
+from dashboard.alerts.alert import Alert, Rule
+from dashboard.alerts.rule_alerts import OPEN_MAX, RuleAlerts
 
 BEHIND = Rule(1, "behind", "group-behind", "", threshold=300, clear=240, for_s=10, clear_s=60, level=1)
 FULL = Rule(2, "full", "disk-full-in", "", threshold=6, clear=8, for_s=0, clear_s=0, level=2)
 
 
-def told(book: AlarmBook, rule: Rule, readings: dict[str, float | None], *seconds: float) -> list[str]:
+def told(book: RuleAlerts, rule: Rule, readings: dict[str, float | None], *seconds: float) -> list[str]:
     """Note the same readings at each second; the subjects that ring then."""
     for at in seconds:
         book.note([rule], {rule.kind: readings}, at)
@@ -18,7 +19,7 @@ def told(book: AlarmBook, rule: Rule, readings: dict[str, float | None], *second
 
 
 def test_it_rings_after_it_lasted_and_says_since_when() -> None:
-    book = AlarmBook()
+    book = RuleAlerts()
     assert told(book, BEHIND, {"g": 300.0}, 0, 9) == []
     assert told(book, BEHIND, {"g": 301.0}, 10) == ["g"]
     [alarm] = book.open.values()
@@ -27,7 +28,7 @@ def test_it_rings_after_it_lasted_and_says_since_when() -> None:
 
 
 def test_a_moment_below_the_threshold_begins_the_wait_anew() -> None:
-    book = AlarmBook()
+    book = RuleAlerts()
     told(book, BEHIND, {"g": 400.0}, 0, 8)
     told(book, BEHIND, {"g": 299.0}, 9)
     assert told(book, BEHIND, {"g": 400.0}, 10, 19) == []
@@ -35,7 +36,7 @@ def test_a_moment_below_the_threshold_begins_the_wait_anew() -> None:
 
 
 def test_a_value_that_swings_around_the_threshold_rings_once() -> None:
-    book = AlarmBook()
+    book = RuleAlerts()
     told(book, BEHIND, {"g": 400.0}, 0, 10)
     for second in range(11, 1000):
         told(book, BEHIND, {"g": 290.0 if second % 2 else 310.0}, second)
@@ -43,7 +44,7 @@ def test_a_value_that_swings_around_the_threshold_rings_once() -> None:
 
 
 def test_it_is_over_when_it_was_clear_for_long_enough() -> None:
-    book = AlarmBook()
+    book = RuleAlerts()
     told(book, BEHIND, {"g": 400.0}, 0, 10)
     assert told(book, BEHIND, {"g": 239.0}, 20, 79) == ["g"]
     assert told(book, BEHIND, {"g": 239.0}, 80) == []
@@ -51,14 +52,14 @@ def test_it_is_over_when_it_was_clear_for_long_enough() -> None:
 
 
 def test_what_is_not_known_neither_rings_nor_ends() -> None:
-    book = AlarmBook()
+    book = RuleAlerts()
     assert told(book, BEHIND, {"g": None}, 0, 100) == []
     told(book, BEHIND, {"g": 400.0}, 200, 210)
     assert told(book, BEHIND, {"g": None}, 300, 9999) == ["g"]
 
 
 def test_a_subject_that_is_gone_is_over_after_a_while_but_a_dead_broker_is_not() -> None:
-    book = AlarmBook()
+    book = RuleAlerts()
     told(book, BEHIND, {"g": 400.0}, 0, 10)
     assert told(book, BEHIND, {}, 69) == ["g"]
     assert told(book, BEHIND, {}, 71) == []
@@ -69,7 +70,7 @@ def test_a_subject_that_is_gone_is_over_after_a_while_but_a_dead_broker_is_not()
 
 
 def test_a_rule_may_ring_below_its_threshold() -> None:
-    book = AlarmBook()
+    book = RuleAlerts()
     assert told(book, FULL, {"broker-a": float("inf")}, 0) == []
     assert told(book, FULL, {"broker-a": 5.5}, 1) == ["broker-a"]
     assert told(book, FULL, {"broker-a": 7.0}, 2) == ["broker-a"]
@@ -78,19 +79,19 @@ def test_a_rule_may_ring_below_its_threshold() -> None:
 
 def test_a_rule_is_about_the_subjects_of_its_pattern() -> None:
     rule = replace(FULL, kind="group-lag", pattern="orders-*", threshold=1, clear=0)
-    assert told(AlarmBook(), rule, {"orders-a": 5.0, "mail": 5.0}, 0) == ["orders-a"]
+    assert told(RuleAlerts(), rule, {"orders-a": 5.0, "mail": 5.0}, 0) == ["orders-a"]
 
 
 def test_a_rule_that_is_off_or_gone_ends_its_alarms() -> None:
-    book = AlarmBook()
+    book = RuleAlerts()
     told(book, BEHIND, {"g": 400.0}, 0, 10)
     book.note([], {}, 11)
     assert not book.open and len(book.ended) == 1
 
 
 def test_after_a_restart_an_alarm_goes_on_as_the_same_one() -> None:
-    book = AlarmBook()
-    book.adopt([Alarm(BEHIND, "g", "", 1.0, 1.0, row=7, is_told=True)], 1000.0)
+    book = RuleAlerts()
+    book.adopt([Alert(BEHIND, "g", BEHIND.level, "", "", 1.0, 1.0, row=7, is_told=True)], 1000.0)
     assert told(book, BEHIND, {}, 1010, 1059) == ["g"], "it is looked at again within a minute"
     assert told(book, BEHIND, {"g": 400.0}, 1060, 1061) == ["g"]
     assert [(alarm.row, alarm.is_told) for alarm in book.open.values()] == [(7, True)]
@@ -98,4 +99,4 @@ def test_after_a_restart_an_alarm_goes_on_as_the_same_one() -> None:
 
 def test_a_rule_rings_for_so_many_at_most() -> None:
     rule = replace(FULL, kind="group-lag", threshold=1, clear=0)
-    assert len(told(AlarmBook(), rule, {f"g{number}": 5.0 for number in range(OPEN_MAX + 50)}, 0)) == OPEN_MAX
+    assert len(told(RuleAlerts(), rule, {f"g{number}": 5.0 for number in range(OPEN_MAX + 50)}, 0)) == OPEN_MAX

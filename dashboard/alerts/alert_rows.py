@@ -1,0 +1,178 @@
+"""Alerts in the database: what opens and ends is written down, and each channel of a rule gets one notice.
+
+Those that checks opened are kept and shown; they have no channels. A muted alert is sent when its mute ends, if it is
+still open. A channel that got the begin gets the end. All of it blocks.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import quote
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone, translation
+
+from dashboard.alerts.alert import Alert, Rule
+from dashboard.alerts.check_alerts import CheckAlerts
+from dashboard.alerts.kinds import KINDS, name_in_words
+from dashboard.alerts.rule_alerts import RuleAlerts
+from dashboard.alerts.rules import mute_of, mutes_in_force
+from dashboard.alerts.sending.notices import FIRED, RESOLVED, Told, notice_of
+from dashboard.language.sentences import again, codes_of
+from dashboard.models.alerts import AlertChannel, AlertDelivery, AlertRow, AlertRule, DeliveryState
+from dashboard.status.check import Level
+
+logger = logging.getLogger(__name__)
+
+KEPT = timedelta(days=30)
+KEPT_ROWS_MAX = 20_000
+WAITING_MAX = 1000  # deliveries; what comes then is in the log and in the list of alerts only
+PATHS = {"group": "/group/", "dead-letters-group": "/dead-letters/", "topic": "/topic/"}
+
+
+def open_of_rules(rules: Iterable[Rule]) -> list[Alert]:
+    """What was open when the process before ended. Rows whose rule is gone are over."""
+    by_key = {rule.pk: rule for rule in rules}
+    rows = AlertRow.objects.filter(ended_at=None, rule__isnull=False)
+    rows.exclude(rule_id__in=by_key).update(ended_at=timezone.now())
+    return [_alert(row, by_key[row.rule_id]) for row in rows if row.rule_id is not None]
+
+
+def open_of_checks() -> list[Alert]:
+    """What checks had opened when the process before ended."""
+    return [_alert(row, None) for row in AlertRow.objects.filter(ended_at=None, rule=None)]
+
+
+def _alert(row: AlertRow, rule: Rule | None) -> Alert:
+    begun_at = row.begun_at.timestamp()
+    seen_at = row.seen_at.timestamp() if row.seen_at else begun_at
+    return Alert(
+        rule, row.subject, row.level, row.said("title"), row.said("text"), begun_at, seen_at, worst=row.said("worst"),
+        row=row.pk, written_at=seen_at, is_told=row.is_told,
+    )  # fmt: skip
+
+
+def write_checks(of: CheckAlerts, now: float) -> None:
+    """Write those that are due. Raises DatabaseError; what is not written stays due."""
+    for alert in of.due(now):
+        of.written(alert, _row(alert).pk, now)
+
+
+def write(book: RuleAlerts) -> None:
+    """Write what is new in the book, and make the deliveries. Raises DatabaseError; then the book is as before."""
+    began = [alert for alert in book.open.values() if alert.row is None]
+    untold = [alert for alert in book.open.values() if not alert.is_told]
+    ended = list(book.ended)
+    if not (untold or ended):
+        return
+    with transaction.atomic():
+        rows = {id(alert): _row(alert) for alert in (*untold, *ended)}
+        mutes = mutes_in_force()
+        due = [alert for alert in untold if mute_of(rows[id(alert)], mutes) is None]
+        _make_deliveries(FIRED, due)
+        _make_deliveries(RESOLVED, [alert for alert in ended if alert.is_told])
+        for alert in due:
+            AlertRow.objects.filter(pk=rows[id(alert)].pk).update(is_told=True)
+    for alert in (*untold, *ended):
+        alert.row = rows[id(alert)].pk
+    for alert in due:
+        alert.is_told = True
+    book.ended = [alert for alert in book.ended if alert not in ended]
+    for alert in began:
+        _log("alert opened", "alert_opened", alert)
+    for alert in ended:
+        _log("alert resolved", "alert_resolved", alert)
+
+
+def forget() -> None:
+    """Drop what is past its time, or beyond the number that is kept."""
+    limit = timezone.now() - KEPT
+    AlertRow.objects.filter(ended_at__lt=limit).delete()
+    AlertDelivery.objects.filter(made_at__lt=limit).delete()
+    AlertRule.objects.filter(deleted_at__lt=limit, preset="").delete()
+    for rows in (AlertRow.objects.exclude(ended_at=None), AlertDelivery.objects.all()):
+        beyond = list(rows.order_by("-pk").values_list("pk", flat=True)[KEPT_ROWS_MAX : KEPT_ROWS_MAX + 500])
+        rows.filter(pk__in=beyond).delete()
+
+
+def address_of_page(path: str) -> str:
+    """A page as people outside reach it."""
+    appliance = settings.APPLIANCE
+    return f"{appliance.http_scheme}://{appliance.http_address}{path}"
+
+
+# ---- helpers
+
+
+def _row(alert: Alert) -> AlertRow:
+    """Its row, made or brought up to date."""
+    texts = {"title": alert.title, "text": alert.text, "worst": alert.worst}
+    values: dict[str, Any] = {field: text[: AlertRow.TEXT_MAX] for field, text in texts.items()}
+    values |= {
+        "level": int(alert.level),
+        "words": json.dumps(codes_of(texts), ensure_ascii=False, separators=(",", ":")),
+        "begun_at": _moment(alert.begun_at),
+        "seen_at": _moment(alert.seen_at),
+        "ended_at": None if alert.ended_at is None else _moment(alert.ended_at),
+    }
+    rule_id, subject = alert.rule.pk if alert.rule else None, alert.subject[: AlertRow.TEXT_MAX]
+    if alert.row is None:
+        return AlertRow.objects.create(rule_id=rule_id, subject=subject, **values)
+    AlertRow.objects.filter(pk=alert.row).update(**values)
+    return AlertRow(pk=alert.row, rule_id=rule_id, subject=subject, **values)
+
+
+def _moment(at: float) -> datetime:
+    return datetime.fromtimestamp(at, UTC)
+
+
+def _make_deliveries(what: str, alerts: Sequence[Alert]) -> None:
+    by_rule: dict[tuple[int, str], list[Alert]] = defaultdict(list)
+    for alert in alerts:
+        if alert.rule is not None:
+            by_rule[alert.rule.pk, alert.rule.name].append(alert)
+    waiting = AlertDelivery.objects.filter(state=DeliveryState.WAITING).count() if by_rule else 0
+    for (pk, name), together in by_rule.items():
+        for channel in channels_of(pk):
+            with translation.override(channel.language):
+                notice = notice_of(what, name_in_words(name), [_told(alert) for alert in together])
+            if waiting >= WAITING_MAX:
+                facts = {"event": "alert_not_delivered", "channel": channel.name, "title": notice.title}
+                logger.error("alert not delivered: too many wait", extra=facts)
+                continue
+            waiting += 1
+            now = timezone.now()
+            AlertDelivery.objects.create(
+                channel=channel, what=what, title=notice.title, notice=notice.to_json(), made_at=now, due_at=now
+            )
+
+
+def channels_of(rule: int) -> list[AlertChannel]:
+    """The channels that a rule tells: its own, or all."""
+    own = list(AlertChannel.objects.filter(alertrule=rule))
+    return [channel for channel in own or AlertChannel.objects.all() if channel.is_on]
+
+
+def _told(alert: Alert) -> Told:
+    begin = PATHS.get(KINDS[alert.rule.kind].page) if alert.rule else None
+    path = f"{begin}{quote(alert.subject, safe='')}" if begin else "/"
+    return Told(
+        alert.subject, again(alert.title), again(alert.text), Level(alert.level).word, alert.begun_at,
+        alert.ended_at, address_of_page(path),
+    )  # fmt: skip
+
+
+def _log(message: str, event: str, alert: Alert) -> None:
+    facts = {
+        "event": event,
+        "rule": alert.rule.name if alert.rule else "",
+        "subject": alert.subject,
+        "value": alert.text,
+    }
+    logger.log(logging.WARNING if event == "alert_opened" else logging.INFO, message, extra=facts)

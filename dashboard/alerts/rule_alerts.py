@@ -1,0 +1,114 @@
+"""Which alerts of rules are open. Pure: given the readings of each second, it says what opens and what is over.
+
+A value has to be beyond the threshold for `for_s` before an alert opens, and beyond `clear` for `clear_s` before it is
+over. A value that is not known changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from dashboard.alerts.alert import ADOPTED_S, Alert, Rule
+from dashboard.alerts.kinds import KINDS, Kind, Readings
+from dashboard.language.sentences import gettext
+
+OPEN_MAX = 100  # alerts of one rule at the same time; the worst come first
+ENDED_MAX = 1000  # that no database took yet
+
+
+class RuleAlerts:
+    """The open alerts, by rule and subject, and the ended ones that are not written yet."""
+
+    def __init__(self) -> None:
+        self.open: dict[tuple[int, str], Alert] = {}
+        self.ended: list[Alert] = []
+        self._beyond: dict[tuple[int, str], float] = {}  # since when
+
+    def note(self, rules: Sequence[Rule], readings: Mapping[str, Readings], now: float) -> None:
+        """What is known at `now`, by kind. A rule that is gone or off ends its alerts."""
+        for rule in rules:
+            if rule.kind in readings:
+                self._note_rule(rule, KINDS[rule.kind], readings[rule.kind], now)
+        known = {rule.pk for rule in rules}
+        for key, alert in [(key, alert) for key, alert in self.open.items() if key[0] not in known]:
+            self._end(key, alert, now)
+        self._beyond = {key: since for key, since in self._beyond.items() if key[0] in known}
+
+    def take_rules(self, rules: Iterable[Rule]) -> None:
+        """Rules may have changed: open alerts follow theirs."""
+        by_key = {rule.pk: rule for rule in rules}
+        for (pk, subject), alert in self.open.items():
+            if pk in by_key:
+                alert.rule, alert.level = by_key[pk], by_key[pk].level
+                alert.title = by_key[pk].title_of(subject)
+
+    def adopt(self, alerts: Iterable[Alert], now: float) -> None:
+        """Go on with what was open when the last process ended."""
+        for alert in alerts:
+            assert alert.rule is not None
+            key = alert.rule.pk, alert.subject
+            known = self.open.get(key)
+            if known is not None:
+                known.row, known.begun_at, known.is_told = alert.row, alert.begun_at, alert.is_told
+            else:
+                alert.stays_until = now + ADOPTED_S
+                self.open[key] = alert
+
+    # ---- helpers
+
+    def _note_rule(self, rule: Rule, kind: Kind, readings: Readings, now: float) -> None:
+        for subject, value in readings.items():
+            key = rule.pk, subject
+            if value is None or not rule.is_about(subject):
+                continue
+            alert = self.open.get(key)
+            if alert is not None:
+                self._go_on(alert, rule, kind, value, now)
+                if alert.clear_since is not None and now - alert.clear_since >= rule.clear_s:
+                    self._end(key, alert, now)
+            elif kind.is_beyond(value, rule.threshold):
+                if now - self._beyond.setdefault(key, now) >= rule.for_s:
+                    self._begin(key, rule, kind, value, now)
+            else:
+                self._beyond.pop(key, None)
+        self._look_for_gone(rule, kind, readings, now)
+
+    def _begin(self, key: tuple[int, str], rule: Rule, kind: Kind, value: float, now: float) -> None:
+        if sum(1 for pk, _ in self.open if pk == rule.pk) >= OPEN_MAX:
+            return
+        began = self._beyond.pop(key, now)
+        text = _text(rule, kind, value)
+        self.open[key] = Alert(rule, key[1], rule.level, rule.title_of(key[1]), text, began, now)
+
+    def _go_on(self, alert: Alert, rule: Rule, kind: Kind, value: float, now: float) -> None:
+        alert.seen_at = now
+        is_clear = not kind.is_beyond(value, rule.threshold) and (
+            value >= rule.clear if kind.is_below else value <= rule.clear
+        )
+        if not is_clear:
+            alert.clear_since = None
+            alert.text = _text(rule, kind, value)
+        elif alert.clear_since is None:
+            alert.clear_since = now
+
+    def _look_for_gone(self, rule: Rule, kind: Kind, readings: Readings, now: float) -> None:
+        """Subjects that are not there any more. One that is there and not known is not gone."""
+        for key in [key for key in self._beyond if key[0] == rule.pk and key[1] not in readings]:
+            del self._beyond[key]
+        for key, alert in [(key, alert) for key, alert in self.open.items() if key[0] == rule.pk]:
+            is_there = key[1] in readings and rule.is_about(key[1])
+            if not is_there and now - max(alert.seen_at, alert.stays_until) >= kind.gone_s:
+                self._end(key, alert, now)
+
+    def _end(self, key: tuple[int, str], alert: Alert, now: float) -> None:
+        del self.open[key]
+        alert.ended_at = now
+        self.ended = [*self.ended[-ENDED_MAX:], alert]
+
+
+def _text(rule: Rule, kind: Kind, value: float) -> str:
+    if kind.is_below:
+        text = gettext("%(value)s; the rule rings at or below %(threshold)s")
+    else:
+        text = gettext("%(value)s; the rule rings at or above %(threshold)s")
+    return text % {"value": kind.shown(value), "threshold": kind.shown(rule.threshold)}

@@ -1,0 +1,99 @@
+"""Alerts of checks in the database: they outlive the process, and page and REST show the same ones."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from dashboard.alerts import alert_rows
+from dashboard.alerts.alert_rows import KEPT
+from dashboard.alerts.check_alerts import CheckAlerts
+from dashboard.models.alerts import AlertRow
+from dashboard.models.management import User
+from dashboard.status.check import Check, Level
+from tests.dashboard.conftest import Client, api_for
+
+SILENT = Check(Level.BAD, "broker-a does not answer", "no answer for 4 s", "look at it", "silent broker-a")
+
+
+def lasting(book: CheckAlerts, now: float, check: Check = SILENT) -> None:
+    for second in (0.0, 5.0):
+        book.note([check], now + second)
+    alert_rows.write_checks(book, now + 5.0)
+
+
+def row(title: str, *, days_ago: float, ended: bool = True) -> AlertRow:
+    at = timezone.now() - timedelta(days=days_ago)
+    return AlertRow(
+        subject=title,
+        level=1,
+        title=title,
+        text="e",
+        worst="e",
+        begun_at=at,
+        seen_at=at,
+        ended_at=at if ended else None,
+    )
+
+
+def test_an_alert_of_a_check_is_one_row_over_a_restart_of_the_dashboard(transactional_db: None) -> None:
+    now = timezone.now().timestamp()
+    lasting(CheckAlerts(), now)
+    again = CheckAlerts()
+    again.adopt(alert_rows.open_of_checks(), now + 20.0)
+    lasting(again, now + 30.0)
+    again.note([], now + 1000.0)
+    alert_rows.write_checks(again, now + 1000.0)
+    only = AlertRow.objects.get()
+    assert (only.rule, only.title, only.level, only.text) == (None, SILENT.title, 2, "no answer for 4 s")
+    assert only.ended_at is not None and only.duration_s == 35.0
+
+
+def test_one_that_no_rule_opened_is_no_alert_of_a_rule(transactional_db: None) -> None:
+    lasting(CheckAlerts(), timezone.now().timestamp())
+    assert alert_rows.open_of_rules([]) == []
+    assert AlertRow.objects.get().ended_at is None, "only those whose rule is gone are over"
+
+
+def test_old_ones_go_and_open_ones_stay(transactional_db: None) -> None:
+    beyond = KEPT.days + 1
+    for one in (row("old", days_ago=beyond), row("young", days_ago=1), row("open", days_ago=beyond, ended=False)):
+        one.save()
+    alert_rows.forget()
+    assert {one.title for one in AlertRow.objects.all()} == {"young", "open"}
+
+
+def test_no_more_than_so_many_are_kept(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    for days in reversed(range(4)):
+        row(f"day {days}", days_ago=days).save()
+    monkeypatch.setattr(alert_rows, "KEPT_ROWS_MAX", 2)
+    alert_rows.forget()
+    assert {one.title for one in AlertRow.objects.all()} == {"day 0", "day 1"}
+
+
+async def test_the_page_shows_the_open_ones_first_and_escapes_them(log_in: Client) -> None:
+    for one in (row("<b>ended</b>", days_ago=1), row("goes on", days_ago=9, ended=False)):
+        await one.asave()
+    page = (await (await log_in("reader")).get("/alerts")).content.decode()
+    _, _, history = page.partition('id="history"')
+    assert history.index("goes on") < history.index("&lt;b&gt;ended&lt;/b&gt;") and "<b>ended" not in page
+    page = (await (await log_in("reader")).get("/alerts?show=open&q=GOES&page=99")).content.decode()
+    _, _, history = page.partition('id="history"')
+    assert "goes on" in history and "ended&lt;" not in page
+
+
+async def test_rest_shows_the_same(users: dict[str, User]) -> None:
+    for one in (row("ended", days_ago=1), row("goes on", days_ago=9, ended=False)):
+        await one.asave()
+    reader = await api_for(users["reader"], "read")
+    status, answer = await reader.call("get", "/alerts?limit=1")
+    assert (status, answer["total"], [one["title"] for one in answer["alerts"]]) == (200, 2, ["goes on"])
+    assert answer["alerts"][0]["ended_at"] is None and answer["alerts"][0]["rule"] is None
+    assert (await reader.call("get", "/alerts?q=ENDED"))[1]["total"] == 1
+
+
+async def test_an_empty_list_says_what_will_stand_there(log_in: Client) -> None:
+    page = (await (await log_in("reader")).get("/alerts")).content.decode()
+    assert "No alert so far" in page
