@@ -126,12 +126,12 @@ DIFFERENCES = (
     Difference(
         "^getNamesrvConfig",
         ours=r"^(brokerChannelExpiredTime|connectTimeoutMillis|scanNotActiveBrokerInterval) = <n>$",
-        theirs="",
-        reason="constants of RocketMQ that are settings here",
+        theirs=r"^writeBufferLowWaterMark = <n>$",
+        reason="constants of RocketMQ that are settings here, and the other way round",
     ),
     Difference(
         "^getBrokerConfig",
-        ours=r"^(allAckInSyncStateSet|cleanFileForciblyForOthers|clusterTest|createdAMinuteMax|credentialsFile|enableControllerMode|fastPathEnable|haAccounts|haMaxTimeSlaveNotCatchup|haSlaveAddresses|haTlsMode|minInSyncReplicas|readConfirmedOnly"
+        ours=r"^(allAckInSyncStateSet|cleanFileForciblyForOthers|clusterTest|createdAMinuteMax|credentialsFile|enableControllerMode|etcd\w+|fastPathEnable|haAccounts|haMaxTimeSlaveNotCatchup|haSlaveAddresses|haTlsMode|minInSyncReplicas|readConfirmedOnly"
         r"|heartbeatSubscriptionsMax|lockQueuesMax|maxStoreBytes|messageKeysMax"
         r"|queueLockGraceTime|readOnlyCommitLogStorePaths|storePathsBeside|shareCreatedTopicsEnable|slavesEnable|timerMaxDelaySec|timerWheelEnable|traceMessageKeysMax"
         r"|messageStorePlugIn) =.*$",
