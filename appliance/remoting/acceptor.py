@@ -143,12 +143,17 @@ def _bound(family: int, host: str, port: int, backlog: int) -> socket.socket:
 
 
 class PlainListener:
-    """One port. `make_protocol` is called for each connection."""
+    """One port. `make_protocol` is called for each connection.
+
+    A connection that is not wanted any more while it is handed over has its socket shut down; its task is not
+    cancelled. uvloop closes the transport of a task that is cancelled just then without a word to the protocol, even
+    where that has heard `connection_made`: whoever waits for its end would wait for ever.
+    """
 
     def __init__(self, make_protocol: Callable[[], asyncio.Protocol], *, host: str, port: int, backlog: int) -> None:
         self._make_protocol = make_protocol
         self.acceptor = Acceptor(self._arrive, host=host, port=port, backlog=backlog)
-        self._arriving: dict[asyncio.Task[None], None] = {}  # oldest first
+        self._arriving: dict[asyncio.Task[None], socket.socket] = {}  # oldest first
 
     async def open(self) -> int:
         """Bind and listen; returns the port. Who connects waits until `accept`. Raises OSError when it is taken."""
@@ -161,17 +166,23 @@ class PlainListener:
     async def close(self) -> None:
         """Stop accepting, and drop connections that are not handed over yet. The others stay open."""
         self.acceptor.close()
-        arriving = list(self._arriving)
-        for task in arriving:
-            task.cancel()
+        arriving = dict(self._arriving)
+        for sock in arriving.values():
+            hang_up(sock)
         await asyncio.gather(*arriving, return_exceptions=True)
 
     def _arrive(self, sock: socket.socket, peer: str) -> None:
         task = asyncio.get_running_loop().create_task(self._welcome(sock, peer))
-        self._arriving[task] = None
+        self._arriving[task] = sock
         task.add_done_callback(lambda done: self._arriving.pop(done, None))
 
     async def _welcome(self, sock: socket.socket, peer: str) -> None:
         """Give the socket to the event loop, which then owns it."""
         with contextlib.suppress(OSError):  # the peer has closed it meanwhile
             await asyncio.get_running_loop().connect_accepted_socket(self._make_protocol, sock)
+
+
+def hang_up(sock: socket.socket) -> None:
+    """End a connection, whoever has its socket: the next read meets the end of the stream."""
+    with contextlib.suppress(OSError):  # it has ended already
+        sock.shutdown(socket.SHUT_RDWR)

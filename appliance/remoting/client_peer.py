@@ -107,6 +107,16 @@ class ClientPeer:
             self.flush()
             self._transport.close()
 
+    def reading_failed(self, error: Exception) -> None:
+        """Close, since a bug kept this connection from being served: read, or written to."""
+        context = {"message": "a connection can't be served", "exception": error, "protocol": self}
+        asyncio.get_running_loop().call_exception_handler(context)
+        self._close_reason = f"{type(error).__name__}: {error}"
+        self._is_discarding = True
+        self._leave_reader()
+        if self._transport is not None:
+            self._transport.abort()
+
     # -- for the lanes ------------------------------------------------------------------------------------------------
 
     def flush(self) -> None:

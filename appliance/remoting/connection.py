@@ -166,16 +166,6 @@ class ServerConnection(ClientPeer, asyncio.Protocol):
         if self._transport is not None and not self._transport.is_closing() and not self._is_reading_paused:
             self._transport.resume_reading()
 
-    def reading_failed(self, error: Exception) -> None:
-        """Close, since a bug kept the reader from serving this connection."""
-        context = {"message": "a connection can't be served", "exception": error, "protocol": self}
-        asyncio.get_running_loop().call_exception_handler(context)
-        self._close_reason = f"{type(error).__name__}: {error}"
-        self._is_discarding = True
-        self._leave_reader()
-        if self._transport is not None:
-            self._transport.abort()
-
     def _serve_on_arrival(self, fast_path: FastPath, data: bytes) -> tuple[bytes, bool, bool]:
         """Have the fast path serve the plain requests at the start of `data`, and write the answers without a round.
 

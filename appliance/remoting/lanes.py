@@ -25,7 +25,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import TYPE_CHECKING
 from weakref import ReferenceType
 
@@ -227,8 +227,7 @@ class Lanes:
 
     def _flush_collected(self) -> None:
         answered, self._answered = self._answered, []
-        for connection in answered:
-            connection.flush()
+        _flush_each(answered)
 
     def mark_dirty(self, connection: ClientPeer) -> None:
         """Have the connection's answers written at the end of the round."""
@@ -280,8 +279,7 @@ class Lanes:
             self._read_on(now)
         dirty = self._dirty
         self._dirty = []
-        for connection in dirty:
-            connection.flush()
+        _flush_each(dirty)
         self.is_scheduled = False
         if has_more:
             self.wake()
@@ -435,6 +433,15 @@ class Lanes:
             "[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while, "
             f"period in queue: {int(waited_seconds * 1000)}ms, size of queue: {len(lane.queue)}",
         )
+
+
+def _flush_each(connections: Sequence[ClientPeer]) -> None:
+    """Write the answers of each; one that can't be written to ends nobody's round."""
+    for connection in connections:
+        try:
+            connection.flush()
+        except Exception as exc:  # a bug, or a transport that has ended without a word
+            connection.reading_failed(exc)
 
 
 def _let_others_first(queue: deque[tuple[Turn, ServerConnection, RemotingCommand, Handler]], turn: Turn) -> None:

@@ -18,7 +18,7 @@ import ssl
 from collections.abc import Callable
 from typing import cast
 
-from appliance.remoting.acceptor import PlainListener
+from appliance.remoting.acceptor import PlainListener, hang_up
 from appliance.remoting.tls import ServerTls
 from gantrymq.errors import FrameError
 from gantrymq.log_limit import LogLimit
@@ -60,8 +60,7 @@ class TlsListener(PlainListener):
     def _arrive(self, sock: socket.socket, peer: str) -> None:
         if len(self._arriving) >= ARRIVING_MAX:
             oldest = next(iter(self._arriving))
-            del self._arriving[oldest]  # now: its callback runs later, and the next arrival counts before that
-            oldest.cancel()
+            hang_up(self._arriving.pop(oldest))  # now: its task ends later, and the next arrival counts before that
         super()._arrive(sock, peer)
 
     # -- one connection -----------------------------------------------------------------------------------------------

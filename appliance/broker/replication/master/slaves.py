@@ -47,6 +47,7 @@ SAMPLE_S = 1.0
 GONE_HOSTS_MAX = 256
 GONE_REMEMBERED_S = 86_400.0  # then a slave that went was taken away for good
 RECORD_S = 5.0  # between two writes of what is shown, if nothing else of the record changes
+GOOD_BYE_S = 2.0  # for a peer to take what was written, and TLS's end: this broker may be waiting to open anew
 REPORT_S = 60.0  # RocketMQ: the difference is logged each minute
 
 
@@ -344,8 +345,10 @@ class SlaveService:
             # first: TLS waits for the good-bye of one that stands still
             self._note_gone(slave, why, is_refused=is_refused)
             writer.close()
-            with contextlib.suppress(OSError):
-                await writer.wait_closed()
+            with contextlib.suppress(OSError, TimeoutError):
+                async with timeout(GOOD_BYE_S):
+                    await writer.wait_closed()
+            writer.transport.abort()
 
     def _admit(self, slave: Slave) -> str:
         """Count one more slave, or return why there is no place for it."""
