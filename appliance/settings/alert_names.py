@@ -19,6 +19,7 @@ class RuleKind(StrEnum):
     SLAVE_BEHIND = "slave-behind"
     IN_ABOVE = "in-above"
     IN_BELOW = "in-below"
+    OUT_BELOW = "out-below"
     TOPIC_ABOVE = "topic-above"
     TOPIC_BELOW = "topic-below"
 

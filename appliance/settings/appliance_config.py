@@ -169,6 +169,7 @@ class ApplianceConfig:
         is_secret=True,
         check=url(*REDIS),
     )
+    alert_days: int = option(30, "days for which ended alerts and their deliveries are kept", check=between(1, 3650))
     http_hsts_s: int = option(
         0,
         "seconds for which browsers use https only, on every port of the host (HSTS); 0: off",

@@ -30,7 +30,6 @@ from dashboard.status.check import Level
 
 logger = logging.getLogger(__name__)
 
-KEPT = timedelta(days=30)
 KEPT_ROWS_MAX = 20_000
 WAITING_MAX = 1000  # deliveries; what comes then is in the log and in the list of alerts only
 PATHS = {"group": "/group/", "dead-letters-group": "/dead-letters/", "topic": "/topic/"}
@@ -90,9 +89,14 @@ def write(book: RuleAlerts) -> None:
         _log("alert resolved", "alert_resolved", alert)
 
 
+def kept_days() -> int:
+    """How long ended alerts and their deliveries are kept."""
+    return int(settings.APPLIANCE.alert_days)
+
+
 def forget() -> None:
     """Drop what is past its time, or beyond the number that is kept."""
-    limit = timezone.now() - KEPT
+    limit = timezone.now() - timedelta(days=kept_days())
     AlertRow.objects.filter(ended_at__lt=limit).delete()
     AlertDelivery.objects.filter(made_at__lt=limit).delete()
     AlertRule.objects.filter(deleted_at__lt=limit, preset="").delete()

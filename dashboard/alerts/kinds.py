@@ -118,6 +118,10 @@ def _cluster_in(snapshot: Snapshot) -> Readings:
     return {CLUSTER: series.each_second(snapshot).get(series.IN)}
 
 
+def _cluster_out(snapshot: Snapshot) -> Readings:
+    return {CLUSTER: series.each_second(snapshot).get(series.OUT)}
+
+
 def _topic_in(snapshot: Snapshot) -> Readings:
     return {name: topic.in_rate for name, topic in snapshot.topics.items()}
 
@@ -216,6 +220,15 @@ KINDS: dict[str, Kind] = {
             "msg/s",
             _cluster_in,
             series.IN,
+            is_below=True,
+        ),
+        Kind(
+            RuleKind.OUT_BELOW,
+            gettext_noop("Messages are consumed slower than"),
+            "cluster",
+            "msg/s",
+            _cluster_out,
+            series.OUT,
             is_below=True,
         ),
         Kind(

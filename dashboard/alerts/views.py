@@ -16,7 +16,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from dashboard.access.permissions import Permission, requires
 from dashboard.alerts import editing, preview
-from dashboard.alerts.alert_rows import KEPT
+from dashboard.alerts.alert_rows import kept_days
 from dashboard.alerts.forms import MuteForm, RuleForm, choices_of, rule_initial
 from dashboard.alerts.kinds import KINDS, name_in_words
 from dashboard.alerts.rules import deleted_rules, for_book, mute_of, mutes_in_force, shown_rules
@@ -42,7 +42,7 @@ async def alerts(request: HttpRequest) -> HttpResponse:
     context = await sync_to_async(_context)() | {
         "history": [row async for row in rows[start : start + PAGE_ALERTS]],
         "q": wanted, "only_open": only_open, "total": total, "page": page.number, "pages": page.pages,
-        "kept_days": KEPT.days,
+        "kept_days": kept_days(),
     }  # fmt: skip
     return render(request, "alerts/alerts.html", context)
 
@@ -55,7 +55,8 @@ async def deliveries(request: HttpRequest) -> HttpResponse:
     page = page_of(request, range(await rows.acount()), PAGE_DELIVERIES)
     start = page.rows[0] if page.rows else 0
     shown = [row async for row in rows[start : start + PAGE_DELIVERIES]]
-    return render(request, "alerts/deliveries.html", {"deliveries": shown, "page": page.number, "pages": page.pages})
+    context = {"deliveries": shown, "page": page.number, "pages": page.pages, "kept_days": kept_days()}
+    return render(request, "alerts/deliveries.html", context)
 
 
 @requires(Permission.CLUSTER_READ)

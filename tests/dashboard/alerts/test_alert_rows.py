@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.utils import timezone
 
 from dashboard.alerts import alert_rows
-from dashboard.alerts.alert_rows import KEPT
 from dashboard.alerts.check_alerts import CheckAlerts
 from dashboard.models.alerts import AlertRow
 from dashboard.models.management import User
@@ -57,9 +58,9 @@ def test_one_that_no_rule_opened_is_no_alert_of_a_rule(transactional_db: None) -
     assert AlertRow.objects.get().ended_at is None, "only those whose rule is gone are over"
 
 
-def test_old_ones_go_and_open_ones_stay(transactional_db: None) -> None:
-    beyond = KEPT.days + 1
-    for one in (row("old", days_ago=beyond), row("young", days_ago=1), row("open", days_ago=beyond, ended=False)):
+def test_old_ones_go_and_open_ones_stay(transactional_db: None, settings: Any) -> None:
+    settings.APPLIANCE = dataclasses.replace(settings.APPLIANCE, alert_days=7)
+    for one in (row("old", days_ago=8), row("young", days_ago=6), row("open", days_ago=8, ended=False)):
         one.save()
     alert_rows.forget()
     assert {one.title for one in AlertRow.objects.all()} == {"young", "open"}

@@ -10,6 +10,7 @@ from dashboard.alerts.kinds import KINDS
 from dashboard.alerts.schemas import LEVELS
 from dashboard.api import api
 from dashboard.models import alerts as models
+from dashboard.status.board import BrokerFacts, BrokerState, Snapshot
 
 
 def test_each_kind_of_rule_can_be_watched() -> None:
@@ -29,3 +30,11 @@ def test_rest_and_the_shell_take_every_kind() -> None:
         (field,) = (field for field in CALLS[call]["create"].fields if field.key == "kind")
         for name in names:
             assert field.read(name) == name, "no name is refused by the shell"
+
+
+def test_a_rule_sees_how_fast_the_cluster_consumes_and_not_what_is_unknown() -> None:
+    facts = BrokerFacts("a", "a", 100.0, out_rate=12.5)
+    snapshot = Snapshot(100.0, "n", None, (BrokerState("a", "a", facts),), (), None)
+    kind = KINDS[RuleKind.OUT_BELOW]
+    assert kind.read(snapshot) == {"cluster": 12.5} and kind.is_beyond(12.5, 20.0)
+    assert kind.read(Snapshot(100.0, "n", None, (), (), None)) == {"cluster": None}

@@ -11,8 +11,11 @@ import pytest
 
 from dashboard.cluster.gateway import Gateway
 from dashboard.cluster.group_values import GroupPlace
+from dashboard.cluster.values import TopicSettings, TopicSummary
 from dashboard.groups.group_cache import GroupBook, group_book
 from dashboard.status.board import WatchedGroup
+from dashboard.topics.export import COLUMNS, Line
+from dashboard.topics.topic_cache import TopicFacts
 from tests.dashboard.conftest import Client
 
 Topic = Callable[..., Awaitable[str]]
@@ -70,3 +73,13 @@ async def test_read_and_write_queues_stand_apart_where_they_differ(
     assert "8 are read, 4 are written" in page
     await client.post("/topic/listed-shrunk/settings", form)
     assert (await gateway.topics.get("listed-shrunk")).settings[0].read_queues == 4
+
+
+@pytest.mark.parametrize(("kept", "shown"), [((60_000, 60_000), 60_000), ((60_000, None), None), ((None,), None)])
+def test_the_csv_says_how_long_a_topic_keeps_where_all_brokers_agree(
+    kept: tuple[int | None, ...], shown: int | None
+) -> None:
+    settings = tuple(TopicSettings(f"b{number}", 4, 4, 6, False, ms) for number, ms in enumerate(kept))
+    line = Line(TopicSummary("t", "normal", settings), None, None, TopicFacts(None, False, (), 0.0))
+    assert COLUMNS["retention_ms"](line) == shown
+    assert COLUMNS["stored"](line) is None, "what is not counted yet is no zero"
