@@ -127,6 +127,8 @@ def _own(brokers: list[BrokerFacts]) -> Iterator[Family]:
          lambda facts: facts.services.timer_behind_ms),
         ("gantry_subscription_disagreements", "Groups whose members subscribe to different things", "gauge",
          lambda facts: facts.services.disagreements),
+        ("gantry_messages_damaged_total", "Messages found damaged on the broker's disk since its start", "counter",
+         lambda facts: facts.services.messages_damaged),
         ("gantry_settings_refused_total", "Requests for settings that no request may change", "counter",
          lambda facts: facts.services.settings_refused),
     )  # fmt: skip

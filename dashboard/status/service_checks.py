@@ -20,6 +20,7 @@ def service_problems(facts: BrokerFacts) -> list[Check]:
         problem
         for problem in (
             _not_saved(facts.name, services),
+            _damaged(facts.name, services),
             _not_registered(facts.name, services),
             _out_of_files(facts.name, services),
             _attacked(facts.name, services),
@@ -43,6 +44,21 @@ def _not_saved(name: str, services: Services) -> Check | None:
         gettext("not on disk: %(tables)s") % {"tables": joined(services.tables_not_saved)},
         gettext(
             "A restart would lose what changed since. Look at the disk's space and the folder's rights; it tries again."
+        ),
+    )
+
+
+def _damaged(name: str, services: Services) -> Check | None:
+    if not services.messages_damaged:
+        return None
+    return Check(
+        Level.BAD,
+        gettext("%(broker)s has damaged messages on its disk") % {"broker": name},
+        gettext("%(count)s found since its start, the last at %(place)s")
+        % {"count": units.count(services.messages_damaged), "place": services.message_damaged_last},
+        gettext(
+            "Consumers of this SDK skip them. `gantry store verify` lists all damage. Look at "
+            "the disk, and send those messages again if a slave or their producer still has them."
         ),
     )
 

@@ -55,6 +55,8 @@ class Services:
     settings_refused: int | None = None  # requests for settings that no request may change
     settings_refused_from: str = ""  # the last one's sender
     settings_refused_s: int | None = None  # seconds since; None: never
+    messages_damaged: int | None = None  # found by reads since the start
+    message_damaged_last: str = ""  # where the last of them is
     held_pulls: int | None = None
     transactions_pending: int | None = None
     transactions_checked_ms: int | None = None  # when producers were last asked; 0 never
@@ -102,6 +104,8 @@ def read_services(info: Mapping[str, str], lane_prefixes: Sequence[tuple[str, st
         settings_refused=_number(info.get("settingsRefused")),
         settings_refused_from=info.get("settingsRefusedFrom", ""),
         settings_refused_s=_number(info.get("settingsRefusedSecondsAgo")),
+        messages_damaged=_number(info.get("messagesDamaged")),
+        message_damaged_last=_said(info, "messagesDamagedLast"),
         held_pulls=_number(info.get("heldPullRequests")),
         transactions_pending=_number(info.get("transactionPending")),
         transactions_checked_ms=_number(info.get("transactionLastCheckTimestamp")),

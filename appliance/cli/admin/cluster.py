@@ -23,6 +23,7 @@ from gantrymq.remoting.admin_bodies import SlaveDifference, SlaveDifferences
 # a broker's facts that people ask for first, under RocketMQ's names
 FIRST_FACTS = (
     "brokerVersionDesc", "runtime", "msgPutTotalTodayNow", "msgGetTotalTodayNow", "putTps", "getTransferedTps",
+    "messagesDamaged", "messagesDamagedLast",
     "commitLogDiskRatio", "commitLogDirCapacity", "earliestMessageTimeStamp", "dispatchBehindBytes",
     "remainHowManyDataToFlush", "sendThreadPoolQueueSize", "sendThreadPoolQueueCapacity",
     "sendThreadPoolQueueHeadWaitTimeMills", "pullThreadPoolQueueSize", "pullThreadPoolQueueHeadWaitTimeMills",
@@ -100,6 +101,7 @@ async def show_cluster(admin: AdminClient, arguments: argparse.Namespace) -> Sho
         "slaves",
     )  # fmt: skip
     lines = table(columns, rows, empty="no broker is registered at the name server")
+    lines += [line for address, info in infos.items() for line in _damage(by_address[address].name, info)]
     document = [
         {**vars(each), "runtime": infos.get(each.address), "isAnswering": each.address in infos} for each in brokers
     ]
@@ -153,6 +155,13 @@ def _difference(slave: SlaveDifference) -> str:
     messages = f"{slave.behind_messages:,} messages, " if slave.behind_messages >= 0 else ""
     behind = f"{slave.behind_bytes:,} bytes, {messages}{slave.behind_seconds:.0f} s behind"
     return f"{behind}, fed {amount(slave.bytes_per_second)}/s"
+
+
+def _damage(name: str, info: Mapping[str, str]) -> list[str]:
+    if info.get("messagesDamaged", "0") == "0":
+        return []
+    found = f"{info['messagesDamaged']} found since its start, the last at {info.get('messagesDamagedLast')}"
+    return [f"{name} has damaged messages on its disk: {found}; `gantry store verify` lists all damage"]
 
 
 def _percent(text: str | None) -> str | None:

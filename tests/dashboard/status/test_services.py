@@ -61,6 +61,12 @@ def test_a_healthy_broker_has_no_problem() -> None:
         ({"tablesNotSaved": "topics offsets"}, Level.BAD, "save its tables", "topics, offsets"),
         ({"nameServersRegistered": "0/2"}, Level.BAD, "not registered with any", "0 of 2"),
         ({"nameServersRegistered": "1/2"}, Level.WARN, "not registered with every", "1 of 2"),
+        (
+            {"messagesDamaged": "3", "messagesDamagedLast": "T-0 queue offset 100 physical offset 77000"},
+            Level.BAD,
+            "damaged messages on its disk",
+            "3 found since its start, the last at T-0 queue offset 100 physical offset 77000",
+        ),
         ({"timerBehindMs": "9000", "timerPending": "7"}, Level.WARN, "delayed messages late", "7 wait"),
         ({"suspendedGroups": "2", "suspendedGroupNames": "slow,lazy"}, Level.WARN, "2 slow consumer", "slow, lazy"),
         (

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from appliance.__main__ import main
 from gantrymq import ConsumeFrom, ConsumeResult, LostMessage, MessageExt, MessageModel, MessageQueue
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.client.consume.pull_consumer import PullConsumer
@@ -130,3 +131,19 @@ async def test_what_was_torn_when_it_was_read_first_is_no_damage(
                 seen += [number_of(message) for message in await consumer.poll(5.0)]
     assert seen == list(range(COUNT))
     assert ("100", "1") in asked
+
+
+async def test_a_shell_says_that_a_broker_has_damaged_messages(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with spoilt(tmp_path, body_byte) as (cluster, _lost):
+        queue = MessageQueue("T", cluster.broker.config.broker_name, 0)
+        async with PullConsumer(cluster.namesrv_address, group="g", consume_from=ConsumeFrom.FIRST_OFFSET) as consumer:
+            await consumer.assign([queue])
+            seen = 0
+            while seen < COUNT - 1:
+                seen += len(await consumer.poll(1.0))
+        command = ["admin", "--namesrv", cluster.namesrv_address, "cluster"]
+        assert await asyncio.to_thread(main, command) == 0
+    shown = capsys.readouterr().out
+    assert "has damaged messages on its disk: 1 found since its start, the last at T-0 queue offset 100" in shown
