@@ -79,7 +79,7 @@ class ApplianceConfig:
         10911, "port of the first broker; each further broker is 100 above (0: a free one)", check=between(0, 65535)
     )
     brokers: int = option(
-        1, f"number of brokers, 1 to {BROKERS_MAX}; each is a process of its own", check=between(1, BROKERS_MAX)
+        1, f"number of brokers, 1 to {BROKERS_MAX}; each is its own process", check=between(1, BROKERS_MAX)
     )
     slaves: int = option(
         0,
@@ -89,7 +89,7 @@ class ApplianceConfig:
     cluster: str = option("DefaultCluster", "name of the cluster the brokers belong to")
     attach: str = option(
         "",
-        "name servers of another cluster, which the dashboard manages instead of one of its own: host:port;host:port",
+        "name servers of another cluster, which the dashboard manages instead of local ones: host:port;host:port",
     )
     attach_account: str = option(
         "", "file with the accessKey and secretKey that the dashboard signs with there", check=absolute_path
@@ -129,12 +129,10 @@ class ApplianceConfig:
     )
     alarm_networks: str = option(
         "",
-        "addresses and networks that alarms may be sent to although they are private, separated by commas",
+        "private addresses and networks that alerts can be sent to, separated by commas",
         check=networks,
     )
-    oidc_issuer: str = option(
-        "", "OpenID Connect provider that people may sign in with, by its issuer URL; empty: none"
-    )
+    oidc_issuer: str = option("", "OpenID Connect provider for sign-in, by its issuer URL; empty: none")
     oidc_client_id: str = option("", "the dashboard's client id at that provider")
     oidc_client_secret_file: str = option(
         "",
@@ -148,7 +146,7 @@ class ApplianceConfig:
     oidc_roles: str = option(
         "", "roles by that claim's values: VALUE=ROLE or VALUE=ROLE:PREFIX PREFIX, separated by semicolons"
     )
-    oidc_others: str = option("refuse", "people without such a role: refuse, or reader, who may read all")
+    oidc_others: str = option("refuse", "users without such a role: refuse, or reader (can read everything)")
     oidc_trust: str = option(
         "", "authorities (PEM) that signed the provider's certificate; empty: the machine's", check=absolute_path
     )

@@ -76,9 +76,7 @@ FIXED = {
     "clusterTest": Fixed("false", "there is no cluster-test mode: it would answer with routes of other clusters"),
     "duplicationEnable": Fixed("false", "RocketMQ's old replication does not exist here"),
     "enableDLegerCommitLog": Fixed("false", "DLedger has another store format, which is not implemented"),
-    "enableControllerMode": Fixed(
-        "false", "there is no controller: a person makes a slave the master with `gantry admin promote`"
-    ),
+    "enableControllerMode": Fixed("false", "there is no controller: promote a slave with `gantry admin promote`"),
     "enableLmq": Fixed("false", "light message queues are not implemented"),
     "enableMultiDispatch": Fixed("false", "light message queues are not implemented"),
     "filterServerNums": Fixed("0", "filter servers are programs that a broker starts; this broker never starts any"),

@@ -43,14 +43,14 @@ class NamesrvConfig(SocketSettings, TlsSettings, AclSettings):
     broker_expiry_ms: int = setting(
         120_000,
         rocketmq="brokerChannelExpiredTime",
-        doc="silence after which a broker is dropped, ms",
+        doc="time without a heartbeat after which a broker is dropped, ms",
         within=(1000, DAY_MS),
         live=True,
     )
     write_access: str = setting(
         "loopback",
         rocketmq="writeAccess",
-        doc="who may register brokers and change routes: loopback (this machine, or signed requests), signed, or any",
+        doc="what can register brokers and change routes: loopback (this machine, or signed requests), signed, or any",
     )
 
     def __post_init__(self) -> None:

@@ -42,7 +42,8 @@ PHRASES = (
     Phrase(r"(?<!false )\balarms?\b", "alert"),
     Phrase(r"\b(?:told|telling)\b", "notify, report, send, show; unknown"),
     Phrase(
-        r"(?<!dead )\bletters?\b(?! of one script)(?!,? (?:and )?digits)(?! and figures)", "dead-letter message, mail"
+        r"(?<!dead[ -])\bletters?\b(?! of one script)(?!,? (?:and |or )?(?:digits?|figures))",
+        "dead-letter message, mail",
     ),
     Phrase(r"\bput(?:s|ting)? back\b", "resend; set back (a clock)"),
     Phrase(r"\bsilence[sd]?\b", "mute"),
@@ -68,13 +69,14 @@ PHRASES = (
     Phrase(r"\bstands? (?:here|there|on|in|beside|elsewhere|below|above)\b", "is here, appears here"),
     Phrase(r"\bno way back\b", "This cannot be undone."),
     Phrase(r"\byet to come\b", "in the future"),
-    Phrase(r"\bwants? to\b", "the verb itself"),
+    Phrase(r"\bwants to\b", "the verb itself"),
     Phrase(r"\banew\b", "again, new"),
     Phrase(r"\bin step\b", "in sync"),
 )
 
 _CODE = re.compile(
-    r"```.*?```|`[^`\n]*`|<code[^>]*>.*?</code>|</?[a-z][^>]*>|%\(\w+\)[sd]|\]\([^)]*\)|/api/v1/\S+|[\w-]*_[\w-]*", re.S
+    r"```.*?```|`[^`\n]*`|<code[^>]*>.*?</code>|</?[a-z][^>]*>|%\(\w+\)[sd]|\]\([^)]*\)|/api/v1/\S+|[\w-]*_[\w-]*|\b[\w-]+/(?=\s|\w)",
+    re.S,
 )
 
 

@@ -52,7 +52,7 @@ def page() -> str:
         *(f"- {why}: {_quoted(keys)}" for why, keys in ignored_settings.by_reason(ignored_settings.IGNORED).items()),
         "\n## With one possible value\n\n| key | value | why no other |\n|---|---|---|",
         *(f"| `{key}` | `{fixed.value}` | {fixed.why} |" for key, fixed in sorted(ignored_settings.FIXED.items())),
-        "\n## Other names\n\nJava's system properties that mean a setting may stand in the file too.\n",
+        "\n## Other names\n\nJava's system properties that mean a setting can be in the file, too.\n",
         "| name | setting |\n|---|---|",
         *(f"| `{name}` | `{key}` |" for name, key in sorted(ignored_settings.OTHER_NAMES.items())),
     ]
