@@ -21,7 +21,7 @@ from typing import Self
 from appliance.broker.controller import BrokerController
 from appliance.broker.epochs.members import Members
 from appliance.broker.epochs.standing import GivenRole, StandingFile, role_text, with_role
-from appliance.broker.epochs.turns import Cut, Demotion, Promotion, Turn
+from appliance.broker.epochs.turns import Cut, Demotion, Promotion, Turn, awake_s
 from appliance.broker.replication.copy_mark import CopyMark
 from appliance.errors import StartError
 from appliance.process.json_file import StateFileError
@@ -126,8 +126,13 @@ class BrokerLife:
             file.change(cut_to=turn.end)
         elif isinstance(turn, Promotion):
             epochs = epochs.begun(closed.store.max_physical_offset, turn.above, turn.epoch_id)
-            role, members = self._given(turn.broker_role, 0), turn.members
+            role, members, before = self._given(turn.broker_role, 0), turn.members, file.standing
             file.change(epochs=epochs, role=role, untold=turn.untold, members=members, cut_to=None, rival=None)
+            if awake_s() > turn.until:  # this process stood still: nobody has heard of the epoch yet
+                file.put_back(before)
+                facts = {"event": "promotion_given_up", "epoch": epochs.current}
+                logger.error("promotion given up: its master may take messages again by now", extra=facts)
+                return
             self._mark.clear()
         else:
             epochs = epochs.heard(turn.epoch, turn.id)

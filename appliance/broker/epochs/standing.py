@@ -126,7 +126,10 @@ class StandingFile:
 
     def change(self, **fields: Any) -> Standing:
         """Replace fields, durably, unless they are so already. StateFileError; nothing has changed then."""
-        changed = dataclasses.replace(self.standing, **fields)
+        return self.put_back(dataclasses.replace(self.standing, **fields))
+
+    def put_back(self, changed: Standing) -> Standing:
+        """Replace all of it, as `change` does."""
         if changed != self.standing:
             self._writes += 1
             self._file.write(changed.to_json(), self._writes)

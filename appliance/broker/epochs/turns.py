@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import time
 from typing import NamedTuple
 
 
 class Promotion(NamedTuple):
     """A slave becomes the master, in a new epoch. untold: HA addresses of the master of before. above: the highest
     epoch that any member knows; members: the others, where they serve. epoch_id: the one that etcd has on record for
-    the epoch after `above`; "": none does."""
+    the epoch after `above`; "": none does. until: of `awake_s`; one that is later is given up, since its master may
+    take messages again by then."""
 
     broker_role: str
     untold: tuple[str, ...]
     above: int
     members: tuple[str, ...] = ()
     epoch_id: str = ""
+    until: float = math.inf
 
 
 class Demotion(NamedTuple):
@@ -33,6 +37,11 @@ class Cut(NamedTuple):
 
 
 Turn = Promotion | Demotion | Cut
+
+
+def awake_s() -> float:
+    """Seconds that go on while this process, or the machine, stands still."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class Turns:

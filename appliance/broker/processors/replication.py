@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from typing import TYPE_CHECKING, Protocol
 
 from appliance.broker.cluster.outer_api import BrokerOuterApi
 from appliance.broker.epochs.members import Members
 from appliance.broker.epochs.standing import Rival, StandingFile
-from appliance.broker.epochs.turns import Promotion, Turns
+from appliance.broker.epochs.turns import Promotion, Turns, awake_s
 from appliance.broker.replication.ha_client import HaState
 from appliance.broker.replication.master.holding import HOLD_S_MAX, Holding
 from appliance.errors import BrokerError
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+HOLD_LEFT_S_MIN = 2.0  # of the master's hold, when the epoch is on record: its first word ends that master
 HOPELESS = (HaState.DIVERGED, HaState.CUTTING, HaState.JOINING)
 
 
@@ -71,9 +73,9 @@ async def promote(parts: ReplicationParts, connection: ServerConnection, request
     if role not in MASTER_ROLES:
         raise _refused(f"brokerRole={role}: use one of {', '.join(MASTER_ROLES)}")
     _check_as_seen(parts, fields)
-    view = await _on_record(parts)
+    view, until = await _on_record(parts), math.inf
     if fields.get("planned") == "true":
-        await _check_planned(parts, follower)
+        until = await _check_planned(parts, follower)
         above, others = 0, follower.sink.in_sync.names
     else:
         above, others = await _check_unplanned(parts, follower, fields, view)
@@ -97,7 +99,9 @@ async def promote(parts: ReplicationParts, connection: ServerConnection, request
     )
     # The answer first: the broker closes its connections for the turn, and what was written until then still goes out.
     connection.reply(request, request.reply(ext_fields={"epoch": str(above + 1), "brokerRole": role}))
-    parts.turns.ask(Promotion(role, tuple(filter(None, untold)), above, others, epoch_id))
+    if epoch_id:  # the master of before acknowledges nothing more, whenever this one opens
+        until = math.inf
+    parts.turns.ask(Promotion(role, tuple(filter(None, untold)), above, others, epoch_id, until))
     return None
 
 
@@ -113,17 +117,19 @@ def _check_as_seen(parts: ReplicationParts, fields: dict[str, str]) -> None:
         raise _refused(f"it has changed meanwhile: the highest epoch is {highest}, the log ends at {end}")
 
 
-async def _check_planned(parts: ReplicationParts, follower: Follower) -> None:
-    """A switch-over's: the master answers, takes no messages, and this log is all of its own."""
+async def _check_planned(parts: ReplicationParts, follower: Follower) -> float:
+    """A switch-over's: the master answers, takes no messages, and this log is all of its own. Return until when this
+    broker has to have taken its turn."""
     if not follower.ha_client.is_copying:
         raise _refused(f"this log is not known to be its master's: {follower.ha_client.state}")
     if not (epochs := parts.standing.standing.epochs).is_current:
         raise _refused(f"epoch {epochs.highest} has begun elsewhere, and this log is of epoch {epochs.current}")
     if not follower.sink.has_tables:
         raise _refused("topics and groups that the master told of have not come yet: ask again")
-    held, end = await follower.synchronize.held_end()
-    if not held or end != parts.store.max_physical_offset:
+    held_until, end = await follower.synchronize.held_end()
+    if held_until - HOLD_LEFT_S_MIN <= awake_s() or end != parts.store.max_physical_offset:
         raise _refused("its master does not hold back messages: use a switch-over, which has it do so first")
+    return held_until - HOLD_LEFT_S_MIN
 
 
 async def _check_unplanned(

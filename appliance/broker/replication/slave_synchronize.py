@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from appliance.broker.access.access_control import own_credentials
 from appliance.broker.delivery.schedule import ScheduleMessageService
+from appliance.broker.epochs.turns import awake_s
 from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
 from appliance.broker.groups.subscription_group import SubscriptionGroupManager
 from appliance.broker.replication.master_address import MasterAddress
@@ -100,15 +101,18 @@ class SlaveSynchronize:
         except (GantryError, ValueError):
             return None
 
-    async def held_end(self) -> tuple[bool, int]:
-        """Whether the master holds back messages, as it says now, and where its log ends; -1 when it does not say."""
+    async def held_end(self) -> tuple[float, int]:
+        """Until when, of `awake_s`, the master holds back messages for sure, as it says now; 0: it does not. And where
+        its log ends, -1 when it does not say. One of an earlier version does not say until when: for ever."""
+        asked_at = awake_s()
         if not self._master.broker:
-            return False, -1
+            return 0.0, -1
         try:
             table = KVTable.from_json(await self._ask(self._master.broker, RequestCode.GET_BROKER_RUNTIME_INFO)).table
-            return table.get("messagesHeld") == "true", int(table.get("commitLogMaxOffset", "-1"))
+            left_s = float(table.get("messagesHeldMs", "inf")) / 1000 if table.get("messagesHeld") == "true" else 0.0
+            return asked_at + left_s if left_s else 0.0, int(table.get("commitLogMaxOffset", "-1"))
         except (GantryError, ValueError):
-            return False, -1
+            return 0.0, -1
 
     def ha_tls(self) -> ssl.SSLContext | None:
         """TLS for the log, when the master has said that it can and this slave has any. Raises ConfigError."""

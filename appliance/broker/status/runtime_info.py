@@ -41,6 +41,7 @@ if TYPE_CHECKING:  # rooms that need the counters of this one
     from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
     from appliance.broker.groups.subscription_group import SubscriptionGroupManager
     from appliance.broker.replication.follower import Follower
+    from appliance.broker.replication.master.holding import Holding
     from appliance.broker.replication.master.slaves import SlaveService
     from appliance.broker.timer.rolling import Rolling
     from appliance.broker.timer.service import TimerService
@@ -90,6 +91,7 @@ class RuntimeInfoParts(Protocol):
     server: RemotingServer
     vip_server: RemotingServer
     slaves: SlaveService
+    holding: Holding
     follower: Follower | None
     standing: StandingFile
     transactions: TransactionService

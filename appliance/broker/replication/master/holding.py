@@ -44,6 +44,11 @@ class Holding:
             self._store.hold(False)
             logger.warning("messages are taken again", extra={"event": "hold_ended"})
 
+    @property
+    def left_s(self) -> float:
+        """For how much longer messages are held back for sure, seconds."""
+        return 0.0 if self._timer is None else max(self._ends_at - time.monotonic(), 0.0)
+
     async def until_copied(self, slave_address: str, seconds: float) -> bool:
         """Wait until the slave has all; False when it has not after so long, is gone, or at the hold's end."""
         began = seen_at = time.monotonic()
