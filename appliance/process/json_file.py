@@ -18,6 +18,7 @@ import logging
 import os
 import shutil
 import threading
+import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -260,6 +261,7 @@ class StateWriter:
     render: returns the current state as text; called on the loop, a Document is joined on a thread.
     delay_s: how long changes are gathered.
     prepare: does most of render's work in advance, in slices; for tables where most entries change between writes.
+    share_max: of the time that writes may take; after a long one, changes are gathered for longer.
     """
 
     def __init__(
@@ -269,11 +271,14 @@ class StateWriter:
         *,
         delay_s: float,
         prepare: Callable[[], Awaitable[None]] | None = None,
+        share_max: float = 1.0,
     ) -> None:
         self._file = file
         self._render = render
         self._prepare = prepare
         self._delay_s = delay_s
+        self._share_max = share_max
+        self._write_s = 0.0  # that the last write took
         self._version = 0  # counts changes
         self._saved_version = 0
         self._failure: StateFileError | None = None  # of the last write, None when it went well
@@ -314,13 +319,14 @@ class StateWriter:
         try:
             while True:
                 await self._changed.wait()
-                await asyncio.sleep(self._delay_s)
+                await asyncio.sleep(max(self._delay_s, self._write_s / self._share_max - self._write_s))
                 self._changed.clear()
                 await self._save()
         finally:
             self.persist()
 
     async def _save(self) -> None:
+        began = time.monotonic()
         if self._prepare is not None:
             await self._prepare()
         version, text = self._version, self._render()
@@ -331,6 +337,7 @@ class StateWriter:
         except StateFileError as exc:
             logger.exception("state file not written; will retry", extra={"event": "state_file_not_written"})
             self._failure = exc
+        self._write_s = time.monotonic() - began
         async with self._written:
             self._written.notify_all()
         if self._failure is not None:

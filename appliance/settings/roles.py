@@ -111,9 +111,9 @@ class BrokerConfig(ReplicationSettings, SocketSettings, TlsSettings, AclSettings
     trace_on: bool = setting(True, rocketmq="traceOn", doc="sent to producers as TRACE_ON", live=True)
     region_id: str = setting("DefaultRegion", rocketmq="regionId", doc="sent to producers as MSG_REGION", live=True)
     flush_consumer_offset_interval_ms: int = setting(
-        5000,
+        1000,
         rocketmq="flushConsumerOffsetInterval",
-        doc="interval of writes of consumer offsets, ms",
+        doc="interval of writes of consumer offsets, ms (RocketMQ: 5000)",
         within=(10, DAY_MS),
     )
     flush_delay_offset_interval_ms: int = setting(

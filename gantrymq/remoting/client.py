@@ -71,6 +71,7 @@ class RemotingClient:
         # Headers are JSON and not signed: frames may be made without a command, and submitted to a connection.
         self.takes_frames: bool = serialize_type == JSON and credentials is None
         self.uses_tls: bool = tls is not None
+        self.on_connected: Callable[[str], None] = lambda address: None  # called with the address of a new connection
         self.before_request: Callable[[RemotingCommand], None] | None = None  # what it raises, the caller gets
 
     async def invoke(self, address: str, request: RemotingCommand, *, timeout_s: float = 3.0) -> RemotingCommand:
@@ -175,7 +176,7 @@ class RemotingClient:
         deadline = loop.time() + timeout_s
         try:
             async with timeout_at(deadline):
-                connection = await self._connect(address)
+                connection = await self.connect(address)
                 while not connection.has_room:
                     await connection.room(deadline - loop.time())
         except TimeoutError:
@@ -184,8 +185,10 @@ class RemotingClient:
             raise not_connected(address, exc.reason, request.code, hint=exc.hint) from exc.__cause__
         return connection, deadline - loop.time()
 
-    async def _connect(self, address: str) -> ClientConnection:
-        """The open connection to the address; callers that come while it is being made wait for the same one."""
+    async def connect(self, address: str) -> ClientConnection:
+        """The open connection to the address; callers that come while it is being made wait for the same one.
+
+        ConnectError when none can be made."""
         if self._closed:
             raise ClientClosed("the client is closed")
         connection = self._connections.get(address)
@@ -210,11 +213,14 @@ class RemotingClient:
 
     async def _open(self, address: str) -> ClientConnection:
         try:
-            return await self._connected(address)
+            connection = await self._connected(address)
         except ConnectError as exc:
             if self._outages is not None:
                 self._outages.unreachable(address, exc.reason)
             raise
+        self._connections[address] = connection
+        self.on_connected(address)
+        return connection
 
     async def _connected(self, address: str) -> ClientConnection:
         host, port = split_address(address)
@@ -236,7 +242,6 @@ class RemotingClient:
             raise ConnectError(address, reason, hint=hint) from exc
         except RuntimeError as exc:  # the interpreter ends: there is no thread any more to look a name up
             raise ConnectError(address, str(exc)) from exc
-        self._connections[address] = connection
         return connection
 
     # -- requests from servers ----------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from gantrymq.remoting.admin_bodies import ConsumerOffsetTable
 
 NO_OFFSET = -1
 KEYS_A_SLICE = 256  # rendered before others have a turn: about a millisecond
+WRITE_SHARE_MAX = 0.05  # of the time: the whole table is written, and a large one less often
 KEYS_MAX = 1_000_000  # a client may commit for topics and queues that don't exist
 QUEUES_MAX = 16_384  # of a topic, as many as it may have
 ENTRIES_MAX = 4_000_000  # offsets in all
@@ -41,6 +42,7 @@ class ConsumerOffsetManager(SavedTable):
             self._render,
             delay_s=config.flush_consumer_offset_interval_ms / 1000,
             prepare=self._render_in_slices,
+            share_max=WRITE_SHARE_MAX,
         )
         self._lines: dict[str, str] = {}  # "topic@group" to its entry in the file, as of the last rendering
         self._unrendered: set[str] = set()

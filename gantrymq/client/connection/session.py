@@ -7,11 +7,13 @@ session belongs to one producer or consumer and has its own client id and its ow
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
+import random
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 from gantrymq.client.connection.background import Background, every
 from gantrymq.client.connection.broker_calls import BrokerCalls
@@ -19,7 +21,7 @@ from gantrymq.client.connection.moves import Moves
 from gantrymq.client.connection.name_servers import NameServers
 from gantrymq.client.connection.options import ClientOptions
 from gantrymq.client.connection.routes import REFRESH_S, Routes
-from gantrymq.errors import ClientClosed, GantryError, ResponseError
+from gantrymq.errors import ClientClosed, ConnectError, GantryError, ResponseError
 from gantrymq.forks import notice_fork
 from gantrymq.message.ids import local_address
 from gantrymq.message.namespaces import Namespace
@@ -34,6 +36,8 @@ from gantrymq.timeouts import timeout
 logger: logging.Logger = logging.getLogger(__name__)
 
 REMARK_REPEAT_S = 600.0  # between two log lines of the same remark
+COME_BACK_S = 1.0  # between two tries of a consumer to connect to a broker it has lost
+REJOIN_S = 3 * COME_BACK_S  # in which the consumers of a broker that was started anew come back
 HEARTBEAT_S = 30.0  # RocketMQ: heartbeatBrokerInterval; brokers forget a client after 120 s of silence
 # Answers to a heartbeat that the same heartbeat gets again: it asks for too much, or for what the account may not have.
 REFUSED_FOR_GOOD = frozenset({ResponseCode.INVALID_PARAMETER.value, ResponseCode.NO_PERMISSION.value})
@@ -79,6 +83,11 @@ class ClientSession:
         self._heartbeat_slaves = heartbeat_slaves
         self.refusal: ResponseError | None = None  # of the last heartbeats, by a broker that will not change its mind
         self._greeted: set[str] = set()
+        self.before_greeting: Callable[[str], Awaitable[None]] | None = None  # of a broker that may have forgotten us
+        self._connected_to: set[str] = set()  # brokers, once at least
+        self._forgetful: set[str] = set()  # brokers: connected to again, and not greeted since
+        self._back_at: dict[str, float] = {}  # when a broker was connected to again, on the loop's clock
+        self.remoting.on_connected = self._connected
         self._remarks: dict[str, tuple[str, float]] = {}  # by broker: what it said last, and when that was logged
         self._brokers_changed = asyncio.Event()
         self._greeting = asyncio.Lock()
@@ -165,6 +174,37 @@ class ClientSession:
         except GantryError as exc:
             logger.info("route not refreshed: %s", exc, extra={"event": "route_not_refreshed", "topic": topic})
 
+    def is_just_back(self, address: str | None) -> bool:
+        """Whether the broker was connected to again less than REJOIN_S ago: it may have been started anew, and know
+        only some of its clients yet."""
+        at = None if address is None else self._back_at.get(address)
+        return at is not None and asyncio.get_running_loop().time() - at < REJOIN_S
+
+    def _connected(self, address: str) -> None:
+        """Greet a broker at once when the connection to it is not the first: started anew, it would answer pulls for
+        the sake of another member, and give this one's queues to that member until the next round of heartbeats."""
+        connection = self.remoting.open_connection(address)
+        if connection is not None and self.before_greeting is not None:
+            connection.when_lost(lambda: self._lost(address))
+        if address not in self._connected_to:
+            self._connected_to.add(address)
+        elif address in self._greeted:
+            self._back_at[address] = asyncio.get_running_loop().time()
+            self._forgetful.add(address)
+            self._brokers_changed.set()
+
+    def _lost(self, address: str) -> None:
+        if self.is_open and address in self._greeted:
+            self.background.start(self._come_back(address), f"come back to {address}")
+
+    async def _come_back(self, address: str) -> None:
+        """Connect again, a try a second, while the broker is one of the routes': a member without queues makes no
+        requests, and would be missing until the next round of heartbeats."""
+        while address in self._addresses() and self.remoting.open_connection(address) is None:
+            await asyncio.sleep(random.uniform(0.5, 1.0) * COME_BACK_S)
+            with contextlib.suppress(ConnectError):  # logged by the connection
+                await self.remoting.connect(address)
+
     def meet_brokers(self) -> None:
         """Send a heartbeat to brokers that became known since the last one soon, not at the next round."""
         if not self._greeted.issuperset(self._addresses()):
@@ -173,6 +213,7 @@ class ClientSession:
     def _meet_again(self, address: str) -> None:
         """A broker is the master now: it has not heard of this client in that role."""
         self._greeted.discard(address)
+        self._forgetful.add(address)  # what its master was told last may not have come to it
         self._brokers_changed.set()
         self.moves.moved()
 
@@ -199,7 +240,7 @@ class ClientSession:
         addresses = self._addresses()
         heartbeat = self._heartbeat(self.client_id)
         self._greeted.update(addresses)
-        sending = (self.calls.heartbeat(address, heartbeat) for address in addresses)
+        sending = (self._greet(address, heartbeat) for address in addresses)
         outcomes = await asyncio.gather(*sending, return_exceptions=True)
         refusals = (each for each in outcomes if isinstance(each, ResponseError) and each.code in REFUSED_FOR_GOOD)
         self.refusal = next(refusals, None)
@@ -211,6 +252,13 @@ class ClientSession:
             else:
                 self.outages.worked("heartbeat", address)
                 self._note_remark(address, outcome)
+
+    async def _greet(self, address: str, heartbeat: HeartbeatData) -> str | None:
+        if address in self._forgetful:
+            if self.before_greeting is not None:
+                await self.before_greeting(address)
+            self._forgetful.discard(address)
+        return await self.calls.heartbeat(address, heartbeat)
 
     def _note_remark(self, address: str, remark: str | None) -> None:
         """Log what a broker said about this client's groups; the same again only after REMARK_REPEAT_S."""

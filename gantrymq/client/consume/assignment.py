@@ -17,7 +17,7 @@ from typing import Any
 
 from gantrymq.client.connection.background import Background
 from gantrymq.client.connection.callbacks import tell
-from gantrymq.client.connection.session import ClientSession
+from gantrymq.client.connection.session import REJOIN_S, ClientSession
 from gantrymq.client.consume.offset_store import OffsetStore
 from gantrymq.client.consume.options import ConsumerOptions
 from gantrymq.client.consume.process_queue import ProcessQueue
@@ -70,8 +70,10 @@ class GroupShare:
         addresses = [found for name in route.addresses if (found := self._session.routes.address_to_read(name))]
         if not addresses:
             raise ConnectError(topic, "no broker of this topic has an address")
+        known_long = [found for found in addresses if not self._session.is_just_back(found[0])]
+        address, _is_master = random.choice(known_long or addresses)
         try:
-            members = await self._session.calls.consumer_ids(random.choice(addresses)[0], self._group)
+            members = await self._session.calls.consumer_ids(address, self._group)
         except ResponseError:
             members = []  # the group is unknown to this broker, and so is this client
         if self._session.client_id not in members:
@@ -110,6 +112,7 @@ class Assignment:
         self._commit_offset = commit_offset
         self._locks = locks
         self._leaving: dict[MessageQueue, ProcessQueue] = {}  # ordered: their last listener call lasts
+        self._unlocked: dict[MessageQueue, ProcessQueue] = {}  # ordered: the broker lost their locks
         self._pulls: dict[MessageQueue, asyncio.Task[None]] = {}
         self._changing = asyncio.Lock()
         self._rounds = asyncio.Lock()
@@ -117,6 +120,7 @@ class Assignment:
         self._told.set()
         self._again_s = SOON_S
         self._is_closed = False
+        session.before_greeting = self._tell_again
 
     async def rebalance(self, topics: Iterable[str]) -> None:
         """Take and release queues until those held are this client's share of each topic. One round at a time: the
@@ -159,28 +163,34 @@ class Assignment:
         async with self._changing:
             if self._is_closed:
                 return
+            self._forget_unlocked(offsets)
             held = [queue for queue in offsets if queue in self.held]
             former = {queue: self._let_go(queue) for queue in held}
             for queue in held:
                 former[queue].drop()
                 if persist:
-                    self._offsets.update(queue, offsets[queue])
+                    self._offsets.replace(queue, offsets[queue])
             if persist:
                 await self._offsets.persist(held)
             for queue in held:
                 self._pull_from(queue, offsets[queue], after=former[queue] if self._locks else None)
 
     async def renew_locks(self) -> None:
-        """Keep the locks of an ordered consumer. Queues whose lock was lost are dropped: another member may have
-        them."""
+        """Keep the locks of an ordered consumer. Queues whose lock was lost are released: another member may have
+        them. When the lock can be had again, and before another member had it, they go on where they were."""
         assert self._locks is not None
         lost = await self._locks.renew()
         if not lost:
             return
         async with self._changing:
             taken = [queue for queue in lost if queue in self.held]
+            self._offsets.doubt(taken)  # nobody else has the locks before they are given back below
             for queue in taken:
-                self._let_go(queue).drop()
+                process_queue = self._unlocked[queue] = self._let_go(queue)
+                self._note_offset(queue, process_queue)
+                process_queue.is_leaving = True  # a call in progress counts, if the lock comes back
+            await self._offsets.persist(taken)
+            for queue in taken:
                 self._offsets.forget(queue)
             for queue in lost & self._leaving.keys():
                 self._leaving[queue].drop()
@@ -194,10 +204,28 @@ class Assignment:
             self._note_offset(queue, process_queue)
         await self._offsets.persist(list(self.held))
 
+    def may_commit(self, process_queue: ProcessQueue) -> bool:
+        """Whether a pull may tell the broker how far the queue has come; otherwise `persist` looks first."""
+        return not self._offsets.is_doubted(process_queue.queue)
+
+    async def _tell_again(self, address: str) -> None:
+        """The broker there was connected to again: it may have been started anew, and have lost the newest offsets.
+
+        They are told before this client joins its group again, because other members go by them."""
+        queues = [queue for queue in self.held if self._is_read_at(address, queue)]
+        self._offsets.doubt(queues)
+        for queue in queues:
+            self._note_offset(queue, self.held[queue])
+        await self._offsets.persist(queues)
+
+    def _is_read_at(self, address: str, queue: MessageQueue) -> bool:
+        found = self._session.routes.address_to_read(queue.broker_name)
+        return found is not None and found[0] == address
+
     async def persist_offsets(self, offsets: Mapping[MessageQueue, int]) -> None:
         """Write these offsets of held queues, whatever was finished."""
         for queue, offset in offsets.items():
-            self._offsets.update(queue, offset)
+            self._offsets.replace(queue, offset)
         await self._offsets.persist(list(offsets))
 
     def close(self) -> None:
@@ -221,10 +249,11 @@ class Assignment:
         await tell(self._options.on_revoked, going, "on_revoked")
         async with self._changing:
             released = [queue for queue in self.held if queue.topic == topic and queue not in wanted]
+            self._forget_unlocked([queue for queue in self._unlocked if queue.topic == topic and queue not in wanted])
             taken = sorted(wanted - self.held.keys())
             if released:
                 await self._release(released)
-            may_take = taken if self._locks is None else await self._lock(self._locks, taken)
+            may_take = await self._free_ones(taken)
             self._told.clear()
             try:
                 outcomes = await asyncio.gather(*map(self._take, may_take), return_exceptions=True)
@@ -262,14 +291,37 @@ class Assignment:
             )
         return len(may_take) == len(taken) and all(outcome is None for outcome in outcomes)
 
+    async def _free_ones(self, queues: list[MessageQueue]) -> list[MessageQueue]:
+        """Those of the queues that may be taken now; rebalancing looks for the others again."""
+        free = [queue for queue in queues if not self._belongs_to_another(queue)]
+        if len(free) < len(queues):
+            asyncio.get_running_loop().call_later(REJOIN_S, self.rebalance_wanted.set)
+        return free if self._locks is None else await self._lock(self._locks, free)
+
+    def _belongs_to_another(self, queue: MessageQueue) -> bool:
+        """Whether the queue may be another member's whose broker has just been started: that member joins again in a
+        moment, with a newer offset than the broker's."""
+        return queue not in self._unlocked and self._session.is_just_back(
+            self._session.routes.address(queue.broker_name)
+        )
+
+    def _forget_unlocked(self, queues: Iterable[MessageQueue]) -> None:
+        for queue in list(queues):
+            if (former := self._unlocked.pop(queue, None)) is not None:
+                former.drop()
+
     async def _lock(self, locks: QueueLocks, queues: list[MessageQueue]) -> list[MessageQueue]:
         """The queues that could be locked. A queue that is being handed over is not asked for before that is done."""
         wanted = [queue for queue in queues if queue not in self._leaving]
-        locked = await locks.lock(wanted) if wanted else set()
+        locked, refused = await locks.lock(wanted) if wanted else (set(), set())
+        self._forget_unlocked(refused)
         return [queue for queue in wanted if queue in locked]
 
     async def _take(self, queue: MessageQueue) -> None:
-        self._pull_from(queue, await start_offset(self._session, self._offsets, queue, self._options))
+        """Go on at the group's offset, or further where this member's own calls have come since it lost the lock."""
+        offset = await start_offset(self._session, self._offsets, queue, self._options)
+        former = self._unlocked.pop(queue, None)
+        self._pull_from(queue, offset if former is None else max(offset, former.commit_offset), after=former)
 
     def _pull_from(self, queue: MessageQueue, offset: int, *, after: ProcessQueue | None = None) -> None:
         process_queue = self.held[queue] = ProcessQueue(queue, offset, after=after)

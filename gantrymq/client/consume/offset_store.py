@@ -45,6 +45,16 @@ class OffsetStore(Protocol):
     def update(self, queue: MessageQueue, offset: int) -> None:
         """Note that everything before `offset` is finished."""
 
+    def replace(self, queue: MessageQueue, offset: int) -> None:
+        """Note the offset that the application or an operator chose: it may be a smaller one."""
+
+    def doubt(self, queues: Iterable[MessageQueue]) -> None:
+        """The broker of these queues may have forgotten their newest offsets, or another member may have written
+        others: the next `persist` writes only over smaller ones."""
+
+    def is_doubted(self, queue: MessageQueue) -> bool:
+        """Whether the queue is one of those."""
+
     async def persist(self, queues: Iterable[MessageQueue]) -> None:
         """Make the updates of these queues durable; what can't be written now is written next time."""
 
@@ -75,6 +85,7 @@ class BrokerOffsets:
         self._group = group
         self._offsets: dict[MessageQueue, int] = {}
         self._durable: dict[MessageQueue, int] = {}
+        self._doubted: set[MessageQueue] = set()
         self._begun: set[tuple[str, str]] = set()  # topics, and brokers that have a table of them
 
     async def read(self, queue: MessageQueue) -> int | None:
@@ -90,9 +101,25 @@ class BrokerOffsets:
     def update(self, queue: MessageQueue, offset: int) -> None:
         self._offsets[queue] = offset
 
+    def replace(self, queue: MessageQueue, offset: int) -> None:
+        self._doubted.discard(queue)
+        self._offsets[queue] = offset
+
+    def doubt(self, queues: Iterable[MessageQueue]) -> None:
+        for queue in queues:
+            self._doubted.add(queue)
+            self._begun.discard((queue.topic, queue.broker_name))
+
+    def is_doubted(self, queue: MessageQueue) -> bool:
+        return queue in self._doubted
+
     async def persist(self, queues: Iterable[MessageQueue]) -> None:
-        known = self._offsets
-        changed = [queue for queue in queues if queue in known and known[queue] != self._durable.get(queue)]
+        known, doubted = self._offsets, self._doubted
+        changed = [
+            queue
+            for queue in queues
+            if queue in known and (queue in doubted or known[queue] != self._durable.get(queue))
+        ]
         firsts = {(queue.topic, queue.broker_name): queue for queue in changed}
         alone = [queue for place, queue in firsts.items() if place not in self._begun]
         await self._write_each(alone)
@@ -110,14 +137,21 @@ class BrokerOffsets:
                 self._outages.worked(WRITE, queue.broker_name, member=f"{queue.topic}/{queue.queue_id}")
 
     async def _write(self, queue: MessageQueue) -> None:
-        offset = self._offsets[queue]
-        await self._calls.update_consumer_offset(self._address(queue), self._group, queue.topic, queue.queue_id, offset)
+        offset, address = self._offsets[queue], self._address(queue)
+        if queue in self._doubted:
+            theirs = await self._calls.consumer_offset(address, self._group, queue.topic, queue.queue_id)
+            if theirs is not None and theirs > offset:
+                return  # another member is ahead: ours would take the group back
+            self._doubted.discard(queue)
+            offset = self._offsets.get(queue, offset)
+        await self._calls.update_consumer_offset(address, self._group, queue.topic, queue.queue_id, offset)
         self._durable[queue] = offset
         self._begun.add((queue.topic, queue.broker_name))
 
     def forget(self, queue: MessageQueue) -> None:
         self._offsets.pop(queue, None)
         self._durable.pop(queue, None)
+        self._doubted.discard(queue)
         self._outages.given_up(WRITE, queue.broker_name, member=f"{queue.topic}/{queue.queue_id}")
 
     def _address(self, queue: MessageQueue) -> str:
@@ -146,6 +180,15 @@ class FileOffsets:
             self._offsets = self._load()
         self._is_changed = self._is_changed or self._offsets.get(queue) != offset
         self._offsets[queue] = offset
+
+    def replace(self, queue: MessageQueue, offset: int) -> None:
+        self.update(queue, offset)
+
+    def doubt(self, queues: Iterable[MessageQueue]) -> None:
+        """Nobody else writes the file."""
+
+    def is_doubted(self, queue: MessageQueue) -> bool:
+        return False
 
     async def persist(self, queues: Iterable[MessageQueue]) -> None:
         if self._is_changed and self._offsets is not None:

@@ -21,7 +21,8 @@ class ProcessQueue:
     """The messages of one assigned queue. Used on the event loop only."""
 
     def __init__(self, queue: MessageQueue, next_offset: int, *, after: ProcessQueue | None = None) -> None:
-        """after: what was held of the queue before; in ordered consumption its last call must end first."""
+        """after: what was held of the queue before; in ordered consumption its last call must end first, and counts
+        unless that was dropped."""
         self.queue = queue
         self.next_offset: int = next_offset  # where the next pull begins
         self.is_leaving = False  # ordered: no further call, the one in progress still counts
@@ -99,7 +100,10 @@ class ProcessQueue:
 
     def must_wait(self) -> bool:
         """Whether a call over what was held of this queue before still lasts."""
-        if self._after is not None and not self._after.is_in_use() and not self._after.must_wait():
+        after = self._after
+        if after is not None and not after.is_in_use() and not after.must_wait():
+            if not after.was_dropped():  # it was this one under a lock that was lost: what its last call did counts
+                self.remove([message for offset, message in self._messages.items() if offset < after.commit_offset])
             self._after = None
         return self._after is not None
 

@@ -368,7 +368,8 @@ class PushConsumer(Client):
     # -- what the pull loops tell -------------------------------------------------------------------------------------
 
     def _commit_offset(self, process_queue: ProcessQueue) -> int | None:
-        return process_queue.commit_offset if self._options.model is MessageModel.CLUSTERING else None
+        is_kept_there = self._options.model is MessageModel.CLUSTERING
+        return process_queue.commit_offset if is_kept_there and self._assignment.may_commit(process_queue) else None
 
     def _on_received(self, process_queue: ProcessQueue, messages: list[MessageExt]) -> None:
         if process_queue.queue.topic == self._retry_topic:

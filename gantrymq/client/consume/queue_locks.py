@@ -56,13 +56,13 @@ class QueueLocks:
         """When the broker last confirmed the lock (time.monotonic()); None without a lock."""
         return self._locked_at.get(queue)
 
-    async def lock(self, queues: Iterable[MessageQueue]) -> set[MessageQueue]:
-        """Lock those of the queues that can be locked now, and return them."""
-        locked, _ = await self._ask(queues)
+    async def lock(self, queues: Iterable[MessageQueue]) -> tuple[set[MessageQueue], set[MessageQueue]]:
+        """Lock those of the queues that can be locked now; return them, and those that another member has."""
+        locked, answered = await self._ask(queues)
         now = time.monotonic()
         for queue in locked:
             self._note(queue, now)
-        return locked
+        return locked, answered - locked
 
     async def renew(self) -> set[MessageQueue]:
         """Renew every lock held; return the queues whose lock was lost."""

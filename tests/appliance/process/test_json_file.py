@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -165,6 +167,26 @@ async def test_many_changes_make_one_write(file: JsonFile) -> None:
     task.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await task
+
+
+async def test_a_long_write_is_followed_by_a_longer_pause(file: JsonFile, monkeypatch: pytest.MonkeyPatch) -> None:
+    began: list[float] = []
+
+    def slow(text: object, version: int) -> None:
+        began.append(time.monotonic())
+        time.sleep(0.1)  # a slow disk
+
+    monkeypatch.setattr(file, "write", slow)
+    writer = StateWriter(file, lambda: b"{}", delay_s=0, share_max=0.25)
+    task = asyncio.create_task(writer.run())
+    async with asyncio.timeout(30):
+        while len(began) < 3:
+            writer.changed()
+            await asyncio.sleep(0.001)
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+    assert all(later - earlier >= 0.4 for earlier, later in itertools.pairwise(began[:3]))
 
 
 async def test_what_is_left_is_written_when_the_writer_ends(file: JsonFile) -> None:

@@ -142,3 +142,26 @@ async def test_the_first_offset_of_a_topic_is_written_alone_and_the_others_side_
         for writer, request in waiting:
             writer.write(request.reply().encode())
         await writing
+
+
+@pytest.mark.parametrize(("at_the_broker", "afterwards"), [(None, "5"), ("3", "5"), ("7", "7")])
+async def test_a_broker_that_was_started_anew_is_told_again_but_never_taken_back(
+    at_the_broker: str | None, afterwards: str
+) -> None:
+    broker = OffsetBroker()
+    async with offsets_at(broker) as store:
+        store.update(QUEUE, 5)
+        await store.persist([QUEUE])
+        broker.offsets = {} if at_the_broker is None else {"0": at_the_broker}
+        await store.persist([QUEUE])
+        assert broker.writes == 1, "nothing has changed here"
+        store.doubt([QUEUE])
+        await store.persist([QUEUE])
+        assert broker.offsets == {"0": afterwards}
+        assert store.is_doubted(QUEUE) is (afterwards == "7")
+        store.update(QUEUE, 6)
+        await store.persist([QUEUE])
+        assert broker.offsets == {"0": max("6", afterwards)}
+        store.replace(QUEUE, 2)  # by the application or an operator
+        await store.persist([QUEUE])
+        assert broker.offsets == {"0": "2"}

@@ -90,3 +90,15 @@ def test_the_limits_of_a_topic_are_shared_by_its_queues() -> None:
     held = filled(1, next_offset=2)
     assert not FlowLimits(bytes_per_topic=4 * held.cached_bytes).allow(held, 100, 4)
     assert FlowLimits(bytes_per_topic=4 * held.cached_bytes + 4).allow(held, 100, 4)
+
+
+def test_what_the_last_call_under_a_lost_lock_did_does_not_come_again() -> None:
+    former = filled(5, 6, 7, next_offset=8)
+    former.is_leaving = True
+    with former.in_use():
+        again = ProcessQueue(QUEUE, 5, after=former)
+        again.add([stored(offset) for offset in (5, 6, 7)], 8)
+        assert again.must_wait() and again.commit_offset == 5
+        former.remove([stored(5)])
+    assert not again.must_wait()
+    assert (again.commit_offset, again.cached_messages) == (6, 2)
