@@ -97,7 +97,7 @@ def report_lost(lost: Sequence[Lost], options: ReadOptions) -> None:
         raise messages_lost(lost)
     text = lost_text(lost)
     count = sum(len(item.range) for item in lost)
-    logger.warning("messages lost: %s", text, extra={"event": "messages_lost", "lost": text, "count": count})
+    logger.warning("%s messages lost: %s", count, text, extra={"event": "messages_lost", "count": count, "lost": text})
 
 
 def read_partition(options: ReadOptions, schema: StructType, partition: Partition) -> Iterator[pa.RecordBatch]:

@@ -48,7 +48,7 @@ def write(path: Path, size_bytes: int, rate_bytes: int, sync_interval_s: float) 
         position += RECORD_BYTES * RECORDS_A_TURN
         written += RECORD_BYTES * RECORDS_A_TURN
         if (ahead_s := written / rate_bytes - (time.monotonic() - started)) > 0:
-            time.sleep(min(ahead_s, 0.01))
+            time.sleep(min(ahead_s, 0.01))  # the load has a rate
 
 
 @contextmanager
@@ -68,7 +68,7 @@ def running(path: Path, size_bytes: int, rate_bytes: int, sync_interval_s: float
 
 def _sync(fd: int, interval_s: float) -> None:
     while True:
-        time.sleep(interval_s)
+        time.sleep(interval_s)  # as often as a broker syncs
         os.fdatasync(fd)
 
 

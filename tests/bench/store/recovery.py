@@ -43,7 +43,7 @@ def measure_recovery(peer: Peer, load: Load, total_bytes: int, say: Callable[[st
             )  # fmt: skip
             stored += load.run(spec).acknowledged
             if what != "killed while writing":
-                time.sleep(SETTLE_S)
+                time.sleep(SETTLE_S)  # what is written behind is not measured
             if what == "stopped":
                 peer.stop_broker()
             else:

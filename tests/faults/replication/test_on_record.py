@@ -146,14 +146,14 @@ def test_rounds_of_killed_and_stopped_masters_lose_nothing(
             master = serving[0]
             slaves = [each for each in three if each is not master]
             recorder.more(50)
-            time.sleep(chance.random() * ROUND_S)
+            time.sleep(chance.random() * ROUND_S)  # the dice say when it is struck
             struck = [master, *chance.sample(slaves, chance.choice((0, 1)))]
             if chance.random() < 0.3:
                 member.signal(signal.SIGSTOP)
             blows = [chance.choice((signal.SIGKILL, signal.SIGSTOP)) for _ in struck]
             for peer, blow in zip(struck, blows, strict=True):
                 strike(peer, blow)
-            time.sleep(chance.random() * ROUND_S)
+            time.sleep(chance.random() * ROUND_S)  # and for how long etcd is frozen
             member.signal(signal.SIGCONT)
             if blows[0] is signal.SIGSTOP:
                 strike(master, signal.SIGKILL)  # it is the operator who ends a master that hangs

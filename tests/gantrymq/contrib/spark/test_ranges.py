@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gantrymq.contrib.spark.ranges import Queue, QueueRange, cut, limited, messages_lost, ranges_between
+from gantrymq.contrib.spark.ranges import Lost, Queue, QueueRange, cut, limited, messages_lost, ranges_between
 
 A, B = Queue("orders", "broker-a", 0), Queue("orders", "broker-a", 1)
 
@@ -36,7 +36,7 @@ def test_what_has_no_start_or_nothing_in_it_is_not_read() -> None:
 
 
 def test_a_loss_is_told_by_topic_queue_and_offsets() -> None:
-    text = str(messages_lost([QueueRange(A, 10, 20), QueueRange(Queue("mail", "", 3), 0, 1)]))
+    text = str(messages_lost([Lost(QueueRange(A, 10, 20)), Lost(QueueRange(Queue("mail", "", 3), 0, 1))]))
     assert "topic orders, queue 0 of broker-a: offsets 10 to 19 (10 messages)" in text
     assert "topic mail, queue 3: offsets 0 to 0 (1 messages)" in text
     assert "failOnDataLoss=false" in text
