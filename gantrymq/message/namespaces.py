@@ -1,4 +1,4 @@
-"""Namespaces: a cluster shared by several systems, each with topics and groups of its own (Java: NamespaceUtil).
+"""Namespaces: a cluster shared by several systems, each with its own topics and groups (Java: NamespaceUtil).
 
 The brokers know the topic "orders" of namespace "shop" as "shop%orders", its group "readers" as "shop%readers", and
 that one's retry topic as "%RETRY%shop%readers". RocketMQ's own topics and groups belong to no namespace. Clients use

@@ -143,7 +143,8 @@ class RemotingClient:
     async def close(self) -> None:
         """Close every connection and end every handler. Calls in flight fail with ConnectError.
 
-        ClientClosed in another loop; when the client's own will never run again, the sockets are let go."""
+        ClientClosed in another loop; when the client's own will never run again, the sockets are closed
+        without a word to the peers."""
         if self.home.is_gone:
             self.abandon()
         self.home.require()
@@ -160,7 +161,7 @@ class RemotingClient:
         await asyncio.gather(*(connection.wait_closed() for connection in connections))
 
     def abandon(self) -> None:
-        """Let go the sockets without a word to the peers: in a child of a fork, where the parent goes on with its own,
+        """Close the sockets without a word to the peers: in a child of a fork, where the parent goes on with its own,
         or when the event loop is gone."""
         self._closed = True
         for connection in self._connections.values():
@@ -181,7 +182,7 @@ class RemotingClient:
                     await connection.room(deadline - loop.time())
         except TimeoutError:
             raise timed_out(address, request.code, timeout_s) from None
-        except ConnectError as exc:  # several callers may wait for one connection: each gets an error of its own
+        except ConnectError as exc:  # several callers may wait for one connection: each gets its own error
             raise not_connected(address, exc.reason, request.code, hint=exc.hint) from exc.__cause__
         return connection, deadline - loop.time()
 

@@ -91,7 +91,7 @@ class RemotingCommand:
         *,
         serialize_type: int = JSON,
     ) -> RemotingCommand:
-        """A new request with an opaque of its own, unique in this process until 2^31 requests later."""
+        """A new request with its own opaque, unique in this process until 2^31 requests later."""
         opaque = next_opaque()
         return cls(int(code), ext_fields or {}, body, None, opaque, 0, LANGUAGE, PROTOCOL_VERSION, serialize_type)
 

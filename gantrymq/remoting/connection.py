@@ -1,6 +1,6 @@
 """One asyncio connection of a client: requests out, answers matched by opaque, the peer's own requests handed on.
 
-Made for many small calls in flight. A call is a dictionary entry and a future: no task, no lock, no timer of its own.
+Made for many small calls in flight. A call is a dictionary entry and a future: no task, no lock and no timer for each.
 One timer a connection wakes at the earliest deadline and fails what is overdue. A request that is alone on its way is
 written at once; others are joined with those of the same turn of the event loop and written in one piece, at the end
 of the turn in which those act who waited for the answers that were read last.

@@ -172,7 +172,7 @@ def key_text(key: Any) -> str:
     return key if isinstance(key, str) else str(key)
 
 
-# By the annotation of a field that says no reader of its own.
+# By the annotation of a field that names no reader.
 _READERS: dict[str, Callable[[Any], Any]] = {
     "str": text_value,
     "str | None": text_value,

@@ -1,7 +1,7 @@
 """What fails right now, for the log: a line when it begins, one a minute while it lasts, one when it is over.
 
 A consumer of many queues meets a broker that is down once a second for each of them. Only the connection says so, for
-the address; what fails for another reason (a refusal, for instance) has a state of its own, for each kind of work and
+the address; what fails for another reason (a refusal, for instance) has its own state, for each kind of work and
 place. What is a repetition goes to the DEBUG level.
 """
 

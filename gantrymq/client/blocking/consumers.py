@@ -121,7 +121,7 @@ class SyncPullConsumer(BlockingClient):
                 yield from batch.one_by_one()
 
     def pause(self, queues: Iterable[MessageQueue]) -> None:
-        """Poll nothing of these queues, and pull no more, until `resume`."""
+        """Neither poll nor pull these queues until `resume`."""
         paused = list(queues)
         self._change(lambda: self._client.pause(paused))
 

@@ -4,7 +4,7 @@ It starts with the first open client and ends with the last. Open clients are he
 no reference goes on; what is still open when the interpreter ends is closed then.
 
 After a fork only the forking thread lives on, so the child's copy of the loop is dead. The child forgets it and
-begins with none; its copies of the parent's connections are let go without a word to the other side.
+begins with none; its copies of the parent's connections are closed without a word to the other side.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ CALLBACK_WAIT_S = 30.0  # then the client goes on without it
 async def tell(callback: Callable[[T], Awaitable[None] | None] | None, about: T, what: str) -> None:
     """Call an async function on the loop, a plain one in a thread, so that it may use blocking clients; wait for it.
 
-    Nothing is told about an empty list. What it raises is logged. `what` names it in the log.
+    An empty list makes no call. What it raises is logged. `what` names it in the log.
     """
     if callback is None or not about:
         return

@@ -55,7 +55,7 @@ class Client(ABC):
         if not self._session.is_open:
             return
         home = self._session.remoting.home
-        if home.is_gone:  # it will never run again: brokers hear no more of the client than that its connections end
+        if home.is_gone:  # it will never run again: brokers only see the client's connections end
             self.abandon()
         home.require()
         if self._is_closing:

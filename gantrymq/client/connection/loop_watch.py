@@ -19,7 +19,7 @@ from gantrymq.log_limit import LogLimit
 
 logger: logging.Logger = logging.getLogger(__name__)
 
-BLOCKED_S = 1.0  # what lasts longer is told
+BLOCKED_S = 1.0  # what lasts longer is logged
 LOOK_S = 0.25
 
 StartedAt = Callable[["asyncio.Task[object]"], "float | None"]
@@ -96,7 +96,7 @@ def place_of(frame: FrameType | None) -> str:
 @functools.cache
 def _of_others() -> tuple[str, ...]:
     """How the file names of Python's, of installed packages' and of the SDK's code begin."""
-    import sysconfig  # only what is told needs them
+    import sysconfig  # only the log line needs them
     from pathlib import Path
 
     folders = {*sysconfig.get_paths().values(), str(Path(__file__).parents[2])}

@@ -57,7 +57,7 @@ class Outgoing:
         self.sys_flag: int = sys_flag
         self.is_batch: bool = is_batch
         self.is_timed: bool = False  # for a time, which not every broker keeps
-        self.is_reply: bool = False  # an answer to a request: brokers have a code of its own for it
+        self.is_reply: bool = False  # an answer to a request: it has its own request code
         self.reconsume_times: int = 0
         self.max_reconsume_times: int | None = None  # said only when a consumer sends a failed message again
 

@@ -108,7 +108,7 @@ class ClientSession:
             raise ClientClosed("closed already: make a new client")
         notice_fork()
         if self._process_id != os.getpid():
-            self._name_client()  # made before a fork: each child is a client of its own
+            self._name_client()  # made before a fork: each child is another client
         self.remoting.home.enter()
         self.is_open = True
         self.background.start(self._refresh_routes(), "refresh routes")
@@ -117,7 +117,7 @@ class ClientSession:
         )
 
     def abandon(self) -> None:
-        """Count as closed, and let go the sockets: in a child of a fork, or when the event loop is gone."""
+        """Count as closed, and close the sockets silently: in a child of a fork, or when the event loop is gone."""
         self.is_open = False
         self._was_closed = True
         self.remoting.abandon()

@@ -124,7 +124,7 @@ class Assignment:
 
     async def rebalance(self, topics: Iterable[str]) -> None:
         """Take and release queues until those held are this client's share of each topic. One round at a time: the
-        application is told of changes before they happen, so no other round may come between."""
+        application hears of changes before they happen, so no other round may come between."""
         async with self._rounds:
             await self._rebalance(topics)
 

@@ -258,7 +258,7 @@ class PullConsumer(Client):
                 yield message
 
     def pause(self, queues: Iterable[MessageQueue]) -> None:
-        """Poll nothing of these queues, and pull no more, until `resume`."""
+        """Neither poll nor pull these queues until `resume`."""
         paused = list(queues)
         self._session.do_at_home(lambda: self._polled.paused.update(paused))
 

@@ -62,7 +62,7 @@ class FirstTry:
         self.has_ended.acquire()
 
     def at_once(self) -> bool:
-        """In the thread: try over a connection of its own. False, and nothing sent, when there is none to be had."""
+        """In the thread: try over the thread's own connection. False, and nothing sent, when it can't have one."""
         target = self._sender.target(self._outgoing, self._chosen)
         connection = None if target is None else self._connections.take(target[1])
         if target is None or connection is None:

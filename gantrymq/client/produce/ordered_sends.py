@@ -1,4 +1,4 @@
-"""Sending many messages each to a queue of its own choice: what `Producer.send_many` does with queue, selector or key.
+"""Sending many messages, each to a chosen queue: what `Producer.send_many` does with queue, selector or key.
 
 The messages of a queue travel in batches, one on its way at a time, so that they keep their order also when one is
 tried again. Queues don't wait for each other.

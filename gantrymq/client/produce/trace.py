@@ -1,4 +1,4 @@
-"""Message trace: what producers and consumers did with each message, sent as messages to a topic of its own.
+"""Message trace: what producers and consumers did with each message, sent as messages to the trace topic.
 
 Records wait in a bounded queue and are sent in batches. When the queue is full, records are dropped and counted: no
 send and no listener waits for them. A batch that can't be sent is lost. The topic exists where brokers have

@@ -11,7 +11,7 @@
     async with TransactionProducer(servers, listener=Orders(), group="orders") as producer:
         await producer.send_in_transaction(Message("orders", b"..."), order)
 
-The message is stored first where no consumer looks. Then `execute` runs, and what it returns is told to the broker. If
+The message is stored first where no consumer looks. Then `execute` runs, and the broker gets what it returns. If
 that never arrives (UNKNOWN, an exception, a crash), the broker asks a producer of the same group, any of them: `check`.
 """
 
