@@ -9,8 +9,8 @@ from ninja import Field, Schema
 
 from appliance.settings.alert_names import ChannelKind, RuleKind, RuleLevel
 from dashboard.alerts.editing import RuleValues, shown_settings
-from dashboard.models.alerts import AlertChannel, AlertDelivery, AlertMute, AlertRow, AlertRule
-from dashboard.rest.values import NUMBER_MAX, Given, Moment
+from dashboard.models.alerts import AlertChannel, AlertMute, AlertRow, AlertRule
+from dashboard.rest.values import NUMBER_MAX, Given, Moment, Out, named
 from dashboard.status.check import Level
 
 RowId = Annotated[int, Field(ge=1, le=NUMBER_MAX)]
@@ -170,11 +170,11 @@ class MuteOut(MuteIn):
         )  # fmt: skip
 
 
-class NoticeOut(Schema):
+class NoticeOut(Out):
     """One notice to one channel. answer: the begin of the last one."""
 
-    id: int
-    channel: int
+    id: int = named("pk")
+    channel: int = named("channel_id")
     what: Literal["fired", "resolved", "test", "weekly"]
     title: str
     state: Literal["waiting", "sent", "failed"]
@@ -183,13 +183,6 @@ class NoticeOut(Schema):
     due_at: datetime
     ended_at: datetime | None
     answer: str
-
-    @classmethod
-    def of(cls, row: AlertDelivery) -> NoticeOut:
-        return cls(
-            id=row.pk, channel=row.channel_id, what=cast(Any, row.what), title=row.title, state=cast(Any, row.state),
-            attempts=row.attempts, made_at=row.made_at, due_at=row.due_at, ended_at=row.ended_at, answer=row.answer,
-        )  # fmt: skip
 
 
 class DeliveryList(Schema):

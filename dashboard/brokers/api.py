@@ -18,10 +18,10 @@ from dashboard.brokers.succession_form import BYTES_MAX
 from dashboard.brokers.succession_schemas import UNKNOWN, MasterOut, SuccessionIn, SuccessionOut
 from dashboard.cluster.errors import BrokerNotFound, ClusterUnreachable
 from dashboard.cluster.gateway import gateway
-from dashboard.cluster.settings_table import BrokerSetting, SettingChange, read_changes
+from dashboard.cluster.settings_table import BrokerSetting, read_changes
 from dashboard.rest.auth import Token
 from dashboard.rest.refusals import REFUSALS, FormProblem, NotPossible, caller
-from dashboard.rest.values import Given
+from dashboard.rest.values import Given, Out
 from dashboard.status.board import Snapshot, board
 
 logger = logging.getLogger(__name__)
@@ -82,16 +82,12 @@ class SettingsIn(Given):
     dry_run: bool = Field(False, description="check and say what would change")
 
 
-class ChangeOut(Schema):
+class ChangeOut(Out):
     """One setting that differs."""
 
     key: str
     before: str
     after: str
-
-    @classmethod
-    def of(cls, change: SettingChange) -> ChangeOut:
-        return cls(key=change.key, before=change.before, after=change.after)
 
 
 class SettingsChanged(Schema):
@@ -106,7 +102,7 @@ class SettingsChanged(Schema):
 @router.get("", response={200: BrokerList} | REFUSALS, auth=LOOK, summary="List brokers with their figures",
             operation_id="list_brokers")  # fmt: skip
 async def list_brokers(request: HttpRequest) -> BrokerList:
-    return BrokerList(brokers=[BrokerOut.of(state) for state in _seen().brokers])
+    return BrokerList(brokers=[BrokerOut.of_state(state) for state in _seen().brokers])
 
 
 @router.get("/{name}", response={200: BrokerOut} | REFUSALS, auth=LOOK, summary="One broker's figures",
@@ -114,7 +110,7 @@ async def list_brokers(request: HttpRequest) -> BrokerList:
 async def get_broker(request: HttpRequest, name: str) -> BrokerOut:
     for state in _seen().brokers:
         if state.name == name:
-            return BrokerOut.of(state)
+            return BrokerOut.of_state(state)
     raise BrokerNotFound(f"There is no broker {name}.")
 
 

@@ -6,11 +6,10 @@ from ninja import Field, Schema
 
 from dashboard.brokers.succession_form import BYTES_MAX
 from dashboard.cluster.succession import Succession
-from dashboard.rest.values import Order
-from gantrymq.client.admin.succession import Changed
+from dashboard.rest.values import Order, Out, named
 
 
-class ReplicaOut(Schema):
+class ReplicaOut(Out):
     """A master or a slave of the name. epoch: the highest it has heard of; end: of its log, in bytes."""
 
     address: str
@@ -18,13 +17,6 @@ class ReplicaOut(Schema):
     answers: bool
     epoch: int
     end: int
-
-    @classmethod
-    def of_all(cls, plan: Succession) -> list[ReplicaOut]:
-        return [
-            cls(address=one.address, is_master=one.is_master, answers=one.answers, epoch=one.epoch, end=one.end)
-            for one in plan.members
-        ]
 
 
 class SuccessionOut(Schema):
@@ -47,7 +39,8 @@ class SuccessionOut(Schema):
     def of(cls, plan: Succession) -> SuccessionOut:
         found = plan.promotion
         return cls(
-            broker=plan.broker_name, members=ReplicaOut.of_all(plan), is_switch_over=plan.master is not None,
+            broker=plan.broker_name, members=[ReplicaOut.of(one) for one in plan.members],
+            is_switch_over=plan.master is not None,
             is_possible=plan.is_possible, successor=found.slave.address if found else None,
             obstacles=plan.obstacles,
             missing_bytes=found.slave.missing_bytes if found and plan.master is None else None, seen=plan.seen,
@@ -66,14 +59,10 @@ class SuccessionIn(Order):
     accept_unknown: bool = Field(False, description=UNKNOWN)
 
 
-class MasterOut(Schema):
+class MasterOut(Out):
     """The new master. seconds: how long the change took."""
 
-    broker: str
+    broker: str = named("broker_name")
     address: str
     epoch: int
     seconds: float
-
-    @classmethod
-    def of(cls, changed: Changed) -> MasterOut:
-        return cls(broker=changed.broker_name, address=changed.address, epoch=changed.epoch, seconds=changed.seconds)

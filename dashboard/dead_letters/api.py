@@ -56,7 +56,7 @@ async def list_dead_letters(
     names = [name for name in known if q.lower() in name.lower()]
     rows = await letters.summaries(gateway(), names[offset : offset + limit])
     troubles = [f"{failure.what}: {failure.reason}" for failure in failures]
-    return DeadGroupList(groups=[DeadGroupOut.of(row) for row in rows], total=len(names), troubles=troubles)
+    return DeadGroupList(groups=[DeadGroupOut.of_group(row) for row in rows], total=len(names), troubles=troubles)
 
 
 @router.get("/{name}/causes", response={200: CausesOut} | REFUSALS, auth=READ,
@@ -133,7 +133,7 @@ async def list_put_back_runs(
     limit: int = Query(50, ge=1, le=LIST_MAX),
 ) -> PutBackRunList:
     rows = PutBackRun.objects.filter(group=name).order_by("-started_at", "-pk")
-    shown = [PutBackRunOut.of(row) async for row in rows[offset : offset + limit]]
+    shown = [PutBackRunOut.of_run(row) async for row in rows[offset : offset + limit]]
     return PutBackRunList(runs=shown, total=await rows.acount())
 
 
@@ -148,13 +148,13 @@ async def start_put_back_run(request: HttpRequest, name: str, body: PutBackRunIn
         name, form.wish(), older=given["older"], wanted=given["wanted"], username=caller(request)["username"]
     )
     _note(request, "dead letters: run started", row)
-    return Status(201, PutBackRunOut.of(row))
+    return Status(201, PutBackRunOut.of_run(row))
 
 
 @router.get("/{name}/runs/{run}", response={200: PutBackRunOut} | REFUSALS, auth=READ, summary="How far a run is",
             operation_id="get_put_back_run")  # fmt: skip
 async def get_put_back_run(request: HttpRequest, name: str, run: int = Path(..., ge=1, le=RUN_MAX)) -> PutBackRunOut:
-    return PutBackRunOut.of(await runs.found(name, run))
+    return PutBackRunOut.of_run(await runs.found(name, run))
 
 
 @router.post("/{name}/runs/{run}/stop", response={200: PutBackRunOut} | REFUSALS, auth=SEND,
@@ -162,7 +162,7 @@ async def get_put_back_run(request: HttpRequest, name: str, run: int = Path(...,
 async def stop_put_back_run(request: HttpRequest, name: str, run: int = Path(..., ge=1, le=RUN_MAX)) -> PutBackRunOut:
     row = await runs.stop(name, run, caller(request)["username"])
     _note(request, "dead letters: run stopped", row)
-    return PutBackRunOut.of(row)
+    return PutBackRunOut.of_run(row)
 
 
 @router.post("/{name}/runs/{run}/go-on", response={200: PutBackRunOut} | REFUSALS, auth=SEND,
@@ -170,7 +170,7 @@ async def stop_put_back_run(request: HttpRequest, name: str, run: int = Path(...
 async def go_on_put_back_run(request: HttpRequest, name: str, run: int = Path(..., ge=1, le=RUN_MAX)) -> PutBackRunOut:
     row = await runs.go_on(name, run, caller(request)["username"])
     _note(request, "dead letters: run goes on", row)
-    return PutBackRunOut.of(row)
+    return PutBackRunOut.of_run(row)
 
 
 def _note(request: HttpRequest, action: str, row: PutBackRun) -> None:

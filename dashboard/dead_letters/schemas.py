@@ -2,61 +2,48 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Literal
 
 from ninja import Field, Schema
 
 from dashboard.cluster.browse import CURSOR_CHARS_MAX
 from dashboard.cluster.message_query import QUERY_CHARS_MAX
-from dashboard.dead_letters.causes import Cause
 from dashboard.dead_letters.letters import DeadGroup
-from dashboard.dead_letters.put_back import RATE_DEFAULT, RATE_MAX, PutBackStep
-from dashboard.models import PutBackRow, PutBackRun
-from dashboard.rest.values import Order
+from dashboard.dead_letters.put_back import RATE_DEFAULT, RATE_MAX
+from dashboard.models import PutBackRun
+from dashboard.rest.values import FromMs, MaybeFromMs, Order, Out, named
 
 
-class LetterCauseOut(Schema):
+class LetterCauseOut(Out):
     """Letters that failed for one reason. cause: empty when no client told one; condition: finds them, as q.
 
-    newest: the place of the newest in the topic of dead letters.
+    newest: the place of the newest in the topic of dead letters. = named("place")
     """
 
-    cause: str
+    cause: str = named("error")
     text: str
     count: int
-    first_at: datetime
-    last_at: datetime
+    first_at: FromMs = named("first_ms")
+    last_at: FromMs = named("last_ms")
     condition: str
-    newest: str
-
-    @classmethod
-    def of(cls, cause: Cause) -> LetterCauseOut:
-        return cls(
-            cause=cause.error, text=cause.text, count=cause.count, first_at=_moment(cause.first_ms),
-            last_at=_moment(cause.last_ms), condition=cause.condition, newest=cause.place,
-        )  # fmt: skip
+    newest: str = named("place")
 
 
-class DeadGroupOut(Schema):
+class DeadGroupOut(Out):
     """A group with dead letters. causes: of the newest looked_at; stored: null and trouble when it can't be read."""
 
-    group: str
+    group: str = named("name")
     topic: str
     stored: int | None
-    last_at: datetime | None
+    last_at: MaybeFromMs = named("last_ms")
     looked_at: int
     causes: list[LetterCauseOut]
-    trouble: str
+    trouble: str = named("why")
 
     @classmethod
-    def of(cls, row: DeadGroup) -> DeadGroupOut:
-        return cls(
-            group=row.name, topic=f"%DLQ%{row.name}", stored=row.stored, looked_at=row.looked_at, trouble=row.why,
-            last_at=_moment(row.last_ms) if row.last_ms > 0 else None,
-            causes=[LetterCauseOut.of(cause) for cause in row.causes],
-        )  # fmt: skip
+    def of_group(cls, row: DeadGroup) -> DeadGroupOut:
+        return cls.of(row, topic=f"%DLQ%{row.name}")
 
 
 class DeadGroupList(Schema):
@@ -99,7 +86,7 @@ class PutBackIn(PutBackRunIn):
     dry_run: bool = False
 
 
-class PutBackResult(Schema):
+class PutBackResult(Out):
     """What became of one letter. state: sent, failed, begun (not known: the answer was lost) or before (left alone).
 
     told: the id of the new message, or why it failed.
@@ -112,7 +99,7 @@ class PutBackResult(Schema):
     told: str
 
 
-class PutBackOut(Schema):
+class PutBackOut(Out):
     """scanned: looked at; matched: dealt with, or counted."""
 
     begin: str
@@ -122,16 +109,8 @@ class PutBackOut(Schema):
     results: list[PutBackResult]
     troubles: list[str]
 
-    @classmethod
-    def of(cls, step: PutBackStep) -> PutBackOut:
-        results = [PutBackResult(**asdict(item)) for item in step.results]
-        return cls(
-            begin=step.begin, older=step.older, scanned=step.scanned, matched=step.matched, results=results,
-            troubles=step.troubles,
-        )  # fmt: skip
 
-
-class PutBackRecord(Schema):
+class PutBackRecord(Out):
     """One that was put back at some time, with by whom."""
 
     place: str
@@ -142,10 +121,6 @@ class PutBackRecord(Schema):
     username: str
     at: datetime
 
-    @classmethod
-    def of(cls, row: PutBackRow) -> PutBackRecord:
-        return cls(**{name: getattr(row, name) for name in cls.model_fields})
-
 
 class PutBackRecords(Schema):
     """Newest first."""
@@ -154,22 +129,22 @@ class PutBackRecords(Schema):
     total: int
 
 
-class PutBackRunOut(Schema):
+class PutBackRunOut(Out):
     """A run that puts letters back. older: where it goes on, null at the end; told: why it failed.
 
     unknown: the broker's answer was lost; before: left alone, as they were put back by an earlier run.
     """
 
-    run: int
+    run: int = named("pk")
     group: str
     state: Literal["running", "done", "stopped", "failed"]
     q: str
-    since: datetime | None
-    until: datetime | None
+    since: MaybeFromMs = named("since_ms")
+    until: MaybeFromMs = named("until_ms")
     queue: str
     to: Literal["group", "topic"]
     rate: int
-    again: bool
+    again: bool = named("is_again")
     begin: str
     older: str | None
     wanted: int | None
@@ -185,13 +160,8 @@ class PutBackRunOut(Schema):
     changed_at: datetime
 
     @classmethod
-    def of(cls, row: PutBackRun) -> PutBackRunOut:
-        same = {name: getattr(row, name) for name in cls.model_fields if hasattr(row, name)}
-        return cls(
-            **same | {"older": row.older or None}, run=row.pk, again=row.is_again,
-            since=None if row.since_ms is None else _moment(row.since_ms),
-            until=None if row.until_ms is None else _moment(row.until_ms),
-        )  # fmt: skip
+    def of_run(cls, row: PutBackRun) -> PutBackRunOut:
+        return cls.of(row, older=row.older or None)
 
 
 class PutBackRunList(Schema):
@@ -206,7 +176,3 @@ class DiscardOut(Schema):
 
     group: str
     letters: int
-
-
-def _moment(at_ms: int) -> datetime:
-    return datetime.fromtimestamp(at_ms / 1000, UTC)

@@ -114,14 +114,14 @@ async def _reset(request: HttpRequest, name: str, body: ResetTo, topics: list[st
     plans = await plan_moves(gateway(), name, form)
     if body.dry_run:
         note_nothing(request)
-        return [ResetOut.of(Moved(plan, plan.is_online), is_done=False) for plan in plans]
+        return [ResetOut.of_move(Moved(plan, plan.is_online), is_done=False) for plan in plans]
     for plan in plans:
         if plan.refusal is not None:
             raise NotAllowed(plan.refusal)
     done = await move_all(gateway(), plans, caller(request)["username"])
     for moved in done:
         log_move(request, moved, given, caller(request))
-    return [ResetOut.of(moved, is_done=not moved.trouble) for moved in done]
+    return [ResetOut.of_move(moved, is_done=not moved.trouble) for moved in done]
 
 
 @router.put("/{name}/consuming", response={200: ConsumingOut} | REFUSALS, auth=WRITE,

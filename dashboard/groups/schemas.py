@@ -7,19 +7,19 @@ from typing import Literal
 
 from ninja import Field, Schema
 
-from dashboard.cluster.group_values import GroupMember, GroupSummary, QueuePlace
+from dashboard.cluster.group_values import GroupMember
 from dashboard.groups.forms import TOPICS_MAX
 from dashboard.groups.listing import GroupRow
-from dashboard.groups.member_load import HeldMessage, MemberLoad
+from dashboard.groups.member_load import MemberLoad
 from dashboard.groups.moving import Moved
 from dashboard.groups.trend import Direction, State
 from dashboard.groups.whole import GroupView
 from dashboard.rest.checks import CheckOut
-from dashboard.rest.values import NUMBER_MAX, Given, Order, moment
+from dashboard.rest.values import NUMBER_MAX, Given, MaybeFromMs, MaybeFromSeconds, Order, Out, named
 from gantrymq.client.admin.results import QueueMove
 
 
-class GroupOut(Schema):
+class GroupOut(Out):
     """A consumer group in a list. lag: messages not consumed yet; lag_ms: age of the oldest of them.
 
     is_partial: a broker did not answer, so that the numbers are the least that can be; why names it.
@@ -31,23 +31,9 @@ class GroupOut(Schema):
     members: int | None
     disagrees: bool
     is_suspended: bool
-    last_consumed_stored_at: datetime | None
+    last_consumed_stored_at: MaybeFromMs = named("last_consumed_ms")
     why: str | None = None
     is_partial: bool = False
-
-    @classmethod
-    def of(cls, row: GroupSummary) -> GroupOut:
-        return cls(
-            name=row.name,
-            lag=row.lag,
-            lag_ms=row.lag_ms,
-            members=row.members,
-            disagrees=row.disagrees,
-            is_suspended=row.is_suspended,
-            last_consumed_stored_at=moment(row.last_consumed_ms),
-            why=row.why,
-            is_partial=row.is_partial,
-        )
 
 
 class LookOut(Schema):
@@ -64,7 +50,7 @@ class SeenGroupOut(GroupOut):
     retries: messages that wait to be tried again. dead_letters null: not counted yet.
     """
 
-    seen_at: datetime | None
+    seen_at: MaybeFromSeconds
     state: State
     direction: Direction
     in_rate: float | None
@@ -76,27 +62,12 @@ class SeenGroupOut(GroupOut):
 
     @classmethod
     def of_row(cls, row: GroupRow) -> SeenGroupOut:
-        group = row.group
-        return cls(
-            name=group.name,
-            lag=group.lag,
-            lag_ms=group.lag_ms,
-            members=group.members,
-            disagrees=group.disagrees,
-            is_suspended=group.is_suspended,
-            last_consumed_stored_at=moment(group.last_consumed_ms),
-            why=group.why,
-            is_partial=group.is_partial,
-            seen_at=datetime.fromtimestamp(group.at, UTC) if group.at else None,
-            state=row.state,
-            direction=row.direction,
-            in_rate=group.in_rate,
-            out_rate=group.out_rate,
-            seconds_to_zero=row.seconds_to_zero,
-            retries=row.retries,
-            dead_letters=row.dead_letters,
-            lag_history=[LookOut(at=datetime.fromtimestamp(at, UTC), lag=lag) for at, lag in group.history],
-        )
+        history = [LookOut(at=datetime.fromtimestamp(at, UTC), lag=lag) for at, lag in row.group.history]
+        return cls.of(
+            row.group, seen_at=row.group.at or None, state=row.state, direction=row.direction,
+            seconds_to_zero=row.seconds_to_zero, retries=row.retries, dead_letters=row.dead_letters,
+            lag_history=history,
+        )  # fmt: skip
 
 
 class GroupList(Schema):
@@ -107,11 +78,11 @@ class GroupList(Schema):
     troubles: list[str]
 
 
-class PlaceOut(Schema):
+class PlaceOut(Out):
     """A group's place in one queue. consumer_offset null: it never confirmed anything there."""
 
     topic: str
-    broker: str
+    broker: str = named("broker_name")
     queue_id: int
     broker_offset: int
     consumer_offset: int | None
@@ -119,45 +90,20 @@ class PlaceOut(Schema):
     lag_ms: int | None
     owner: str | None
 
-    @classmethod
-    def of(cls, place: QueuePlace) -> PlaceOut:
-        return cls(
-            topic=place.topic,
-            broker=place.broker_name,
-            queue_id=place.queue_id,
-            broker_offset=place.broker_offset,
-            consumer_offset=place.consumer_offset,
-            lag=place.lag,
-            lag_ms=place.lag_ms,
-            owner=place.owner,
-        )
 
-
-class HeldOut(Schema):
+class HeldOut(Out):
     """A message that a listener works on. tries: how often it failed before."""
 
     topic: str
-    broker: str
+    broker: str = named("broker_name")
     queue_id: int
-    offset: int
-    id: str
+    offset: int = named("queue_offset")
+    id: str = named("msg_id")
     held_ms: int
     tries: int
 
-    @classmethod
-    def of(cls, held: HeldMessage) -> HeldOut:
-        return cls(
-            topic=held.topic,
-            broker=held.broker_name,
-            queue_id=held.queue_id,
-            offset=held.queue_offset,
-            id=held.msg_id,
-            held_ms=held.held_ms,
-            tries=held.tries,
-        )
 
-
-class MemberOut(Schema):
+class MemberOut(Out):
     """A connected consumer. What it did not say itself is null; rates are messages a second over its last minute.
 
     lag: messages that wait in its queues. fetched: those that it has and did not confirm. busy: listener calls in
@@ -171,32 +117,17 @@ class MemberOut(Schema):
     has_answered: bool
     queues: int
     lag: int
-    fetched: int | None
+    fetched: int | None = named("cached")
     busy: int | None
     concurrency: int | None
     call_ms: float | None
     ok_rate: float | None
     failed_rate: float | None
-    oldest_held: HeldOut | None
+    oldest_held: HeldOut | None = named("oldest")
 
     @classmethod
-    def of(cls, client: GroupMember, load: MemberLoad) -> MemberOut:
-        return cls(
-            client_id=client.client_id,
-            address=client.address,
-            language=client.language,
-            brokers=list(client.brokers),
-            has_answered=load.has_answered,
-            queues=load.queues,
-            lag=load.lag,
-            fetched=load.cached,
-            busy=load.busy,
-            concurrency=load.concurrency,
-            call_ms=load.call_ms,
-            ok_rate=load.ok_rate,
-            failed_rate=load.failed_rate,
-            oldest_held=None if load.oldest is None else HeldOut.of(load.oldest),
-        )
+    def of_load(cls, client: GroupMember, load: MemberLoad) -> MemberOut:
+        return cls.of(load, address=client.address, language=client.language, brokers=client.brokers)
 
 
 class SubscriptionOut(Schema):
@@ -244,7 +175,7 @@ class GroupDetailOut(Schema):
             consume_rate=detail.consume_rate,
             suspended_on=detail.suspended_on,
             queues=[PlaceOut.of(place) for place in detail.queues],
-            members=[MemberOut.of(client, loads[client.client_id]) for client in detail.clients],
+            members=[MemberOut.of_load(client, loads[client.client_id]) for client in detail.clients],
             subscriptions=[
                 SubscriptionOut(topic=topic, expression=expression, type=kind)
                 for topic, expression, kind in detail.subscriptions
@@ -310,7 +241,7 @@ class ResetsIn(ResetTo):
     topics: list[str] = Field(..., min_length=1, max_length=TOPICS_MAX, description="one or more")
 
 
-class MoveOut(Schema):
+class MoveOut(Out):
     """One queue before and after."""
 
     broker: str
@@ -321,18 +252,11 @@ class MoveOut(Schema):
     repeated: int
 
     @classmethod
-    def of(cls, move: QueueMove) -> MoveOut:
-        return cls(
-            broker=move.queue.broker_name,
-            queue_id=move.queue.queue_id,
-            before=move.before,
-            after=move.after,
-            skipped=move.skipped,
-            repeated=move.repeated,
-        )
+    def of_move(cls, move: QueueMove) -> MoveOut:
+        return cls.of(move, broker=move.queue.broker_name, queue_id=move.queue.queue_id)
 
 
-class ResetOut(Schema):
+class ResetOut(Out):
     """What a reset did, or would do. consumers_told: running members follow; false: the offsets were written.
 
     is_verified: every queue was looked at afterwards and stands there; null where members follow by and by, and where
@@ -351,20 +275,11 @@ class ResetOut(Schema):
     trouble: str = ""
 
     @classmethod
-    def of(cls, moved: Moved, *, is_done: bool) -> ResetOut:
-        plan = moved.plan
-        return cls(
-            group=plan.group,
-            topic=plan.topic,
-            is_done=is_done,
-            consumers_told=moved.was_told,
-            skipped=plan.skipped,
-            repeated=plan.repeated,
-            refusal=plan.refusal,
-            is_verified=moved.is_verified,
-            queues=[MoveOut.of(move) for move in plan.moves],
-            trouble=moved.trouble,
-        )
+    def of_move(cls, moved: Moved, *, is_done: bool) -> ResetOut:
+        return cls.of(
+            moved.plan, is_done=is_done, consumers_told=moved.was_told, is_verified=moved.is_verified,
+            queues=[MoveOut.of_move(move) for move in moved.plan.moves], trouble=moved.trouble,
+        )  # fmt: skip
 
 
 class ResetsOut(Schema):

@@ -62,7 +62,9 @@ async def find_messages(
     if not asked.is_valid():
         raise FormProblem(asked.problems())
     detail = await gateway().topics.get(name)
-    return MessageList.of(await gateway().lookup.look(detail, asked.search(), older=read_cursor(older), limit=limit))
+    return MessageList.of_look(
+        await gateway().lookup.look(detail, asked.search(), older=read_cursor(older), limit=limit)
+    )
 
 
 @router.get("/{name}/messages.{form}", response={200: None} | REFUSALS, auth=READ,
@@ -121,7 +123,7 @@ async def find_traces(
     form = TraceForm(asked)
     if not form.is_valid():
         raise FormProblem(form.problems())
-    return TraceEventList.of(await look(gateway(), form.wish(), form.span(), read_cursor(older)))
+    return TraceEventList.of_step(await look(gateway(), form.wish(), form.span(), read_cursor(older)))
 
 
 @router.post("/{name}/messages/{place}/resend", response={201: SentOut} | REFUSALS, auth=SEND,
@@ -129,7 +131,7 @@ async def find_traces(
 async def resend_message(request: HttpRequest, name: str, place: str) -> Status[SentOut]:
     sent = await gateway().fate.resend(await _found(name, place))
     _log(request, "message sent again", "message_resent", name, place=place)
-    return Status(201, SentOut.of(sent))
+    return Status(201, SentOut.of_result(sent))
 
 
 @router.post("/{name}/messages/{place}/deliver", response={200: HandledOut} | REFUSALS, auth=SEND,
@@ -158,7 +160,7 @@ async def send_message(request: HttpRequest, name: str, body: MessageIn) -> Stat
         raise FormProblem({"body": [str(exc)]}) from exc
     sent = await gateway().messages.send(message)
     _log(request, "message sent by hand", "message_sent", name)
-    return Status(201, SentOut.of(sent))
+    return Status(201, SentOut.of_result(sent))
 
 
 async def _found(name: str, place: str) -> MessageExt:

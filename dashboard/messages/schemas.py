@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import base64
 from datetime import UTC, datetime
-from typing import Any, Literal, cast
+from typing import Literal, cast
 
 from ninja import Field, Schema
 
-from dashboard.cluster.message_fate import Fate, Trace
+from dashboard.cluster.message_fate import Fate
 from dashboard.cluster.message_lookup import Looked
 from dashboard.cluster.message_values import MessageLine
 from dashboard.messages.forms import DELAYS_S, PROPERTY_LINES_MAX
 from dashboard.messages.trace_events import TraceEvent
 from dashboard.messages.trace_search import TraceStep
-from dashboard.rest.values import Given
+from dashboard.rest.values import FromMs, Given, Out, Troubles, named
 from gantrymq.client.results import SendResult
 from gantrymq.message.model import MessageExt
 
@@ -23,61 +23,38 @@ DeliveryState = Literal["consumed", "not yet", "unknown"]
 DELAY_LEVEL_MAX = len(DELAYS_S)
 
 
-class MessageOut(Schema):
+class MessageOut(Out):
     """A message in a list. place names it in the other operations; preview: the beginning of its body."""
 
     place: str
-    message_id: str
-    broker: str
-    queue: int
-    offset: int
-    stored_at: datetime
+    message_id: str = named("msg_id")
+    broker: str = named("broker_name")
+    queue: int = named("queue_id")
+    offset: int = named("queue_offset")
+    stored_at: FromMs = named("stored_ms")
     tag: str
     keys: list[str]
     size_bytes: int
     preview: str
 
-    @classmethod
-    def of(cls, line: MessageLine) -> MessageOut:
-        return cls(
-            place=line.place,
-            message_id=line.msg_id,
-            broker=line.broker_name,
-            queue=line.queue_id,
-            offset=line.queue_offset,
-            stored_at=_moment(line.stored_ms),
-            tag=line.tag,
-            keys=list(line.keys),
-            size_bytes=line.size_bytes,
-            preview=line.preview,
-        )
 
-
-class MessageList(Schema):
+class MessageList(Out):
     """Newest first. older: give it back to look further, null when all was looked at; a list may be empty before that.
 
     understood: how the text was taken; how: newest, place, index or search; elsewhere: the topic that the id is of.
     """
 
-    messages: list[MessageOut]
+    messages: list[MessageOut] = named("lines")
     how: How
-    understood: str
+    understood: str = named("told")
     scanned: int
     older: str | None
     elsewhere: str | None
-    troubles: list[str]
+    troubles: Troubles = named("failures")
 
     @classmethod
-    def of(cls, looked: Looked) -> MessageList:
-        return cls(
-            messages=[MessageOut.of(line) for line in looked.lines],
-            how=cast(How, looked.how),
-            understood=looked.told,
-            scanned=looked.scanned,
-            older=looked.older,
-            elsewhere=looked.elsewhere[0] if looked.elsewhere else None,
-            troubles=[f"{failure.what}: {failure.reason}" for failure in looked.failures],
-        )
+    def of_look(cls, looked: Looked) -> MessageList:
+        return cls.of(looked, elsewhere=looked.elsewhere[0] if looked.elsewhere else None)
 
 
 class MessageDetailOut(Schema):
@@ -138,24 +115,19 @@ class MessageIn(Given):
     deliver: str = Field("", max_length=40)
 
 
-class SentOut(Schema):
+class SentOut(Out):
     """Where a message went."""
 
-    message_id: str
+    message_id: str = named("msg_id")
     topic: str
     broker: str
     queue: int
-    offset: int
+    offset: int = named("queue_offset")
 
     @classmethod
-    def of(cls, sent: SendResult) -> SentOut:
-        return cls(
-            message_id=sent.msg_id,
-            topic=sent.queue.topic,
-            broker=sent.queue.broker_name,
-            queue=sent.queue.queue_id,
-            offset=sent.queue_offset,
-        )
+    def of_result(cls, sent: SendResult) -> SentOut:
+        queue = sent.queue
+        return cls.of(sent, topic=queue.topic, broker=queue.broker_name, queue=queue.queue_id)
 
 
 class DeliveryOut(Schema):
@@ -185,39 +157,30 @@ class FateOut(Schema):
         )
 
 
-class StepOut(Schema):
+class StepOut(Out):
     """One step of a message's life. took_ms is null while its end is not known."""
 
     what: str
-    by: str
-    at: datetime
+    by: str = named("who")
+    at: FromMs = named("at_ms")
     took_ms: int | None
     outcome: str
     is_bad: bool
 
 
-class TraceOut(Schema):
+class TraceOut(Out):
     """The steps in the order of time; why there are none of clients."""
 
     steps: list[StepOut]
     why: str
 
-    @classmethod
-    def of(cls, trace: Trace) -> TraceOut:
-        steps = [
-            StepOut(what=step.what, by=step.who, at=_moment(step.at_ms), took_ms=step.took_ms, outcome=step.outcome,
-                    is_bad=step.is_bad)
-            for step in trace.steps
-        ]  # fmt: skip
-        return cls(steps=steps, why=trace.why)
 
-
-class TraceEventOut(Schema):
+class TraceEventOut(Out):
     """What a client told. what: Pub (sent), SubAfter (handled), EndTransaction. topic: "" where no sender told it."""
 
     what: Literal["Pub", "SubAfter", "EndTransaction"]
-    message_id: str
-    at: datetime
+    message_id: str = named("msg_id")
+    at: FromMs = named("at_ms")
     topic: str
     group: str
     keys: list[str]
@@ -227,29 +190,22 @@ class TraceEventOut(Schema):
     client_host: str
 
     @classmethod
-    def of(cls, event: TraceEvent) -> TraceEventOut:
-        return cls(
-            what=cast(Any, event.kind.value), message_id=event.msg_id, at=_moment(event.at_ms), topic=event.topic,
-            group=event.group, keys=event.keys.split(), took_ms=event.took_ms, outcome=event.outcome,
-            is_bad=event.is_bad, client_host=event.client_host,
-        )  # fmt: skip
+    def of_event(cls, event: TraceEvent) -> TraceEventOut:
+        return cls.of(event, what=event.kind.value, keys=event.keys.split())
 
 
-class TraceEventList(Schema):
+class TraceEventList(Out):
     """Newest first. older: give it back to look further, null when all was looked at. scanned: trace messages."""
 
     events: list[TraceEventOut]
     scanned: int
     older: str | None
     is_off: bool = Field(description="the cluster has no trace topic")
-    troubles: list[str]
+    troubles: Troubles = named("failures")
 
     @classmethod
-    def of(cls, step: TraceStep) -> TraceEventList:
-        return cls(
-            events=[TraceEventOut.of(event) for event in step.events], scanned=step.scanned, older=step.older,
-            is_off=step.is_off, troubles=[f"{failure.what}: {failure.reason}" for failure in step.failures],
-        )  # fmt: skip
+    def of_step(cls, step: TraceStep) -> TraceEventList:
+        return cls.of(step, events=[TraceEventOut.of_event(event) for event in step.events])
 
 
 class DeliverIn(Given):

@@ -7,11 +7,12 @@ from datetime import UTC, datetime
 from ninja import Schema
 
 from dashboard.brokers.schemas import BrokerOut
+from dashboard.rest.values import Out
 from dashboard.status.board import Snapshot
 from dashboard.status.verdict import Verdict
 
 
-class ProcessOut(Schema):
+class ProcessOut(Out):
     """A process of the appliance."""
 
     name: str
@@ -50,17 +51,6 @@ class ClusterOut(Schema):
             out_rate=snapshot.known_sum("out_rate")[0],
             stored_messages=snapshot.stored.messages if snapshot.stored else None,
             stored_messages_without=list(snapshot.stored.missing) if snapshot.stored else [],
-            brokers=[BrokerOut.of(state) for state in snapshot.brokers],
-            processes=[
-                ProcessOut(
-                    name=process.name,
-                    role=process.role,
-                    state=process.state,
-                    pid=process.pid,
-                    restarts=process.restarts,
-                    cpu_ratio=process.cpu_ratio,
-                    rss_bytes=process.rss_bytes,
-                )
-                for process in snapshot.processes
-            ],
+            brokers=[BrokerOut.of_state(state) for state in snapshot.brokers],
+            processes=[ProcessOut.of(process) for process in snapshot.processes],
         )

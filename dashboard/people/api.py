@@ -6,7 +6,6 @@ Needs a token of the scope admin.
 from __future__ import annotations
 
 import logging
-from typing import Any
 from urllib.parse import urlencode
 
 from asgiref.sync import sync_to_async
@@ -64,7 +63,7 @@ async def list_users(
     rows = User.objects.filter(username__icontains=q).order_by("username")
     found = [user async for user in rows[offset : offset + limit]]
     issuers = {row.user_id: row.issuer async for row in Identity.objects.filter(user__in=found)}
-    shown = [UserOut.of(user, issuers.get(user.pk, "")) for user in found]
+    shown = [UserOut.of(user, issuer=issuers.get(user.pk, "")) for user in found]
     return UserList(users=shown, total=await rows.acount())
 
 
@@ -122,7 +121,7 @@ async def end_sessions(
              operation_id="list_invitations")  # fmt: skip
 async def list_invitations(request: HttpRequest) -> InvitationList:
     rows = invitations.open_invitations().order_by("expires_at")
-    return InvitationList(invitations=[InvitationOut.of(row) async for row in rows])
+    return InvitationList(invitations=[InvitationOut.of_row(row) async for row in rows])
 
 
 @invited.post("", response={201: InvitationMade} | REFUSALS, auth=PEOPLE,
@@ -136,7 +135,7 @@ async def create_invitation(request: HttpRequest, body: InvitationIn) -> Status[
         raise NotPossible(_sentence(exc)) from exc
     note(request, "person invited", body.label, invitations.facts(body.role, tuple(body.prefixes)))
     link = request.build_absolute_uri(f"{reverse('invitation')}?{urlencode({'token': secret})}")
-    return Status(201, InvitationMade(**InvitationOut.of(made).dict(), link=link))
+    return Status(201, InvitationMade.of_row(made, link=link))
 
 
 @invited.delete("/{int:invitation_id}", response={204: None} | REFUSALS, auth=PEOPLE,
@@ -181,10 +180,13 @@ async def _named(name: str) -> User:
 
 
 async def _whole(user: User) -> UserDetailOut:
-    def read() -> Any:
-        return user_accounts.issuer_of(user), user_accounts.open_sessions(user), list(living_tokens(user))
+    def read() -> UserDetailOut:
+        return UserDetailOut.of(
+            user, issuer=user_accounts.issuer_of(user), sessions=user_accounts.open_sessions(user),
+            api_access=list(living_tokens(user)),
+        )  # fmt: skip
 
-    return UserDetailOut.whole(user, *await sync_to_async(read)())
+    return await sync_to_async(read)()
 
 
 def _sentence(exc: UserProblem) -> str:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Literal, cast
+from typing import Annotated, Any, Literal, Self
 
 from ninja import Field, Schema
 
 from dashboard.limits.names import PREFIX, PREFIXES_MAX
-from dashboard.models.management import ApiToken, Invitation, User
-from dashboard.people.user_accounts import OpenSession
-from dashboard.rest.values import Given
+from dashboard.models.management import Invitation
+from dashboard.rest.values import Given, Out, named
 
 RoleName = Literal["reader", "operator", "admin"]
 Prefix = Annotated[str, Field(pattern=f"^{PREFIX.pattern}$", examples=["orders-"])]  # of topics and groups
@@ -26,23 +25,16 @@ class TokenIn(Given):
     life_days: Literal[7, 30, 90, 365] = 90
 
 
-class TokenOut(Schema):
+class TokenOut(Out):
     """A token as lists show it. start: its first characters."""
 
-    id: int
+    id: int = named("pk")
     name: str
     scope: ScopeName
-    start: str
+    start: str = named("prefix")
     created_at: datetime
     expires_at: datetime
     last_used_at: datetime | None
-
-    @classmethod
-    def of(cls, row: ApiToken) -> TokenOut:
-        return cls(
-            id=row.pk, name=row.name, scope=cast(ScopeName, row.scope), start=row.prefix, created_at=row.created_at,
-            expires_at=row.expires_at, last_used_at=row.last_used_at,
-        )  # fmt: skip
 
 
 class TokenMade(TokenOut):
@@ -57,7 +49,7 @@ class TokenList(Schema):
     items: list[TokenOut]
 
 
-class SessionOut(Schema):
+class SessionOut(Out):
     """A log-in that still holds. seen_at: to within a few minutes."""
 
     id: str
@@ -66,28 +58,17 @@ class SessionOut(Schema):
     seen_at: datetime
     ends_at: datetime
 
-    @classmethod
-    def of(cls, one: OpenSession) -> SessionOut:
-        return cls(id=one.id, address=one.address, started_at=one.started_at, seen_at=one.seen_at, ends_at=one.ends_at)
 
-
-class UserOut(Schema):
+class UserOut(Out):
     """An account in the list."""
 
-    name: str
+    name: str = named("username")
     role: RoleName
     prefixes: list[str] = Field(description="it sees topics and groups whose names begin so; [] is all")
-    is_open: bool
+    is_open: bool = named("is_active")
     created_at: datetime
-    last_login_at: datetime | None
+    last_login_at: datetime | None = named("last_login")
     issuer: str = Field(description='the OpenID Connect provider that it signs in with; "": it has a password')
-
-    @classmethod
-    def of(cls, user: User, issuer: str) -> UserOut:
-        return cls(
-            name=user.username, role=cast(RoleName, user.role), prefixes=list(user.prefixes),
-            is_open=user.is_active, created_at=user.created_at, last_login_at=user.last_login, issuer=issuer,
-        )  # fmt: skip
 
 
 class UserDetailOut(UserOut):
@@ -95,14 +76,6 @@ class UserDetailOut(UserOut):
 
     sessions: list[SessionOut]
     api_access: list[TokenOut]
-
-    @classmethod
-    def whole(cls, user: User, issuer: str, sessions: list[OpenSession], tokens: list[ApiToken]) -> UserDetailOut:
-        return cls(
-            **UserOut.of(user, issuer).dict(),
-            sessions=[SessionOut.of(one) for one in sessions],
-            api_access=[TokenOut.of(row) for row in tokens],
-        )
 
 
 class UserList(Schema):
@@ -147,10 +120,10 @@ class InvitationIn(Given):
     )
 
 
-class InvitationOut(Schema):
+class InvitationOut(Out):
     """An open invitation."""
 
-    id: int
+    id: int = named("pk")
     label: str
     role: RoleName
     prefixes: list[str]
@@ -158,12 +131,8 @@ class InvitationOut(Schema):
     expires_at: datetime
 
     @classmethod
-    def of(cls, row: Invitation) -> InvitationOut:
-        return cls(
-            id=row.pk, label=row.label, role=cast(RoleName, row.role),
-            prefixes=row.name_prefixes.split(), made_by=row.made_by.username,
-            expires_at=row.expires_at,
-        )  # fmt: skip
+    def of_row(cls, row: Invitation, **more: Any) -> Self:
+        return cls.of(row, prefixes=row.name_prefixes.split(), made_by=row.made_by.username, **more)
 
 
 class InvitationMade(InvitationOut):

@@ -37,7 +37,7 @@ async def make_token(request: HttpRequest, body: TokenIn) -> Status[TokenMade]:
         raise NotPossible(str(exc)) from exc
     note(request, "token created", body.name, {"scope": body.scope, "days": body.life_days})
     logger.info("token created", extra={"event": "token_created", "scope": body.scope} | caller(request))
-    return Status(201, TokenMade(**TokenOut.of(row).dict(), shown_once=secret))
+    return Status(201, TokenMade.of(row, shown_once=secret))
 
 
 @router.delete("/{int:token_id}", response={204: None} | REFUSALS, auth=OWN, summary="Revoke one of one's own tokens",

@@ -60,7 +60,7 @@ async def list_runs(
 ) -> RunList:
     rows = ReportRun.objects.select_related("requested_by")
     rows = rows.filter(report=report) if report else rows
-    shown = [RunOut.of(run) async for run in rows[offset : offset + limit]]
+    shown = [RunOut.of_run(run) async for run in rows[offset : offset + limit]]
     return RunList(runs=shown, total=await rows.acount())
 
 
@@ -78,13 +78,13 @@ async def run_report(request: HttpRequest, body: RunIn) -> Status[RunOut]:
         raise NotPossible(str(exc)) from exc
     note(request, "report asked for", body.report, {"begin_ms": run.begin_ms, "end_ms": run.end_ms, "topics": topics})
     logger.info("report asked for", extra={"event": "report_asked", "run": run.run_id} | caller(request))
-    return Status(202, RunOut.of(run))
+    return Status(202, RunOut.of_run(run))
 
 
 @router.get("/runs/{run_id}", response={200: RunOut} | REFUSALS, auth=READ, summary="One run",
             operation_id="get_report_run")  # fmt: skip
 async def get_run(request: HttpRequest, run_id: str) -> RunOut:
-    return RunOut.of(await _found(run_id))
+    return RunOut.of_run(await _found(run_id))
 
 
 @router.get("/runs/{run_id}/result", response={200: ResultOut} | REFUSALS, auth=READ,
@@ -122,7 +122,7 @@ async def stop_run(request: HttpRequest, run_id: str) -> RunOut:
         raise NotPossible("The run has ended already, or was started in a shell: stop it there.")
     note(request, "report run stopped", run.report, {"run": run_id})
     logger.info("report run stopped", extra={"event": "report_stopped", "run": run_id} | caller(request))
-    return RunOut.of(await _found(run_id))
+    return RunOut.of_run(await _found(run_id))
 
 
 @router.get("/schedule", response={200: ScheduleOut} | REFUSALS, auth=READ, summary="When reports run by themselves",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal
 
 from ninja import Field, Schema
 
@@ -11,8 +11,7 @@ from appliance.reports.catalogue import REPORTS, Report
 from dashboard.models.reports import ReportRun
 from dashboard.reports.forms import SECONDS_MAX, TOPICS_MAX
 from dashboard.reports.runs.cron import CRON_CHARS_MAX
-from dashboard.reports.runs.plans import Schedule
-from dashboard.rest.values import AwareMoment, Given
+from dashboard.rest.values import AwareMoment, FromMs, Given, Out, named
 from gantrymq.message.topics import GROUP_CHARS_MAX, TOPIC_CHARS_MAX
 
 ReportName = Literal[tuple(REPORTS)]  # type: ignore[valid-type]
@@ -76,17 +75,17 @@ class RunIn(Given):
         return given | {name: at.astimezone(UTC).replace(tzinfo=None).isoformat() for name, at in times.items() if at}
 
 
-class RunOut(Schema):
+class RunOut(Out):
     """A run. error: of an incomplete one, what is missing; rows: of its result, result_bytes: as CSV.
 
     ingested_rows: messages that it added to the lake. attempt: above 1 it is tried again.
     """
 
-    id: str
+    id: str = named("run_id")
     report: str
     state: RunState
-    begin: datetime
-    end: datetime
+    begin: FromMs = named("begin_ms")
+    end: FromMs = named("end_ms")
     topics: list[str]
     zone: str
     attempt: int
@@ -101,15 +100,8 @@ class RunOut(Schema):
     error: str
 
     @classmethod
-    def of(cls, run: ReportRun) -> RunOut:
-        return cls(
-            id=run.run_id, report=run.report, state=cast(RunState, run.state), begin=_moment(run.begin_ms),
-            end=_moment(run.end_ms), requested_by=run.requested_by.username if run.requested_by else None,
-            topics=list(run.topics), zone=run.zone, attempt=run.attempt,
-            created_at=run.created_at, started_at=run.started_at, finished_at=run.finished_at,
-            duration_s=run.duration_s, rows=run.rows, result_bytes=run.result_bytes,
-            ingested_rows=run.ingested_rows, error=run.error,
-        )  # fmt: skip
+    def of_run(cls, run: ReportRun) -> RunOut:
+        return cls.of(run, requested_by=run.requested_by.username if run.requested_by else None)
 
 
 class RunList(Schema):
@@ -142,7 +134,7 @@ class ScheduleIn(Given):
     zone: Zone = "UTC"
 
 
-class ScheduleOut(Schema):
+class ScheduleOut(Out):
     """The same, and when they run next."""
 
     interval_minutes: int
@@ -151,13 +143,6 @@ class ScheduleOut(Schema):
     cron: str
     zone: str
     next_run_at: datetime
-
-    @classmethod
-    def of(cls, plan: Schedule) -> ScheduleOut:
-        return cls(
-            interval_minutes=plan.interval_minutes, days=plan.days, reports=list(plan.reports), cron=plan.cron,
-            zone=plan.zone, next_run_at=plan.next_run_at,
-        )  # fmt: skip
 
 
 class LogOut(Schema):
@@ -195,7 +180,3 @@ class WeeklyOut(Schema):
     cron: str
     zone: str
     next_at: datetime | None
-
-
-def _moment(at_ms: int) -> datetime:
-    return datetime.fromtimestamp(at_ms / 1000, UTC)

@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Literal, cast
+from typing import Annotated, Literal
 
-from ninja import Schema
+from pydantic import BeforeValidator
 
-from dashboard.status.check import Check
+from dashboard.rest.values import Out, named
 
 LevelWord = Literal["good", "attention", "problem"]
 
 
-class CheckOut(Schema):
+class CheckOut(Out):
     """What a check found. name: stays the same over versions; page: its page; lines: settings or a command."""
 
     name: str
-    level: LevelWord
+    level: Annotated[LevelWord, BeforeValidator(lambda level: getattr(level, "word", level))]
     title: str
     evidence: str
     action: str
-    page: str
+    page: str = named("link")
     lines: str
-
-    @classmethod
-    def of(cls, one: Check) -> CheckOut:
-        level = cast(LevelWord, one.level.word)
-        return cls(
-            name=one.name, level=level, title=one.title, evidence=one.evidence, action=one.action, page=one.link,
-            lines=one.lines,
-        )  # fmt: skip

@@ -43,6 +43,45 @@ class Order(Given):
     model_config = ConfigDict(extra="forbid")
 
 
-def moment(at_ms: int) -> datetime | None:
-    """A stored timestamp, None for never."""
-    return datetime.fromtimestamp(at_ms / 1000, UTC) if at_ms > 0 else None
+class Out(Schema):
+    """An answer, read from the value that it carries: each field from the attribute of its name, or the `named` one."""
+
+    model_config = ConfigDict(populate_by_name=True)
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _run_root_validator(cls, values: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:  # Schema's own name
+        return values if isinstance(values, cls) else handler(values)
+
+    @classmethod
+    def of(cls, value: Any, /, **more: Any) -> Self:
+        """more: the fields that the value does not have as they are given."""
+        fields = {name: field.validation_alias or name for name, field in cls.model_fields.items() if name not in more}
+        return cls(**{name: getattr(value, str(attribute)) for name, attribute in fields.items()}, **more)
+
+
+def named(attribute: str) -> Any:
+    """The field of an Out that the value calls otherwise."""
+    return Field(validation_alias=attribute)
+
+
+def moment(at_ms: Any) -> Any:
+    """A stored timestamp as a moment, None for never."""
+    return at_ms if not isinstance(at_ms, int) else datetime.fromtimestamp(at_ms / 1000, UTC) if at_ms > 0 else None
+
+
+def _of_seconds(at: Any) -> Any:
+    return datetime.fromtimestamp(at, UTC) if isinstance(at, float | int) else at
+
+
+# Moments of values, which count milliseconds or seconds; None: never.
+FromMs = Annotated[datetime, BeforeValidator(moment)]
+MaybeFromMs = Annotated[datetime | None, BeforeValidator(moment)]
+FromSeconds = Annotated[datetime, BeforeValidator(_of_seconds)]
+MaybeFromSeconds = Annotated[datetime | None, BeforeValidator(_of_seconds)]
+# What could not be asked: "broker-a: no answer".
+Troubles = Annotated[list[str], BeforeValidator(lambda failures: [_sentence(one) for one in failures])]
+
+
+def _sentence(failure: Any) -> str:
+    return failure if isinstance(failure, str) else f"{failure.what}: {failure.reason}"

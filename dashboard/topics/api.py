@@ -55,7 +55,7 @@ async def list_topics(
     shown = await gateway().topics.with_metrics(rows[offset : offset + limit])
     readers = readers_of(group_book.seen)
     return TopicList(
-        topics=[TopicOut.of(row, _figures(row, readers)) for row in shown],
+        topics=[TopicOut.of_row(row, _figures(row, readers)) for row in shown],
         total=len(rows),
         troubles=[f"{failure.what}: {failure.reason}" for failure in listing.failures],
     )
@@ -77,13 +77,13 @@ async def create_topic(request: HttpRequest, body: TopicIn) -> Status[TopicDetai
         retention_messages=wanted["keep_messages"],
     )
     _log(request, "topic created", "topic_created", wanted["name"], **wanted)
-    return Status(201, TopicDetailOut.of(await gateway().topics.get(wanted["name"])))
+    return Status(201, TopicDetailOut.of_detail(await gateway().topics.get(wanted["name"])))
 
 
 @router.get("/{name}", response={200: TopicDetailOut} | REFUSALS, auth=READ, summary="One topic",
             operation_id="get_topic")  # fmt: skip
 async def get_topic(request: HttpRequest, name: str) -> TopicDetailOut:
-    return TopicDetailOut.of(await gateway().topics.get(name))
+    return TopicDetailOut.of_detail(await gateway().topics.get(name))
 
 
 @router.put("/{name}", response={200: TopicDetailOut} | REFUSALS, auth=WRITE, summary="Change a topic",
@@ -108,7 +108,7 @@ async def update_topic(request: HttpRequest, name: str, body: TopicChange) -> To
     now = await gateway().topics.get(name)
     _log(request, "topic changed", "topic_changed", name,
          **changed(asdict(before.first_settings), asdict(now.first_settings)))  # fmt: skip
-    return TopicDetailOut.of(now)
+    return TopicDetailOut.of_detail(now)
 
 
 @router.delete("/{name}", response={204: None} | REFUSALS, auth=WRITE, summary="Delete a topic and its messages",
@@ -138,19 +138,19 @@ async def change_topics(request: HttpRequest, body: TopicChangesIn) -> Status[To
     note(request, "change of many topics started", "", wanted.facts | {"run": run.number, "topics": len(run.topics)})
     facts = {"event": "topic_changes_started", "run": run.number, "topics": len(run.topics)}
     logger.info("change of many topics started", extra=facts | caller(request))
-    return Status(202, TopicChangesOut.of(run))
+    return Status(202, TopicChangesOut.of_run(run))
 
 
 @changes.get("", response={200: list[TopicChangesOut]} | REFUSALS, auth=WRITE, summary="Runs that changed many topics",
             operation_id="list_topic_changes")  # fmt: skip
 async def list_topic_changes(request: HttpRequest) -> list[TopicChangesOut]:
-    return [TopicChangesOut.of(run) for run in await change_runs.newest()]
+    return [TopicChangesOut.of_run(run) for run in await change_runs.newest()]
 
 
 @changes.get("/{run}", response={200: TopicChangesOut} | REFUSALS, auth=WRITE, summary="How far a run is",
             operation_id="get_topic_changes")  # fmt: skip
 async def get_topic_changes(request: HttpRequest, run: int = Path(..., ge=1, le=RUN_MAX)) -> TopicChangesOut:
-    return TopicChangesOut.of(await change_runs.found(run))
+    return TopicChangesOut.of_run(await change_runs.found(run))
 
 
 @changes.post("/{run}/stop", response={200: TopicChangesOut} | REFUSALS, auth=WRITE,
@@ -158,7 +158,7 @@ async def get_topic_changes(request: HttpRequest, run: int = Path(..., ge=1, le=
 async def stop_topic_changes(request: HttpRequest, run: int = Path(..., ge=1, le=RUN_MAX)) -> TopicChangesOut:
     found = await change_runs.stop(run, caller(request)["username"])
     note(request, "change of many topics stopped", "", {"run": run, "dealt_with": len(found.dealt)})
-    return TopicChangesOut.of(found)
+    return TopicChangesOut.of_run(found)
 
 
 def _figures(row: TopicSummary, readers: Mapping[str, Readers]) -> TopicFiguresOut:

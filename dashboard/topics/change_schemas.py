@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal
 
 from ninja import Field, Schema
 
-from dashboard.rest.values import NUMBER_MAX, Order
+from dashboard.rest.values import NUMBER_MAX, Order, Out, named
 from dashboard.topics.change_runs import ChangeRun
 from dashboard.topics.changes import TOPICS_MAX
 from dashboard.topics.forms import QUEUES_MAX
@@ -49,10 +49,10 @@ class TopicChangeResult(Schema):
     told: str
 
 
-class TopicChangesOut(Schema):
+class TopicChangesOut(Out):
     """A run; the newest 50 are known. resumed_at: when it went on after a restart; told: why it failed."""
 
-    run: int
+    run: int = named("number")
     what: What
     state: Literal["running", "done", "stopped", "failed"]
     started_at: datetime
@@ -63,10 +63,9 @@ class TopicChangesOut(Schema):
     topics: list[TopicChangeResult]
 
     @classmethod
-    def of(cls, run: ChangeRun) -> TopicChangesOut:
-        return cls(
-            run=run.number, what=run.wanted.what, state=cast(Any, run.state), done=run.done, failed=run.failed,
-            started_at=run.started_at, resumed_at=run.resumed_at, told=run.told,
+    def of_run(cls, run: ChangeRun) -> TopicChangesOut:
+        return cls.of(
+            run, what=run.wanted.what,
             topics=[
                 TopicChangeResult(
                     topic=name,

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 
 from ninja import Field, Schema
 
 from dashboard.cluster.values import TopicSummary
+from dashboard.rest.values import FromSeconds, Out
 from dashboard.status.readers import Readers
-from dashboard.topics.topic_cache import Sender, TopicFacts
+from dashboard.topics.topic_cache import TopicFacts
 
 
-class ProducerOut(Schema):
+class ProducerOut(Out):
     """A connected client that sent one of the topic's newest messages. name: its client id, or its address."""
 
     name: str
@@ -20,14 +20,7 @@ class ProducerOut(Schema):
     groups: list[str]
     addresses: list[str]
     brokers: list[str]
-    last_stored_at: datetime
-
-    @classmethod
-    def of(cls, sender: Sender) -> ProducerOut:
-        return cls(
-            name=sender.name, language=sender.language, groups=list(sender.groups), addresses=list(sender.addresses),
-            brokers=list(sender.brokers), last_stored_at=datetime.fromtimestamp(sender.last_stored_at, UTC),
-        )  # fmt: skip
+    last_stored_at: FromSeconds
 
 
 class TopicFiguresOut(Schema):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from ninja import Field, Schema
 
-from dashboard.cluster.values import QueueExtent, TopicDetail, TopicSettings, TopicSummary
-from dashboard.rest.values import NUMBER_MAX, Given, moment
+from dashboard.cluster.values import TopicDetail, TopicSettings, TopicSummary
+from dashboard.rest.values import NUMBER_MAX, Given, MaybeFromMs, Out, Troubles, moment, named
 from dashboard.topics.figure_schemas import TopicFiguresOut
 from dashboard.topics.forms import QUEUES_MAX
 from gantrymq.remoting.bodies import PERM_READ, PERM_WRITE
@@ -48,7 +48,7 @@ class TopicChange(Given):
     retention_messages: int | None = Field(None, ge=0, le=NUMBER_MAX, description="0 takes the topic's own away")
 
 
-class TopicOut(Schema):
+class TopicOut(Out):
     """A topic in a list. queues: on each broker, null where that differs; read_queues, write_queues: of all brokers."""
 
     name: str
@@ -64,21 +64,13 @@ class TopicOut(Schema):
     figures: TopicFiguresOut
 
     @classmethod
-    def of(cls, row: TopicSummary, figures: TopicFiguresOut) -> TopicOut:
+    def of_row(cls, row: TopicSummary, figures: TopicFiguresOut) -> TopicOut:
         value = row.metrics.value if row.metrics else None
-        return cls(
-            name=row.name,
-            kind=cast(Kind, row.kind),
-            brokers=list(row.brokers),
-            queues=queues_each(row.settings),
-            read_queues=row.read_queues,
-            write_queues=row.write_queues,
-            perm=shown_perm(row.settings),
-            stored_messages=value.stored if value else None,
-            in_rate=value.in_rate if value else None,
+        return cls.of(
+            row, figures=figures, queues=queues_each(row.settings), perm=shown_perm(row.settings),
+            stored_messages=value.stored if value else None, in_rate=value.in_rate if value else None,
             last_write_at=moment(value.last_write_ms) if value else None,
-            figures=figures,
-        )
+        )  # fmt: skip
 
 
 class TopicList(Schema):
@@ -89,27 +81,17 @@ class TopicList(Schema):
     troubles: list[str]
 
 
-class QueueOut(Schema):
+class QueueOut(Out):
     """One queue of a topic."""
 
-    broker: str
+    broker: str = named("broker_name")
     queue_id: int
     min_offset: int
     max_offset: int
-    last_write_at: datetime | None
-
-    @classmethod
-    def of(cls, row: QueueExtent) -> QueueOut:
-        return cls(
-            broker=row.broker_name,
-            queue_id=row.queue_id,
-            min_offset=row.min_offset,
-            max_offset=row.max_offset,
-            last_write_at=moment(row.last_write_ms),
-        )
+    last_write_at: MaybeFromMs = named("last_write_ms")
 
 
-class TopicDetailOut(Schema):
+class TopicDetailOut(Out):
     """One topic whole: what creating and changing take, and what it holds. queues: as in the list."""
 
     name: str
@@ -125,26 +107,19 @@ class TopicDetailOut(Schema):
     without_effect: list[str]
     stored_messages: int | None
     queue_extents: list[QueueOut]
-    troubles: list[str]
+    troubles: Troubles = named("failures")
 
     @classmethod
-    def of(cls, detail: TopicDetail) -> TopicDetailOut:
-        return cls(
-            name=detail.name,
-            kind=cast(Kind, detail.kind),
-            brokers=[item.broker_name for item in detail.settings],
-            queues=queues_each(detail.settings),
+    def of_detail(cls, detail: TopicDetail) -> TopicDetailOut:
+        first = detail.first_settings
+        return cls.of(
+            detail, brokers=[item.broker_name for item in detail.settings], queues=queues_each(detail.settings),
             read_queues=sum(item.read_queues for item in detail.settings),
-            write_queues=sum(item.write_queues for item in detail.settings),
-            perm=shown_perm(detail.settings),
-            order=detail.first_settings.order,
-            retention_ms=detail.first_settings.retention_ms,
-            retention_messages=detail.first_settings.retention_messages,
-            without_effect=list(detail.first_settings.without_effect),
-            stored_messages=None if detail.failures else detail.stored,
-            queue_extents=[QueueOut.of(row) for row in detail.queues],
-            troubles=[f"{failure.what}: {failure.reason}" for failure in detail.failures],
-        )
+            write_queues=sum(item.write_queues for item in detail.settings), perm=shown_perm(detail.settings),
+            order=first.order, retention_ms=first.retention_ms, retention_messages=first.retention_messages,
+            without_effect=first.without_effect, stored_messages=None if detail.failures else detail.stored,
+            queue_extents=detail.queues,
+        )  # fmt: skip
 
 
 def queues_each(settings: Sequence[TopicSettings]) -> int | None:
