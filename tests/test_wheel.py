@@ -127,7 +127,6 @@ def test_a_bare_install_asks_for_nothing_heavy(wheel: Path) -> None:
         "appliance",
         "bench",
         "compression",
-        "delta",
         "django",
         "docs",
         "fast-path",

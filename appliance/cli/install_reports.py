@@ -1,7 +1,5 @@
 """Install the report stack (PySpark, Arrow, a Java) into this Python, package by package, from the lock file.
 
-With `report_lake_table` also what that needs, from a lock of its own.
-
 `gantry up` runs this in the background when a package is missing; the dashboard reads the progress from the state file.
 Installed packages are skipped, so an interrupted installation continues where it stopped.
 """
@@ -30,7 +28,6 @@ from appliance.settings.appliance_config import ROOT, ApplianceConfig
 
 LOCKS = ROOT / "deploy" / "locks"
 LOCK = LOCKS / "reports.lock"
-DELTA_LOCK = LOCKS / "delta.lock"  # only when report_lake_table asks for it
 STATE_FILE = "install.json"
 ATTEMPTS = 3
 PAUSE_S = 5.0
@@ -61,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
     )  # an exception also ends the installer that this process has started
     config = ApplianceConfig.load({"data": arguments.data})
     progress = Progress(config.reports_folder / STATE_FILE)
-    wanted = missing_packages(*locks(config))
+    wanted = missing_packages(LOCK)
     progress.begin(len(wanted))
     for requirement, block in wanted:
         progress.step(f"installing {requirement}")
@@ -73,16 +70,11 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def locks(config: ApplianceConfig) -> list[Path]:
-    """What the settings need."""
-    return [LOCK, *([DELTA_LOCK] if config.report_lake_table else [])]
-
-
 def record_absence_or_readiness(config: ApplianceConfig) -> InstallState:
     """Write to the state file whether the stack is installed now; for the start of the appliance."""
     progress = Progress(config.reports_folder / STATE_FILE)
     if config.install_reports:
-        is_there = not missing_packages(*locks(config))
+        is_there = not missing_packages(LOCK)
     else:  # its packages are the operator's: any version that can be found will do
         is_there = are_packages_there()
     progress.state.state = "ready" if is_there else "absent"
@@ -98,10 +90,9 @@ def read_state(path: Path) -> InstallState:
         return InstallState()
 
 
-def missing_packages(*paths: Path) -> list[tuple[str, str]]:
+def missing_packages(lock: Path) -> list[tuple[str, str]]:
     """(name==version, lock-file block with its hashes) of each package that this Python lacks in that version."""
-    listed = {requirement: block for path in paths for requirement, block in locked_requirements(path)}
-    return [(requirement, block) for requirement, block in listed.items() if not _is_installed(requirement)]
+    return [(requirement, block) for requirement, block in locked_requirements(lock) if not _is_installed(requirement)]
 
 
 class Progress:

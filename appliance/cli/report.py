@@ -11,17 +11,9 @@ brokers, unused.
 The result is in DATA/reports/runs/RUN as REPORT.json, REPORT.csv and REPORT.parquet. The command ends with the run.
 Exit codes: 0 succeeded, 3 done but incomplete, 1 failed, 124 took too long, 130 stopped.
 
-The lake is plain Parquet, so other tools read it too, without Spark. Which files count is in its manifest:
+The lake is Delta tables, which other tools read without Spark: DuckDB, Polars, pandas, and Spark with Delta.
 
-  duckdb -c "SET VARIABLE files = (
-               WITH said AS (SELECT *, regexp_replace(filename, '_log/[^/]*$', '') AS lake FROM read_json(
-                      'DATA/reports/lake/*/_log/*.json', filename = true,
-                      columns = {'add': 'STRUCT(path VARCHAR)[]', 'remove': 'VARCHAR[]'})),
-                    added AS (SELECT lake || unnest(add).path AS path FROM said),
-                    removed AS (SELECT lake || unnest(remove) AS path FROM said)
-               SELECT list(DISTINCT path) FROM added WHERE path NOT IN (SELECT path FROM removed));
-             SELECT topic, count(*) FROM read_parquet(getvariable('files'), union_by_name = true)
-             GROUP BY topic"
+  duckdb -c "SELECT topic, count(*) FROM delta_scan('DATA/reports/delta/messages') GROUP BY topic"
 """
 
 from __future__ import annotations
@@ -70,6 +62,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_promise,
         default=[],
         help="how far behind a group may be, for the report lag; `=60` for all others; may be repeated",
+    )
+    parser.add_argument(
+        "--anew",
+        metavar="BROKER",
+        action="append",
+        default=[],
+        help="read this broker's log from its begin if it was truncated or replaced; what was counted stays",
     )
     parser.add_argument("--run-id", metavar="NAME", help="name of the run's folder (default: a new one)")
     parser.add_argument(
@@ -154,6 +153,7 @@ def _spec(arguments: argparse.Namespace, config: ApplianceConfig) -> RunSpec:
         topics=tuple(arguments.topic),
         zone=arguments.zone,
         promises=dict(arguments.promise),
+        anew=tuple(arguments.anew),
         **_session_settings(config, arguments.conf),
     )
 
@@ -168,7 +168,6 @@ def _session_settings(config: ApplianceConfig, conf: list[str]) -> dict[str, Any
         "java_home": config.java_home,
         "timeout_s": config.report_timeout_s,
         "lake": config.report_lake,
-        "lake_table": config.report_lake_table,
         "lake_days": config.report_lake_days,
         "lake_bytes": config.report_lake_bytes,
         "conf": spark_conf(config.report_conf, conf),

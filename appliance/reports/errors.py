@@ -37,7 +37,7 @@ class LakeBusy(ReportError):
 class LakeFull(ReportError):
     """The disk of the lake takes no more bytes."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path | str) -> None:
         super().__init__(
             f"{folder}: the disk of this folder, the reports' lake, is full. What was read before stays; free space "
             "there, let the lake keep less (report_lake_days, report_lake_bytes), or put it on another disk "

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-PACKAGES = ("pyspark", "pyarrow", "numpy")
+PACKAGES = ("pyspark", "pyarrow", "numpy", "deltalake")
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,7 +57,7 @@ class RunSpec:
     promises: Mapping[str, float] = field(default_factory=dict)  # seconds that a group may be behind; "": all others
     lake_days: float = 0  # what is older leaves the lakes; 0: nothing
     lake_bytes: int = 0  # of all lakes; beyond that the oldest goes; 0: no limit
-    lake_table: str = ""  # the open format in which the lakes are tables, too; empty: none
+    anew: tuple[str, ...] = ()  # brokers whose log is read from where it begins now
     lake: str = ""  # where the lakes are: a folder or a URI; empty: in the data folder
     master: str = "local[2]"
     driver_memory: str = "1g"
@@ -151,7 +151,7 @@ class RunFolder:
 
     def spec(self) -> RunSpec:
         values = json.loads((self.path / "spec.json").read_bytes())
-        return RunSpec(**(values | {"topics": tuple(values["topics"])}))
+        return RunSpec(**(values | {"topics": tuple(values["topics"]), "anew": tuple(values.get("anew", ()))}))
 
     def write_progress(self, phase: str, detail: str = "", rows: int = 0) -> None:
         write_json(self.path / "progress.json", {"phase": phase, "detail": detail, "rows": rows, "at": time.time()})

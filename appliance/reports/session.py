@@ -24,7 +24,7 @@ TASK_MODULES = (
     "gantrymq/message/properties.py",
     "gantrymq/message/topics.py",
 )
-TASK_ROOMS = ("appliance/reports", "appliance/reports/places", "gantrymq/contrib/arrow")  # all of their modules
+TASK_ROOMS = ("appliance/reports", "appliance/reports/lake", "gantrymq/contrib/arrow")  # all of their modules
 
 
 # A run is mostly start-up: with the C1 compiler only, a small run takes 21 s of CPU time instead of 32, and one with
@@ -36,6 +36,23 @@ FAST = (
     "-XX:Tier4InvocationThreshold=40000 -XX:Tier4MinInvocationThreshold=20000 -XX:Tier4CompileThreshold=100000 "
     "-XX:Tier4BackEdgeThreshold=200000"
 )
+
+
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.hadoop.fs.permissions.umask-mode": "077",  # Hadoop ignores the process's umask
+    # The file lists are explicit; above this number Spark would start a job with a task for each path.
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
+    # The lake's times are of one calendar, whatever wrote them.
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    # A starved machine is slow, not dead.
+    "spark.network.timeout": "600s",
+    "spark.python.authenticate.socketTimeout": "600s",
+}
 
 
 def create_session(
@@ -52,21 +69,10 @@ def create_session(
     is_large: whether it will count so much that this outweighs its start. Raises ReportError when the
     JVM does not start.
     """
-    settings = {
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.log.level": "ERROR",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": "4",
+    settings = SETTINGS | {
         "spark.driver.memory": driver_memory,
         "spark.local.dir": str(work_folder),
         "spark.sql.warehouse.dir": str(work_folder / "warehouse"),
-        "spark.hadoop.fs.permissions.umask-mode": "077",  # Hadoop ignores the process's umask
-        # The file lists are explicit; above this number Spark would start a job with a task for each path.
-        "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
-        # A starved machine is slow, not dead.
-        "spark.network.timeout": "600s",
-        "spark.python.authenticate.socketTimeout": "600s",
         "spark.driver.extraJavaOptions": (
             f"-Djava.io.tmpdir={work_folder} -XX:+UseSerialGC {FAST if is_large else SOON} {java_options}".strip()
         ),

@@ -219,11 +219,6 @@ class ApplianceConfig:
         "where the reports' lake is: a folder, s3://BUCKET/PREFIX or hdfs://HOST:PORT/FOLDER; empty: the data folder",
         check=_lake,
     )
-    report_lake_table: str = option(
-        "",
-        "delta: the lake's files are listed as Delta tables too, for other engines; empty: not",
-        check=one_of("delta", unshown=("",)),
-    )
     report_lake_days: float = option(0.0, "days that the reports' lake keeps; 0: for ever", check=between(0, 36525))
     report_lake_bytes: int = option(
         0, "bytes that the reports' lake keeps, of all brokers, the newest; 0: all", check=between(0, 1 << 60)

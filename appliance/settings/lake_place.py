@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl, urlsplit
 from gantrymq.errors import ConfigError
 
 SCHEMES = ("s3", "s3a", "hdfs")
+TABLES = "delta"  # the folder below a place
 S3_OPTIONS = ("endpoint_override", "region", "scheme", "tls_ca_file_path")
 HOW = "write a folder, s3://BUCKET/PREFIX, or hdfs://HOST:PORT/FOLDER"
 

@@ -74,11 +74,10 @@ _KNOWN = {
             ),
         ),
         (
-            r"(?P<broker>\S+): what was stored before (?P<time>[\d: -]+) UTC is not in the lake any more: its age "
-            r"or its size is limited",
+            r"what was stored before (?P<time>[\d: -]+) UTC is not in the lake any more: its age or its size is "
+            r"limited",
             gettext_noop(
-                "%(broker)s: what was stored before %(time)s UTC is not in the lake any more: its age or its size is "
-                "limited"
+                "what was stored before %(time)s UTC is not in the lake any more: its age or its size is limited"
             ),
         ),
         (

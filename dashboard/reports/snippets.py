@@ -16,21 +16,15 @@ from django.utils.translation import gettext
 
 from appliance.reports.catalogue import REPORTS
 from appliance.reports.runs import RunFolder
-from appliance.settings.lake_place import StoreAddress, place_of
+from appliance.settings.lake_place import TABLES, StoreAddress, place_of
 from dashboard.forms.shell_commands import curl_line
 from dashboard.models.reports import ReportRun
 
 MESSAGES = "messages"
 
 DUCKDB = """\
-SET VARIABLE files = (
-  WITH said AS (SELECT *, regexp_replace(filename, '_log/[^/]*json', '') AS lake FROM read_json({entries},
-         filename = true, columns = {{add: 'STRUCT(path VARCHAR)[]', remove: 'VARCHAR[]'}})),
-       added AS (SELECT lake || unnest(add).path AS path FROM said),
-       removed AS (SELECT lake || unnest(remove) AS path FROM said)
-  SELECT list(DISTINCT path) FROM added WHERE path NOT IN (SELECT path FROM removed));
 SELECT topic, count(*) AS messages, sum(size_bytes) AS stored_bytes
-FROM read_parquet(getvariable('files'), union_by_name = true)
+FROM delta_scan({lake})
 WHERE store_timestamp >= {begin} AND store_timestamp < {end}{topics} GROUP BY topic ORDER BY messages DESC"""
 
 RESULT_ALONE = """\
@@ -41,27 +35,20 @@ result = pq.read_table({result})  # what this page shows, whole; .to_pandas() ma
 print(result.slice(0, 5).to_pylist())"""
 
 NOTEBOOK = """\
-# pip install pyarrow
-import json
-from pathlib import Path
+# pip install deltalake pyarrow
+from datetime import UTC, datetime
 
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
+from deltalake import DeltaTable
 
 result = pq.read_table({result})  # what this page shows, whole; .to_pandas() makes a frame of it
 print(result.slice(0, 5).to_pylist())
 
-# The messages below it: the manifest says which files count.
-files = {{}}
-for entry in sorted(Path({lake}).glob("*/_log/*.json")):
-    said = json.loads(entry.read_text())
-    for path in said.get("remove", []):
-        files.pop(entry.parent.parent / path, None)
-    for added in said["add"]:
-        files[entry.parent.parent / added["path"]] = added
-stored = ds.field("store_timestamp")
-messages = ds.dataset([str(path) for path in files], format="parquet").to_table(
-    columns=["topic", "store_timestamp", "size_bytes"], filter=(stored >= {begin}) & (stored < {end})
+# The messages below it.
+begin, end = (datetime.fromtimestamp(ms / 1000, UTC) for ms in ({begin}, {end}))
+messages = DeltaTable({lake}).to_pyarrow_table(
+    columns=["broker_name", "topic", "store_timestamp", "size_bytes"],
+    filters=[("store_timestamp", ">=", begin), ("store_timestamp", "<", end)],
 )
 for row in messages.group_by("topic").aggregate([("size_bytes", "sum"), ("size_bytes", "count")]).to_pylist():
     print(row["topic"], row["size_bytes_count"], row["size_bytes_sum"])"""
@@ -84,7 +71,8 @@ def snippets(run: ReportRun, data: Path, place: str = "") -> list[Snippet]:
     """
     result = str(RunFolder.in_data(data, run.run_id).result("parquet", run.report))
     found = place_of(place)
-    lake = found.address + "/lake" if isinstance(found, StoreAddress) else str((found or data / "reports") / "lake")
+    above = found.address if isinstance(found, StoreAddress) else str(found or data / "reports")
+    lake = f"{above}/{TABLES}/{MESSAGES}"
     notebook = NOTEBOOK.format(result=repr(result), lake=repr(lake), begin=run.begin_ms, end=run.end_ms)
     if isinstance(found, StoreAddress):
         notebook = RESULT_ALONE.format(result=repr(result))
@@ -95,7 +83,8 @@ def snippets(run: ReportRun, data: Path, place: str = "") -> list[Snippet]:
             Snippet("notebook", gettext("In a notebook"), RESULT_ALONE.format(result=repr(result))),
         ]
     topics = f" AND topic IN ({', '.join(map(_quoted, run.topics))})" if run.topics else ""
-    sql = DUCKDB.format(entries=_quoted(f"{lake}/*/_log/*.json"), begin=run.begin_ms, end=run.end_ms, topics=topics)
+    begin, end = (f"make_timestamptz({at_ms * 1000})" for at_ms in (run.begin_ms, run.end_ms))
+    sql = DUCKDB.format(lake=_quoted(lake), begin=begin, end=end, topics=topics)
     if isinstance(found, StoreAddress):
         sql = _secret(found.options) + sql
     return [

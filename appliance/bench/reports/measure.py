@@ -16,18 +16,15 @@ from appliance.bench.reports.session import ReportSession, Run
 
 REPORTS = ("traffic", "days", "months", "producers", "talkers", "sizes", "latency", "retries")
 CHUNK_BYTES = 1 << 20
-# The traffic report once more, from the files that the manifest lists.
+# The traffic report once more, from the files that the lake lists.
 DUCKDB = """
-import json, pathlib, sys, time
-import duckdb
-lake = pathlib.Path(sys.argv[1])
-entries = [json.loads(entry.read_bytes()) for entry in (lake / "_log").glob("*.json")]
-removed = {path for entry in entries for path in entry.get("remove", ())}  # merged into larger ones
-paths = [str(lake / path) for path in {added["path"] for entry in entries for added in entry["add"]} - removed]
+import json, sys, time
+import deltalake, duckdb
+paths = deltalake.DeltaTable(sys.argv[1]).file_uris()
 began, cpu = time.monotonic(), time.process_time()
 with duckdb.connect() as connection:
     connection.execute("SET threads = 2")
-    rows = connection.sql(f'''SELECT topic, store_timestamp // 3600000 AS hour, count(*), sum(size_bytes),
+    rows = connection.sql(f'''SELECT topic, epoch_ms(store_timestamp) // 3600000 AS hour, count(*), sum(size_bytes),
         sum(body_bytes) FROM read_parquet({paths}) GROUP BY ALL ORDER BY ALL''').fetchall()
 print(json.dumps([time.monotonic() - began, time.process_time() - cpu, sum(row[2] for row in rows), len(rows)]))
 """
@@ -95,7 +92,7 @@ def measure(data: Path, count: int, sizes: tuple[int, ...], say: Callable[[str],
     say("; ".join(f"{name} {run.wall_s:.2f} s" for name, run in warm.items()))
     with ReportSession(data) as session:
         cold = session.run(REPORTS[0], BEGIN_MS, END_MS)
-    lake = data / "reports" / "lake" / "broker-a"
+    lake = data / "reports" / "delta" / "messages"
     lake_bytes = sum(path.stat().st_size for path in lake.rglob("*.parquet"))
     found = Measured(
         messages=first.ingested_rows,
@@ -109,7 +106,7 @@ def measure(data: Path, count: int, sizes: tuple[int, ...], say: Callable[[str],
         duckdb=_duckdb(lake, first.ingested_rows),
     )
     shutil.rmtree(data / "brokers")
-    shutil.rmtree(data / "reports" / "lake")
+    shutil.rmtree(data / "reports" / "delta")
     return found
 
 

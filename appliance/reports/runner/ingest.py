@@ -1,14 +1,14 @@
 """Copies new messages of a broker's commit log into its lake, exactly once, as Spark tasks that hand back no rows.
 
 The log is cut into ranges (log_ranges.py). Each is the work of a task (range_reader.py), which Spark sends to a free
-core; one that fails is repeated (worker_jobs.py). The tasks stage Parquet files; this module moves them to their place
-in the order of the log and commits them, each few seconds or each gigabyte, so that a run that ends early has done
-something. The manifest is the only checkpoint (manifest.py).
+core; one that fails is repeated (worker_jobs.py). The tasks write Parquet files; this module commits them in the order
+of the log, each few seconds or each gigabyte, so that a run that ends early has done something. A commit says how far
+the log is read (lake/reading.py), and nothing else does.
 
 Before it reads, a run checks the last record of the previous run. If another record is there now, the broker has
 truncated its log and written other messages in its place, so neither history nor offsets can be trusted: the run stops.
 While it reads, the broker's cleaner spares the files ahead (store/upkeep/reader_marks.py). What is deleted all the same
-becomes a gap in the manifest, and the run goes on behind it. So does what is damaged, up to the next record.
+becomes a gap in the lake, and the run goes on behind it. So does what is damaged, up to the next record.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from pyspark.sql import SparkSession
 
 from appliance.reports.commit_log_files import CommitLogFiles
 from appliance.reports.errors import LakeFull, LogTruncated, StoreUnreadable
-from appliance.reports.lake_files import LakeFiles
-from appliance.reports.lake_writer import LakeWriter
+from appliance.reports.lake.broker_lake import Lake
+from appliance.reports.lake.range_reader import RangeResult, Target, copy_range
+from appliance.reports.lake.reading import Reading
+from appliance.reports.lake.writer import LakeWriter
 from appliance.reports.log_ranges import LogRange, ranges_of
-from appliance.reports.manifest import Lake
-from appliance.reports.range_reader import RangeResult, copy_range
 from appliance.reports.runner.cut_lake import cut_to_log
 from appliance.reports.runner.standing import Epoch
 from appliance.reports.worker_jobs import run_on_a_worker
@@ -95,17 +95,18 @@ def ingest(
     epochs: Sequence[Epoch] = (),
     limits: IngestLimits = NO_LIMITS,
     progress: Callable[[IngestProgress], None] | None = None,
+    is_anew: bool = False,
 ) -> IngestResult:
     """Copy the log up to its current end. Raises ReportError.
 
     store_folder: where the cleaner looks for marks of readers; None if there is no such broker. epochs: of the log.
+    is_anew: whether a log that was replaced is read from its begin.
     """
     began = time.monotonic()
     log = CommitLogFiles(commit_log_folders)
-    with lake.writing(), contextlib.ExitStack() as stack:
+    with lake.table.writing(), contextlib.ExitStack() as stack:
         cut_to_log(lake, log, epochs)
-        lake.remove_leftovers()
-        begin = starting_point(log, lake)
+        begin = starting_point(log, lake, is_anew=is_anew)
         mark = stack.enter_context(_mark(store_folder, begin)) if store_folder is not None else None
         writer = LakeWriter(lake, begin)
         end = log.valid_end(begin)
@@ -118,7 +119,6 @@ def ingest(
                 progress(IngestProgress(writer.rows, writer.position - begin, end - begin))
 
         _Copy(spark, log, writer, end, limits, committed).run()
-        lake.remove_leftovers()
     result = IngestResult(
         lake.broker_name, begin, writer.committed, writer.rows, writer.files, writer.commits, writer.gap_bytes,
         end - writer.committed, round(time.monotonic() - began, 3),
@@ -127,27 +127,37 @@ def ingest(
     return result
 
 
-def starting_point(log: CommitLogFiles, lake: Lake) -> int:
-    """Where the last run ended; of a new lake where the log begins. Raises LogTruncated."""
-    files = log.files()
-    checkpoint = lake.checkpoint()
-    if checkpoint is None:
-        return files[0].start if files else 0
-    if not files:
-        raise LogTruncated(_truncated(lake, f"the commit log is empty, but {checkpoint} bytes of it were read before"))
-    mark = lake.last_mark()
+def starting_point(log: CommitLogFiles, lake: Lake, *, is_anew: bool = False) -> int:
+    """Where the last run ended; of a new lake, or is_anew after the log was replaced, where that begins.
+
+    Raises LogTruncated.
+    """
+    files, reading = log.files(), lake.reading()
+    begin = files[0].start if files else 0
+    if reading.end is None:
+        return begin
+    wrong = _why_truncated(log, reading)
+    if not wrong:
+        return reading.end
+    if not is_anew:
+        raise LogTruncated(
+            f"{lake.broker_name}: {wrong}. The broker has truncated or replaced its log. `gantry report ingest --anew "
+            f"{lake.broker_name}` keeps what was counted and goes on with what the broker holds now"
+        )
+    lake.begin_anew(begin)
+    return begin
+
+
+def _why_truncated(log: CommitLogFiles, reading: Reading) -> str:
+    """What is wrong with a log that is not the one that was read; else nothing."""
+    if not log.files():
+        return f"the commit log is empty, but {reading.end} bytes of it were read before"
+    mark = reading.last
     if mark is not None and log.mark_at(mark[0]) != mark:
         files = log.files()
         if files and mark[0] >= files[0].start:  # otherwise its file has expired, and can't be compared
-            raise LogTruncated(_truncated(lake, f"the record at physical offset {mark[0]} is not the one read before"))
-    return checkpoint
-
-
-def _truncated(lake: Lake, what: str) -> str:
-    return (
-        f"{lake.broker_name}: {what}. The broker has truncated or replaced its log. Keep the history by moving "
-        f"{lake.path} to another place; the next run begins a new lake from what the broker holds now"
-    )
+            return f"the record at physical offset {mark[0]} is not the one read before"
+    return ""
 
 
 @contextlib.contextmanager
@@ -177,6 +187,7 @@ class _Copy:
         self._spark = spark
         self._log = log
         self._writer = writer
+        self._target = Target(writer.lake.table.place, writer.lake.broker_name)
         self._end = end
         self._limits = limits
         self._after_range = after_range
@@ -210,7 +221,7 @@ class _Copy:
         range_bytes = min(self._limits.range_bytes, max(self._limits.range_bytes_min, share))
         ranges = ranges_of(files, position, self._end, range_bytes=range_bytes, uncut=self._uncut)
         timely = itertools.takewhile(lambda _: self._may_begin(), ranges)
-        with contextlib.closing(_in_order(self._spark, timely, self._writer.lake.place, self._cores + 1)) as results:
+        with contextlib.closing(_in_order(self._spark, timely, self._target, self._cores + 1)) as results:
             for pieces, result in results:
                 self._check_lost(result)
                 self._writer.add(result.stretches)
@@ -224,11 +235,11 @@ class _Copy:
         if result.is_full:
             self._writer.add(result.stretches)
             self._writer.finish()
-            raise LakeFull(self._writer.lake.path)
+            raise LakeFull(self._target.place.address)
         if result.has_no_lake:
             raise StoreUnreadable(
-                f"{self._writer.lake.path}: a task of Spark could not write to the lake, because this folder is not "
-                "there where it ran; on a cluster put the lake where every executor reaches it, with report_lake"
+                f"{self._target.place.address}: a task of Spark could not write to the lake, because this folder is "
+                "not there where it ran; on a cluster put the lake where every executor reaches it, with report_lake"
             )
         lost = [stretch for stretch in result.stretches if stretch.is_lost]
         there = self._log.files() if lost else []
@@ -254,10 +265,10 @@ class _Copy:
 
 
 def _in_order(
-    spark: SparkSession, ranges: Iterator[LogRange], place: LakeFiles, width: int
+    spark: SparkSession, ranges: Iterator[LogRange], target: Target, width: int
 ) -> Generator[tuple[LogRange, RangeResult]]:
     """Run a Spark job for each range, `width` of them at a time; yield what came back, in the order of the log."""
-    copy = functools.partial(copy_range, place=place)
+    copy = functools.partial(copy_range, target=target)
     waiting: deque[tuple[LogRange, Future[RangeResult]]] = deque()
     with ThreadPoolExecutor(width) as pool:
         try:

@@ -25,22 +25,25 @@ from pyspark.sql import SparkSession
 from appliance.process.parent_death import ask_for_signal
 from appliance.reports.catalogue import FORECAST, REPORTS
 from appliance.reports.errors import ReportError
-from appliance.reports.lake_state import Gap
+from appliance.reports.lake.lakes import MESSAGES
+from appliance.reports.lake.reading import Gap
+from appliance.reports.lake.table import EXPIRED
+from appliance.reports.lake.upkeep import keep_up
 from appliance.reports.results import write_results
 from appliance.reports.runner.broker_folders import brokers_in
 from appliance.reports.runner.capacity import capacity
 from appliance.reports.runner.giving_way import give_way, wait_while_busy
 from appliance.reports.runner.ingest import IngestLimits, IngestProgress, IngestResult, ingest
-from appliance.reports.runner.inputs import MESSAGES, inputs, lakes_of, read_from_ms
-from appliance.reports.runner.lake_upkeep import keep_up
+from appliance.reports.runner.inputs import inputs, lakes_of, read_from_ms
 from appliance.reports.runner.sample_table import copy_samples
 from appliance.reports.runner.sources import sources
+from appliance.reports.runner.takeover import take_over
 from appliance.reports.runner.work_ahead import is_large
 from appliance.reports.runs import RunFolder, RunSpec, write_json
 from appliance.reports.session import create_session, death_of_java, end_session
 from appliance.reports.sessions.spark_process import ENDING
 from appliance.reports.transforms import TRANSFORMS, Scope
-from appliance.reports.worker_jobs import reason_of, run_on_a_worker
+from appliance.reports.worker_jobs import reason_of
 
 logger = logging.getLogger(__name__)
 
@@ -102,6 +105,7 @@ def ingest_all(
     results: list[IngestResult] = []
     failures: list[ReportError] = []
     lakes = lakes_of(spec)
+    take_over(Path(spec.data), lakes)
     before_range = functools.partial(wait_while_busy, Path(spec.data), until)
     for broker in brokers_in(Path(spec.data)):
         if not broker.has_log:
@@ -120,6 +124,7 @@ def ingest_all(
                         epochs=source.broker.standing.epochs,
                         limits=IngestLimits(until=until, end=source.end, before_range=before_range),
                         progress=progress,
+                        is_anew=broker.broker_name in spec.anew,
                     )
                 )
         except ReportError as failure:
@@ -133,11 +138,10 @@ def ingest_all(
         logger.exception("samples not copied", extra={"event": "report_samples_failed"})
         failures.append(failure)
     try:
-        run = functools.partial(run_on_a_worker, spark)
-        keep_up(lakes.every(), run, days=spec.lake_days, size_bytes=spec.lake_bytes, until=until)
+        keep_up(lakes.every(), days=spec.lake_days, size_bytes=spec.lake_bytes, until=until)
     except ReportError:  # what is in the lake counts as before
         logger.exception("lake not tidied", extra={"event": "report_upkeep_failed"})
-    return results, [*(f"not read: {failure}" for failure in failures), *lakes.problems.values()]
+    return results, [f"not read: {failure}" for failure in failures]
 
 
 class _Progress:
@@ -176,10 +180,11 @@ def compute(spark: SparkSession, spec: RunSpec, now_ms: int | None = None) -> tu
     table = TRANSFORMS[spec.report](*inputs(spark, spec), scope_of(spec, now_ms)).toArrow()
     if MESSAGES not in REPORTS[spec.report].tables:
         return table, []
+    lakes = lakes_of(spec)
     notes = [
-        f"{lake.broker_name}: {_what_is_missing(gap)}; they held messages stored {_when(gap)}"
-        for lake in lakes_of(spec).of_brokers()
-        for gap in lake.gaps()
+        f"{broker}: {_what_is_missing(gap)}; they held messages stored {_when(gap)}"
+        for broker in sorted({*lakes.brokers(), *(broker.broker_name for broker in brokers_in(Path(spec.data)))})
+        for gap in lakes.of_broker(broker).gaps()
         if gap.touches(read_from_ms(spec), spec.end_ms)
     ]
     return table, notes
@@ -199,13 +204,11 @@ def _when(gap: Gap) -> str:
 
 
 def expired(spec: RunSpec) -> list[str]:
-    """A sentence for each lake that kept less than the report's range."""
-    return [
-        f"{lake.broker_name}: what was stored before {_minute(at_ms)} UTC is not in the lake any more: its age or its "
-        "size is limited"
-        for lake in lakes_of(spec).of_brokers()
-        if (at_ms := lake.state().expired_ms) is not None and at_ms > spec.begin_ms
-    ]
+    """A sentence if the lake kept less than the report's range."""
+    at_ms = lakes_of(spec).messages.numbers()(EXPIRED)
+    if at_ms is None or at_ms <= spec.begin_ms:
+        return []
+    return [f"what was stored before {_minute(at_ms)} UTC is not in the lake any more: its age or its size is limited"]
 
 
 def _minute(at_ms: int | None) -> str:

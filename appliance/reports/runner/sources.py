@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from appliance.reports.commit_log_files import CommitLogFiles
-from appliance.reports.manifest import Lake
+from appliance.reports.lake.broker_lake import Lake
 from appliance.reports.runner.broker_folders import BrokerFolder
 
 
@@ -27,7 +27,7 @@ class Source(NamedTuple):
 def sources(broker: BrokerFolder, lake: Lake) -> list[Source]:
     """The folders to read for the lake, in order. Raises ReportError."""
     begin = _begin(broker)
-    position = lake.checkpoint()
+    position = lake.position()
     own = Source(broker, None)
     if begin is None or (position is not None and position >= begin):
         return [own]

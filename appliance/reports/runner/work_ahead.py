@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from appliance.reports.commit_log_files import CommitLogFiles
 from appliance.reports.errors import ReportError
-from appliance.reports.places.lakes import Lakes
+from appliance.reports.lake.lakes import Lakes
 from appliance.reports.runner.broker_folders import BrokerFolder
 
 ROWS_LARGE = 5_000_000
@@ -18,16 +18,18 @@ def is_large(brokers: Iterable[BrokerFolder], lakes: Lakes) -> bool:
 
     Of the log only whole files count: the last one is made long before it is full.
     """
-    rows = 0
+    try:
+        rows = sum(file.rows for file in lakes.messages.files())
+    except ReportError:  # the run itself says what is wrong, in words
+        return False
     for broker in brokers:
         if not broker.has_log:
             continue
         try:
-            state = lakes.of_broker(broker.broker_name).state()
+            read_to = lakes.of_broker(broker.broker_name).position()
             files = CommitLogFiles(broker.commit_log_folders).files()
-        except ReportError:  # the run itself says what is wrong, in words
+        except ReportError:
             continue
-        rows += sum(file.rows for file in state.files.values())
         if files:
-            rows += max(0, files[-1].start - max(files[0].start, state.end or 0)) // BYTES_A_ROW
+            rows += max(0, files[-1].start - max(files[0].start, read_to or 0)) // BYTES_A_ROW
     return rows >= ROWS_LARGE

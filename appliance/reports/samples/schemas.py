@@ -1,13 +1,15 @@
-"""The columns of the tables of samples; kinds.py says what they mean."""
+"""The columns of the tables of samples; kinds.py says what they mean. `at` is at_ms as a time."""
 
 from __future__ import annotations
 
 import pyarrow as pa
 
+from gantrymq.contrib.arrow.columns import TIME
+
 SCHEMAS = {  # of each kind, in the order of its fields
     "slaves": pa.schema(
         [
-            ("at_ms", pa.int64()),
+            ("at", TIME),
             ("broker", pa.string()),
             ("slave", pa.string()),
             ("behind_bytes", pa.int64()),
@@ -20,7 +22,7 @@ SCHEMAS = {  # of each kind, in the order of its fields
     ),
     "groups": pa.schema(
         [
-            ("at_ms", pa.int64()),
+            ("at", TIME),
             ("group", pa.string()),
             ("lag", pa.int64()),
             ("behind_seconds", pa.float64()),
@@ -36,7 +38,7 @@ SCHEMAS = {  # of each kind, in the order of its fields
     ),
     "brokers": pa.schema(
         [
-            ("at_ms", pa.int64()),
+            ("at", TIME),
             ("broker", pa.string()),
             ("in_rate", pa.float64()),
             ("out_rate", pa.float64()),

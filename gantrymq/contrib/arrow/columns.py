@@ -15,14 +15,21 @@ from numpy.typing import NDArray
 
 from gantrymq.contrib.arrow.record_blocks import BORN_HOST_V6, STORE_HOST_V6, Bytes, Ints, RecordBlock
 
+TIME = pa.timestamp("us", "UTC")  # of whole ms
 _KEY_END, _PAIR_END = 1, 2  # properties text: key 0x01 value 0x02 key 0x01 value
 _BORN_HOST_AT = 48
+_FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999  # years 1 to 9999
 _HEX = np.frombuffer(b"".join(b"%02X" % value for value in range(256)), dtype=np.uint8).reshape(256, 2)
 
 
 def int32(values: Ints) -> pa.Array:
     """Numbers that fit into 32 bits."""
     return pa.array(values.astype(np.int32))
+
+
+def times(values: Ints) -> pa.Array:
+    """Times in ms since 1970, which clients may have made up: what no calendar has is its first or last moment."""
+    return pa.array(np.clip(values, _FIRST_MS, _LAST_MS) * 1000).view(TIME)
 
 
 def topics(block: RecordBlock) -> pa.Array:

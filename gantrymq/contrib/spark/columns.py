@@ -26,7 +26,7 @@ from pyspark.sql.types import (
 )
 
 from gantrymq.contrib.arrow import columns as arrow
-from gantrymq.contrib.arrow.record_blocks import Ints, RecordBlock
+from gantrymq.contrib.arrow.record_blocks import RecordBlock
 from gantrymq.contrib.spark.ranges import NOWHERE, Lost
 from gantrymq.errors import ConfigError
 from gantrymq.message import sysflag
@@ -48,10 +48,6 @@ class Column(NamedTuple):
     about: str
     unit: str = ""
     make: Callable[[RecordBlock], pa.Array] | None = None
-
-
-def _times(values: Ints) -> pa.Array:
-    return pa.array(values * 1000).view(pa.timestamp("us", "UTC"))
 
 
 def _keys(block: RecordBlock) -> pa.Array:
@@ -76,11 +72,11 @@ COMMON = (
     Column("queue_offset", LongType(), "the place in the queue", make=lambda block: pa.array(block.queue_offset)),
     Column(
         "store_timestamp", TimestampType(), "when the broker stored it, by the broker's clock",
-        "microseconds, from milliseconds, UTC", lambda block: _times(block.store_timestamp),
+        "microseconds, from milliseconds, UTC", lambda block: arrow.times(block.store_timestamp),
     ),
     Column(
         "born_timestamp", TimestampType(), "when it was sent, by the producer's clock",
-        "microseconds, from milliseconds, UTC", lambda block: _times(block.born_timestamp),
+        "microseconds, from milliseconds, UTC", lambda block: arrow.times(block.born_timestamp),
     ),
     Column("born_host", StringType(), "the producer's address", make=arrow.born_hosts),
     Column("tags", StringType(), "the tag, null without one", make=lambda block: arrow.property_values(block, "TAGS")),

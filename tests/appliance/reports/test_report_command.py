@@ -95,7 +95,7 @@ def test_a_run_leaves_its_results_and_no_process(java: Java, data: Path) -> None
     assert lines[1] == '"2026-11-21T12:00:00Z","\'=cmd()","normal",1,102,5'
     assert folder.result("parquet").is_file()
     assert not list((data / "reports" / "work").iterdir())
-    assert (data / "reports" / "lake" / "shop-a" / "_log").is_dir()
+    assert (data / "reports" / "delta" / "messages" / "_delta_log").is_dir()
     assert left_behind(data) == []
 
 

@@ -72,18 +72,19 @@ def test_without_a_jvm_none_has_died(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_task_runs_from_what_is_shipped_without_the_checkout(tmp_path: Path) -> None:
     log = tmp_path / "commitlog"
     *_, end = write_log(log, [Record()] * 7)
-    (tmp_path / "lake" / "_staging").mkdir(parents=True)
+    (tmp_path / "lake").mkdir()
     code = f"""
 import sys
 sys.path[:0] = [{str(pack_code(tmp_path))!r}]
 from pathlib import Path
-from appliance.reports import range_reader
-from appliance.reports.lake_files import FolderFiles
+from appliance.reports.lake import range_reader
+from appliance.reports.lake.place import Place
 from appliance.reports.commit_log_files import CommitLogFiles
 from appliance.reports.log_ranges import ranges_of
 assert ".zip" in range_reader.__file__
 (pieces,) = ranges_of(CommitLogFiles([Path({str(log)!r})]).files(), 0, {end}, range_bytes=1 << 20)
-(stretch,) = range_reader.copy_range(pieces, FolderFiles(Path({str(tmp_path / "lake")!r}))).stretches
+target = range_reader.Target(Place(Path({str(tmp_path / "lake")!r})), "broker-a")
+(stretch,) = range_reader.copy_range(pieces, target).stretches
 print(sum(file.rows for file in stretch.files), "pyspark" in sys.modules)
 """
     done = subprocess.run(

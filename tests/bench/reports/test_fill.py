@@ -11,7 +11,7 @@ pytest.importorskip("pyarrow")
 
 from appliance.bench.reports.fill import BATCH, BEGIN_MS, END_MS, HOSTS, QUEUES, TOPICS, fill
 from appliance.reports.commit_log_files import CommitLogFiles, read_range
-from appliance.reports.record_columns import record_batches
+from appliance.reports.lake.record_columns import record_batches
 
 
 def test_messages_are_spread_over_topics_queues_hosts_and_days(tmp_path: Path) -> None:
@@ -22,7 +22,7 @@ def test_messages_are_spread_over_topics_queues_hosts_and_days(tmp_path: Path) -
         row
         for file in log.begun_files()
         for block in read_range(file, file.start, min(file.end, end))
-        for batch in record_batches(block)
+        for batch in record_batches(block, "broker-a")
         for row in batch.select(["topic", "queue_id", "born_host", "store_timestamp", "body_bytes"]).to_pylist()
     ]
     assert len(rows) == 10_000 + BATCH
@@ -31,6 +31,6 @@ def test_messages_are_spread_over_topics_queues_hosts_and_days(tmp_path: Path) -
     assert {row["queue_id"] for row in rows} == set(range(QUEUES))
     assert {row["body_bytes"] for row in rows} == {128, 1024}
     assert len({row["born_host"] for row in rows}) == len(HOSTS)
-    times = [row["store_timestamp"] for row in rows]
+    times = [round(row["store_timestamp"].timestamp() * 1000) for row in rows]
     assert times == sorted(times) and times[0] == BEGIN_MS and times[-1] < END_MS
     assert len({time // 3_600_000 for time in times}) == 72

@@ -1,15 +1,16 @@
-"""Whether a session will have much to count, told from manifests and names of files before it starts."""
+"""Whether a session will have much to count, told from the lake's log and names of files before it starts."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("pyarrow")
 
-from appliance.reports.lake_state import LakeFile
-from appliance.reports.places.lakes import Lakes
+from appliance.reports.lake.lakes import Lakes
+from appliance.reports.lake.place import NewFile
 from appliance.reports.runner.broker_folders import brokers_in
 from appliance.reports.runner.work_ahead import BYTES_A_ROW, ROWS_LARGE, is_large
 
@@ -44,7 +45,8 @@ def test_rows_of_the_lake_and_unread_files_count(
     lakes = Lakes(tmp_path, "")
     if rows or read:
         lake = lakes.of_broker("broker-a")
-        with lake.writing():
-            added = LakeFile(f"data/date=2026-11-21/{0:020}-{read:020}-00000.parquet", "2026-11-21", rows, 1, 0, 1)
-            lake.commit(0, read, [added], None)
+        stored = {"store_timestamp": datetime(2026, 11, 21, tzinfo=UTC)}
+        with lake.table.writing():
+            (tmp_path / "reports" / "delta" / "messages" / "date=2026-11-21").mkdir()
+            lake.commit(0, read, [NewFile("date=2026-11-21/a.parquet", "2026-11-21", rows, 1, stored, stored)], None)
     assert is_large(brokers_in(tmp_path), lakes) is expected

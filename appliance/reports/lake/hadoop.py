@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from pyspark.find_spark_home import _find_spark_home
-
 NEEDED = ("hadoop-client-", "commons-lang3-", "commons-logging-", "slf4j-", "jcl-over-slf4j-", "log4j-")
 
 
 def have_hadoops_classes() -> None:
     """Set CLASSPATH for this process, which its JVM reads when it starts: Hadoop's settings, then Spark's jars."""
+    from pyspark.find_spark_home import _find_spark_home  # tasks of Spark write to other places without it
+
     if os.environ.get("CLASSPATH"):
         return
     jars = sorted(str(jar) for jar in (Path(_find_spark_home()) / "jars").glob("*.jar") if jar.name.startswith(NEEDED))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,12 @@ from tests.appliance.reports.stores import Record, unpack_golden, write_log
 
 pytest.importorskip("pyarrow")
 
+import numpy as np
 import pyarrow as pa
 
 from appliance.reports.commit_log_files import CommitLogFiles, read_range
-from appliance.reports.record_columns import SCHEMA, record_batches
+from appliance.reports.lake.record_columns import SCHEMA, record_batches
+from gantrymq.contrib.arrow.columns import times
 from gantrymq.message.record import decode_record
 
 
@@ -25,10 +28,14 @@ def read_table(folder: Path, block_bytes: int = 1 << 20) -> pa.Table:
             batch
             for file in log.begun_files()
             for block in read_range(file, file.start, min(end, file.end), block_bytes=block_bytes)
-            for batch in record_batches(block)
+            for batch in record_batches(block, "broker-a")
         ],
         SCHEMA,
     )
+
+
+def at(ms: int) -> datetime:
+    return datetime.fromtimestamp(ms // 1000, UTC) + timedelta(milliseconds=ms % 1000)
 
 
 @pytest.mark.parametrize("block_bytes", [500, 1 << 20])
@@ -41,22 +48,23 @@ def test_a_store_of_apache_rocketmq_becomes_equal_rows(tmp_path: Path, name: str
     for row in rows:
         start = max(begin for begin in files if begin <= row["physical_offset"])
         message = decode_record(files[start], row["physical_offset"] - start)
-        times = message.properties.get("TRANSACTION_CHECK_TIMES") if "_TRANS_HALF_" in message.topic else None
+        asked = message.properties.get("TRANSACTION_CHECK_TIMES") if "_TRANS_HALF_" in message.topic else None
         assert row == {
+            "broker_name": "broker-a",
             "physical_offset": message.physical_offset,
             "size_bytes": message.store_size,
             "topic": message.topic,
             "queue_id": message.queue_id,
             "queue_offset": message.queue_offset,
             "sys_flag": message.sys_flag,
-            "born_timestamp": message.born_timestamp,
+            "born_timestamp": at(message.born_timestamp),
             "born_host": message.born_host[0],
-            "store_timestamp": message.store_timestamp,
+            "store_timestamp": at(message.store_timestamp),
             "reconsume_times": message.reconsume_times,
             "body_bytes": len(message.body),
             "tags": message.tags,
             "cause": None,
-            "check_times": int(times) if times else None,
+            "check_times": int(asked) if asked else None,
         }
 
 
@@ -112,6 +120,11 @@ def test_half_messages_that_were_stored_again_are_told_from_the_first(tmp_path: 
     write_log(tmp_path, records)
     assert read_table(tmp_path)["check_times"].to_pylist() == [None, 2, None, None, 0, 0]
     assert read_table(tmp_path, 300)["check_times"].to_pylist() == [None, 2, None, None, 0, 0]
+
+
+def test_a_time_that_no_calendar_has_is_its_first_or_last_moment() -> None:
+    born = times(np.array([-(1 << 63), 0, 1, (1 << 63) - 1])).to_pylist()
+    assert born[1:3] == [at(0), at(1)] and (born[0].year, born[3].year) == (1, 9999)
 
 
 def test_addresses_of_both_families_stand_in_one_column(tmp_path: Path) -> None:

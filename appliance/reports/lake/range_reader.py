@@ -1,8 +1,8 @@
 """Reads a range of the log and writes it as Parquet: the work of one Spark task. No row leaves this process.
 
-The rows of a range are sorted by day, topic and physical offset, and written to a file a day in the lake's staging
-folder. The driver gets their names and bounds, and the mark of the last record; it moves the files to their place and
-commits them (ingest.py). A task that runs twice stages two sets of files, and one of them is never named.
+The rows of a range are sorted by day, topic and physical offset, and written to a file a day, where they may count
+later. The driver gets the files' names and bounds, and the mark of the last record; it commits them (ingest.py). A task
+that runs twice writes two sets of files, and one of them never counts.
 
 What a task expects comes back as a value: files of the log that are gone, and bytes that are no chain of records. What
 it does not expect is raised, and Spark tries again. This module runs on executors: it needs numpy and pyarrow there,
@@ -14,7 +14,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -22,13 +22,13 @@ import pyarrow.compute as pc
 
 from appliance.reports.commit_log_files import RecordMark, read_range
 from appliance.reports.errors import BrokenRecordChain
-from appliance.reports.lake_files import LakeFiles, is_full
+from appliance.reports.lake.place import NewFile, Place, is_full
+from appliance.reports.lake.record_columns import SCHEMA, record_batches
 from appliance.reports.log_ranges import LogPiece, LogRange
-from appliance.reports.record_columns import SCHEMA, record_batches
 from gantrymq.contrib.arrow.record_blocks import Ints
 
 ROWS_MAX = 2_000_000  # what a task has in memory, some 300 MB; more rows become another file
-_DAY_MS = 86_400_000
+_DAY_US = 86_400_000_000
 # Numbers that grow are written as differences: smaller and faster than a dictionary, which suits the rest.
 _GROWING = ("physical_offset", "queue_offset", "born_timestamp", "store_timestamp")
 PARQUET: dict[str, Any] = {
@@ -37,18 +37,14 @@ PARQUET: dict[str, Any] = {
     "column_encoding": dict.fromkeys(_GROWING, "DELTA_BINARY_PACKED"),
     "store_schema": False,
 }
+BOUNDS = ("broker_name", "physical_offset", "store_timestamp")  # what a file's bounds are told of
 
 
-@dataclass(frozen=True, slots=True)
-class StagedFile:
-    """A Parquet file in the staging folder: rows of one day. Times are store timestamps in ms."""
+class Target(NamedTuple):
+    """Where a broker's rows go."""
 
-    name: str
-    date: str
-    rows: int
-    size_bytes: int
-    min_store_timestamp: int
-    max_store_timestamp: int
+    place: Place
+    broker_name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +55,7 @@ class Stretch:
     end: int
     begins_file: bool
     is_lost: bool = False
-    files: tuple[StagedFile, ...] = ()
+    files: tuple[NewFile, ...] = ()
     last: RecordMark | None = None
 
 
@@ -77,13 +73,13 @@ class RangeResult:
     is_full: bool = False
 
 
-def copy_range(pieces: LogRange, place: LakeFiles) -> RangeResult:
-    """Read the range, stage its files, return what became of it. `place`: of the lake's files."""
+def copy_range(pieces: LogRange, target: Target) -> RangeResult:
+    """Read the range, write its files, return what became of it."""
     pa.set_cpu_count(1)  # Spark gave this task one core
     stretches: list[Stretch] = []
     for piece in pieces:
         try:
-            stretch, broken = _copy(piece, place)
+            stretch, broken = _copy(piece, target)
             if stretch.end > stretch.begin:
                 stretches.append(stretch)
             if broken is not None:
@@ -99,9 +95,9 @@ def copy_range(pieces: LogRange, place: LakeFiles) -> RangeResult:
     return RangeResult(tuple(stretches))
 
 
-def _copy(piece: LogPiece, place: LakeFiles) -> tuple[Stretch, BrokenRecordChain | None]:
+def _copy(piece: LogPiece, target: Target) -> tuple[Stretch, BrokenRecordChain | None]:
     """The piece, or what of it lies before the place where its chain is broken."""
-    files: list[StagedFile] = []
+    files: list[NewFile] = []
     batches: list[pa.RecordBatch] = []
     last = None
     rows = 0
@@ -109,37 +105,28 @@ def _copy(piece: LogPiece, place: LakeFiles) -> tuple[Stretch, BrokenRecordChain
     try:
         for block in read_range(piece.file, piece.begin, piece.end):
             last = RecordMark(int(block.physical_offset[-1]), int(block.store_timestamp[-1]), int(block.body_crc[-1]))
-            batches += record_batches(block)
+            batches += record_batches(block, target.broker_name)
             rows += len(block)
             if rows >= ROWS_MAX:
-                files += _write(batches, piece, place)
+                files += _write(batches, target.place)
                 batches, rows = [], 0
     except BrokenRecordChain as found:
         broken, piece = found, piece._replace(end=found.physical_offset)
     if rows:
-        files += _write(batches, piece, place)
+        files += _write(batches, target.place)
     return Stretch(piece.begin, piece.end, piece.begins_file, False, tuple(files), last), broken
 
 
-def _write(batches: list[pa.RecordBatch], piece: LogPiece, place: LakeFiles) -> Iterator[StagedFile]:
-    """Stage the rows, a file for each day."""
+def _write(batches: list[pa.RecordBatch], place: Place) -> Iterator[NewFile]:
+    """Write the rows, a file for each day."""
     table = pa.Table.from_batches(batches)
-    stored = table["store_timestamp"].to_numpy()
-    days = stored // _DAY_MS
+    days = table["store_timestamp"].cast(pa.int64()).to_numpy() // _DAY_US
     order = _order(days, table["topic"].combine_chunks())
-    table, stored, days = table.take(pa.array(order)), stored[order], days[order]
+    table, days = table.take(pa.array(order)), days[order]
     begins = [0, *(np.flatnonzero(np.diff(days)) + 1).tolist(), len(days)]
     for begin, end in itertools.pairwise(begins):
         date = str(days[begin].astype("datetime64[D]"))
-        name, size_bytes = place.stage(table.slice(begin, end - begin), date, (piece.begin, piece.end), PARQUET)
-        yield StagedFile(
-            name=name,
-            date=date,
-            rows=end - begin,
-            size_bytes=size_bytes,
-            min_store_timestamp=int(stored[begin:end].min()),
-            max_store_timestamp=int(stored[begin:end].max()),
-        )
+        yield place.write(table.slice(begin, end - begin), date, BOUNDS, PARQUET)
 
 
 def _order(days: Ints, topics: pa.StringArray) -> Ints:

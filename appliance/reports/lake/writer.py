@@ -1,7 +1,6 @@
-"""Puts what tasks have staged into the lake, in the order of the log: moved, synced, committed, gaps included.
+"""Commits what tasks have written to the lake, in the order of the log, gaps included.
 
-The order makes it exactly-once: files in place and synced, then the manifest entry, then this object's state. A file's
-final name is made of its range, so that a range that is written again after a crash replaces its files.
+The order makes it exactly-once: files in place and synced, then the commit, then this object's state.
 """
 
 from __future__ import annotations
@@ -10,9 +9,8 @@ import logging
 import time
 from collections.abc import Sequence
 
-from appliance.reports.lake_state import LakeFile
-from appliance.reports.manifest import Lake
-from appliance.reports.range_reader import Stretch
+from appliance.reports.lake.broker_lake import Lake
+from appliance.reports.lake.range_reader import Stretch
 
 logger = logging.getLogger(__name__)
 
@@ -85,8 +83,7 @@ class LakeWriter:
     def _commit(self) -> None:
         if not self._pending:
             return
-        added = [file for stretch in self._pending for file in self._move_in_place(stretch)]
-        self.lake.place.settle([file.path for file in added])
+        added = [file for stretch in self._pending for file in stretch.files]
         marks = [stretch.last for stretch in self._pending if stretch.last is not None]
         self.lake.commit(self.committed, self.position, added, marks[-1] if marks else None)
         self.committed = self.position
@@ -94,15 +91,3 @@ class LakeWriter:
         self.files += len(added)
         self.commits += 1
         self._committed_at = time.monotonic()
-
-    def _move_in_place(self, stretch: Stretch) -> list[LakeFile]:
-        added = []
-        for number, file in enumerate(stretch.files):
-            path = f"data/date={file.date}/{stretch.begin:020}-{stretch.end:020}-{number:05}.parquet"
-            path = self.lake.place.keep(file.name, path)
-            added.append(
-                LakeFile(
-                    path, file.date, file.rows, file.size_bytes, file.min_store_timestamp, file.max_store_timestamp
-                )
-            )
-        return added

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gantrymq.contrib.arrow.columns import born_hosts, int32, property_values, topics
+from gantrymq.contrib.arrow.columns import TIME, born_hosts, int32, property_values, times, topics
 from gantrymq.contrib.arrow.record_blocks import RecordBlock
 from gantrymq.message.properties import (
     CONSUME_ERROR,
@@ -21,27 +21,22 @@ from gantrymq.message.properties import (
 )
 from gantrymq.message.topics import TRANS_HALF_TOPIC
 
-# The same columns for Spark's reader of Parquet; a test compares the two.
-SCHEMA_DDL = (
-    "physical_offset BIGINT, size_bytes INT, topic STRING, queue_id INT, queue_offset BIGINT, sys_flag INT, "
-    "born_timestamp BIGINT, born_host STRING, store_timestamp BIGINT, reconsume_times INT, body_bytes INT, "
-    "tags STRING, cause STRING, check_times INT"
-)
 SCHEMA = pa.schema(
     [
+        pa.field("broker_name", pa.string()),
         pa.field("physical_offset", pa.int64()),  # where the record stands in the commit log: unique in one broker
         pa.field("size_bytes", pa.int32()),  # the whole record
         pa.field("topic", pa.string()),
         pa.field("queue_id", pa.int32()),
         pa.field("queue_offset", pa.int64()),
         pa.field("sys_flag", pa.int32()),
-        pa.field("born_timestamp", pa.int64()),  # ms, the producer's clock
+        pa.field("born_timestamp", TIME),  # the producer's clock
         pa.field("born_host", pa.string()),  # the producer's address, without its port
-        pa.field("store_timestamp", pa.int64()),  # ms, the broker's clock
+        pa.field("store_timestamp", TIME),  # the broker's clock
         pa.field("reconsume_times", pa.int32()),
         pa.field("body_bytes", pa.int32()),  # as stored, so still compressed
         pa.field("tags", pa.string()),  # null without a tag
-        # Why a group failed, of what it sent back or gave up; null when no client told. Older files lack the column.
+        # Why a group failed, of what it sent back or gave up; null when no client told.
         pa.field("cause", pa.string()),
         # Of a half message that was stored again: how often its producer was asked. Null of the first, and of others.
         pa.field("check_times", pa.int32()),
@@ -53,24 +48,25 @@ _HALF_TOPIC = np.frombuffer(TRANS_HALF_TOPIC.encode(), dtype=np.uint8)
 _GROUPS_OWN = ord("%")  # %RETRY% and %DLQ% begin with it
 
 
-def record_batches(block: RecordBlock) -> Iterator[pa.RecordBatch]:
+def record_batches(block: RecordBlock, broker_name: str) -> Iterator[pa.RecordBatch]:
     """The block's records as batches of at most BATCH_RECORDS."""
     for begin in range(0, len(block), BATCH_RECORDS):
-        yield _batch(block.take(slice(begin, begin + BATCH_RECORDS)))
+        yield _batch(block.take(slice(begin, begin + BATCH_RECORDS)), broker_name)
 
 
-def _batch(block: RecordBlock) -> pa.RecordBatch:
+def _batch(block: RecordBlock, broker_name: str) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(
         [
+            pa.repeat(pa.scalar(broker_name, pa.string()), len(block)),
             pa.array(block.physical_offset),
             int32(block.size_bytes),
             topics(block),
             int32(block.queue_id),
             pa.array(block.queue_offset),
             int32(block.sys_flag),
-            pa.array(block.born_timestamp),
+            times(block.born_timestamp),
             born_hosts(block),
-            pa.array(block.store_timestamp),
+            times(block.store_timestamp),
             int32(block.reconsume_times),
             int32(block.body_bytes),
             property_values(block, TAGS),

@@ -1,1 +1,0 @@
-"""Where lakes are: in the data folder, in another one, or in a store that has no folders."""
