@@ -61,6 +61,12 @@ class MessageNotFound(TopicNotFound):
     advice = gettext_noop("It may have expired. The topic's Queues tab shows which offsets each queue holds.")
 
 
+class MessageDamaged(MessageNotFound):
+    """The message is damaged on the broker's disk."""
+
+    advice = gettext_noop("A slave or its producer may still have it. `gantry store verify` lists all damage.")
+
+
 class BrokerNotFound(GatewayError):
     """No broker of this name is registered."""
 

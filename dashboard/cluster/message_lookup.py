@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dashboard.cluster.errors import TopicNotFound
+from dashboard.cluster.errors import MessageDamaged, TopicNotFound
 from dashboard.cluster.message_query import Place
 from dashboard.cluster.message_requests import MessageCalls
 from dashboard.cluster.message_search import MessageSearch, Search
@@ -57,7 +57,10 @@ class MessageLookup:
         if query.is_empty and wanted.span.is_open:
             page = await self._messages.newest(detail, limit=limit, before=dict(older or {}), queue=wanted.queue)
             lines = tuple(MessageLine.of(message) for message in page.messages)
-            return Looked(lines, "newest", "", page.older, page.scanned, page.took_ms, 0, page.failures)
+            failures = page.failures + tuple(
+                PartialFailure(gettext("a damaged message"), str(each)) for each in page.damaged
+            )
+            return Looked(lines, "newest", "", page.older, page.scanned, page.took_ms, 0, failures)
         if query.indexed and not older:
             found = await self._by_index(detail, wanted)
             if found.lines or found.elsewhere is not None or found.failures or not query.single:
@@ -109,7 +112,12 @@ class MessageLookup:
             if isinstance(answer, BaseException) and not isinstance(answer, TopicNotFound):
                 raise answer
         lines = tuple(MessageLine.of(answer) for answer in found if not isinstance(answer, BaseException))
-        return Looked(lines, "place", told, None, len(lines), 0.0)
+        damaged = tuple(
+            PartialFailure(gettext("a damaged message"), str(answer))
+            for answer in found
+            if isinstance(answer, MessageDamaged)
+        )
+        return Looked(lines, "place", told, None, len(lines), 0.0, failures=damaged)
 
 
 def _told_of_search(wanted: Search) -> str:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import replace
 
 from dashboard.cluster import browse
 from dashboard.cluster.calls import CALL_ERRORS, CALLS_AT_ONCE, ClusterCalls
 from dashboard.cluster.errors import (
     BrokerUnreachable,
+    MessageDamaged,
     MessageNotFound,
     NotAllowed,
     NotWritable,
@@ -22,7 +24,7 @@ from dashboard.cluster.values import BrokerRef, MessagePage, PartialFailure, Que
 from dashboard.language.sentences import gettext
 from dashboard.limits.names import current
 from gantrymq.client.admin.client import AdminClient
-from gantrymq.client.results import SendResult
+from gantrymq.client.results import LostMessage, SendResult
 from gantrymq.errors import MessageRejected, ResponseError
 from gantrymq.message.ids import decode_offset_message_id
 from gantrymq.message.model import Message, MessageExt
@@ -85,11 +87,12 @@ class MessageCalls:
         spans = browse.spans(detail.queues, limit, before or {}, queue)
         gate = asyncio.Semaphore(CALLS_AT_ONCE)
         failures: list[PartialFailure] = []
+        damaged: list[LostMessage] = []
 
         async def read(span: browse.Span) -> browse.Read:
             async with gate:
                 try:
-                    messages = await self._pull_span(detail, span)
+                    messages = await self._pull_span(detail, span, damaged)
                 except CALL_ERRORS as exc:
                     failures.append(
                         PartialFailure(
@@ -113,6 +116,7 @@ class MessageCalls:
             took_ms=(time.perf_counter() - started) * 1000,
             at=self._calls.clock(),
             failures=tuple(detail.failures) + tuple(failures),
+            damaged=tuple(damaged),
         )
 
     async def find(
@@ -181,14 +185,19 @@ class MessageCalls:
         broker = cluster.named(broker_name)
         if broker is None:
             raise TopicNotFound(gettext("There is no broker %(broker_name)s.") % {"broker_name": broker_name})
+        damaged: list[LostMessage] = []
         try:
             messages, *_ = await self._calls.call(
-                lambda admin: admin.messages.pull_at(broker.address, topic, queue_id, queue_offset, 1)
+                lambda admin: admin.messages.pull_at(
+                    broker.address, topic, queue_id, queue_offset, 1, on_lost=damaged.append
+                )
             )
         except ResponseError as exc:
             raise MessageNotFound(explain(exc)) from exc
         except CALL_ERRORS as exc:
             raise BrokerUnreachable(f"{broker_name}: {explain(exc)}") from exc
+        for lost in damaged:
+            raise MessageDamaged(gettext("This message is damaged: %(place)s") % {"place": lost})
         for message in messages:
             if message.queue_offset == queue_offset:
                 return _named(message, broker_name)
@@ -205,34 +214,41 @@ class MessageCalls:
         broker = cluster.named(queue.broker_name)
         if broker is None:
             return []
-        messages, *_ = await self._calls.call(
-            lambda admin: admin.messages.pull_at(broker.address, topic, queue.queue_id, since, limit), timeout_s
-        )
+        damaged: list[LostMessage] = []
+        for tries in range(1, limit + 1):
+            messages, since, *_ = await self._calls.call(
+                lambda admin, begin=since: admin.messages.pull_at(  # type: ignore[misc]
+                    broker.address, topic, queue.queue_id, begin, limit, on_lost=damaged.append
+                ),
+                timeout_s,
+            )
+            if messages or len(damaged) < tries:
+                break  # else the first one was damaged: what is behind it
         return [_named(message, broker.name) for message in messages]
 
-    async def _pull_span(self, detail: TopicDetail, span: browse.Span) -> list[MessageExt]:
+    async def _pull_span(self, detail: TopicDetail, span: browse.Span, damaged: list[LostMessage]) -> list[MessageExt]:
         """The messages of one span of a queue; a broker hands out a limited number of bytes a time, so in rounds."""
         messages: list[MessageExt] = []
-        position = span.start
-        for _ in range(browse.ROUNDS_MAX):
-            if position >= span.end:
-                break
-            address, wanted = detail.addresses[span.broker_name], span.end - position
-            pulled, next_offset = await self._pull(address, detail.name, span.queue_id, position, wanted)
+        position, rounds = span.start, 0
+        address = detail.addresses[span.broker_name]
+        while position < span.end and rounds < browse.ROUNDS_MAX:
+            found: list[LostMessage] = []  # others read at the same time
+            pulled, next_offset, *_ = await self._calls.call(
+                lambda admin, begin=position, found=found: admin.messages.pull_at(  # type: ignore[misc]
+                    address, detail.name, span.queue_id, begin, span.end - begin, on_lost=found.append
+                )
+            )
             messages += [_named(message, span.broker_name) for message in pulled if message.queue_offset < span.end]
             if next_offset <= position:
                 break
+            rounds += not found  # a damaged message is no round: it comes alone
+            damaged += [_at_broker(lost, span.broker_name) for lost in found if lost.queue_offset < span.end]
             position = next_offset
         return messages
 
-    async def _pull(
-        self, address: str, topic: str, queue_id: int, offset: int, max_messages: int
-    ) -> tuple[list[MessageExt], int]:
-        """(messages, next offset)."""
-        messages, next_offset, *_ = await self._calls.call(
-            lambda admin: admin.messages.pull_at(address, topic, queue_id, offset, max_messages)
-        )
-        return messages, next_offset
+
+def _at_broker(lost: LostMessage, broker_name: str) -> LostMessage:
+    return replace(lost, queue=lost.queue._replace(broker_name=broker_name))
 
 
 def _named(message: MessageExt, broker_name: str) -> MessageExt:

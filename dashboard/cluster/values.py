@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
+from gantrymq.client.results import LostMessage
 from gantrymq.message import topics
 from gantrymq.message.model import MessageExt
 from gantrymq.remoting.bodies import PERM_READ, PERM_WRITE
@@ -202,6 +203,7 @@ class MessagePage:
     at: float
     failures: tuple[PartialFailure, ...] = field(default_factory=tuple)
     elsewhere: MessageExt | None = None  # the message of an id that is in another topic
+    damaged: tuple[LostMessage, ...] = ()  # left out: they can't be read
 
 
 def perm_text(perm: int) -> str:

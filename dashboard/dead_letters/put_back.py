@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,6 +27,7 @@ from dashboard.dead_letters.causes import cause_of
 from dashboard.dead_letters.letters import STEP_LETTERS, is_before, passed
 from dashboard.limits.names import NameRefused
 from dashboard.models import PutBackRow, PutBackState
+from gantrymq.client.results import LostMessage
 from gantrymq.message.model import MessageExt
 from gantrymq.message.properties import RETRY_TOPIC
 
@@ -123,6 +125,7 @@ class _Walk:
                 self._detail, limit=PAGE_LETTERS, before=self._cursor, queue=self._wish.wanted.queue
             )
             step.troubles += [f"{failure.what}: {failure.reason}" for failure in page.failures]
+            self._tell_damaged(page.damaged)
             if step.troubles:
                 break
             for letter in page.messages:
@@ -140,6 +143,13 @@ class _Walk:
                 self._cursor = read_cursor(page.older)
         step.older = write_cursor(self._cursor)
         return step
+
+    def _tell_damaged(self, damaged: Iterable[LostMessage]) -> None:
+        """They can't be read, so they are never sent: failed, with the reason. A page may meet one again."""
+        for lost in damaged:
+            place = f"{lost.queue.broker_name}.{lost.queue.queue_id}.{lost.queue_offset}"
+            if not self._wish.is_dry and all(result.place != place for result in self._step.results):
+                self._step.results.append(Result(place, "", "", str(PutBackState.FAILED), f"damaged: {lost}"))
 
     def _is_over(self) -> bool:
         step = self._step

@@ -99,6 +99,10 @@ class LostMessage:
     physical_offset: int
     reason: str
 
+    def __str__(self) -> str:
+        place = f", physical offset {self.physical_offset}" if self.physical_offset >= 0 else ""
+        return f"{self.queue.topic}, queue {self.queue.queue_id}, offset {self.queue_offset}{place}: {self.reason}"
+
 
 @dataclass(slots=True)
 class PullResult:

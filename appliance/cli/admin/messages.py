@@ -18,6 +18,7 @@ from appliance.cli.tables import Cell, table
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.client.admin.messages import LONG_MAX
 from gantrymq.client.produce.trace_records import TraceKind
+from gantrymq.client.results import LostMessage
 from gantrymq.errors import ConfigError, RouteNotFound
 from gantrymq.message.model import MessageExt, MessageQueue
 from gantrymq.message.topics import TRACE_TOPIC
@@ -67,9 +68,12 @@ async def message_at(admin: AdminClient, arguments: argparse.Namespace) -> Shown
     name = arguments.broker or next(iter(masters))
     if name not in masters:
         raise NotThere(f"{arguments.topic} has no queue at {name}; it is at {', '.join(masters)}")
+    damaged: list[LostMessage] = []
     messages, _, least, most = await admin.messages.pull_at(
-        masters[name], arguments.topic, arguments.queue, arguments.offset, 1
+        masters[name], arguments.topic, arguments.queue, arguments.offset, 1, on_lost=damaged.append
     )
+    if damaged and damaged[0].queue_offset == arguments.offset:
+        raise NotThere(f"this message is damaged: {damaged[0]}")
     if not messages or messages[0].queue_offset != arguments.offset:
         raise NotThere(f"queue {arguments.queue} has no message at {arguments.offset}: it holds {least} to {most - 1}")
     messages[0].broker_name = name

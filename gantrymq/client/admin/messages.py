@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 
 from gantrymq.client.admin.calls import AdminCalls, ask_each
 from gantrymq.client.admin.cluster import ClusterAdmin
@@ -11,10 +11,10 @@ from gantrymq.client.admin.offsets import OffsetAdmin
 from gantrymq.client.admin.results import Delivery, DirectResult, MessageTrace
 from gantrymq.client.admin.topics import TopicAdmin
 from gantrymq.client.connection.answer_fields import int_field
-from gantrymq.client.connection.received_messages import read_messages
+from gantrymq.client.connection.received_messages import read_messages, read_sound_messages
 from gantrymq.client.connection.send_codec import pack_aside
 from gantrymq.client.produce.trace_records import decode_records, in_order
-from gantrymq.client.results import SendResult
+from gantrymq.client.results import LostMessage, SendResult
 from gantrymq.errors import ConfigError, RecordError, ResponseError
 from gantrymq.message import properties as names
 from gantrymq.message.ids import decode_offset_message_id
@@ -49,9 +49,12 @@ class MessageAdmin:
         self._offsets = offsets
 
     async def view_at(self, address: str, offset: int) -> MessageExt:
-        """The message at a commit log offset (the second half of an offset message id)."""
+        """The message at a commit log offset (the second half of an offset message id). RecordError: it is damaged."""
         answer = await self._calls.call(address, RequestCode.VIEW_MESSAGE_BY_ID, {"offset": str(offset)})
-        messages = await read_messages(answer.body)
+        try:
+            messages = await read_messages(answer.body)
+        except RecordError as exc:
+            raise RecordError(f"the message at offset {offset} of the log of {address} is damaged: {exc}") from exc
         if len(messages) != 1:
             raise RecordError(f"{address} answered with {len(messages)} messages for offset {offset}")
         return messages[0]
@@ -67,7 +70,10 @@ class MessageAdmin:
         *,
         unique: bool = False,
     ) -> list[MessageExt]:
-        """The messages with this key (`unique`: with this unique id) stored in a span of time, none when none."""
+        """The messages with this key (`unique`: with this unique id) stored in a span of time, none when none.
+
+        One that is damaged is left out, and logged.
+        """
         ext_fields = {
             "topic": topic,
             "key": key,
@@ -84,14 +90,25 @@ class MessageAdmin:
         )
         if answer.code == ResponseCode.QUERY_NOT_FOUND:
             return []
-        read = await read_messages(answer.body)
+        read = await read_sound_messages(answer.body, address)
         found = [message for message in read if message.topic == topic]  # the index knows hashes
         return [message for message in found if (message.msg_id == key if unique else key in message.keys)]
 
     async def pull_at(
-        self, address: str, topic: str, queue_id: int, offset: int, max_messages: int = 32
+        self,
+        address: str,
+        topic: str,
+        queue_id: int,
+        offset: int,
+        max_messages: int = 32,
+        *,
+        on_lost: Callable[[LostMessage], object] | None = None,
     ) -> tuple[list[MessageExt], int, int, int]:
-        """Read a queue without being a consumer of it: messages, next offset, the queue's min and max offset."""
+        """Read a queue without being a consumer of it: messages, next offset, the queue's min and max offset.
+
+        An answer ends before a damaged message. The pull from that one on has no messages, goes on behind it, and calls
+        on_lost with it.
+        """
         result = await self._calls.pull(
             address,
             TOOLS_GROUP,
@@ -102,6 +119,8 @@ class MessageAdmin:
             subscription="*",
             timeout_s=self._calls.timeout_s,
         )
+        if result.lost is not None and on_lost is not None:
+            on_lost(result.lost)
         return result.messages, result.next_offset, result.min_offset, result.max_offset
 
     async def send_at(self, address: str, message: Message, queue_id: int = 0, *, broker_name: str = "") -> SendResult:
@@ -167,12 +186,23 @@ class MessageAdmin:
         return sorted(found, key=lambda message: message.store_timestamp)[:max_messages]
 
     async def read_queue_at(
-        self, address: str, topic: str, queue_id: int, begin: int, end: int | None = None, *, broker_name: str = ""
+        self,
+        address: str,
+        topic: str,
+        queue_id: int,
+        begin: int,
+        end: int | None = None,
+        *,
+        broker_name: str = "",
+        on_lost: Callable[[LostMessage], object] | None = None,
     ) -> AsyncGenerator[MessageExt, None]:
-        """The messages of a queue from offset `begin` on, up to before `end` (None: to where it ends now)."""
+        """The messages of a queue from offset `begin` on, up to before `end` (None: to where it ends now).
+
+        on_lost: called with each that is damaged.
+        """
         offset = begin
         while end is None or offset < end:
-            messages, next_offset, least, most = await self.pull_at(address, topic, queue_id, offset)
+            messages, next_offset, least, most = await self.pull_at(address, topic, queue_id, offset, on_lost=on_lost)
             end = most if end is None else end
             for message in messages:
                 if message.queue_offset < end:

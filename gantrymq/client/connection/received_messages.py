@@ -10,7 +10,7 @@ from gantrymq.errors import RecordError
 from gantrymq.message import sysflag
 from gantrymq.message.compression import decompress_body
 from gantrymq.message.model import MessageExt
-from gantrymq.message.record import decode_records, decode_up_to_damage
+from gantrymq.message.record import decode_records, decode_up_to_damage, place_in_log, split_record
 
 logger: logging.Logger = logging.getLogger(__name__)
 
@@ -19,6 +19,37 @@ async def read_messages(body: bytes, broker_name: str = "") -> list[MessageExt]:
     """The messages of an answer's body. RecordError when the bytes are damaged."""
     messages = decode_records(body)
     packed = _prepared(messages, broker_name)
+    if packed:
+        await unpack_all(packed)
+    return messages
+
+
+async def read_sound_messages(body: bytes, address: str) -> list[MessageExt]:
+    """As read_messages, without those that are damaged, each of which is logged. Behind a record whose head is damaged
+    nothing can be read: there is no telling where the next one begins."""
+    messages: list[MessageExt] = []
+    rest = memoryview(body)
+    while len(rest):
+        found, damage = decode_up_to_damage(rest)
+        messages += found
+        if damage is None:
+            break
+        rest = rest[sum(message.store_size for message in found) :]
+        place = place_in_log(rest)
+        logger.warning(
+            "damaged message left out (broker=%s, physical_offset=%s): %s",
+            address,
+            place,
+            damage,
+            extra={
+                "event": "message_lost", "broker": address, "physical_offset": place, "error": str(damage),
+            },
+        )  # fmt: skip
+        try:
+            rest = rest[split_record(rest).size_bytes :]
+        except RecordError:
+            break
+    packed = _prepared(messages, "")
     if packed:
         await unpack_all(packed)
     return messages

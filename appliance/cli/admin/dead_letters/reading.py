@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 from appliance.cli.admin.failures import NotThere
 from appliance.cli.admin.options import parse_time, positive
 from gantrymq.client.admin.client import AdminClient
+from gantrymq.client.results import LostMessage
 from gantrymq.errors import RouteNotFound
 from gantrymq.message.model import MessageExt, MessageQueue
 from gantrymq.message.properties import CONSUME_ERROR
@@ -38,15 +39,20 @@ async def extents(admin: AdminClient, group: str) -> dict[MessageQueue, TopicOff
         raise NotThere(f"{group} has no dead letters") from exc
 
 
-async def chosen(admin: AdminClient, arguments: argparse.Namespace) -> AsyncIterator[MessageExt]:
-    """The letters that the command is about, the oldest of each queue first, up to where the queues end now."""
+async def chosen(
+    admin: AdminClient, arguments: argparse.Namespace, on_lost: Callable[[LostMessage], object] | None = None
+) -> AsyncIterator[MessageExt]:
+    """The letters that the command is about, the oldest of each queue first, up to where the queues end now.
+
+    on_lost: called with each that is damaged on its broker's disk.
+    """
     found = await extents(admin, arguments.group)
     masters = await admin.topics.masters(dlq_topic(arguments.group))
     left = arguments.limit
     for queue, at in found.items():
         reading = admin.messages.read_queue_at(
             masters[queue.broker_name], queue.topic, queue.queue_id, at.min_offset, at.max_offset,
-            broker_name=queue.broker_name,
+            broker_name=queue.broker_name, on_lost=on_lost,
         )  # fmt: skip
         async for letter in reading:
             if not _is_wanted(letter, arguments):

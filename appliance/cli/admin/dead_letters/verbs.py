@@ -71,7 +71,7 @@ async def plan_put_back(admin: AdminClient, arguments: argparse.Namespace) -> Sh
 async def put_back(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
     """One after the other at the rate asked for; a letter that can't be sent is told, and the next one is next."""
     started, results, troubles = time.monotonic(), [], []
-    async for letter in chosen(admin, arguments):
+    async for letter in chosen(admin, arguments, lambda lost: troubles.append(f"damaged, not sent: {lost}")):
         place = f"{letter.broker_name}.{letter.queue_id}.{letter.queue_offset}"
         try:
             sent = await (

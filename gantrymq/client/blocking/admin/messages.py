@@ -6,12 +6,12 @@ Written from gantrymq.client.admin.messages, which is the one to change, by
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from gantrymq.client.admin.messages import LONG_MAX, MessageAdmin
 from gantrymq.client.admin.results import Delivery, DirectResult, MessageTrace
 from gantrymq.client.blocking.base import BlockingPart
-from gantrymq.client.results import SendResult
+from gantrymq.client.results import LostMessage, SendResult
 from gantrymq.message.model import Message, MessageExt
 from gantrymq.message.topics import TRACE_TOPIC
 
@@ -20,7 +20,7 @@ class SyncMessageAdmin(BlockingPart[MessageAdmin]):
     """`admin.messages`. Calls that end in _at speak to one broker, the others find it."""
 
     def view_at(self, address: str, offset: int) -> MessageExt:
-        """The message at a commit log offset (the second half of an offset message id)."""
+        """The message at a commit log offset (the second half of an offset message id). RecordError: it is damaged."""
         return self._run(self._part().view_at(address, offset))
 
     def query_at(
@@ -34,14 +34,28 @@ class SyncMessageAdmin(BlockingPart[MessageAdmin]):
         *,
         unique: bool = False,
     ) -> list[MessageExt]:
-        """The messages with this key (`unique`: with this unique id) stored in a span of time, none when none."""
+        """The messages with this key (`unique`: with this unique id) stored in a span of time, none when none.
+
+        One that is damaged is left out, and logged.
+        """
         return self._run(self._part().query_at(address, topic, key, max_messages, begin_ms, end_ms, unique=unique))
 
     def pull_at(
-        self, address: str, topic: str, queue_id: int, offset: int, max_messages: int = 32
+        self,
+        address: str,
+        topic: str,
+        queue_id: int,
+        offset: int,
+        max_messages: int = 32,
+        *,
+        on_lost: Callable[[LostMessage], object] | None = None,
     ) -> tuple[list[MessageExt], int, int, int]:
-        """Read a queue without being a consumer of it: messages, next offset, the queue's min and max offset."""
-        return self._run(self._part().pull_at(address, topic, queue_id, offset, max_messages))
+        """Read a queue without being a consumer of it: messages, next offset, the queue's min and max offset.
+
+        An answer ends before a damaged message. The pull from that one on has no messages, goes on behind it, and calls
+        on_lost with it.
+        """
+        return self._run(self._part().pull_at(address, topic, queue_id, offset, max_messages, on_lost=on_lost))
 
     def send_at(self, address: str, message: Message, queue_id: int = 0, *, broker_name: str = "") -> SendResult:
         """Store one message in a queue of this broker. The result names the queue's broker as `broker_name` says."""
@@ -67,10 +81,23 @@ class SyncMessageAdmin(BlockingPart[MessageAdmin]):
         return self._run(self._part().find_by_id(topic, message_id))
 
     def read_queue_at(
-        self, address: str, topic: str, queue_id: int, begin: int, end: int | None = None, *, broker_name: str = ""
+        self,
+        address: str,
+        topic: str,
+        queue_id: int,
+        begin: int,
+        end: int | None = None,
+        *,
+        broker_name: str = "",
+        on_lost: Callable[[LostMessage], object] | None = None,
     ) -> Iterator[MessageExt]:
-        """The messages of a queue from offset `begin` on, up to before `end` (None: to where it ends now)."""
-        return self._each(self._part().read_queue_at(address, topic, queue_id, begin, end, broker_name=broker_name))
+        """The messages of a queue from offset `begin` on, up to before `end` (None: to where it ends now).
+
+        on_lost: called with each that is damaged.
+        """
+        return self._each(
+            self._part().read_queue_at(address, topic, queue_id, begin, end, broker_name=broker_name, on_lost=on_lost)
+        )
 
     def trace(self, message_id: str, *, topic: str = TRACE_TOPIC) -> MessageTrace:
         """What clients with tracing on told about the message (its unique id). RouteNotFound: no trace topic."""

@@ -1,0 +1,78 @@
+"""A damaged message is named as what it is, wherever it is met, and the others are shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dashboard.cluster.browse import read_cursor
+from dashboard.cluster.errors import MessageDamaged
+from dashboard.cluster.gateway import Gateway
+from dashboard.cluster.message_query import understand
+from dashboard.cluster.message_scan import ANY_TIME
+from dashboard.cluster.message_search import Search
+from dashboard.cluster.values import TopicDetail
+from gantrymq import AdminClient
+from gantrymq.errors import RecordError
+from tests.gantrymq.damaged_log import COUNT, DAMAGE, Spoil, body_byte, page, queue_offset, spoilt
+
+LOSING = [spoil for spoil in DAMAGE if spoil is not queue_offset]  # that one can be guessed, and is shown
+
+
+async def detail_of(gateway: Gateway) -> TopicDetail:
+    return await gateway.topics.get("T")
+
+
+@pytest.mark.parametrize("spoil", LOSING)
+async def test_the_newest_messages_are_all_but_the_damaged_ones_which_are_named(tmp_path: Path, spoil: Spoil) -> None:
+    async with spoilt(tmp_path, spoil) as (cluster, lost):
+        gateway = Gateway(cluster.namesrv_address)
+        try:
+            detail = await detail_of(gateway)
+            pages = [await gateway.messages.newest(detail, limit=50)]
+            while pages[-1].older is not None:
+                pages.append(await gateway.messages.newest(detail, limit=50, before=read_cursor(pages[-1].older)))
+            broker = cluster.broker.config.broker_name
+            with pytest.raises(MessageDamaged, match="This message is damaged: T, queue 0, offset"):
+                await gateway.messages.get("T", broker, 0, min(lost))
+            there = min(set(range(COUNT)) - lost)
+            assert (await gateway.messages.get("T", broker, 0, there)).queue_offset == there
+        finally:
+            await gateway.close()
+    shown = [message.queue_offset for page_ in pages for message in page_.messages]
+    assert shown == [number for number in reversed(range(COUNT)) if number not in lost]
+    damaged = [each for page_ in pages for each in page_.damaged]
+    assert {each.queue_offset for each in damaged} == lost
+    assert {each.queue.broker_name for each in damaged} == {broker}
+
+
+@pytest.mark.parametrize("spoil", [body_byte, page])
+async def test_a_look_says_which_messages_are_damaged_and_a_tail_goes_on(tmp_path: Path, spoil: Spoil) -> None:
+    async with spoilt(tmp_path, spoil) as (cluster, lost):
+        gateway = Gateway(cluster.namesrv_address)
+        try:
+            detail = await detail_of(gateway)
+            before = {queue.key: max(lost) + 5 for queue in detail.queues}
+            looked = await gateway.lookup.look(detail, Search(understand(""), ANY_TIME), older=before, limit=60)
+            place = Search(understand(f"q0 @ {min(lost)}"), ANY_TIME)
+            at_place = await gateway.lookup.look(detail, place, limit=60)
+            (queue,) = detail.queues
+            behind = await gateway.messages.pull_new("T", queue, min(lost), 50, 30.0)
+        finally:
+            await gateway.close()
+    behind_it = [line.queue_offset for line in looked.lines if line.queue_offset > max(lost)]
+    assert behind_it == [max(lost) + number for number in (4, 3, 2, 1)]
+    assert not at_place.lines and "This message is damaged: T, queue 0" in at_place.failures[0].reason
+    assert [failure.what for failure in looked.failures] == ["a damaged message"] * len(lost)
+    assert behind[0].queue_offset == max(lost) + 1
+
+
+async def test_a_key_and_an_id_name_the_damaged_message_alone(tmp_path: Path) -> None:
+    async with spoilt(tmp_path, body_byte) as (cluster, _lost):
+        (unit,) = cluster.broker.store.consume_queue_units("T", 0, 100, 1)
+        async with AdminClient(cluster.namesrv_address) as admin:
+            assert [each.queue_offset for each in await admin.messages.find_by_key("T", "k99")] == [99]
+            assert await admin.messages.find_by_key("T", "k100") == []
+            with pytest.raises(RecordError, match=f"at offset {unit.physical_offset} of the log .* damaged"):
+                await admin.messages.view_at(cluster.broker_address, unit.physical_offset)
