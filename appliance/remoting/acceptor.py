@@ -147,7 +147,7 @@ class PlainListener:
 
     A connection that is not wanted any more while it is handed over has its socket shut down; its task is not
     cancelled. uvloop closes the transport of a task that is cancelled just then without a word to the protocol, even
-    where that has heard `connection_made`: whoever waits for its end would wait for ever.
+    where that has heard `connection_made`: a caller that waits for its end would wait for ever.
     """
 
     def __init__(self, make_protocol: Callable[[], asyncio.Protocol], *, host: str, port: int, backlog: int) -> None:
@@ -183,6 +183,6 @@ class PlainListener:
 
 
 def hang_up(sock: socket.socket) -> None:
-    """End a connection, whoever has its socket: the next read meets the end of the stream."""
+    """End a connection, no matter what has its socket: the next read meets the end of the stream."""
     with contextlib.suppress(OSError):  # it has ended already
         sock.shutdown(socket.SHUT_RDWR)

@@ -436,7 +436,7 @@ class Lanes:
 
 
 def _flush_each(connections: Sequence[ClientPeer]) -> None:
-    """Write the answers of each; one that can't be written to ends nobody's round."""
+    """Write the answers of each; one that can't be written to ends no other's round."""
     for connection in connections:
         try:
             connection.flush()

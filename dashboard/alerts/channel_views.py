@@ -114,7 +114,7 @@ async def _edit(request: HttpRequest, kind: str, row: AlertChannel | None) -> Ht
                 user = request.principal.user  # type: ignore[attr-defined]
                 made = urlencode({"made": shown_once.put(user, secret)})
                 return redirect(f"{reverse('alert-channel', args=[saved.pk])}?{made}")
-            notes.success(request, gettext("The channel “%(name)s” is kept. Send it a test.") % {"name": saved.name})
+            notes.success(request, gettext("The channel “%(name)s” is saved. Send a test.") % {"name": saved.name})
             return redirect("alerts")
     secret = None
     if request.method == "GET" and "made" in request.GET:

@@ -65,10 +65,10 @@ def save_rule(values: RuleValues, row: AlertRule | None = None) -> AlertRule:
     """Make a rule, or change one. Raises NotTaken."""
     problems = rule_problems(values)
     if row is None and AlertRule.objects.filter(deleted_at=None).count() >= RULES_MAX:
-        problems["name"] = [gettext("There are %(count)s rules already.") % {"count": RULES_MAX}]
+        problems["name"] = [gettext("There are %(count)s rules, which is the maximum.") % {"count": RULES_MAX}]
     known = set(AlertChannel.objects.filter(pk__in=values.channels).values_list("pk", flat=True))
     if known != set(values.channels):
-        problems["channels"] = [gettext("One of these channels is not there.")]
+        problems["channels"] = [gettext("One of these channels does not exist.")]
     if problems:
         raise NotTaken(problems)
     row = row or AlertRule()
@@ -97,7 +97,7 @@ def rule_problems(values: RuleValues) -> Problems:
         if not math.isfinite(values.clear) or values.clear < 0:
             found["clear"] = [gettext("A number from 0.")]
         elif kind.is_below and values.clear < values.threshold:
-            found["clear"] = [gettext("This kind rings below the threshold, so it is over at a number above it.")]
+            found["clear"] = [gettext("This kind opens below the threshold, so it resolves at a number above it.")]
         elif not kind.is_below and values.clear > values.threshold:
             found["clear"] = [gettext("This kind rings above the threshold, so it is over at a number below it.")]
     for field in ("for_s", "clear_s"):
@@ -141,9 +141,9 @@ def save_channel(
     if not name.strip() or len(name) > AlertChannel.NAME_MAX:
         problems["name"] = [gettext("A name of 1 to %(count)s characters.") % {"count": AlertChannel.NAME_MAX}]
     elif AlertChannel.objects.filter(name=name.strip()).exclude(pk=row.pk if row else 0).exists():
-        problems["name"] = [gettext("There is a channel of this name.")]
+        problems["name"] = [gettext("A channel of this name exists.")]
     if row is None and AlertChannel.objects.count() >= CHANNELS_MAX:
-        problems["name"] = [gettext("There are %(count)s channels already.") % {"count": CHANNELS_MAX}]
+        problems["name"] = [gettext("There are %(count)s channels, which is the maximum.") % {"count": CHANNELS_MAX}]
     if problems:
         raise NotTaken(problems)
     row = row or AlertChannel(kind=kind)
@@ -241,7 +241,7 @@ def _mail_problems(values: Mapping[str, Any]) -> Problems:
             gettext("From 1 to %(count)s addresses, separated by commas.") % {"count": RECIPIENTS_MAX}
         ]
     if values.get("password") and values.get("security") == PLAIN:
-        found["security"] = [gettext("A password is sent over TLS only.")]
+        found["security"] = [gettext("Passwords are sent over TLS only.")]
     return found
 
 
@@ -261,7 +261,7 @@ def mute(rule: AlertRule | None, pattern: str, reason: str, until: datetime, who
             gettext("A moment to come, within %(days)s days: a mute always ends.") % {"days": SILENCE_MAX.days}
         ]
     if not reason.strip() or len(reason) > 200:
-        problems["reason"] = [gettext("Say why, in up to 200 characters: others will ask.")]
+        problems["reason"] = [gettext("Give a reason in up to 200 characters: others will ask.")]
     if len(pattern) > AlertRule.PATTERN_MAX:
         problems["pattern"] = [gettext("At most %(count)s characters.") % {"count": AlertRule.PATTERN_MAX}]
     if AlertMute.objects.filter(until__gt=now).count() >= SILENCES_MAX:

@@ -26,17 +26,21 @@ class RuleForm(BaseForm):
 
     name = forms.CharField(label=_("Name"), max_length=AlertRule.NAME_MAX)
     kind = forms.ChoiceField(
-        label=_("Rings when"), choices=lambda: [(kind.key, f"{kind.words} ({kind.unit})") for kind in KINDS.values()]
+        label=_("Condition"), choices=lambda: [(kind.key, f"{kind.words} ({kind.unit})") for kind in KINDS.values()]
     )
-    threshold = forms.FloatField(label=_("Threshold"), help_text=_("In the unit that the choice names in brackets."))
+    threshold = forms.FloatField(label=_("Threshold"), help_text=_("In the unit in brackets."))
     clear = forms.FloatField(
         label=_("Ends at"),
         required=False,
-        help_text=_("A little away from the threshold, so that a value that swings around it rings once."),
+        help_text=_(
+            "A little below or above the threshold, so that a value that moves around it opens one alert only."
+        ),
     )
-    for_s = DurationField(label=_("For at least"), required=False, help_text=_("How long it must last: 30 s, 5 min."))
+    for_s = DurationField(
+        label=_("For at least"), required=False, help_text=_("How long the condition must last: 30 s, 5 min.")
+    )
     clear_s = DurationField(
-        label=pgettext_lazy("an alarm", "Ends after"), required=False, help_text=_("How long it must be better.")
+        label=pgettext_lazy("an alarm", "Ends after"), required=False, help_text=_("How long the value must be better.")
     )
     pattern = forms.CharField(
         label=_("Only about"),
@@ -119,7 +123,7 @@ class ChannelForm(BaseForm):
         label=_("Address"),
         max_length=2000,
         widget=forms.PasswordInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
-        help_text=_("It is never shown again."),
+        help_text=_("It is not shown again."),
     )
     secret = forms.CharField(
         label=_("Secret of the signature"),
@@ -129,7 +133,7 @@ class ChannelForm(BaseForm):
         widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
     )
     language = forms.ChoiceField(
-        label=_("Language of the notices"), choices=settings.LANGUAGES, required=False, initial=get_language
+        label=_("Language of notifications"), choices=settings.LANGUAGES, required=False, initial=get_language
     )
     is_on = forms.BooleanField(label=_("On"), required=False, initial=True)
 
@@ -144,7 +148,7 @@ class ChannelForm(BaseForm):
                 if name != "url":
                     self.fields[name].help_text += " " + gettext("If the server changes, enter it again.")
         elif kind == ChannelKind.WEBHOOK:
-            self.fields["secret"].help_text = gettext("Left empty, one is made and shown once.")
+            self.fields["secret"].help_text = gettext("If left empty, one is generated and shown once.")
 
     def settings(self) -> Mapping[str, Any]:
         return {key: value for key, value in self.cleaned_data.items() if key not in ("name", "is_on")}
@@ -161,7 +165,7 @@ class MuteForm(BaseForm):
         label=_("Only about"),
         max_length=AlertRule.PATTERN_MAX,
         required=False,
-        help_text=_("* stands for any text; empty: everything."),
+        help_text=_("* stands for any text. Empty: everything."),
     )
     until = forms.CharField(
         label=_("Ends"),

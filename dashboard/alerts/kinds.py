@@ -149,7 +149,7 @@ KINDS: dict[str, Kind] = {
         ),
         Kind(
             RuleKind.GROUP_ALONE,
-            gettext_noop("Messages wait and the group has no members"),
+            gettext_noop("Messages are waiting and the group has no members"),
             "group",
             "s",
             _alone,
@@ -158,7 +158,7 @@ KINDS: dict[str, Kind] = {
         ),
         Kind(
             RuleKind.GROUP_RISING,
-            gettext_noop("Group falls further behind"),
+            gettext_noop("Lag is growing"),
             "group",
             "s",
             _rising,
@@ -211,11 +211,11 @@ KINDS: dict[str, Kind] = {
             series.SLAVE_BEHIND,
         ),
         Kind(
-            RuleKind.IN_ABOVE, gettext_noop("Messages come in faster than"), "cluster", "msg/s", _cluster_in, series.IN
+            RuleKind.IN_ABOVE, gettext_noop("Messages arrive faster than"), "cluster", "msg/s", _cluster_in, series.IN
         ),
         Kind(
             RuleKind.IN_BELOW,
-            gettext_noop("Messages come in slower than"),
+            gettext_noop("Messages arrive slower than"),
             "cluster",
             "msg/s",
             _cluster_in,
@@ -233,7 +233,7 @@ KINDS: dict[str, Kind] = {
         ),
         Kind(
             RuleKind.TOPIC_ABOVE,
-            gettext_noop("A topic gets more than"),
+            gettext_noop("A topic receives more than"),
             "topic",
             "msg/s",
             _topic_in,
@@ -242,7 +242,7 @@ KINDS: dict[str, Kind] = {
         ),
         Kind(
             RuleKind.TOPIC_BELOW,
-            gettext_noop("A topic gets less than"),
+            gettext_noop("A topic receives less than"),
             "topic",
             "msg/s",
             _topic_in,
@@ -270,11 +270,11 @@ class Preset:
 PRESETS = (
     Preset(gettext_noop("A group is behind"), RuleKind.GROUP_BEHIND, 300, 240, 10, 60, Level.WARN),
     Preset(gettext_noop("A group has no members"), RuleKind.GROUP_ALONE, 20, 0, 0, 10, Level.WARN),
-    Preset(gettext_noop("A group falls further behind"), RuleKind.GROUP_RISING, 600, 0, 0, 60, Level.WARN),
+    Preset(gettext_noop("A group's lag is growing"), RuleKind.GROUP_RISING, 600, 0, 0, 60, Level.WARN),
     Preset(gettext_noop("Dead letters"), RuleKind.DEAD_LETTERS, 1, 0, 0, 60, Level.WARN),
     Preset(gettext_noop("A disk will be full"), RuleKind.DISK_FULL_IN, 6, 8, 300, 600, Level.BAD),
-    Preset(gettext_noop("A disk is used to three quarters"), RuleKind.DISK_USED, 75, 72, 300, 600, Level.WARN),
-    Preset(gettext_noop("A broker is silent"), RuleKind.BROKER_SILENT, 15, 0, 0, 5, Level.BAD),
+    Preset(gettext_noop("A disk is 75 % used"), RuleKind.DISK_USED, 75, 72, 300, 600, Level.WARN),
+    Preset(gettext_noop("A broker does not answer"), RuleKind.BROKER_SILENT, 15, 0, 0, 5, Level.BAD),
     Preset(gettext_noop("A slave is behind"), RuleKind.SLAVE_BEHIND, 30, 5, 30, 60, Level.WARN),
 )
 

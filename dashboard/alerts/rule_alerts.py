@@ -108,7 +108,7 @@ class RuleAlerts:
 
 def _text(rule: Rule, kind: Kind, value: float) -> str:
     if kind.is_below:
-        text = gettext("%(value)s; the rule rings at or below %(threshold)s")
+        text = gettext("%(value)s; the alert opens at or below %(threshold)s")
     else:
         text = gettext("%(value)s; the rule rings at or above %(threshold)s")
     return text % {"value": kind.shown(value), "threshold": kind.shown(rule.threshold)}

@@ -87,7 +87,7 @@ async def rule(request: HttpRequest, rule_id: int = 0) -> HttpResponse:
         else:
             action = "alarm rule changed" if row is not None else "alarm rule made"
             note(request, action, saved.name, changed(before, _facts(saved)) if before else _facts(saved))
-            notes.success(request, gettext("The rule “%(name)s” is kept.") % {"name": name_in_words(saved.name)})
+            notes.success(request, gettext("The rule “%(name)s” is saved.") % {"name": name_in_words(saved.name)})
             return redirect("alerts")
     context = {"form": form, "rule": row}
     return render(request, "alerts/rule.html", context, status=422 if request.method == "POST" else 200)
@@ -149,7 +149,7 @@ _DEEDS: dict[str, Deed] = {
     "delete": (
         editing.delete_rule,
         "alarm rule deleted",
-        gettext_noop("“%(name)s” is deleted. For a day it can be had back below."),
+        gettext_noop("“%(name)s” is deleted. You can restore it below for a day."),
     ),
     "restore": (editing.restore_rule, "alarm rule restored", gettext_noop("“%(name)s” is back.")),
 }

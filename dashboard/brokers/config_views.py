@@ -74,7 +74,7 @@ async def config(request: HttpRequest, name: str) -> HttpResponse:
     if remark:
         said = gettext("%(settings)s; the broker remarks: %(remark)s") % {"settings": count, "remark": remark}
     else:
-        said = gettext("%(settings)s and kept in its file.") % {"settings": count}
+        said = gettext("%(settings)s and saved in its file.") % {"settings": count}
     notes.success(request, said)
     return redirect("broker-config", name)
 

@@ -18,21 +18,21 @@ class SuccessionForm(BaseForm):
     accept_unknown: go on although no member can say that nothing acknowledged is lost.
     """
 
-    to = forms.ChoiceField(label=_("Becomes master"), required=False)
+    to = forms.ChoiceField(label=_("Becomes the master"), required=False)
     accept_loss = forms.IntegerField(
         label=_("Bytes that may be missing"),
         required=False,
         min_value=0,
         max_value=BYTES_MAX,
-        help_text=_("Of the old master's log, once that can't be had back. What these bytes held is lost."),
+        help_text=_("Of the old master's log, once it is lost for good. Messages in these bytes are lost."),
     )
 
     accept_unknown = forms.BooleanField(
         label=_("Accept what is not known"),
         required=False,
         help_text=_(
-            "Promotes although messages that producers were told are stored may be lost: members that could have "
-            "them do not answer."
+            "Promotes although messages that producers regard as stored may be lost: members that "
+            "could have them do not answer."
         ),
     )
 

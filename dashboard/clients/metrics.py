@@ -11,7 +11,7 @@ from dashboard.cluster import units
 from dashboard.language.sentences import gettext
 from dashboard.status.metric import Metrics, shape_of
 
-NOT_TOLD = gettext_noop("only GantryMQ's brokers tell")
+NOT_TOLD = gettext_noop("only GantryMQ's brokers report it")
 
 
 def client_metrics(rows: Sequence[ConnectedClient], listing: ClientListing) -> Metrics:
@@ -19,7 +19,7 @@ def client_metrics(rows: Sequence[ConnectedClient], listing: ClientListing) -> M
     metrics = Metrics(now=listing.at)
     for one in rows:
         tells_less = any(name in listing.telling_less for name in one.brokers)
-        why = gettext(NOT_TOLD) if tells_less else gettext("known at the next look")
+        why = gettext(NOT_TOLD) if tells_less else gettext("known at the next sample")
         since = None if one.since is None else listing.at - one.since
         metrics.put(f"client.{one.name}.rate", units.rate(one.rate), listing.at, why)
         metrics.put(f"client.{one.name}.since", units.duration(since), listing.at, why)

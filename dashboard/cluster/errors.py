@@ -31,7 +31,7 @@ class GatewayError(GantryError):
     """Root; `status` is the HTTP status that says it best, `advice` what a person can do."""
 
     status = 502
-    advice = gettext_noop("Try again; if it stays, look at the processes on the Overview.")
+    advice = gettext_noop("Try again; if it stays, check the processes on the Overview.")
 
 
 class ClusterUnreachable(GatewayError):
@@ -52,7 +52,7 @@ class TopicNotFound(GatewayError):
     """No broker has this topic."""
 
     status = 404
-    advice = gettext_noop("It may have been deleted. The list of topics shows what exists.")
+    advice = gettext_noop("It may have been deleted. The list of topics shows which exist.")
 
 
 class MessageNotFound(TopicNotFound):
@@ -79,7 +79,7 @@ class GroupNotFound(GatewayError):
 
     status = 404
     advice = gettext_noop(
-        "A group is known from the moment a consumer of it connects. The list of groups shows what exists."
+        "A group is known once one of its consumers has connected. The list of groups shows which exist."
     )
 
 
@@ -87,21 +87,21 @@ class ClientNotFound(GatewayError):
     """No client of this id is connected."""
 
     status = 404
-    advice = gettext_noop("It may have left. The list of clients shows who is connected.")
+    advice = gettext_noop("It may have disconnected. The list of clients shows who is connected.")
 
 
 class MemberNotFound(GatewayError):
     """The client is not connected as a member of the group."""
 
     status = 404
-    advice = gettext_noop("Clients come and go. The group's page shows who is connected.")
+    advice = gettext_noop("Clients connect and disconnect. The group's page shows who is connected.")
 
 
 class EntryNotFound(GatewayError):
     """The name servers' key-value table has no such key."""
 
     status = 404
-    advice = gettext_noop("It may have been removed. Its namespace shows what is there.")
+    advice = gettext_noop("It may have been removed. Its namespace shows the existing entries.")
 
 
 class TopicExists(GatewayError):
@@ -115,14 +115,14 @@ class NotAllowed(GatewayError):
     """It can't be done with this topic or group, or not now; the text says why."""
 
     status = 409
-    advice = gettext_noop("Nothing was changed. The sentence above says what stands in the way.")
+    advice = gettext_noop("Nothing was changed. The sentence above says why.")
 
 
 class NotWritable(GatewayError):
     """The topic takes no messages: its permission, or it has no queue to write to."""
 
     status = 409
-    advice = gettext_noop("Its Settings say what may be done with it.")
+    advice = gettext_noop("Its settings say what the broker accepts for it.")
 
 
 class NoSuccessor(GatewayError):
@@ -130,7 +130,7 @@ class NoSuccessor(GatewayError):
 
     status = 502
     advice = gettext_noop(
-        "Look at the broker's masters and slaves again: what they say now counts. Their logs tell why."
+        "Check the broker's masters and slaves again: their current state counts. Their logs say why."
     )
 
 
@@ -138,7 +138,7 @@ class TooManySearches(GatewayError):
     """A dashboard must never be able to hurt a broker: so many searches at once, and no more."""
 
     status = 503
-    advice = gettext_noop("Others search at the moment. Try again in a few seconds.")
+    advice = gettext_noop("Other searches are running. Try again in a few seconds.")
 
 
 class Refused(GatewayError):

@@ -207,7 +207,7 @@ class GroupCalls:
             raise Refused(explain(exc)) from exc
         except CALL_ERRORS as exc:
             raise BrokerUnreachable(
-                gettext("perhaps only some queues were moved: %(exc)s") % {"exc": explain(exc)}
+                gettext("perhaps only some queues were reset: %(exc)s") % {"exc": explain(exc)}
             ) from exc
         finally:
             self._told_places.changed()
@@ -257,7 +257,7 @@ class GroupCalls:
             len({one.client_id for _, found in members for one in found.connection_set}) if members else None,
             any(found.disagreement for _, found in members),
             any(not item.consume_enable for item in settings),
-            why or (None if places else gettext("it has no place in any queue yet")),
+            why or (None if places else gettext("it has no offsets yet")),
             bool(missing),
             _by_topic(stats),
         )

@@ -81,9 +81,7 @@ class MessageFate:
             return Trace(steps_of(message, seen_by(current(), told.records)))
         return Trace(
             steps_of(message, []),
-            gettext(
-                "No client told of it: tracing is off in its producer and consumers, or what they told has expired."
-            ),
+            gettext("No client reported it: tracing is off in its producer and consumers, or the traces have expired."),
         )
 
     async def related(self, detail: TopicDetail, message: MessageExt) -> list[MessageExt]:

@@ -152,7 +152,7 @@ def _check(key: str, value: str) -> str | None:
 
 
 def _does_nothing(key: str) -> str:
-    return gettext("does nothing here: %(why)s") % {"why": gettext(IGNORED[key])}
+    return gettext("has no effect here: %(why)s") % {"why": gettext(IGNORED[key])}
 
 
 def _allowed(item: Field[Any], kind: str) -> str:

@@ -248,7 +248,7 @@ class TopicCalls:
             await self._calls.call(lambda admin: admin.name_servers.delete_topic(name))
         except CALL_ERRORS as exc:
             raise Refused(
-                gettext("Deleted on the brokers, but not from the name server: %(exc)s") % {"exc": explain(exc)}
+                gettext("Deleted on the brokers, but not on the name server: %(exc)s") % {"exc": explain(exc)}
             ) from exc
 
     # ---- helpers
@@ -323,7 +323,8 @@ async def _take_over(admin: AdminClient, broker: BrokerRef, config: TopicConfig)
         if made is None or wanted - set(made.attributes or {}):
             raise Refused(
                 gettext(
-                    "%(name)s keeps all topics equally long, as brokers of RocketMQ 4.9 do. It took everything else."
+                    "%(name)s keeps all topics for the same time, as brokers of RocketMQ 4.9 do. It "
+                    "accepted everything else."
                 )
                 % {"name": broker.name}
             )

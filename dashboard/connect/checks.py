@@ -37,9 +37,9 @@ async def examine(gateway: Gateway, snapshot: Snapshot | None) -> list[Check]:
                 Check(
                     Level.BAD,
                     what,
-                    gettext("clients are told %(address)s, which is %(why)s from here")
+                    gettext("clients get the address %(address)s, which is %(why)s from here")
                     % {"address": broker.address, "why": why},
-                    gettext("Start the broker, or have it say an address that clients reach: gantry up --advertise."),
+                    gettext("Start the broker, or advertise an address that clients reach: gantry up --advertise."),
                 )
             )
         elif is_loopback(broker.address):
@@ -47,7 +47,7 @@ async def examine(gateway: Gateway, snapshot: Snapshot | None) -> list[Check]:
                 Check(
                     Level.WARN,
                     what,
-                    gettext("clients are told %(address)s, which only this machine reaches")
+                    gettext("clients get the address %(address)s, which only this machine reaches")
                     % {"address": broker.address},
                     gettext(
                         "For others: gantry up --bind 0.0.0.0 --advertise ADDRESS --accounts, and their name server is "
@@ -60,7 +60,8 @@ async def examine(gateway: Gateway, snapshot: Snapshot | None) -> list[Check]:
                 Check(
                     Level.GOOD,
                     what,
-                    gettext("clients are told %(address)s; it can be reached from here") % {"address": broker.address},
+                    gettext("clients get the address %(address)s, which can be reached from here")
+                    % {"address": broker.address},
                 )
             )
     if not brokers:
@@ -82,7 +83,7 @@ def _name_server(address: str, why: str | None) -> Check:
         return Check(
             Level.WARN,
             gettext("Name server"),
-            gettext("%(address)s answers, to programs on this machine only") % {"address": address},
+            gettext("%(address)s answers, but only programs on this machine can reach it") % {"address": address},
             gettext("For others: gantry up --bind 0.0.0.0 --accounts."),
         )
     return Check(Level.GOOD, gettext("Name server"), gettext("%(address)s answers") % {"address": address})
@@ -101,7 +102,7 @@ def _doors(snapshot: Snapshot | None) -> list[Check]:
             Level.GOOD,
             gettext("TLS"),
             ", ".join(map(in_words, tls)) or gettext("not known"),
-            gettext("Clients without TLS are refused: tls=True in Python, -Dtls.enable=true in Java.")
+            gettext("Clients without TLS are rejected: set tls=True in Python, -Dtls.enable=true in Java.")
             if enforced
             else "",
         ),
@@ -153,15 +154,16 @@ _MEANINGS = (
     ),
     (
         r"No name server address|name ?server address.*(empty|null)",
-        _("The client was given no name server."),
-        _("Give it the address that stands above."),
+        _("The client has no name server."),
+        _("Use the address above."),
     ),
     (
         r"connect to .*(null|failed)|ECONNREFUSED|connection refused|ConnectError|dial tcp",
         _("The address answers no connection."),
         _(
-            "If it is the name server's, compare it with the one above. Another one is what the name server told: "
-            "the broker has to say an address that the client reaches (--advertise)."
+            "If it is the name server's, compare it with the one above. If it differs, the name "
+            "server gave it: make the broker advertise an address that the client reaches "
+            "(--advertise)."
         ),
     ),
     (
@@ -172,7 +174,7 @@ _MEANINGS = (
     (
         r"system busy|broker busy|SYSTEM_BUSY|TIMEOUT_CLEAN_QUEUE|too many requests",
         _("The broker refuses work for the moment."),
-        _("Look at its lanes and its disk; clients try again by themselves."),
+        _("Check its lanes and its disk; clients retry automatically."),
     ),
     (
         r"AclException|signature|No accessKey|NO_PERMISSION|no permission|CODE: ?1 .*acl",
@@ -181,18 +183,18 @@ _MEANINGS = (
     ),
     (
         r"SSL|TLS|certificate|plain ?text|handshake",
-        _("One side speaks TLS and the other does not, or the certificate is not trusted."),
-        _("See TLS above; Java: -Dtls.enable=true, and the authority's certificate as trusted."),
+        _("One side uses TLS and the other does not, or the certificate is not trusted."),
+        _("See TLS above; in Java: -Dtls.enable=true, and trust the authority's certificate."),
     ),
     (
         r"disk ?full|service not available|SERVICE_NOT_AVAILABLE|the broker's disk",
         _("The broker takes no messages: its disk is full, or it is a slave."),
-        _("Look at the disk on the broker's page."),
+        _("Check the disk on the broker's page."),
     ),
     (
         r"subscription.*(not exist|not latest|differ)|SUBSCRIPTION_NOT",
         _("Members of the group subscribe to different things, or the group is new to the broker."),
-        _("The group's page names who disagrees. All members of a group need the same subscription."),
+        _("The group's page names the members. All members of a group need the same subscription."),
     ),
     (
         r"clientId|has been created before|same group name",
@@ -201,7 +203,7 @@ _MEANINGS = (
     ),
     (
         r"MESSAGE_ILLEGAL|message body size over|MessageRejected|body.*too (large|long)",
-        _("The message is larger than the client or the broker takes."),
+        _("The message is larger than the client or the broker allows."),
         _("maxMessageSize is 4 MiB unless changed."),
     ),
 )

@@ -72,11 +72,11 @@ def _named_groups(clients: list[tuple[str, tuple[str, ...]]]) -> list[str]:
 
 
 def _written(topic: str) -> str:
-    return gettext("gone again; its messages are in %(topic)s") % {"topic": topic} if topic else ""
+    return gettext("not kept any longer; its messages are in %(topic)s") % {"topic": topic} if topic else ""
 
 
 def _read(group: str) -> str:
-    return gettext("gone again; %(group)s has read") % {"group": group} if group else ""
+    return gettext("not kept any longer; %(group)s has read") % {"group": group} if group else ""
 
 
 def _some(names: list[str]) -> str:

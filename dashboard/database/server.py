@@ -49,8 +49,8 @@ class Server:
         except TablesMissing as exc:
             raise NotUsable(
                 gettext(
-                    "%(server)s has other tables than the dashboard's: %(error)s. Give the dashboard a database of its "
-                    "own, or restore the last dump."
+                    "The tables of %(server)s are not the dashboard's: %(error)s. Give the dashboard "
+                    "its own database, or restore the last dump."
                 )
                 % {"server": self.name, "error": str(exc)}
             ) from exc

@@ -41,9 +41,7 @@ COPY_EVERY_S = 24 * 3600.0
 COPY_AGAIN_S = 600.0  # after one that failed
 TOLD_S = 7 * 24 * 3600.0  # how long the Overview says that a database was set aside
 OPENING = gettext_noop("The dashboard's database is being opened. Try again in a moment.")
-LOCKED = gettext_noop(
-    "Another program holds the dashboard's database. Close what has it open; this page works again by itself."
-)
+LOCKED = gettext_noop("Another program holds the dashboard's database. Close that program; this page then works again.")
 
 
 @dataclass(slots=True)
@@ -63,7 +61,7 @@ class DatabaseState:
         if (server := _server()) is not None:
             self.why = server.sentence(exc)
         elif failure_kind(exc) is FailureKind.DAMAGED:
-            self.why = gettext("The dashboard's database is damaged. It is being made anew from its last good copy.")
+            self.why = gettext("The dashboard's database is damaged. It is being restored from its last good copy.")
         else:
             self.why = _sentence(exc)
         return self.why
@@ -119,8 +117,8 @@ def problems(now: float) -> list[Check]:
                     gettext("The dashboard's database was damaged"),
                     joined([state.set_aside or gettext("It was set aside"), f"dashboard/{aside.name}"], ": "),
                     gettext(
-                        "Accounts, tokens and report runs changed since then may be missing. Remove the file when you "
-                        "are done with it."
+                        "Accounts, tokens and report runs changed since then may be missing. Delete "
+                        "the file when you no longer need it."
                     ),
                 )
             )
@@ -130,7 +128,7 @@ def problems(now: float) -> list[Check]:
                 Level.WARN,
                 gettext("The dashboard's database can't be copied"),
                 state.copy_failed,
-                gettext("Look at the disk's space and the folder's rights; it tries again."),
+                gettext("Check the disk's space and the folder's permissions; it keeps trying."),
             )
         )
     return found
@@ -207,12 +205,14 @@ def _open_or_restore(files: DatabaseFiles) -> None:
     aside = files.set_aside()
     for copy in files.copies():
         if files.put_back(copy) and not _damage_of(files):
-            _tell_set_aside(aside, damage, gettext("made anew from the copy %(copy)s") % {"copy": copy.name})
+            _tell_set_aside(aside, damage, gettext("restored from the copy %(copy)s") % {"copy": copy.name})
             return
         files.remove()
     if damage_of_new := _damage_of(files):
-        raise NotUsable(gettext("A new database of the dashboard can't be made: %(why)s.") % {"why": damage_of_new})
-    _tell_set_aside(aside, damage, gettext("begun anew, without accounts: there was no good copy"))
+        raise NotUsable(
+            gettext("A new database for the dashboard cannot be created: %(why)s.") % {"why": damage_of_new}
+        )
+    _tell_set_aside(aside, damage, gettext("created again without accounts: there was no good copy"))
 
 
 def _damage_of(files: DatabaseFiles) -> str:
@@ -252,6 +252,6 @@ def _tell(why: str) -> None:
 
 
 def _tell_set_aside(aside: Path, damage: str, what: str) -> None:
-    state.set_aside = gettext("It was damaged (%(damage)s) and is %(what)s") % {"damage": damage, "what": what}
+    state.set_aside = gettext("It was damaged (%(damage)s) and has been %(what)s") % {"damage": damage, "what": what}
     facts = {"event": "database_set_aside", "damage": damage, "file": aside.name, "outcome": what}
     logger.error("database was damaged and is set aside", extra=facts)

@@ -40,8 +40,9 @@ def bring_up_to_date(*, before: Callable[[], object], begin_anew: str) -> bool:
     if newer := [name for name in newer if name.partition(".")[0] in installed]:
         raise NotUsable(
             gettext(
-                "The dashboard's database was written by a newer version of GantryMQ (%(version)s). Start that "
-                "version, or %(begin_anew)s to begin a new one. Brokers are not concerned."
+                "The dashboard's database was written by a newer version of GantryMQ (%(version)s). "
+                "Start that version, or %(begin_anew)s to start with a new one. Brokers are not "
+                "affected."
             )
             % {"version": newer[-1], "begin_anew": begin_anew}
         )
@@ -67,8 +68,9 @@ def _take_over(begin_anew: str) -> bool:
     if last not in applied:
         raise NotUsable(
             gettext(
-                "The dashboard's database was written by a version before 0.1.0 (%(version)s). Start the last version "
-                "before 0.1.0 (%(last)s) once, or %(begin_anew)s to begin a new one. Brokers are not concerned."
+                "The dashboard's database was written by a version before 0.1.0 (%(version)s). Start "
+                "the last version before 0.1.0 (%(last)s) once, or %(begin_anew)s to start with a "
+                "new one. Brokers are not affected."
             )
             % {"version": f"{LABEL}.{applied[-1]}", "last": f"{LABEL}.{last}", "begin_anew": begin_anew}
         )

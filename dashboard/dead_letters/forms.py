@@ -14,7 +14,7 @@ from dashboard.forms.base import BaseForm
 from dashboard.messages.search_form import MessageSearchForm
 
 TO_CHOICES = [
-    (TO_GROUP, _("This group alone")),
+    (TO_GROUP, _("This group only")),
     (TO_TOPIC, _("The topic they came from: all its groups get them")),
 ]
 
@@ -23,7 +23,7 @@ class PutBackForm(MessageSearchForm):
     """q, since, until and queue as of a search; `older` is where to go on."""
 
     to = forms.ChoiceField(label=_("Back to"), choices=TO_CHOICES, initial=TO_GROUP)
-    rate = forms.IntegerField(label=_("Letters a second"), min_value=1, max_value=RATE_MAX, initial=RATE_DEFAULT)
+    rate = forms.IntegerField(label=_("Messages a second"), min_value=1, max_value=RATE_MAX, initial=RATE_DEFAULT)
     again = forms.BooleanField(label=_("Also those put back before"), required=False)
     dry_run = forms.BooleanField(required=False)
     older = forms.CharField(required=False, max_length=CURSOR_CHARS_MAX)
@@ -38,7 +38,7 @@ class PutBackForm(MessageSearchForm):
 class DiscardForm(BaseForm):
     """The safety catch before letters are lost: how many there are, typed."""
 
-    letters = forms.IntegerField(label=_("Letters"), min_value=1)
+    letters = forms.IntegerField(label=_("Dead letters"), min_value=1)
 
     def __init__(self, *args: Any, stored: int, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -47,8 +47,8 @@ class DiscardForm(BaseForm):
     def clean_letters(self) -> int:
         given: int = self.cleaned_data["letters"]
         if given != self.stored:
-            told = gettext("There are %(stored)s now. Nothing was discarded. Pause the group if more keep coming.") % {
-                "stored": self.stored
-            }
+            told = gettext(
+                "There are %(stored)s now. Nothing was discarded. Pause the group if more keep arriving."
+            ) % {"stored": self.stored}
             raise forms.ValidationError(told)
         return given

@@ -132,7 +132,7 @@ async def go_on(group: str, number: int, username: str) -> PutBackRun:
     ended = PutBackRun.objects.filter(pk=number, state=row.state)
     now = timezone.now()
     if not await ended.aupdate(state=State.RUNNING, username=username, stopped_by="", told="", changed_at=now):
-        raise NotAllowed(gettext("Another has let it go on already."))
+        raise NotAllowed(gettext("Another user has resumed it already."))
     news.tell()
     return await found(group, number)
 
@@ -162,7 +162,7 @@ async def work(row: PutBackRun) -> None:
                 gateway(), row.group, detail, wish_of(row), older=row.older, username=row.username
             )
         except GroupNotFound:
-            await _end(row, State.FAILED, gettext("The letters are gone: they have expired, or were discarded."))
+            await _end(row, State.FAILED, gettext("The messages are gone: they have expired, or were discarded."))
             return
         except NameRefused as exc:
             await _end(row, State.FAILED, str(exc))

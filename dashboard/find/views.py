@@ -40,7 +40,7 @@ _ACTIONS = (
     (gettext_lazy("Mute alerts"), "alert-mute", "", Permission.ALARMS_WRITE),
     (gettext_lazy("Change the name servers' key-value table"), "name-server-entries", "", Permission.CONFIG_WRITE),
     (gettext_lazy("Invite a person"), "people", "", Permission.USERS_WRITE),
-    (gettext_lazy("Make an API token"), "tokens", "", Permission.ACCOUNT),
+    (gettext_lazy("Create an API token"), "tokens", "", Permission.ACCOUNT),
     (gettext_lazy("Change your password"), "password", "", Permission.ACCOUNT),
     (gettext_lazy("Read about the REST API"), "api-docs", "", Permission.ACCOUNT),
 )

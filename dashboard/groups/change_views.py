@@ -39,7 +39,7 @@ async def consuming(request: HttpRequest, name: str) -> HttpResponse:
         request,
         (gettext("%(name)s gets messages again.") % {"name": name})
         if is_on
-        else (gettext("%(name)s is paused: what arrives waits for it.") % {"name": name}),
+        else (gettext("%(name)s is paused: new messages wait for it.") % {"name": name}),
     )
     return redirect("group", name)
 

@@ -65,9 +65,9 @@ async def delete_group(gateway: Gateway, name: str) -> list[str]:
     try:
         done = await gateway.calls.call(lambda admin: admin.groups.delete(name), DELETE_TIMEOUT_S)
     except ResponseError as exc:
-        raise Refused(gettext("Perhaps deleted in part: %(why)s") % {"why": explain(exc)}) from exc
+        raise Refused(gettext("Perhaps partly deleted: %(why)s") % {"why": explain(exc)}) from exc
     except CALL_ERRORS as exc:
-        raise BrokerUnreachable(gettext("Perhaps deleted in part: %(why)s") % {"why": explain(exc)}) from exc
+        raise BrokerUnreachable(gettext("Perhaps partly deleted: %(why)s") % {"why": explain(exc)}) from exc
     finally:
         gateway.groups.forget_settings()
         gateway.topics.forget_listing()  # its retries and dead letters had topics

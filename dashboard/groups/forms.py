@@ -17,13 +17,13 @@ OFFSET_MAX = (1 << 63) - 1
 GROUP_CHARS_MAX = 255
 TOPICS_MAX = 64
 TO_CHOICES = [
-    ("end", _("End: skip what waits")),
-    ("begin", _("Begin: read all again")),
+    ("end", _("End: skip waiting messages")),
+    ("begin", _("Beginning: read everything again")),
     ("time", _("A time")),
     ("offset", _("An offset")),
-    ("shift", _("So many messages on or back")),
+    ("shift", _("Number of messages forward or back")),
     ("copy", _("Where another group is")),
-    ("undo", _("Back to before its last move (24 hours)")),
+    ("undo", _("Undo the last reset (24 hours)")),
 ]
 
 
@@ -35,10 +35,10 @@ class ResetForm(BaseForm):
         widget=forms.CheckboxSelectMultiple,
         error_messages={"required": _("Choose at least one topic.")},
     )
-    to = forms.ChoiceField(label=_("Go on at"), choices=TO_CHOICES, initial="end")
+    to = forms.ChoiceField(label=_("Start at"), choices=TO_CHOICES, initial="end")
     at = PastMomentField(
         label=_("Time (UTC)"), required=False,
-        help_text=_("What was stored from then on. Give a zone if it is not UTC, or say how long ago: 2 h."),
+        help_text=_("What was stored from then on. Give a zone if it is not UTC, or how long ago: 2 h."),
         widget=forms.TextInput(
             attrs={
                 "placeholder": _("2026-11-21 07:30, or 2 h"), "spellcheck": "false", "data-when": "to=time",
@@ -49,7 +49,7 @@ class ResetForm(BaseForm):
     offset = forms.IntegerField(
         label=_("Offset"), required=False, min_value=0, max_value=OFFSET_MAX,
         widget=forms.NumberInput(attrs={"data-for": "offset"}),
-        help_text=_("In every queue. Queues that don't reach so far use their nearest."),
+        help_text=_("In every queue. Queues that do not reach so far use their nearest offset."),
     )  # fmt: skip
 
     by = forms.IntegerField(
@@ -60,7 +60,7 @@ class ResetForm(BaseForm):
     source = forms.CharField(
         label=_("Other group"), required=False, max_length=GROUP_CHARS_MAX,
         widget=forms.TextInput(attrs={"data-for": "copy"}),
-        help_text=_("Queues in which it has no place stay as they are."),
+        help_text=_("Queues without an offset of the group stay unchanged."),
     )  # fmt: skip
 
     def __init__(self, *args: Any, topics: list[str], **kwargs: Any) -> None:

@@ -51,8 +51,8 @@ def _no_member(detail: GroupDetail, seen: WatchedGroup) -> Iterator[Check]:
         yield Check(
             Level.WARN,
             gettext("No member is connected"),
-            gettext("%(count)s messages wait, and none takes them") % {"count": units.count(detail.lag)},
-            gettext("Start its consumers, or look into their logs why they do not connect."),
+            gettext("%(count)s messages are waiting and the group has no members") % {"count": units.count(detail.lag)},
+            gettext("Start its consumers, or check their logs."),
         )
 
 
@@ -61,22 +61,23 @@ def _stuck(seen: WatchedGroup) -> Iterator[Check]:
         yield Check(
             Level.WARN,
             gettext("Its position stands still"),
-            gettext("nothing was confirmed for %(time)s") % {"time": units.duration(round(seen.at - seen.idle_since))},
-            gettext("A position moves past a message only when it and all before it are done."),
+            gettext("no offset was committed for %(time)s")
+            % {"time": units.duration(round(seen.at - seen.idle_since))},
+            gettext("An offset moves past a message only when it and all messages before it are done."),
         )
 
 
 def _held(loads: Sequence[MemberLoad]) -> Iterator[Check]:
     held = [(load, load.oldest) for load in loads if load.oldest is not None and load.oldest.held_ms >= HELD_LONG_MS]
     for load, message in sorted(held, key=lambda item: -item[1].held_ms)[:1]:
-        told = gettext("%(client)s works on it since then")
+        told = gettext("%(client)s has been working on it since then")
         if len(held) > 1:
             told = gettext("%(client)s works on it since then, and %(count)s more members hold one as long")
         yield Check(
             Level.WARN,
             gettext("A message is in hand for %(time)s") % {"time": units.duration(message.held_ms / 1000)},
             told % {"client": load.client_id, "count": len(held) - 1},
-            gettext("Its listener waits for something. Look at the message, and at the stacks of that client."),
+            gettext("Its listener is waiting for something. Check the message, and the stacks of that client."),
             link=_page_of(message),
             link_text=f"{message.topic} q{message.queue_id} @ {message.queue_offset}",
         )
@@ -92,11 +93,11 @@ def _without_owner(detail: GroupDetail, loads: Sequence[MemberLoad]) -> Iterator
             Level.WARN,
             ngettext("%(count)s queue without an owner", "%(count)s queues without an owner", len(alone))
             % {"count": len(alone)},
-            gettext("%(count)s messages wait there, the first in %(queue)s")
+            gettext("%(count)s messages are waiting there, the first in %(queue)s")
             % {"count": waiting, "queue": _name(alone[0])},
             gettext(
-                "Members share queues out anew every 20 s. If it lasts, none of them subscribes to that topic, or they "
-                "see different lists of members."
+                "Members share the queues again every 20 s. If this lasts, none of them subscribes "
+                "to that topic, or they see different lists of members."
             ),
         )
 
@@ -111,7 +112,10 @@ def _failing(loads: Sequence[MemberLoad]) -> Iterator[Check]:
             gettext("%(percent)s of the messages fail") % {"percent": units.percent(failed / handled)},
             gettext("%(rate)s a second, most of them at %(client)s")
             % {"rate": units.rate(failed), "client": worst.client_id},
-            gettext("Failed messages come again later and take the time of new ones. The clients' logs say why."),
+            gettext(
+                "Failed messages are delivered again later and compete with new ones. The clients' logs "
+                "say why they failed."
+            ),
         )
 
 
@@ -126,7 +130,10 @@ def _slowest(loads: Sequence[MemberLoad]) -> Iterator[Check]:
         yield Check(
             Level.WARN,
             gettext("One client is slower than the others"),
-            gettext("%(client)s takes %(time)s a call, the others %(others)s; %(count)s messages wait in its queues")
+            gettext(
+                "%(client)s needs %(time)s for a call, the others %(others)s; %(count)s messages are "
+                "waiting in its queues"
+            )
             % {
                 "client": slowest.client_id,
                 "time": units.milliseconds(took_ms),
@@ -167,7 +174,7 @@ def _skew(detail: GroupDetail) -> Iterator[Check]:
             Level.WARN,
             gettext("One queue has most of it"),
             told % {"percent": units.percent(share), "queue": _name(worst), "owner": worst.owner},
-            gettext("Its producers choose that queue (one key for many messages), or a message there is in the way."),
+            gettext("Its producers prefer that queue (one key for many messages), or a message there blocks it."),
         )
 
 
@@ -182,7 +189,7 @@ def _idle_members(detail: GroupDetail, loads: Sequence[MemberLoad]) -> Iterator[
             % {"count": len(idle), "all": len(loads)},
             gettext("%(clients)s: there are only so many queues: %(count)s")
             % {"clients": ", ".join(load.client_id for load in idle[:3]), "count": len(detail.queues)},
-            gettext("More members than queues bring nothing: give the topic more queues."),
+            gettext("More members than queues do not help: give the topic more queues."),
         )
 
 
@@ -200,7 +207,7 @@ def _filter(detail: GroupDetail, seen: WatchedGroup, loads: Sequence[MemberLoad]
         yield Check(
             Level.WARN,
             gettext("The filter skips about %(percent)s") % {"percent": units.percent(skipped)},
-            gettext("its position moves by %(rate)s a second, its listeners get %(handled)s")
+            gettext("its offset moves by %(rate)s a second, its listeners receive %(handled)s")
             % {"rate": units.rate(moves), "handled": units.rate(handled)},
             gettext("Skipped messages cost time, too. A topic of its own for what it wants would spare that."),
         )
@@ -211,9 +218,9 @@ def _more_than_it_takes(seen: WatchedGroup) -> Iterator[Check]:
         yield Check(
             Level.WARN,
             gettext("More comes in than it takes"),
-            gettext("%(rate)s a second are stored, %(consumed)s consumed")
+            gettext("%(rate)s a second stored, %(consumed)s consumed")
             % {"rate": units.rate(seen.in_rate), "consumed": units.rate(seen.out_rate)},
-            gettext("It will not catch up by itself as long as that lasts."),
+            gettext("At this rate the lag keeps growing."),
         )
 
 

@@ -66,7 +66,7 @@ class GroupRow:
         """What the sparkline shows, in words."""
         history = self.group.history
         if len(history) < 2:
-            return gettext("Lag over time: known after a few looks")
+            return gettext("Lag over time: known after a few samples")
         (begun_at, first), (ended_at, last) = history[0], history[-1]
         over = units.duration(round(ended_at - begun_at))
         return gettext("Lag %(direction)s: from %(first)s to %(last)s in %(time)s") % {
@@ -138,7 +138,7 @@ def _put(metrics: Metrics, row: GroupRow) -> None:
     at = group.at or None
     least = units.AT_LEAST if group.is_partial else ""
     why = group.why or (None if at else gettext("not looked at yet"))
-    second_look = why or gettext("known at the next look")
+    second_look = why or gettext("known at the next sample")
 
     def put(key: str, text: str, why: str | None) -> None:
         metrics.put(f"{prefix}.{key}", text, at, why)
@@ -150,10 +150,10 @@ def _put(metrics: Metrics, row: GroupRow) -> None:
     put("in", units.rate(group.in_rate), second_look)
     put("out", units.rate(group.out_rate), second_look)
     to_zero = row.seconds_to_zero
-    put("zero", "0" if to_zero == 0 else units.duration(to_zero), why or gettext("it does not come nearer"))
+    put("zero", "0" if to_zero == 0 else units.duration(to_zero), why or gettext("it is not catching up"))
     put("retries", units.count(row.retries), why)
     put("dead", units.count(row.dead_letters), gettext("not counted yet"))
-    put("arrow", ARROWS[row.direction] or units.UNKNOWN, gettext("known after two looks"))
+    put("arrow", ARROWS[row.direction] or units.UNKNOWN, gettext("known after two samples"))
 
 
 def _known(text: str, least: str) -> str:

@@ -69,7 +69,7 @@ async def _plan(gateway: Gateway, group: str, topic: str, form: ResetForm) -> Re
         plan = await gateway.groups.plan_copy(wanted["source"], group, topic)
         if not plan.moves:
             raise NotAllowed(
-                gettext("%(wanted)s has no place in %(topic)s, so there is nothing to copy.")
+                gettext("%(wanted)s has no offsets in %(topic)s, so there is nothing to copy.")
                 % {"wanted": wanted["source"], "topic": topic}
             )
         return plan

@@ -58,6 +58,6 @@ def undone(move: GroupMove, begin: Sequence[QueueMove], end: Sequence[QueueMove]
     ]
     if not moves:
         raise NotAllowed(
-            gettext("The group had no place in this topic before it was moved, so there is nothing to go back to.")
+            gettext("The group had no offsets in this topic before the reset, so there is nothing to restore.")
         )
     return moves

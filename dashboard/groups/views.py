@@ -143,8 +143,8 @@ def _tell(request: HttpRequest, moved: Moved) -> None:
         notes.warning(
             request,
             gettext(
-                "%(name)s was moved in %(topic)s, but %(count)s of %(all)s queues stand elsewhere now: %(queues)s. A "
-                "consumer may have started meanwhile."
+                "The offsets of %(name)s in %(topic)s were reset, but %(count)s of %(all)s queues "
+                "have other offsets now: %(queues)s. A consumer may have started in between."
             )
             % (values | {"count": len(moved.elsewhere), "all": len(moved.plan.moves), "queues": queues}),
         )

@@ -22,7 +22,7 @@ BUGS = (DataError, IntegrityError, ProgrammingError)  # errors of a view, which 
 TITLES = {
     404: gettext_lazy("Not found"),
     409: gettext_lazy("Not possible"),
-    502: gettext_lazy("The broker said no"),
+    502: gettext_lazy("The broker rejected it"),
     503: gettext_lazy("The cluster does not answer"),
 }
 
@@ -44,7 +44,7 @@ def error_card(
 
 def gateway_error(request: HttpRequest, exc: GatewayError) -> HttpResponse:
     """What the cluster could not do, as a page."""
-    title, back = str(TITLES.get(exc.status, gettext_lazy("It did not work"))), None
+    title, back = str(TITLES.get(exc.status, gettext_lazy("That did not work"))), None
     if isinstance(exc, MessageNotFound):
         title, back = gettext("No such message"), _topic_page(request)
     elif isinstance(exc, TopicNotFound):
@@ -77,7 +77,7 @@ def _plain(request: HttpRequest, status: int, title: str, reason: str) -> HttpRe
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    return _plain(request, 400, gettext("Not understood"), gettext("The request is not one this page understands."))
+    return _plain(request, 400, gettext("Not understood"), gettext("This page does not understand the request."))
 
 
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
@@ -118,7 +118,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
     return _plain(
         request,
         500,
-        gettext("Our fault"),
+        gettext("Internal error"),
         gettext("Something went wrong on our side. The log of the appliance has the details."),
     )
 

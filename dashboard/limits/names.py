@@ -48,7 +48,7 @@ class NameLimit:
     def refusal(self) -> NameRefused:
         begins = ", ".join(self.prefixes)
         return NameRefused(
-            gettext("This account may see topics and groups whose names begin with %(begins)s, and no others.")
+            gettext("This account can see topics and groups whose names begin with %(begins)s, and no others.")
             % {"begins": begins}
         )
 

@@ -70,10 +70,7 @@ class LayerState:
                 gettext("Pages are not live"),
                 gettext("Redis at %(address)s can't be reached (%(why)s)")
                 % {"address": without_password(settings.APPLIANCE.channel_layer_url), "why": self.why},
-                gettext(
-                    "Pages ask for their values every few seconds meanwhile. Start Redis, or take channel_layer_url "
-                    "away."
-                ),
+                gettext("Pages poll their values every few seconds. Start Redis, or remove channel_layer_url."),
             )
         ]
 

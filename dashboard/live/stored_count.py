@@ -38,7 +38,7 @@ class StoredCount:
     """`run` counts, `total` is the sum. `expected`: the names of the masters that a whole sum has."""
 
     def __init__(self, gateway: Gateway, expected: Callable[[], frozenset[str]]) -> None:
-        self.why: str | None = gettext("counted from the next seconds on")
+        self.why: str | None = gettext("counted within seconds")
         self._gateway = gateway
         self._expected_brokers = expected
         self._rows: list[TopicSummary] = []

@@ -60,7 +60,7 @@ class TestMessageForm(BaseForm):
     )  # fmt: skip
     delay_level = forms.ChoiceField(
         label=_("Delay level"), required=False, choices=delay_levels, initial=0,
-        help_text=_("RocketMQ's own; the times are those of a broker that was not told others."),
+        help_text=_("RocketMQ's own; the delays are a broker's defaults."),
     )  # fmt: skip
     deliver = forms.CharField(
         label=_("Or deliver in / at"), required=False, max_length=40,

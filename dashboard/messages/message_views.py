@@ -122,7 +122,7 @@ async def message_context(found: MessageExt, topic: str, tab: str | None, form: 
 async def _found(name: str, place: str) -> MessageExt:
     found = read_place(place)
     if found is None:
-        raise MessageNotFound(gettext("That is not the place of a message."))
+        raise MessageNotFound(gettext("That is not a valid place of a message."))
     return await gateway().messages.get(name, *found)
 
 

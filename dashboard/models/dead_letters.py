@@ -13,8 +13,8 @@ from django.utils.translation import gettext_lazy as _
 class PutBackState(models.TextChoices):
     """How far one came. What was begun and never ended may have been sent."""
 
-    BEGUN = "begun", _("Not known")
-    SENT = "sent", _("Put back")
+    BEGUN = "begun", _("Unknown")
+    SENT = "sent", _("Resend")
     FAILED = "failed", _("Failed")
 
 

@@ -132,7 +132,7 @@ class ApiToken(models.Model):
         READ = "read", _("Read only")
         WRITE = "write", _("Read and write")
         CONFIG = "config", _("Read, write and change brokers' settings")
-        ADMIN = "admin", _("All that the account may, accounts and tokens too")
+        ADMIN = "admin", _("Everything that the account can do, including accounts and tokens")
 
     name = models.CharField(max_length=64)
     prefix = models.CharField(max_length=12)  # the readable start of the token, to recognise it in a list

@@ -111,7 +111,7 @@ async def _change(
     )
     logger.info(action, extra={"event": "kv_entry_changed", "namespace": namespace, "key": key, "failed_at": failed_at})
     if failed_at:
-        text = gettext("Some name servers did not confirm it: %(addresses)s. Do it again when they answer.")
+        text = gettext("Some name servers did not confirm it: %(addresses)s. Repeat it when they answer.")
         raise Refused(text % {"addresses": ", ".join(failed_at)})
 
 

@@ -32,7 +32,7 @@ class NewAccountForm(BaseForm):
         attrs={"autocomplete": "username", "autocapitalize": "none", "spellcheck": "false"}))  # fmt: skip
     password = forms.CharField(
         label=_("Password"), max_length=1024, strip=False,
-        help_text=_("At least ten characters, and not a common one."),
+        help_text=_("At least ten characters, not a common password."),
         widget=forms.PasswordInput(attrs={"autocomplete": "new-password", "autofocus": True}),
     )  # fmt: skip
     again = forms.CharField(label=_("Password again"), max_length=1024, strip=False, widget=forms.PasswordInput(
@@ -96,7 +96,7 @@ class PasswordForm(BaseForm):
         attrs={"autocomplete": "current-password", "autofocus": True}))  # fmt: skip
     password = forms.CharField(
         label=_("New password"), max_length=1024, strip=False,
-        help_text=_("At least ten characters, and not a common one."),
+        help_text=_("At least ten characters, not a common password."),
         widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
     )  # fmt: skip
     again = forms.CharField(label=_("New password again"), max_length=1024, strip=False, widget=forms.PasswordInput(

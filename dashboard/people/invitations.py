@@ -30,7 +30,8 @@ def invite(made_by: User, role: Role, label: str, prefixes: tuple[str, ...] = ()
         BookingTurn.take()
         if open_invitations().count() >= OPEN_MAX:
             raise UserProblem(
-                gettext("%(open_max)s invitations are open. Withdraw one first.") % {"open_max": OPEN_MAX}
+                gettext("%(open_max)s invitations are open, which is the maximum. Withdraw one first.")
+                % {"open_max": OPEN_MAX}
             )
         secret = secrets.token_urlsafe(32)
         made = Invitation.objects.create(

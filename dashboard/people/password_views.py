@@ -46,7 +46,7 @@ async def password(request: HttpRequest) -> HttpResponse:
     if outcome.user is None:
         if outcome.wait_s:
             form.add_error(
-                None, gettext("Too many tries. Wait %(wait_s)s.") % {"wait_s": units.duration(outcome.wait_s)}
+                None, gettext("Too many attempts. Wait %(wait_s)s.") % {"wait_s": units.duration(outcome.wait_s)}
             )
         else:
             form.add_error("current", gettext("That is not your password."))
@@ -60,9 +60,7 @@ async def password(request: HttpRequest) -> HttpResponse:
     await start_session(request, outcome.user)
     note(request, "password changed", str(user), {"sessions_ended": ended})
     logger.info("password changed", extra={"event": "password_changed", "username": str(user), "sessions": ended})
-    notes.success(
-        request, gettext("Your password is changed. Other browsers are logged out; API tokens go on working.")
-    )
+    notes.success(request, gettext("Your password is changed. Other browsers are logged out; API tokens keep working."))
     response = redirect("overview")
     remember(request, response, user.username)
     return response

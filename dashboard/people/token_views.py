@@ -55,7 +55,7 @@ async def revoke(request: HttpRequest, token_id: int) -> HttpResponse:
     if await revoke_token(user, token_id):
         note(request, "token revoked", f"token {token_id}")
         logger.info("token revoked", extra={"event": "token_revoked", "username": str(user)})
-        notes.success(request, gettext("Token revoked. Calls with it are refused from now on."))
+        notes.success(request, gettext("Token revoked. Calls with it are rejected from now on."))
     return redirect("tokens")
 
 

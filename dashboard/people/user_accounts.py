@@ -107,8 +107,7 @@ def set_role(user: User, role: Role) -> None:
             _check_not_last(user)
         if role == Role.ADMIN and user.prefixes:
             raise UserProblem(
-                gettext("%(username)s is limited to some names: take that limit away first")
-                % {"username": user.username}
+                gettext("%(username)s is limited to some names: remove that limit first") % {"username": user.username}
             )
         User.objects.filter(pk=user.pk).update(role=role)
 

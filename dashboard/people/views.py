@@ -134,7 +134,7 @@ def _close(request: HttpRequest, found: User) -> Deed:
 
 def _open(request: HttpRequest, found: User) -> Deed:
     user_accounts.open_account(found)
-    return "account opened", {}, gettext("%(name)s may log in again.") % {"name": found.username}
+    return "account opened", {}, gettext("%(name)s can log in again.") % {"name": found.username}
 
 
 def _end_session(request: HttpRequest, found: User) -> Deed:
@@ -150,7 +150,7 @@ def _revoke(request: HttpRequest, found: User) -> Deed:
     if token is None:
         raise UserProblem(gettext("There is no such token any more."))
     ApiToken.objects.filter(pk=token.pk).update(revoked_at=timezone.now())
-    said = gettext("Calls with the token %(name)s are refused from now on.") % {"name": token.name}
+    said = gettext("Calls with the token %(name)s are rejected from now on.") % {"name": token.name}
     return "token revoked", {"token": token.name}, said
 
 

@@ -72,14 +72,14 @@ class RunForm(ZoneForm):
         required=False,
         max_length=TOPICS_CHARS_MAX,
         label=_("Only these topics"),
-        widget=forms.TextInput(attrs={"placeholder": _("all; names with a space between them"), "spellcheck": "false"}),
+        widget=forms.TextInput(attrs={"placeholder": _("all; separate names with spaces"), "spellcheck": "false"}),
     )
 
     def clean_topics(self) -> list[str]:
         topics = list(dict.fromkeys(self.cleaned_data["topics"].replace(",", " ").split()))
         if len(topics) > TOPICS_MAX:
             raise forms.ValidationError(
-                gettext("%(topics)s topics are too many: name at most %(most)s.")
+                gettext("%(topics)s topics are too many: choose at most %(most)s.")
                 % {"topics": len(topics), "most": TOPICS_MAX}
             )
         for topic in topics:

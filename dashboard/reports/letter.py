@@ -126,7 +126,7 @@ def _retries(rows: Rows) -> Section:
     ranked = sorted(totals.items(), key=lambda item: (-item[1][1], -item[1][0], item[0]))
     cells = tuple((group, units.count(retried), units.count(dead)) for group, (retried, dead) in ranked)
     columns = (gettext("Group"), gettext("Sent back"), gettext("Dead letters"))
-    nothing = gettext("No message was sent back, and none was given up.")
+    nothing = gettext("No message was sent back or given up.")
     return _cut(gettext("Retries and dead letters"), columns, cells, nothing)
 
 

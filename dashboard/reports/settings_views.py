@@ -89,7 +89,7 @@ async def promises(request: HttpRequest) -> HttpResponseBase:
         return redirect("reports:index")
     note(request, "promise of a group changed", group, {"seconds": seconds})
     logger.info("promise changed", extra={"event": "promise_changed", "group": group, "seconds": seconds})
-    notes.success(request, gettext("Promise saved.") if seconds is not None else gettext("Promise taken away."))
+    notes.success(request, gettext("Promise saved.") if seconds is not None else gettext("Promise removed."))
     return redirect("reports:index")
 
 
@@ -115,10 +115,12 @@ async def send_weekly(request: HttpRequest) -> HttpResponseBase:
     if await send_now():
         note(request, "weekly mail sent by hand", "", {})
         logger.info("weekly mail asked for", extra={"event": "weekly_asked"})
-        notes.success(request, gettext("The summary is being made; it is sent when its reports are computed."))
+        notes.success(request, gettext("The summary is being computed; it is sent when its reports are ready."))
     else:
         note_nothing(request)
-        notes.warning(request, gettext("Nothing was begun: no channel is chosen, or a summary is being made already."))
+        notes.warning(
+            request, gettext("Nothing was started: no channel is chosen, or a summary is being computed already.")
+        )
     return redirect("reports:index")
 
 

@@ -22,7 +22,7 @@ def checks(broker: str, told: Sequence[BrokerSetting], settings: ApplianceConfig
             title=gettext("%(broker)s asks for no account") % {"broker": broker},
             evidence=gettext("aclEnable is false."),
             action=gettext(
-                "Every program that reaches it may send, read and administer. Make accounts there, and have it ask."
+                "Every program that reaches it can send, read and administer. Create accounts there, and require them."
             ),
             lines="aclEnable=true",
         )
@@ -33,7 +33,7 @@ def checks(broker: str, told: Sequence[BrokerSetting], settings: ApplianceConfig
             title=gettext("%(broker)s asks for no account") % {"broker": broker},
             evidence=gettext("aclEnable is false."),
             action=gettext(
-                "The appliance is set to ask. Take the line out of this broker's properties and start it again."
+                "The appliance requires accounts. Remove the line from this broker's properties and start it again."
             ),
             lines="aclEnable=true",
         )
@@ -42,9 +42,11 @@ def checks(broker: str, told: Sequence[BrokerSetting], settings: ApplianceConfig
         yield Check(
             name="topics-by-sending",
             level=Level.WARN,
-            title=gettext("%(broker)s makes topics of any name that is sent to") % {"broker": broker},
+            title=gettext("%(broker)s creates a topic for any name that a client sends to") % {"broker": broker},
             evidence=gettext("autoCreateTopicEnable is true, and the broker is reached over the network."),
-            action=gettext("A typing error makes a topic, and so can a flood. Have topics made by people who may."),
+            action=gettext(
+                "A typing error creates a topic, and so can a flood. Let only administrators create topics."
+            ),
             link=f"{reverse('broker-config', args=[broker])}?q=autoCreateTopicEnable",
             link_text=gettext("Change the setting"),
         )

@@ -46,18 +46,16 @@ def checks(settings: ApplianceConfig, machine: Machine) -> Iterator[Check]:
             level=Level.WARN,
             title=gettext("The appliance runs as root"),
             evidence=gettext("The process has user id 0."),
-            action=gettext(
-                "Whatever goes wrong in it goes wrong with all rights of the machine. Name an account to run as."
-            ),
+            action=gettext("Any flaw in it would have all rights of the machine. Name an account to run as."),
             lines='user = "gantry"',
         )
     if machine.open_folders:
         yield Check(
             name="folder-open",
             level=Level.BAD,
-            title=gettext("Other accounts of this machine may look into the data folder"),
+            title=gettext("Other accounts of this machine can read the data folder"),
             evidence=", ".join(machine.open_folders),
-            action=gettext("Messages, password hashes and keys lie there. Take the rights of group and others away."),
+            action=gettext("Messages, password hashes and keys are there. Remove the permissions of group and others."),
             lines=f"chmod -R go= {machine.open_folders[0]}",
         )
 
@@ -70,20 +68,20 @@ def _network(settings: ApplianceConfig) -> Iterator[Check]:
             name="no-accounts",
             level=Level.WARN,
             title=gettext("Clients need no account"),
-            evidence=gettext("Every program that reaches %(bind)s may send, read and administer.")
+            evidence=gettext("Every program that reaches %(bind)s can send, read and administer.")
             % {"bind": settings.bind},
-            action=gettext("That is every program on this machine. Have brokers ask for accounts."),
+            action=gettext("That is every program on this machine. Make the brokers require accounts."),
             lines="accounts = true",
         )
         return
     yield Check(
         name="open-network",
         level=Level.BAD,
-        title=gettext("The network may do everything"),
+        title=gettext("Everything is open to the network"),
         evidence=gettext("Brokers and name server listen on %(bind)s and ask for no account.")
         % {"bind": settings.bind},
         action=gettext(
-            "Each program that reaches them may read, send and delete. Ask for accounts, or bind to 127.0.0.1."
+            "Every program that reaches them can read, send and delete. Require accounts, or bind to 127.0.0.1."
         ),
         lines="accounts = true",
     )
@@ -98,7 +96,9 @@ def _tls(settings: ApplianceConfig) -> Iterator[Check]:
             level=Level.BAD,
             title=gettext("Connections are not encrypted"),
             evidence=gettext("%(bind)s is reached over the network, without TLS.") % {"bind": settings.bind},
-            action=gettext("Passwords, tokens and messages can be read on the way. Make a certificate, then name it."),
+            action=gettext(
+                "Passwords, tokens and messages can be read in transit. Create a certificate, then name it."
+            ),
             lines='tls_cert = "/etc/gantrymq/server.pem"\ntls_mode = "enforcing"  # gantry tls create makes one',
         )
         return
@@ -106,16 +106,16 @@ def _tls(settings: ApplianceConfig) -> Iterator[Check]:
         yield Check(
             name="tls-permissive",
             level=Level.WARN,
-            title=gettext("Connections without TLS are accepted, too"),
+            title=gettext("Connections without TLS are accepted"),
             evidence=gettext("tls_mode is permissive: a client that is not set up for TLS goes unnoticed."),
-            action=gettext("When all clients use TLS, refuse the others."),
+            action=gettext("When all clients use TLS, reject the others."),
             lines='tls_mode = "enforcing"',
         )
     if not settings.http_hsts_s and not settings.is_loopback:
         yield Check(
             name="no-hsts",
             level=Level.WARN,
-            title=gettext("Browsers may be led to plain HTTP"),
+            title=gettext("Browsers can be led to plain HTTP"),
             evidence=gettext("http_hsts_s is 0."),
             action=gettext(
                 "With it browsers use https only, on every port of this host; nothing there may need plain HTTP."
@@ -131,16 +131,18 @@ def _lists(settings: ApplianceConfig) -> Iterator[Check]:
             level=Level.BAD,
             title=gettext("Too many addresses count as proxies"),
             evidence=wide,
-            action=gettext("A client at such an address may claim to be any other one. Name the proxies themselves."),
+            action=gettext("A client at such an address can claim to be any other client. List only the proxies."),
             lines='trusted_proxies = "10.0.0.7"',
         )
     if wide := _wide(settings.alarm_networks):
         yield Check(
             name="alarms-wide",
             level=Level.WARN,
-            title=gettext("Notices may go to whole private networks"),
+            title=gettext("Notifications can go to whole private networks"),
             evidence=wide,
-            action=gettext("A channel may make the dashboard call services there. Name the receivers' addresses."),
+            action=gettext(
+                "A channel can make the dashboard call services in these networks. List only the receivers' addresses."
+            ),
             lines='alarm_networks = "10.0.0.9"',
         )
     if "*" in settings.allowed_hosts:
@@ -149,7 +151,7 @@ def _lists(settings: ApplianceConfig) -> Iterator[Check]:
             level=Level.BAD,
             title=gettext("The dashboard answers to every host name"),
             evidence=gettext("allowed_hosts is %(allowed_hosts)s.") % {"allowed_hosts": settings.allowed_hosts},
-            action=gettext("A page elsewhere could send requests here under a name of its own. List the names in use."),
+            action=gettext("Another site could send requests here under its own name. List the names in use."),
             lines='allowed_hosts = "queues.example.com"',
         )
 
@@ -161,18 +163,21 @@ def _sign_in(settings: ApplianceConfig) -> Iterator[Check]:
         yield Check(
             name="sign-in-all",
             level=Level.WARN,
-            title=gettext("All people that the provider knows may read all messages"),
+            title=gettext("Every user of the provider can read all messages"),
             evidence=gettext("oidc_others is %(oidc_others)s.") % {"oidc_others": settings.oidc_others},
-            action=gettext("Name the groups that may read, and refuse the others."),
+            action=gettext("Name the groups that can read, and reject the others."),
             lines='oidc_roles = "GROUP=reader"\noidc_others = "refuse"',
         )
     if wide := _wide(settings.oidc_networks):
         yield Check(
             name="sign-in-wide",
             level=Level.WARN,
-            title=gettext("The provider may name whole private networks"),
+            title=gettext("The provider can name whole private networks"),
             evidence=wide,
-            action=gettext("Its document could have services there asked. Name the addresses of its hosts."),
+            action=gettext(
+                "The provider's document could make the dashboard call services in these networks. List "
+                "the addresses of its hosts."
+            ),
             lines='oidc_networks = "10.0.0.9"',
         )
     path = Path(settings.oidc_client_secret_file) if settings.oidc_client_secret_file else None
@@ -180,9 +185,11 @@ def _sign_in(settings: ApplianceConfig) -> Iterator[Check]:
         yield Check(
             name="sign-in-secret",
             level=Level.BAD,
-            title=gettext("Other accounts of this machine may read the client's secret"),
+            title=gettext("Other accounts of this machine can read the client's secret"),
             evidence=str(path),
-            action=gettext("With it and a code of the provider they are this dashboard. Take the rights away."),
+            action=gettext(
+                "With it and a code of the provider, others can act as this dashboard. Restrict its permissions."
+            ),
             lines=f"chmod o= {path}",
         )
 

@@ -36,7 +36,7 @@ def _accounts(now: datetime) -> Iterator[Check]:
         seen = (
             gettext("Last log-in: %(last_login)s") % {"last_login": f"{user.last_login:%Y-%m-%d}"}
             if user.last_login
-            else gettext("Made %(created_at)s") % {"created_at": f"{user.created_at:%Y-%m-%d}"}
+            else gettext("Created %(created_at)s") % {"created_at": f"{user.created_at:%Y-%m-%d}"}
         )
         yield Check(
             name="account-unused",
@@ -44,9 +44,7 @@ def _accounts(now: datetime) -> Iterator[Check]:
             title=gettext("%(username)s has not logged in for %(days)s days")
             % {"username": user.username, "days": UNSEEN.days},
             evidence=f"{seen}; {user.get_role_display().lower()}.",
-            action=gettext(
-                "An account that is not used can be misused without notice. Close it; it can be opened again."
-            ),
+            action=gettext("An unused account can be misused unnoticed. Close it; you can open it again."),
             link=reverse("person", args=[user.pk]),
             link_text=gettext("Open the account"),
         )
@@ -57,9 +55,11 @@ def _accounts(now: datetime) -> Iterator[Check]:
             level=Level.WARN,
             title=gettext("%(admins)s accounts are administrators") % {"admins": len(admins)},
             evidence=", ".join(user.username for user in admins[:SHOWN_MAX]),
-            action=gettext("Each may manage accounts and change brokers. Give those who need less another role."),
+            action=gettext(
+                "Each of them can manage accounts and change brokers. Give those who need less another role."
+            ),
             link=reverse("people"),
-            link_text=gettext("Show people"),
+            link_text=gettext("Show users"),
         )
 
 
@@ -72,10 +72,10 @@ def _tokens(now: datetime) -> Iterator[Check]:
             yield Check(
                 name="token-long",
                 level=Level.WARN,
-                title=gettext("A strong token lives long: %(named)s") % {"named": named},
+                title=gettext("A token with wide scope is valid for long: %(named)s") % {"named": named},
                 evidence=gettext("%(scope)s; until %(expires_at)s.")
                 % {"scope": token.get_scope_display(), "expires_at": f"{token.expires_at:%Y-%m-%d}"},
-                action=gettext("Revoke it, and make one for 90 days or of a narrower scope."),
+                action=gettext("Revoke it, and create one for 90 days or with a narrower scope."),
                 **place,
             )
         if (token.last_used_at or token.created_at) < now - UNSEEN:
@@ -87,9 +87,9 @@ def _tokens(now: datetime) -> Iterator[Check]:
             yield Check(
                 name="token-unused",
                 level=Level.WARN,
-                title=gettext("A token is not used: %(named)s") % {"named": named},
+                title=gettext("An unused token: %(named)s") % {"named": named},
                 evidence=used,
-                action=gettext("Revoke it: what nothing needs is only of use to a thief."),
+                action=gettext("Revoke unused tokens: they are a risk without a benefit."),
                 **place,
             )
 
@@ -100,8 +100,8 @@ def _invitations(now: datetime) -> Iterator[Check]:
         yield Check(
             name="invitation-admin",
             level=Level.WARN,
-            title=gettext("A link that makes an administrator is open: %(label)s") % {"label": row.label},
-            evidence=gettext("Made by %(username)s; it ends %(expires_at)s UTC.")
+            title=gettext("An invitation for an administrator is open: %(label)s") % {"label": row.label},
+            evidence=gettext("Created by %(username)s; it expires %(expires_at)s UTC.")
             % {"username": row.made_by.username, "expires_at": f"{row.expires_at:%Y-%m-%d %H:%M}"},
             action=gettext("Who has the link has the role. Withdraw it if it is not on its way any more."),
             link=reverse("people"),
@@ -118,7 +118,7 @@ def _channels() -> Iterator[Check]:
                 yield Check(
                     name="mail-plain",
                     level=Level.WARN,
-                    title=gettext("Mail goes out unencrypted: %(name)s") % {"name": channel.name},
+                    title=gettext("Mail is sent unencrypted: %(name)s") % {"name": channel.name},
                     evidence=gettext("%(host)s without TLS.") % {"host": known.get("host")},
                     action=gettext("Use STARTTLS or TLS."),
                     **place,
@@ -127,7 +127,7 @@ def _channels() -> Iterator[Check]:
             yield Check(
                 name="hook-plain",
                 level=Level.WARN,
-                title=gettext("Notices go out unencrypted: %(name)s") % {"name": channel.name},
+                title=gettext("Notifications are sent unencrypted: %(name)s") % {"name": channel.name},
                 evidence=gettext("http to %(netloc)s.") % {"netloc": urlsplit(known["url"]).netloc},
                 action=gettext("Use https."),
                 **place,

@@ -33,7 +33,7 @@ def person_of(claims: Mapping[str, Any], settings: ApplianceConfig) -> Person:
         raise Refused(gettext_noop("The provider's id for you is too long."))
     name = claim_at(claims, settings.oidc_user_claim)
     if not isinstance(name, str) or not name:
-        text = gettext_noop("The provider does not tell your name: it sent no %(claim)s.")
+        text = gettext_noop("The provider does not give your name: it sent no %(claim)s.")
         raise Refused(text, claim=settings.oidc_user_claim, subject=subject)
     found = values_of(claim_at(claims, settings.oidc_role_claim))
     rules = [rule for rule in role_rules(settings.oidc_roles) if rule.value in found]

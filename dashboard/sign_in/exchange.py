@@ -125,9 +125,9 @@ def _id_token(
         )  # fmt: skip
         claims.validate(leeway=CLOCKS_DIFFER_S)
     except (JoseError, ValueError, TypeError) as exc:
-        raise BadAnswer(gettext_noop("The provider's ID token does not hold (%(reason)s)."), reason=exc) from exc
+        raise BadAnswer(gettext_noop("The provider's ID token is not valid (%(reason)s)."), reason=exc) from exc
     if not isinstance(claims["sub"], str) or not claims["sub"]:
-        raise BadAnswer(gettext_noop("The provider's ID token does not say whose it is."))
+        raise BadAnswer(gettext_noop("The provider's ID token does not say who it is for."))
     return dict(claims)
 
 

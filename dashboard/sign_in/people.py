@@ -35,7 +35,9 @@ def admit(person: Person, issuer: str) -> Admitted:
     """The person's account, made or brought up to date. Raises Refused."""
     if len(person.prefixes) > PREFIXES_MAX:
         raise _refused(
-            person, gettext_noop("Your groups come to too many prefixes: at most %(most)s."), most=PREFIXES_MAX
+            person,
+            gettext_noop("Your groups at the provider have too many prefixes: at most %(most)s."),
+            most=PREFIXES_MAX,
         )
     try:
         return _admit(person, issuer)

@@ -104,7 +104,7 @@ class Wire:
         try:
             answer = self._call.send()
         except (TargetRefused, NotResolved) as exc:
-            raise ProviderDown(gettext_noop("The provider can't be asked: %(reason)s"), reason=exc) from exc
+            raise ProviderDown(gettext_noop("The provider cannot be reached: %(reason)s"), reason=exc) from exc
         except (OSError, http.client.HTTPException) as exc:
             text = gettext_noop("The provider does not answer (%(kind)s: %(reason)s).")
             raise ProviderDown(text, kind=type(exc).__name__, reason=exc) from exc

@@ -243,7 +243,7 @@ class Snapshot:
         for broker in self.masters:
             value = getattr(broker.facts, name) if broker.facts is not None else None
             if broker.facts is None or value is None:
-                return None, None, joined([broker.name, broker.why or gettext("known from the next second on")], ": ")
+                return None, None, joined([broker.name, broker.why or gettext("known in a second")], ": ")
             values.append(value)
             moments.append(broker.facts.at)
         late = next((joined([broker.name, broker.why], ": ") for broker in self.masters if broker.why), None)

@@ -32,7 +32,7 @@ def group_problems(groups: Sequence[WatchedGroup], now: float) -> list[Check]:
                 % {"count": units.count(len(more))},
                 gettext("%(count)s messages wait for them")
                 % {"count": units.count(sum(group.lag or 0 for group in more))},
-                gettext("The list of groups has the furthest behind first."),
+                gettext("The list of groups shows the worst first."),
                 name=gettext("more groups behind"),
                 link=reverse("groups"),
             )
@@ -56,8 +56,8 @@ def dead_letter_problems(stored: Stored | None) -> list[Check]:
             % {"count": units.count(number)},
             named,
             gettext(
-                "Their consumers failed at every try. Look at one, fix the cause, and send them again before they "
-                "expire."
+                "Their consumers failed at every attempt. Look at one, fix the cause, and resend "
+                "them before they expire."
             ),
             name=gettext("dead letters"),
             link=_dead_letters_page(stored),

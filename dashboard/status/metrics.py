@@ -67,7 +67,7 @@ def topic_metrics(detail: TopicDetail, in_rate: float | None, why: str | None = 
     at = None if missing else detail.at
     metrics.put("topic.stored", units.count(detail.stored), at, missing)
     metrics.put("topic.total", units.count(detail.put_total), at, missing)
-    metrics.put("topic.in", units.rate(in_rate), at, why or missing or gettext("known from the next second on"))
+    metrics.put("topic.in", units.rate(in_rate), at, why or missing or gettext("known in a second"))
     never = gettext("no message yet") if detail.put_total == 0 else gettext("nothing is stored any more")
     metrics.put("topic.last", _clock_time(detail.last_write_ms), at, never)
     silent = {failure.what: failure.reason for failure in detail.failures}
@@ -137,7 +137,7 @@ def _broker(metrics: Metrics, broker: BrokerState, now: float) -> None:
             metrics.put(f"{prefix}.{name}", units.UNKNOWN, None, why)
         metrics.bars[f"{prefix}.disk"] = None
         return
-    first_second = why or gettext("known from the next second on")
+    first_second = why or gettext("known in a second")
     metrics.put(f"{prefix}.in", units.rate(facts.in_rate), facts.at, first_second if facts.in_rate is None else why)
     metrics.put(f"{prefix}.out", units.rate(facts.out_rate), facts.at, first_second if facts.out_rate is None else why)
     metrics.put(f"{prefix}.disk", units.percent(facts.disk_ratio), facts.at, why or gettext("the broker does not say"))

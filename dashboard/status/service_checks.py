@@ -43,7 +43,8 @@ def _not_saved(name: str, services: Services) -> Check | None:
         gettext("%(broker)s can't save its tables") % {"broker": name},
         gettext("not on disk: %(tables)s") % {"tables": joined(services.tables_not_saved)},
         gettext(
-            "A restart would lose what changed since. Look at the disk's space and the folder's rights; it tries again."
+            "A restart would lose later changes. Check the disk's space and the folder's "
+            "permissions; the broker keeps trying."
         ),
     )
 
@@ -77,7 +78,7 @@ def _not_registered(name: str, services: Services) -> Check | None:
         % {"broker": name},
         gettext("%(known)s of %(all)s know it") % {"known": known, "all": all_},
         gettext(
-            "Clients that ask the others don't find its topics. Look at those name servers and at the broker's log."
+            "Clients of the other name servers do not find its topics. Check those name servers and the broker's log."
         ),
     )
 
@@ -99,8 +100,9 @@ def _out_of_files(name: str, services: Services) -> Check | None:
             "most": units.count(services.open_files_max),
         },
         gettext(
-            "See who opens so many connections, or start with a higher limit: `ulimit -n 65536` (systemd: "
-            "LimitNOFILE=65536). The rest is kept for the store: messages on open connections are safe."
+            "Check who opens so many connections, or start with a higher limit: `ulimit -n 65536` "
+            "(systemd: LimitNOFILE=65536). The other files are reserved for the store: messages on "
+            "open connections are safe."
         ),
     )
 
@@ -135,7 +137,8 @@ def _refusing(facts: BrokerFacts) -> Check | None:
         gettext("%(lanes)s; last at %(time)s UTC")
         % {"lanes": lanes, "time": units.moment(facts.refused_at * 1000)[11:19]},
         gettext(
-            "More comes than is served. Clients try again; a slow disk, too little CPU or one wild client is the cause."
+            "More requests arrive than can be served. Clients retry. A slow disk, too little CPU or "
+            "one busy client is the cause."
         ),
     )
 
@@ -158,11 +161,11 @@ def _timer(name: str, services: Services) -> Check | None:
     return Check(
         Level.WARN,
         gettext("%(broker)s delivers delayed messages late") % {"broker": name},
-        gettext("%(time)s behind, %(count)s wait")
+        gettext("%(time)s behind, %(count)s waiting")
         % {"time": units.milliseconds(behind), "count": units.count(services.timers_pending)},
         gettext(
-            "It catches up by itself when the disk and the CPU have time. If it grows, spread what is due at one "
-            "moment."
+            "It catches up when the disk and the CPU have time. If the delay grows, spread messages "
+            "that are due at the same time."
         ),
     )
 
@@ -178,8 +181,8 @@ def _not_shared(name: str, services: Services) -> Check | None:
             services.topics_not_shared,
         )
         % {"broker": name, "count": units.count(services.topics_not_shared)},
-        gettext("made here by a first message, and still missing elsewhere"),
-        gettext("Each minute it tries again. This broker's log names topic and reason (topic_not_shared)."),
+        gettext("created here by a first message, still missing elsewhere"),
+        gettext("The broker retries every minute. Its log names topic and reason (topic_not_shared)."),
     )
 
 
@@ -189,15 +192,15 @@ def _suspended(name: str, services: Services) -> Check | None:
     return Check(
         Level.WARN,
         ngettext(
-            "%(broker)s holds back %(count)s slow consumer group",
-            "%(broker)s holds back %(count)s slow consumer groups",
+            "%(broker)s has suspended %(count)s slow consumer group",
+            "%(broker)s has suspended %(count)s slow consumer groups",
             services.suspensions,
         )
         % {"broker": name, "count": units.count(services.suspensions)},
         _named(services.suspended_groups, services.suspensions),
         gettext(
-            "They were too far behind and get nothing until they are near again: move their position, or switch "
-            "disableConsumeIfConsumerReadSlowly off."
+            "They were too far behind and receive nothing until they are near the end again: reset "
+            "their offsets, or switch disableConsumeIfConsumerReadSlowly off."
         ),
     )
 

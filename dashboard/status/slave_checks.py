@@ -45,8 +45,9 @@ def _contested(facts: BrokerFacts) -> Check | None:
         gettext("here as %(own)s, at %(address)s as %(rival)s; neither accepts messages")
         % {"own": facts.told.get("epochId", ""), "address": address, "rival": rival_id},
         gettext(
-            "Two slaves were promoted apart from each other, and their logs differ. Compare them, then choose the one "
-            "that counts: `gantry admin settle`; see docs/operations.md, “Two masters of one epoch”."
+            "Two slaves were promoted independently, and their logs differ. Compare them, then "
+            "choose which one counts: `gantry admin settle`. See “Two masters of one epoch” in the "
+            "operations guide."
         ),
         name=gettext("%(broker)s: two masters") % {"broker": facts.name},
     )
@@ -55,13 +56,13 @@ def _contested(facts: BrokerFacts) -> Check | None:
 def what_goes_on(broker: BrokerState, snapshot: Snapshot) -> str:
     """What clients do while a broker does not answer."""
     if broker.is_slave:
-        return gettext("Its master goes on without it; what the master's disk loses meanwhile is lost.")
+        return gettext("Its master goes on without it. What the master's disk loses until then is lost.")
     readable = [slave.name for slave in snapshot.slaves_of(broker.name) if slave.is_answering]
     if not readable:
         return gettext("Its messages are safe on disk, and clients use other brokers meanwhile.")
     return gettext(
-        "Its messages are safe on disk. Meanwhile producers use other brokers, and consumers read from its slave "
-        "%(slaves)s."
+        "Its messages are safe on disk. Until it is back, producers use other brokers and consumers "
+        "read from its slave %(slaves)s."
     ) % {"slaves": joined(readable[:NAMED_MAX])}
 
 
@@ -76,9 +77,9 @@ def without_master(snapshot: Snapshot) -> list[Check]:
             gettext("slaves: %(slaves)s")
             % {"slaves": joined(slave.address for slave in slaves if slave.broker_name == name)},
             gettext(
-                "Consumers read from its slaves, producers use other brokers. Start the master again. If it is lost, "
-                "an administrator promotes a slave, by “Master” on its card; see docs/operations.md, “A slave takes "
-                "over”."
+                "Consumers read from its slaves, producers use other brokers. Start the master "
+                "again. If it is lost, an administrator promotes a slave with “Master” on its card. "
+                "See “Switchover and promotion” in the operations guide."
             ),
         )
         for name in sorted({slave.broker_name for slave in slaves})
@@ -90,7 +91,7 @@ def _slave_behind(name: str, services: Services) -> Check | None:
     if not behind:
         return None
     texts = [
-        gettext("%(slave)s: %(size)s, %(time)s behind")
+        gettext("%(slave)s is %(size)s and %(time)s behind its master")
         % {
             "slave": slave.address,
             "size": units.size(slave.behind_bytes),
@@ -125,10 +126,10 @@ def _slave_gone(name: str, services: Services) -> Check | None:
         gettext("A slave of %(broker)s is gone") % {"broker": name},
         joined([hosts, connected], "; "),
         gettext(
-            "Start it again, or look at the network and its log. A slave that was taken away for good is forgotten "
-            "after a day, or when the master restarts."
+            "Start it again, or check the network and its log. A slave that was removed for good is "
+            "forgotten after a day, or when the master restarts."
         ),
-        name=gettext("%(broker)s: slave gone") % {"broker": name},
+        name=gettext("%(broker)s: slave disconnected") % {"broker": name},
     )
 
 
@@ -151,7 +152,7 @@ def _not_copying(name: str, services: Services) -> Check | None:
         Level.BAD if is_stuck else Level.WARN,
         gettext("Slave %(name)s does not copy") % {"name": name},
         joined([joined([state, copying.why], ": "), master], " "),
-        gettext("A person has to act: docs/operations.md, “Master and slaves”, says what this state means.")
+        gettext("Action needed. See “Masters and slaves” in the operations guide.")
         if is_stuck
-        else gettext("It tries again by itself. What its master stores meanwhile is on the master's disk alone."),
+        else gettext("The slave keeps trying. Until then, what its master stores is on the master's disk only."),
     )

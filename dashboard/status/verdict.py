@@ -26,7 +26,7 @@ STATES = {
     "starting": gettext_noop("Process %(name)s is starting"),
     "restarting": gettext_noop("Process %(name)s is restarting"),
     "stopping": gettext_noop("Process %(name)s is stopping"),
-    "failed": gettext_noop("Process %(name)s is failed"),
+    "failed": gettext_noop("Process %(name)s has failed"),
 }
 
 
@@ -43,7 +43,7 @@ class Verdict:
 def judge(snapshot: Snapshot | None) -> Verdict:
     """Everything the checks say about a snapshot."""
     if snapshot is None:
-        return Verdict(Level.WARN, gettext("Looking at the cluster for the first time …"), ())
+        return Verdict(Level.WARN, gettext("Reading the cluster for the first time …"), ())
     problems = sorted(_problems(snapshot), key=lambda problem: -problem.level)
     if not problems:
         return Verdict(Level.GOOD, _all_good(snapshot), ())
@@ -71,7 +71,7 @@ def _problems(snapshot: Snapshot) -> list[Check]:
                 Level.BAD,
                 gettext("The name server does not answer"),
                 again(snapshot.namesrv_why),
-                gettext("Clients that start now find no broker. Look at its process below and at its log."),
+                gettext("New clients find no broker. Check its process below and its log."),
             )
         )
     elif not snapshot.brokers:
@@ -98,8 +98,8 @@ def _broker_problems(broker: BrokerState, snapshot: Snapshot) -> list[Check]:
     if broker.why is not None and (facts is None or now - facts.at > SILENT_S):
         is_short = facts is not None and now - facts.at <= FRESH_S  # one answer came late: worth a look, not an alarm
         restarted = gettext(
-            "When its process ends, or answers nothing for a while (worker_hang_s), it is started again; its log says "
-            "why."
+            "When its process ends, or has not answered for a while (worker_hang_s), it is started "
+            "again; its log says why."
         )
         return [
             Check(
@@ -138,7 +138,7 @@ def _disk_problems(facts: BrokerFacts) -> list[Check]:
     if ratio > marks.force and facts.disk_filled_by_others:
         return [_filled_by_others(facts, used)]
     if ratio > marks.refuse:
-        action = gettext("Writes are refused above %(mark)s. Free space or add a disk.")
+        action = gettext("Writes are rejected above %(mark)s. Free some space or add a disk.")
         return [Check(Level.BAD, gettext("The disk is full"), used, action % _mark(marks.refuse), name)]
     if ratio > marks.force:
         action = gettext("Above %(mark)s the oldest messages go early. Free space.")
@@ -161,7 +161,9 @@ def _forecast(facts: BrokerFacts) -> list[Check]:
             Level.BAD if full_in_s <= FULL_NOW_S else Level.WARN,
             gettext("The disk is filling: full in %(time)s") % {"time": units.duration(round(full_in_s))},
             joined([_growing(facts), disk_in_words(facts.disk_text), _whose_bytes(facts)], " "),
-            gettext("Writes are refused above %(mark)s. Free space, add a disk, or keep messages for a shorter time.")
+            gettext(
+                "Writes are rejected above %(mark)s. Free some space, add a disk, or keep messages for a shorter time."
+            )
             % _mark(facts.disk_marks.refuse),
             name=_disk_of(facts),
         )
@@ -169,7 +171,7 @@ def _forecast(facts: BrokerFacts) -> list[Check]:
 
 
 def _growing(facts: BrokerFacts) -> str:
-    return gettext("%(broker)s: %(percent)s used, %(size)s a second more.") % {
+    return gettext("%(broker)s: %(percent)s used, growing by %(size)s a second.") % {
         "broker": facts.name,
         "percent": units.percent(facts.disk_ratio),
         "size": units.size(facts.disk_growth),
@@ -185,8 +187,8 @@ def _store_problems(facts: BrokerFacts) -> list[Check]:
             gettext("%(broker)s has trouble with its disk") % {"broker": facts.name},
             facts.store_trouble,
             gettext(
-                "What was acknowledged is kept; what is refused, clients send again or elsewhere. Look at the disk and "
-                "at the broker's log."
+                "Acknowledged messages are kept; clients resend rejected ones, or send them "
+                "elsewhere. Check the disk and the broker's log."
             ),
         )
     ]
@@ -217,8 +219,8 @@ def _filled_by_others(facts: BrokerFacts, used: str) -> Check:
         else gettext("The disk is nearly full: others fill it"),
         used,
         gettext(
-            "Writes are refused above %(mark)s; messages that have not expired stay. Free what other programs wrote, "
-            "or add a disk."
+            "Writes are rejected above %(mark)s; messages that have not expired stay. Delete other "
+            "programs' files or add disk space."
         )
         % _mark(refuse),
         name=_disk_of(facts),
@@ -246,7 +248,7 @@ def _lane_problems(facts: BrokerFacts) -> list[Check]:
                         "capacity": units.count(lane.capacity),
                         "time": units.milliseconds(lane.head_wait_ms),
                     },
-                    gettext("Clients are told to try again. A slow disk or too little CPU is the usual cause."),
+                    gettext("Clients are asked to retry. A slow disk or too little CPU is the usual cause."),
                 )
             )
     return found
@@ -261,7 +263,7 @@ def process_problems(process: ProcessFacts) -> list[Check]:
                 Level.WARN,
                 gettext("Process %(name)s was started again") % {"name": process.name},
                 joined([process.note, restarts], "; "),
-                gettext("Brokers served on. guardian.log and gantry.log in the data folder say why."),
+                gettext("Brokers went on serving. guardian.log and gantry.log in the data folder say why."),
             )
         ]
     if process.is_suspended:

@@ -15,8 +15,8 @@ WHAT_CHOICES = [
     ("access", _("Access")),
     ("queues", _("Queues to read and to write")),
     ("keep", _("How long messages are kept")),
-    ("skip", _("Move all groups to the end: skip what waits")),
-    ("again", _("Move all groups to the beginning: read all again")),
+    ("skip", _("Reset all groups to the end: skip waiting messages")),
+    ("again", _("Reset all groups to the beginning: read everything again")),
     ("delete", _("Delete")),
 ]
 NEEDS = {"access": ("perm",), "queues": ("read_queues", "write_queues"), "keep": ("keep_for", "keep_messages")}
@@ -29,7 +29,9 @@ class TopicChangesForm(KeepForm):
     perm = forms.ChoiceField(label=_("Access"), choices=PERM_CHOICES, initial="read-write", required=False)
     read_queues = forms.IntegerField(
         label=_("Read queues"), required=False, min_value=1, max_value=QUEUES_MAX,
-        help_text=_("On each broker. First write to fewer; read fewer when those that go are read to their end."),
+        help_text=_(
+                "On each broker. Reduce write queues first; reduce read queues when the removed ones are "
+                "read to their end."),
     )  # fmt: skip
     write_queues = forms.IntegerField(label=_("Write queues"), required=False, min_value=1, max_value=QUEUES_MAX)
     field_order = ("what", "perm", "read_queues", "write_queues", "keep_for", "keep_messages")
@@ -47,7 +49,7 @@ class TopicChangesForm(KeepForm):
         cleaned = super().clean() or self.cleaned_data
         if cleaned.get("what") == "queues" and not self.errors and cleaned["read_queues"] < cleaned["write_queues"]:
             self.add_error(
-                "read_queues", gettext("At least as many as are written: messages of the others would never be read.")
+                "read_queues", gettext("At least as many as write queues: messages of the others would never be read.")
             )
         return cleaned
 

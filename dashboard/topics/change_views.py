@@ -114,7 +114,8 @@ def _named(rows: tuple[TopicSummary, ...], given: Any) -> list[TopicSummary]:
     gone = next((name for name in names if name not in known), None)
     if gone is not None:
         raise NotAllowed(
-            gettext("There is no topic %(gone)s: it was deleted meanwhile, or not all brokers answer.") % {"gone": gone}
+            gettext("There is no topic %(gone)s: it was deleted in between, or not all brokers answer.")
+            % {"gone": gone}
         )
     return [known[name] for name in names]
 

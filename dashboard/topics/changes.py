@@ -113,5 +113,11 @@ async def _move_groups(gateway: Gateway, name: str, timestamp_ms: int, who: str)
         else:
             told.append(f"{group.name} ({plan.skipped or plan.repeated})")
     if troubles:
-        raise NotAllowed(joined([*troubles, *(gettext("%(group)s moved") % {"group": one} for one in told)], "; "))
-    return gettext("moved: %(groups)s") % {"groups": joined(told)} if told else gettext("no group has a place in it")
+        raise NotAllowed(
+            joined([*troubles, *(gettext("Offsets of %(group)s reset") % {"group": one} for one in told)], "; ")
+        )
+    return (
+        gettext("offsets reset: %(groups)s") % {"groups": joined(told)}
+        if told
+        else gettext("no group has offsets in it")
+    )

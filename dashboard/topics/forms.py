@@ -60,7 +60,9 @@ class TopicChangeForm(TopicSettingsForm):
 
     read_queues = forms.IntegerField(
         label=_("Read queues"), required=False, min_value=1, max_value=QUEUES_MAX,
-        help_text=_("More than are written while queues that go are read to their end. Empty: as many as are written."),
+        help_text=_(
+                "More than write queues while removed queues are read to their end. Empty: as many as write "
+                "queues."),
     )  # fmt: skip
     field_order = ("queues", "read_queues", "perm", "keep_for", "keep_messages")
 
@@ -72,7 +74,7 @@ class TopicChangeForm(TopicSettingsForm):
         cleaned = super().clean() or self.cleaned_data
         if "queues" in cleaned and (cleaned.get("read_queues") or QUEUES_MAX) < cleaned["queues"]:
             self.add_error(
-                "read_queues", gettext("At least as many as are written: messages of the others would never be read.")
+                "read_queues", gettext("At least as many as write queues: messages of the others would never be read.")
             )
         return cleaned
 
@@ -87,7 +89,7 @@ class TopicForm(TopicSettingsForm):
     )  # fmt: skip
     order = forms.BooleanField(
         label=_("Ordered"), required=False,
-        help_text=_("Keep the set of queues steady while a broker is away, so that order by key holds."),
+        help_text=_("Keeps the set of queues constant while a broker is away, so that order by key holds."),
     )  # fmt: skip
     field_order = ("name", "queues", "perm", "keep_for", "keep_messages", "order")
 

@@ -142,7 +142,7 @@ class TopicBook:
         known = sum(size for size in sizes if size is not None)
         why = self._why(missing) if missing or not told else None
         if why is None and None in sizes:
-            why = gettext("counted from the next seconds on")
+            why = gettext("counted within seconds")
         return TopicFacts(
             None if why else known,
             all(figures.is_exact for _, figures in told.values()),
@@ -158,7 +158,7 @@ class TopicBook:
             return gettext("%(brokers)s: a broker of RocketMQ does not tell it") % {"brokers": joined(telling_less)}
         if missing:
             return gettext("%(brokers)s has not told it yet") % {"brokers": joined(missing)}
-        return gettext("known from the next seconds on")
+        return gettext("known in a few seconds")
 
 
 def _senders(told: Mapping[str, tuple[float, TopicFigures]]) -> tuple[Sender, ...]:

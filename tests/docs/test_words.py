@@ -14,7 +14,7 @@ from tests.source_files import ROOT
 
 PACKAGES = ("gantrymq", "store", "appliance", "dashboard", "deploy")
 # How many are left. Only down: lower the number when you correct a text.
-LEFT = {"screens": 177, "shell": 27, "errors": 52, "docs": 7}
+LEFT = {"screens": 90, "shell": 27, "errors": 52, "docs": 7}
 # (start of the place, word): names and quotations, with the reason.
 ALLOWED = {
     ("appliance/cli/bench.py", "ours"),  # the name of a peer

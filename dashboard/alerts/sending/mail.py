@@ -46,7 +46,7 @@ class Mail:
                 server.login(self._settings["username"], self._settings.get("password") or "")
             refused = server.send_message(message_of(self._settings, self._notice, self._delivery))
         if refused:
-            return gettext("taken, but not for %(addresses)s") % {"addresses": joined(sorted(refused))}
+            return gettext("accepted, but not for %(addresses)s") % {"addresses": joined(sorted(refused))}
         return gettext("taken by %(host)s") % {"host": host}
 
     def close(self) -> None:

@@ -75,14 +75,14 @@ def notice_of(what: str, rule: str, alarms: Sequence[Told]) -> Notice:
     if len(alarms) > 1:
         title = gettext("%(worst)s, and %(count)s more") % {"worst": title, "count": len(alarms) - 1}
     if what == RESOLVED:
-        title = gettext("Over: %(title)s") % {"title": title}
+        title = gettext("Resolved: %(title)s") % {"title": title}
     language = get_language() or PLAIN
     return Notice(what, rule, title[:TITLE_CHARS_MAX], tuple(alarms[:NAMED_MAX]), len(alarms), language)
 
 
 def notice_of_test(who: str, link: str) -> Notice:
     """What the button “Send a test” sends."""
-    title = gettext("A test of GantryMQ's alarms, sent by %(who)s. %(link)s") % {"who": who, "link": link}
+    title = gettext("A test of GantryMQ's alerts, sent by %(who)s. %(link)s") % {"who": who, "link": link}
     return Notice(TEST, "", title, (), 0, get_language() or PLAIN)
 
 

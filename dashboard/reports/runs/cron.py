@@ -41,7 +41,7 @@ def check(line: str, zone: str, after: datetime) -> None:
     for earlier, later in itertools.pairwise(moments):
         if (later - earlier).total_seconds() < MINUTES_MIN * 60:
             raise CronRefused(
-                gettext("%(line)s comes more often than each %(minutes)s minutes.")
+                gettext("%(line)s runs more often than every %(minutes)s minutes.")
                 % {"line": repr(line), "minutes": MINUTES_MIN}
             )
 

@@ -2,7 +2,7 @@
 (() => {
   "use strict";
   const number = (value) => value.toLocaleString("en").replaceAll(",", "\u202f");
-  const letters = (count) => interpolate(ngettext("%(count)s letter", "%(count)s letters", count), { count: number(count) }, true);
+  const letters = (count) => interpolate(ngettext("%(count)s message", "%(count)s messages", count), { count: number(count) }, true);
 
   for (const card of document.querySelectorAll("[data-put-back]")) start(card);
 
@@ -19,7 +19,7 @@
       part("go").hidden = isRunning || !counted?.matched;
       form.elements.older.value = counted?.begin ?? "";
       form.elements.wanted.value = counted?.matched ?? "";
-      if (counted) part("go").textContent = interpolate(gettext("Put %(letters)s back"), { letters: letters(counted.matched) }, true);
+      if (counted) part("go").textContent = interpolate(gettext("Resend %(letters)s"), { letters: letters(counted.matched) }, true);
       for (const field of form.elements) if (!field.matches("[type=hidden], button")) field.disabled = isRunning;
     }
 

@@ -40,7 +40,7 @@
       const told = await answer.json();
       if (turn === asked) draw(told);
     } catch (error) {
-      if (turn === asked) draw({ found: [], trouble: interpolate(gettext("Not found out: %(why)s"), { why: error.message }, true) });
+      if (turn === asked) draw({ found: [], trouble: interpolate(gettext("Not found: %(why)s"), { why: error.message }, true) });
     }
   }
 

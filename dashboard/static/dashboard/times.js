@@ -112,8 +112,8 @@
     const minutes = Math.round(Math.abs(ahead) / MINUTE_MS);
     const far = minutes < 120 ? `${minutes} min` : minutes < 2880 ? `${Math.round(minutes / 60)} h` : `${Math.round(minutes / 1440)} d`;
     const told = ahead > 0
-      ? gettext("This browser's clock is %s ahead of the dashboard's, which had %s. One of the two is wrong; “1 h ago” is reckoned by the dashboard's.")
-      : gettext("This browser's clock is %s behind the dashboard's, which had %s. One of the two is wrong; “1 h ago” is reckoned by the dashboard's.");
+      ? gettext("This browser's clock is %s ahead of the dashboard's, which showed %s. One of the two is wrong; “1 h ago” uses the dashboard's clock.")
+      : gettext("This browser's clock is %s behind the dashboard's, which showed %s. One of the two is wrong; “1 h ago” uses the dashboard's clock.");
     bar.textContent = text(interpolate(told, [far, whole(partsOf(served, 0))]));
     bar.hidden = false;
   }

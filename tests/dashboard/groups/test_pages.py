@@ -283,7 +283,7 @@ async def test_a_move_can_be_undone_for_a_day(
     form = {"topic": topic, "to": "end", "typed_name": "g-undo"}
     assert (await client.post("/group/g-undo/reset", form)).status_code == 302
     page = (await client.get("/group/g-undo")).content.decode()
-    assert "Moved by operator" in page and "in: reset-undo" in page and "to=undo" in page
+    assert "Reset by operator" in page and "in: reset-undo" in page and "to=undo" in page
     assert "Undo" not in (await (await log_in("reader")).get("/group/g-undo")).content.decode()
     status, told = await api.call("post", "/groups/g-undo/reset", undo)
     assert (status, told["is_verified"]) == (200, True)
@@ -327,7 +327,7 @@ async def test_several_topics_move_at_once(
     assert answer.content.decode().count("goes on elsewhere in several-") == 2
     assert await places(gateway, "g-several") == dict.fromkeys(topics, 3)
     moved = (await client.get("/group/g-several")).content.decode()
-    assert "Moved by operator" in moved and "in: several-1, several-2." in moved
+    assert "Reset by operator" in moved and "in: several-1, several-2." in moved
     assert f'href="/group/g-several/reset?{asked.replace("end", "undo").replace("&", "&amp;")}"' in moved
     api = await api_for(await User.objects.aget(role=Role.OPERATOR))
     body = {"topics": topics, "to": "begin"}

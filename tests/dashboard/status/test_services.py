@@ -85,7 +85,7 @@ def test_a_healthy_broker_has_no_problem() -> None:
             {"brokerRole": "ASYNC_MASTER", "slaveDifferences": slaves(in_sync=False, behind_bytes=1 << 30)},
             Level.WARN,
             "1 of 1 slaves far behind",
-            "10.1.0.7:4000: 1.0 GiB, 12 s behind",
+            "10.1.0.7:4000 is 1.0 GiB and 12 s behind its master",
         ),
         (
             {"brokerRole": "ASYNC_MASTER", "slaveDifferences": slaves(in_sync=True), "slavesGone": "10.1.0.8 61"},

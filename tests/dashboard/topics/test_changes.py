@@ -100,7 +100,7 @@ async def test_queues_and_retention_are_set_apart_and_groups_are_moved(
     ):
         run = await ended((await runs.start(wanted, [topic], ASKER)).number, runs)
         assert (run.state, run.done) == ("done", 1), run.dealt
-    assert [one.dealt[topic].told for one in await newest()] == ["", "moved: bulk-group (6)", ""]
+    assert [one.dealt[topic].told for one in await newest()] == ["", "offsets reset: bulk-group (6)", ""]
     now = (await gateway.topics.get(topic)).first_settings
     assert (now.read_queues, now.write_queues, now.retention_ms, now.retention_messages) == (4, 2, 60_000, 5)
     groups, _ = await gateway.groups.of_topic(await gateway.topics.get(topic))

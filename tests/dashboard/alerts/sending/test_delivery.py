@@ -180,7 +180,7 @@ async def test_a_group_that_falls_behind_is_told_once_and_its_end_too(transactio
         assert await told(receiver, 1) == [("fired", "A group is behind: orders-mail")]
         await look(watch, board, BEHIND, seconds=100)
         await look(watch, board, dataclasses.replace(BEHIND, lag=0, lag_ms=0), seconds=100)
-        assert (await told(receiver, 2))[1] == ("resolved", "Over: A group is behind: orders-mail")
+        assert (await told(receiver, 2))[1] == ("resolved", "Resolved: A group is behind: orders-mail")
     [row] = [row async for row in AlertRow.objects.exclude(rule=None)]
     assert row.is_told and row.ended_at is not None and row.subject == "orders-mail"
 
