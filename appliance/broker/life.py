@@ -128,7 +128,7 @@ class BrokerLife:
             epochs = epochs.begun(closed.store.max_physical_offset, turn.above, turn.epoch_id)
             role, members, before = self._given(turn.broker_role, 0), turn.members, file.standing
             file.change(epochs=epochs, role=role, untold=turn.untold, members=members, cut_to=None, rival=None)
-            if awake_s() > turn.until:  # this process stood still: nobody has heard of the epoch yet
+            if awake_s() > turn.until:  # this process stood still: no other broker has heard of the epoch yet
                 file.put_back(before)
                 facts = {"event": "promotion_given_up", "epoch": epochs.current}
                 logger.error("promotion given up: its master may take messages again by now", extra=facts)

@@ -184,7 +184,7 @@ class Assignment:
             return
         async with self._changing:
             taken = [queue for queue in lost if queue in self.held]
-            self._offsets.doubt(taken)  # nobody else has the locks before they are given back below
+            self._offsets.doubt(taken)  # no other client has the locks before they are given back below
             for queue in taken:
                 process_queue = self._unlocked[queue] = self._let_go(queue)
                 self._note_offset(queue, process_queue)

@@ -141,7 +141,7 @@ class BrokerOffsets:
         if queue in self._doubted:
             theirs = await self._calls.consumer_offset(address, self._group, queue.topic, queue.queue_id)
             if theirs is not None and theirs > offset:
-                return  # another member is ahead: ours would take the group back
+                return  # another member is ahead: this offset would take the group back
             self._doubted.discard(queue)
             offset = self._offsets.get(queue, offset)
         await self._calls.update_consumer_offset(address, self._group, queue.topic, queue.queue_id, offset)
@@ -185,7 +185,7 @@ class FileOffsets:
         self.update(queue, offset)
 
     def doubt(self, queues: Iterable[MessageQueue]) -> None:
-        """Nobody else writes the file."""
+        """No other client writes the file."""
 
     def is_doubted(self, queue: MessageQueue) -> bool:
         return False
