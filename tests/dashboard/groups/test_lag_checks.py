@@ -51,7 +51,7 @@ GROWING = replace(STEADY, in_rate=42.0, out_rate=7.0, history=((NOW - 50, 100), 
     [
         ([FINE, replace(FINE, client_id="c2", oldest=HELD)], "A message is in hand", "c2 has been working on it"),
         ([FINE, replace(FINE, client_id="c2", failed_rate=5.0)], "33", "5.0 a second, most of them at c2"),
-        ([FINE, replace(FINE, client_id="c2", call_ms=90.0)], "One client is slower", "c2 needs 90\u202fms a call"),
+        ([FINE, replace(FINE, client_id="c2", call_ms=90.0)], "One client is slower", "c2 needs 90\u202fms for a call"),
         ([replace(load, busy=20, call_ms=500.0) for load in TWO], "All listeners are busy", "40 calls in progress"),
         (
             [FINE, replace(FINE, client_id="c2", queues=0)],

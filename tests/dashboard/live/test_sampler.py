@@ -76,7 +76,7 @@ def test_the_fuller_of_the_logs_and_the_queues_disks_counts() -> None:
 
 def test_the_sentence_names_the_mark_that_was_passed() -> None:
     marks = DiskMarks(0.6, 0.855, 0.99)
-    for ratio, words in ((0.61, "Above 60"), (0.86, "Above 85.5"), (1.0, "refused above 99")):
+    for ratio, words in ((0.61, "Above 60"), (0.86, "Above 85.5"), (1.0, "rejected above 99")):
         [problem] = judge(snapshot(BrokerState("broker-a", "a", facts(disk_ratio=ratio, disk_marks=marks)))).problems
         assert words in problem.action
 

@@ -41,8 +41,8 @@ def test_the_next_time_is_that_of_the_zones_clocks(line: str, zone: str, after: 
         ("* * */20 * 1L", "UTC", "no such time comes"),
         ("0 6 * * *", "Mars/Olympus", "no time zone"),
         ("0 6 * * *", "../../etc/passwd", "no time zone"),
-        ("*/5 * * * *", "UTC", "more often than each 15 minutes"),
-        ("0,1 6 * * *", "UTC", "more often than each 15 minutes"),
+        ("*/5 * * * *", "UTC", "more often than every 15 minutes"),
+        ("0,1 6 * * *", "UTC", "more often than every 15 minutes"),
     ],
 )
 def test_what_is_no_schedule_is_refused_in_a_sentence(line: str, zone: str, why: str) -> None:
