@@ -30,11 +30,11 @@ from gantrymq.contrib.arrow.record_blocks import Ints
 ROWS_MAX = 2_000_000  # what a task has in memory, some 300 MB; more rows become another file
 _DAY_US = 86_400_000_000
 # Numbers that grow are written as differences: smaller and faster than a dictionary, which suits the rest.
-_GROWING = ("physical_offset", "queue_offset", "born_timestamp", "store_timestamp")
+GROWING = ("physical_offset", "queue_offset", "born_timestamp", "store_timestamp")
 PARQUET: dict[str, Any] = {
     "compression": "zstd",
-    "use_dictionary": [name for name in SCHEMA.names if name not in _GROWING],
-    "column_encoding": dict.fromkeys(_GROWING, "DELTA_BINARY_PACKED"),
+    "use_dictionary": [name for name in SCHEMA.names if name not in GROWING],
+    "column_encoding": dict.fromkeys(GROWING, "DELTA_BINARY_PACKED"),
     "store_schema": False,
 }
 BOUNDS = ("broker_name", "physical_offset", "store_timestamp")  # what a file's bounds are told of

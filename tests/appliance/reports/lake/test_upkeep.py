@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -74,6 +75,23 @@ def test_the_files_of_a_day_that_is_over_become_one_with_the_same_rows(tmp_path:
     assert merge(lake) == 0, "two files of the third day are not worth it"
     add_hours(lake, range(50, 60))
     assert len(counted(lake)) == 180
+
+
+def test_merged_files_are_no_larger(tmp_path: Path) -> None:
+    lake, numbers = lake_in(tmp_path), random.Random(1)
+    with lake.table.writing():
+        for hour in range(4):
+            offset, at_ms, rows = hour << 40, FIRST + hour * HOUR, []
+            for number in range(20_000):
+                offset, at_ms = offset + numbers.randrange(150, 400), at_ms + numbers.randrange(100)
+                times = {"store_timestamp": at_ms * 1000, "born_timestamp": (at_ms - numbers.randrange(50)) * 1000}
+                rows.append({"physical_offset": offset, "queue_offset": number, **times})
+            table = pa.Table.from_pylist([dict.fromkeys(SCHEMA.names) | row for row in rows], SCHEMA)
+            file = lake.table.place.write(table, "2026-11-21", ["store_timestamp"], PARQUET)
+            lake.commit(hour, hour + 1, [file], None)
+    before = sum(file.size_bytes for file in lake.table.files())
+    assert merge(lake) == 4
+    assert sum(file.size_bytes for file in lake.table.files()) < 1.1 * before
 
 
 def test_brokers_share_the_files_that_are_made_and_one_is_cut_alone(tmp_path: Path) -> None:
