@@ -28,7 +28,10 @@ MORE = {
     },
 }
 
-MORE_NAMES = {RequestCode.GET_BROKER_CONFIG: {"keysInFile", "keysChanged"}}  # where settings come from
+MORE_NAMES = {
+    RequestCode.GET_BROKER_CONFIG: {"keysInFile", "keysChanged"},  # where settings come from
+    RequestCode.HEART_BEAT: {"timerMaxDelaySec"},  # this broker keeps delays to the millisecond
+}
 
 
 def captured() -> dict[int, list[RemotingCommand]]:

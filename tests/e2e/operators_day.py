@@ -65,7 +65,7 @@ def walk(browser: WebDriver, page: Page, url: str, namesrv: str) -> None:
     browser.get(f"{url}/dead-letters/{GROUP}")
     page.wait("the cause", lambda: "Unpaid at billing.py:7" in page.find(".dead").text)
     page.click("[data-count]")
-    page.wait("the count", lambda: page.find("[data-go]").text == f"Put {LETTERS} letters back")
+    page.wait("the count", lambda: page.find("[data-go]").text == f"Resend {LETTERS} messages")
     page.click("[data-go]")
     page.wait("the run's end", lambda: page.find("#put-back-runs .tag").text == "Done")
     assert f"{LETTERS} put back" in page.find("#put-back-runs").text

@@ -58,14 +58,14 @@ def struck_switch_over(pair: list[LocalCluster], chance: random.Random) -> str:
     victim, blow = chance.choice(pair), chance.choice((None, signal.SIGKILL, signal.SIGSTOP))
     with ThreadPoolExecutor(1) as thread:  # brokers are started by this one: they end with who started them
         asked = thread.submit(lambda: asyncio.run(switch_over(pair[0])))
-        time.sleep(chance.random() * STRUCK_WITHIN_S)
+        time.sleep(chance.random() * STRUCK_WITHIN_S)  # the dice say when it is struck
         if blow is signal.SIGKILL:
             victim.kill_broker()
-            time.sleep(chance.random())
+            time.sleep(chance.random())  # and how long it is away
             victim.start_broker()
         elif blow is signal.SIGSTOP:
             os.kill(victim.broker.pid, signal.SIGSTOP)
-            time.sleep(chance.random() * STOPPED_S_MAX)
+            time.sleep(chance.random() * STOPPED_S_MAX)  # or stopped
             os.kill(victim.broker.pid, signal.SIGCONT)
         return f"{blow.name if blow else 'no blow'}: {asked.result()}"
 
