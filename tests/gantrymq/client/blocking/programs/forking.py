@@ -7,6 +7,9 @@ import logging
 import multiprocessing
 import os
 import sys
+import threading
+import time
+from pathlib import Path
 
 import psutil
 
@@ -44,8 +47,30 @@ def in_child(number: int = 0) -> list[str]:
     return seen
 
 
+def until_other_threads_sleep() -> None:
+    """A fork in C copies the interpreter's own locks as they are: one that another thread holds is never released."""
+    before: list[list[str]] = []
+    while True:
+        now = [state_of(each.id) for each in psutil.Process().threads() if each.id != threading.get_native_id()]
+        if now == before and all(state.startswith("State:\tS") for state, *_ in now):
+            return
+        before = now
+        time.sleep(0.2)  # in which a thread that waits for the interpreter would get it
+
+
+def state_of(thread: int) -> list[str]:
+    """Whether it sleeps, and how often it has begun to."""
+    try:
+        lines = Path(f"/proc/self/task/{thread}/status").read_text(encoding="ascii").splitlines()
+    except FileNotFoundError:  # it has ended since
+        return ["State:\tX"]
+    return [line for line in lines if line.startswith(("State:", "voluntary_ctxt_switches:"))]
+
+
 def forked_by_os() -> list[str]:
     reading, writing = os.pipe()
+    if WAY == "c":
+        until_other_threads_sleep()
     # A server in C, such as uWSGI, forks while it holds the interpreter's lock, and Python does not hear of it.
     child = ctypes.PyDLL(None).fork() if WAY == "c" else os.fork()
     if not child:
