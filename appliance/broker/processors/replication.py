@@ -143,6 +143,8 @@ async def _check_unplanned(
         raise _refused(f"this log is not known to be its master's: {state}")
     loss = long_field(fields, "acceptLoss", 0, low=0)
     promotion = await Members(parts.config).promotion(parts.address, parts.outer_api.addresses, loss)
+    # The set names a log as it was: a slave that has restarted since may have lost its end with the machine's power.
+    is_proven = is_proven and promotion.slave.told_s_ago is not None
     left = promotion.left_with(accept_unknown=is_proven or fields.get("acceptUnknown") == "true")
     if left and not is_forced:
         raise _refused("; ".join(left))

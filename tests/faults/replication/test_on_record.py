@@ -98,7 +98,9 @@ def test_a_slave_that_was_cut_off_is_refused_whatever_is_accepted(three: list[Lo
             promote_checked(stale, accept_unknown=accepted)
     better.start_broker()
     wait_until(lambda: runtime_info(better).get("brokerRole") == "SLAVE")
-    assert promote_checked(better).epoch == 2
+    with pytest.raises((ConfigError, ResponseError), match="has not heard of its master since it started"):
+        promote_checked(better)  # in the set, but of the log before its restart, which a power cut may have shortened
+    assert promote_checked(better, accept_unknown=True).epoch == 2
     wait_until(lambda: runtime_info(stale).get("epoch") == "2" and runtime_info(stale).get("slaveState") == "copying")
     logs = [read_log(peer.broker_address, peer.store) for peer in three]
     assert check(recorder.sends, logs, better.broker_address) == []

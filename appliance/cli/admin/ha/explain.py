@@ -45,6 +45,8 @@ def _reasons(term: Term, member: Member) -> Iterator[str]:
         yield "the master does not wait for every member of the set, so the set proves nothing"
     if member.address not in term.in_sync:
         yield "is not in sync"
+    if member.told_s_ago is None:
+        yield "has not heard of its master since it started, and may have lost the end of its log with the power"
 
 
 def _level(term: Term) -> str:

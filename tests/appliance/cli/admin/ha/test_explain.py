@@ -12,12 +12,15 @@ ONE, TWO, THREE = "10.0.0.1:10911", "10.0.0.2:10911", "10.0.0.3:10911"
 TERM = Term(3, "id", ONE, (ONE, TWO), IN_SYNC)
 
 
-def member(address: str, *, epoch: int = 3, epoch_id: str = "id", end: int = 100, master: bool = False) -> Member:
+def member(
+    address: str, *, epoch: int = 3, epoch_id: str = "id", end: int = 100, told: str = "0.2", master: bool = False
+) -> Member:
     info = {
         "brokerRole": "SYNC_MASTER" if master else "SLAVE",
         "epoch": str(epoch),
         "epochId": epoch_id,
         "commitLogMaxOffset": str(end),
+        "slaveToldSecondsAgo": told,
         "inSyncSetPublished": "on record" if master else "none",
     }
     return Member(address, 0 if master else 1, info)
@@ -41,6 +44,7 @@ def test_without_a_record_it_says_how_to_begin_one() -> None:
         (TERM, member(TWO, epoch=2), "its log is of epoch 2"),
         (TERM, member(TWO, epoch_id="other"), "its log is of epoch 3"),
         (TERM, member(THREE), "is not in sync"),
+        (TERM, member(TWO, told="never"), "since it started"),
         (Term(3, "id", ONE, (ONE, TWO), LOCAL), member(TWO), "does not wait"),
         (TERM, member(TWO), ""),
     ],
