@@ -95,13 +95,17 @@ ROOMS = {
             "appliance.audit",
             "appliance.remoting",
             "appliance.broker",
+            "appliance.failover",
             "appliance.fast_path.loader",
             "appliance.register",
             *SHARED,
         ),
         ("msgspec", "orjson"),
     ),
-    "appliance.register": Room(("gantrymq.errors", "gantrymq.timeouts", "appliance.register", *SHARED), ("orjson",)),
+    "appliance.register": Room(
+        ("gantrymq.errors", "gantrymq.timeouts", "appliance.failover", "appliance.register", *SHARED), ("orjson",)
+    ),
+    "appliance.failover": Room(("appliance.failover",)),
     "appliance.fast_path": Room(("gantrymq.errors", "appliance.errors", "appliance.fast_path")),
     "appliance.certificates": Room(("gantrymq.errors",), ("cryptography",)),
     "appliance.supervisor": Room(

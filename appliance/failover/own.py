@@ -1,0 +1,66 @@
+"""What a member knows of itself when it decides. Values only; its actor fills them in, nothing is read from etcd."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from appliance.failover.lease import LEASE_S
+from appliance.failover.view import Holder
+
+
+class Role(StrEnum):
+    """What this process does with its log."""
+
+    FOLLOWING = "following"  # a slave, or a master of before that has stopped: copies, or looks for whom to copy
+    TAKEN = "taken"  # has taken an epoch, and is getting its log ready: acknowledges nothing yet
+    MASTER = "master"  # accepts and acknowledges messages, inside its proof
+    DRAINING = "draining"  # accepts nothing more: on its way to release
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """id, store_uuid, group: of the store. boot: of the machine. session: random, of this process.
+
+    epoch, epoch_id: in which the log ends, as in epochs.json; highest: the highest epoch heard of anywhere, on disk.
+    log_end, dispatched_end: bytes. confirmed: up to where messages were acknowledged, as this member knows it, bytes.
+    stopped_cleanly: the last process of this store closed it, so its disk has all that it had.
+    cluster_id: of the etcd that this store was joined to, on disk; 0: none yet.
+    """
+
+    id: int
+    store_uuid: str
+    group: str
+    boot: str
+    session: str
+    role: Role
+    epoch: int
+    epoch_id: str
+    highest: int
+    log_end: int
+    dispatched_end: int
+    confirmed: int
+    cluster_id: int
+    stopped_cleanly: bool = False
+    # -- as a master
+    first_sent: float | None = None  # of the newest beat that etcd is known to have (lease.Beats); None: none
+    next_counter: int = 1
+    term_revision: int = 0  # of the newest term that this process knows to be its own
+    required: frozenset[Holder] = frozenset()  # without whom nothing is acknowledged, itself among them
+    unsettled: frozenset[Holder] = frozenset()  # in sets that were sent for this revision, their outcome not known
+    caught_up: frozenset[Holder] = frozenset()  # slaves that may be required: at the confirmed end, in this epoch
+    lost: frozenset[Holder] = frozenset()  # required ones that have been gone or behind for too long
+    has_drained: bool = False
+    # -- health
+    is_disk_healthy: bool = True  # the log advanced or fsynced lately, as far as it had to
+    has_ticked: bool = True  # the event loop turned lately
+    is_store_local: bool = True  # its lock proves that no other process has this store
+    following: int = 0  # the epoch of the master that it copies now; 0: none
+    priority: int = 0  # higher ones are preferred among members with equal logs; below 0: never the master
+    lease_s: float = LEASE_S  # of the settings, for the next term that this member takes
+    is_automatic: bool = False  # take-over without an administrator is switched on
+    accepts_loss: str = ""  # the id of a switch that it has seen and checked: unclean
+
+    @property
+    def holder(self) -> Holder:
+        return Holder(self.id, self.boot)

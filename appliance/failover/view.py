@@ -1,0 +1,173 @@
+"""What etcd says of one broker name at one revision, as a member last received it. Values only.
+
+    term    who is the master, of which epoch, and its in-sync set; changed by compare-and-swap on its own revision
+    beat    a counter that the master renews each second; candidates time it on their own clocks, from their own receipt
+    pause   no take-over until it is deleted; the master renews as before, and stops at its deadline as before
+    switch  an administrator names the next master
+    members/<id>  what each member says of itself, for ten seconds: for people, and to choose the better of two that
+                  may both win; nothing that guards messages depends on it
+
+Times are seconds of CLOCK_BOOTTIME (appliance.broker.epochs.turns.awake_s) of the machine that received the view.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+from appliance.failover.lease import LEASE_S
+
+NO_OWNER = 0  # the owner of a released term; ids of members begin at 1
+
+
+class Holder(NamedTuple):
+    """A member of an in-sync set: its id, and the boot of its machine in which it came to have everything.
+
+    A killed process leaves its log in the page cache, a machine that starts anew does not.
+    """
+
+    id: int
+    boot: str
+
+    def __str__(self) -> str:
+        return f"member {self.id}"
+
+
+class TermState(StrEnum):
+    OPENING = "opening"  # taken; its owner does not serve yet
+    OPEN = "open"
+    RELEASED = "released"  # its owner has stopped, or its process is known to be dead: no candidate has to wait
+
+
+class Level(StrEnum):
+    """What the master of a term waits for before it acknowledges."""
+
+    LOCAL = "local"  # its own log: the set proves nothing
+    IN_SYNC = "in-sync"  # every member of the set has it in memory
+    IN_SYNC_DISK = "in-sync-disk"  # on disk: a new boot takes nothing from a member
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """epoch, epoch_id: as in epochs.json of the owner's log. owner: a member's id, NO_OWNER once released.
+
+    address: where the owner serves, host:port. session: random, of its process. in_sync: who has every acknowledged
+    message, the owner among them. start: where the epoch begins in the log, -1 until it is open. end: where a released
+    log ends, -1 when that is not known. lease_s: for master and candidates of this term, so that both count the same.
+    """
+
+    epoch: int
+    epoch_id: str
+    owner: int
+    address: str
+    session: str
+    state: TermState
+    in_sync: frozenset[Holder]
+    level: Level = Level.IN_SYNC
+    start: int = -1
+    end: int = -1
+    lease_s: float = LEASE_S
+
+    def holder(self, member: int) -> Holder | None:
+        """The entry of a member in the set."""
+        return next((each for each in self.in_sync if each.id == member), None)
+
+
+class Beat(NamedTuple):
+    """session: of the owner that renews. counter: higher with each try, so a value says which try arrived."""
+
+    session: str
+    counter: int
+
+
+class Pause(NamedTuple):
+    """until: the planned end, ms since 1970, for people: it ends when it is deleted."""
+
+    who: str
+    why: str
+    since_ms: int
+    until_ms: int
+
+
+class Switch(NamedTuple):
+    """term_revision: of the term that the administrator saw; of another one the switch does not count.
+
+    planned: the master stops first, drains and releases. Otherwise the target takes over although it may lack up to
+    accepted_loss bytes of what was acknowledged.
+    """
+
+    id: str
+    target: int
+    is_planned: bool
+    accepted_loss: int
+    term_revision: int
+
+
+class Figures(NamedTuple):
+    """What a member says of itself: advisory. epoch: of its log's end; following: the epoch of the master that it
+    copies, 0: none."""
+
+    address: str
+    boot: str
+    epoch: int
+    log_end: int
+    dispatched_end: int
+    is_healthy: bool
+    priority: int = 0
+    following: int = 0
+
+
+class Passed(NamedTuple):
+    """One row of the history. start: where the epoch begins; predecessor_end: where the log of the one before ended, -1
+    unknown; out_s: how long there was no master; cut: bytes that the winner's own log lost."""
+
+    epoch: int
+    owner: int
+    start: int
+    predecessor_end: int
+    reason: str
+    out_s: float
+    in_sync: frozenset[Holder]
+    cut: int
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """cluster_id: of etcd; another one means another etcd, or one restored from a backup. group: the uuid of the
+    stores; "": none yet. ids: member to the uuid of its store. Revisions are of the last change of that key, 0: absent.
+
+    sent, received: when this member asked, and had the whole answer. changed: when it received the answer in which term
+    or beat had first changed to what they are now: never earlier than the change itself.
+    """
+
+    cluster_id: int
+    received: float
+    changed: float
+    sent: float = 0.0
+    group: str = ""
+    ids: Mapping[int, str] = field(default_factory=dict)
+    term: Term | None = None
+    term_revision: int = 0
+    beat: Beat | None = None
+    beat_revision: int = 0
+    pause: Pause | None = None
+    switch: Switch | None = None
+    members: Mapping[int, Figures] = field(default_factory=dict)
+    history: tuple[Passed, ...] = ()
+
+
+def following(before: View | None, view: View) -> View:
+    """The view that was just received, with `changed` as the one before it has it, if nothing has changed since.
+
+    A candidate waits from its own receipt, not from the change: it can't know when that was.
+    """
+    if before is None or _marks(before) != _marks(view):
+        return dataclasses.replace(view, changed=view.received)
+    return dataclasses.replace(view, changed=before.changed)
+
+
+def _marks(view: View) -> tuple[int, int, int]:
+    return view.cluster_id, view.term_revision, view.beat_revision
