@@ -23,7 +23,7 @@ NAMED = {
     "fault": ("faults", "soak"),
     "e2e": ("e2e",),
     "spark": (
-        "appliance/reports/test_pipeline.py",
+        "appliance/reports/with_spark",
         "appliance/reports/test_report_command.py",
         "appliance/reports/test_cluster.py",
         "gantrymq/contrib/spark/test_interpreter.py",
@@ -47,7 +47,7 @@ ALONE = (
 )
 
 # Their modules share servers that a process starts once and keeps: in one process they are started once in all.
-TOGETHER = ("dashboard/web", "gantrymq/client")
+TOGETHER = ("appliance/reports/with_spark", "dashboard/web", "gantrymq/client")
 
 # They read the same code: in one process each file is parsed once.
 READERS = (

@@ -1,9 +1,7 @@
-"""A real Spark session for the modules that need one: started once a module, its JVM ended with it."""
+"""A Java for the tests that need one, and what stands in for S3."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,13 +9,11 @@ import pytest
 
 from appliance.reports.errors import JavaNotFound
 from appliance.reports.java import Java, find_java
-from appliance.reports.sessions.spark_process import environment
 from tests.appliance.reports.s3_server import address, s3
 from tests.conftest import missing
-from tests.waiting import WITHIN_S
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    pass
 
 
 __all__ = ["address", "s3"]
@@ -34,23 +30,6 @@ def java(tmp_path_factory: pytest.TempPathFactory) -> Java:
     except JavaNotFound as reason:
         missing("java", str(reason))
         raise
-
-
-@pytest.fixture(scope="module")
-def spark(java: Java, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    from appliance.reports.session import create_session, end_session
-
-    work = tmp_path_factory.mktemp("spark")
-    before = dict(os.environ)
-    os.environ.clear()
-    os.environ.update(environment(java, work, work, local=True, base=before))
-    session = create_session(work, master="local[2]", driver_memory="512m", conf={})
-    try:
-        yield session
-    finally:
-        end_session(session, WITHIN_S)
-        os.environ.clear()
-        os.environ.update(before)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What a report's parameters can't become. What its process opens is told in test_pipeline.py, which has one."""
+"""What a report's parameters can't become. What its process opens is told in with_spark/test_ingest.py."""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""Of reports, what needs a Spark session: one for all of these modules."""
