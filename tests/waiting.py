@@ -60,3 +60,16 @@ async def standstill() -> AsyncIterator[Standstill]:
     finally:
         ticking.cancel()
         await asyncio.wait({ticking})
+
+
+class Clock:
+    """Seconds, since the epoch or since anything; they stand still until a test changes `now`."""
+
+    def __init__(self, now: float = 1_800_000_000.0) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
+
+    def advance(self, seconds: float) -> None:
+        self.now += seconds

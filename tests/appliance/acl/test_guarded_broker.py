@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -33,7 +35,7 @@ from tests.appliance.acl.cluster import (
     sent,
     signed_peer,
 )
-from tests.harness import SMALL_STORE
+from tests.harness import SMALL_STORE, ServingCluster
 from tests.waiting import until
 
 PULL = {
@@ -253,16 +255,23 @@ async def test_a_heartbeat_joins_no_group_and_topic_that_the_account_has_not(tmp
         assert cluster.broker.consumers.get("GroupX") is None
 
 
-async def test_a_request_that_somebody_saw_can_not_be_sent_again(tmp_path: Path) -> None:
-    """S38."""
+@contextlib.asynccontextmanager
+async def overheard(folder: Path) -> AsyncIterator[tuple[ServingCluster, SignedPeer, SignedPeer, RemotingCommand]]:
+    """A cluster, who sent a request there, another who saw it, and the request."""
     async with (
-        guarded(tmp_path) as cluster,
+        guarded(folder) as cluster,
         signed_peer(cluster.broker.port) as peer,
         signed_peer(cluster.broker.port) as thief,
     ):
         request = RemotingCommand.request(RequestCode.SEND_MESSAGE_V2, send_fields("TopicX"), b"body")
         RIGHT.sign(request, peer.stamper)
         assert (await peer.send(request)).code == 0
+        yield cluster, peer, thief, request
+
+
+async def test_a_request_that_somebody_saw_can_not_be_sent_again(tmp_path: Path) -> None:
+    """S38."""
+    async with overheard(tmp_path) as (cluster, peer, thief, request):
         assert is_denied(await peer.send(request))
         assert is_denied(await thief.send(request))
         request.code = RequestCode.SEND_BATCH_MESSAGE
@@ -276,14 +285,7 @@ async def test_a_request_that_somebody_saw_can_not_be_sent_again(tmp_path: Path)
 
 async def test_a_stamp_does_not_go_away_by_another_name(tmp_path: Path) -> None:
     """The signature covers values in the order of their names: renamed or cut in two, a stamp keeps it right."""
-    async with (
-        guarded(tmp_path) as cluster,
-        signed_peer(cluster.broker.port) as peer,
-        signed_peer(cluster.broker.port) as thief,
-    ):
-        request = RemotingCommand.request(RequestCode.SEND_MESSAGE_V2, send_fields("TopicX"), b"body")
-        RIGHT.sign(request, peer.stamper)
-        assert (await peer.send(request)).code == 0
+    async with overheard(tmp_path) as (cluster, _peer, thief, request):
         fields = dict(request.ext_fields)
         stamp = fields.pop("RequestStamp")
         hidden = [

@@ -6,13 +6,7 @@ import pytest
 
 from appliance.acl import replay
 from appliance.acl.replay import ReplayGuard, StampRefused
-
-
-class Clock:
-    now = 1_700_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.waiting import Clock
 
 
 def stamp(clock: Clock, number: int, *, client: str = "c1", age_s: float = 0, code: int = 310) -> str:
@@ -20,7 +14,7 @@ def stamp(clock: Clock, number: int, *, client: str = "c1", age_s: float = 0, co
 
 
 def test_a_stamp_is_good_once_and_in_order_only() -> None:
-    clock = Clock()
+    clock = Clock(1_700_000_000.0)
     guard = ReplayGuard(60_000, clock=clock)
     guard.check("key", stamp(clock, 1), 310, 1)
     guard.check("key", stamp(clock, 5), 310, 1)
@@ -32,13 +26,13 @@ def test_a_stamp_is_good_once_and_in_order_only() -> None:
 
 @pytest.mark.parametrize("age_s", [61, 3600, -61])
 def test_a_stamp_from_another_time_is_refused(age_s: float) -> None:
-    clock = Clock()
+    clock = Clock(1_700_000_000.0)
     with pytest.raises(StampRefused, match="clocks"):
         ReplayGuard(60_000, clock=clock).check("key", stamp(clock, 1, age_s=age_s), 310, 1)
 
 
 def test_a_stamp_belongs_to_a_connection_a_code_and_an_account() -> None:
-    clock = Clock()
+    clock = Clock(1_700_000_000.0)
     guard = ReplayGuard(60_000, clock=clock)
     guard.check("key", stamp(clock, 1), 310, 1)
     with pytest.raises(StampRefused, match="another connection"):
@@ -56,7 +50,7 @@ def test_what_is_no_stamp_is_refused(text: str) -> None:
 
 def test_the_table_is_bounded_and_forgets_only_what_is_too_old_to_come_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replay, "IDS_PER_ACCOUNT_MAX", 10)
-    clock = Clock()
+    clock = Clock(1_700_000_000.0)
     guard = ReplayGuard(60_000, clock=clock)
     for number in range(10):
         guard.check("key", stamp(clock, 1, client=f"c{number}"), 310, number)
@@ -72,7 +66,7 @@ def test_the_table_is_bounded_and_forgets_only_what_is_too_old_to_come_again(mon
 def test_what_is_remembered_goes_by_the_last_stamp_of_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     """A connection that began before the window is still remembered for what it sent within."""
     monkeypatch.setattr(replay, "IDS_PER_ACCOUNT_MAX", 2)
-    clock = Clock()
+    clock = Clock(1_700_000_000.0)
     guard = ReplayGuard(60_000, clock=clock)
     guard.check("key", stamp(clock, 1, client="long"), 310, 1)
     guard.check("key", stamp(clock, 1, client="short"), 310, 2)

@@ -9,13 +9,6 @@ from gantrymq.remoting.bodies import ConsumerData, SubscriptionData
 from tests.appliance.broker.recording import RecordingConnection
 
 
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def member(port: int = 1000) -> Any:
     return RecordingConnection(port)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import random
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -192,6 +193,14 @@ class Pair:
     async def receive(self, data: bytes) -> None:
         await self.fast.receive(data)
         await self.plain.receive(data)
+
+    async def receive_in_pieces(self, data: bytes) -> None:
+        step = random.Random(7)
+        at = 0
+        while at < len(data):
+            size = step.randrange(1, 400)
+            await self.receive(data[at : at + size])
+            at += size
 
     def connect(self, host: str = "127.0.0.1") -> None:
         """From now on both have another connection."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 
 import pytest
@@ -174,12 +173,7 @@ async def test_frames_that_arrive_in_pieces(tmp_path: Path) -> None:
     with pair_of_brokers(tmp_path) as pair:
         await first_messages(pair)
         data = b"".join([send(number) for number in range(10, 20)])
-        step = random.Random(7)
-        at = 0
-        while at < len(data):
-            size = step.randrange(1, 400)
-            await pair.receive(data[at : at + size])
-            at += size
+        await pair.receive_in_pieces(data)
         pair.check()
 
 

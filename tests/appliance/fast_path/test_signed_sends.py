@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from base64 import b64encode
 from collections.abc import Callable
 from pathlib import Path
@@ -298,12 +297,7 @@ async def test_signed_frames_that_arrive_in_pieces(tmp_path: Path) -> None:
         await first_messages(pair)
         stamper = Stamper()
         data = b"".join([signed(RIGHT, request(number), stamper) for number in range(10, 20)])
-        step = random.Random(7)
-        at = 0
-        while at < len(data):
-            size = step.randrange(1, 400)
-            await pair.receive(data[at : at + size])
-            at += size
+        await pair.receive_in_pieces(data)
         pair.check()
 
 

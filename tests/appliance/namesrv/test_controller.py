@@ -17,18 +17,12 @@ from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import ROCKETMQ, RemotingCommand
 from gantrymq.remoting.registration import compress_registration
 from tests.appliance.peer import VERSION_1, connected, registration
+from tests.waiting import Clock
 
 
 @pytest.fixture
 def config(tmp_path: Path) -> NamesrvConfig:
     return NamesrvConfig(listen_port=0, kv_config_path=tmp_path / "namesrv" / "kvConfig.json")
-
-
-class Clock:
-    now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 async def test_a_registered_topic_has_a_route_with_quoted_ids(config: NamesrvConfig) -> None:
@@ -98,7 +92,7 @@ async def test_a_broker_is_gone_as_soon_as_its_connection_closes(config: Namesrv
 
 
 async def test_a_silent_broker_expires_and_its_connection_is_closed(config: NamesrvConfig) -> None:
-    clock = Clock()
+    clock = Clock(1000.0)
     async with NamesrvController(config, clock=clock) as namesrv, connected(namesrv.port) as broker:
         await broker.register("10.0.0.1:10911")
         clock.now += 120

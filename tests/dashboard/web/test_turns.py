@@ -8,14 +8,7 @@ import pytest
 
 from dashboard.web.loop_shares import PART, WINDOW_S, LoopShares
 from dashboard.web.turns import TooManyWaiting, Turn, Turns
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.waiting import Clock
 
 
 def turns(clock: Clock, at_once: int = 1) -> Turns:
@@ -29,7 +22,7 @@ async def started(asked: Turns, key: str) -> asyncio.Task[Turn]:
 
 
 async def test_s37_who_had_least_time_is_next() -> None:
-    clock = Clock()
+    clock = Clock(100.0)
     asked = turns(clock)
     first = await asked.take("flood")
     line = [await started(asked, "flood") for _ in range(3)]
@@ -52,7 +45,7 @@ async def test_s37_who_had_least_time_is_next() -> None:
 
 
 async def test_s37_a_full_line_refuses_the_newest_of_who_has_most() -> None:
-    asked = turns(Clock())
+    asked = turns(Clock(100.0))
     running = await asked.take("a")
     long = [await started(asked, "a") for _ in range(4)]
     with pytest.raises(TooManyWaiting):
@@ -73,7 +66,7 @@ async def test_s37_a_full_line_refuses_the_newest_of_who_has_most() -> None:
 
 
 async def test_s37_who_leaves_the_line_takes_no_turn() -> None:
-    asked = turns(Clock())
+    asked = turns(Clock(100.0))
     running = await asked.take("a")
     gone, stays = await started(asked, "b"), await started(asked, "b")
     gone.cancel()
@@ -88,7 +81,7 @@ async def test_s37_who_leaves_the_line_takes_no_turn() -> None:
 
 
 def test_s37_connections_of_addresses_that_cost_most_are_not_taken() -> None:
-    clock = Clock()
+    clock = Clock(100.0)
     shares = LoopShares(clock)
 
     def costs(key: str, seconds: float) -> None:
@@ -106,7 +99,7 @@ def test_s37_connections_of_addresses_that_cost_most_are_not_taken() -> None:
 
 
 def test_s37_what_one_connection_does_to_another_counts_for_it() -> None:
-    clock = Clock()
+    clock = Clock(100.0)
     shares = LoopShares(clock)
     with shares.work_for("a"), shares.work_for("b"):
         clock.now += WINDOW_S / 2

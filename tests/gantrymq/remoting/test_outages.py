@@ -6,21 +6,15 @@ import pytest
 
 from gantrymq.errors import ConnectError, RequestTimeout, ResponseError
 from gantrymq.remoting.outages import OPEN_MAX, Outages
+from tests.waiting import Clock
 
 ADDRESS = "10.0.0.1:10911"
 REFUSED = ResponseError(1, "no", address=ADDRESS)
 
 
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(0.0)
 
 
 @pytest.fixture

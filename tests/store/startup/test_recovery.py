@@ -119,13 +119,19 @@ def test_what_was_cut_does_not_come_back(small: MessageStoreConfig, open_store: 
     assert bodies(open_store(small)) == expected
 
 
-def test_a_zeroed_consume_queue_is_made_again(small: MessageStoreConfig, open_store: OpenStore) -> None:
-    """RocketMQ takes the zeros for a first unit and shifts every index by one."""
-    store = open_store(small)
-    fill(store, 30)
+def stopped_after(config: MessageStoreConfig, open_store: OpenStore, messages: int) -> tuple[Path, list[bytes]]:
+    """The one file of the queue of a store that was stopped after so many messages, and their bodies."""
+    store = open_store(config)
+    fill(store, messages)
     expected = bodies(store)
     store.close()
-    (path,) = (small.root / "consumequeue" / "T" / "0").iterdir()
+    (path,) = (config.root / "consumequeue" / "T" / "0").iterdir()
+    return path, expected
+
+
+def test_a_zeroed_consume_queue_is_made_again(small: MessageStoreConfig, open_store: OpenStore) -> None:
+    """RocketMQ takes the zeros for a first unit and shifts every index by one."""
+    path, expected = stopped_after(small, open_store, 30)
     path.write_bytes(bytes(2000))
     (small.root / "abort").touch()
     again = open_store(small)
@@ -137,22 +143,14 @@ def test_a_zeroed_consume_queue_is_made_again(small: MessageStoreConfig, open_st
 def test_a_consume_queue_that_lacks_its_end_is_completed(
     small: MessageStoreConfig, open_store: OpenStore, keep: int
 ) -> None:
-    store = open_store(small)
-    fill(store, 30)
-    expected = bodies(store)
-    store.close()
-    (path,) = (small.root / "consumequeue" / "T" / "0").iterdir()
+    path, expected = stopped_after(small, open_store, 30)
     path.write_bytes(path.read_bytes()[: keep * 20].ljust(2000, b"\0"))
     (small.root / "abort").touch()
     assert bodies(open_store(small)) == expected
 
 
 def test_units_of_messages_that_are_not_there_are_dropped(small: MessageStoreConfig, open_store: OpenStore) -> None:
-    store = open_store(small)
-    fill(store, 5)
-    expected = bodies(store)
-    store.close()
-    (path,) = (small.root / "consumequeue" / "T" / "0").iterdir()
+    path, expected = stopped_after(small, open_store, 5)
     units = path.read_bytes()[:100]
     wrong = struct.pack(">qiq", 17, 120, 0) + struct.pack(">qiq", 1 << 40, 120, 0)
     path.write_bytes((units + wrong).ljust(2000, b"\0"))

@@ -8,8 +8,8 @@ from pathlib import Path
 from appliance.broker.delivery.offset_moved import EVENTS_A_SECOND_MAX, OffsetMovedEvents
 from gantrymq.message.model import MessageQueue
 from gantrymq.remoting.codes import RequestCode, ResponseCode
-from tests.appliance.broker.members import Clock
 from tests.appliance.broker.processors.tool import tool_at
+from tests.waiting import Clock
 
 
 async def test_a_pull_out_of_range_is_told_where_to_go_and_leaves_an_event(tmp_path: Path) -> None:
@@ -45,7 +45,7 @@ async def test_a_pull_out_of_range_is_told_where_to_go_and_leaves_an_event(tmp_p
 
 
 async def test_a_client_that_asks_wrongly_in_a_loop_does_not_fill_the_log(tmp_path: Path) -> None:
-    clock = Clock()
+    clock = Clock(0.0)
     async with tool_at(tmp_path) as tool:
         events = OffsetMovedEvents(tool.broker.store, tool.broker.store_host, clock=clock)
         for second in (1, 2):

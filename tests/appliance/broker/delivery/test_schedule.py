@@ -25,24 +25,11 @@ from store.base.results import PutMessageResult, PutMessageStatus, StoreMessage
 from store.message_store import MessageStore
 from tests.conftest import time_limit
 from tests.harness import SMALL_STORE
-from tests.waiting import WITHIN_S, standstill, until
+from tests.waiting import WITHIN_S, Clock, standstill, until
 
 GOLDEN = Path(__file__).parents[1] / "golden_config" / "delayOffset.json"
 HOST = encode_host("127.0.0.1", 10911)
 SCHEDULE = "SCHEDULE_TOPIC_XXXX"
-
-
-class Clock:
-    """Seconds since the epoch; stands still but for `advance`."""
-
-    def __init__(self) -> None:
-        self.now = 1_800_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-    def advance(self, seconds: float) -> None:
-        self.now += seconds
 
 
 @pytest.fixture

@@ -18,19 +18,10 @@ from gantrymq.errors import BodyError
 from gantrymq.message.properties import encode_properties
 from gantrymq.remoting.bodies import SubscriptionData
 from store.queues.consume_queue_ext import ExtUnit
+from tests.waiting import Clock
 
 GOLDEN = Path(__file__).parents[1] / "golden_config" / "consumerFilter.json"
 DAY_S = 86_400
-
-
-class Clock:
-    """Seconds since the epoch, moved by the test."""
-
-    def __init__(self) -> None:
-        self.now = 1_800_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture

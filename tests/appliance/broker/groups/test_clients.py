@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 from appliance.broker.groups.clients import ProducerManager
-from tests.appliance.broker.members import Clock, member
+from tests.appliance.broker.members import member
+from tests.waiting import Clock
 
 
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(0.0)
 
 
 @pytest.fixture

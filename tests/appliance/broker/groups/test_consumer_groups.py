@@ -6,12 +6,13 @@ import orjson
 import pytest
 
 from appliance.broker.groups.consumer_groups import ConsumerManager
-from tests.appliance.broker.members import Clock, consumer, join, member
+from tests.appliance.broker.members import consumer, join, member
+from tests.waiting import Clock
 
 
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(0.0)
 
 
 @pytest.fixture

@@ -12,13 +12,13 @@ from appliance.broker.groups.consumer_groups import ConsumerManager
 from appliance.broker.groups.housekeeping import ClientHousekeeping
 from appliance.broker.groups.rebalance_lock import RebalanceLockManager
 from gantrymq.message.model import MessageQueue
-from tests.appliance.broker.members import Clock, join, member
-from tests.waiting import until
+from tests.appliance.broker.members import join, member
+from tests.waiting import Clock, until
 
 
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(0.0)
 
 
 @pytest.fixture

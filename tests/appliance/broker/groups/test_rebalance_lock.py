@@ -9,20 +9,14 @@ import pytest
 from appliance.broker.groups import rebalance_lock
 from appliance.broker.groups.rebalance_lock import RebalanceLockManager
 from gantrymq.message.model import MessageQueue
+from tests.waiting import Clock
 
 A, B = MessageQueue("t", "broker-a", 0), MessageQueue("t", "broker-a", 1)
 
 
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(0.0)
 
 
 @pytest.fixture

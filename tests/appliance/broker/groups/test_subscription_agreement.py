@@ -9,12 +9,13 @@ import pytest
 from appliance.broker.groups.consumer_groups import ConsumerManager
 from appliance.broker.groups.subscription_agreement import REMARK_CHARS_MAX, TELL_INTERVAL_S, fingerprint_of, parties_of
 from gantrymq.remoting.bodies import ConsumerData, SubscriptionData
-from tests.appliance.broker.members import Clock, join, member
+from tests.appliance.broker.members import join, member
+from tests.waiting import Clock
 
 
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(0.0)
 
 
 @pytest.fixture

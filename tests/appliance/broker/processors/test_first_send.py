@@ -148,17 +148,23 @@ async def second_way(caller: Caller) -> AsyncIterator[Forwarder]:
         server.close()
 
 
+@contextlib.asynccontextmanager
+async def one_name_server_hangs(folder: Path, flush: str) -> AsyncIterator[tuple[Caller, Forwarder]]:
+    """A broker with two name servers, and the way to the second one, which is closed."""
+    async with (
+        calling(folder, broker=PATIENT, store={"flush_disk_type": flush}) as caller,
+        second_way(caller) as way,
+    ):
+        way.is_open.clear()
+        yield caller, way
+
+
 @pytest.mark.usefixtures("patient_broker")
 @pytest.mark.parametrize("flush", ["ASYNC_FLUSH", "SYNC_FLUSH"])
 async def test_of_messages_that_overlap_each_is_acknowledged_when_the_name_servers_know_the_topic(
     tmp_path: Path, flush: str
 ) -> None:
-    settings = {"register_timeout_ms": 3_600_000}
-    async with (
-        calling(tmp_path, broker=settings, store={"flush_disk_type": flush}) as caller,
-        second_way(caller) as way,
-    ):
-        way.is_open.clear()
+    async with one_name_server_hangs(tmp_path, flush) as (caller, way):
         sends = [asyncio.create_task(caller.send("T", b"%d" % number)) for number in range(4)]
         store = caller.cluster.broker.store
         await until(lambda: store.max_offset("T", 0) == 4)
@@ -177,12 +183,7 @@ async def test_of_messages_that_overlap_each_is_acknowledged_when_the_name_serve
 async def test_a_name_server_that_hangs_costs_a_new_topic_a_second_and_the_next_message_nothing(
     tmp_path: Path, flush: str
 ) -> None:
-    settings = {"register_timeout_ms": 3_600_000}
-    async with (
-        calling(tmp_path, broker=settings, store={"flush_disk_type": flush}) as caller,
-        second_way(caller) as way,
-    ):
-        way.is_open.clear()
+    async with one_name_server_hangs(tmp_path, flush) as (caller, _way):
         begin = time.monotonic()
         assert (await caller.send("T", b"x")).code == 0
         assert 0.9 < time.monotonic() - begin < 20

@@ -19,13 +19,12 @@ from gantrymq.message.model import MessageQueue
 from gantrymq.remoting.bodies import ConsumerData, HeartbeatData, LockBatchRequest, LockBatchResponse, ProducerData
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import RemotingCommand
-from tests.appliance.broker.members import Clock
 from tests.appliance.broker.processors.tool import tool_at
 from tests.appliance.broker.processors.unopened import ask, unopened_broker
 from tests.appliance.broker.recording import RecordingConnection
 from tests.appliance.peer import Peer, connected
 from tests.harness import ServingCluster, serving
-from tests.waiting import until
+from tests.waiting import Clock, until
 
 LOCK, UNLOCK = 41, 42
 
@@ -159,7 +158,7 @@ async def test_locks_of_a_client_go_with_its_last_connection(tmp_path: Path) -> 
 
 async def test_a_client_that_is_back_within_the_grace_keeps_its_locks(tmp_path: Path) -> None:
     async with serving(tmp_path, broker={"queue_lock_grace_ms": 1000}) as cluster:
-        port, clock = cluster.broker.port, Clock()
+        port, clock = cluster.broker.port, Clock(0.0)
         cluster.broker.locks._clock = clock
         async with connected(port) as heir:
             async with connected(port) as before:
@@ -177,7 +176,7 @@ async def test_a_client_that_is_back_within_the_grace_keeps_its_locks(tmp_path: 
 
 async def test_with_rocketmqs_way_locks_wait_until_they_expire(tmp_path: Path) -> None:
     async with serving(tmp_path, broker={"queue_lock_grace_ms": -1}) as cluster, connected(cluster.broker.port) as heir:
-        cluster.broker.locks._clock = clock = Clock()
+        cluster.broker.locks._clock = clock = Clock(0.0)
         async with connected(cluster.broker.port) as before:
             assert await held(before, "one") and not await held(heir, "two")
         await until_closed(cluster, 1)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.appliance.broker.timer.timer_broker import Broker, Clock
+from tests.appliance.broker.timer.timer_broker import Broker
+from tests.waiting import Clock
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from appliance.process.tasks import running
-from tests.appliance.broker.timer.timer_broker import DAY_S, HOUR_S, Broker, Clock
-from tests.waiting import until
+from tests.appliance.broker.timer.timer_broker import DAY_S, HOUR_S, Broker
+from tests.waiting import Clock, until
 
 
 @pytest.mark.parametrize("killed", [False, True])

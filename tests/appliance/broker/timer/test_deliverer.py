@@ -10,7 +10,8 @@ import pytest
 from appliance.broker.timer import deliverer
 from appliance.broker.timer.deliverer import HOPELESS, RETRY_S
 from store.base.results import PutMessageResult, PutMessageStatus
-from tests.appliance.broker.timer.timer_broker import Broker, Clock
+from tests.appliance.broker.timer.timer_broker import Broker
+from tests.waiting import Clock
 
 
 async def test_nothing_overtakes_what_is_still_in_the_file_of_its_minute(

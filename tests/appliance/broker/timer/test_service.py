@@ -14,9 +14,9 @@ from appliance.broker.timer import service as timer_service
 from appliance.broker.timer.rolling import Rolling
 from appliance.process.tasks import running
 from store.base.results import PutMessageResult, PutMessageStatus
-from tests.appliance.broker.timer.timer_broker import DAY_S, HOUR_S, TIMER, Broker, Clock
+from tests.appliance.broker.timer.timer_broker import DAY_S, HOUR_S, TIMER, Broker
 from tests.conftest import time_limit
-from tests.waiting import standstill, until
+from tests.waiting import Clock, standstill, until
 
 
 @contextlib.asynccontextmanager

@@ -15,24 +15,12 @@ from store.base.config import MessageStoreConfig
 from store.base.results import PutMessageResult, PutMessageStatus, StoreMessage
 from store.message_store import MessageStore
 from tests.harness import SMALL_STORE
+from tests.waiting import Clock
 
 HOST = encode_host("127.0.0.1", 10911)
 TIMER = "rmq_sys_wheel_timer"
 HOUR_S = 3600
 DAY_S = 24 * HOUR_S
-
-
-class Clock:
-    """Seconds since the epoch; stands still but for `advance`."""
-
-    def __init__(self) -> None:
-        self.now = 1_800_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-    def advance(self, seconds: float) -> None:
-        self.now += seconds
 
 
 class Broker:

@@ -54,13 +54,14 @@ class Again:
         """Do what led to the record."""
         fields = split_record(raw)
         properties = keys.decode_properties(fields.properties)
-        body = raw[fields.body_position : fields.body_position + fields.body_bytes]
         self.clock.set_ms(fields.store_timestamp)
         self.op_clock.set_ms(fields.born_timestamp if fields.topic == OP.encode() else fields.store_timestamp)
         self.transactions.store_host = fields.store_host
         if fields.topic == OP.encode():
             self.made.append("op")
-            self.transactions.roll_back(self._half(int(body)))
+            self.transactions.roll_back(
+                self._half(int(raw[fields.body_position : fields.body_position + fields.body_bytes]))
+            )
         elif fields.prepared_transaction_offset:
             record = self.store.message_bytes(fields.prepared_transaction_offset)
             assert record is not None
@@ -74,9 +75,9 @@ class Again:
         elif fields.topic == HALF.encode():
             self.made.append("half")
             encoded = halves.prepared_properties(as_sent(properties), properties[keys.CLUSTER], *real_place(properties))
-            self.store.put_message(stored_as(fields, body, encoded))
+            self.store.put_message(stored_as(fields, raw, encoded))
         else:
-            self.store.put_message(stored_as(fields, body, fields.properties), delay=False)
+            self.store.put_message(stored_as(fields, raw, fields.properties), delay=False)
 
     def _half(self, queue_offset: int) -> HalfMessage:
         return list(self._halves())[queue_offset]
@@ -98,20 +99,8 @@ def real_place(properties: dict[str, str]) -> tuple[str, int]:
     return properties[keys.REAL_TOPIC], int(properties[keys.REAL_QID])
 
 
-def stored_as(fields: RecordFields, body: bytes, properties: bytes) -> StoreMessage:
-    return StoreMessage(
-        fields.topic.decode(),
-        fields.queue_id,
-        body,
-        properties,
-        fields.flag,
-        fields.sys_flag,
-        fields.born_timestamp,
-        fields.born_host,
-        fields.store_host,
-        fields.reconsume_times,
-        0,
-    )
+def stored_as(fields: RecordFields, raw: bytes, properties: bytes) -> StoreMessage:
+    return StoreMessage.again(fields.topic.decode(), fields.queue_id, memoryview(raw), fields, properties)
 
 
 def test_a_store_with_transactions_is_made_again_to_the_byte(tmp_path: Path) -> None:
