@@ -24,7 +24,7 @@ COMMANDS = {
     "namesrv": "run one name server",
     "broker": "run one broker",
     "report": "compute a historical report with Spark",
-    "admin": "look at a running cluster and change it: topics, groups, messages, settings, accounts",
+    "admin": "inspect and change a running cluster: topics, groups, messages, settings, accounts",
     "users": "manage the users of the dashboard: accounts, roles, passwords, locks, sessions",
     "store": "inspect a store folder, verify it, repair it",
     "bench": "measure this broker and Apache RocketMQ",

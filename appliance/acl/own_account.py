@@ -24,7 +24,7 @@ ACCESS_KEY = "gantry-appliance"
 SECRET_BYTES = 32
 
 TEMPLATE = """\
-# Who may use the brokers, in RocketMQ's own form. Changes count within a second, without a restart.
+# Accounts of clients, in RocketMQ's own format. Changes count within a second, without a restart.
 # Clients sign with accessKey and secretKey (both 7 characters or more). admin: true may do everything.
 # Permissions: DENY, PUB, SUB, PUB|SUB. The defaults hold for every topic and group that is not named.
 #

@@ -14,8 +14,8 @@ full run takes about twenty minutes; --quick five.
   gantry bench --brokers 2                              the rate of two brokers beside that of one
   gantry bench --touch-memory                           on a virtual machine that was started a short while ago
 
-Exit codes: 0 done, 1 a run failed, lost messages or had errors (the table has the others, a warning names it), 2 the
-command was wrong.
+Exit codes: 0 done, 1 a run failed, lost messages or had errors (the table has the others, a warning names it), 2 wrong
+usage.
 """
 
 from __future__ import annotations

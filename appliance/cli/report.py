@@ -1,7 +1,7 @@
 """Compute a historical report: copy new messages from the brokers' logs to the lake, count them, write the result.
 
   gantry report traffic --data DIR --days 7           messages and bytes per topic and hour
-  gantry report days --data DIR --zone Europe/Berlin  each day beside the day before and the week before
+  gantry report days --data DIR --zone Europe/Berlin  each day compared with the day before and a week before
   gantry report ingest --data DIR                     only bring the lake up to date
   gantry report serve --data DIR                      one run for each line of standard input, in one Spark session:
                                                       {"run_id": "", "report": "traffic", "begin_ms": 0, "end_ms": 1}
@@ -68,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="BROKER",
         action="append",
         default=[],
-        help="read this broker's log from its begin if it was truncated or replaced; what was counted stays",
+        help="read this broker's log from its beginning if it was truncated or replaced; earlier counts are kept",
     )
     parser.add_argument("--run-id", metavar="NAME", help="name of the run's folder (default: a new one)")
     parser.add_argument(

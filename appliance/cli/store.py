@@ -6,8 +6,8 @@
   gantry store repair FOLDER [--yes]                  what a repair would do; with --yes, do it
 
 check, verify and dump only read: they take no lock and change no file. FOLDER is storePathRootDir; sizes of files are
-found from the files. Exit codes: 0 sound, 1 something to look at (the next start may put it right), 2 damaged, or not
-to be read at all. A repair keeps what it cuts or replaces in FOLDER.cut-TIME, with a note of the offsets.
+found from the files. Exit codes: 0 sound, 1 something to check (the next start may repair it), 2 damaged or
+unreadable. A repair keeps what it cuts or replaces in FOLDER.cut-TIME, with a note of the offsets.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="go on without commit log files that are missing, empty or damaged to their end; what follows them stays",
     )
     repair.add_argument(
-        "--rebuild", choices=("queues", "index", "all"), default="", help="make these anew, needed or not"
+        "--rebuild", choices=("queues", "index", "all"), default="", help="rebuild these even if they are intact"
     )
 
 
@@ -102,7 +102,7 @@ def _action(
         help="the broker's properties: storePathCommitLog, readOnlyCommitLogStorePaths, sizes of the index are its",
     )  # fmt: skip
     parser.add_argument(
-        "--index-slots", type=int, metavar="N", help="maxHashSlotNum, when it can't be told from the file"
+        "--index-slots", type=int, metavar="N", help="maxHashSlotNum, if it can't be read from the file"
     )
     parser.add_argument("--index-entries", type=int, metavar="N", help="maxIndexNum, likewise")
     return parser
@@ -187,7 +187,7 @@ def _dump(arguments: argparse.Namespace) -> int:
             rows = dump_units(folder, selection)
         elif arguments.what == "index":
             if folder.index_files and folder.index_shape is None:
-                raise ConfigError("the number of slots can't be told from the index files: give --index-slots")
+                raise ConfigError("the number of slots can't be read from the index files: give --index-slots")
             rows = dump_index(folder, selection)
         else:
             rows = [dump_checkpoint(folder)]

@@ -22,7 +22,7 @@ from store.inspect.verify import VerifyResult
 QUICKLY = "nothing wrong in a quick look, which reads ends and tables only; `gantry store verify` reads every message"
 VERDICTS = {
     Level.NOTE: "sound",
-    Level.WARNING: "usable: see the warnings for what the next start repairs, or a person should look at",
+    Level.WARNING: "usable: the warnings say what the next start repairs and what needs a check by hand",
     Level.ERROR: "DAMAGED",
 }
 

@@ -64,7 +64,7 @@ def _check_table(path: Path, findings: Findings) -> None:
     elif fault:
         findings.add(Level.WARNING, "table_damaged", path, -1, f"{fault}: the next start reads {copy.name}")
     elif fault_of_copy and copy.exists():
-        findings.add(Level.WARNING, "table_copy_damaged", copy, -1, f"{fault_of_copy}: the next change makes it anew")
+        findings.add(Level.WARNING, "table_copy_damaged", copy, -1, f"{fault_of_copy}: the next change writes it again")
 
 
 def _fault(path: Path) -> str:

@@ -1,10 +1,10 @@
-"""Manage the users of the dashboard, from a shell on its machine; the appliance need not run.
+"""Manage the users of the dashboard, from a shell on its machine; the appliance does not have to run.
 
   gantry users list
   gantry users add ada --role operator            # asks for the password; --password-stdin reads it from a pipe
-  gantry users roles                              # what each role may do
+  gantry users roles                              # what each role can do
   gantry users roles ada reader
-  gantry users limit ada orders- billing-         # only topics and groups that begin so; --all takes it away
+  gantry users limit ada orders- billing-         # only names that begin so; --all removes the limit
   gantry users reset-password ada                 # ends the account's sessions
   gantry users unlock ada                         # forget wrong passwords
   gantry users sessions                           # who is logged in, from where
@@ -49,11 +49,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add.add_argument("name", metavar="NAME", help="letters, digits and . @ + - _")
     add.add_argument("--role", default="reader", metavar="ROLE", help="reader, operator or admin (default: reader)")
     _password(add)
-    roles = verb("roles", "what each role may do; with a name and a role, give the account that role")
+    roles = verb("roles", "what each role can do; with a name and a role, give the account that role")
     roles.add_argument("name", nargs="?", metavar="NAME", help="the account that gets another role")
     roles.add_argument("role", nargs="?", metavar="ROLE", help="reader, operator or admin")
     _json(roles)
-    limit = verb("limit", "show, or change, with which names the topics and groups begin that an account sees")
+    limit = verb("limit", "show or change the name prefixes of the topics and groups that an account sees")
     limit.add_argument("name", metavar="NAME")
     which_names = limit.add_mutually_exclusive_group()
     which_names.add_argument("prefixes", nargs="*", metavar="PREFIX", default=[], help="the beginning of names")
@@ -72,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     sessions.add_argument("--end", action="append", metavar="ID", help="end this session; may be repeated")
     sessions.add_argument("--end-all", action="store_true", help="end all of them, or all of NAME")
     _json(sessions)
-    token = verb("token", "make an API token of an account, and print it: the only time that it is shown")
+    token = verb("token", "create an API token for an account and print it; it is not shown again")
     token.add_argument("name", metavar="NAME", help="whose token")
     token.add_argument("--scope", default="read", metavar="SCOPE",
                        help="metrics, read, write, config or admin (default: read)")  # fmt: skip

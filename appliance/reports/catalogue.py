@@ -62,7 +62,7 @@ class Report:
     days_before: int = 0
     tables: tuple[str, ...] = ("messages",)
     counts: str = ""
-    nothing: str = "Nothing to show of this range."
+    nothing: str = "Nothing to show for this range."
 
 
 _MESSAGES = Column("messages", "Messages")
@@ -73,7 +73,7 @@ _STORED = Column(
     about="Whole records as the log has them: bodies, properties and what the broker adds",
 )
 _BODIES = Column(
-    "body_bytes", "Bodies", Kind.BYTES, about="Bodies alone, as stored: those that are compressed count compressed"
+    "body_bytes", "Bodies", Kind.BYTES, about="Bodies only, as stored: compressed bodies count as compressed"
 )
 _TOPIC = Column("topic", "Topic", Kind.TEXT)
 _KIND = Column("kind", "Kind", Kind.TEXT)
@@ -84,8 +84,8 @@ EVERY_RECORD = (
     "retried counts each time it is stored."
 )
 ORDINARY = "Totals: messages of ordinary topics only, without retries, dead letters and RocketMQ's own topics."
-BROKERS_OWN = "Totals: the brokers' own counters, every record that they stored or handed out."
-GROUPS_TOPICS = "Totals: messages of the topics that the group consumes, without those that the samples missed."
+BROKERS_OWN = "Totals: the brokers' own counters, every record that they stored or delivered."
+GROUPS_TOPICS = "Totals: messages of the topics that the group consumes, without those that no sample covers."
 TRAFFIC = "traffic"
 FORECAST = "forecast"
 
@@ -101,8 +101,11 @@ _ALL = (
     Report(
         name="days",
         title="Traffic per day",
-        about="Messages of ordinary topics on each day, beside the day before and the same day of the week before. "
-        "The first day is counted whole; the last one may not be over, so its change is not final.",
+        about=(
+            "Messages of ordinary topics on each day, compared with the day before and the same day of "
+            "the week before. The first day is counted whole; the last one may still be running, so its "
+            "change is not final."
+        ),
         counts=ORDINARY,
         columns=(
             _DAY,
@@ -119,7 +122,7 @@ _ALL = (
     Report(
         name="months",
         title="Bytes by topic and month",
-        about="What each topic stored in each month, for those who pay for it.",
+        about="What each topic stored in each month, for billing.",
         counts=EVERY_RECORD,
         columns=(Column("month", "Month", Kind.TEXT), _TOPIC, _KIND, _MESSAGES, _STORED, _BODIES),
         chart=Chart("Bytes stored per month, by topic", "month", "stored_bytes", "topic"),
@@ -156,7 +159,7 @@ _ALL = (
     Report(
         name="sizes",
         title="Sizes of bodies",
-        about="Bytes of the bodies of each ordinary topic, as stored: half, nine tenths and 99 of 100 are no larger.",
+        about="Body sizes of each ordinary topic, as stored: half, nine tenths and 99 of 100 are no larger.",
         counts=ORDINARY,
         columns=(
             _TOPIC,
@@ -172,8 +175,11 @@ _ALL = (
     Report(
         name="latency",
         title="Produce latency",
-        about="From the producer's clock to the broker's, for each ordinary topic: half, nine tenths and 99 of 100 "
-        "took no longer. A delayed message's delay is part of it. With a producer's clock ahead it is negative.",
+        about=(
+            "From the producer's clock to the broker's, for each ordinary topic: half, nine tenths and "
+            "99 of 100 were no slower. A delayed message's delay is included. With a producer's clock "
+            "ahead the value is negative."
+        ),
         counts=ORDINARY,
         columns=(
             _TOPIC,
@@ -193,25 +199,29 @@ _ALL = (
     Report(
         name="retries",
         title="Retries and dead letters",
-        about="Messages that a group sent back, and those it gave up, on each day and by cause: the error that its "
-        "listener raised, and where, as GantryMQ's SDK tells the broker. Other clients tell none.",
+        about=(
+            "Messages that a group sent back or gave up, by day and by cause: the error that its "
+            "listener raised, and where, as GantryMQ's SDK reports it to the broker. Other clients "
+            "report none."
+        ),
         columns=(
             _DAY,
             Column("group", "Group", Kind.TEXT),
             Column("cause", "Cause", Kind.TEXT),
             Column("retried", "Retried"),
             Column("dead_letters", "Dead letters"),
-            Column(
-                "attempts_max", "Most attempts", about="How often one of these messages was delivered again at most"
-            ),
+            Column("attempts_max", "Most attempts", about="Maximum number of redeliveries of one of these messages"),
         ),
         chart=Chart("Messages sent back per day, by group", "day", "retried", "group"),
     ),
     Report(
         name="delays",
         title="Delayed messages",
-        about="Messages that had to wait, by the day of storing and by delay level (with default settings level 1 is "
-        "1 s and level 18 is 2 h): those that producers delayed, and those that groups sent back to have again.",
+        about=(
+            "Messages that had to wait, by the day of storing and by delay level (with default settings "
+            "level 1 is 1 s and level 18 is 2 h): those that producers delayed, and those that groups "
+            "sent back for a retry."
+        ),
         columns=(
             _DAY,
             Column("delay", "Delay", Kind.TEXT),
@@ -224,24 +234,28 @@ _ALL = (
     Report(
         name="transactions",
         title="Transactions",
-        about="Transactions begun on each day, by their half messages, and transactions that ended on it. A half "
-        "message that the broker stores again when it asks the producer is not counted again. Given up: no producer "
-        "answered in time.",
+        about=(
+            "Transactions started on each day, by their half messages, and transactions that ended on "
+            "it. A half message that the broker stores again when it checks with the producer is not "
+            "counted again. Given up: no producer answered in time."
+        ),
         columns=(
             _DAY,
             Column("halves", "Half messages"),
             Column("committed", "Committed"),
             Column("rolled_back", "Rolled back"),
-            Column("given_up", "Given up", about="No producer answered when the broker asked what became of them"),
+            Column("given_up", "Given up", about="No producer answered the broker's check of the transaction"),
         ),
         chart=Chart("Transactions committed per day", "day", "committed"),
     ),
     Report(
         name=FORECAST,
         title="Growth and forecast",
-        about="Bytes that each broker stored on each whole day, and those to expect of the next 14: a line through the "
-        "days of the range and the 28 before it. Four of five days will be between the lowest and the highest if "
-        "nothing changes. It needs three whole days.",
+        about=(
+            "Bytes that each broker stored on each whole day, and a forecast for the next 14: a line "
+            "through the days of the range and the 28 before it. Four of five days will be between the "
+            "lowest and the highest if nothing changes. The forecast needs three whole days."
+        ),
         counts=EVERY_RECORD,
         columns=(
             Column("broker", "Broker", Kind.TEXT),
@@ -251,23 +265,27 @@ _ALL = (
             Column("low", "Lowest", Kind.BYTES, about="Nine of ten days will be above it"),
             Column("high", "Highest", Kind.BYTES, about="Nine of ten days will be below it"),
         ),
-        chart=Chart("Bytes stored per day, and those to expect", "day", "bytes", "kind"),
+        chart=Chart("Bytes stored per day, and a forecast", "day", "bytes", "kind"),
         days_before=28,
     ),
     Report(
         name="slaves",
         title="Slaves behind their masters",
-        about="How far each slave was behind at most in each hour, for what share of its minutes it was in sync, and "
-        "what it was fed a second. As the dashboard sampled it each second.",
+        about=(
+            "How far each slave was behind at most in each hour, in what share of its minutes it was in "
+            "sync, and its replication rate. Sampled by the dashboard each second."
+        ),
         columns=(
             Column("hour", "Hour", Kind.TEXT),
             Column("slave", "Slave", Kind.TEXT),
             Column("behind_bytes", "Behind", Kind.BYTES),
             Column("behind_messages", "Messages behind"),
-            Column("behind_seconds", "Time behind", Kind.SECONDS, about="At most in this hour"),
+            Column("behind_seconds", "Time behind", Kind.SECONDS, about="Maximum in this hour"),
             Column("minutes", "Minutes seen", about="Minutes of this hour that the dashboard sampled"),
-            Column("in_sync", "In sync", Kind.SHARE, about="Share of the minutes in which it was in sync all the time"),
-            Column("bytes_per_second", "Fed a second", Kind.BYTES),
+            Column(
+                "in_sync", "In sync", Kind.SHARE, about="Share of the minutes in which it was in sync the whole time"
+            ),
+            Column("bytes_per_second", "Replicated per second", Kind.BYTES),
         ),
         chart=Chart("Most bytes behind in each hour, by slave", "hour", "behind_bytes", "slave", is_stacked=False),
         tables=("slaves",),
@@ -276,8 +294,10 @@ _ALL = (
     Report(
         name="lag",
         title="Groups behind, and promises",
-        about="How far each consumer group was behind at most in each hour, and for how many of its minutes longer "
-        "than was promised for it. As the dashboard sampled it; of more than 200 groups in a minute the worst.",
+        about=(
+            "The maximum lag of each consumer group in each hour, and for how many of its minutes it was "
+            "over the promise. Sampled by the dashboard; of more than 200 groups in a minute the worst."
+        ),
         counts=GROUPS_TOPICS,
         columns=(
             Column("hour", "Hour", Kind.TEXT),
@@ -286,28 +306,28 @@ _ALL = (
                 "behind_seconds",
                 "Time behind",
                 Kind.SECONDS,
-                about="Age of the oldest message not consumed, at most in this hour",
+                about="Age of the oldest message not consumed, the maximum in this hour",
             ),
             Column(
                 "promise_seconds",
                 "Promise",
                 Kind.SECONDS,
-                about="How far behind the group may be, as written on the page of reports",
+                about="How far behind the group may be, as set on the page Reports",
             ),
-            Column("minutes_over", "Minutes over", about="Minutes in which it was further behind than promised"),
+            Column("minutes_over", "Minutes over", about="Minutes in which its lag was over the promise"),
             Column("minutes", "Minutes seen", about="Minutes of this hour that the dashboard sampled"),
             Column("lag", "Messages behind"),
             Column(
                 "in_rate",
-                "Stored a second",
+                "Stored per second",
                 Kind.RATE,
                 about="Messages of its topics over the minutes seen, without retries",
             ),
             Column(
                 "out_rate",
-                "Consumed a second",
+                "Consumed per second",
                 Kind.RATE,
-                about="Messages by which its offsets moved over the minutes seen; a message tried again counts again",
+                about="Messages by which its offsets moved over the sampled minutes; a retried message counts again",
             ),
         ),
         chart=Chart("Longest time behind in each hour, by group", "hour", "behind_seconds", "group", is_stacked=False),
@@ -317,29 +337,34 @@ _ALL = (
     Report(
         name="brokers",
         title="Brokers by hour",
-        about="Messages a second that each broker took and gave, in the mean of an hour and in its busiest minute, and "
-        "how full its disk was at most. As the dashboard sampled it each second.",
+        about=(
+            "Messages per second that each broker stored and delivered, as the mean of an hour and "
+            "in its busiest minute, and how full its disk was at most. Sampled by the dashboard each "
+            "second."
+        ),
         counts=BROKERS_OWN,
         columns=(
             Column("hour", "Hour", Kind.TEXT),
             Column("broker", "Broker", Kind.TEXT),
-            Column("in_rate", "Stored a second", Kind.RATE),
+            Column("in_rate", "Stored per second", Kind.RATE),
             Column("in_most", "Stored, busiest minute", Kind.RATE),
-            Column("out_rate", "Handed out a second", Kind.RATE),
-            Column("out_most", "Handed out, busiest minute", Kind.RATE),
+            Column("out_rate", "Delivered per second", Kind.RATE),
+            Column("out_most", "Delivered, busiest minute", Kind.RATE),
             Column("disk_ratio", "Disk full", Kind.SHARE),
             Column("commit_log_bytes", "Commit log", Kind.BYTES),
             Column("minutes", "Minutes seen", about="Minutes of this hour that the dashboard sampled"),
         ),
-        chart=Chart("Messages stored a second in each hour, by broker", "hour", "in_rate", "broker"),
+        chart=Chart("Messages stored per second in each hour, by broker", "hour", "in_rate", "broker"),
         tables=("brokers",),
         nothing="No broker was seen in this range.",
     ),
     Report(
         name="unused",
         title="Unused topics and groups",
-        about="Topics in which nothing was stored in the range, and groups that had no member and consumed nothing in "
-        "it. Last use is looked for in the range and the 90 days before it.",
+        about=(
+            "Topics in which nothing was stored in the range, and groups that had no member and consumed "
+            "nothing in it. Last use is searched for in the range and the 90 days before it."
+        ),
         columns=(
             Column("kind", "Kind", Kind.TEXT),
             Column("name", "Name", Kind.TEXT),

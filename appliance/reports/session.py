@@ -89,7 +89,7 @@ def create_session(
             raise
         raise ReportError(
             "Spark's Java process ended before it was ready; the end of the run's log says why. It may have got less "
-            "memory than it was told to take (report_memory)"
+            "memory than report_memory requests"
         ) from failure
     if not master.startswith("local"):
         session.sparkContext.addPyFile(str(pack_code(work_folder)))
@@ -105,10 +105,10 @@ def death_of_java(wait_s: float = 0.0) -> str:
         code = gateway.proc.wait(wait_s)
     except subprocess.TimeoutExpired:
         return ""
-    how = f"killed by signal {-code}, as a machine does that has no memory left" if code < 0 else f"exit code {code}"
+    how = f"killed by signal {-code}, as machines do that have run out of memory" if code < 0 else f"exit code {code}"
     return (
-        f"Spark's Java process ended in the middle of the run ({how}); what was committed stays, and the next run goes "
-        "on there. If it happens again, see the run's log; give the machine more memory or the run less (report_memory)"
+        f"Spark's Java process ended during the run ({how}); what was committed stays, and the next run continues "
+        "there. If it happens again, see the run's log; give the machine more memory or the run less (report_memory)"
     )
 
 

@@ -25,7 +25,7 @@ class AclSettings:
     acl_require_stamp: bool = setting(
         False,
         rocketmq="aclRequireStamp",
-        doc="refuse signed requests that can be replayed (Java clients' all can)",
+        doc="reject signed requests that can be replayed (all of Java clients can)",
     )
     acl_stamp_window_ms: int = setting(
         300_000, rocketmq="aclStampWindowMs", doc="greatest age of a stamped request, ms; clocks may differ as much"

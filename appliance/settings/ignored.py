@@ -25,7 +25,7 @@ _IGNORED = {
     "Netty's buffers and polling": """
         clientPooledByteBufAllocatorEnable com.rocketmq.remoting.nettyPooledByteBufAllocatorEnable
         serverPooledByteBufAllocatorEnable transferMsgByHeap useEpollNativeSelector""",
-    "requests between processes have limits of their own here": """
+    "requests between processes have separate limits here": """
         channelNotActiveInterval clientAsyncSemaphoreValue clientChannelMaxIdleTimeSeconds clientCloseSocketIfTimeout
         clientOnewaySemaphoreValue clientSocketRcvBufSize clientSocketSndBufSize
         com.rocketmq.remoting.client.channel.maxIdleTimeSeconds com.rocketmq.remoting.client.closeSocketIfTimeout

@@ -29,19 +29,28 @@ class ReplicationSettings:
     slaves_enable: bool = setting(
         False,
         rocketmq="slavesEnable",
-        doc="let slaves copy the log; any program that reaches their port can read it all. Without it a SYNC_MASTER "
-        "lets slaves of its own machine do so, or those of haSlaveAddresses (not RocketMQ's)",
+        doc=(
+            "let slaves copy the log; any program that reaches their port can read it all. Without it a "
+            "SYNC_MASTER lets only slaves on its own machine do so, or those of haSlaveAddresses (not "
+            "RocketMQ's)"
+        ),
     )
     ha_slave_addresses: str = setting(
         "",
         rocketmq="haSlaveAddresses",
-        doc="addresses and networks (10.1.0.0/16), with ',', from which slaves may come; empty: any (not RocketMQ's)",
+        doc=(
+            "addresses and networks (10.1.0.0/16), separated by ',', from which slaves may connect; "
+            "empty: any (not RocketMQ's)"
+        ),
     )
     ha_tls_mode: str = setting(
         "",
         rocketmq="haTlsMode",
-        doc="TLS of the port for slaves: disabled, permissive, or enforcing, which RocketMQ's slaves can't do; empty: "
-        "as tls.server.mode. On a slave enforcing refuses a master without (not RocketMQ's)",
+        doc=(
+            "TLS of the port for slaves: disabled, permissive, or enforcing, which RocketMQ's slaves "
+            "can't do; empty: as tls.server.mode. On a slave, enforcing rejects a master without TLS "
+            "(not RocketMQ's)"
+        ),
     )
     ha_accounts: bool = setting(
         False,
@@ -66,13 +75,13 @@ class ReplicationSettings:
     ha_heartbeat_ms: int = setting(
         5000,
         rocketmq="haSendHeartbeatInterval",
-        doc="longest silence between master and slave, ms",
+        doc="longest time without data between master and slave, ms",
         within=(100, 600_000),
     )
     ha_housekeeping_ms: int = setting(
         20_000,
         rocketmq="haHousekeepingInterval",
-        doc="silence after which master or slave closes the connection, ms",
+        doc="time without data after which master or slave closes the connection, ms",
         within=(1000, 3_600_000),
     )
     ha_transfer_batch_bytes: int = setting(
@@ -84,7 +93,7 @@ class ReplicationSettings:
     in_sync_lag_ms: int = setting(
         3000,
         rocketmq="haMaxTimeSlaveNotCatchup",
-        doc="a slave of GantryMQ that has not caught up for so long is not in sync any more, ms (RocketMQ 5: 15000)",
+        doc="a slave of GantryMQ that has not caught up for so long is no longer in sync, ms (RocketMQ 5: 15000)",
     )
     read_confirmed_only: bool = setting(
         False,
@@ -100,14 +109,19 @@ class ReplicationSettings:
     min_in_sync_replicas: int = setting(
         1,
         rocketmq="minInSyncReplicas",
-        doc="with SYNC_MASTER messages are refused while fewer brokers are in sync, the master counted (RocketMQ 5's)",
+        doc=(
+            "with SYNC_MASTER messages are rejected while fewer brokers are in sync, the master counted (RocketMQ 5's)"
+        ),
         within=(1, 64),
     )
     etcd_endpoints: str = setting(
         "",
         rocketmq="etcdEndpoints",
-        doc="http://HOST:PORT or https://HOST:PORT of etcd's members, with ','; the same for all brokers of a name. "
-        "etcd then gives out epochs and keeps the in-sync set on record; empty: none (not RocketMQ's)",
+        doc=(
+            "http://HOST:PORT or https://HOST:PORT of etcd's members, separated by ','; the same for all "
+            "brokers of a name. etcd then assigns epochs and stores the in-sync set; empty: none (not "
+            "RocketMQ's)"
+        ),
     )
     etcd_user: str = setting("", rocketmq="etcdUser", doc="user of etcd; empty: it has none (not RocketMQ's)")
     etcd_password_file: str = setting(

@@ -120,7 +120,7 @@ class BrokerConfig(ReplicationSettings, SocketSettings, TlsSettings, AclSettings
         10_000, rocketmq="flushDelayOffsetInterval", doc="interval of writes of delay offsets, ms", within=(10, DAY_MS)
     )
     reject_transaction_message: bool = setting(
-        False, rocketmq="rejectTransactionMessage", doc="refuse half messages", live=True
+        False, rocketmq="rejectTransactionMessage", doc="reject half messages", live=True
     )
     transaction_check_interval_ms: int = setting(
         60_000,
@@ -238,10 +238,10 @@ class BrokerConfig(ReplicationSettings, SocketSettings, TlsSettings, AclSettings
         doc="compute filter bits when a message is stored; needs enableConsumeQueueExt",
     )
     start_accept_send_timestamp: int = setting(
-        0, rocketmq="startAcceptSendRequestTimeStamp", doc="refuse sends before this time, ms", live=True
+        0, rocketmq="startAcceptSendRequestTimeStamp", doc="reject sends before this time, ms", live=True
     )
     fast_failure_enable: bool = setting(
-        True, rocketmq="brokerFastFailureEnable", doc="refuse requests that have waited too long", live=True
+        True, rocketmq="brokerFastFailureEnable", doc="reject requests that have waited too long", live=True
     )
     send_wait_ms: int = setting(
         200, rocketmq="waitTimeMillsInSendQueue", doc="longest wait of a send, ms", within=(1, DAY_MS), live=True

@@ -111,7 +111,7 @@ def _rule(text: str) -> RoleRule:
     if role not in ROLES:
         raise ConfigError(f"oidc_roles: {text!r}: there is no role {role!r}; use {', '.join(ROLES)}")
     if wrong := [prefix for prefix in prefixes if not _PREFIX.fullmatch(prefix)]:
-        raise ConfigError(f"oidc_roles: {text!r}: {wrong[0]!r} is no beginning of a name; {example}")
+        raise ConfigError(f"oidc_roles: {text!r}: {wrong[0]!r} cannot begin a name; {example}")
     if role == "admin" and prefixes:
-        raise ConfigError(f"oidc_roles: {text!r}: an administrator sees all; leave the prefixes out")
+        raise ConfigError(f"oidc_roles: {text!r}: an administrator sees everything; leave the prefixes out")
     return RoleRule(value, role, prefixes)

@@ -15,7 +15,7 @@ class SocketSettings:
     idle_seconds_max: int = setting(
         120,
         rocketmq="serverChannelMaxIdleTimeSeconds",
-        doc="silence after which a connection is closed, s",
+        doc="time without data after which a connection is closed, s",
         within=(1, 86_400),
     )
     backlog: int = setting(
@@ -30,7 +30,7 @@ class SocketSettings:
     write_high_bytes: int = setting(
         0,
         rocketmq="writeBufferHighWaterMark",
-        doc="unsent bytes above which no more is read from a peer; 0: 4 MiB",
+        doc="unsent bytes above which nothing further is read from a peer; 0: 4 MiB",
         within=(0, 64 << 20),
     )
     frame_bytes_max: int = setting(

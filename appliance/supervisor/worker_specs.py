@@ -20,7 +20,7 @@ from appliance.settings.replaced_file import replace_file
 from appliance.supervisor.child import ChildSpec
 
 FILE_BYTES = "mappedFileSizeCommitLog"
-HEADER = "# gantry up writes these lines at every start; other settings of RocketMQ may stand below them and stay:"
+HEADER = "# gantry up writes these lines at every start; add other settings of RocketMQ below them; they are kept:"
 FOOTER = "# (end of the lines that gantry up writes)"
 WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 

@@ -301,7 +301,7 @@ def _why_not(principal: Principal) -> str:
         return gettext("%(names)s Pages about the whole cluster are closed to it.") % {
             "names": principal.names.refusal()
         }
-    return gettext("Your role (%(user)s) may not do this.") % {"user": principal.user.get_role_display()}
+    return gettext("Your role (%(user)s) does not allow this.") % {"user": principal.user.get_role_display()}
 
 
 def unknown_host(request: HttpRequest) -> HttpResponseBase:

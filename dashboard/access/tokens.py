@@ -42,7 +42,9 @@ def living_tokens(user: User) -> QuerySet[ApiToken]:
 async def create_token(user: User, name: str, scope: str, life_days: int) -> tuple[ApiToken, str]:
     """Make a token; returns its row and the secret, which exists nowhere else. Raises TooManyTokens."""
     if await living_tokens(user).acount() >= TOKENS_MAX:
-        raise TooManyTokens(gettext("%(tokens_max)s tokens are enough. Revoke one first.") % {"tokens_max": TOKENS_MAX})
+        raise TooManyTokens(
+            gettext("%(tokens_max)s tokens is the maximum. Revoke one first.") % {"tokens_max": TOKENS_MAX}
+        )
     secret = TOKEN_START + secrets.token_urlsafe(32)
     token = await ApiToken.objects.acreate(
         user=user,

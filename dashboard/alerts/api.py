@@ -60,11 +60,11 @@ async def list_rules(request: HttpRequest) -> list[RuleOut]:
     return [RuleOut.of(row) for row in await sync_to_async(shown_rules)()]
 
 
-@router.post("/rules", response={201: RuleOut} | REFUSALS, auth=WRITE, summary="Make a rule",
+@router.post("/rules", response={201: RuleOut} | REFUSALS, auth=WRITE, summary="Create a rule",
              operation_id="create_alert_rule")  # fmt: skip
 async def create_rule(request: HttpRequest, body: RuleIn) -> Any:
     saved = await _save_rule(body, None)
-    note(request, "alarm rule made", saved.name, body.dict())
+    note(request, "alert rule created", saved.name, body.dict())
     return Status(201, saved)
 
 
@@ -74,7 +74,7 @@ async def change_rule(request: HttpRequest, rule_id: int, body: RuleIn) -> RuleO
     row = await _get(AlertRule, rule_id, deleted_at=None)
     before = await sync_to_async(RuleOut.of)(row)
     saved = await _save_rule(body, row)
-    note(request, "alarm rule changed", saved.name, changed(before.dict(), saved.dict()))
+    note(request, "alert rule changed", saved.name, changed(before.dict(), saved.dict()))
     return saved
 
 
@@ -84,7 +84,7 @@ async def change_rule(request: HttpRequest, rule_id: int, body: RuleIn) -> RuleO
 async def delete_rule(request: HttpRequest, rule_id: int) -> Any:
     row = await _get(AlertRule, rule_id, deleted_at=None)
     await sync_to_async(editing.delete_rule)(row)
-    note(request, "alarm rule deleted", row.name)
+    note(request, "alert rule deleted", row.name)
     return Status(204, None)
 
 
@@ -106,13 +106,13 @@ async def list_channels(request: HttpRequest) -> list[ChannelOut]:
     return [ChannelOut.of(row) async for row in AlertChannel.objects.all()]
 
 
-@router.post("/channels", response={201: ChannelOut} | REFUSALS, auth=CONFIG, summary="Make a channel",
+@router.post("/channels", response={201: ChannelOut} | REFUSALS, auth=CONFIG, summary="Create a channel",
              operation_id="create_alert_channel")  # fmt: skip
 async def create_channel(request: HttpRequest, body: ChannelIn) -> Any:
     if body.kind == "webhook" and not body.settings.get("secret"):
         raise FormProblem({"settings": ["secret is missing: REST gives none out, so it comes from you."]})
     row = await _save_channel(body, None)
-    note(request, "alarm channel made", row.name, {"kind": row.kind} | editing.shown_settings(row))
+    note(request, "alert channel created", row.name, {"kind": row.kind} | editing.shown_settings(row))
     return Status(201, ChannelOut.of(row))
 
 
@@ -124,7 +124,7 @@ async def change_channel(request: HttpRequest, channel_id: int, body: ChannelIn)
         raise FormProblem({"kind": ["A channel keeps its kind: make another one."]})
     was = editing.shown_facts(before)
     row = await _save_channel(body, before)
-    note(request, "alarm channel changed", row.name, changed(was, editing.shown_facts(row)))
+    note(request, "alert channel changed", row.name, changed(was, editing.shown_facts(row)))
     return ChannelOut.of(row)
 
 
@@ -134,7 +134,7 @@ async def change_channel(request: HttpRequest, channel_id: int, body: ChannelIn)
 async def delete_channel(request: HttpRequest, channel_id: int) -> Any:
     row = await _get(AlertChannel, channel_id)
     await row.adelete()
-    note(request, "alarm channel deleted", row.name, {"kind": row.kind})
+    note(request, "alert channel deleted", row.name, {"kind": row.kind})
     return Status(204, None)
 
 
@@ -143,7 +143,7 @@ async def delete_channel(request: HttpRequest, channel_id: int) -> Any:
 async def test_channel(request: HttpRequest, channel_id: int) -> NoticeOut:
     row = await _get(AlertChannel, channel_id)
     delivery = await send_test(row, str(caller(request)["username"]))
-    note(request, "alarm channel tested", row.name, {"result": delivery.state})
+    note(request, "alert channel tested", row.name, {"result": delivery.state})
     return NoticeOut.of(delivery)
 
 
@@ -154,7 +154,7 @@ async def list_mutes(request: HttpRequest) -> list[MuteOut]:
 
 
 @router.post("/mutes", response={201: MuteOut} | REFUSALS, auth=WRITE,
-            summary="Hold notices back until a moment",
+            summary="Mute notifications until a time",
             operation_id="create_mute")  # fmt: skip
 async def create_mute(request: HttpRequest, body: MuteIn) -> Any:
     rule = await _get(AlertRule, body.rule, deleted_at=None) if body.rule is not None else None
@@ -164,7 +164,7 @@ async def create_mute(request: HttpRequest, body: MuteIn) -> Any:
         row = await sync_to_async(editing.mute)(rule, body.pattern, body.reason, until, who)
     except editing.NotTaken as exc:
         raise FormProblem(exc.problems) from exc
-    note(request, "alarms silenced", rule.name if rule else "every rule", body.dict())
+    note(request, "alerts muted", rule.name if rule else "every rule", body.dict())
     return Status(201, MuteOut.of(row))
 
 
@@ -173,12 +173,12 @@ async def create_mute(request: HttpRequest, body: MuteIn) -> Any:
 async def end_mute(request: HttpRequest, mute_id: int) -> Any:
     row = await _get(AlertMute, mute_id)
     await sync_to_async(editing.end_mute)(row)
-    note(request, "silence ended", f"silence {mute_id}", {"about": row.pattern})
+    note(request, "mute ended", f"silence {mute_id}", {"about": row.pattern})
     return Status(204, None)
 
 
 @router.get("/deliveries", response={200: DeliveryList} | REFUSALS, auth=READ,
-            summary="Notifications that were sent, and how that went",
+            summary="Notifications sent, and their results",
             operation_id="list_alert_deliveries")  # fmt: skip
 async def list_deliveries(
     request: HttpRequest,

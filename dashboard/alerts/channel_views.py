@@ -49,7 +49,7 @@ async def test(request: HttpRequest, channel_id: int) -> HttpResponse:
     """Send one notice now, and show the request and the answer."""
     row = await _channel(channel_id)
     delivery = await send_test(row, str(request.principal.user))  # type: ignore[attr-defined]
-    note(request, "alarm channel tested", row.name, {"result": delivery.state})
+    note(request, "alert channel tested", row.name, {"result": delivery.state})
     context = {"channel": row, "delivery": delivery, "request_text": _request_text(row, delivery)}
     return render(request, "alerts/test.html", context)
 
@@ -61,7 +61,7 @@ async def delete(request: HttpRequest, channel_id: int) -> HttpResponse:
     row = await _channel(channel_id)
     if request.method == "POST":
         await row.adelete()
-        note(request, "alarm channel deleted", row.name, {"kind": row.kind})
+        note(request, "alert channel deleted", row.name, {"kind": row.kind})
         notes.success(request, gettext("The channel “%(name)s” is deleted.") % {"name": row.name})
         return redirect("alerts")
     rules = [rule.name async for rule in row.alertrule_set.filter(deleted_at=None)]
@@ -108,7 +108,7 @@ async def _edit(request: HttpRequest, kind: str, row: AlertChannel | None) -> Ht
         else:
             shown = editing.shown_facts(saved)
             details = changed(was, shown) if row is not None else {"kind": kind} | shown
-            note(request, "alarm channel changed" if row else "alarm channel made", saved.name, details)
+            note(request, "alert channel changed" if row else "alert channel created", saved.name, details)
             secret = saved.known_settings().get("secret") if kind == ChannelKind.WEBHOOK else None
             if secret and not known.get("secret") and row is None:
                 user = request.principal.user  # type: ignore[attr-defined]

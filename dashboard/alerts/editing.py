@@ -99,7 +99,7 @@ def rule_problems(values: RuleValues) -> Problems:
         elif kind.is_below and values.clear < values.threshold:
             found["clear"] = [gettext("This kind opens below the threshold, so it resolves at a number above it.")]
         elif not kind.is_below and values.clear > values.threshold:
-            found["clear"] = [gettext("This kind rings above the threshold, so it is over at a number below it.")]
+            found["clear"] = [gettext("This kind opens above the threshold, so it resolves at a number below it.")]
     for field in ("for_s", "clear_s"):
         if not 0 <= getattr(values, field) <= WAIT_S_MAX:
             found[field] = [gettext("From 0 s to 24 h.")]
@@ -235,7 +235,7 @@ def _mail_problems(values: Mapping[str, Any]) -> Problems:
             for address in addresses:
                 validate_email(address)
         except ValidationError:
-            found[field] = [gettext("This is no mail address.")]
+            found[field] = [gettext("This is not a mail address.")]
     if not 1 <= len(_recipients(values)) <= RECIPIENTS_MAX:
         found["recipients"] = [
             gettext("From 1 to %(count)s addresses, separated by commas.") % {"count": RECIPIENTS_MAX}
@@ -258,7 +258,7 @@ def mute(rule: AlertRule | None, pattern: str, reason: str, until: datetime, who
     problems: Problems = {}
     if not now < until <= now + SILENCE_MAX:
         problems["until"] = [
-            gettext("A moment to come, within %(days)s days: a mute always ends.") % {"days": SILENCE_MAX.days}
+            gettext("A time in the future, within %(days)s days: a mute always ends.") % {"days": SILENCE_MAX.days}
         ]
     if not reason.strip() or len(reason) > 200:
         problems["reason"] = [gettext("Give a reason in up to 200 characters: others will ask.")]

@@ -40,7 +40,7 @@ class RuleForm(BaseForm):
         label=_("For at least"), required=False, help_text=_("How long the condition must last: 30 s, 5 min.")
     )
     clear_s = DurationField(
-        label=pgettext_lazy("an alarm", "Ends after"), required=False, help_text=_("How long the value must be better.")
+        label=pgettext_lazy("an alert", "Ends after"), required=False, help_text=_("How long the value must be better.")
     )
     pattern = forms.CharField(
         label=_("Only about"),
@@ -144,7 +144,7 @@ class ChannelForm(BaseForm):
         if has_one:
             for name in [name for name in ("url", "secret", "password") if name in self.fields]:
                 self.fields[name].required = False
-                self.fields[name].help_text = gettext("Left empty, it stays as it is.")
+                self.fields[name].help_text = gettext("Leave empty to keep the current value.")
                 if name != "url":
                     self.fields[name].help_text += " " + gettext("If the server changes, enter it again.")
         elif kind == ChannelKind.WEBHOOK:
@@ -171,7 +171,7 @@ class MuteForm(BaseForm):
         label=_("Ends"),
         max_length=40,
         initial="1 h",
-        help_text=_("In 30 min, 2 h, 1 d, or at a moment: 2026-11-23 18:00, UTC."),
+        help_text=_("After 30 min, 2 h or 1 d, or at a time: 2026-11-23 18:00, UTC."),
     )
     reason = forms.CharField(label=_("Why"), max_length=200)
 
@@ -189,7 +189,7 @@ class MuteForm(BaseForm):
         try:
             return datetime.fromtimestamp(at_ms / 1000, UTC)
         except (ValueError, OverflowError):
-            raise forms.ValidationError(gettext("That is too far away.")) from None
+            raise forms.ValidationError(gettext("That time is too far in the future.")) from None
 
     def refuse(self, refused: NotTaken) -> None:
         refuse(self, refused)

@@ -167,7 +167,7 @@ KINDS: dict[str, Kind] = {
         ),
         Kind(
             RuleKind.DEAD_LETTERS,
-            gettext_noop("Dead letters wait"),
+            gettext_noop("Dead letters"),
             "group",
             "messages",
             _dead_letters,

@@ -110,5 +110,5 @@ def _text(rule: Rule, kind: Kind, value: float) -> str:
     if kind.is_below:
         text = gettext("%(value)s; the alert opens at or below %(threshold)s")
     else:
-        text = gettext("%(value)s; the rule rings at or above %(threshold)s")
+        text = gettext("%(value)s; the alert opens at or above %(threshold)s")
     return text % {"value": kind.shown(value), "threshold": kind.shown(rule.threshold)}

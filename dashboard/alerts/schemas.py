@@ -29,7 +29,7 @@ Pattern = Annotated[
     str,
     Field(
         max_length=AlertRule.PATTERN_MAX,
-        description="only groups, topics or brokers of such names: orders-*; empty: all",
+        description="only groups, topics or brokers with matching names: orders-*; empty: all",
     ),
 ]
 
@@ -37,19 +37,21 @@ Pattern = Annotated[
 class RuleIn(Given):
     """A rule. clear: in the unit of the threshold."""
 
-    name: str = Field(min_length=1, max_length=AlertRule.NAME_MAX, description="what notices call it")
+    name: str = Field(min_length=1, max_length=AlertRule.NAME_MAX, description="its name in notifications")
     kind: RuleKindName
     threshold: float = Field(
-        ge=0, description="seconds, messages, percent, hours or messages a second, as the kind says"
+        ge=0, description="seconds, messages, percent, hours or messages per second, depending on the kind"
     )
-    clear: float | None = Field(None, ge=0, description="it is over past this value; absent: the threshold")
+    clear: float | None = Field(None, ge=0, description="the alert resolves past this value; absent: the threshold")
     for_s: float = Field(
         0, ge=0, le=86_400, description="how long the value is beyond the threshold before an alert opens"
     )
-    clear_s: float = Field(60, ge=0, le=86_400, description="how long it is past `clear` before that is over")
+    clear_s: float = Field(
+        60, ge=0, le=86_400, description="how long the value is past `clear` before the alert resolves"
+    )
     pattern: Pattern = ""
     level: RuleLevelName = RuleLevel.ATTENTION
-    is_on: bool = Field(True, description="it watches")
+    is_on: bool = Field(True, description="the rule is on")
     channels: list[RowId] = Field([], max_length=50, description="the id of a channel that is notified; empty: all")
 
     def values(self) -> RuleValues:
@@ -119,17 +121,17 @@ class AlertList(Schema):
 
 class ChannelIn(Given):
     """A channel. settings: of mail host, port, security (starttls, tls, none), username, password, sender, recipients;
-    of others url, and secret where the kind signs; language: of the notices, en or zh-hans. A secret that is absent
+    of others url, and secret where the kind signs; language: of notifications, en or zh-hans. A secret that is absent
     stays as it is, and is wanted when the host changes."""
 
-    name: str = Field(min_length=1, max_length=AlertChannel.NAME_MAX, description="what pages call it")
+    name: str = Field(min_length=1, max_length=AlertChannel.NAME_MAX, description="its name on pages")
     kind: ChannelKindName
     settings: dict[str, str | int | None] = Field(
         max_length=20,
         description="of mail host, port, security, username, sender, recipients, password; of others url and secret; "
-        "language of the notices",
+        "language of the notifications",
     )
-    is_on: bool = Field(True, description="it is notified")
+    is_on: bool = Field(True, description="the channel is on")
 
 
 class ChannelOut(Schema):
@@ -147,12 +149,12 @@ class ChannelOut(Schema):
 
 
 class MuteIn(Given):
-    """No notices until then. rule: its id; null: every rule."""
+    """No notifications until then. rule: its id; null: every rule."""
 
     rule: RowId | None = Field(None, description="the id of one rule; absent: every rule")
     pattern: Pattern = ""
     reason: str = Field(min_length=1, max_length=200, description="why")
-    until: Moment = Field(description="when notices are sent again: 2026-11-21T10:00:00Z")
+    until: Moment = Field(description="when notifications are sent again: 2026-11-21T10:00:00Z")
 
 
 class MuteOut(MuteIn):

@@ -85,7 +85,7 @@ async def rule(request: HttpRequest, rule_id: int = 0) -> HttpResponse:
         except editing.NotTaken as exc:
             form.refuse(exc)
         else:
-            action = "alarm rule changed" if row is not None else "alarm rule made"
+            action = "alert rule changed" if row is not None else "alert rule created"
             note(request, action, saved.name, changed(before, _facts(saved)) if before else _facts(saved))
             notes.success(request, gettext("The rule “%(name)s” is saved.") % {"name": name_in_words(saved.name)})
             return redirect("alerts")
@@ -125,7 +125,7 @@ async def mute(request: HttpRequest) -> HttpResponse:
             form.refuse(exc)
         else:
             facts = {"about": made.pattern, "until": made.until.isoformat(timespec="seconds"), "reason": made.reason}
-            note(request, "alarms silenced", of.name if of else "every rule", facts)
+            note(request, "alerts muted", of.name if of else "every rule", facts)
             return redirect("alerts")
     return render(request, "alerts/mute.html", {"form": form}, status=422 if request.method == "POST" else 200)
 
@@ -137,21 +137,21 @@ async def mute_end(request: HttpRequest, mute_id: int) -> HttpResponse:
     if row is None:
         raise Http404
     await sync_to_async(editing.end_mute)(row)
-    note(request, "silence ended", row.rule.name if row.rule else "every rule", {"about": row.pattern})
+    note(request, "mute ended", row.rule.name if row.rule else "every rule", {"about": row.pattern})
     notes.success(request, gettext("The mute has ended. Alerts that are still open are sent now."))
     return redirect("alerts")
 
 
 Deed = tuple[Callable[[AlertRule], None], str, str]  # what is done, what the audit log calls it, what the page says
 _DEEDS: dict[str, Deed] = {
-    "on": (lambda row: editing.switch_rule(row, True), "alarm rule switched on", gettext_noop("“%(name)s” is on.")),
-    "off": (lambda row: editing.switch_rule(row, False), "alarm rule switched off", gettext_noop("“%(name)s” is off.")),
+    "on": (lambda row: editing.switch_rule(row, True), "alert rule switched on", gettext_noop("“%(name)s” is on.")),
+    "off": (lambda row: editing.switch_rule(row, False), "alert rule switched off", gettext_noop("“%(name)s” is off.")),
     "delete": (
         editing.delete_rule,
-        "alarm rule deleted",
+        "alert rule deleted",
         gettext_noop("“%(name)s” is deleted. You can restore it below for a day."),
     ),
-    "restore": (editing.restore_rule, "alarm rule restored", gettext_noop("“%(name)s” is back.")),
+    "restore": (editing.restore_rule, "alert rule restored", gettext_noop("“%(name)s” is back.")),
 }
 
 

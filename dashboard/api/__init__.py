@@ -96,7 +96,7 @@ def _not_possible(request: HttpRequest, exc: Any) -> HttpResponse:
 
 @api.exception_handler(FormProblem)
 def _form_problem(request: HttpRequest, exc: Any) -> HttpResponse:
-    return problem(422, "Some fields can't be taken.", fields=exc.problems)
+    return problem(422, "Some fields are not valid.", fields=exc.problems)
 
 
 @api.exception_handler(ValidationError)
@@ -104,7 +104,7 @@ def _validation_error(request: HttpRequest, exc: Any) -> HttpResponse:
     fields: dict[str, list[str]] = {}
     for error in exc.errors:
         fields.setdefault(str(error["loc"][-1]), []).append(error["msg"])
-    return problem(422, "Some fields can't be taken.", fields=fields)
+    return problem(422, "Some fields are not valid.", fields=fields)
 
 
 @api.exception_handler(AuthenticationError)

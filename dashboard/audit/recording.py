@@ -62,9 +62,9 @@ def changes_of(request: HttpRequest, response: HttpResponseBase) -> list[Change]
     if response.status_code < HTTPStatus.BAD_REQUEST:
         result, told = Result.DONE, ""
     elif response.status_code == HTTPStatus.FORBIDDEN:
-        result, told = Result.REFUSED, "the role or the token may not do this"
+        result, told = Result.REFUSED, "the role or the token does not allow this"
     elif response.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        result, told = Result.FAILED, f"answered with {response.status_code}: it may have been done in part"
+        result, told = Result.FAILED, f"answered with {response.status_code}: it may be partly done"
     else:
         return []  # a form with a mistake in it
     match = request.resolver_match

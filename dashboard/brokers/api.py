@@ -160,7 +160,7 @@ async def update_broker_config(request: HttpRequest, name: str, body: SettingsIn
 
 
 @router.get("/{name}/succession", response={200: SuccessionOut} | REFUSALS, auth=WRITE,
-            summary="What a change of a broker's master would be", operation_id="plan_master_change")  # fmt: skip
+            summary="Preview a switchover or promotion of a broker", operation_id="plan_master_change")  # fmt: skip
 async def plan_master_change(
     request: HttpRequest,
     name: str,
@@ -183,6 +183,6 @@ async def change_broker_master(request: HttpRequest, name: str, body: Succession
         raise NotPossible(f"No change: {'; '.join(plan.obstacles)}.")
     if body.seen != plan.seen:
         note_nothing(request)
-        raise NotPossible("It is not as it was looked at any more. Ask for the plan again, and send its `seen`.")
+        raise NotPossible("It has changed since the plan was shown. Request the plan again and send its `seen`.")
     username = request.auth.user.username  # type: ignore[attr-defined]
     return MasterOut.of(await change_master(gateway(), request, plan, username))

@@ -72,7 +72,7 @@ async def config(request: HttpRequest, name: str) -> HttpResponse:
         return gateway_error(request, exc)
     count = ngettext("%(count)s setting changed", "%(count)s settings changed", len(changes)) % {"count": len(changes)}
     if remark:
-        said = gettext("%(settings)s; the broker remarks: %(remark)s") % {"settings": count, "remark": remark}
+        said = gettext("%(settings)s; the broker's remark: %(remark)s") % {"settings": count, "remark": remark}
     else:
         said = gettext("%(settings)s and saved in its file.") % {"settings": count}
     notes.success(request, said)
@@ -83,7 +83,7 @@ def _overtaken(request: HttpRequest, rows: Sequence[BrokerSetting], keys: set[st
     """Settings that changed elsewhere since this form was shown."""
     shown = {key.removeprefix(WAS): text for key, text in request.POST.items() if key.startswith(WAS)}
     return {
-        row.key: gettext("Meanwhile it became %(value)s.") % {"value": row.value}
+        row.key: gettext("It has since been changed to %(value)s.") % {"value": row.value}
         for row in rows
         if row.key in keys and shown.get(row.key, row.value) != row.value
     }

@@ -28,7 +28,7 @@ class SuccessionForm(BaseForm):
     )
 
     accept_unknown = forms.BooleanField(
-        label=_("Accept what is not known"),
+        label=_("Accept unknown losses"),
         required=False,
         help_text=_(
             "Promotes although messages that producers regard as stored may be lost: members that "

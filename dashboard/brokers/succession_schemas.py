@@ -32,7 +32,7 @@ class SuccessionOut(Schema):
     is_possible: bool
     successor: str | None
     obstacles: list[str]
-    missing_bytes: int | None = Field(description="of the old master's log, if that is silent; null: not known")
+    missing_bytes: int | None = Field(description="of the old master's log, if it does not answer; null: unknown")
     seen: str
 
     @classmethod

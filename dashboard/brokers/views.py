@@ -36,7 +36,7 @@ async def broker(request: HttpRequest, name: str) -> HttpResponse:
             found = await gateway().brokers.get(name)
         except GatewayError as exc:
             return gateway_error(request, exc)
-        state = BrokerState(name, found.address, None, gettext("not looked at yet"), broker_id=found.broker_id)
+        state = BrokerState(name, found.address, None, gettext("not checked yet"), broker_id=found.broker_id)
     span = range_of(request.GET.get("range", ""))
     may_see_changes = principal.may(Permission.AUDIT_READ)
     context: dict[str, Any] = {

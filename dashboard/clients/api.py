@@ -30,7 +30,7 @@ WRITE = Token(Permission.CLIENTS_WRITE)
 async def list_clients(
     request: HttpRequest,
     q: str = Query("", max_length=255, description="part of id, address, group, account or language"),
-    tools: bool = Query(False, description="connections that say no client id, too"),
+    tools: bool = Query(False, description="connections without a client id, too"),
     twice: bool = Query(False, description="only ids that two processes use"),
     offset: int = Query(0, ge=0, le=1_000_000),
     limit: int = Query(100, ge=1, le=LIST_MAX),

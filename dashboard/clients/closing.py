@@ -20,7 +20,7 @@ async def find_client(gateway: Gateway, client_id: str) -> ConnectedClient:
         raise ClientNotFound(gettext("No client %(client)s is connected.") % {"client": client_id})
     less = [name for name in found.brokers if name in listing.telling_less]
     if less:
-        told = gettext("%(brokers)s has no request to disconnect a client: only GantryMQ's brokers have one.")
+        told = gettext("%(brokers)s cannot disconnect a client: only GantryMQ's brokers can.")
         raise NotAllowed(told % {"brokers": joined(less)})
     return found
 

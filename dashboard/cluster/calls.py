@@ -299,7 +299,7 @@ class LastAnswersOf(Generic[Answer]):
 def _with_age(failure: PartialFailure, age: str | None) -> PartialFailure:
     if age is None:
         return failure
-    shown = gettext("%(reason)s; what it told %(age)s is shown") % {"reason": failure.reason, "age": age}
+    shown = gettext("%(reason)s; showing its last answer, from %(age)s") % {"reason": failure.reason, "age": age}
     return replace(failure, reason=shown)
 
 

@@ -31,7 +31,7 @@ class GatewayError(GantryError):
     """Root; `status` is the HTTP status that says it best, `advice` what a person can do."""
 
     status = 502
-    advice = gettext_noop("Try again; if it stays, check the processes on the Overview.")
+    advice = gettext_noop("Try again. If it persists, check the processes on the Overview.")
 
 
 class ClusterUnreachable(GatewayError):
@@ -71,7 +71,7 @@ class BrokerNotFound(GatewayError):
     """No broker of this name is registered."""
 
     status = 404
-    advice = gettext_noop("The Overview shows the brokers that are.")
+    advice = gettext_noop("The Overview lists the existing brokers.")
 
 
 class GroupNotFound(GatewayError):
@@ -115,7 +115,7 @@ class NotAllowed(GatewayError):
     """It can't be done with this topic or group, or not now; the text says why."""
 
     status = 409
-    advice = gettext_noop("Nothing was changed. The sentence above says why.")
+    advice = gettext_noop("Nothing was changed. The message above says why.")
 
 
 class NotWritable(GatewayError):

@@ -150,7 +150,7 @@ class GroupCalls:
             if failures:
                 raise BrokerUnreachable(f"{failures[0].what}: {failures[0].reason}")
             raise MemberNotFound(
-                gettext("%(client)s is no member of %(group)s now.") % {"client": client_id or "?", "group": group}
+                gettext("%(client)s is not a member of %(group)s now.") % {"client": client_id or "?", "group": group}
             )
         try:
             info = await self._calls.call(
@@ -161,7 +161,7 @@ class GroupCalls:
             raise Refused(explain(exc)) from exc
         except CALL_ERRORS as exc:
             raise BrokerUnreachable(
-                gettext("%(client_id)s gave no answer: %(exc)s") % {"client_id": client_id, "exc": explain(exc)}
+                gettext("%(client_id)s did not answer: %(exc)s") % {"client_id": client_id, "exc": explain(exc)}
             ) from exc
         return str(info.get("jstack") or "")[:STACKS_CHARS_MAX]
 
@@ -195,7 +195,7 @@ class GroupCalls:
         return tuple(moves), members.is_online
 
     async def reset(self, plan: ResetPlan) -> bool:
-        """Do it; True when running consumers were told, False when the offsets were written. Raises Refused."""
+        """Do it; True when running consumers were notified, False when the offsets were written. Raises Refused."""
         try:
             return await self._calls.call(
                 lambda admin: admin.offsets.reset(

@@ -162,8 +162,8 @@ class ResetPlan:
         """Why it can't be done now."""
         if self.by_offset and self.is_online:
             return gettext(
-                "The group is running: its members would write their own offsets again. Stop them first, or choose a "
-                "time, which running consumers follow."
+                "The group is running: its members would overwrite the offsets. Stop them first, or "
+                "choose a time, which running consumers follow."
             )
         return None
 

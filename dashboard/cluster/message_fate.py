@@ -97,7 +97,7 @@ class MessageFate:
         """Send a copy as a new message; a dead letter or a retry goes to its original topic. Raises NotAllowed."""
         is_again = is_retry_topic(message.topic) or is_dlq_topic(message.topic)
         if not may_clients_send_to(message.topic) and not is_again:
-            raise NotAllowed(gettext("%(topic)s takes no messages from clients.") % {"topic": message.topic})
+            raise NotAllowed(gettext("%(topic)s does not accept messages from clients.") % {"topic": message.topic})
         try:
             return await self._ask(self._calls.call(lambda admin: admin.messages.resend(message)))
         except (ConfigError, MessageRejected) as exc:

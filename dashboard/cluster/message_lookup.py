@@ -83,8 +83,8 @@ class MessageLookup:
         )
         if len(lines) >= FOUND_MESSAGES:
             told = gettext(
-                "The newest %(count)s messages with the key “%(key)s”: a key finds no more at once. "
-                "A time finds older ones."
+                "The newest %(count)s messages with the key “%(key)s”, the maximum for a key. Give a "
+                "time to find older ones."
             )
         told %= {"key": text, "count": len(lines)}
         return Looked(lines, "index", told, None, page.scanned, page.took_ms, 0, page.failures, elsewhere)

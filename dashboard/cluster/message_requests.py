@@ -46,7 +46,7 @@ class MessageCalls:
     ) -> SendResult:
         """Send one message, to a writable queue chosen here unless given. Raises NotAllowed, NotWritable, Refused."""
         if not may_clients_send_to(message.topic):
-            raise NotAllowed(gettext("%(topic)s takes no messages from clients.") % {"topic": message.topic})
+            raise NotAllowed(gettext("%(topic)s does not accept messages from clients.") % {"topic": message.topic})
         detail = await self._topics.get(message.topic)
         writable = [
             item
@@ -55,7 +55,7 @@ class MessageCalls:
         ]
         if not writable:
             raise NotWritable(
-                gettext("%(topic)s takes no messages there: it is read only, or has no queue to write to.")
+                gettext("%(topic)s does not accept messages there: it is read-only, or has no queue to write to.")
                 % {"topic": message.topic}
             )
         # The emptiest broker first, then a queue in turn: test messages spread as a producer's would.

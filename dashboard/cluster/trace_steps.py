@@ -86,7 +86,14 @@ def steps_of(message: MessageExt | None, records: Sequence[TraceRecord]) -> tupl
 def _handled(begun: TraceRecord, ended: TraceRecord | None) -> Step:
     what = gettext("Handled, try %(value)s") % {"value": begun.retry_times + 1}
     if ended is None:
-        return Step(what, _who(begun), begun.time_ms, None, gettext("no end told: it runs, or its client went"), False)
+        return Step(
+            what,
+            _who(begun),
+            begun.time_ms,
+            None,
+            gettext("no end reported: it is running, or its client disconnected"),
+            False,
+        )
     return Step(what, _who(begun), begun.time_ms, ended.cost_ms, outcome_of(ended), not ended.is_success)
 
 

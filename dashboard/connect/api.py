@@ -19,11 +19,11 @@ router = Router()
 READ = Token(Permission.CLUSTER_READ)
 
 
-@router.get("", response={200: ConnectOut} | REFUSALS, auth=READ, summary="What an application meets that connects",
+@router.get("", response={200: ConnectOut} | REFUSALS, auth=READ, summary="Checks for connecting an application",
             operation_id="examine_connection")  # fmt: skip
 async def examine_connection(
     request: HttpRequest,
-    error: str = Query("", max_length=ERROR_CHARS_MAX, description="what a client printed, to be explained"),
+    error: str = Query("", max_length=ERROR_CHARS_MAX, description="an error that a client printed, to be explained"),
 ) -> ConnectOut:
     checks = await examine(gateway(), board.snapshot)
     return ConnectOut(

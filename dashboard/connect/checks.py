@@ -95,13 +95,13 @@ def _doors(snapshot: Snapshot | None) -> list[Check]:
     tls = sorted({one.tls for one in services if one.tls})
     accounts = sorted({one.accounts for one in services if one.accounts})
     if not tls and not accounts:
-        return [Check(Level.WARN, gettext("TLS and accounts"), gettext("not known: these brokers do not say"))]
+        return [Check(Level.WARN, gettext("TLS and accounts"), gettext("unknown: these brokers do not report it"))]
     enforced = any("enforcing" in one for one in tls)
     return [
         Check(
             Level.GOOD,
             gettext("TLS"),
-            ", ".join(map(in_words, tls)) or gettext("not known"),
+            ", ".join(map(in_words, tls)) or gettext("unknown"),
             gettext("Clients without TLS are rejected: set tls=True in Python, -Dtls.enable=true in Java.")
             if enforced
             else "",
@@ -109,9 +109,9 @@ def _doors(snapshot: Snapshot | None) -> list[Check]:
         Check(
             Level.GOOD,
             gettext("Accounts"),
-            ", ".join(map(in_words, accounts)) or gettext("not known"),
+            ", ".join(map(in_words, accounts)) or gettext("unknown"),
             ""
-            if accounts in ([], ["not asked for"])
+            if accounts in ([], ["not requested"])
             else gettext(
                 "A client needs an access key and a secret key: gantry admin accounts set NAME --secret generate."
             ),
@@ -150,7 +150,7 @@ _MEANINGS = (
     (
         r"No route info of this topic|RouteNotFound|topic route .*not exist|the topic route info not exist",
         _("The name server knows no broker with that topic."),
-        _("Create the topic, or look at its spelling. A client that only reads makes no topic."),
+        _("Create the topic, or check its spelling. A client that only reads creates no topic."),
     ),
     (
         r"No name server address|name ?server address.*(empty|null)",
@@ -159,7 +159,7 @@ _MEANINGS = (
     ),
     (
         r"connect to .*(null|failed)|ECONNREFUSED|connection refused|ConnectError|dial tcp",
-        _("The address answers no connection."),
+        _("The address does not accept connections."),
         _(
             "If it is the name server's, compare it with the one above. If it differs, the name "
             "server gave it: make the broker advertise an address that the client reaches "
@@ -168,17 +168,17 @@ _MEANINGS = (
     ),
     (
         r"sendDefaultImpl call timeout|RemotingTimeout|wait response on the channel|RequestTimeout|timed? ?out",
-        _("A connection is there, and no answer came in time."),
-        _("Often a firewall, or an address that leads elsewhere; else the broker is busy: look at its lanes."),
+        _("The connection is open, but no answer arrived in time."),
+        _("Often a firewall, or an address that leads elsewhere; otherwise the broker is busy: check its lanes."),
     ),
     (
         r"system busy|broker busy|SYSTEM_BUSY|TIMEOUT_CLEAN_QUEUE|too many requests",
-        _("The broker refuses work for the moment."),
+        _("The broker rejects requests at the moment."),
         _("Check its lanes and its disk; clients retry automatically."),
     ),
     (
         r"AclException|signature|No accessKey|NO_PERMISSION|no permission|CODE: ?1 .*acl",
-        _("The account was refused."),
+        _("The account was rejected."),
         _("Compare access key and secret key, and what the account may do with this topic and group."),
     ),
     (
@@ -188,18 +188,18 @@ _MEANINGS = (
     ),
     (
         r"disk ?full|service not available|SERVICE_NOT_AVAILABLE|the broker's disk",
-        _("The broker takes no messages: its disk is full, or it is a slave."),
+        _("The broker does not accept messages: its disk is full, or it is a slave."),
         _("Check the disk on the broker's page."),
     ),
     (
         r"subscription.*(not exist|not latest|differ)|SUBSCRIPTION_NOT",
-        _("Members of the group subscribe to different things, or the group is new to the broker."),
+        _("Members of the group have different subscriptions, or the group is new to the broker."),
         _("The group's page names the members. All members of a group need the same subscription."),
     ),
     (
         r"clientId|has been created before|same group name",
         _("Two clients of one process use the same group or instance name."),
-        _("Give each an instance name of its own."),
+        _("Give each its own instance name."),
     ),
     (
         r"MESSAGE_ILLEGAL|message body size over|MessageRejected|body.*too (large|long)",

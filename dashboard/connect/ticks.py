@@ -34,7 +34,7 @@ def ticks_of(snapshot: Snapshot | None, clients: ClientListing | None, traces: T
     """Name server, broker, producer, consumer. A client that has gone again has been there."""
     if snapshot is None:
         return tuple(
-            Tick(title, False, gettext("not looked at yet"))
+            Tick(title, False, gettext("not checked yet"))
             for title in (gettext("Name server"), gettext("Broker"), gettext("Producer"), gettext("Consumer"))
         )
     masters = [broker.name for broker in snapshot.masters if broker.is_answering]
@@ -72,11 +72,11 @@ def _named_groups(clients: list[tuple[str, tuple[str, ...]]]) -> list[str]:
 
 
 def _written(topic: str) -> str:
-    return gettext("not kept any longer; its messages are in %(topic)s") % {"topic": topic} if topic else ""
+    return gettext("no longer kept; its messages are in %(topic)s") % {"topic": topic} if topic else ""
 
 
 def _read(group: str) -> str:
-    return gettext("not kept any longer; %(group)s has read") % {"group": group} if group else ""
+    return gettext("no longer kept; %(group)s has read") % {"group": group} if group else ""
 
 
 def _some(names: list[str]) -> str:

@@ -90,7 +90,7 @@ class DatabaseFiles:
             target.execute("PRAGMA journal_mode=DELETE")  # whole in one file
             found = target.execute("PRAGMA quick_check(1)").fetchone()[0]
         if found != "ok":
-            raise Damaged(gettext("a copy of it is not good: %(found)s") % {"found": found})
+            raise Damaged(gettext("its copy is damaged: %(found)s") % {"found": found})
         copy = self.copies_folder / f"db-{time.strftime(MADE, time.gmtime())}.sqlite3"
         unfinished.replace(copy)
         _sync(copy)

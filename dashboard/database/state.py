@@ -160,7 +160,7 @@ class DatabaseCare:
             self._look = asyncio.create_task(asyncio.to_thread(server.look), name="look at the database")
         ended, _ = await asyncio.wait({self._look}, timeout=SILENT_S)
         if not ended:
-            _tell(gettext("%(server)s gives no answer.") % {"server": server.name})
+            _tell(gettext("%(server)s does not answer.") % {"server": server.name})
             return
         look, self._look = self._look, None
         try:
@@ -241,7 +241,7 @@ def _sentence(exc: BaseException) -> str:
     if isinstance(exc, sqlite3.Error | DatabaseError) and failure_kind(exc) is FailureKind.LOCKED:
         return gettext(LOCKED)
     return gettext(
-        "The dashboard's database can't be used: %(error)s. Look at the disk's space and the folder's rights."
+        "The dashboard's database can't be used: %(error)s. Check the disk's space and the folder's permissions."
     ) % {"error": exc}
 
 

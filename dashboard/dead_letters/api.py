@@ -65,9 +65,9 @@ async def get_dead_letter_causes(
     request: HttpRequest,
     name: str,
     q: str = Query("", description="as of messages"),
-    since: str = Query("", description="2026-11-21 07:30, or 2 h for so long ago"),
+    since: str = Query("", description="2026-11-21 07:30, or 2 h for two hours ago"),
     until: str = Query("", description="as since"),
-    older: str = Query("", description="of the answer before"),
+    older: str = Query("", description="from the previous answer"),
 ) -> CausesOut:
     asked = MessageSearchForm({"q": q, "since": since, "until": until})
     if not asked.is_valid():
@@ -79,9 +79,9 @@ async def get_dead_letter_causes(
     )  # fmt: skip
 
 
-@router.post("/{name}/put-back", response={200: PutBackOut} | REFUSALS, auth=SEND,
-             summary="Put dead letters back, a step at a time", operation_id="put_back_dead_letters")  # fmt: skip
-async def put_back_dead_letters(request: HttpRequest, name: str, body: PutBackIn) -> PutBackOut:
+@router.post("/{name}/resend", response={200: PutBackOut} | REFUSALS, auth=SEND,
+             summary="Resend dead letters, a step at a time", operation_id="resend_dead_letters")  # fmt: skip
+async def resend_dead_letters(request: HttpRequest, name: str, body: PutBackIn) -> PutBackOut:
     form = PutBackForm(body.dict())
     if not form.is_valid():
         raise FormProblem(form.problems())
@@ -98,8 +98,8 @@ async def put_back_dead_letters(request: HttpRequest, name: str, body: PutBackIn
 
 
 @router.get("/{name}/results", response={200: PutBackRecords} | REFUSALS, auth=READ,
-            summary="What became of letters that were put back", operation_id="list_put_back_results")  # fmt: skip
-async def list_put_back_results(
+            summary="Results of resent dead letters", operation_id="list_resend_results")  # fmt: skip
+async def list_resend_results(
     request: HttpRequest,
     name: str,
     offset: int = Query(0, ge=0, le=1_000_000),
@@ -115,7 +115,9 @@ async def list_put_back_results(
 async def discard_dead_letters(
     request: HttpRequest,
     name: str,
-    expected: int = Query(..., alias="letters", ge=1, le=RUN_MAX, description="how many there are, or it is refused"),
+    expected: int = Query(
+        ..., alias="letters", ge=1, le=RUN_MAX, description="the current number; otherwise the request is rejected"
+    ),
 ) -> DiscardOut:
     count = await discard(gateway(), name, expected)
     note(request, "dead letters discarded", name, {"letters": count})
@@ -125,8 +127,8 @@ async def discard_dead_letters(
 
 
 @router.get("/{name}/runs", response={200: PutBackRunList} | REFUSALS, auth=READ,
-            summary="Runs that put letters back", operation_id="list_put_back_runs")  # fmt: skip
-async def list_put_back_runs(
+            summary="Runs that resend dead letters", operation_id="list_resend_runs")  # fmt: skip
+async def list_resend_runs(
     request: HttpRequest,
     name: str,
     offset: int = Query(0, ge=0, le=1_000_000),
@@ -138,8 +140,8 @@ async def list_put_back_runs(
 
 
 @router.post("/{name}/runs", response={201: PutBackRunOut} | REFUSALS, auth=SEND,
-             summary="Start a run that puts letters back", operation_id="start_put_back_run")  # fmt: skip
-async def start_put_back_run(request: HttpRequest, name: str, body: PutBackRunIn) -> Status[PutBackRunOut]:
+             summary="Start a run that resends dead letters", operation_id="start_resend_run")  # fmt: skip
+async def start_resend_run(request: HttpRequest, name: str, body: PutBackRunIn) -> Status[PutBackRunOut]:
     form = PutBackForm(body.dict())
     if not form.is_valid():
         raise FormProblem(form.problems())
@@ -151,25 +153,25 @@ async def start_put_back_run(request: HttpRequest, name: str, body: PutBackRunIn
     return Status(201, PutBackRunOut.of_run(row))
 
 
-@router.get("/{name}/runs/{run}", response={200: PutBackRunOut} | REFUSALS, auth=READ, summary="How far a run is",
-            operation_id="get_put_back_run")  # fmt: skip
-async def get_put_back_run(request: HttpRequest, name: str, run: int = Path(..., ge=1, le=RUN_MAX)) -> PutBackRunOut:
+@router.get("/{name}/runs/{run}", response={200: PutBackRunOut} | REFUSALS, auth=READ, summary="Progress of a run",
+            operation_id="get_resend_run")  # fmt: skip
+async def get_resend_run(request: HttpRequest, name: str, run: int = Path(..., ge=1, le=RUN_MAX)) -> PutBackRunOut:
     return PutBackRunOut.of_run(await runs.found(name, run))
 
 
 @router.post("/{name}/runs/{run}/stop", response={200: PutBackRunOut} | REFUSALS, auth=SEND,
-             summary="Stop a run after the step that it is in", operation_id="stop_put_back_run")  # fmt: skip
-async def stop_put_back_run(request: HttpRequest, name: str, run: int = Path(..., ge=1, le=RUN_MAX)) -> PutBackRunOut:
+             summary="Stop a run after the step that it is in", operation_id="stop_resend_run")  # fmt: skip
+async def stop_resend_run(request: HttpRequest, name: str, run: int = Path(..., ge=1, le=RUN_MAX)) -> PutBackRunOut:
     row = await runs.stop(name, run, caller(request)["username"])
     _note(request, "dead letters: run stopped", row)
     return PutBackRunOut.of_run(row)
 
 
-@router.post("/{name}/runs/{run}/go-on", response={200: PutBackRunOut} | REFUSALS, auth=SEND,
-             summary="Go on with a run that was stopped or failed", operation_id="go_on_put_back_run")  # fmt: skip
-async def go_on_put_back_run(request: HttpRequest, name: str, run: int = Path(..., ge=1, le=RUN_MAX)) -> PutBackRunOut:
+@router.post("/{name}/runs/{run}/resume", response={200: PutBackRunOut} | REFUSALS, auth=SEND,
+             summary="Resume a run that was stopped or failed", operation_id="resume_resend_run")  # fmt: skip
+async def resume_resend_run(request: HttpRequest, name: str, run: int = Path(..., ge=1, le=RUN_MAX)) -> PutBackRunOut:
     row = await runs.go_on(name, run, caller(request)["username"])
-    _note(request, "dead letters: run goes on", row)
+    _note(request, "dead letters: run resumed", row)
     return PutBackRunOut.of_run(row)
 
 

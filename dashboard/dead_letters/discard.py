@@ -28,6 +28,6 @@ async def discard(gateway: Gateway, group: str, expected: int) -> int:
             % {"group": group, "stored": detail.stored, "expected": expected}
         )
     if await PutBackRun.objects.filter(group=group, state=PutBackRun.State.RUNNING).aexists():
-        raise NotAllowed(gettext("Letters of %(group)s are being put back: stop that first.") % {"group": group})
+        raise NotAllowed(gettext("Messages of %(group)s are being resent: stop that run first.") % {"group": group})
     await gateway.topics.delete(detail.name)
     return detail.stored

@@ -15,7 +15,7 @@ from dashboard.messages.search_form import MessageSearchForm
 
 TO_CHOICES = [
     (TO_GROUP, _("This group only")),
-    (TO_TOPIC, _("The topic they came from: all its groups get them")),
+    (TO_TOPIC, _("To their original topic: all its groups receive them")),
 ]
 
 
@@ -23,8 +23,8 @@ class PutBackForm(MessageSearchForm):
     """q, since, until and queue as of a search; `older` is where to go on."""
 
     to = forms.ChoiceField(label=_("Back to"), choices=TO_CHOICES, initial=TO_GROUP)
-    rate = forms.IntegerField(label=_("Messages a second"), min_value=1, max_value=RATE_MAX, initial=RATE_DEFAULT)
-    again = forms.BooleanField(label=_("Also those put back before"), required=False)
+    rate = forms.IntegerField(label=_("Messages per second"), min_value=1, max_value=RATE_MAX, initial=RATE_DEFAULT)
+    again = forms.BooleanField(label=_("Include messages resent before"), required=False)
     dry_run = forms.BooleanField(required=False)
     older = forms.CharField(required=False, max_length=CURSOR_CHARS_MAX)
     wanted = forms.IntegerField(required=False, min_value=0, max_value=(1 << 31) - 1)  # letters counted before

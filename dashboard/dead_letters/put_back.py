@@ -93,7 +93,7 @@ class PutBacks:
     ) -> PutBackStep:
         """Go on from the cursor. Raises GatewayError; a broker that does not answer ends the step with a trouble."""
         if self.running >= AT_ONCE_MAX:
-            raise TooManyPutBacks(gettext("Too many are putting letters back at once."))
+            raise TooManyPutBacks(gettext("Too many resend runs at once."))
         self.running += 1
         try:
             return await _Walk(source, group, detail, wish, older, username).run()
@@ -163,7 +163,7 @@ class _Walk:
         row, is_mine = await self._booked(letter)
         if not is_mine:
             is_of_this_run = self._wish.run is not None and row.run_id == self._wish.run
-            self._tell(letter, *((row.state, row.told) if is_of_this_run else (BEFORE, "put back before")))
+            self._tell(letter, *((row.state, row.told) if is_of_this_run else (BEFORE, "resent before")))
             return
         try:
             row.told, row.state = await self._send(letter), PutBackState.SENT
@@ -216,9 +216,9 @@ class _Walk:
 def log_step(request: HttpRequest, name: str, step: PutBackStep, who: dict[str, Any]) -> None:
     """Who put back how many, in the process's log and in the audit log; which ones stands in a table of its own."""
     counts = {state: step.count(state) for state in ("sent", "failed", "begun", "before")}
-    logger.info("dead letters put back", extra={"event": "dead_letters_put_back", "group": name} | counts | who)
+    logger.info("dead letters resent", extra={"event": "dead_letters_put_back", "group": name} | counts | who)
     if step.results:
-        note(request, "dead letters put back", name, counts)
+        note(request, "dead letters resent", name, counts)
     else:
         note_nothing(request)
 

@@ -58,7 +58,7 @@ async def start(request: HttpRequest, name: str) -> HttpResponse:
         return gateway_error(request, exc)
     note(request, "dead letters: run started", name, book.facts_of(run))
     facts = {"event": "put_back_started", "group": name, "run": run.pk, "username": username}
-    logger.info("putting back started", extra=facts)
+    logger.info("resend run started", extra=facts)
     return to_runs(name)
 
 
@@ -71,7 +71,7 @@ async def do(request: HttpRequest, name: str, number: str) -> HttpResponse:
         run = await (book.stop(name, int(number), username) if is_stop else book.go_on(name, int(number), username))
     except GatewayError as exc:
         return gateway_error(request, exc)
-    action = "dead letters: run stopped" if is_stop else "dead letters: run goes on"
+    action = "dead letters: run stopped" if is_stop else "dead letters: run resumed"
     note(request, action, name, book.facts_of(run))
     logger.info(action, extra={"event": "put_back_run", "group": name, "run": run.pk, "username": username})
     return to_runs(name)
@@ -79,11 +79,11 @@ async def do(request: HttpRequest, name: str, number: str) -> HttpResponse:
 
 def to_runs(name: str) -> HttpResponse:
     response = redirect("dead-letters-group", name)
-    response["Location"] += "#put-back-runs"
+    response["Location"] += "#resend-runs"
     return response
 
 
 def redirect_with_problem(request: HttpRequest, name: str, problem: str) -> HttpResponse:
     """Back to the page, which says why nothing was begun."""
-    notes.error(request, (gettext("Nothing was put back: %(problem)s") % {"problem": problem}))
+    notes.error(request, (gettext("Nothing was resent: %(problem)s") % {"problem": problem}))
     return redirect("dead-letters-group", name)

@@ -70,7 +70,7 @@ class PutBackRuns:
         self._working = {number: task for number, task in self._working.items() if not task.done()}
         waiting = PutBackRun.objects.filter(state=State.RUNNING).exclude(pk__in=list(self._working))
         async for row in waiting.order_by("started_at", "pk")[: max(0, RUNS_AT_ONCE - len(self._working))]:
-            self._working[row.pk] = asyncio.create_task(_work(row.pk), name=f"put back {row.pk}")
+            self._working[row.pk] = asyncio.create_task(_work(row.pk), name=f"resend {row.pk}")
         if time.monotonic() - self._forgotten_at >= FORGET_EACH_S:
             await forget_old()
             self._forgotten_at = time.monotonic()
@@ -101,7 +101,7 @@ async def start(group: str, wish: Wish, *, older: str, wanted: int | None, usern
     """A new run, from the cursor on, or from the newest letter of now. Raises NotAllowed, GroupNotFound."""
     detail = await letters.detail_of(gateway(), group)
     if await PutBackRun.objects.filter(group=group, state=State.RUNNING).aexists():
-        raise NotAllowed(gettext("Letters of %(group)s are being put back already.") % {"group": group})
+        raise NotAllowed(gettext("Messages of %(group)s are being resent already.") % {"group": group})
     begin = older or write_cursor({queue.key: queue.max_offset for queue in detail.queues})
     now, search = timezone.now(), wish.wanted
     row = await PutBackRun.objects.acreate(
@@ -126,7 +126,7 @@ async def go_on(group: str, number: int, username: str) -> PutBackRun:
     """A run that was stopped or failed goes on where it was, for this account now. Raises NotAllowed."""
     row = await found(group, number)
     if await PutBackRun.objects.filter(group=group, state=State.RUNNING).aexists():
-        raise NotAllowed(gettext("Letters of %(group)s are being put back already.") % {"group": group})
+        raise NotAllowed(gettext("Messages of %(group)s are being resent already.") % {"group": group})
     if not row.may_go_on:
         raise NotAllowed(gettext("Nothing is left of it."))
     ended = PutBackRun.objects.filter(pk=number, state=row.state)
@@ -225,15 +225,15 @@ async def _work(number: int) -> None:
             await _end(
                 row,
                 State.FAILED,
-                gettext("The account %(name)s may not put letters back any more.") % {"name": row.username},
+                gettext("The account %(name)s can no longer resend dead letters.") % {"name": row.username},
             )
     except DatabaseError as exc:  # the record still says that it runs: it is taken up again
-        logger.warning("putting back waits", extra={"event": "put_back_waits", "run": number, "reason": str(exc)})
+        logger.warning("resend run waits", extra={"event": "put_back_waits", "run": number, "reason": str(exc)})
         await asyncio.sleep(LOOK_S)
     except Exception:
-        logger.exception("putting back failed", extra={"event": "put_back_failed", "run": number})
+        logger.exception("resend run failed", extra={"event": "put_back_failed", "run": number})
         failed = PutBackRun.objects.filter(pk=number, state=State.RUNNING)
-        told = in_english(gettext("A fault in GantryMQ; the log of the web process has it."))
+        told = in_english(gettext("This is a fault in GantryMQ. The web process's log has the details."))
         await failed.aupdate(state=State.FAILED, told=told, changed_at=timezone.now())
     finally:
         news.tell()
@@ -266,4 +266,4 @@ async def _end(row: PutBackRun, state: str, told: str) -> None:
         running = PutBackRun.objects.filter(pk=row.pk, state=State.RUNNING)
     await running.aupdate(state=state, told=in_english(told)[: PutBackRun.TOLD_MAX], changed_at=timezone.now())
     facts = {"event": "put_back_run_ended", "group": row.group, "run": row.pk, "state": str(state), "reason": told}
-    logger.info("putting back ended", extra=facts)
+    logger.info("resend run ended", extra=facts)

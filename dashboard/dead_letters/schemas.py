@@ -70,12 +70,12 @@ class PutBackRunIn(Order):
     q: str = Field(
         "", max_length=QUERY_CHARS_MAX, description="which messages: a key, an id, name=value, words of the body"
     )
-    since: str = Field("", max_length=40, description="2026-11-21 07:30, or 2 h for so long ago")
+    since: str = Field("", max_length=40, description="2026-11-21 07:30, or 2 h for two hours ago")
     until: str = Field("", max_length=40, description="as since")
     queue: str = Field("", max_length=300, description="only of this queue: broker-a.0")
     to: Literal["group", "topic"] = Field("group", description="to this group alone, or for all groups of the topic")
-    rate: int = Field(RATE_DEFAULT, ge=1, le=RATE_MAX, description="messages a second")
-    again: bool = Field(False, description="also what was resent before")
+    rate: int = Field(RATE_DEFAULT, ge=1, le=RATE_MAX, description="messages per second")
+    again: bool = Field(False, description="include messages resent before")
     older: str = Field("", max_length=CURSOR_CHARS_MAX, description="where it begins, as an earlier answer says")
     wanted: int | None = Field(None, ge=0, le=(1 << 31) - 1, description="how many were counted")
 

@@ -84,7 +84,7 @@ async def put_back(request: HttpRequest, name: str) -> HttpResponse:
     """One step, counting (dry_run) or putting back, for the script; its answer says where to go on."""
     form = PutBackForm(request.POST)
     if not form.is_valid():
-        return JsonResponse({"detail": gettext("Some fields can't be taken."), "fields": form.problems()}, status=422)
+        return JsonResponse({"detail": gettext("Some fields are not valid."), "fields": form.problems()}, status=422)
     username = str(request.user)
     try:
         detail = await letters.detail_of(gateway(), name)

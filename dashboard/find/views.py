@@ -36,10 +36,10 @@ _WORD = re.compile(r"\S{3,}")
 
 _ACTIONS = (
     (gettext_lazy("Create a topic"), "topics", "?new=1", Permission.TOPICS_WRITE),
-    (gettext_lazy("Make an alert rule"), "alert-rule-new", "", Permission.ALARMS_WRITE),
+    (gettext_lazy("Create an alert rule"), "alert-rule-new", "", Permission.ALARMS_WRITE),
     (gettext_lazy("Mute alerts"), "alert-mute", "", Permission.ALARMS_WRITE),
     (gettext_lazy("Change the name servers' key-value table"), "name-server-entries", "", Permission.CONFIG_WRITE),
-    (gettext_lazy("Invite a person"), "people", "", Permission.USERS_WRITE),
+    (gettext_lazy("Invite a user"), "people", "", Permission.USERS_WRITE),
     (gettext_lazy("Create an API token"), "tokens", "", Permission.ACCOUNT),
     (gettext_lazy("Change your password"), "password", "", Permission.ACCOUNT),
     (gettext_lazy("Read about the REST API"), "api-docs", "", Permission.ACCOUNT),

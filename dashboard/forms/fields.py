@@ -57,7 +57,9 @@ class PastMomentField(WhenField):
     def clean(self, value: Any) -> int | None:
         at_ms = super().clean(value)
         if at_ms is not None and at_ms > time.time() * 1000:
-            raise forms.ValidationError(gettext("That is yet to come. To skip what waits, choose the end."))
+            raise forms.ValidationError(
+                gettext("That time is in the future. To skip waiting messages, choose the end.")
+            )
         return at_ms
 
 

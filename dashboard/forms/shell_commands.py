@@ -72,7 +72,7 @@ def put_back_words(group: str, chosen: Mapping[str, str]) -> list[str]:
     if set(chosen) - {"since", "until"}:
         return []
     options = [(option, chosen[key]) for key, option in (("since", "--from"), ("until", "--to")) if key in chosen]
-    return ["dead-letters", "put-back", group, *(word for option, text in options for word in (option, _when(text)))]
+    return ["dead-letters", "resend", group, *(word for option, text in options for word in (option, _when(text)))]
 
 
 def _when(text: str) -> str:

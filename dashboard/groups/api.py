@@ -52,10 +52,8 @@ async def list_groups(
     q: str = Query("", description="part of the name"),
     topic: str = Query("", description="only groups of this topic, with their lag in it"),
     system: bool = Query(False, description="the cluster's own groups too"),
-    sort: str = Query(
-        "name", pattern=SORT_PATTERN, description="not with topic: there the furthest behind comes first"
-    ),
-    down: bool = Query(False, description="the greatest first; what is not known is at the end either way"),
+    sort: str = Query("name", pattern=SORT_PATTERN, description="not with topic: there the greatest lag is first"),
+    down: bool = Query(False, description="the greatest first; unknown values are always last"),
     offset: int = Query(0, ge=0, le=1_000_000),
     limit: int = Query(50, ge=1, le=LIST_MAX),
 ) -> GroupList:
@@ -81,7 +79,7 @@ async def get_group(request: HttpRequest, name: str) -> GroupDetailOut:
 
 
 @router.get("/{name}/stacks", response={200: StacksOut} | REFUSALS, auth=READ,
-            summary="Where the threads of a member are now", operation_id="get_member_stacks")  # fmt: skip
+            summary="Stacks of a member's threads", operation_id="get_member_stacks")  # fmt: skip
 async def get_member_stacks(
     request: HttpRequest, name: str, client: str = Query(..., min_length=1, max_length=255, description="its client id")
 ) -> StacksOut:
@@ -89,7 +87,7 @@ async def get_member_stacks(
 
 
 @router.post("/{name}/reset", response={200: ResetOut} | REFUSALS, auth=WRITE,
-             summary="Move a group to another position in a topic", operation_id="reset_group")  # fmt: skip
+             summary="Reset a group's offsets in a topic", operation_id="reset_group")  # fmt: skip
 async def reset_group(request: HttpRequest, name: str, body: ResetIn) -> ResetOut:
     [done] = await _reset(request, name, body, [body.topic])
     if done.trouble:
@@ -98,7 +96,7 @@ async def reset_group(request: HttpRequest, name: str, body: ResetIn) -> ResetOu
 
 
 @router.post("/{name}/resets", response={200: ResetsOut} | REFUSALS, auth=WRITE,
-             summary="Move a group in several topics at once; it can be undone for a day",
+             summary="Reset a group's offsets in several topics at once; it can be undone for a day",
              operation_id="reset_group_topics")  # fmt: skip
 async def reset_group_topics(request: HttpRequest, name: str, body: ResetsIn) -> ResetsOut:
     return ResetsOut(resets=await _reset(request, name, body, body.topics))
@@ -125,17 +123,17 @@ async def _reset(request: HttpRequest, name: str, body: ResetTo, topics: list[st
 
 
 @router.put("/{name}/consuming", response={200: ConsumingOut} | REFUSALS, auth=WRITE,
-            summary="Pause a group, or let it go on", operation_id="set_group_consuming")  # fmt: skip
+            summary="Pause or resume a group", operation_id="set_group_consuming")  # fmt: skip
 async def set_group_consuming(request: HttpRequest, name: str, body: ConsumingIn) -> ConsumingOut:
     changed = await set_consuming(gateway(), name, is_on=body.is_on)
     if not changed:
         note_nothing(request)
     else:
         note(
-            request, "group goes on" if body.is_on else "group paused", name, consuming_facts(changed, is_on=body.is_on)
+            request, "group resumed" if body.is_on else "group paused", name, consuming_facts(changed, is_on=body.is_on)
         )
         facts = {"event": "group_consuming", "group": name, "is_on": body.is_on}
-        logger.info("group goes on" if body.is_on else "group paused", extra=facts | caller(request))
+        logger.info("group resumed" if body.is_on else "group paused", extra=facts | caller(request))
     return ConsumingOut(is_on=body.is_on, brokers=changed)
 
 

@@ -31,7 +31,7 @@ async def consuming(request: HttpRequest, name: str) -> HttpResponse:
         changed = await set_consuming(gateway(), name, is_on=is_on)
     except GatewayError as exc:
         return gateway_error(request, exc)
-    action = "group goes on" if is_on else "group paused"
+    action = "group resumed" if is_on else "group paused"
     note(request, action, name, consuming_facts(changed, is_on=is_on))
     facts = {"event": "group_consuming", "group": name, "is_on": is_on, "username": str(request.user)}
     logger.info(action, extra=facts)

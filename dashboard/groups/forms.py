@@ -22,7 +22,7 @@ TO_CHOICES = [
     ("time", _("A time")),
     ("offset", _("An offset")),
     ("shift", _("Number of messages forward or back")),
-    ("copy", _("Where another group is")),
+    ("copy", _("Offsets of another group")),
     ("undo", _("Undo the last reset (24 hours)")),
 ]
 
@@ -78,13 +78,13 @@ class ResetForm(BaseForm):
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
         if cleaned.get("to") == "time" and cleaned.get("at") is None and "at" not in self.errors:
-            self.add_error("at", gettext("Say which time."))
+            self.add_error("at", gettext("Enter a time."))
         if cleaned.get("to") == "offset" and cleaned.get("offset") is None and "offset" not in self.errors:
-            self.add_error("offset", gettext("Say which offset."))
+            self.add_error("offset", gettext("Enter an offset."))
         if cleaned.get("to") == "shift" and not cleaned.get("by") and "by" not in self.errors:
-            self.add_error("by", gettext("Say by how many messages."))
+            self.add_error("by", gettext("Enter a number of messages."))
         if cleaned.get("to") == "copy" and not cleaned.get("source") and "source" not in self.errors:
-            self.add_error("source", gettext("Say which group."))
+            self.add_error("source", gettext("Choose a group."))
         return cleaned
 
     def position(self) -> tuple[int, int | None]:

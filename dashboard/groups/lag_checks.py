@@ -60,7 +60,7 @@ def _stuck(seen: WatchedGroup) -> Iterator[Check]:
     if state(seen) is State.STUCK and seen.idle_since is not None:
         yield Check(
             Level.WARN,
-            gettext("Its position stands still"),
+            gettext("Its offset does not move"),
             gettext("no offset was committed for %(time)s")
             % {"time": units.duration(round(seen.at - seen.idle_since))},
             gettext("An offset moves past a message only when it and all messages before it are done."),
@@ -72,10 +72,12 @@ def _held(loads: Sequence[MemberLoad]) -> Iterator[Check]:
     for load, message in sorted(held, key=lambda item: -item[1].held_ms)[:1]:
         told = gettext("%(client)s has been working on it since then")
         if len(held) > 1:
-            told = gettext("%(client)s works on it since then, and %(count)s more members hold one as long")
+            told = gettext(
+                "%(client)s has been working on it since then, and %(count)s more members have held one as long"
+            )
         yield Check(
             Level.WARN,
-            gettext("A message is in hand for %(time)s") % {"time": units.duration(message.held_ms / 1000)},
+            gettext("A message has been in progress for %(time)s") % {"time": units.duration(message.held_ms / 1000)},
             told % {"client": load.client_id, "count": len(held) - 1},
             gettext("Its listener is waiting for something. Check the message, and the stacks of that client."),
             link=_page_of(message),
@@ -140,7 +142,7 @@ def _slowest(loads: Sequence[MemberLoad]) -> Iterator[Check]:
                 "others": units.milliseconds(others),
                 "count": units.count(slowest.lag),
             },
-            gettext("Look at that machine: its queues are not given to others as long as it is connected."),
+            gettext("Check that machine. Its queues are not reassigned while it stays connected."),
         )
 
 
@@ -167,12 +169,12 @@ def _skew(detail: GroupDetail) -> Iterator[Check]:
     worst = max(queues, key=lambda queue: queue.lag or 0)
     share = (worst.lag or 0) / total
     if share >= SKEW_SHARE:
-        told = gettext("%(percent)s of what waits is in %(queue)s")
+        told = gettext("%(percent)s of the waiting messages are in %(queue)s")
         if worst.owner:
-            told = gettext("%(percent)s of what waits is in %(queue)s, held by %(owner)s")
+            told = gettext("%(percent)s of the waiting messages are in %(queue)s, held by %(owner)s")
         yield Check(
             Level.WARN,
-            gettext("One queue has most of it"),
+            gettext("One queue has most of the lag"),
             told % {"percent": units.percent(share), "queue": _name(worst), "owner": worst.owner},
             gettext("Its producers prefer that queue (one key for many messages), or a message there blocks it."),
         )
@@ -187,7 +189,7 @@ def _idle_members(detail: GroupDetail, loads: Sequence[MemberLoad]) -> Iterator[
                 "%(count)s of %(all)s members holds no queue", "%(count)s of %(all)s members hold no queue", len(idle)
             )
             % {"count": len(idle), "all": len(loads)},
-            gettext("%(clients)s: there are only so many queues: %(count)s")
+            gettext("%(clients)s, but only this many queues: %(count)s")
             % {"clients": ", ".join(load.client_id for load in idle[:3]), "count": len(detail.queues)},
             gettext("More members than queues do not help: give the topic more queues."),
         )
@@ -209,7 +211,9 @@ def _filter(detail: GroupDetail, seen: WatchedGroup, loads: Sequence[MemberLoad]
             gettext("The filter skips about %(percent)s") % {"percent": units.percent(skipped)},
             gettext("its offset moves by %(rate)s a second, its listeners receive %(handled)s")
             % {"rate": units.rate(moves), "handled": units.rate(handled)},
-            gettext("Skipped messages cost time, too. A topic of its own for what it wants would spare that."),
+            gettext(
+                "Skipped messages cost time, too. A separate topic for the messages of this group would avoid that."
+            ),
         )
 
 
@@ -217,7 +221,7 @@ def _more_than_it_takes(seen: WatchedGroup) -> Iterator[Check]:
     if direction(seen) is Direction.GROWING and seen.in_rate and seen.out_rate is not None:
         yield Check(
             Level.WARN,
-            gettext("More comes in than it takes"),
+            gettext("Messages arrive faster than the group consumes them"),
             gettext("%(rate)s a second stored, %(consumed)s consumed")
             % {"rate": units.rate(seen.in_rate), "consumed": units.rate(seen.out_rate)},
             gettext("At this rate the lag keeps growing."),

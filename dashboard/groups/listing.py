@@ -137,7 +137,7 @@ def _put(metrics: Metrics, row: GroupRow) -> None:
     group, prefix = row.group, f"row.{row.name}"
     at = group.at or None
     least = units.AT_LEAST if group.is_partial else ""
-    why = group.why or (None if at else gettext("not looked at yet"))
+    why = group.why or (None if at else gettext("not checked yet"))
     second_look = why or gettext("known at the next sample")
 
     def put(key: str, text: str, why: str | None) -> None:
@@ -145,7 +145,7 @@ def _put(metrics: Metrics, row: GroupRow) -> None:
 
     put("lag", _known(units.count(group.lag), least), why)
     time_text = "0" if group.lag_ms == 0 else units.milliseconds(group.lag_ms)
-    put("behind", _known(time_text, least), why or gettext("the broker does not say"))
+    put("behind", _known(time_text, least), why or gettext("the broker does not report it"))
     put("members", _known(units.count(group.members), least), why)
     put("in", units.rate(group.in_rate), second_look)
     put("out", units.rate(group.out_rate), second_look)

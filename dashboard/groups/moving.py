@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """What became of one topic. was_told: running consumers were told, else the offsets were written.
+    """What became of one topic. was_told: running consumers were notified, else the offsets were written.
 
     elsewhere: queues that do not stand where they should; None when consumers were told: they go there, and confirm
     it, by and by. trouble: why it was perhaps not moved.
@@ -59,7 +59,7 @@ async def _plan(gateway: Gateway, group: str, topic: str, form: ResetForm) -> Re
         done = await last_move(group, topic)
         if done is None:
             raise NotAllowed(
-                gettext("%(group)s was not moved in %(topic)s from here within the last 24 hours.")
+                gettext("The offsets of %(group)s in %(topic)s were not reset here within the last 24 hours.")
                 % {"group": group, "topic": topic}
             )
         begin = await gateway.groups.plan_reset(group, topic, TO_BEGIN, None)
@@ -103,8 +103,8 @@ def log_move(request: HttpRequest, moved: Moved, asked: Mapping[str, Any], who: 
     before = {f"{one.queue.broker_name}.{one.queue.queue_id}": one.before for one in plan.moves}
     counts = {"skipped": plan.skipped, "repeated": plan.repeated, "trouble": moved.trouble}
     facts = {"event": "group_reset", "group": plan.group, "topic": plan.topic, "before": before}
-    logger.info("group moved", extra=facts | counts | dict(who))
-    note(request, "group moved", plan.group, {**asked, "topic": plan.topic, **counts})
+    logger.info("group's offsets reset", extra=facts | counts | dict(who))
+    note(request, "group's offsets reset", plan.group, {**asked, "topic": plan.topic, **counts})
 
 
 def shifted(begin: Sequence[QueueMove], end: Sequence[QueueMove], by: int) -> list[QueueMove]:

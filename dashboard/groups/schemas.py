@@ -223,10 +223,10 @@ class ResetTo(Order):
         None,
         ge=-NUMBER_MAX,
         le=NUMBER_MAX,
-        description="for shift: messages on in every queue, or back when below zero",
+        description="for shift: messages forward in every queue, or back if negative",
     )
-    source: str | None = Field(None, description="for copy: the group whose offsets are taken over")
-    dry_run: bool = Field(False, description="say what would happen and change nothing")
+    source: str | None = Field(None, description="for copy: the group whose offsets are copied")
+    dry_run: bool = Field(False, description="show what would happen and change nothing")
 
 
 class ResetIn(ResetTo):

@@ -23,7 +23,7 @@ class State(StrEnum):
     """What a group is doing, in the words of the list."""
 
     UNKNOWN = "unknown"
-    HELD_BACK = "held back"
+    HELD_BACK = "suspended"
     NO_MEMBERS = "no members"
     OFFLINE = "offline"
     STUCK = "stuck"

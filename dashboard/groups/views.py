@@ -134,7 +134,7 @@ def _tell(request: HttpRequest, moved: Moved) -> None:
         notes.error(
             request,
             (
-                gettext("%(name)s was perhaps not moved in %(topic)s: %(trouble)s")
+                gettext("The offsets of %(name)s in %(topic)s were perhaps not reset: %(trouble)s")
                 % (values | {"trouble": moved.trouble})
             ),
         )
@@ -149,9 +149,9 @@ def _tell(request: HttpRequest, moved: Moved) -> None:
             % (values | {"count": len(moved.elsewhere), "all": len(moved.plan.moves), "queues": queues}),
         )
     else:
-        told = gettext("%(name)s goes on elsewhere in %(topic)s: checked, its new offsets are written.")
+        told = gettext("%(name)s: offsets in %(topic)s are reset. The new offsets were read back and match.")
         if moved.was_told:
-            told = gettext("%(name)s goes on elsewhere in %(topic)s: its running consumers were told.")
+            told = gettext("%(name)s: offsets in %(topic)s are reset. Running consumers were notified.")
         notes.success(request, told % values)
 
 

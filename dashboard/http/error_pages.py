@@ -81,7 +81,7 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
-    told = str(exception) if isinstance(exception, NameRefused) else gettext("You may not do this.")
+    told = str(exception) if isinstance(exception, NameRefused) else gettext("You are not allowed to do this.")
     return _plain(request, 403, gettext("Not allowed"), told)
 
 
@@ -105,7 +105,7 @@ def database_unusable(request: HttpRequest, why: str) -> HttpResponse:
         request,
         503,
         gettext("The dashboard can't show this"),
-        (gettext("%(why)s Brokers serve on.") % {"why": again(why)}),
+        (gettext("%(why)s Brokers keep running.") % {"why": again(why)}),
     )
     response.headers["Retry-After"] = "5"
     return response
@@ -119,7 +119,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
         request,
         500,
         gettext("Internal error"),
-        gettext("Something went wrong on our side. The log of the appliance has the details."),
+        gettext("Something went wrong in GantryMQ. The appliance's log has the details."),
     )
 
 

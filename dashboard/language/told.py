@@ -12,10 +12,10 @@ _KNOWN = {
     re.compile(pattern): text
     for pattern, text in (
         # the audit log
-        (r"the role or the token may not do this", gettext_noop("the role or the token may not do this")),
+        (r"the role or the token does not allow this", gettext_noop("the role or the token does not allow this")),
         (
-            r"answered with (?P<code>\d+): it may have been done in part",
-            gettext_noop("answered with %(code)s: it may have been done in part"),
+            r"answered with (?P<code>\d+): it may be partly done",
+            gettext_noop("answered with %(code)s: it may be partly done"),
         ),
         (
             r"its trail was replaced twice before it was read",
@@ -26,11 +26,11 @@ _KNOWN = {
         (r"the appliance was stopped during this run", gettext_noop("the appliance was stopped during this run")),
         (
             r"the web process was killed during this run; it begins again",
-            gettext_noop("the web process was killed during this run; it begins again"),
+            gettext_noop("the web process was killed during this run; it starts again"),
         ),
         (
             r"the web process was killed during each try of this run",
-            gettext_noop("the web process was killed during each try of this run"),
+            gettext_noop("the web process was killed during each attempt of this run"),
         ),
         (r"the command was killed", gettext_noop("the command was killed")),
         (
@@ -42,11 +42,12 @@ _KNOWN = {
             gettext_noop("gantry report could not be started: %(why)s"),
         ),
         (
-            r"Spark's Java process ended in the middle of the run \(killed by signal (?P<signal>\d+), .*",
+            r"Spark's Java process ended during the run \(killed by signal (?P<signal>\d+), .*",
             gettext_noop(
-                "Spark's Java process was killed in the middle of the run by signal %(signal)s, as a machine does that "
-                "has no memory left. What was committed stays, and the next run goes on there. If it happens again, "
-                "see the run's log; give the machine more memory or the run less (report_memory)."
+                "Signal %(signal)s killed Spark's Java process during the run, as machines do that "
+                "have run out of memory. What was committed stays, and the next run continues there. "
+                "If it happens again, see the run's log; give the machine more memory or the run "
+                "less (report_memory)."
             ),
         ),
         (
@@ -56,29 +57,26 @@ _KNOWN = {
         (r"the run was stopped before it ended", gettext_noop("the run was stopped before it ended")),
         # what readers of a result should know
         (
-            r"(?P<broker>\S+): its log holds (?P<held>[\d,]+) MiB now and will hold up to (?P<most>[\d,]+) MiB, if it "
-            r"keeps (?P<hours>\d+) h as it is set to; the disk has (?P<room>[\d,]+) MiB for it, so that is enough\.",
+            r"(?P<broker>\S+): its log takes (?P<held>[\d,]+) MiB now and will take up to (?P<most>[\d,]+) MiB at its "
+            r"retention of (?P<hours>\d+) h; the disk has (?P<room>[\d,]+) MiB for it, which is enough\.",
             gettext_noop(
-                "%(broker)s: its log holds %(held)s MiB now and will hold up to %(most)s MiB, if it keeps %(hours)s h "
-                "as it is set to; the disk has %(room)s MiB for it, so that is enough."
+                "%(broker)s: its log takes %(held)s MiB now and will take up to %(most)s MiB at its "
+                "retention of %(hours)s h; the disk has %(room)s MiB for it, which is enough."
             ),
         ),
         (
-            r"(?P<broker>\S+): its log holds (?P<held>[\d,]+) MiB now and will hold up to (?P<most>[\d,]+) MiB, if it "
-            r"keeps (?P<hours>\d+) h as it is set to; the disk has (?P<room>[\d,]+) MiB for it until it is "
-            r"(?P<full>\d+) % full: messages may then go after about (?P<kept>\d+) h already\.",
+            r"(?P<broker>\S+): its log takes (?P<held>[\d,]+) MiB now and will take up to (?P<most>[\d,]+) MiB at its "
+            r"retention of (?P<hours>\d+) h; the disk has (?P<room>[\d,]+) MiB for it until it is "
+            r"(?P<full>\d+) % full, so messages may be deleted after about (?P<kept>\d+) h\.",
             gettext_noop(
-                "%(broker)s: its log holds %(held)s MiB now and will hold up to %(most)s MiB, if it keeps %(hours)s h "
-                "as it is set to; the disk has %(room)s MiB for it until it is %(full)s %% full: messages may then go "
-                "after about %(kept)s h already."
+                "%(broker)s: its log takes %(held)s MiB now and will take up to %(most)s MiB at its "
+                "retention of %(hours)s h; the disk has %(room)s MiB for it until it is %(full)s %% "
+                "full, so messages may be deleted after about %(kept)s h."
             ),
         ),
         (
-            r"what was stored before (?P<time>[\d: -]+) UTC is not in the lake any more: its age or its size is "
-            r"limited",
-            gettext_noop(
-                "what was stored before %(time)s UTC is not in the lake any more: its age or its size is limited"
-            ),
+            r"the lake no longer has what was stored before (?P<time>[\d: -]+) UTC: its age or its size is limited",
+            gettext_noop("the lake no longer has what was stored before %(time)s UTC: its age or its size is limited"),
         ),
         (
             r"(?P<broker>\S+): (?P<bytes>[\d,]+) bytes of the log were deleted by the broker before a run could read "
@@ -96,14 +94,14 @@ _KNOWN = {
                 "they held messages stored from %(begin)s to %(end)s UTC"
             ),
         ),
-        # runs that put dead letters back
+        # runs that resend dead letters
         (
-            r"A fault in GantryMQ; the log of the web process has it\.",
-            gettext_noop("A fault in GantryMQ; the log of the web process has it."),
+            r"This is a fault in GantryMQ\. The web process's log has the details\.",
+            gettext_noop("This is a fault in GantryMQ. The web process's log has the details."),
         ),
         (
-            r"The account (?P<name>\S+) may not put letters back any more\.",
-            gettext_noop("The account %(name)s may not put letters back any more."),
+            r"The account (?P<name>\S+) can no longer resend dead letters\.",
+            gettext_noop("The account %(name)s can no longer resend dead letters."),
         ),
     )
 }

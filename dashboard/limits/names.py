@@ -83,7 +83,7 @@ def read_prefixes(text: str) -> tuple[str, ...]:
     for prefix in found:
         if not PREFIX.fullmatch(prefix):
             raise BadPrefix(
-                gettext("%(prefix)s is no beginning of a name: letters, digits, _ - and | only, 127 at most.")
+                gettext("%(prefix)s cannot begin a name: use letters, digits, _ - and |, at most 127.")
                 % {"prefix": f"{prefix!r}"}
             )
     if len(found) > PREFIXES_MAX:

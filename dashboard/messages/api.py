@@ -52,10 +52,10 @@ async def find_messages(
     request: HttpRequest,
     name: str,
     q: str = Query("", description="an id, a key, q3 @ 1204, tag:paid, name=value, words in the body"),
-    since: str = Query("", description="2026-11-21 07:30, or 2 h for so long ago"),
+    since: str = Query("", description="2026-11-21 07:30, or 2 h for two hours ago"),
     until: str = Query("", description="as since"),
     queue: str = Query("", description="only this one: broker-a.3"),
-    older: str = Query("", description="of the answer before"),
+    older: str = Query("", description="from the previous answer"),
     limit: int = Query(64, ge=1, le=LIST_MAX),
 ) -> MessageList:
     asked = MessageSearchForm({"q": q, "since": since, "until": until, "queue": queue})
@@ -77,7 +77,7 @@ async def export_messages(
     since: str = "",
     until: str = "",
     queue: str = "",
-    older: str = Query("", description="of the last line of a file that was cut"),
+    older: str = Query("", description="of the last line of a truncated file"),
 ) -> Any:
     asked = MessageSearchForm({"q": q, "since": since, "until": until, "queue": queue})
     if not asked.is_valid():
@@ -89,7 +89,7 @@ async def export_messages(
 
 
 @router.get("/{name}/messages/{place}", response={200: MessageDetailOut} | REFUSALS, auth=READ,
-            summary="One message by its place", operation_id="get_message")  # fmt: skip
+            summary="One message by queue and offset", operation_id="get_message")  # fmt: skip
 async def get_message(request: HttpRequest, name: str, place: str) -> MessageDetailOut:
     return MessageDetailOut.of(await _found(name, place), name)
 
@@ -101,12 +101,12 @@ async def get_message_groups(request: HttpRequest, name: str, place: str) -> Fat
 
 
 @router.get("/{name}/messages/{place}/trace", response={200: TraceOut} | REFUSALS, auth=READ,
-            summary="A message's life, as clients told it", operation_id="get_message_trace")  # fmt: skip
+            summary="A message's trace, as clients reported it", operation_id="get_message_trace")  # fmt: skip
 async def get_message_trace(request: HttpRequest, name: str, place: str) -> TraceOut:
     return TraceOut.of(await gateway().fate.trace(await _found(name, place)))
 
 
-@told.get("", response={200: TraceEventList} | REFUSALS, auth=READ, summary="Find what clients told of their messages",
+@told.get("", response={200: TraceEventList} | REFUSALS, auth=READ, summary="Find traces that clients reported",
           operation_id="find_traces")  # fmt: skip
 async def find_traces(
     request: HttpRequest,
@@ -114,10 +114,10 @@ async def find_traces(
     topic: str = "",
     group: str = "",
     which: Literal["all", "failed", "slow"] = "all",
-    slow: str = Query("", description="what slow is: 1 s, 200 ms"),
-    since: str = Query("", description="2026-11-21 07:30, or 2 h for so long ago"),
+    slow: str = Query("", description="threshold for slow: 1 s, 200 ms"),
+    since: str = Query("", description="2026-11-21 07:30, or 2 h for two hours ago"),
     until: str = Query("", description="as since"),
-    older: str = Query("", description="of the answer before"),
+    older: str = Query("", description="from the previous answer"),
 ) -> TraceEventList:
     asked = {"q": q, "topic": topic, "group": group, "which": which, "slow": slow, "since": since, "until": until}
     form = TraceForm(asked)
@@ -130,12 +130,12 @@ async def find_traces(
              summary="Send a copy as a new message", operation_id="resend_message")  # fmt: skip
 async def resend_message(request: HttpRequest, name: str, place: str) -> Status[SentOut]:
     sent = await gateway().fate.resend(await _found(name, place))
-    _log(request, "message sent again", "message_resent", name, place=place)
+    _log(request, "message resent", "message_resent", name, place=place)
     return Status(201, SentOut.of_result(sent))
 
 
 @router.post("/{name}/messages/{place}/deliver", response={200: HandledOut} | REFUSALS, auth=SEND,
-             summary="Have one client handle a message once more", operation_id="deliver_message")  # fmt: skip
+             summary="Deliver a message again to one client", operation_id="deliver_message")  # fmt: skip
 async def deliver_message(request: HttpRequest, name: str, place: str, body: DeliverIn) -> HandledOut:
     handled = await gateway().fate.deliver(await _found(name, place), body.group, body.client)
     _log(request, "message delivered again", "message_delivered", name, place=place, group=body.group)
@@ -187,7 +187,7 @@ def _content(given: MessageIn) -> bytes:
     except (binascii.Error, ValueError) as exc:  # a text may hold halves of characters
         raise FormProblem({field: ["That is no text." if field == "body" else "That is not base64."]}) from exc
     if len(content) > BODY_BYTES_MAX:
-        raise FormProblem({field: ["A message may have 4 MiB."]})
+        raise FormProblem({field: ["A message can have up to 4 MiB."]})
     return content
 
 

@@ -42,7 +42,7 @@ class TestMessageForm(BaseForm):
         label=_("Tag"),
         required=False,
         max_length=127,
-        help_text=_("What subscriptions select by."),
+        help_text=_("Subscriptions select messages by tag."),
     )
     key = forms.CharField(
         label=_("Key"),
@@ -52,7 +52,7 @@ class TestMessageForm(BaseForm):
     )
     properties = forms.CharField(
         label=_("Properties"), required=False, strip=False,
-        widget=forms.Textarea(attrs={"rows": 2, "placeholder": _("name=value, one a line"), "spellcheck": "false"}),
+        widget=forms.Textarea(attrs={"rows": 2, "placeholder": _("name=value, one per line"), "spellcheck": "false"}),
     )  # fmt: skip
     body = forms.CharField(
         label=_("Body"), required=False, strip=False,
@@ -122,5 +122,5 @@ class TestMessageForm(BaseForm):
         # Browsers send line ends as CR LF; the person typed a line end.
         body = self.cleaned_data["body"].replace("\r\n", "\n").encode()
         if len(body) > BODY_BYTES_MAX:
-            raise forms.ValidationError(gettext("A message may have 4 MiB."))
+            raise forms.ValidationError(gettext("A message can have up to 4 MiB."))
         return body

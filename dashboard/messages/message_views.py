@@ -79,7 +79,7 @@ async def again(request: HttpRequest, name: str, place: str) -> HttpResponse:
             else:
                 sent = await gateway().fate.resend(found)
                 done |= {"resent": sent, "resent_place": _place_of(sent.queue, sent.queue_offset)}
-                _log(request, "message sent again", "message_resent", name, place, to=sent.queue.topic)
+                _log(request, "message resent", "message_resent", name, place, to=sent.queue.topic)
         except GatewayError as exc:
             done["refusal"] = str(exc)
             note_nothing(request)

@@ -38,7 +38,7 @@ async def entries(request: HttpRequest) -> HttpResponse:
                 notes.success(request, gettext("%(key)s is set.") % {"key": given["key"]})
                 return redirect(_address("name-server-entries", namespace=wanted))
             there = _address("name-server-entry", namespace=wanted, key=given["key"])
-            form.add_error("key", gettext("This entry is there already. Nothing was changed."))
+            form.add_error("key", gettext("This entry exists already. Nothing was changed."))
         rows = await entries_of(wanted) if chosen.is_valid() else []
     except GatewayError as exc:
         return gateway_error(request, exc)

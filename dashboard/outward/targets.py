@@ -36,7 +36,7 @@ def split_url(url: str) -> tuple[str, str, int]:
         parts = urlsplit(url)
         port = parts.port or PORTS.get(parts.scheme, 0)
     except ValueError:
-        raise TargetRefused(gettext("This is no address.")) from None
+        raise TargetRefused(gettext("This is not an address.")) from None
     if parts.scheme not in PORTS or not parts.hostname:
         raise TargetRefused(gettext("The address begins with https:// or http:// and names a host."))
     if parts.username is not None or parts.password is not None:
@@ -57,8 +57,8 @@ def resolve(host: str, port: int, allowed: Sequence[Network], setting: str) -> s
         if not may_send_to(address, allowed):
             raise TargetRefused(
                 gettext(
-                    "%(host)s is %(address)s, which is not a public address. Where that is meant, the setting "
-                    "%(setting)s of the appliance allows it."
+                    "%(host)s is %(address)s, which is not a public address. If that is intended, "
+                    "allow it with the appliance's setting %(setting)s."
                 )
                 % {"host": host, "address": address, "setting": setting}
             )

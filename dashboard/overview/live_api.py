@@ -50,7 +50,7 @@ async def stream_news(
 ) -> Any:
     owner: Principal = request.auth  # type: ignore[attr-defined]
     if not owner.may(Permission.MESSAGES_READ if topic else Permission.CLUSTER_READ):
-        raise NotPossible(f"This token may not read {'messages' if topic else 'about the cluster'}.", status=403)
+        raise NotPossible(f"This token cannot read {'messages' if topic else 'about the cluster'}.", status=403)
     if topic and not owner.names.allows(topic):
         raise owner.names.refusal()
     if _open_streams[owner.user.pk] >= STREAMS_OF_ONE_ACCOUNT_MAX:

@@ -79,7 +79,7 @@ async def update_user(request: HttpRequest, name: str, body: UserChange) -> User
     user = await _named(name)
     if user.pk == request.auth.user.pk:  # type: ignore[attr-defined]
         note_nothing(request)
-        raise NotPossible("Another administrator has to do that: this is your own account.")
+        raise NotPossible("This is your own account: another administrator has to do that.")
     note_nothing(request)
     try:
         if body.prefixes is not None and not body.prefixes:  # before the role: administrators have no limit
@@ -125,7 +125,7 @@ async def list_invitations(request: HttpRequest) -> InvitationList:
 
 
 @invited.post("", response={201: InvitationMade} | REFUSALS, auth=PEOPLE,
-              summary="Invite a person; the link is shown once", operation_id="create_invitation")  # fmt: skip
+              summary="Invite a user; the link is shown once", operation_id="create_invitation")  # fmt: skip
 async def create_invitation(request: HttpRequest, body: InvitationIn) -> Status[InvitationMade]:
     maker: User = request.auth.user  # type: ignore[attr-defined]
     try:
@@ -133,7 +133,7 @@ async def create_invitation(request: HttpRequest, body: InvitationIn) -> Status[
     except UserProblem as exc:
         note_nothing(request)
         raise NotPossible(_sentence(exc)) from exc
-    note(request, "person invited", body.label, invitations.facts(body.role, tuple(body.prefixes)))
+    note(request, "user invited", body.label, invitations.facts(body.role, tuple(body.prefixes)))
     link = request.build_absolute_uri(f"{reverse('invitation')}?{urlencode({'token': secret})}")
     return Status(201, InvitationMade.of_row(made, link=link))
 
@@ -156,7 +156,7 @@ async def revoke_token_of(request: HttpRequest, name: str, token_id: int) -> Sta
     token = await ApiToken.objects.filter(user=user, revoked_at=None, pk=token_id).afirst()
     if token is None:
         note_nothing(request)
-        raise NotPossible("There is no such token any more.", status=404)
+        raise NotPossible("This token no longer exists.", status=404)
     await ApiToken.objects.filter(pk=token.pk).aupdate(revoked_at=timezone.now())
     note(request, "token revoked", user.username, {"token": token.name})
     return Status(204, None)
@@ -167,7 +167,7 @@ async def _limit(request: HttpRequest, user: User, prefixes: tuple[str, ...]) ->
     if prefixes == user.prefixes:
         return
     await sync_to_async(user_accounts.set_prefixes)(user, prefixes)
-    action = "names limited" if prefixes else "limit of names taken away"
+    action = "names limited" if prefixes else "limit of names removed"
     note(request, action, user.username, changed({"prefixes": list(user.prefixes)}, {"prefixes": list(prefixes)}))
     user.name_prefixes = " ".join(prefixes)
 
@@ -195,7 +195,7 @@ def _sentence(exc: UserProblem) -> str:
 
 
 @account.put("/password", response={200: SessionsEnded, 429: Problem} | REFUSALS, auth=OWN,
-             summary="Change one's own password; sessions end", operation_id="change_own_password")  # fmt: skip
+             summary="Change your password; other sessions end", operation_id="change_own_password")  # fmt: skip
 async def change_own_password(request: HttpRequest, body: PasswordIn) -> SessionsEnded:
     user: User = request.auth.user  # type: ignore[attr-defined]
     note_nothing(request)
@@ -210,7 +210,7 @@ async def change_own_password(request: HttpRequest, body: PasswordIn) -> Session
     try:
         new_hash = await hashing.known_browsers.hash(client_address(request), body.password)
     except TooManyAtOnce as exc:
-        raise NotPossible("Too much at once. Try again in a moment.", status=429) from exc
+        raise NotPossible("Too many requests at once. Try again in a moment.", status=429) from exc
     ended = await sync_to_async(user_accounts.change_password)(outcome.user, new_hash)
     note(request, "password changed", str(user), {"sessions_ended": ended})
     logger.info("password changed", extra={"event": "password_changed", "sessions": ended} | caller(request))

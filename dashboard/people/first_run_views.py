@@ -38,13 +38,13 @@ async def first_run(request: HttpRequest) -> HttpResponse:
         password_hash = await hashing.known_browsers.hash(client_address(request), wanted["password"])
         user = await sync_to_async(setup.claim)(token, wanted["username"], password_hash)
     except TooManyAtOnce:
-        form.add_error(None, gettext("Too much at once. Try again in a moment."))
+        form.add_error(None, gettext("Too many requests at once. Try again in a moment."))
         response = render(request, "people/first_run.html", {"form": form, "token": token}, status=429)
         response.headers["Retry-After"] = str(RETRY_AFTER_S)
         return response
     except setup.SetupRefused:
         return await _closed(request)
-    note(request, "first administrator made", str(user), who=str(user))
+    note(request, "first administrator created", str(user), who=str(user))
     await start_session(request, user)
     overview = redirect("overview")
     remember(request, overview, user.get_username())

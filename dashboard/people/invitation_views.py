@@ -42,7 +42,7 @@ async def invitation(request: HttpRequest) -> HttpResponse:
         password_hash = await hashing.known_browsers.hash(client_address(request), wanted["password"])
         user = await sync_to_async(invitations.accept)(token, wanted["username"], password_hash)
     except TooManyAtOnce:
-        form.add_error(None, gettext("Too much at once. Try again in a moment."))
+        form.add_error(None, gettext("Too many requests at once. Try again in a moment."))
         response = render(request, "people/invitation.html", context | {"form": form}, status=429)
         response.headers["Retry-After"] = str(RETRY_AFTER_S)
         return response

@@ -25,7 +25,7 @@ OPEN_MAX = 50  # at the same time
 def invite(made_by: User, role: Role, label: str, prefixes: tuple[str, ...] = ()) -> tuple[Invitation, str]:
     """Make an invitation; returns it with the secret of its link, which exists nowhere else. Raises UserProblem."""
     if prefixes and role == Role.ADMIN:
-        raise UserProblem(gettext("An administrator sees all: choose another role, or no limit."))
+        raise UserProblem(gettext("An administrator sees everything: choose another role, or no limit."))
     with transaction.atomic():
         BookingTurn.take()
         if open_invitations().count() >= OPEN_MAX:

@@ -54,7 +54,7 @@ async def password(request: HttpRequest) -> HttpResponse:
     try:
         new_hash = await hashing.known_browsers.hash(client_address(request), form.cleaned_data["password"])
     except TooManyAtOnce:
-        form.add_error(None, gettext("Too much at once. Try again in a moment."))
+        form.add_error(None, gettext("Too many requests at once. Try again in a moment."))
         return _again(request, form, RETRY_AFTER_S)
     ended = await sync_to_async(user_accounts.change_password)(outcome.user, new_hash)
     await start_session(request, outcome.user)

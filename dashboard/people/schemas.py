@@ -20,7 +20,7 @@ ScopeName = Literal["metrics", "read", "write", "config", "admin"]
 class TokenIn(Given):
     """A new token of the caller's account."""
 
-    name: str = Field(min_length=1, max_length=64, examples=["CI"], description="what lists call it")
+    name: str = Field(min_length=1, max_length=64, examples=["CI"], description="its name in lists")
     scope: ScopeName = "read"
     life_days: Literal[7, 30, 90, 365] = 90
 
@@ -91,14 +91,14 @@ class UserChange(Given):
     role: RoleName | None = None
     is_open: bool | None = None
     prefixes: list[Prefix] | None = Field(
-        None, max_length=PREFIXES_MAX, description="only topics and groups that begin so; [] is all"
+        None, max_length=PREFIXES_MAX, description="only topics and groups whose names begin so; [] is all"
     )
 
 
 class PasswordIn(Given):
     """current: the one of now, which a token alone does not replace."""
 
-    current: Secret = Field(description="the password of now")
+    current: Secret = Field(description="the current password")
     password: Secret = Field(description="the new password; at least ten characters, and not a common one")
 
 
@@ -116,7 +116,7 @@ class InvitationIn(Given):
     )
     role: RoleName = "reader"
     prefixes: list[Prefix] = Field(
-        [], max_length=PREFIXES_MAX, description="only topics and groups that begin so; [] is all"
+        [], max_length=PREFIXES_MAX, description="only topics and groups whose names begin so; [] is all"
     )
 
 

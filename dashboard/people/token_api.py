@@ -20,14 +20,14 @@ router = Router()
 OWN = Token(Permission.ACCOUNT)
 
 
-@router.get("", response={200: TokenList} | REFUSALS, auth=OWN, summary="List one's own tokens",
+@router.get("", response={200: TokenList} | REFUSALS, auth=OWN, summary="List your tokens",
             operation_id="list_tokens")  # fmt: skip
 async def list_tokens(request: HttpRequest) -> TokenList:
     user = request.auth.user  # type: ignore[attr-defined]
     return TokenList(items=[TokenOut.of(row) async for row in living_tokens(user)])
 
 
-@router.post("", response={201: TokenMade} | REFUSALS, auth=OWN, summary="Make a token, which is shown once",
+@router.post("", response={201: TokenMade} | REFUSALS, auth=OWN, summary="Create a token; it is shown once",
              operation_id="create_token")  # fmt: skip
 async def make_token(request: HttpRequest, body: TokenIn) -> Status[TokenMade]:
     user = request.auth.user  # type: ignore[attr-defined]
@@ -40,13 +40,13 @@ async def make_token(request: HttpRequest, body: TokenIn) -> Status[TokenMade]:
     return Status(201, TokenMade.of(row, shown_once=secret))
 
 
-@router.delete("/{int:token_id}", response={204: None} | REFUSALS, auth=OWN, summary="Revoke one of one's own tokens",
+@router.delete("/{int:token_id}", response={204: None} | REFUSALS, auth=OWN, summary="Revoke one of your tokens",
                operation_id="revoke_token")  # fmt: skip
 async def end_token(request: HttpRequest, token_id: int) -> Status[None]:
     user = request.auth.user  # type: ignore[attr-defined]
     if not await revoke_token(user, token_id):
         note_nothing(request)
-        raise NotPossible("There is no such token any more.", status=404)
+        raise NotPossible("This token no longer exists.", status=404)
     note(request, "token revoked", f"token {token_id}")
     logger.info("token revoked", extra={"event": "token_revoked"} | caller(request))
     return Status(204, None)

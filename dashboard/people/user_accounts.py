@@ -117,7 +117,7 @@ def set_prefixes(user: User, prefixes: tuple[str, ...]) -> None:
     with transaction.atomic():
         if prefixes and User.objects.filter(pk=user.pk, role=Role.ADMIN).exists():
             raise UserProblem(
-                gettext("%(username)s is an administrator, who sees all: choose another role first")
+                gettext("%(username)s is an administrator, who sees everything: choose another role first")
                 % {"username": user.username}
             )
         User.objects.filter(pk=user.pk).update(name_prefixes=" ".join(prefixes))
@@ -144,7 +144,7 @@ def _check_not_last(user: User) -> None:
     others = User.objects.filter(role=Role.ADMIN, is_active=True, identity=None).exclude(pk=user.pk)
     if user.role == Role.ADMIN and not issuer_of(user) and not others.exists():
         raise UserProblem(
-            gettext("%(username)s is the last administrator with a password: make another one first")
+            gettext("%(username)s is the last administrator with a password: create another one first")
             % {"username": user.username}
         )
 

@@ -46,7 +46,7 @@ async def people(request: HttpRequest) -> HttpResponse:
             except UserProblem as exc:
                 form.add_error(None, str(exc))
             else:
-                note(request, "person invited", wanted["label"], invitations.facts(wanted["role"], wanted["prefixes"]))
+                note(request, "user invited", wanted["label"], invitations.facts(wanted["role"], wanted["prefixes"]))
                 return redirect(f"{reverse('people')}?{urlencode({'made': shown_once.put(user, made)})}")
     secret = shown_once.take(user, request.GET["made"]) if request.method == "GET" and "made" in request.GET else None
     link = request.build_absolute_uri(f"{reverse('invitation')}?{urlencode({'token': secret})}") if secret else ""
@@ -93,9 +93,9 @@ async def _do(request: HttpRequest, found: User) -> str:
     """Carry out what the form's button says; returns what to tell. Raises UserProblem."""
     does = DEEDS.get(request.POST.get("do", ""))
     if does is None:
-        raise UserProblem(gettext("That is not something that can be done here."))
+        raise UserProblem(gettext("That is not possible here."))
     if found.pk == request.principal.user.pk and does is not _end_session:  # type: ignore[attr-defined]
-        raise UserProblem(gettext("Another administrator has to do that: this is your own account."))
+        raise UserProblem(gettext("This is your own account: another administrator has to do that."))
     action, details, said = await sync_to_async(does)(request, found)
     note(request, action, found.username, details)
     return said
@@ -123,12 +123,12 @@ def _set_prefixes(request: HttpRequest, found: User) -> Deed:
         said = gettext("%(name)s sees every topic and group.")
     said = said % {"name": found.username, "begins": joined(prefixes)}
     details = changed({"prefixes": list(found.prefixes)}, {"prefixes": list(prefixes)})
-    return "names limited" if prefixes else "limit of names taken away", details, said
+    return "names limited" if prefixes else "limit of names removed", details, said
 
 
 def _close(request: HttpRequest, found: User) -> Deed:
     ended = user_accounts.close_account(found)
-    said = gettext("%(name)s can't log in any more; tokens are refused.") % {"name": found.username}
+    said = gettext("%(name)s can no longer log in; its tokens are rejected.") % {"name": found.username}
     return "account closed", {"sessions_ended": ended}, said
 
 
@@ -148,7 +148,7 @@ def _revoke(request: HttpRequest, found: User) -> Deed:
     given = request.POST.get("token", "")
     token = ApiToken.objects.filter(user=found, revoked_at=None, pk=int(given) if given.isdecimal() else 0).first()
     if token is None:
-        raise UserProblem(gettext("There is no such token any more."))
+        raise UserProblem(gettext("This token no longer exists."))
     ApiToken.objects.filter(pk=token.pk).update(revoked_at=timezone.now())
     said = gettext("Calls with the token %(name)s are rejected from now on.") % {"name": token.name}
     return "token revoked", {"token": token.name}, said

@@ -64,7 +64,7 @@ async def list_runs(
     return RunList(runs=shown, total=await rows.acount())
 
 
-@router.post("/runs", response={202: RunOut} | REFUSALS, auth=RUN, summary="Have a report computed",
+@router.post("/runs", response={202: RunOut} | REFUSALS, auth=RUN, summary="Run a report",
              operation_id="run_report")  # fmt: skip
 async def run_report(request: HttpRequest, body: RunIn) -> Status[RunOut]:
     form = RunForm(body.form())
@@ -76,8 +76,8 @@ async def run_report(request: HttpRequest, body: RunIn) -> Status[RunOut]:
         run = await ask_for(body.report, body.days, user, range_ms=form.range_ms, topics=topics, zone=zone)
     except NotTaken as exc:
         raise NotPossible(str(exc)) from exc
-    note(request, "report asked for", body.report, {"begin_ms": run.begin_ms, "end_ms": run.end_ms, "topics": topics})
-    logger.info("report asked for", extra={"event": "report_asked", "run": run.run_id} | caller(request))
+    note(request, "report requested", body.report, {"begin_ms": run.begin_ms, "end_ms": run.end_ms, "topics": topics})
+    logger.info("report requested", extra={"event": "report_asked", "run": run.run_id} | caller(request))
     return Status(202, RunOut.of_run(run))
 
 
@@ -107,7 +107,7 @@ async def download_result(request: HttpRequest, run_id: str, form: Literal["csv"
 
 
 @router.get("/runs/{run_id}/log", response={200: LogOut} | REFUSALS, auth=READ,
-            summary="The end of what a run's process said", operation_id="get_report_log")  # fmt: skip
+            summary="The end of a run's log", operation_id="get_report_log")  # fmt: skip
 async def get_log(request: HttpRequest, run_id: str) -> LogOut:
     run = await _found(run_id)
     return LogOut(run=run.run_id, text=results.log_end(run))
@@ -125,7 +125,7 @@ async def stop_run(request: HttpRequest, run_id: str) -> RunOut:
     return RunOut.of_run(await _found(run_id))
 
 
-@router.get("/schedule", response={200: ScheduleOut} | REFUSALS, auth=READ, summary="When reports run by themselves",
+@router.get("/schedule", response={200: ScheduleOut} | REFUSALS, auth=READ, summary="The schedule of reports",
             operation_id="get_report_schedule")  # fmt: skip
 async def get_schedule(request: HttpRequest) -> ScheduleOut:
     return ScheduleOut.of(await plans.schedule())
@@ -135,7 +135,7 @@ async def get_schedule(request: HttpRequest) -> ScheduleOut:
             operation_id="set_report_schedule")  # fmt: skip
 async def set_schedule(request: HttpRequest, body: ScheduleIn) -> ScheduleOut:
     if not body.reports:
-        raise FormProblem({"reports": ["Choose a report, or let them run never."]})
+        raise FormProblem({"reports": ["Choose a report, or switch the schedule off."]})
     wanted, before = body.dict(), await plans.schedule()
     check_times(body.cron, body.zone)
     await plans.set_schedule(**wanted)

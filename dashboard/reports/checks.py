@@ -32,8 +32,9 @@ def problem_of(run: ReportRun) -> Check | None:
             gettext("The last report is incomplete"),
             run.error,
             gettext(
-                "What a broker deleted before a run read it can't be counted any more: let reports run more often, or "
-                "keep messages longer. What is not counted yet, the next run counts."
+                "Messages that a broker deleted before a run read them cannot be counted: run "
+                "reports more often, or keep messages longer. Messages not counted yet are counted "
+                "by the next run."
             ),
             link=link,
         )

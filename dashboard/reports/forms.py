@@ -54,7 +54,7 @@ class ZoneForm(BaseForm):
         zone: str = self.cleaned_data["zone"] or "UTC"
         if zone not in zoneinfo.available_timezones():
             raise forms.ValidationError(
-                gettext("%(zone)s is no time zone; write a name such as Europe/Berlin.") % {"zone": repr(zone)}
+                gettext("%(zone)s is not a time zone; write a name such as Europe/Berlin.") % {"zone": repr(zone)}
             )
         return zone
 
@@ -93,7 +93,7 @@ class RunForm(ZoneForm):
         values: dict[str, Any] = super().clean() or self.cleaned_data
         begin, end = values.get("begin"), values.get("end")
         if bool(begin) is not bool(end):
-            self.add_error("end" if begin else "begin", gettext("A range of its own needs both times."))
+            self.add_error("end" if begin else "begin", gettext("Your own range needs both times."))
         elif begin and begin >= end:
             self.add_error("end", gettext("The range must end after it begins."))
         return values
@@ -120,7 +120,7 @@ class PlanForm(ZoneForm):
         choices=lambda: [(one.name, in_words(one).title) for one in REPORTS.values()],
         widget=forms.CheckboxSelectMultiple,
         label=_("Reports"),
-        error_messages={"required": _("Choose a report, or let them run never.")},
+        error_messages={"required": _("Choose a report, or switch the schedule off.")},
     )
     field_order = ("interval_minutes", "days", "cron", "zone", "reports")
 
@@ -143,7 +143,7 @@ class PromiseForm(BaseForm):
         required=False,
         min_value=1,
         max_value=SECONDS_MAX,
-        label=_("Seconds at most"),
+        label=_("Maximum lag, seconds"),
         widget=forms.NumberInput(attrs={"placeholder": _("none"), "step": "any"}),
     )
 

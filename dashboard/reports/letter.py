@@ -65,7 +65,7 @@ def letter_of(week: str, rows: Mapping[str, Rows], notes: Iterable[str] = ()) ->
     before = _sum(days, "week_before") if is_week_before_whole else 0
     facts = {"count": units.count(messages), "size": units.size(_sum(days, "stored_bytes"))}
     if before:
-        lead = gettext("%(count)s messages and %(size)s were stored, %(change)s beside the week before.")
+        lead = gettext("%(count)s messages and %(size)s were stored, %(change)s compared with the week before.")
         lead = lead % (facts | {"change": change(messages / before - 1)})
     else:
         lead = gettext("%(count)s messages and %(size)s were stored.") % facts
@@ -114,7 +114,7 @@ def _groups(rows: Rows) -> Section:
         for group, (late, lag, over) in ranked
         if late or lag or over
     )
-    columns = (gettext("Group"), gettext("Behind at most"), gettext("Messages"), gettext("Minutes over its promise"))
+    columns = (gettext("Group"), gettext("Maximum lag"), gettext("Messages"), gettext("Minutes over its promise"))
     return _cut(gettext("Groups behind"), columns, cells, gettext("No group was behind."))
 
 
@@ -135,7 +135,7 @@ def _unused(rows: Rows) -> Section:
         (str(row["name"]), in_words(str(row["kind"])), units.moment(_number(row, "last_ms"))[:10]) for row in rows
     )
     columns = (gettext("Name"), gettext("Kind"), gettext("Last used"))
-    return _cut(gettext("Unused topics and groups"), columns, cells, gettext("All were used."))
+    return _cut(gettext("Unused topics and groups"), columns, cells, gettext("All are used."))
 
 
 def _cut(title: str, columns: tuple[str, ...], cells: tuple[tuple[str, ...], ...], nothing: str) -> Section:

@@ -39,8 +39,8 @@ logger = logging.getLogger(__name__)
 POLL_S = 2.0
 SOON_S = 0.5  # while a session is kept for the next run
 RUNS_KEPT = 200
-CUT_OFF = "the web process was killed during this run; it begins again"
-CUT_OFF_EACH_TIME = "the web process was killed during each try of this run"
+CUT_OFF = "the web process was killed during this run; it starts again"
+CUT_OFF_EACH_TIME = "the web process was killed during each attempt of this run"
 
 
 class ReportSchedule:

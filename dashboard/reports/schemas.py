@@ -62,7 +62,7 @@ class RunIn(Given):
     report: ReportName  # type: ignore[valid-type]
     days: Days = Field(7, description="how far back")
     begin: AwareMoment | None = Field(None, description="instead of days: 2026-11-21T00:00:00Z")
-    end: AwareMoment | None = Field(None, description="the first moment that is left out")
+    end: AwareMoment | None = Field(None, description="end of the range, exclusive")
     topics: list[Annotated[str, Field(max_length=TOPIC_CHARS_MAX)]] = Field(
         [], max_length=TOPICS_MAX, description="only these topics"
     )
@@ -162,7 +162,7 @@ class PromiseIn(Given):
     """seconds: null takes the promise away."""
 
     group: str = Field("", max_length=GROUP_CHARS_MAX, description="its name; absent: all others")
-    seconds: float | None = Field(None, ge=1, le=SECONDS_MAX, description="so many seconds behind")
+    seconds: float | None = Field(None, ge=1, le=SECONDS_MAX, description="maximum lag in seconds")
 
 
 class WeeklyIn(Given):

@@ -26,13 +26,13 @@ RUN = Token(Permission.REPORTS_RUN)
 
 
 @router.get("/promises", response={200: PromisesOut} | REFUSALS, auth=READ,
-            summary="How far behind groups may be", operation_id="get_promises")  # fmt: skip
+            summary="Promises: how far behind groups may be", operation_id="get_promises")  # fmt: skip
 async def get_promises(request: HttpRequest) -> PromisesOut:
     return PromisesOut(promises=await promises.promises())
 
 
 @router.put("/promises", response={200: PromisesOut} | REFUSALS, auth=RUN,
-            summary="Set a group's promise, or take it away", operation_id="set_promise")  # fmt: skip
+            summary="Set or remove a group's promise", operation_id="set_promise")  # fmt: skip
 async def set_promise(request: HttpRequest, body: PromiseIn) -> PromisesOut:
     form = PromiseForm({"group": body.group, "seconds": body.seconds})
     if not form.is_valid():
@@ -46,7 +46,7 @@ async def set_promise(request: HttpRequest, body: PromiseIn) -> PromisesOut:
     return PromisesOut(promises=await promises.promises())
 
 
-@router.get("/weekly", response={200: WeeklyOut} | REFUSALS, auth=READ, summary="The summary of a week by mail",
+@router.get("/weekly", response={200: WeeklyOut} | REFUSALS, auth=READ, summary="The weekly summary by mail",
             operation_id="get_weekly_mail")  # fmt: skip
 async def get_weekly(request: HttpRequest) -> WeeklyOut:
     return await _weekly()
@@ -68,7 +68,7 @@ async def put_weekly(request: HttpRequest, body: WeeklyIn) -> WeeklyOut:
 
 
 @router.post("/weekly/send", response={200: WeeklyOut} | REFUSALS, auth=RUN,
-             summary="Have the summary of the last seven days sent now", operation_id="send_weekly_mail")  # fmt: skip
+             summary="Send the summary of the last seven days now", operation_id="send_weekly_mail")  # fmt: skip
 async def send_weekly(request: HttpRequest) -> WeeklyOut:
     if not await send_now():
         note_nothing(request)

@@ -64,7 +64,7 @@ async def settings_context(plan: plans.Schedule) -> dict[str, Any]:
 async def schedule(request: HttpRequest) -> HttpResponseBase:
     form = PlanForm(request.POST)
     if not form.is_valid():
-        return refused(gettext("The schedule stays as it is."), form)
+        return refused(gettext("The schedule is unchanged."), form)
     before = await plans.schedule()
     await plans.set_schedule(**form.cleaned_data)
     note(request, "report schedule changed", "", changed(before.facts(), (await plans.schedule()).facts()))
@@ -98,7 +98,7 @@ async def promises(request: HttpRequest) -> HttpResponseBase:
 async def weekly(request: HttpRequest) -> HttpResponseBase:
     form = WeeklyForm(request.POST, channels=await _mail_channels())
     if not form.is_valid():
-        return refused(gettext("The weekly mail stays as it is."), form)
+        return refused(gettext("The weekly mail is unchanged."), form)
     await set_weekly(**form.cleaned_data)
     note(request, "weekly mail changed", "", form.cleaned_data)
     logger.info("weekly mail changed", extra={"event": "weekly_changed", **form.cleaned_data})

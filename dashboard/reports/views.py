@@ -163,7 +163,7 @@ async def stop_run(request: HttpRequest, run_id: str) -> HttpResponseBase:
         is_shells = run.from_shell and run.is_live
         notes.warning(
             request,
-            gettext("Stop it where it was started: in a shell.")
+            gettext("Stop it in the shell where it was started.")
             if is_shells
             else gettext("The run has ended already."),
         )
@@ -179,8 +179,8 @@ async def _ask_for(request: HttpRequest, report: str, days: int, **scope: Any) -
         notes.warning(request, str(exc))
     else:
         range_text = f"{_minute(run.begin_ms)} to {_minute(run.end_ms)}"
-        note(request, "report asked for", report, {"range": range_text, "topics": run.topics, "zone": run.zone})
-        logger.info("report asked for", extra={"event": "report_asked", "run": run.run_id, "user": run.requested_by_id})
+        note(request, "report requested", report, {"range": range_text, "topics": run.topics, "zone": run.zone})
+        logger.info("report requested", extra={"event": "report_asked", "run": run.run_id, "user": run.requested_by_id})
         return redirect("reports:detail", run_id=run.run_id)  # it shows how far the run is, then what came out
     return redirect("reports:index")
 

@@ -26,7 +26,7 @@ class Token(HttpBearer):
         """The principal; None is answered with 401 by ninja. Raises Forbidden, NameRefused."""
         principal = await bearer_principal(request)
         if principal is not None and not principal.may(self.permission):
-            raise Forbidden(f"This token may not do that; it needs {self.permission.value}.")
+            raise Forbidden(f"This token does not allow that; it needs {self.permission.value}.")
         if principal is not None:
             enter(principal, self.permission, request.resolver_match.kwargs if request.resolver_match else {})
         return principal

@@ -24,7 +24,7 @@ class SecurityOut(Schema):
     troubles: list[str]
 
 
-@router.get("", response={200: SecurityOut} | REFUSALS, auth=PEOPLE, summary="What is open to whom",
+@router.get("", response={200: SecurityOut} | REFUSALS, auth=PEOPLE, summary="Security findings",
             operation_id="get_security")  # fmt: skip
 async def get_security(request: HttpRequest) -> SecurityOut:
     found = await review(gateway(), settings.APPLIANCE)

@@ -19,7 +19,7 @@ def checks(broker: str, told: Sequence[BrokerSetting], settings: ApplianceConfig
         yield Check(
             name="acl-off",
             level=Level.WARN,
-            title=gettext("%(broker)s asks for no account") % {"broker": broker},
+            title=gettext("%(broker)s accepts clients without an account") % {"broker": broker},
             evidence=gettext("aclEnable is false."),
             action=gettext(
                 "Every program that reaches it can send, read and administer. Create accounts there, and require them."
@@ -30,7 +30,7 @@ def checks(broker: str, told: Sequence[BrokerSetting], settings: ApplianceConfig
         yield Check(
             name="acl-off",
             level=Level.BAD,
-            title=gettext("%(broker)s asks for no account") % {"broker": broker},
+            title=gettext("%(broker)s accepts clients without an account") % {"broker": broker},
             evidence=gettext("aclEnable is false."),
             action=gettext(
                 "The appliance requires accounts. Remove the line from this broker's properties and start it again."

@@ -78,7 +78,7 @@ def _network(settings: ApplianceConfig) -> Iterator[Check]:
         name="open-network",
         level=Level.BAD,
         title=gettext("Everything is open to the network"),
-        evidence=gettext("Brokers and name server listen on %(bind)s and ask for no account.")
+        evidence=gettext("Brokers and name server listen on %(bind)s and accept clients without an account.")
         % {"bind": settings.bind},
         action=gettext(
             "Every program that reaches them can read, send and delete. Require accounts, or bind to 127.0.0.1."

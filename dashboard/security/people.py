@@ -103,7 +103,7 @@ def _invitations(now: datetime) -> Iterator[Check]:
             title=gettext("An invitation for an administrator is open: %(label)s") % {"label": row.label},
             evidence=gettext("Created by %(username)s; it expires %(expires_at)s UTC.")
             % {"username": row.made_by.username, "expires_at": f"{row.expires_at:%Y-%m-%d %H:%M}"},
-            action=gettext("Who has the link has the role. Withdraw it if it is not on its way any more."),
+            action=gettext("Anyone with the link has the role. Withdraw it if it was not delivered."),
             link=reverse("people"),
             link_text=gettext("Show invitations"),
         )

@@ -40,7 +40,7 @@ def kept(request: HttpRequest) -> Begun:
         content = signing.loads(request.COOKIES.get(settings.SIGN_IN_COOKIE_NAME, ""), salt=_SALT, max_age=LIFE_S)
     except signing.BadSignature:
         raise BadAnswer(
-            gettext_noop("This sign-in was not begun in this browser, or more than ten minutes ago. Begin again.")
+            gettext_noop("This sign-in was not started in this browser, or more than ten minutes ago. Start again.")
         ) from None
     return Begun(**content)
 

@@ -51,17 +51,19 @@ def finish(
     """What the provider claims about the person. told: the query that the browser brought. Raises SignInProblem."""
     if not hmac.compare_digest(told.get("state", "").encode(), begun.state.encode()):
         raise BadAnswer(
-            gettext_noop("This sign-in was not begun in this browser, or another one was begun since. Begin again.")
+            gettext_noop(
+                "This sign-in was not started in this browser, or another one has been started since. Start again."
+            )
         )
     metadata = provider.metadata(wire)
     issuer = told.get("iss")
     if issuer != metadata.issuer and (issuer is not None or metadata.tells_issuer):
-        raise BadAnswer(gettext_noop("The answer is of another provider. Begin again."))
+        raise BadAnswer(gettext_noop("The answer is from another provider. Start again."))
     if told.get("error"):
         raise BadAnswer(gettext_noop("The provider did not sign you in (%(reason)s)."), reason=_word(told["error"]))
     code = told.get("code", "")
     if not 0 < len(code) <= CODE_CHARS_MAX:
-        raise BadAnswer(gettext_noop("The provider's answer has no code. Begin again."))
+        raise BadAnswer(gettext_noop("The provider's answer has no code. Start again."))
     token = _token(wire, metadata, settings, redirect_uri, begun, code)
     claims = _id_token(wire, provider, metadata, settings, begun, token)
     wanted = (settings.oidc_user_claim, settings.oidc_role_claim)
@@ -97,7 +99,7 @@ def _token(
             )
         )
     except OAuth2Error as exc:
-        text = gettext_noop("The provider did not take the code (%(reason)s). Begin again.")
+        text = gettext_noop("The provider rejected the code (%(reason)s). Start again.")
         raise BadAnswer(text, reason=_word(exc.error)) from exc
     except ValueError as exc:
         raise BadAnswer(gettext_noop("The provider's answer can't be read.")) from exc
@@ -143,7 +145,7 @@ def _with_userinfo(wire: Wire, metadata: Metadata, token: dict[str, Any], claims
         return claims
     told = wire.get_json(metadata.userinfo_endpoint, {"Authorization": f"Bearer {access}"})
     if told.get("sub") != claims["sub"]:
-        raise BadAnswer(gettext_noop("The provider told about another person."))
+        raise BadAnswer(gettext_noop("The provider described another user."))
     return told | claims
 
 

@@ -63,12 +63,11 @@ def _admit(person: Person, issuer: str) -> Admitted:
 
 def _make(person: Person, issuer: str) -> User:
     if Identity.objects.count() >= ACCOUNTS_MAX:
-        text = gettext_noop("%(most)s accounts were made by sign-ins; there will be no more.")
+        text = gettext_noop("%(most)s accounts have been created by sign-ins; that is the maximum.")
         raise _refused(person, text, most=ACCOUNTS_MAX)
     if User.objects.filter(username__iexact=person.name).exists():
         text = gettext_noop(
-            "The name “%(taken)s” is taken here by another account, which stays its owner's. Log in with its password, "
-            "or ask an administrator."
+            "The name “%(taken)s” belongs to another account here. Log in with its password, or ask an administrator."
         )
         raise _refused(person, text, taken=person.name)
     try:

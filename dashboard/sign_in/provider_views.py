@@ -98,7 +98,7 @@ def _write_down(request: HttpRequest, admitted: Admitted) -> None:
     who, by = str(admitted.user), provider_name(settings.APPLIANCE)
     if admitted.is_new:
         details = {"role": admitted.user.role, "prefixes": list(admitted.user.prefixes) or None, "provider": by}
-        note(request, "account made by a sign-in", who, details, who=who)
+        note(request, "account created by a sign-in", who, details, who=who)
     if admitted.changes:
         note(request, "role changed by a sign-in", who, admitted.changes | {"provider": by}, who=who)
     note(request, "logged in", details={"provider": by}, who=who)
@@ -111,7 +111,7 @@ def _failed(request: HttpRequest, problem: SignInProblem, target: str) -> HttpRe
     if isinstance(problem, Refused):
         name = problem.name
         details = {"subject": problem.subject[:255], "reason": str(problem)}
-        note(request, "sign-in refused", problem.name[:64], details)
+        note(request, "sign-in rejected", problem.name[:64], details)
     left_out = _log_limit.left_out("login_failed", client_address(request))
     if left_out is not None:
         facts = {"event": "login_failed", "address": client_address(request), "reason": str(problem)}

@@ -61,7 +61,7 @@ def _refused(request: HttpRequest, form: LoginForm, target: str, outcome: Outcom
         form.add_error(
             None,
             (
-                gettext("Too many wrong tries. Wait %(wait)s, or run `gantry users unlock` on the server.")
+                gettext("Too many wrong attempts. Wait %(wait)s, or run `gantry users unlock` on the server.")
                 % {"wait": wait}
             ),
         )

@@ -30,7 +30,7 @@ def group_problems(groups: Sequence[WatchedGroup], now: float) -> list[Check]:
                     "%(count)s more consumer group is behind", "%(count)s more consumer groups are behind", len(more)
                 )
                 % {"count": units.count(len(more))},
-                gettext("%(count)s messages wait for them")
+                gettext("%(count)s messages are waiting for them")
                 % {"count": units.count(sum(group.lag or 0 for group in more))},
                 gettext("The list of groups shows the worst first."),
                 name=gettext("more groups behind"),
@@ -52,8 +52,7 @@ def dead_letter_problems(stored: Stored | None) -> list[Check]:
     return [
         Check(
             Level.WARN,
-            ngettext("%(count)s dead letter waits", "%(count)s dead letters wait", number)
-            % {"count": units.count(number)},
+            ngettext("%(count)s dead letter", "%(count)s dead letters", number) % {"count": units.count(number)},
             named,
             gettext(
                 "Their consumers failed at every attempt. Look at one, fix the cause, and resend "
@@ -85,7 +84,7 @@ def _problem(group: WatchedGroup, now: float) -> Check:
             )
         evidence = _waiting(group)
         action = gettext(
-            "Nothing takes its messages. Start its consumers; when it is not needed any more, delete the group."
+            "No consumer reads its messages. Start its consumers; if the group is no longer needed, delete it."
         )
     else:
         title = (
@@ -98,7 +97,8 @@ def _problem(group: WatchedGroup, now: float) -> Check:
         )
         evidence = joined([_waiting(group), members])
         action = gettext(
-            "More comes than its consumers take, or one of them is stuck. Its page shows which queues wait."
+            "Messages arrive faster than its consumers handle them, or one consumer is stuck. The "
+            "group's page shows which queues are waiting."
         )
     name = gettext("group %(group)s") % values
     return Check(Level.WARN, title % values, evidence, action, name, _group_page(group.name))
@@ -107,9 +107,9 @@ def _problem(group: WatchedGroup, now: float) -> Check:
 def _waiting(group: WatchedGroup) -> str:
     lag = 0 if group.lag is None else group.lag
     if group.is_partial:
-        text = ngettext("at least %(count)s message waits", "at least %(count)s messages wait", lag)
+        text = ngettext("at least %(count)s message is waiting", "at least %(count)s messages are waiting", lag)
     else:
-        text = ngettext("%(count)s message waits", "%(count)s messages wait", lag)
+        text = ngettext("%(count)s message is waiting", "%(count)s messages are waiting", lag)
     return text % {"count": units.count(group.lag)}
 
 

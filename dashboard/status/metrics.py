@@ -121,7 +121,7 @@ def _readers(metrics: Metrics, prefix: str, readers: Readers | None, silent: str
         metrics.put(f"{prefix}.lag", units.UNKNOWN, None, silent)
         return
     if readers is None:
-        nothing = gettext("no group that was looked at has a place in it")
+        nothing = gettext("no known group has an offset in it")
         metrics.put(f"{prefix}.groups", units.count(0), metrics.now, nothing)
         metrics.put(f"{prefix}.lag", units.UNKNOWN, None, nothing)
         return
@@ -140,7 +140,9 @@ def _broker(metrics: Metrics, broker: BrokerState, now: float) -> None:
     first_second = why or gettext("known in a second")
     metrics.put(f"{prefix}.in", units.rate(facts.in_rate), facts.at, first_second if facts.in_rate is None else why)
     metrics.put(f"{prefix}.out", units.rate(facts.out_rate), facts.at, first_second if facts.out_rate is None else why)
-    metrics.put(f"{prefix}.disk", units.percent(facts.disk_ratio), facts.at, why or gettext("the broker does not say"))
+    metrics.put(
+        f"{prefix}.disk", units.percent(facts.disk_ratio), facts.at, why or gettext("the broker does not report it")
+    )
     metrics.bars[f"{prefix}.disk"] = facts.disk_ratio
     metrics.put(f"{prefix}.disk.full", _full_in(facts), facts.at, why or _why_no_forecast(facts))
     metrics.put(f"{prefix}.log", units.size(facts.commit_log_bytes), facts.at, why)
@@ -149,11 +151,11 @@ def _broker(metrics: Metrics, broker: BrokerState, now: float) -> None:
     metrics.put(f"{prefix}.uptime", units.duration(uptime), facts.at, why)
     side = [lane.size for lane in facts.side_lanes]
     waiting = sum(size for size in side if size is not None) if side and None not in side else None
-    metrics.put(f"{prefix}.lanes.side", units.count(waiting), facts.at, why or gettext("the broker does not say"))
+    metrics.put(f"{prefix}.lanes.side", units.count(waiting), facts.at, why or gettext("the broker does not report it"))
     put_services(metrics, prefix, facts, why)
     for lane in facts.lanes:
         key = f"{prefix}.lane.{lane.name}"
-        silent = why or gettext("the broker does not say")
+        silent = why or gettext("the broker does not report it")
         metrics.put(f"{key}.size", units.count(lane.size), facts.at, silent)
         metrics.put(f"{key}.capacity", units.count(lane.capacity), facts.at, silent)
         metrics.put(f"{key}.wait", units.milliseconds(lane.head_wait_ms), facts.at, silent)

@@ -89,10 +89,10 @@ def _out_of_files(name: str, services: Services) -> Check | None:
         return None
     return Check(
         Level.BAD,
-        gettext("%(broker)s has too few files left and refuses connections") % {"broker": name},
+        gettext("%(broker)s has too few files left and rejects connections") % {"broker": name},
         gettext(
-            "%(count)s refused since its start, the last %(seconds)s s ago; it may have %(most)s files and connections "
-            "open"
+            "%(count)s rejected since its start, the last %(seconds)s s ago; it can have %(most)s "
+            "files and connections open"
         )
         % {
             "count": units.count(services.connections_refused_for_files),
@@ -113,16 +113,17 @@ def _attacked(name: str, services: Services) -> Check | None:
         return None
     return Check(
         Level.WARN,
-        gettext("A client asked %(broker)s for settings that no request may change") % {"broker": name},
-        gettext("%(count)s requests refused, the last from %(address)s, %(time)s ago")
+        gettext("A client asked %(broker)s to change settings that no request can change") % {"broker": name},
+        gettext("%(count)s requests rejected, the last from %(address)s, %(time)s ago")
         % {
             "count": units.count(services.settings_refused),
             "address": services.settings_refused_from,
             "time": units.duration(ago_s),
         },
         gettext(
-            "Nothing was changed. Public attacks on RocketMQ begin so: if that address is none of yours, close the "
-            "port to it, and ask for accounts (--accounts). The broker's log names the settings (settings_refused)."
+            "Nothing was changed. Public attacks on RocketMQ begin like this: if that address is not "
+            "yours, close the port to it and require accounts (--accounts). The broker's log names "
+            "the settings (settings_refused)."
         ),
     )
 
@@ -133,7 +134,7 @@ def _refusing(facts: BrokerFacts) -> Check | None:
     lanes = joined(_lane_text(lane) for lane in facts.refusing)
     return Check(
         Level.WARN,
-        gettext("%(broker)s refuses requests") % {"broker": facts.name},
+        gettext("%(broker)s rejects requests") % {"broker": facts.name},
         gettext("%(lanes)s; last at %(time)s UTC")
         % {"lanes": lanes, "time": units.moment(facts.refused_at * 1000)[11:19]},
         gettext(
@@ -219,8 +220,8 @@ def _disagreeing(name: str, services: Services) -> Check | None:
         gettext("%(groups)s (at %(broker)s)")
         % {"groups": _named(services.disagreeing_groups, services.disagreements), "broker": name},
         gettext(
-            "Queues are shared among all members, so what only some of them want is skipped. Give each kind its own "
-            "group."
+            "Queues are shared among all members, so messages that only some of them subscribe to "
+            "are skipped. Use a separate group for each subscription."
         ),
     )
 

@@ -12,7 +12,7 @@ from dashboard.status.words import in_words, switch_in_words
 
 def put_services(metrics: Metrics, prefix: str, facts: BrokerFacts, why: str | None) -> None:
     """Add one broker's services under `prefix`."""
-    services, at, silent = facts.services, facts.at, why or gettext("the broker does not say")
+    services, at, silent = facts.services, facts.at, why or gettext("the broker does not report it")
 
     def put(name: str, text: str, reason: str = silent) -> None:
         metrics.put(f"{prefix}.{name}", text, at, reason)
@@ -30,7 +30,7 @@ def put_services(metrics: Metrics, prefix: str, facts: BrokerFacts, why: str | N
     put("tx.pending", units.count(services.transactions_pending))
     put("tx.checked", _ago(services.transactions_checked_ms, at), why or gettext("no round of checks yet"))
     put("timer.pending", units.count(services.timers_pending))
-    put("timer.next", _in(services.timer_next_due_ms, at), why or gettext("nothing waits"))
+    put("timer.next", _in(services.timer_next_due_ms, at), why or gettext("nothing is waiting"))
     put("timer.behind", units.milliseconds(services.timer_behind_ms))
     put("rejected", units.count(services.rejected))
     put("expired", units.count(services.expired))

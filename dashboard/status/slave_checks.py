@@ -59,7 +59,7 @@ def what_goes_on(broker: BrokerState, snapshot: Snapshot) -> str:
         return gettext("Its master goes on without it. What the master's disk loses until then is lost.")
     readable = [slave.name for slave in snapshot.slaves_of(broker.name) if slave.is_answering]
     if not readable:
-        return gettext("Its messages are safe on disk, and clients use other brokers meanwhile.")
+        return gettext("Its messages are safe on disk. Clients use other brokers until it is back.")
     return gettext(
         "Its messages are safe on disk. Until it is back, producers use other brokers and consumers "
         "read from its slave %(slaves)s."
@@ -105,8 +105,9 @@ def _slave_behind(name: str, services: Services) -> Check | None:
         % {"broker": name, "count": units.count(len(behind)), "all": units.count(len(services.slaves))},
         joined(texts[:NAMED_MAX]),
         gettext(
-            "What a slave lacks is lost with the master's disk. See whether its disk or the network is slow; a new "
-            "slave catches up by itself. With SYNC_MASTER sends don't wait for it."
+            "Messages that a slave lacks are lost with the master's disk. Check whether its disk or "
+            "the network is slow; a new slave needs time to catch up. With SYNC_MASTER sends do not "
+            "wait for it."
         ),
         name=gettext("%(broker)s: slaves behind") % {"broker": name},
     )
@@ -123,7 +124,7 @@ def _slave_gone(name: str, services: Services) -> Check | None:
     connected = gettext("%(count)s connected") % {"count": units.count(left)} if left else gettext("none connected")
     return Check(
         Level.WARN if left else Level.BAD,
-        gettext("A slave of %(broker)s is gone") % {"broker": name},
+        gettext("A slave of %(broker)s is disconnected") % {"broker": name},
         joined([hosts, connected], "; "),
         gettext(
             "Start it again, or check the network and its log. A slave that was removed for good is "

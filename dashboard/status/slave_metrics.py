@@ -28,7 +28,7 @@ def put_slaves(metrics: Metrics, broker: BrokerState, snapshot: Snapshot) -> Non
         put("bytes", units.size(slave.behind_bytes))
         is_known = slave.behind_messages >= 0
         messages = units.count(slave.behind_messages) if is_known else units.UNKNOWN
-        put("messages", messages, why or gettext("the broker does not know"))
+        put("messages", messages, why or gettext("the broker does not report it"))
         put("seconds", units.duration(round(slave.behind_seconds)))
         put("fed", f"{units.size(slave.bytes_per_second)}/s")
     copying = facts.services.copying

@@ -80,7 +80,7 @@ def _problems(snapshot: Snapshot) -> list[Check]:
                 Level.BAD,
                 gettext("No broker is registered"),
                 gettext("name server %(address)s answers and lists none") % {"address": snapshot.namesrv},
-                gettext("A starting broker registers within seconds. If it does not, look at its process and log."),
+                gettext("A starting broker registers within seconds. If it does not, check its process and log."),
             )
         )
     for broker in snapshot.brokers:
@@ -123,8 +123,8 @@ def _silent_title(broker: BrokerState, now: float | None) -> str:
         return title % names
     names["time"] = units.duration(int(now - broker.failing_since))
     if broker.is_slave:
-        return gettext("Slave %(name)s does not answer for %(time)s") % names
-    return gettext("%(name)s does not answer for %(time)s") % names
+        return gettext("Slave %(name)s has not answered for %(time)s") % names
+    return gettext("%(name)s has not answered for %(time)s") % names
 
 
 def _disk_problems(facts: BrokerFacts) -> list[Check]:
@@ -141,7 +141,7 @@ def _disk_problems(facts: BrokerFacts) -> list[Check]:
         action = gettext("Writes are rejected above %(mark)s. Free some space or add a disk.")
         return [Check(Level.BAD, gettext("The disk is full"), used, action % _mark(marks.refuse), name)]
     if ratio > marks.force:
-        action = gettext("Above %(mark)s the oldest messages go early. Free space.")
+        action = gettext("Above %(mark)s the oldest messages are deleted early. Free some space.")
         return [Check(Level.BAD, gettext("The disk is nearly full"), used, action % _mark(marks.force), name)]
     action = gettext("Above %(mark)s expired messages are cleaned at once.")
     return [Check(Level.WARN, gettext("The disk is filling"), used, action % _mark(marks.clean), name)]
@@ -214,9 +214,9 @@ def _filled_by_others(facts: BrokerFacts, used: str) -> Check:
     is_full = facts.disk_ratio is not None and facts.disk_ratio > refuse
     return Check(
         Level.BAD,
-        gettext("The disk is full: others filled it")
+        gettext("The disk is full of other programs' files")
         if is_full
-        else gettext("The disk is nearly full: others fill it"),
+        else gettext("The disk is nearly full of other programs' files"),
         used,
         gettext(
             "Writes are rejected above %(mark)s; messages that have not expired stay. Delete other "
@@ -273,8 +273,8 @@ def process_problems(process: ProcessFacts) -> list[Check]:
                 gettext("Process %(name)s is stopped by a signal") % {"name": process.name},
                 gettext("pid %(pid)s is suspended (SIGSTOP, or a debugger)") % {"pid": process.pid},
                 gettext(
-                    "It serves no request until it goes on: kill -CONT %(pid)s. Where worker_hang_s is set (10 s), "
-                    "it is killed and started again after that time."
+                    "It serves no request until it is continued: kill -CONT %(pid)s. With "
+                    "worker_hang_s (10 s) it is killed and started again after that time."
                 )
                 % {"pid": process.pid},
             )

@@ -34,7 +34,7 @@ _KNOWN = {
     "cutting": gettext_noop("cutting"),
     # groups
     "unknown": gettext_noop("unknown"),
-    "held back": gettext_noop("held back"),
+    "suspended": gettext_noop("suspended"),
     "no members": gettext_noop("no members"),
     "offline": gettext_noop("offline"),
     "stuck": gettext_noop("stuck"),
@@ -54,13 +54,13 @@ _KNOWN = {
     "success": gettext_noop("success"),
     "commit": gettext_noop("commit"),
     "rollback": gettext_noop("rollback"),
-    "put back before": gettext_noop("put back before"),
+    "resent before": gettext_noop("resent before"),
     # settings of a broker
     "none": gettext_noop("none"),
     "all": gettext_noop("all"),
     "on": gettext_noop("on"),
     "off": gettext_noop("off"),
-    "not asked for": gettext_noop("not asked for"),
+    "not requested": gettext_noop("not requested"),
     "disabled": gettext_noop("disabled"),
     "permissive": gettext_noop("permissive"),
     "enforcing": gettext_noop("enforcing"),
@@ -84,8 +84,8 @@ _KNOWN = {
     "normal": gettext_noop("normal"),
     "stored": gettext_noop("stored"),
     "forecast": gettext_noop("forecast"),
-    "no client told": gettext_noop("no client told"),
-    "a time of its own": gettext_noop("a time of its own"),
+    "no cause reported": gettext_noop("no cause reported"),
+    "custom time": gettext_noop("custom time"),
     # levels, and where a setting comes from
     "attention": gettext_noop("attention"),
     "problem": gettext_noop("problem"),
@@ -129,8 +129,8 @@ def ending_in_words(told: str) -> str:
 
 _OFF = re.compile(r"off \((?P<why>.+)\)")
 _WHY_OFF = {
-    "it is a slave, which takes no messages; copying uses it": gettext_noop(
-        "it is a slave, which takes no messages; copying uses it"
+    "it is a slave, which accepts no messages; copying uses it": gettext_noop(
+        "it is a slave, which accepts no messages; copying uses it"
     ),
 }
 

@@ -147,14 +147,14 @@ async def list_topic_changes(request: HttpRequest) -> list[TopicChangesOut]:
     return [TopicChangesOut.of_run(run) for run in await change_runs.newest()]
 
 
-@changes.get("/{run}", response={200: TopicChangesOut} | REFUSALS, auth=WRITE, summary="How far a run is",
+@changes.get("/{run}", response={200: TopicChangesOut} | REFUSALS, auth=WRITE, summary="Progress of a run",
             operation_id="get_topic_changes")  # fmt: skip
 async def get_topic_changes(request: HttpRequest, run: int = Path(..., ge=1, le=RUN_MAX)) -> TopicChangesOut:
     return TopicChangesOut.of_run(await change_runs.found(run))
 
 
 @changes.post("/{run}/stop", response={200: TopicChangesOut} | REFUSALS, auth=WRITE,
-             summary="Begin with no further topic", operation_id="stop_topic_changes")  # fmt: skip
+             summary="Stop after the current topic", operation_id="stop_topic_changes")  # fmt: skip
 async def stop_topic_changes(request: HttpRequest, run: int = Path(..., ge=1, le=RUN_MAX)) -> TopicChangesOut:
     found = await change_runs.stop(run, caller(request)["username"])
     note(request, "change of many topics stopped", "", {"run": run, "dealt_with": len(found.dealt)})

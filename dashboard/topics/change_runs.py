@@ -37,7 +37,7 @@ RUNS_KEPT = 50
 AT_ONCE = 4  # topics of a run: a dashboard must never be able to hurt a broker
 TOLD_MAX = 8_000  # characters kept of what one topic's change told
 LOOK_S = 5.0  # for runs that no task works on
-ACTIONS = {"delete": "topic deleted", "skip": "groups moved", "again": "groups moved"}
+ACTIONS = {"delete": "topic deleted", "skip": "groups' offsets reset", "again": "groups' offsets reset"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class ChangeRuns:
                 raise current().refusal()
         if await TopicChangeRun.objects.filter(state=State.RUNNING).acount() >= RUNS_AT_ONCE:
             raise NotAllowed(
-                gettext("%(runs_at_once)s changes of many topics run already. Wait for one, or stop it.")
+                gettext("%(runs_at_once)s changes of many topics are running already. Wait for one, or stop it.")
                 % {"runs_at_once": RUNS_AT_ONCE}
             )
         row = await TopicChangeRun.objects.acreate(
@@ -190,7 +190,7 @@ async def _work(number: int) -> None:
             await _go_through(row)
             await _end(row, State.DONE, "")
         else:
-            told = gettext("The account %(name)s may not change topics any more.") % {"name": row.who}
+            told = gettext("The account %(name)s can no longer change topics.") % {"name": row.who}
             await _end(row, State.FAILED, told)
     except DatabaseError as exc:  # the record still says that it runs: it is taken up again
         facts = {"event": "topic_changes_wait", "run": number, "reason": str(exc)}
@@ -198,7 +198,7 @@ async def _work(number: int) -> None:
     except Exception:
         logger.exception("change of many topics failed", extra={"event": "topic_changes_failed", "run": number})
         running = TopicChangeRun.objects.filter(pk=number, state=State.RUNNING)
-        told = gettext("A fault in GantryMQ; the log of the web process has it.")
+        told = gettext("This is a fault in GantryMQ. The web process's log has the details.")
         await running.aupdate(state=State.FAILED, told=code_of(told), ended_at=timezone.now())
 
 

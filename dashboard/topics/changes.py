@@ -65,9 +65,7 @@ class Dealt:
 async def deal(gateway: Gateway, wanted: TopicChange, name: str, who: str, *, was_begun: bool) -> Dealt:
     """Change one topic. was_begun: a web process began it and ended, so that it may have been done already."""
     if was_begun and wanted.what in NOT_TWICE:
-        return Dealt(
-            False, gettext("Not known: the dashboard ended in the middle of it. Its groups' pages show where they are.")
-        )
+        return Dealt(False, gettext("Unknown: the dashboard ended during it. The groups' pages show their offsets."))
     try:
         return Dealt(True, await _change(gateway, wanted, name, who))
     except TopicNotFound as exc:
@@ -76,7 +74,7 @@ async def deal(gateway: Gateway, wanted: TopicChange, name: str, who: str, *, wa
         return Dealt(False, str(exc))
     except Exception:  # a bug with one topic must not end the others' change, nor leave a run that never ends
         logger.exception("changing a topic failed", extra={"event": "topic_change_failed", "topic": name})
-        return Dealt(False, gettext("A fault in GantryMQ; the log of the web process has it."))
+        return Dealt(False, gettext("This is a fault in GantryMQ. The web process's log has the details."))
 
 
 async def _change(gateway: Gateway, wanted: TopicChange, name: str, who: str) -> str:

@@ -29,8 +29,8 @@ class TopicFiguresOut(Schema):
     size_bytes: what the messages that can be read take in the brokers' logs; not exact while some are not counted yet.
     """
 
-    out_rate: float | None = Field(None, description="messages a second that its groups consume together")
-    groups: int | None = Field(None, description="consumer groups that have a place in it")
+    out_rate: float | None = Field(None, description="messages per second that its groups consume together")
+    groups: int | None = Field(None, description="consumer groups that have offsets in it")
     worst_lag: int | None = None
     worst_group: str | None = None
     size_bytes: int | None = None

@@ -36,7 +36,7 @@ async def charts(request: HttpRequest, name: str) -> HttpResponse:
     size = (Line(gettext("size"), name_for(TOPIC_SIZE, name), "in", scale=1 / MIB),)
     found = [
         await chart_of(gettext("Messages per second"), gettext("msg/s"), rates, span, principal),
-        await chart_of(gettext("Lag of the group that is furthest behind"), gettext("messages"), lag, span, principal),
+        await chart_of(gettext("Lag of the worst group"), gettext("messages"), lag, span, principal),
         await chart_of(gettext("Size in the logs, MiB"), "MiB", size, span, principal),
     ]
     return render(request, "topics/charts.html", await topic_context(detail, "charts") | {"charts": found})

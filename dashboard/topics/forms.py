@@ -28,7 +28,7 @@ class KeepForm(BaseForm):
 
     keep_for = DurationField(
         label=_("Keep for"), required=False,
-        help_text=_("Like 12 h or 7 d. Empty: as long as the brokers keep messages."),
+        help_text=_("Such as 12 h or 7 d. Empty: the broker's retention."),
         widget=forms.TextInput(attrs={"placeholder": "7 d", "spellcheck": "false"}),
     )  # fmt: skip
     keep_messages = forms.IntegerField(
@@ -98,7 +98,7 @@ class TopicForm(TopicSettingsForm):
         if not re.fullmatch(r"[%|a-zA-Z0-9_-]+", name):
             raise forms.ValidationError(gettext("Only letters, digits, - and _ (and % and |)."))
         if name.startswith((RETRY_PREFIX, DLQ_PREFIX)):
-            raise forms.ValidationError(gettext("Retry and dead-letter topics are made by the brokers."))
+            raise forms.ValidationError(gettext("Brokers create retry and dead-letter topics."))
         if is_system_topic(name):
             raise forms.ValidationError(gettext("This name belongs to the brokers."))
         return name

@@ -44,8 +44,8 @@ class TopicChange(Given):
     )
     perm: Perm | None = None
     order: bool | None = None
-    retention_ms: int | None = Field(None, ge=0, le=NUMBER_MAX, description="0 takes the topic's own away")
-    retention_messages: int | None = Field(None, ge=0, le=NUMBER_MAX, description="0 takes the topic's own away")
+    retention_ms: int | None = Field(None, ge=0, le=NUMBER_MAX, description="0 removes the topic's own limit")
+    retention_messages: int | None = Field(None, ge=0, le=NUMBER_MAX, description="0 removes the topic's own limit")
 
 
 class TopicOut(Out):

@@ -155,9 +155,9 @@ class TopicBook:
     def _why(self, missing: list[str]) -> str:
         telling_less = [broker for broker in missing if broker in self._silent_until]
         if telling_less:
-            return gettext("%(brokers)s: a broker of RocketMQ does not tell it") % {"brokers": joined(telling_less)}
+            return gettext("%(brokers)s: brokers of RocketMQ do not report it") % {"brokers": joined(telling_less)}
         if missing:
-            return gettext("%(brokers)s has not told it yet") % {"brokers": joined(missing)}
+            return gettext("%(brokers)s has not reported it yet") % {"brokers": joined(missing)}
         return gettext("known in a few seconds")
 
 

@@ -45,7 +45,7 @@ _ENTRIES = (
     ("reports", _("Reports"), "reports:index", "reports", Permission.REPORTS_READ),
     ("audit", _("Audit"), "audit", "audit", Permission.AUDIT_READ),
     ("security", _("Security"), "security", "shield", Permission.USERS_WRITE),
-    ("people", _("People"), "people", "people", Permission.USERS_WRITE),
+    ("people", _("Users"), "people", "people", Permission.USERS_WRITE),
     ("tokens", _("API tokens"), "tokens", "tokens", Permission.ACCOUNT),
 )
 

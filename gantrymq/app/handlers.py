@@ -88,7 +88,7 @@ class HandlerGroup:
         if handler.topic in self._handlers:
             raise ConfigError(f"group {self.name} has a handler of {handler.topic}: another one needs another group")
         if self._handlers and any(is_dlq_topic(topic) for topic in (handler.topic, *self._handlers)):
-            raise ConfigError(f"group {self.name}: a handler of dead letters needs a group of its own")
+            raise ConfigError(f"group {self.name}: a handler of dead letters needs its own group")
         self._handlers[handler.topic] = handler
 
     def listener(self) -> Listener:

@@ -114,7 +114,7 @@ class OpenTelemetryInterceptor(Interceptor):
 def _note_result(span: Span, result: ConsumeResult | RetryLater) -> None:
     if result is not ConsumeResult.SUCCESS:
         span.set_attribute("error.type", "LATER")
-        span.set_status(Status(StatusCode.ERROR, "the messages come again"))
+        span.set_status(Status(StatusCode.ERROR, "the messages are delivered again"))
 
 
 def _attributes(topic: str, operation: str, messages: Sequence[Message | MessageExt]) -> dict[str, AttributeValue]:

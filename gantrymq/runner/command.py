@@ -45,6 +45,6 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     run.add_argument("target", metavar="MODULE:CONSUMER", help="an App or push consumer, or what makes one")
-    run.add_argument("--reload", action="store_true", help="start anew when a .py file below this folder changes")
+    run.add_argument("--reload", action="store_true", help="restart when a .py file below this folder changes")
     run.add_argument("--log-level", default="INFO", choices=LEVELS, help="default: INFO")
     return parser

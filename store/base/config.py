@@ -52,7 +52,9 @@ class MessageStoreConfig:
         doc="folder of the commit log, or several with ','; empty: <root>/commitlog",
     )
     read_only_commit_log: str = setting(
-        "", rocketmq="readOnlyCommitLogStorePaths", doc="more folders with ',': read, cleaned, given no new file"
+        "",
+        rocketmq="readOnlyCommitLogStorePaths",
+        doc="more folders, separated by ',': read and cleaned, but no new file is created in them",
     )
     commit_log_file_bytes: int = setting(1 << 30, rocketmq="mappedFileSizeCommitLog", doc="bytes of each file")
     consume_queue_file_bytes: int = setting(
@@ -93,7 +95,7 @@ class MessageStoreConfig:
     )
     check_crc_on_recover: bool = setting(True, rocketmq="checkCRCOnRecover", doc="verify bodies while recovering")
     file_reserved_hours: int = setting(
-        72, rocketmq="fileReservedTime", doc="age at which a file may go, hours", within=(1, 24 * 3650), live=True
+        72, rocketmq="fileReservedTime", doc="age at which a file is deleted, hours", within=(1, 24 * 3650), live=True
     )
     delete_when: str = setting("04", rocketmq="deleteWhen", doc="local hours of deletion, separated by ;", live=True)
     clean_interval_ms: int = setting(
@@ -112,17 +114,23 @@ class MessageStoreConfig:
     forcibly_ratio: float = setting(
         0.85,
         rocketmq="rocketmq.broker.diskSpaceCleanForciblyRatio",
-        doc="used part of a disk above which age no longer protects a file, and above which no new file goes there",
+        doc=(
+            "used part of a disk above which files are deleted whatever their age, and above which no "
+            "new file is created there"
+        ),
     )
     warning_ratio: float = setting(
         0.90,
         rocketmq="rocketmq.broker.diskSpaceWarningLevelRatio",
-        doc="used part of the disk above which messages are refused",
+        doc="used part of the disk above which messages are rejected",
     )
     store_bytes_max: int = setting(
         0,
         rocketmq="maxStoreBytes",
-        doc="bytes the commit log may hold before its oldest files go, young or not; 0: no limit (not RocketMQ's)",
+        doc=(
+            "bytes the commit log may hold before its oldest files are deleted, whatever their age; 0: "
+            "no limit (not RocketMQ's)"
+        ),
         live=True,
     )
     clean_forcibly_enable: bool = setting(
@@ -137,7 +145,10 @@ class MessageStoreConfig:
     stores_beside: str = setting(
         "",
         rocketmq="storePathsBeside",
-        doc="stores of brokers that share the disks, with ',': their bytes count as this store's (not RocketMQ's)",
+        doc=(
+            "stores of brokers that share the disks, separated by ',': their bytes count as this store's "
+            "(not RocketMQ's)"
+        ),
     )
     delay_levels: str = setting(
         "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h",
@@ -145,7 +156,7 @@ class MessageStoreConfig:
         doc="delay of each level, level 1 first",
     )
     timer_enable: bool = setting(
-        True, rocketmq="timerWheelEnable", doc="take messages for a time of their own (RocketMQ 5's TIMER_ properties)"
+        True, rocketmq="timerWheelEnable", doc="accept messages for any time (RocketMQ 5's TIMER_ properties)"
     )
     timer_delay_max_s: int = setting(
         7 * 24 * 3600, rocketmq="timerMaxDelaySec", doc="longest delay of such a message, seconds (RocketMQ 5: 3 days)"

@@ -42,7 +42,7 @@ PHRASES = (
     Phrase(r"(?<!false )\balarms?\b", "alert"),
     Phrase(r"\b(?:told|telling)\b", "notify, report, send, show; unknown"),
     Phrase(
-        r"(?<!dead[ -])\bletters?\b(?! of one script)(?!,? (?:and |or )?(?:digits?|figures))",
+        r"(?<!dead[ -])\bletters?\b(?! of (?:one|different) scripts?)(?!,? (?:and |or )?(?:digits?|figures))",
         "dead-letter message, mail",
     ),
     Phrase(r"\bput(?:s|ting)? back\b", "resend; set back (a clock)"),

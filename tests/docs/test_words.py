@@ -1,4 +1,4 @@
-"""Plain words: what docs/glossary.md forbids only becomes fewer on screens, in the shell, in errors and docs."""
+"""Plain words: what docs/glossary.md forbids is not on screens, in the shell, in errors and docs."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ from tests.docs.forbidden_words import AREAS, forbidden
 from tests.source_files import ROOT
 
 PACKAGES = ("gantrymq", "store", "appliance", "dashboard", "deploy")
-# How many are left. Only down: lower the number when you correct a text.
-LEFT = {"screens": 90, "shell": 27, "errors": 52, "docs": 7}
 # (start of the place, word): names and quotations, with the reason.
 ALLOWED = {
     ("appliance/cli/bench.py", "ours"),  # the name of a peer
     ("README.md", "ours"),  # the name of a peer
     ("docs/performance.md", "ours"),  # the name of a peer
+    ("appliance/reports/runner/ingest.py", "anew"),  # the name of an option
     ("docs/glossary.md", ""),  # lists the words
 }
 TEXTS = {tokenize.STRING, tokenize.COMMENT, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}
@@ -30,14 +29,14 @@ def is_allowed(place: str, word: str) -> bool:
 
 
 @pytest.mark.parametrize("area", AREAS)
-def test_forbidden_words_only_become_fewer(area: str) -> None:
+def test_no_text_has_a_forbidden_word(area: str) -> None:
     found = [
         f"{place}: {word!r}, say: {say}"
         for place, text in AREAS[area]()
         for word, say in forbidden(text)
         if not is_allowed(place, word)
     ]
-    assert len(found) <= LEFT[area], "say it with the glossary's term (docs/glossary.md):\n" + "\n".join(found)
+    assert not found, "say it with the glossary's term (docs/glossary.md):\n" + "\n".join(found)
 
 
 def texts_of(path: Path) -> Iterator[str]:

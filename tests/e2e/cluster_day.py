@@ -27,7 +27,7 @@ def _connect(browser: WebDriver, page: Page, url: str) -> None:
     """One is sent from here, and an error is explained."""
     browser.get(f"{url}/connect?lang=go")
     page.wait("the program in Go", lambda: "package main" in page.find("#program").text)
-    page.wait("what was looked at", lambda: len(browser.find_elements(By.CSS_SELECTOR, "#checks tr")) > 1)
+    page.wait("what was scanned", lambda: len(browser.find_elements(By.CSS_SELECTOR, "#checks tr")) > 1)
     page.click("form[action='/connect/send'] .primary")
     page.wait("where it was sent", lambda: page.find(".note").text.startswith("Sent to "))
     page.find("#error").send_keys("No route info of this topic: orders")

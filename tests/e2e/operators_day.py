@@ -67,8 +67,8 @@ def walk(browser: WebDriver, page: Page, url: str, namesrv: str) -> None:
     page.click("[data-count]")
     page.wait("the count", lambda: page.find("[data-go]").text == f"Resend {LETTERS} messages")
     page.click("[data-go]")
-    page.wait("the run's end", lambda: page.find("#put-back-runs .tag").text == "Done")
-    assert f"{LETTERS} put back" in page.find("#put-back-runs").text
+    page.wait("the run's end", lambda: page.find("#resend-runs .tag").text == "Done")
+    assert f"{LETTERS} resent" in page.find("#resend-runs").text
     page.click(f"a[href='/dead-letters/{GROUP}/discard']")
     page.find("[name=letters]").send_keys(str(LETTERS))
     page.click(".danger-button")

@@ -94,7 +94,7 @@ def test_from_the_printed_link_to_a_message_that_arrives_live(
     browser.get(url + "/topics?new=1")
     submit(name="first-light")
     page.wait("the topic's page", lambda: browser.current_url == url + "/topic/first-light")
-    page.wait("the empty topic", lambda: "No message yet" in find(".when-empty").text)
+    page.wait("the empty topic", lambda: "No messages yet" in find(".when-empty").text)
     page.wait("the pulse to say live", lambda: find("[data-pulse]").text == "live")
 
     # a message sent by the SDK arrives without a reload
@@ -130,7 +130,7 @@ def test_from_the_printed_link_to_a_message_that_arrives_live(
     # a message that waits, from the same form
     find("[name=deliver]").send_keys("2 h")
     page.click(".send-form .primary")
-    page.wait("when it will be delivered", lambda: "waits for its time" in find(".send-form").text)
+    page.wait("when it will be delivered", lambda: "waiting for its time" in find(".send-form").text)
 
     # a list that is paused holds what comes; a search looks through the bodies and says when it is done
     page.click("[data-pause]")
@@ -142,7 +142,7 @@ def test_from_the_printed_link_to_a_message_that_arrives_live(
     page.wait("the newest row", lambda: "needle" in find("tr.row").text)
     browser.get(url + "/topic/first-light?q=%22a+needle%22")
     page.wait("the end of the search", lambda: "1 found" in find("[data-scan-text]").text)
-    assert "all looked at" in find("[data-scan-text]").text and "needle" in find("tr.row").text
+    assert "all scanned" in find("[data-scan-text]").text and "needle" in find("tr.row").text
 
     # Ctrl-K goes to what is typed; ? says which keys there are; g g goes to the groups
     body = find("body")

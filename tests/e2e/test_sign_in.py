@@ -159,7 +159,7 @@ def test_people_sign_in_with_a_provider(
     assert "Administrator" in page.find(".who-name").text
     assert "OpenID" in page.find("main").text
     browser.get(person.url + "/audit")
-    for action in ("account made by a sign-in", "logged in"):
+    for action in ("account created by a sign-in", "logged in"):
         person.is_told(action)
     person.log_out()
 
@@ -172,7 +172,7 @@ def test_people_sign_in_with_a_provider(
     person.log_out()
 
     # no role, and a name that is taken: neither gets in
-    for name, reason in {"mallory": "no role here", "ada": "is taken here"}.items():
+    for name, reason in {"mallory": "no role here", "ada": "belongs to another account"}.items():
         person.sign_in(name)
         person.is_told(reason)
         browser.get(person.url + "/people")
@@ -184,9 +184,9 @@ def test_people_sign_in_with_a_provider(
     person.to_provider()
     page.wait("the provider", lambda: browser.current_url.startswith(provider.issuer))
     browser.get(f"{person.url}/login/provider/back?code=stolen&state=guessed&iss={provider.issuer}")
-    person.is_told("not begun in this browser")
+    person.is_told("not started in this browser")
     browser.get(f"{person.url}/login/provider/back?code=stolen&state=guessed&iss={provider.issuer}")
-    person.is_told("not begun in this browser")
+    person.is_told("not started in this browser")
 
     # the provider changes its keys, is gone, is back; meanwhile the password is the way in
     provider.stop()
@@ -196,7 +196,7 @@ def test_people_sign_in_with_a_provider(
     person.log_out()
     provider.stop()
     browser.get(person.url + "/login/provider/back?code=x&state=y")
-    person.is_told("Begin again")
+    person.is_told("Start again")
     for name, text in {"username": "ada", "password": PASSWORD}.items():
         page.find(f"main form [name={name}]").send_keys(text)
     page.click("main form button")

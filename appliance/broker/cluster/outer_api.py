@@ -302,7 +302,7 @@ class BrokerOuterApi:
                 await self._client.invoke(link.address, request, timeout_s=LEAVE_TIMEOUT_S)
             except (ConnectError, RequestTimeout, ClientClosed, BodyError) as exc:
                 logger.warning(
-                    "name server not told of our leaving",
+                    "broker could not be unregistered from the name server",
                     extra={"event": "unregister_failed", "address": link.address, "why": str(exc)},
                 )
 
@@ -386,7 +386,9 @@ class BrokerOuterApi:
         if link.failures == 1:  # once per outage
             is_refusal = isinstance(exc, ResponseError)
             logger.warning(
-                "name server refuses this broker" if is_refusal else "name server can't be told of this broker",
+                "name server refuses this broker"
+                if is_refusal
+                else "this broker can't be registered with the name server",
                 extra={
                     "event": "namesrv_refuses" if is_refusal else "namesrv_unreachable",
                     "address": link.address,

@@ -125,10 +125,10 @@ async def _check_planned(parts: ReplicationParts, follower: Follower) -> float:
     if not (epochs := parts.standing.standing.epochs).is_current:
         raise _refused(f"epoch {epochs.highest} has begun elsewhere, and this log is of epoch {epochs.current}")
     if not follower.sink.has_tables:
-        raise _refused("topics and groups that the master told of have not come yet: ask again")
+        raise _refused("topics and groups of the master have not arrived yet: try again")
     held_until, end = await follower.synchronize.held_end()
     if held_until - HOLD_LEFT_S_MIN <= awake_s() or end != parts.store.max_physical_offset:
-        raise _refused("its master does not hold back messages: use a switch-over, which has it do so first")
+        raise _refused("its master does not hold back messages: use a switchover, which makes it do so first")
     return held_until - HOLD_LEFT_S_MIN
 
 

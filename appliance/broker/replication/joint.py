@@ -49,7 +49,7 @@ def where_to_cut(
     if joint < begin or joint < master.begin:
         raise LogDiverged(
             f"both logs agree up to {joint} only; this one begins at {begin}, the master's at {master.begin}: "
-            "start this slave anew on an empty folder, or on a copy of the master's store"
+            "start this slave again on an empty folder, or on a copy of the master's store"
         )
     if joint < confirmed and yields_to not in {each.id for each in theirs.history}:
         raise BelowConfirmed(

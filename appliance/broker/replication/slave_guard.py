@@ -99,7 +99,7 @@ async def greet(
     if not theirs.challenge:
         return theirs
     if credentials is None:
-        raise FrameError("the master asks for an account: name one with credentialsFile")
+        raise FrameError("the master requires an account: name one with credentialsFile")
     write(prove(credentials, greeting.broker_name, theirs.challenge))
     return await read_hello(reader)
 

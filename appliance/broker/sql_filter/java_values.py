@@ -103,7 +103,7 @@ def compare(left: bool | int | float | str, right: bool | int | float | str) -> 
             left = _READERS[right_type](left)  # type: ignore[arg-type]
         elif left_type is bool:
             if right_type is str:
-                raise EvaluationError("TRUE or FALSE stands on the left of a text: RocketMQ fails there")
+                raise EvaluationError("TRUE or FALSE is on the left of a text: RocketMQ fails there")
             return -1
         elif right_type is str:
             right = _READERS[left_type](right)  # type: ignore[arg-type]

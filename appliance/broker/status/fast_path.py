@@ -22,7 +22,7 @@ def fast_path_status(config: BrokerConfig, store_config: MessageStoreConfig) -> 
     if not found.is_on:
         return found
     if config.is_slave:
-        return FastPathStatus(False, "it is a slave, which takes no messages; copying uses it")
+        return FastPathStatus(False, "it is a slave, which accepts no messages; copying uses it")
     if store_config.consume_queue_ext_enable:
         return FastPathStatus(False, "enableConsumeQueueExt=true")
     return found

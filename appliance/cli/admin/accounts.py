@@ -188,12 +188,12 @@ def _set_arguments(parser: argparse.ArgumentParser) -> None:
     _key(parser)
     add = parser.add_argument
     add("--secret", type=parse_secret_source, metavar="ask|stdin|generate",
-        help="where a new secret comes from; default: a new account's is asked for, a known one's stays "
+        help="source of a new secret; default: ask for a new account's, keep an existing one's "
         "(RocketMQ's own brokers want it with each change)")  # fmt: skip
     add(
         "--admin",
         action=argparse.BooleanOptionalAction,
-        help="may administer; without --topic and --group also everything else",
+        help="administrator; without --topic and --group allowed everything else, too",
     )
     add("--topic", action="append", type=parse_permission, metavar="NAME=PERM",
         help="repeatable: orders=PUB, prices=SUB, both=PUB+SUB, secrets=DENY; NAME=default: as for others")  # fmt: skip
@@ -212,7 +212,7 @@ def _set_arguments(parser: argparse.ArgumentParser) -> None:
         help="for groups that are not named (a new one's: DENY)",
     )
     add("--white-address", metavar="PATTERN",
-        help="addresses from where this account needs no signature: 10.1.2.*; '' for none")  # fmt: skip
+        help="addresses from which this account needs no signature: 10.1.2.*; '' for none")  # fmt: skip
 
 
 COMMANDS = {
@@ -220,10 +220,10 @@ COMMANDS = {
         "list": Command("every account, and the addresses that need none", list_accounts, add_where),
         "show": Command("one account at each broker", show_account, _key),
         "set": Command(
-            "make an account, or change it", set_account, _set_arguments, plan_set, aliases=("create", "update")
+            "create or change an account", set_account, _set_arguments, plan_set, aliases=("create", "update")
         ),
         "delete": Command("delete an account", delete_account, _key, plan_delete, loses=True, aliases=("remove",)),
         "white-list": WHITE_LIST,
-        "version": Command("which state of its accounts each broker has", show_version, add_where),
+        "version": Command("version of the accounts file at each broker", show_version, add_where),
     }
 }

@@ -146,11 +146,11 @@ def _producers_arguments(parser: argparse.ArgumentParser) -> None:
 
 COMMANDS = {
     "clients": {
-        "list": Command("connections: who, from where, with what, how much", list_clients, _clients_arguments),
+        "list": Command("connections: client, address, language, traffic", list_clients, _clients_arguments),
         "disconnect": Command(
             "close a client's connections", disconnect, _disconnect_arguments, plan=plan_disconnect, loses=True
         ),
     },
     "consumers": {"": Command("what each member of a group is doing", show_consumers, _consumers_arguments)},
-    "producers": {"": Command("who produces", show_producers, _producers_arguments)},
+    "producers": {"": Command("connected producers", show_producers, _producers_arguments)},
 }

@@ -316,10 +316,12 @@ COMMANDS = {
     "cluster": {"": Command("brokers, their version, rates and disks", show_cluster, add_cluster)},
     "brokers": {
         "list": Command("name, role and address of every broker", list_brokers, add_cluster),
-        "show": Command("what a broker says of itself", show_broker, _broker_arguments),
+        "show": Command("all figures of a broker", show_broker, _broker_arguments),
     },
     "config": {
-        "get": Command("settings as brokers run with them", get_config, _get_arguments),
-        "set": Command("change settings of running brokers; they keep them", set_config, _set_arguments, plan_config),
+        "get": Command("effective settings of brokers", get_config, _get_arguments),
+        "set": Command(
+            "change settings of running brokers and save them there", set_config, _set_arguments, plan_config
+        ),
     },
 }

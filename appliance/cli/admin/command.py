@@ -53,8 +53,8 @@ def add_command(parser: argparse.ArgumentParser, command: Command) -> None:
     parser.description = sentence(command.summary)
     command.arguments(parser)
     if command.changes:
-        parser.add_argument("--dry-run", action="store_true", help="say what would be done, and change nothing")
-        does_ask = "don't ask" if command.loses else "this never asks: taken so that all that changes something take it"
+        parser.add_argument("--dry-run", action="store_true", help="show what would be done and change nothing")
+        does_ask = "do not ask for confirmation" if command.loses else "no effect: this command never asks"
         parser.add_argument("-y", "--yes", action="store_true", help=does_ask)
     parser.usage = parser.format_usage().removeprefix("usage: ").rstrip()  # of its own options: the others are long
     add_common(parser)

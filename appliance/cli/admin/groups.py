@@ -190,7 +190,7 @@ def _create_arguments(parser: argparse.ArgumentParser) -> None:
     _group(parser)
     parser.add_argument("--retries", type=positive, default=16, metavar="N", help="default: %(default)s")
     parser.add_argument("--retry-queues", type=positive, default=1, metavar="N", help="default: %(default)s")
-    parser.add_argument("--disabled", action="store_true", help="don't let the group consume")
+    parser.add_argument("--disabled", action="store_true", help="create it paused")
     parser.add_argument("--no-broadcast", action="store_true", help="don't allow broadcasting")
     add_cluster(parser)
 
@@ -205,7 +205,7 @@ COMMANDS = {
     "groups": {
         "list": Command("every group with members and lag", list_groups, _list_arguments),
         "show": Command("settings, subscriptions and members of a group", show_group, _group),
-        "lag": Command("how far a group is in each queue", show_lag, _lag_arguments),
+        "lag": Command("a group's offset and lag in each queue", show_lag, _lag_arguments),
         "create": Command(
             "create a group, or replace its settings",
             create_group,

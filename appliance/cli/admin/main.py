@@ -1,30 +1,30 @@
-"""Look at a cluster and change it: this one or any RocketMQ 4.9 cluster.
+"""Inspect and change a cluster: this one or any RocketMQ 4.9 cluster.
 
   gantry admin cluster                            brokers, rates, disks
   gantry admin topics list                        also: show, create, set, delete, route, stats
   gantry admin groups lag GROUP                   also: list, show, create, delete
-  gantry admin reset GROUP TOPIC --to 2h          what moving a group would do; --yes does it
-  gantry admin dead-letters list                  also: export, put-back, discard
+  gantry admin reset GROUP TOPIC --to 2h          what resetting its offsets would do; --yes does it
+  gantry admin dead-letters list                  also: export, resend, discard
   gantry admin messages query TOPIC --key K       also: show, at, print, tail, trace, resend, deliver
   gantry admin send TOPIC "some text"             --tag, --key, --property, --delay-seconds
-  gantry admin switchover BROKER                  a slave takes over; promote BROKER when the master is gone for good
-  gantry admin clients list                       who is connected; disconnect CLIENT
+  gantry admin switchover BROKER                  exchange master and slave; promote BROKER if the master is lost
+  gantry admin clients list                       connected clients; also: disconnect CLIENT
   gantry admin accounts list                      also: show, set, delete, white-list, version
 
-Asked of the dashboard, with an API token in GANTRY_TOKEN or --token-file (`gantry users token NAME` makes one):
+These call the dashboard and need an API token in GANTRY_TOKEN or --token-file (`gantry users token NAME` creates one):
 
   gantry admin alerts list --open                 also: alert-rules, alert-channels, mutes
-  gantry admin people list                        also: invitations, tokens, password
+  gantry admin users list                         also: invitations, tokens, password
   gantry admin reports runs                       also: topic-changes, dead-letter-runs, pause, resume, move
 
 `gantry admin NOUN --help` lists the verbs of one noun, `gantry admin NOUN VERB --help` the options of one verb. --json
-prints one document (tail and print: a line a message). The name servers: -n HOST:PORT, else GANTRY_NAMESRV or
-NAMESRV_ADDR; the dashboard: --dashboard URL, else GANTRY_DASHBOARD. Commands that change something take --dry-run;
-those that can lose something ask, unless --yes. An account comes from GANTRYMQ_ACCESS_KEY and GANTRYMQ_SECRET_KEY, or a
-file named by GANTRYMQ_CREDENTIALS.
+prints one document (tail and print: one line per message). Name servers: -n HOST:PORT, or GANTRY_NAMESRV or
+NAMESRV_ADDR; the dashboard: --dashboard URL, or GANTRY_DASHBOARD. Commands that change something have --dry-run;
+destructive ones ask for confirmation, and --yes skips it. Set an account with GANTRYMQ_ACCESS_KEY and
+GANTRYMQ_SECRET_KEY, or with a file named by GANTRYMQ_CREDENTIALS.
 
-Exit codes: 0 done; 1 not there, failed, or some broker did not answer; 2 the command is wrong or needs --yes, and
-nothing was changed; 130 interrupted.
+Exit codes: 0 done; 1 not found, failed, or a broker did not answer; 2 wrong usage or --yes is missing: nothing was
+changed; 130 interrupted.
 """
 
 from __future__ import annotations
@@ -51,39 +51,39 @@ EXIT_INTERRUPTED = 130
 NOUNS = {
     "cluster": ("cluster", "brokers of the cluster at a glance"),
     "brokers": ("cluster", "brokers and their metrics"),
-    "promote": ("succession", "a slave becomes the master: the master is gone for good"),
-    "settle": ("succession", "which log counts, where two masters began one epoch"),
-    "switchover": ("succession", "a master hands over to its slave; nothing is lost"),
-    "ha": ("ha.verbs", "epochs and in-sync sets on record in etcd: begin, look, explain"),
+    "promote": ("succession", "promote a slave when the master is lost for good"),
+    "settle": ("succession", "choose the log that counts when two masters began the same epoch"),
+    "switchover": ("succession", "master and slave exchange roles; nothing is lost"),
+    "ha": ("ha.verbs", "epochs and in-sync sets in etcd: start, show, explain"),
     "config": ("cluster", "settings of brokers and name servers"),
     "kv": ("namesrv", "the name servers' key-value store"),
-    "perm": ("namesrv", "take write permission from a broker, to drain it; give it back"),
-    "clean": ("namesrv", "drop expired queues, unused topics, expired log files"),
+    "perm": ("namesrv", "stop and allow writes to a broker, to drain it"),
+    "clean": ("namesrv", "remove expired queues, unused topics, expired log files"),
     "topics": ("topics", "topics: their queues, permission, attributes, traffic"),
     "stats": ("topics", "traffic of every topic and group"),
     "groups": ("groups", "consumer groups: their settings, members, lag"),
     "clients": ("clients", "connections of clients; disconnect one"),
-    "consumers": ("clients", "who consumes, and what each consumer is doing"),
-    "producers": ("clients", "who produces"),
-    "reset": ("offsets", "move a group to a time, the begin or the end"),
-    "clone": ("offsets", "give a group another group's offsets"),
-    "dead-letters": ("dead_letters.verbs", "messages that a group gave up: why, save, put back, discard"),
-    "messages": ("messages", "messages: find, read, follow, send again"),
+    "consumers": ("clients", "connected consumers, and what each is doing"),
+    "producers": ("clients", "connected producers"),
+    "reset": ("offsets", "reset a group's offsets to a time, the beginning or the end"),
+    "clone": ("offsets", "copy another group's offsets"),
+    "dead-letters": ("dead_letters.verbs", "messages that used up their retries: list, export, resend, discard"),
+    "messages": ("messages", "messages: find, read, follow, resend"),
     "send": ("messages", "send a message"),
     "accounts": ("accounts", "accounts of clients, and addresses that need none"),
-    "pause": ("rest.table", "hold a consumer group back"),
-    "resume": ("rest.table", "let it go on"),
-    "move": ("rest.table", "move a group in several topics, by shift or copy too; undo it"),
+    "pause": ("rest.table", "pause a consumer group"),
+    "resume": ("rest.table", "resume a paused consumer group"),
+    "move": ("rest.table", "reset a group's offsets in several topics, by shift or copy, too; undo it"),
     "topic-changes": ("rest.table", "one change for many topics: start, follow, stop"),
-    "dead-letter-runs": ("rest.table", "runs that put letters back: start, follow, stop, go on"),
-    "alerts": ("rest.table", "open and past alerts, and the notices that were sent"),
+    "dead-letter-runs": ("rest.table", "runs that resend dead letters: start, follow, stop, resume"),
+    "alerts": ("rest.table", "open and past alerts, and the notifications sent"),
     "alert-rules": ("rest.table", "rules that open alerts"),
     "alert-channels": ("rest.table", "where alerts are sent; send a test"),
     "mutes": ("rest.table", "no notifications for a time"),
-    "people": ("rest.table", "accounts of the dashboard: role, names, sessions, tokens"),
-    "invitations": ("rest.table", "invite people to the dashboard"),
-    "tokens": ("rest.table", "one's own API tokens"),
-    "password": ("rest.table", "change one's own password"),
+    "users": ("rest.table", "accounts of the dashboard: role, names, sessions, tokens"),
+    "invitations": ("rest.table", "invite users to the dashboard"),
+    "tokens": ("rest.table", "your API tokens"),
+    "password": ("rest.table", "change your password"),
     "reports": ("rest.table", "reports of the dashboard: runs, schedule, promises, weekly mail"),
 }
 

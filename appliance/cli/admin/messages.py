@@ -85,7 +85,7 @@ async def show_trace(admin: AdminClient, arguments: argparse.Namespace) -> Shown
         trace = await admin.messages.trace(arguments.id, topic=arguments.trace_topic)
     except RouteNotFound as exc:
         raise NotThere(
-            f"no client has told {exc.topic} of anything yet: clients do so with tracing on: Producer(trace=True)"
+            f"no client has reported anything to {exc.topic} yet: turn tracing on with Producer(trace=True)"
         ) from exc
     rows = [
         (when(one.time_ms), one.kind.value, one.group or None, one.client_host,
@@ -97,7 +97,7 @@ async def show_trace(admin: AdminClient, arguments: argparse.Namespace) -> Shown
     columns = ("time", "what", "group", "client", "success", "ms", "tried before", "broker")
     return Shown(
         trace,
-        table(columns, rows, empty=f"no client told {arguments.trace_topic} of {arguments.id}"),
+        table(columns, rows, empty=f"no client reported {arguments.id} to {arguments.trace_topic}"),
         is_failure=not rows,
     )
 
@@ -198,14 +198,14 @@ def _query_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _times(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--from", dest="begin", type=parse_time, metavar="TIME", help="2h (so long ago), 10:30, …")
+    parser.add_argument("--from", dest="begin", type=parse_time, metavar="TIME", help="2h (2 hours ago), 10:30, …")
     parser.add_argument("--to", dest="end", type=parse_time, metavar="TIME")
 
 
 def _at_arguments(parser: argparse.ArgumentParser) -> None:
     _topic(parser)
     parser.add_argument("queue", type=not_negative, metavar="QUEUE", help="queue id, such as 0")
-    parser.add_argument("offset", type=not_negative, metavar="OFFSET", help="its place in the queue")
+    parser.add_argument("offset", type=not_negative, metavar="OFFSET", help="the message's queue offset")
     parser.add_argument("-b", "--broker", metavar="NAME")
 
 
@@ -214,7 +214,7 @@ def _reading(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--queue", type=not_negative, metavar="ID", help="only this queue id")
     parser.add_argument("--tag", metavar="TAG", help="only this tag")
     parser.add_argument("--limit", type=positive, metavar="N", help="stop after N messages")
-    parser.add_argument("--body", action="store_true", help="whole bodies, as they are")
+    parser.add_argument("--body", action="store_true", help="print complete bodies")
 
 
 def _print_arguments(parser: argparse.ArgumentParser) -> None:
@@ -237,9 +237,9 @@ COMMANDS = {
     "messages": {
         "show": Command("one message by id, and who consumed it", show_message, add_topic_and_id),
         "query": Command("messages with a key", query_messages, _query_arguments),
-        "at": Command("the message at a place of a queue", message_at, _at_arguments),
+        "at": Command("the message at a queue offset", message_at, _at_arguments),
         "print": Command("messages of a topic, queue after queue", print_messages, _print_arguments),
-        "tail": Command("messages as they come", tail, _tail_arguments),
+        "tail": Command("new messages as they arrive", tail, _tail_arguments),
         "trace": Command("what clients with tracing on did with a message", show_trace, _trace_arguments),
         **admin_send.AGAIN,
     },

@@ -12,8 +12,8 @@ from gantrymq.client.admin.client import AdminClient
 
 CLEANINGS = {
     "queues": "consume queue files that point before the commit log",
-    "topics": "queues of topics that are not configured any more",
-    "log": "commit log files past their time",
+    "topics": "queues of topics that no longer exist",
+    "log": "expired commit log files",
 }
 
 
@@ -133,8 +133,10 @@ COMMANDS = {
         ),
     },
     "perm": {
-        "wipe": Command("have no producer choose a broker, before its restart", wipe_perm, _broker, plan_perm),
+        "wipe": Command("stop writes to a broker before its restart", wipe_perm, _broker, plan_perm),
         "restore": Command("undo wipe", restore_perm, _broker, plan_perm),
     },
-    "clean": {"": Command("drop now what a broker would drop later", clean, _clean_arguments, plan_clean, loses=True)},
+    "clean": {
+        "": Command("remove now what a broker would remove later", clean, _clean_arguments, plan_clean, loses=True)
+    },
 }

@@ -73,13 +73,15 @@ def _shown(group: str, moves: Sequence[QueueMove], *, is_online: bool | None) ->
         (move.queue.broker_name, move.queue.queue_id, move.before, move.after, move.skipped, move.repeated)
         for move in moves
     ]
-    lines = table(("broker", "queue", "from", "to", "skips", "repeats"), rows, empty="nothing to move")
+    lines = table(("broker", "queue", "from", "to", "skips", "repeats"), rows, empty="no offsets to reset")
     skipped, repeated = sum(move.skipped for move in moves), sum(move.repeated for move in moves)
     would = "would skip" if is_online is None else "skips"
     again = "repeat" if is_online is None else "repeats"
     lines.append(f"{group} {would} {skipped:,} messages and {again} {repeated:,}")
     if is_online is not None:
-        lines.append("running consumers were told" if is_online else "no consumer runs: the offsets were written")
+        lines.append(
+            "running consumers were notified" if is_online else "no consumer is running: the offsets were written"
+        )
     document = {
         "group": group,
         "skips": skipped,
@@ -94,7 +96,7 @@ def _reset_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("group", metavar="GROUP")
     parser.add_argument("topic", nargs="+", metavar="TOPIC", help="one, or several")
     parser.add_argument(
-        "--to", type=parse_time, metavar="TIME", help="begin, end, 2h (so long ago), 10:30, 2026-11-21T10:00"
+        "--to", type=parse_time, metavar="TIME", help="begin, end, 2h (2 hours ago), 10:30, 2026-11-21T10:00"
     )
     parser.add_argument(
         "--offset", type=not_negative, metavar="N", help="this offset in every queue; not while the group runs"
@@ -108,6 +110,6 @@ def _clone_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 COMMANDS = {
-    "reset": {"": Command("move a group in topics", reset, _reset_arguments, plan_reset, loses=True)},
-    "clone": {"": Command("give a group another's offsets", clone, _clone_arguments, plan_clone, loses=True)},
+    "reset": {"": Command("reset a group's offsets in topics", reset, _reset_arguments, plan_reset, loses=True)},
+    "clone": {"": Command("copy offsets from another group", clone, _clone_arguments, plan_clone, loses=True)},
 }

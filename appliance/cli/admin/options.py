@@ -45,19 +45,25 @@ def add_common(parser: argparse.ArgumentParser, *, shown: bool = True) -> None:
         "--timeout",
         type=_seconds,
         metavar="S",
-        help=f"seconds for each request (default: {DEFAULT_TIMEOUT_S:g}; of the dashboard {REST_TIMEOUT_S:g})",
+        help=f"seconds for each request (default: {DEFAULT_TIMEOUT_S:g}; {REST_TIMEOUT_S:g} for the dashboard)",
     )
     add(
         "--dashboard",
         type=dashboard,
         metavar="URL",
-        help=f"its address, for verbs that ask it (default: {os.environ.get(DASHBOARD_VARIABLE) or DEFAULT_DASHBOARD})",
+        help="address of the dashboard, for verbs that call it "
+        f"(default: {os.environ.get(DASHBOARD_VARIABLE) or DEFAULT_DASHBOARD})",
     )
-    add("--token-file", type=Path, metavar="FILE", help="an API token for it (default: what GANTRY_TOKEN says)")
-    add("--tls", action="store_true", help="speak TLS; the options below imply it")
+    add(
+        "--token-file",
+        type=Path,
+        metavar="FILE",
+        help="file with an API token for the dashboard (default: GANTRY_TOKEN)",
+    )
+    add("--tls", action="store_true", help="use TLS; the options below imply it")
     add("--tls-trust", type=Path, metavar="FILE", help="certificates to trust (PEM) instead of the system's")
     add("--tls-cert", type=Path, metavar="FILE", help="certificate to show (PEM)")
-    add("--tls-key", type=Path, metavar="FILE", help="its private key (PEM; default: it stands in --tls-cert)")
+    add("--tls-key", type=Path, metavar="FILE", help="its private key (PEM; default: read from --tls-cert)")
 
 
 def with_defaults(arguments: argparse.Namespace) -> argparse.Namespace:
@@ -136,7 +142,7 @@ def open_admin(arguments: argparse.Namespace) -> AdminClient:
         return AdminClient(arguments.namesrv, timeout_s=arguments.timeout, credentials=credentials, tls=tls)
     except ConfigError as exc:
         if arguments.tls_cert and not arguments.tls_key:
-            raise ConfigError(f"{exc}; --tls-key FILE names a key that stands in a file of its own") from exc
+            raise ConfigError(f"{exc}; if the key is in a separate file, give --tls-key FILE") from exc
         raise
 
 
@@ -144,7 +150,7 @@ def tls_hint(failure: Exception, arguments: argparse.Namespace) -> str:
     """What to try when a connection failed as it does when TLS options are missing; nothing for other failures."""
     text = str(failure)
     if isinstance(failure, ResponseError) and "tls.server.mode" in text:
-        return "; give --tls, or --tls-trust FILE for certificates of your own"
+        return "; give --tls, or --tls-trust FILE for your own certificates"
     if "CERTIFICATE_VERIFY_FAILED" in text:
         return "; --tls-trust FILE names the certificates to trust"
     if isinstance(failure, ConnectError) and HUNG_UP.search(failure.reason or "closed") and speaks_tls(arguments):

@@ -187,7 +187,7 @@ def parse_delay_level(text: str) -> int:
 
 def _resend_arguments(parser: argparse.ArgumentParser) -> None:
     add_topic_and_id(parser)
-    parser.add_argument("--to", metavar="TOPIC", help="default: the same; of dead letters, where they came from")
+    parser.add_argument("--to", metavar="TOPIC", help="default: the same; for a dead letter, its original topic")
 
 
 def _deliver_arguments(parser: argparse.ArgumentParser) -> None:
@@ -200,17 +200,20 @@ def _send_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("topic", metavar="TOPIC")
     parser.add_argument("body", nargs="?", metavar="TEXT", help="the body, in UTF-8")
     parser.add_argument("-f", "--file", type=Path, metavar="FILE", help="body from a file; - is standard input")
-    parser.add_argument("--tag", metavar="TAG", help="what subscriptions select by")
-    parser.add_argument("-k", "--key", action="append", metavar="KEY", help="what it can be found by; repeatable")
+    parser.add_argument("--tag", metavar="TAG", help="tag that subscriptions filter by")
+    parser.add_argument("-k", "--key", action="append", metavar="KEY", help="key that finds the message; repeatable")
     parser.add_argument(
         "-p", "--property", action="append", type=parse_pair, metavar="NAME=VALUE", help="repeatable: a property"
     )
     parser.add_argument(
         "--delay-seconds", type=parse_delay, metavar="S",
-        help="deliver it so much later, such as 2.5 (RocketMQ 4.9 brokers deliver at once)",
+        help="deliver it after S seconds, such as 2.5 (RocketMQ 4.9 brokers deliver at once)",
     )  # fmt: skip
     parser.add_argument(
-        "--deliver-at", type=parse_deliver_at, metavar="TIME", help="deliver it then: 2030-01-31T10:00, 23:30 (today)"
+        "--deliver-at",
+        type=parse_deliver_at,
+        metavar="TIME",
+        help="deliver it at this time: 2030-01-31T10:00, 23:30 (today)",
     )
     parser.add_argument(
         "--delay-level",
@@ -224,6 +227,6 @@ def _send_arguments(parser: argparse.ArgumentParser) -> None:
 
 AGAIN = {
     "resend": Command("send a copy of a message", resend, _resend_arguments, plan_resend),
-    "deliver": Command("hand a message to a running consumer", deliver, _deliver_arguments, plan_deliver),
+    "deliver": Command("deliver a message to a running consumer", deliver, _deliver_arguments, plan_deliver),
 }
 SEND = Command("send a message", send, _send_arguments, plan_send)

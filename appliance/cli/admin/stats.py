@@ -49,7 +49,7 @@ async def _add_lag(admin: AdminClient, rows: list[TopicTraffic]) -> None:
 
 def _stats_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("topic", nargs="?", metavar="TOPIC", help="default: every topic with traffic")
-    parser.add_argument("-a", "--all", action="store_true", help="silent topics too")
+    parser.add_argument("-a", "--all", action="store_true", help="include topics without traffic")
 
 
 STATS = Command("traffic of one topic, or of all topics and their groups", show_stats, _stats_arguments)

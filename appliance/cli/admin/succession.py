@@ -63,7 +63,7 @@ async def plan_switchover(admin: AdminClient, arguments: argparse.Namespace) -> 
     master, promotion = await admin.succession.switch(arguments.broker, arguments.to)
     if promotion.obstacles:
         raise ConfigError(f"{'; '.join(promotion.obstacles)}. Nothing was changed")
-    return Shown(_document(promotion), [f"{master.address} hands over", *_lines(promotion)])
+    return Shown(_document(promotion), [f"{master.address} becomes a slave", *_lines(promotion)])
 
 
 async def switch_over(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
@@ -108,7 +108,7 @@ def _lines(promotion: Promotion) -> list[str]:
 
 def _missing(slave: Member) -> str:
     if slave.missing_bytes is None:
-        return "not known"
+        return "unknown"
     return f"{slave.missing_bytes:,} bytes, of what its master had {slave.heard} s ago"
 
 
@@ -124,7 +124,7 @@ def _done(changed: Changed) -> Shown:
 
 
 def _broker_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("broker", metavar="BROKER", help="name, as all its masters and slaves have it")
+    parser.add_argument("broker", metavar="BROKER", help="name that its master and slaves share")
     parser.add_argument("--to", metavar="HOST:PORT", help="this slave (default: the one with the longest log)")
 
 
@@ -136,21 +136,23 @@ def _promote_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--accept-unknown",
         action="store_true",
-        help="although no member can say that it has all acknowledged messages, or that no other master serves",
+        help="promote although no member is known to have all acknowledged messages, or another master may be serving",
     )
-    parser.add_argument("--force", action="store_true", help="whatever speaks against it")
+    parser.add_argument("--force", action="store_true", help="ignore every check")
 
 
 def _settle_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("broker", metavar="BROKER", help="name, as all its masters and slaves have it")
+    parser.add_argument("broker", metavar="BROKER", help="name that its master and slaves share")
     parser.add_argument("--keep", metavar="HOST:PORT", required=True, help="the master whose log counts")
-    parser.add_argument("--accept-unknown", action="store_true", help="although members or name servers do not answer")
+    parser.add_argument(
+        "--accept-unknown", action="store_true", help="go on although members or name servers do not answer"
+    )
 
 
 COMMANDS = {
     "promote": {
         "": Command(
-            "make a slave the master, when the master is gone for good",
+            "promote a slave to master when the master is lost for good",
             promote,
             _promote_arguments,
             plan_promotion,
@@ -159,7 +161,7 @@ COMMANDS = {
     },
     "settle": {
         "": Command(
-            "decide which master's log counts, where one epoch was begun twice or confirmed messages would be cut",
+            "choose the master whose log counts when an epoch was begun twice or confirmed messages would be cut",
             settle,
             _settle_arguments,
             plan_settling,
@@ -168,7 +170,7 @@ COMMANDS = {
     },
     "switchover": {
         "": Command(
-            "hand over from a master that is well to its slave; nothing is lost",
+            "let a running master exchange roles with its slave; nothing is lost",
             switch_over,
             _broker_arguments,
             plan_switchover,

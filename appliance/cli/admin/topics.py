@@ -265,7 +265,7 @@ def _create_arguments(parser: argparse.ArgumentParser) -> None:
 def _attribute(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--attribute", action="append", type=parse_attribute, metavar="NAME=VALUE",
-        help="repeatable: retention.ms (age at which messages may go), retention.messages (how many to keep of each "
+        help="repeatable: retention.ms (age at which messages expire), retention.messages (how many to keep of each "
         "queue); -NAME removes one",
     )  # fmt: skip
 

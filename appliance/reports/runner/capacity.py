@@ -29,15 +29,15 @@ def _sentence(broker: BrokerFolder, highest: Sequence[int], held: int, room: int
     most = max(sum(highest[first : first + days]) for first in range(max(1, len(highest) - days + 1)))
     most = most * broker.reserved_hours // (HOURS_A_DAY * min(days, len(highest)))
     what = (
-        f"{broker.broker_name}: its log holds {held >> 20:,} MiB now and will hold up to {most >> 20:,} MiB, if it "
-        f"keeps {broker.reserved_hours} h as it is set to"
+        f"{broker.broker_name}: its log takes {held >> 20:,} MiB now and will take up to {most >> 20:,} MiB at its "
+        f"retention of {broker.reserved_hours} h"
     )
     if most <= room:
-        return f"{what}; the disk has {room >> 20:,} MiB for it, so that is enough."
+        return f"{what}; the disk has {room >> 20:,} MiB for it, which is enough."
     kept = broker.reserved_hours * room // most
     return (
-        f"{what}; the disk has {room >> 20:,} MiB for it until it is {broker.full_percent} % full: messages may then "
-        f"go after about {kept} h already."
+        f"{what}; the disk has {room >> 20:,} MiB for it until it is {broker.full_percent} % full, so messages may be "
+        f"deleted after about {kept} h."
     )
 
 

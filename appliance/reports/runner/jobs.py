@@ -208,7 +208,7 @@ def expired(spec: RunSpec) -> list[str]:
     at_ms = lakes_of(spec).messages.numbers()(EXPIRED)
     if at_ms is None or at_ms <= spec.begin_ms:
         return []
-    return [f"what was stored before {_minute(at_ms)} UTC is not in the lake any more: its age or its size is limited"]
+    return [f"the lake no longer has what was stored before {_minute(at_ms)} UTC: its age or its size is limited"]
 
 
 def _minute(at_ms: int | None) -> str:

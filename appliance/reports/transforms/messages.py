@@ -14,7 +14,7 @@ from appliance.reports.transforms.steps import HOUR_MS, step_begin, step_of
 from gantrymq.message.topics import DLQ_PREFIX, RETRY_PREFIX
 
 TALKERS = 100
-NO_CAUSE = "no client told"
+NO_CAUSE = "no cause reported"
 PERCENTILES = (0.5, 0.9, 0.99)
 TOPIC_CHARS_MAX = 32767  # more than a record can hold
 _EARLIER = {"day_before": 1, "week_before": 7}

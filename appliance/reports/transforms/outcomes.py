@@ -40,7 +40,7 @@ def delays(messages: DataFrame, scope: Scope) -> DataFrame:
         .orderBy("day", F.asc_nulls_last("level"))
         .select(
             "day",
-            F.when(F.col("level").isNull(), "a time of its own")
+            F.when(F.col("level").isNull(), "custom time")
             .otherwise(F.format_string("level %02d", "level"))
             .alias("delay"),
             "delayed",

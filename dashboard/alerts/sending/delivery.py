@@ -69,7 +69,9 @@ class Sender:
         await delivery.asave(update_fields=["attempts", "answer", "state", "ended_at", "due_at"])
         if not outcome.is_done:
             facts = {"event": "alarm_not_delivered", "channel": channel.name, "attempt": delivery.attempts}
-            logger.warning("alarm not delivered", extra=facts | {"state": delivery.state, "answer": delivery.answer})
+            logger.warning(
+                "notification not delivered", extra=facts | {"state": delivery.state, "answer": delivery.answer}
+            )
 
     async def _send_channel(self, key: int) -> None:
         rows = AlertDelivery.objects.filter(channel_id=key, state=DeliveryState.WAITING, due_at__lte=timezone.now())
@@ -77,7 +79,7 @@ class Sender:
             async for delivery in rows.select_related("channel").order_by("pk")[:OF_A_CHANNEL_MAX]:
                 await self.attempt(delivery, delivery.channel)
         except Exception:  # the other channels go on, and this one is tried again
-            logger.exception("telling of alarms failed", extra={"event": "alarm_delivery_failed"})
+            logger.exception("sending notifications failed", extra={"event": "alarm_delivery_failed"})
 
     async def _send(self, delivery: AlertDelivery, channel: AlertChannel) -> Outcome:
         allowed = settings.APPLIANCE.alarm_networks_allowed

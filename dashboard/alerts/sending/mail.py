@@ -47,7 +47,7 @@ class Mail:
             refused = server.send_message(message_of(self._settings, self._notice, self._delivery))
         if refused:
             return gettext("accepted, but not for %(addresses)s") % {"addresses": joined(sorted(refused))}
-        return gettext("taken by %(host)s") % {"host": host}
+        return gettext("accepted by %(host)s") % {"host": host}
 
     def close(self) -> None:
         """End a send that takes too long."""

@@ -34,7 +34,7 @@ Request = dict[str, Any]
 
 
 class Command(BaseCommand):
-    help = "People who may log in to the dashboard (the same as `gantry users`)."
+    help = "Users of the dashboard (the same as `gantry users`)."
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: Any) -> None:
@@ -123,7 +123,7 @@ def _limit(request: Request) -> Iterable[str]:
     user, prefixes = user_accounts.find_user(request["name"]), user_accounts.as_prefixes(" ".join(request["prefixes"]))
     if not prefixes and not request["all"]:
         shown = ", ".join(user.prefixes)
-        return [f"{user.username} sees names that begin with {shown}" if shown else f"{user.username} sees all"]
+        return [f"{user.username} sees names that begin with {shown}" if shown else f"{user.username} sees everything"]
     user_accounts.set_prefixes(user, prefixes)
     return [f"{user.username} sees names that begin with {', '.join(prefixes)}" if prefixes else
             f"{user.username} sees every topic and group"]  # fmt: skip
@@ -209,7 +209,7 @@ _WRITES = {
     "roles": _Write("role changed", lambda request: request["role"] is not None),
     "limit": _Write("names limited", lambda request: bool(request["prefixes"] or request["all"])),
     "reset-password": _Write("password reset"),
-    "unlock": _Write("wrong tries forgotten"),
+    "unlock": _Write("wrong attempts forgotten"),
     "token": _Write("token created", is_secret=True),
     "sessions": _Write("sessions ended", lambda request: bool(request["end"] or request["end_all"])),
 }

@@ -29,7 +29,7 @@ def following(line: str, zone: str, after: datetime) -> datetime:
     try:
         return next(_times(line, zone, after)).astimezone(UTC)
     except StopIteration:
-        raise CronRefused(gettext("%(line)s: no such time comes.") % {"line": repr(line)}) from None
+        raise CronRefused(gettext("%(line)s: this time never occurs.") % {"line": repr(line)}) from None
 
 
 def check(line: str, zone: str, after: datetime) -> None:
@@ -37,7 +37,7 @@ def check(line: str, zone: str, after: datetime) -> None:
     times = _times(line, zone, after)
     moments = [moment.astimezone(UTC) for moment in itertools.islice(times, LOOKED_AT)]
     if not moments:
-        raise CronRefused(gettext("%(line)s: no such time comes.") % {"line": repr(line)})
+        raise CronRefused(gettext("%(line)s: this time never occurs.") % {"line": repr(line)})
     for earlier, later in itertools.pairwise(moments):
         if (later - earlier).total_seconds() < MINUTES_MIN * 60:
             raise CronRefused(
@@ -52,13 +52,13 @@ def _times(line: str, zone: str, after: datetime) -> CronSim:
         return CronSim(line, local)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError) as wrong:
         raise CronRefused(
-            gettext("%(zone)s is no time zone; write a name such as Europe/Berlin.") % {"zone": repr(zone)}
+            gettext("%(zone)s is not a time zone; write a name such as Europe/Berlin.") % {"zone": repr(zone)}
         ) from wrong
     except CronSimError as wrong:
         raise CronRefused(
             gettext(
-                "%(line)s is no cron line (%(wrong)s); write minute, hour, day of the month, month and day of the week,"
-                " such as: 0 6 * * mon-fri"
+                "%(line)s is not a cron line (%(wrong)s); write minute, hour, day of the month, "
+                "month and day of the week, such as: 0 6 * * mon-fri"
             )
             % {"line": repr(line), "wrong": wrong}
         ) from wrong

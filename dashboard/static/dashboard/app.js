@@ -129,9 +129,9 @@
     const isLost = !live.isOpen && live.tries > 0;
     const [refusal] = live.refused.values();
     bar.hidden = !isLost && !refusal;
-    if (live.tooMany) bar.textContent = gettext("Too many tabs of this account are open, so this one is not live. Values are asked for every few seconds.");
-    else if (isLost) bar.textContent = live.hadOne ? gettext("Connection lost. Reconnecting …") : gettext("No live connection. Values are asked for every few seconds.");
-    else if (refusal) bar.textContent = interpolate(gettext("Not live: %(reason)s. Values are asked for every few seconds."), { reason: refusal }, true);
+    if (live.tooMany) bar.textContent = gettext("This account has too many tabs open, so this one is not live. Values are polled every few seconds.");
+    else if (isLost) bar.textContent = live.hadOne ? gettext("Connection lost. Reconnecting …") : gettext("No live connection. Values are polled every few seconds.");
+    else if (refusal) bar.textContent = interpolate(gettext("Not live: %(reason)s. Values are polled every few seconds."), { reason: refusal }, true);
     const silentS = silence();
     for (const pulse of $$("[data-pulse]")) {
       pulse.classList.toggle("is-live", live.isOpen && !silentS);
@@ -366,11 +366,11 @@
   function showScan(scan, state) {
     const text = $("[data-scan-text]", scan), toggle = $("[data-scan-toggle]", scan);
     const thin = (number) => number.toLocaleString("en").replaceAll(",", "\u202f");
-    const end = state.older ? state.isRunning ? "" : state.trouble ? ` · ${state.trouble}` : ` · ${gettext("stopped")}` : ` · ${gettext("all looked at")}`;
+    const end = state.older ? state.isRunning ? "" : state.trouble ? ` · ${state.trouble}` : ` · ${gettext("stopped")}` : ` · ${gettext("all scanned")}`;
     // Read out at the end, not at each step.
     text.setAttribute("aria-live", state.isRunning ? "off" : "polite");
     const back = { count: thin(state.scanned), moment: state.reached ? times.text(state.reached) : "" };
-    const looked = said(state.reached ? gettext("%(count)s messages looked at, back to %(moment)s") : gettext("%(count)s messages looked at"), back);
+    const looked = said(state.reached ? gettext("%(count)s messages scanned, back to %(moment)s") : gettext("%(count)s messages scanned"), back);
     text.textContent = `${looked} · ${said(gettext("%(count)s found"), { count: thin(state.matched) })} · ${(state.tookMs / 1000).toFixed(1)} s${end}`;
     if (toggle) {
       toggle.hidden = !state.older;

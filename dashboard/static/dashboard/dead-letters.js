@@ -4,7 +4,7 @@
   const number = (value) => value.toLocaleString("en").replaceAll(",", "\u202f");
   const letters = (count) => interpolate(ngettext("%(count)s message", "%(count)s messages", count), { count: number(count) }, true);
 
-  for (const card of document.querySelectorAll("[data-put-back]")) start(card);
+  for (const card of document.querySelectorAll("[data-resend]")) start(card);
 
   function start(card) {
     const part = (name) => card.querySelector(`[data-${name}]`);
@@ -31,7 +31,7 @@
         const body = new URLSearchParams({ ...fields, older: older ?? "", wanted: "", dry_run: "on" });
         let answer, step;
         try {
-          answer = await fetch(card.dataset.putBack, { method: "POST", body, credentials: "same-origin", headers: { "HX-Request": "true" } });
+          answer = await fetch(card.dataset.resend, { method: "POST", body, credentials: "same-origin", headers: { "HX-Request": "true" } });
           if (answer.headers.has("HX-Redirect")) { location.href = answer.headers.get("HX-Redirect"); return answered; }
           step = await answer.json();
         } catch { answered.detail = gettext("The connection was lost. Count again."); break; }
@@ -51,10 +51,10 @@
       const end = await walk(fields, (step) => {
         total.begin ??= step.begin;
         total.matched += step.matched; total.scanned += step.scanned;
-        say(interpolate(gettext("%(letters)s of %(count)s looked at …"), { letters: letters(total.matched), count: number(total.scanned) }, true));
+        say(interpolate(gettext("%(letters)s of %(count)s scanned …"), { letters: letters(total.matched), count: number(total.scanned) }, true));
       });
       counted = end.isWhole ? total : null;
-      say(end.isWhole ? interpolate(gettext("%(letters)s of %(count)s looked at. Nothing was sent yet."), { letters: letters(total.matched), count: number(total.scanned) }, true) : end.detail || gettext("Stopped."));
+      say(end.isWhole ? interpolate(gettext("%(letters)s of %(count)s scanned. Nothing has been sent yet."), { letters: letters(total.matched), count: number(total.scanned) }, true) : end.detail || gettext("Stopped."));
       show(false);
       if (counted?.matched) part("go").focus();
     });

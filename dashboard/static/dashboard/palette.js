@@ -28,7 +28,7 @@
       row.addEventListener("click", () => { location.href = item.href; });
       return row;
     }));
-    status.textContent = answer.trouble || (items.length ? "" : gettext("Nothing has this in its name."));
+    status.textContent = answer.trouble || (items.length ? "" : gettext("No name contains this."));
     choose(0);
   }
 

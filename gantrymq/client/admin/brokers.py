@@ -60,7 +60,7 @@ class BrokerAdmin:
         await self._calls.call(address, RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE)
 
     async def clean_unused_topics(self, address: str) -> None:
-        """Delete the queues of topics that are not configured any more."""
+        """Delete the queues of topics that no longer exist."""
         await self._calls.call(address, RequestCode.CLEAN_UNUSED_TOPIC)
 
     async def delete_expired_commit_log(self, address: str) -> None:

@@ -175,8 +175,9 @@ class OffsetAdmin:
     async def reset(
         self, group: str, topic: str, timestamp_ms: int, moves: Sequence[QueueMove], *, by_offset: bool = False
     ) -> bool:
-        """Do what plan_reset said; True when running consumers were told, False when the offsets were written because
-        no member runs. ConfigError for a reset `by_offset` while the group runs: its members would overwrite it."""
+        """Do what plan_reset said; True when running consumers were notified, False when the offsets were written
+        because no member runs. ConfigError for a reset `by_offset` while the group runs: its members would overwrite
+        it."""
         is_online = (await self._groups.members(group)).is_online
         if is_online and by_offset:
             raise ConfigError(f"{group} is running: stop it first, or reset to a time, which running consumers follow")

@@ -16,8 +16,7 @@ from gantrymq.client.admin.members import Known, Member
 from gantrymq.errors import ConfigError
 
 ACCEPT_UNKNOWN = (
-    "--accept-unknown promotes although messages that producers were told are stored may be lost, and another master "
-    "may be serving"
+    "--accept-unknown promotes although acknowledged messages may be lost, and another master may be serving"
 )
 
 
@@ -135,7 +134,7 @@ def _set_unknown(known: Known, slave: Member) -> Iterator[str]:
     if not slave.epoch or slave.address in told.names:
         return
     if not told.names:
-        yield f"no slave was in sync when the master told it last: {slave.address} may lack what it acknowledged"
+        yield f"no slave was in sync at the master's last report: {slave.address} may lack acknowledged messages"
     else:
         yield f"{slave.address} is not in sync: its master named {', '.join(told.names)} last"
 

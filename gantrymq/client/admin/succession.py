@@ -149,7 +149,8 @@ class SuccessionAdmin:
         """Decide that the log of the master `keep` counts. Others give up what they have beside it, confirmed or not;
         it stays in a folder beside their stores. A master whose epoch was begun twice begins a higher one first.
 
-        accept_unknown: although members or name servers do not answer. ConfigError; GantryError when one was not told.
+        accept_unknown: go on although members or name servers do not answer. ConfigError; GantryError when a member
+        was not notified.
         """
         known, began = await self.known(broker_name, keep), time.monotonic()
         silent = [member.address for member in known.members if not member.answers]
@@ -254,7 +255,7 @@ class SuccessionAdmin:
             await self._calls.call(address, RequestCode.TELL_EPOCH, fields)
             return True
 
-        await _until(told, lambda: f"{address} was not told whose log counts: run the command again")
+        await _until(told, lambda: f"{address} was not notified whose log counts: run the command again")
 
     async def _is_master(self, broker_name: str, address: str, epoch: int) -> None:
         async def is_it() -> bool:

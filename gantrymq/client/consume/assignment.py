@@ -345,7 +345,7 @@ class Assignment:
         for queue, process_queue in busy.items():
             process_queue.is_leaving = True
             self._leaving[queue] = released.pop(queue)
-            self._background.start(self._hand_over(queue, process_queue), "hand over")
+            self._background.start(self._hand_over(queue, process_queue), "release queue")
         await self._write_and_forget(released)
 
     async def _hand_over(self, queue: MessageQueue, process_queue: ProcessQueue) -> None:

@@ -184,7 +184,7 @@ class ListenerCalls:
         if not self._has_told_wrong_result:
             self._has_told_wrong_result = True
             logger.error(
-                "listener returned no result, its messages come again: %s",
+                "listener returned no result, its messages are delivered again: %s",
                 wrong,
                 extra={"event": "listener_result_wrong", "error": str(wrong)},
             )

@@ -398,7 +398,7 @@ class Producer(Client):
 
     def hand_over(self, work: Coroutine[Any, Any, None]) -> None:
         """Run what calls send_soon for others; `flush` waits for it too."""
-        task = self._batching.start(work, "hand over")
+        task = self._batching.start(work, "pass messages")
         self._handing.add(task)
         task.add_done_callback(self._handing.discard)
 

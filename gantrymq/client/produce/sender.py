@@ -108,7 +108,7 @@ class Sender:
         self._session.require_open()
         check_topic(self._namespace.wrap(topic))
         if not may_clients_send_to(topic):
-            raise MessageRejected(f"{topic} is a system topic that clients may not send to")
+            raise MessageRejected(f"{topic} is a system topic that clients cannot send to")
         try:
             async with timeout_at(deadline) as limit:
                 route = await self._routes.to_send(topic, timeout_s=timeout_s / TRIES_A_CALL)

@@ -14,7 +14,7 @@ class OutboxState(models.TextChoices):
 
     WAITING = "waiting", "waiting"
     SENT = "sent", "sent"
-    FAILED = "failed", "failed: waits for a person"
+    FAILED = "failed", "failed: needs an administrator"
     DISCARDED = "discarded", "discarded"
 
 

@@ -263,7 +263,7 @@ class GantryBroker(GantryRegistrator, BrokerUsecase[MessageExt, Producer, Gantry
         groups = [cast(GantrySubscriber, each).group for each in self.subscribers]
         twice = {group for group in groups if groups.count(group) > 1}
         if twice:
-            raise SetupError(f"two subscribers of group {min(twice)}: each needs a group of its own")
+            raise SetupError(f"two subscribers of group {min(twice)}: each needs its own group")
         await (await self.connect()).start()  # ClientClosed when it is connected in another event loop
         await super().start()
 

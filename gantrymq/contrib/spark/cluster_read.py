@@ -115,7 +115,7 @@ class Pulls:
             if asyncio.get_running_loop().time() > until:
                 raise ReadFailed(
                     f"{item}: the broker has nothing from {item.begin} on, although its queue was longer before: is it "
-                    "a slave that is behind, or was the topic made anew?"
+                    "a slave that is behind, or was the topic deleted and created again?"
                 )
             await asyncio.sleep(PAUSE_S_MAX / 3)
             self._forget()

@@ -73,7 +73,9 @@ class GantryStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         text = f"{queue}: read up to {known}, but it ends at {found.end} now: the topic was deleted and made again"
         if self._options.fails_on_loss:
             raise MessagesLost(f"{text}. Start with a new checkpoint; or with option failOnDataLoss=false go on there")
-        logger.warning("queue made anew: %s", text, extra={"event": "queue_made_anew", "queue": str(queue)})
+        logger.warning(
+            "queue deleted and created again: %s", text, extra={"event": "queue_made_anew", "queue": str(queue)}
+        )
         return found.begin
 
     def reportLatestOffset(self) -> dict[str, Any] | None:

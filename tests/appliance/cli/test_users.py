@@ -68,7 +68,7 @@ def test_an_account_is_made_and_gets_another_role_at_once(
 def test_what_can_not_be_done_is_said_in_a_sentence(administrator: Visitor, gantry: Gantry) -> None:
     last = gantry("roles", "admin", "reader")
     assert (last.returncode, last.stdout) == (1, "")
-    assert last.stderr == "gantry users: admin is the last administrator with a password: make another one first\n"
+    assert last.stderr == "gantry users: admin is the last administrator with a password: create another one first\n"
 
 
 def test_who_locked_himself_out_is_let_in_at_once(
@@ -80,7 +80,7 @@ def test_who_locked_himself_out_is_let_in_at_once(
     [admin] = [row for row in json.loads(gantry("list", "--json").stdout) if row["name"] == "admin"]
     assert admin["locked_for"] == ["127.0.0.1"]
     unlocked = gantry("unlock", "admin")
-    assert (unlocked.returncode, unlocked.stdout) == (0, "wrong tries forgotten: 5\n")
+    assert (unlocked.returncode, unlocked.stdout) == (0, "wrong attempts forgotten: 5\n")
     assert log_in(appliance, "admin", PASSWORD)[1] == 302
 
 

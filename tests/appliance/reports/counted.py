@@ -29,7 +29,7 @@ QUERIES = {
     "latency": f"SELECT topic, count(*), {PERCENTILES.format(value=LATENCY)}, max{LATENCY}, "
     f"count(*) FILTER ({LATENCY} < 0) FROM wanted WHERE {ORDINARY} GROUP BY 1 ORDER BY 1",
     "retries": f"SELECT strftime({LOCAL}, '%Y-%m-%d'), regexp_replace(topic, '^%(RETRY|DLQ)%', '') AS consumers, "
-    "coalesce(cause, 'no client told') AS why, "
+    "coalesce(cause, 'no cause reported') AS why, "
     "count(*) FILTER (topic LIKE '\\%RETRY%' ESCAPE '\\'), count(*) FILTER (topic LIKE '\\%DLQ%' ESCAPE '\\'), "
     "max(reconsume_times) FROM wanted WHERE topic LIKE '\\%%' ESCAPE '\\' GROUP BY 1, 2, 3 ORDER BY 1, 2, 3",
     "delays": f"SELECT strftime({LOCAL}, '%Y-%m-%d'), printf('level %02d', queue_id + 1), "

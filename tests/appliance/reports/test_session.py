@@ -41,7 +41,7 @@ def test_the_death_of_the_jvm_is_told_in_words_and_its_life_is_not(living: _Gate
     assert death_of_java() == ""
     living.proc.kill()
     said = death_of_java(WITHIN_S)
-    assert "killed by signal 9" in said and "no memory" in said and "report_memory" in said
+    assert "killed by signal 9" in said and "out of memory" in said and "report_memory" in said
 
 
 def test_a_jvm_that_ended_by_itself_is_told_with_its_exit_code(living: _Gateway) -> None:

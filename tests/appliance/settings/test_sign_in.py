@@ -42,8 +42,8 @@ def test_rules_are_values_roles_and_prefixes() -> None:
         ({"oidc_roles": "a"}, "no rule"),
         ({"oidc_roles": "=admin"}, "no rule"),
         ({"oidc_roles": "a=root"}, "no role 'root'"),
-        ({"oidc_roles": "a=admin:x-"}, "sees all"),
-        ({"oidc_roles": "a=reader:x*"}, "no beginning of a name"),
+        ({"oidc_roles": "a=admin:x-"}, "sees everything"),
+        ({"oidc_roles": "a=reader:x*"}, "cannot begin a name"),
         ({"oidc_networks": "10.0.0.0/33"}, "oidc_networks"),
     ],
 )

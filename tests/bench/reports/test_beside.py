@@ -26,4 +26,4 @@ def test_slices_are_compared_with_their_neighbours_and_the_machines_own_swing_is
 
 def test_one_slice_has_no_neighbour_to_swing_with() -> None:
     found = Beside(1000, [1.0], [3.0], [1.0], [2.0], runs=1)
-    assert "not known" in str(found)
+    assert "unknown" in str(found)

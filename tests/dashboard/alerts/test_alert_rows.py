@@ -97,4 +97,4 @@ async def test_rest_shows_the_same(users: dict[str, User]) -> None:
 
 async def test_an_empty_list_says_what_will_stand_there(log_in: Client) -> None:
     page = (await (await log_in("reader")).get("/alerts")).content.decode()
-    assert "No alert so far" in page
+    assert "No alerts yet" in page

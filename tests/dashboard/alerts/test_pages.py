@@ -55,14 +55,14 @@ async def test_the_first_rules_are_on_from_the_start_and_a_deleted_one_comes_bac
     await client.post(f"/alerts/rules/{gone.pk}/do", {"do": "off"})
     assert not (await AlertRule.objects.aget(pk=gone.pk)).is_on
     actions = [entry.action async for entry in AuditEntry.objects.order_by("number")]
-    assert actions == ["alarm rule deleted", "alarm rule restored", "alarm rule switched off"]
+    assert actions == ["alert rule deleted", "alert rule restored", "alert rule switched off"]
 
 
 async def test_a_rule_is_made_by_form_and_what_makes_no_sense_is_refused(log_in: Client) -> None:
     client = await log_in("operator")
     form = RULE | {"for_s": "30 s", "clear_s": "1 min", "level": "2", "is_on": "on"}
     answer = await client.post("/alerts/rules/new", form | {"clear": "900"})
-    assert answer.status_code == 422 and "over at a number below it" in answer.content.decode()
+    assert answer.status_code == 422 and "resolves at a number below it" in answer.content.decode()
     assert (await client.post("/alerts/rules/new", form | {"threshold": "nan"})).status_code == 422
     assert (await client.post("/alerts/rules/new", form)).status_code == 302
     [row] = [row async for row in AlertRule.objects.all()]
@@ -168,7 +168,7 @@ async def test_a_channel_is_deleted_after_a_look_at_what_is_lost(log_in: Client)
     client = await log_in("admin")
     await client.post("/alerts/channels/new/slack", {"name": "chat", "url": URL, "is_on": "on"})
     row = await AlertChannel.objects.aget()
-    assert "No rule names it" in await text_of(client, f"/alerts/channels/{row.pk}/delete")
+    assert "No rule uses it" in await text_of(client, f"/alerts/channels/{row.pk}/delete")
     await client.post(f"/alerts/channels/{row.pk}/delete")
     assert await AlertChannel.objects.acount() == 0
 

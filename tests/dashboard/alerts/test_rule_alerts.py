@@ -24,7 +24,7 @@ def test_it_rings_after_it_lasted_and_says_since_when() -> None:
     assert told(book, BEHIND, {"g": 301.0}, 10) == ["g"]
     [alarm] = book.open.values()
     assert (alarm.begun_at, alarm.title) == (0, "behind: g")
-    assert alarm.text.startswith("5\u202fmin; the rule rings at or above 5")
+    assert alarm.text.startswith("5\u202fmin; the alert opens at or above 5")
 
 
 def test_a_moment_below_the_threshold_begins_the_wait_anew() -> None:
@@ -92,7 +92,7 @@ def test_a_rule_that_is_off_or_gone_ends_its_alarms() -> None:
 def test_after_a_restart_an_alarm_goes_on_as_the_same_one() -> None:
     book = RuleAlerts()
     book.adopt([Alert(BEHIND, "g", BEHIND.level, "", "", 1.0, 1.0, row=7, is_told=True)], 1000.0)
-    assert told(book, BEHIND, {}, 1010, 1059) == ["g"], "it is looked at again within a minute"
+    assert told(book, BEHIND, {}, 1010, 1059) == ["g"], "it is scanned again within a minute"
     assert told(book, BEHIND, {"g": 400.0}, 1060, 1061) == ["g"]
     assert [(alarm.row, alarm.is_told) for alarm in book.open.values()] == [(7, True)]
 

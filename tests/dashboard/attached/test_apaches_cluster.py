@@ -25,7 +25,7 @@ from tests.waiting import WITHIN_S, until
 
 TOPIC, GROUP = "orders", "billing"
 MESSAGES = 12
-OF_GROUPS = ("group", "dead-letters", "put-back")  # beginnings of names of pages whose address has a group
+OF_GROUPS = ("group", "dead-letters", "resend")  # beginnings of names of pages whose address has a group
 SHOWN = {
     "overview", "topics", "topic", "topic-queues", "topic-groups", "topic-charts", "topic-producers",
     "topic-settings", "topic-message", "topic-search",

@@ -22,7 +22,8 @@ async def written() -> None:
     changes = [
         Change(who="alice", way=Way.PAGE, address="10.0.0.1", action="topic deleted", target="<b>orders</b>",
                details={"queues": 4}, at=now - timedelta(hours=3)),
-        Change(who="alice (token gmq_abc…)", way=Way.REST, address="10.0.0.2", action="group moved", target="=billing"),
+        Change(who="alice (token gmq_abc…)", way=Way.REST, address="10.0.0.2",
+               action="group's offsets reset", target="=billing"),
         Change(who="", way=Way.REMOTING, address="10.0.0.3", action="topic deleted", target="plain",
                result=Result.REFUSED, told="no permission"),
         Change(who="gantry-appliance", way=Way.REMOTING, address="127.0.0.1", action="topic deleted", target="own"),
@@ -58,7 +59,7 @@ async def test_the_list_shows_what_is_asked_for(log_in: Client, query: str, numb
 async def test_the_page_says_whether_the_chain_is_whole(log_in: Client) -> None:
     await written()
     client = await log_in("admin")
-    assert "The chain is whole: 4 changes" in (await client.get("/audit?check=1")).content.decode()
+    assert "The chain is intact: 4 changes" in (await client.get("/audit?check=1")).content.decode()
     await AuditEntry.objects.filter(number=2).aupdate(who="mallory")
     assert "The chain is broken at entry 2" in (await client.get("/audit?check=1")).content.decode()
 
@@ -83,7 +84,12 @@ async def test_rest_gives_the_same(users: dict[str, User]) -> None:
     status, found = await api.call("get", "/audit?who=alice&limit=1")
     assert status == 200 and found["total"] == 2
     [entry] = found["entries"]
-    assert (entry["action"], entry["way"], entry["result"], entry["details"]) == ("group moved", "rest", "done", {})
+    assert (entry["action"], entry["way"], entry["result"], entry["details"]) == (
+        "group's offsets reset",
+        "rest",
+        "done",
+        {},
+    )
     status, state = await api.call("get", "/audit/chain")
     assert (status, state["is_whole"], state["count"], state["broken_at"]) == (200, True, 4, None)
     await AuditEntry.objects.filter(number=3).adelete()

@@ -113,6 +113,6 @@ def test_s61_without_its_record_the_log_is_not_called_whole(text: str | None) ->
 async def test_s61_the_page_and_rest_say_it(log_in: Client) -> None:
     client = await log_in("admin")
     await sync_to_async(append)([change(str(number)) for number in range(6)])
-    assert "The chain is whole" in (await client.get("/audit?check=1")).content.decode()
+    assert "The chain is intact" in (await client.get("/audit?check=1")).content.decode()
     await AuditEntry.objects.filter(number__gte=5).adelete()
     assert "Entries are missing" in (await client.get("/audit?check=1")).content.decode()

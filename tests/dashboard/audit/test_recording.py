@@ -108,7 +108,7 @@ def test_s60_the_command_line_writes_down_what_it_changes(users: dict[str, User]
     run(verb="roles", name="operator", role="reader", json=False)
     run(verb="unlock", name="reader", address=None)
     found = [(one.way, one.action, one.target) for one in AuditEntry.objects.order_by("number")]
-    assert found == [("command", "role changed", "operator"), ("command", "wrong tries forgotten", "reader")]
+    assert found == [("command", "role changed", "operator"), ("command", "wrong attempts forgotten", "reader")]
 
 
 async def test_s60_a_change_bears_what_was_before_and_the_id_of_its_request(

@@ -32,7 +32,7 @@ async def test_a_broker_has_a_page_with_its_own_history(gateway: Gateway, log_in
     client = await log_in(Role.READER)
     page = (await client.get("/broker/broker-a?range=15m")).content.decode()
     assert "Messages per second" in page and "321" in page and "654" in page
-    assert "Disk" in page and ",47.0]" in page and "What was done to it" not in page
+    assert "Disk" in page and ",47.0]" in page and "Recent changes" not in page
     assert 'href="/broker/broker-a"' in (await client.get("/")).content.decode()
 
 
@@ -41,7 +41,7 @@ async def test_a_broker_that_is_gone_keeps_its_last_figures_and_says_why(gateway
     state = BrokerState("broker-z", "10.0.0.9:10911", facts, "not reachable (refused)", time.time() - 50)
     board.put(Snapshot(time.time(), "n", None, (state,), (), None))
     page = (await (await log_in(Role.OPERATOR)).get("/broker/broker-z")).content.decode()
-    assert "It does not answer: not reachable (refused)" in page and "those of the last time" in page
+    assert "It does not answer: not reachable (refused)" in page and "from its last answer" in page
 
 
 async def test_what_was_asked_of_a_slaves_process_stands_on_its_brokers_page(
@@ -50,7 +50,7 @@ async def test_what_was_asked_of_a_slaves_process_stands_on_its_brokers_page(
     settings.APPLIANCE = dataclasses.replace(settings.APPLIANCE, brokers=2, slaves=1)
     at = datetime.now(UTC)
     made = [
-        Change(who="", way=Way.REMOTING, address="127.0.0.1", action="slave made the master", target=target, at=at)
+        Change(who="", way=Way.REMOTING, address="127.0.0.1", action="slave promoted", target=target, at=at)
         for target in ("broker-a-2", "broker-b-2")
     ]
     await sync_to_async(append)(made)

@@ -103,7 +103,7 @@ async def test_a_changed_setting_says_by_whom_and_goes_back_to_its_default(log_i
     assert "<del>5</del>" in difference and "<ins>72</ins>" in difference and "Change 1 setting" in difference
     assert own.broker.store_config.file_reserved_hours == 5, "looking changes nothing"
     entry = (await client.get(address(own).removesuffix("/config"))).content.decode()
-    assert "broker settings changed" in entry and "What was done to it" in entry
+    assert "broker settings changed" in entry and "Recent changes" in entry
     api = await api_for(await User.objects.aget(username="admin"), "config")
     _, told = await api.call("get", f"/brokers/{own.broker.config.broker_name}/config")
     [row] = [one for one in told["settings"] if one["key"] == "fileReservedTime"]
@@ -140,14 +140,14 @@ async def test_a_change_is_shown_first_and_made_after(log_in: Client, own: Servi
     assert own.broker.store_config.file_reserved_hours == before, "looking changes nothing"
     saved = await client.post(address(own), form | {"do": "save"}, follow=True)
     assert own.broker.store_config.file_reserved_hours == 5
-    assert "1 setting changed; the broker remarks: holds until the process ends" in saved.content.decode()
+    assert "1 setting changed; the broker&#x27;s remark: holds until the process ends" in saved.content.decode()
 
 
 async def test_who_was_overtaken_is_told_and_changes_nothing(log_in: Client, own: ServingCluster) -> None:
     client = await log_in(Role.ADMIN)
     form = {"set.fileReservedTime": "5", "was.fileReservedTime": "999", "do": "save"}
     answer = await client.post(address(own), form)
-    assert answer.status_code == 422 and "Meanwhile it became" in answer.content.decode()
+    assert answer.status_code == 422 and "It has since been changed to" in answer.content.decode()
     assert own.broker.store_config.file_reserved_hours != 5
 
 

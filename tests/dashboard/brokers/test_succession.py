@@ -122,7 +122,7 @@ async def test_a_program_switches_over_to_what_it_looked_at(brokers: Group, log_
         _, plan = await api.call("get", place)
         assert plan["is_possible"] and plan["is_switch_over"] and plan["successor"] == f"127.0.0.1:{two.port}"
         status, told = await api.call("post", place, {"seen": "something else"})
-        assert status == 409 and "looked at" in told["detail"] and is_master(one)
+        assert status == 409 and "changed since" in told["detail"] and is_master(one)
         status, told = await api.call("post", place, {"seen": plan["seen"], "to": plan["successor"]})
         assert (status, told["address"]) == (200, plan["successor"])
         await until(lambda: is_master(two) and is_slave(one))

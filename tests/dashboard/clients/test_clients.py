@@ -122,6 +122,6 @@ async def test_a_broker_of_apache_tells_less_and_disconnects_no_client(
     found = await until_listed(gateway, producer.client_id)
     assert (found.producer_groups, found.rate, found.has_tls) == ((producer.group,), None, None)
     client = await log_in(Role.OPERATOR)
-    assert "an Apache broker tells neither" in (await client.get("/clients")).content.decode()
+    assert "Apache brokers report neither" in (await client.get("/clients")).content.decode()
     refused = await client.post("/clients/disconnect", {"id": producer.client_id})
     assert refused.status_code == 409 and "only GantryMQ" in refused.content.decode()

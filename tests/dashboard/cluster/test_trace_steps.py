@@ -29,7 +29,7 @@ def test_steps_stand_in_the_order_of_time_with_their_outcome() -> None:
         ("Sent", "p", 20, "", False),
         ("Stored", "broker-a", 0, "", False),
         ("Handled, try 1", "g", 40, "exception", True),
-        ("Handled, try 2", "g at 10.0.0.7", None, "no end told: it runs, or its client went", False),
+        ("Handled, try 2", "g at 10.0.0.7", None, "no end reported: it is running, or its client disconnected", False),
     ]
     assert [(float(step.left), float(step.width)) for step in steps[:3]] == [(0, 10), (5, 0.8), (50, 20)]
     assert all(float(step.left) + float(step.width) <= 100 for step in steps)

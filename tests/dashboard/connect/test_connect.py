@@ -60,11 +60,11 @@ def test_each_tick_is_what_is_there() -> None:
     ("text", "part"),
     [
         ("MQClientException: No route info of this topic: orders", "no broker with that topic"),
-        ("RemotingConnectException: connect to 10.0.0.1:10911 failed", "answers no connection"),
-        ("dial tcp 10.0.0.1:9876: i/o timeout", "answers no connection"),
-        ("MQBrokerException: CODE: 2 DESC: [TIMEOUT_CLEAN_QUEUE]broker busy", "refuses work"),
-        ("AclException: No accessKey is configured", "account was refused"),
-        ("gantrymq.errors.RequestTimeout: no answer within 3 s", "no answer came in time"),
+        ("RemotingConnectException: connect to 10.0.0.1:10911 failed", "does not accept connections"),
+        ("dial tcp 10.0.0.1:9876: i/o timeout", "does not accept connections"),
+        ("MQBrokerException: CODE: 2 DESC: [TIMEOUT_CLEAN_QUEUE]broker busy", "rejects requests"),
+        ("AclException: No accessKey is configured", "account was rejected"),
+        ("gantrymq.errors.RequestTimeout: no answer within 3 s", "no answer arrived in time"),
     ],
 )
 def test_an_error_of_a_client_is_explained(text: str, part: str) -> None:
@@ -83,7 +83,7 @@ async def test_the_checks_try_what_clients_are_told(gateway: Gateway, monkeypatc
         found["Address of broker-a"].level is Level.WARN
         and "only this machine" in found["Address of broker-a"].evidence
     )
-    assert found["Accounts"].evidence == "not asked for"
+    assert found["Accounts"].evidence == "not requested"
 
     async def lost() -> ClusterView:
         return ClusterView((BrokerRef("gone", f"127.0.0.1:{closed_port()}", "c"),), time.time(), "no answer")

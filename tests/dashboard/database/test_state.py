@@ -215,7 +215,7 @@ def test_a_folder_that_can_t_be_written_is_told_and_nothing_is_set_aside(files: 
         path.chmod(0o555 if path.is_dir() else 0o444)
     with not_root(folder):
         prepare()
-        assert "can't be used" in database.state.why and "rights" in database.state.why
+        assert "can't be used" in database.state.why and "permissions" in database.state.why
     for path in (folder, *folder.rglob("*")):
         path.chmod(0o755 if path.is_dir() else 0o644)
     prepare()
@@ -276,10 +276,10 @@ async def test_while_it_can_t_be_used_each_page_says_so_and_asks_no_database(mon
     client = AsyncClient()  # this test has no database: a query would fail
     page = await client.get("/topics")
     assert page.status_code == 503 and page.headers["Retry-After"] == "5"
-    assert "It is locked. Brokers serve on." in page.content.decode()
+    assert "It is locked. Brokers keep running." in page.content.decode()
     answer = await client.get("/api/v1/topics")
     assert (answer.status_code, answer.headers["Content-Type"]) == (503, "application/problem+json")
-    assert answer.json()["detail"] == "It is locked. Brokers serve on."
+    assert answer.json()["detail"] == "It is locked. Brokers keep running."
     assert (await client.get("/healthz")).status_code == 200
     for script in re.findall(r'<script[^>]* src="([^"]+)"', page.content.decode()):
         answer = await client.get(script)

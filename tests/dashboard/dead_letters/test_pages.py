@@ -32,18 +32,18 @@ async def test_pages_show_causes_and_only_who_may_gets_the_button(
     listed = (await client.get("/dead-letters", {"q": group})).content.decode()
     assert f'href="/dead-letters/{group}"' in listed and "1 of 2" in listed
     page = (await client.get(f"/dead-letters/{group}")).content.decode()
-    assert OUT_OF_STOCK in page and "OutOfStock: none of 0 left" in page and "no client told" in page
-    assert ("data-put-back" in page) is ("gantry admin dead-letters put-back" in page) is (role == "operator")
+    assert OUT_OF_STOCK in page and "OutOfStock: none of 0 left" in page and "no cause reported" in page
+    assert ("data-resend" in page) is ("gantry admin dead-letters resend" in page) is (role == "operator")
     chosen = (await client.get(f"/dead-letters/{group}", {"q": 'CONSUME_ERROR=""'})).content.decode()
-    assert "no client told" in chosen and "OutOfStock: none of 0 left" not in chosen
+    assert "no cause reported" in chosen and "OutOfStock: none of 0 left" not in chosen
     assert (await client.get(f"/dead-letters/{group}", {"since": "soon"})).status_code == 422
     assert (await client.get("/dead-letters/no-such-group")).status_code == 404
-    step = await client.post(f"/dead-letters/{group}/put-back", {"to": "group", "rate": "200", "dry_run": "on"})
+    step = await client.post(f"/dead-letters/{group}/resend", {"to": "group", "rate": "200", "dry_run": "on"})
     assert step.status_code == (200 if role == "operator" else 403)
     if role == "operator":
         assert (json.loads(step.content)["matched"], json.loads(step.content)["older"]) == (2, None)
-        assert (await client.get(f"/dead-letters/{group}/put-back")).status_code == 405
-        refused = await client.post(f"/dead-letters/{group}/put-back", {"to": "moon", "rate": "0"})
+        assert (await client.get(f"/dead-letters/{group}/resend")).status_code == 405
+        refused = await client.post(f"/dead-letters/{group}/resend", {"to": "moon", "rate": "0"})
         assert (refused.status_code, set(json.loads(refused.content)["fields"])) == (422, {"to", "rate"})
 
 
@@ -59,17 +59,17 @@ async def test_rest_counts_puts_back_and_tells_what_became_of_each(
     assert (status, found["matched"], {cause["cause"] for cause in found["causes"]}) == (200, 2, {OUT_OF_STOCK, ""})
     (condition,) = [cause["condition"] for cause in found["causes"] if cause["cause"]]
     body = {"q": condition, "rate": 200, "dry_run": True}
-    _, counted = await api.call("post", "/dead-letters/rests/put-back", body)
+    _, counted = await api.call("post", "/dead-letters/rests/resend", body)
     assert (counted["matched"], counted["scanned"], counted["results"]) == (1, 2, [])
-    status, done = await api.call("post", "/dead-letters/rests/put-back", {"q": condition, "rate": 200})
+    status, done = await api.call("post", "/dead-letters/rests/resend", {"q": condition, "rate": 200})
     ((result,), older) = done["results"], done["older"]
     assert (status, result["state"], result["cause"], older) == (200, "sent", OUT_OF_STOCK, None)
     _, records = await api.call("get", "/dead-letters/rests/results")
     assert (records["total"], records["results"][0]["username"]) == (1, "operator")
     assert records["results"][0]["told"] == result["told"]
-    status, _ = await (await api_for(users["operator"], "read")).call("post", "/dead-letters/rests/put-back", {})
+    status, _ = await (await api_for(users["operator"], "read")).call("post", "/dead-letters/rests/resend", {})
     assert status == 403
-    assert (await api.call("post", "/dead-letters/rests/put-back", {"rate": 0}))[0] == 422
+    assert (await api.call("post", "/dead-letters/rests/resend", {"rate": 0}))[0] == 422
     assert (await api.call("get", "/dead-letters/no-such-group/causes"))[0] == 404
 
 
@@ -79,7 +79,7 @@ async def test_a_run_is_started_watched_and_stopped_by_page(log_in: Client, gate
     fields = {"to": "group", "rate": "200", "older": "", "wanted": "2"}
     assert (await reader.post("/dead-letters/page-runs/runs/start", fields)).status_code == 403
     started = await client.post("/dead-letters/page-runs/runs/start", fields)
-    assert (started.status_code, started["Location"]) == (302, "/dead-letters/page-runs#put-back-runs")
+    assert (started.status_code, started["Location"]) == (302, "/dead-letters/page-runs#resend-runs")
     row = await PutBackRun.objects.aget()
     for viewer, has_button in ((client, True), (reader, False)):
         page = (await viewer.get("/dead-letters/page-runs")).content.decode()
@@ -94,16 +94,16 @@ async def test_a_run_is_started_watched_and_stopped_by_page(log_in: Client, gate
     assert (await client.post(f"/dead-letters/page-runs/runs/{row.pk}/do", {"what": "stop"})).status_code == 302
     fragment = (await reader.get("/dead-letters/page-runs/runs")).content.decode()
     assert "stopped by operator" in fragment and "data-refresh=" not in fragment
-    assert (await client.post(f"/dead-letters/page-runs/runs/{row.pk}/do", {"what": "go-on"})).status_code == 302
+    assert (await client.post(f"/dead-letters/page-runs/runs/{row.pk}/do", {"what": "resume"})).status_code == 302
     await row.arefresh_from_db()
     await runs.work(row)
     done = (await reader.get("/dead-letters/page-runs")).content.decode()
-    assert "2 put back" in done and "Letters of the newest run" in done
+    assert "2 resent" in done and "Messages of the newest run" in done
     entries = AuditEntry.objects.filter(target="page-runs", result="done").order_by("number")
     assert [entry.action async for entry in entries] == [
         "dead letters: run started",
         "dead letters: run stopped",
-        "dead letters: run goes on",
+        "dead letters: run resumed",
     ]
     refused = await client.post("/dead-letters/page-runs/runs/start", fields | {"rate": "0"})
     assert refused.status_code == 302 and await PutBackRun.objects.acount() == 1
@@ -134,7 +134,7 @@ async def test_letters_are_discarded_by_their_number(
 async def test_rest_starts_stops_and_discards(users: dict[str, User], gateway: Gateway, make_topic) -> None:  # type: ignore[no-untyped-def]
     await give_up(gateway, await make_topic("dead-rest-run"), "rest-runs", [OUT_OF_STOCK, ""])
     api = await api_for(users["operator"])
-    _, counted = await api.call("post", "/dead-letters/rest-runs/put-back", {"dry_run": True})
+    _, counted = await api.call("post", "/dead-letters/rest-runs/resend", {"dry_run": True})
     body = {"older": counted["begin"], "wanted": counted["matched"], "rate": 200, "since": "1 h"}
     status, run = await api.call("post", "/dead-letters/rest-runs/runs", body)
     assert (status, run["state"], run["wanted"], run["username"]) == (201, "running", 2, "operator")
@@ -143,7 +143,7 @@ async def test_rest_starts_stops_and_discards(users: dict[str, User], gateway: G
     assert (await api.call("delete", "/dead-letters/rest-runs?letters=2"))[0] == 409
     assert (await api.call("post", f"{address}/stop"))[1]["stopped_by"] == "operator"
     assert (await api.call("post", f"{address}/stop"))[0] == 409
-    assert (await api.call("post", f"{address}/go-on"))[1]["state"] == "running"
+    assert (await api.call("post", f"{address}/resume"))[1]["state"] == "running"
     await runs.work(await PutBackRun.objects.aget())
     _, done = await api.call("get", address)
     assert (done["state"], done["sent"], done["older"]) == ("done", 2, None)

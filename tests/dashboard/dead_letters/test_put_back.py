@@ -125,7 +125,7 @@ async def test_few_put_back_at_once(gateway: Gateway, make_topic) -> None:  # ty
 
 
 async def test_the_letters_own_topic_is_never_the_target(gateway: Gateway, make_topic, transactional_db: None) -> None:  # type: ignore[no-untyped-def]
-    """A put-back letter may fail again; that is a new letter, and the old ones stay where they are."""
+    """A resend letter may fail again; that is a new letter, and the old ones stay where they are."""
     await give_up(gateway, await make_topic("dead-stay"), "stays", [""])
     await walk(gateway, "stays", Wish(ALL, rate=FAST))
     assert await stored(gateway, dlq_topic("stays")) == 1

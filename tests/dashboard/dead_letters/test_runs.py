@@ -79,7 +79,7 @@ async def test_a_run_may_what_its_account_may(gateway: Gateway, make_topic, make
     await give_up(gateway, await make_topic("run-rights"), "mine-rights", [TIMED_OUT])
     await sync_to_async(make_user)(Role.READER, "eve")
     reader = await ended(await begin("mine-rights", username="eve"))
-    assert (reader.state, reader.sent) == ("failed", 0) and "eve may not" in reader.told
+    assert (reader.state, reader.sent) == ("failed", 0) and "eve can no longer" in reader.told
     await User.objects.filter(username="eve").aupdate(role=Role.OPERATOR, name_prefixes="mine-")
     to_topic = await ended(await begin("mine-rights", Wish(ALL, to=TO_TOPIC, rate=FAST), username="eve"))
     assert (to_topic.state, to_topic.sent, to_topic.failed) == ("done", 0, 1), "the topic is not among its names"
@@ -121,7 +121,7 @@ async def test_another_person_stops_it_and_it_goes_on_where_it_was(
     with pytest.raises(NotAllowed):
         await runs.stop("run-stops", row.pk, "ada")
     going = await runs.go_on("run-stops", row.pk, "grace")
-    with pytest.raises(NotAllowed, match="are being put back already"):
+    with pytest.raises(NotAllowed, match="are being resent already"):
         await runs.go_on("run-stops", row.pk, "ada")
     await runs.work(going)
     await row.arefresh_from_db()

@@ -30,7 +30,7 @@ async def test_topics_groups_pages_and_actions_by_a_part_of_their_name(
     await placed(gateway, cluster, "mail-palette", topic, {0: 0})
     client = await log_in("admin")
     assert await found(client, "PALETTE") == [("Topic", topic), ("Group", "mail-palette")]
-    assert await found(client, "invite") == [("Action", "Invite a person")]
+    assert await found(client, "invite") == [("Action", "Invite a user")]
     assert ("Page", "Security") in await found(client, "")
     for one in (await client.get("/find", {"q": ""})).json()["found"]:
         assert (await client.get(one["href"])).status_code == 200, one
@@ -82,4 +82,4 @@ async def test_an_id_or_key_leads_to_the_box_that_looks_for_it(
 async def test_a_reader_is_offered_nothing_to_change(log_in: Client, gateway: Gateway) -> None:
     offered = await found(await log_in("reader"), "")
     assert ("Page", "Topics") in offered
-    assert not {("Action", "Create a topic"), ("Action", "Invite a person"), ("Page", "People")} & set(offered)
+    assert not {("Action", "Create a topic"), ("Action", "Invite a user"), ("Page", "People")} & set(offered)

@@ -52,7 +52,7 @@ TAG = re.compile(r"{% (?:url '(api:\w+)'[^%]*as api|commands \"(\w+)\" (api\S*) 
 BY_THE_CLUSTER = {
     "create_topic": "topics create", "update_topic": "topics set", "delete_topic": "topics delete",
     "send_message": "send", "resend_message": "messages resend", "deliver_message": "messages deliver",
-    "reset_group": "reset", "delete_group": "groups delete", "put_back_dead_letters": "dead-letters put-back",
+    "reset_group": "reset", "delete_group": "groups delete", "resend_dead_letters": "dead-letters resend",
     "discard_dead_letters": "dead-letters discard", "update_broker_config": "config set",
     "change_master": "switchover", "disconnect_client": "clients disconnect", "set_kv_entry": "kv set",
     "remove_kv_entry": "kv delete",

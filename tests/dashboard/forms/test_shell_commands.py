@@ -69,10 +69,10 @@ def test_a_topics_form_is_said_as_both_take_it() -> None:
 @pytest.mark.parametrize(
     ("chosen", "words"),
     [
-        ({}, ["dead-letters", "put-back", "g"]),
+        ({}, ["dead-letters", "resend", "g"]),
         (
             {"since": "2 h", "until": "2026-11-21"},
-            ["dead-letters", "put-back", "g", "--from", "2h", "--to", "2026-11-21T00:00:00+00:00"],
+            ["dead-letters", "resend", "g", "--from", "2h", "--to", "2026-11-21T00:00:00+00:00"],
         ),
         ({"q": "tag:paid"}, []),
     ],

@@ -32,7 +32,7 @@ async def test_a_paused_group_gets_nothing_and_keeps_its_settings(log_in: Client
     [settings] = (await gateway.groups.get(group)).settings
     assert (settings.consume_enable, settings.retry_max_times) == (False, 3)
     page = (await client.get(f"/group/{group}")).content.decode()
-    assert "Let it go on" in page and "gets nothing" in page
+    assert "Resume" in page and "receives nothing" in page
     api = await api_for(await User.objects.aget(username="operator"))
     on = {"is_on": True}
     assert await api.call("put", f"/groups/{group}/consuming", on) == (200, on | {"brokers": ["broker-a"]})
@@ -40,7 +40,7 @@ async def test_a_paused_group_gets_nothing_and_keeps_its_settings(log_in: Client
     [settings] = (await gateway.groups.get(group)).settings
     assert (settings.consume_enable, settings.retry_max_times) == (True, 3)
     actions = [entry.action async for entry in AuditEntry.objects.order_by("number")]
-    assert actions == ["group paused", "group goes on"]
+    assert actions == ["group paused", "group resumed"]
 
 
 async def test_deleting_says_what_is_lost_and_needs_the_name(

@@ -62,7 +62,7 @@ async def test_a_second_has_so_many_looks_and_those_that_pages_show_come_first(b
     assert cluster.looks == cluster.names[:LOOKS_A_SECOND]
     shown = cluster.names[-50:]
     rows = await book.rows(cluster, shown)
-    assert sum(row.at > 0 for row in rows) == LOOKS_FOR_A_PAGE, "the others are looked at in the next seconds"
+    assert sum(row.at > 0 for row in rows) == LOOKS_FOR_A_PAGE, "the others are scanned in the next seconds"
     cluster.looks.clear()
     await book.look_round(cluster)
     assert len(cluster.looks) == LOOKS_A_SECOND

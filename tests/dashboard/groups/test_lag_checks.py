@@ -49,31 +49,35 @@ GROWING = replace(STEADY, in_rate=42.0, out_rate=7.0, history=((NOW - 50, 100), 
 @pytest.mark.parametrize(
     ("loads", "title", "evidence"),
     [
-        ([FINE, replace(FINE, client_id="c2", oldest=HELD)], "A message is in hand", "c2 has been working on it"),
+        (
+            [FINE, replace(FINE, client_id="c2", oldest=HELD)],
+            "A message has been in progress",
+            "c2 has been working on it",
+        ),
         ([FINE, replace(FINE, client_id="c2", failed_rate=5.0)], "33", "5.0 a second, most of them at c2"),
         ([FINE, replace(FINE, client_id="c2", call_ms=90.0)], "One client is slower", "c2 needs 90\u202fms for a call"),
         ([replace(load, busy=20, call_ms=500.0) for load in TWO], "All listeners are busy", "40 calls in progress"),
         (
             [FINE, replace(FINE, client_id="c2", queues=0)],
             "1 of 2 members holds no queue",
-            "c2: there are only so many queues: 4",
+            "c2, but only this many queues: 4",
         ),
     ],
 )
 def test_members_at_work_tell_why(loads: list[MemberLoad], title: str, evidence: str) -> None:
     [check] = lag_checks(group(), STEADY, loads)
     assert check.title.startswith(title) and evidence in check.evidence
-    assert bool(check.link_text) is (title == "A message is in hand")
+    assert bool(check.link_text) is (title == "A message has been in progress")
 
 
 def test_queues_and_rates_tell_why() -> None:
     assert titles(group(clients=()), replace(STEADY, members=0)) == ["No member is connected"]
     assert titles(group(queue(0), queue(1, owner=None)), STEADY, *TWO) == ["1 queue without an owner"]
     skewed = lag_checks(group(queue(0, 900), queue(1, 5), queue(2, 5)), STEADY, TWO)
-    assert [check.title for check in skewed] == ["One queue has most of it"]
-    assert "99\u202f% of what waits is in orders broker-a · 0, held by c1" in skewed[0].evidence
-    assert titles(group(), GROWING, *TWO) == ["More comes in than it takes"]
-    assert titles(group(), replace(STEADY, out_rate=0.0, idle_since=NOW - 60), *TWO) == ["Its position stands still"]
+    assert [check.title for check in skewed] == ["One queue has most of the lag"]
+    assert "99\u202f% of the waiting messages are in orders broker-a · 0, held by c1" in skewed[0].evidence
+    assert titles(group(), GROWING, *TWO) == ["Messages arrive faster than the group consumes them"]
+    assert titles(group(), replace(STEADY, out_rate=0.0, idle_since=NOW - 60), *TWO) == ["Its offset does not move"]
     filtered = group(subscriptions=(("orders", "paid", "TAG"),))
     assert titles(filtered, replace(STEADY, out_mean=40.0), *TWO) == ["The filter skips about 75\u202f%"]
     assert titles(filtered, replace(STEADY, out_mean=11.0), *TWO) == []

@@ -45,7 +45,7 @@ def test_a_value_that_lacks_a_broker_says_so_and_one_never_seen_is_none() -> Non
     values = metrics_of(rows, NOW).values
     assert values["row.half.lag"].text == units.AT_LEAST + "5" and values["row.half.lag"].why == "without broker-b"
     assert values["row.half.behind"].text.startswith(units.AT_LEAST)
-    assert (values["row.new.lag"].text, values["row.new.lag"].why) == (units.UNKNOWN, "not looked at yet")
+    assert (values["row.new.lag"].text, values["row.new.lag"].why) == (units.UNKNOWN, "not checked yet")
 
 
 def test_a_sparkline_begins_at_zero_and_ends_now() -> None:

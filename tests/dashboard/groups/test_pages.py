@@ -118,7 +118,7 @@ async def test_members_that_disagree_are_flagged_on_every_page(
         for address in (f"/topic/{topic}/groups", "/groups?q=g-disagree"):
             assert "disagrees" in (await client.get(address)).content.decode(), address
         page = (await client.get("/group/g-disagree")).content.decode()
-        assert "disagree about what they want" in page
+        assert "have different subscriptions" in page
         assert "<code>left</code>" in page and "<code>right</code>" in page
 
 
@@ -126,8 +126,8 @@ async def test_a_group_that_gets_nothing_says_so(log_in: Client, gateway: Gatewa
     config = SubscriptionGroupConfig(group_name="g-off", consume_enable=False)
     await (await gateway.calls.admin()).groups.create_at(cluster.broker_address, config)
     client = await log_in("reader")
-    assert "held back" in (await client.get("/groups?q=g-off")).content.decode()
-    assert "The group gets nothing" in (await client.get("/group/g-off")).content.decode()
+    assert "suspended" in (await client.get("/groups?q=g-off")).content.decode()
+    assert "The group receives nothing" in (await client.get("/group/g-off")).content.decode()
 
 
 async def test_the_clusters_own_groups_are_hidden_until_asked(log_in: Client, gateway: Gateway) -> None:
@@ -226,13 +226,13 @@ async def test_a_running_group_is_told_and_does_not_take_an_offset(
 @pytest.mark.parametrize(
     ("query", "words"),
     [
-        ("to=time", "Say which time"),
+        ("to=time", "Enter a time"),
         ("to=time&at=yesterday", "Write it like"),
         ("to=time&at=0001-01-01", "before 1970"),
-        ("to=time&at=2099-01-01", "yet to come"),
-        ("to=offset", "Say which offset"),
-        ("to=shift&by=0", "Say by how many"),
-        ("to=copy", "Say which group"),
+        ("to=time&at=2099-01-01", "in the future"),
+        ("to=offset", "Enter an offset"),
+        ("to=shift&by=0", "Enter a number of messages"),
+        ("to=copy", "Choose a group"),
         ("to=offset&offset=-1", "greater than or equal to 0"),
         ("to=sideways", "Select a valid choice"),
         ("to=end&topic=%3Cscript%3E", "Select a valid choice"),
@@ -261,7 +261,7 @@ async def test_it_moves_by_so_many_messages_and_to_where_another_group_is(
         assert cells(page)[1:3] == ["4", after], by
     form = {"topic": topic, "to": "shift", "by": "-3", "typed_name": "g-shift"}
     answer = await client.post("/group/g-shift/reset", form, follow=True)
-    assert "checked, its new offsets are written" in answer.content.decode()
+    assert "are reset. The new offsets were read back and match" in answer.content.decode()
     status, told = await api.call(
         "post", "/groups/g-shift/reset", {"topic": topic, "to": "copy", "source": "g-shift-other"}
     )
@@ -324,7 +324,7 @@ async def test_several_topics_move_at_once(
     assert "gantry admin reset g-several several-1 several-2 --to end" in page and "/groups/g-several/resets" in page
     form = {"topic": topics, "to": "end", "typed_name": "g-several"}
     answer = await client.post("/group/g-several/reset", form, follow=True)
-    assert answer.content.decode().count("goes on elsewhere in several-") == 2
+    assert answer.content.decode().count("offsets in several-") == 2
     assert await places(gateway, "g-several") == dict.fromkeys(topics, 3)
     moved = (await client.get("/group/g-several")).content.decode()
     assert "Reset by operator" in moved and "in: several-1, several-2." in moved
@@ -481,7 +481,7 @@ async def test_what_a_member_has_in_its_hands_is_shown_and_linked(
             stranger = await client.get("/group/g-held/stacks", {"client": "no-such"})
         finally:
             go_on.set()
-    assert "Why is it behind?" in page and "A message is in hand for" in page
+    assert "Why is it behind?" in page and "A message has been in progress for" in page
     fragment = again.content.decode()
     assert fragment.lstrip().startswith('<div id="group-now"') and f'data-cell="{member_id} held"' in fragment
     assert f'data-cell="{topic} {cluster.broker.config.broker_name} 0 lag"' in fragment
@@ -493,4 +493,4 @@ async def test_what_a_member_has_in_its_hands_is_shown_and_linked(
     assert (status, held["topic"], held["queue_id"]) == (200, topic, 0)
     assert f'href="/topic/{topic}/messages/{cluster.broker.config.broker_name}.0.' in page
     assert member["queues"] >= 1 and member["busy"] >= 1 and told["seen"]["name"] == "g-held"
-    assert any(check["title"].startswith("A message is in hand") for check in told["checks"])
+    assert any(check["title"].startswith("A message has been in progress") for check in told["checks"])

@@ -94,13 +94,21 @@ async def test_what_was_done_again_and_again_is_one_mark(transactional_db: None)
         for number in range(300)
     ]
     before = Change(
-        who="ada", way=Way.PAGE, address="", action="group moved", target="orders", at=at - timedelta(minutes=9)
+        who="ada",
+        way=Way.PAGE,
+        address="",
+        action="group's offsets reset",
+        target="orders",
+        at=at - timedelta(minutes=9),
     )
     await sync_to_async(append)([before, *made])
     chart = await chart_of(
         "", "", IN, RANGES["1h"], Principal(User(role=Role.ADMIN), ROLE_PERMISSIONS[Role.ADMIN]), NOON + 60
     )
-    assert [mark.text for mark in chart.marks] == ["group moved orders (ada)", "topic created t-0 … t-299 × 300 (ada)"]
+    assert [mark.text for mark in chart.marks] == [
+        "group's offsets reset orders (ada)",
+        "topic created t-0 … t-299 × 300 (ada)",
+    ]
 
 
 async def test_old_blocks_go(transactional_db: None) -> None:
@@ -134,4 +142,4 @@ async def test_topics_and_groups_have_charts(log_in: Client, make_topic, gateway
     client = await log_in("reader")
     for address in (f"/topic/{topic}/charts", "/group/TOOLS_CONSUMER?range=24h"):
         page = (await client.get(address)).content.decode()
-        assert "data-history-points" in page and "No values of this time yet" in page
+        assert "data-history-points" in page and "No values for this time yet" in page

@@ -84,7 +84,7 @@ async def test_s05_an_error_shows_no_stack_path_or_setting(log_in: Client, monke
     response = await client.get("/tokens")
     assert response.status_code == 500
     page = response.content.decode()
-    assert "Something went wrong on our side" in page
+    assert "Something went wrong in GantryMQ" in page
     assert "Traceback" not in page and "secret detail" not in page and "dashboard/overview" not in page
 
 

@@ -22,7 +22,7 @@ FOR_PROGRAMS = (
 PARTS_FOR_PROGRAMS = re.compile(r"(^|_)(api|schemas|export)\.py$")  # of any feature
 # What is written into the database in English and said by dashboard/language/told.py, or is data.
 NO_TEXTS = {
-    "answered with ", ": it may have been done in part", "gantry report could not be started: ",
+    "answered with ", ": it may be partly done", "gantry report could not be started: ",
     "gantry report ended with exit code ", "hello from the dashboard, ", "orders are late", "out of reach",
 }  # fmt: skip
 _SENTENCE = re.compile(r"[A-Z][a-z]+,? [a-z']+[ .,]|[a-z]{2,} [a-z]{2,} [a-z]{2,}")

@@ -38,8 +38,8 @@ def silent_broker() -> Snapshot:
 
 
 def test_a_sentence_is_said_again_from_what_is_kept_of_it() -> None:
-    text = gettext("%(name)s does not answer for %(time)s") % {"name": "broker-a", "time": units.duration(3 * 60)}
-    assert text == "broker-a does not answer for 3\u202fmin"
+    text = gettext("%(name)s has not answered for %(time)s") % {"name": "broker-a", "time": units.duration(3 * 60)}
+    assert text == "broker-a has not answered for 3\u202fmin"
     kept = json.loads(json.dumps(code_of(text)))
     with translation.override("zh-hans"):
         assert said(kept) == "broker-a 已有 3\u202f分钟无应答"
@@ -96,7 +96,7 @@ async def test_an_alert_of_a_check_is_kept_in_english_and_read_in_chinese(log_in
         book.note(judge(silent_broker()).problems, now + second)
     await sync_to_async(alert_rows.write_checks)(book, now + 5.0)
     row = await AlertRow.objects.aget()
-    assert row.title.startswith("broker-a does not answer for")
+    assert row.title.startswith("broker-a has not answered for")
     client = await log_in("reader")
     page = (await client.get("/alerts", headers={"Accept-Language": "zh-CN"})).content.decode()
     assert "broker-a 已有" in page
@@ -110,7 +110,7 @@ def test_an_alert_knows_its_text_in_both_languages() -> None:
     book, rule = RuleAlerts(), Rule(1, "A group is behind", "group-lag", "", 10, 0, 0, 0, int(Level.WARN))
     book.note([rule], {"group-lag": {"billing": 25.0}}, NOW)
     [alert] = book.open.values()
-    assert alert.text == "25 messages; the rule rings at or above 10 messages"
+    assert alert.text == "25 messages; the alert opens at or above 10 messages"
     with translation.override("zh-hans"):
         assert again(alert.title) == "消费者组落后：billing"
         assert again(alert.text).startswith("25 条消息；")

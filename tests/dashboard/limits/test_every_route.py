@@ -183,7 +183,7 @@ async def test_administrators_set_the_limit_by_page_and_rest(log_in: Client) -> 
     status, told = await api.call("put", "/users/operator", {"prefixes": [], "role": "admin"})
     assert (status, told["prefixes"], told["role"]) == (200, [], "admin")
     actions = [one.action async for one in AuditEntry.objects.order_by("number")]
-    assert actions == ["names limited", "names limited", "limit of names taken away", "role changed"]
+    assert actions == ["names limited", "names limited", "limit of names removed", "role changed"]
 
 
 async def test_an_invitation_carries_the_limit(log_in: Client) -> None:

@@ -29,7 +29,11 @@ def test_a_problem_is_told_when_it_comes_and_when_it_goes(caplog: pytest.LogCapt
 def test_what_turns_into_something_else_is_told_again_and_goes_once(caplog: pytest.LogCaptureFixture) -> None:
     log = CheckLog()
     with caplog.at_level(logging.INFO):
-        for title in ("The disk is full", "The disk is full: others filled it", "The disk is full: others filled it"):
+        for title in (
+            "The disk is full",
+            "The disk is full of other programs' files",
+            "The disk is full of other programs' files",
+        ):
             log.note([problem(title, name="disk")], 0.0)
         log.note([], 5.0)
     assert [vars(record)["event"] for record in caplog.records] == ["problem", "problem", "problem_gone"]

@@ -83,14 +83,14 @@ def test_the_sentence_names_the_mark_that_was_passed() -> None:
 
 def test_whose_bytes_fill_the_disk_is_said() -> None:
     told = {"diskStoreBytes": str(1 << 30), "diskOthersBytes": str(60 << 30), "diskFilledByOthers": "true"}
-    for ratio, title in (("0.86", "nearly full: others fill it"), ("0.91", "full: others filled it")):
+    for ratio, title in (("0.86", "nearly full of other"), ("0.91", "is full of other")):
         read = read_facts(BROKER, {**told, "commitLogDiskRatio": ratio}, 100.0, None)
         [problem] = judge(snapshot(BrokerState("broker-a", "a", read))).problems
         assert title in problem.title and problem.level is Level.BAD
         assert "Messages hold 1.0 GiB, others 60.0 GiB." in problem.evidence.replace(units.THIN, " ")
         assert "messages that have not expired stay" in problem.action
     own = read_facts(BROKER, {**told, "diskFilledByOthers": "false", "commitLogDiskRatio": "0.86"}, 100.0, None)
-    assert "go early" in judge(snapshot(BrokerState("broker-a", "a", own))).problems[0].action
+    assert "deleted early" in judge(snapshot(BrokerState("broker-a", "a", own))).problems[0].action
 
 
 def test_trouble_with_the_disk_is_shown_in_the_brokers_words() -> None:
@@ -128,7 +128,7 @@ def test_when_the_disk_will_be_full_is_said_or_known_not_to_be_known() -> None:
 
     assert shown(diskGrowthBytesPerSecond="5.0", diskSecondsToFull="259200.0")[0] == "full in 3 d"
     assert shown(diskGrowthBytesPerSecond="-5.0") == (units.UNKNOWN, "the disk is not filling up")
-    assert shown() == (units.UNKNOWN, "not known yet")  # nor does Apache's broker ever say
+    assert shown() == (units.UNKNOWN, "unknown yet")  # nor does Apache's broker ever say
 
 
 def test_what_a_minute_brought_is_no_forecast_neither_on_the_card_nor_for_an_alarm() -> None:

@@ -62,7 +62,7 @@ async def test_tabs_show_keys_trace_and_groups(log_in: Client, gateway: Gateway,
     assert "first of two" in related and first in related and "second" not in re.findall(r"<code>(.*?)</code>", related)
     assert "tracing is off" in (trace := await tab("trace")) and "Stored" in trace
     assert "No consumer group reads this topic" in (groups := await tab("consumers"))
-    assert "Send again" not in groups, "a reader sends nothing"
+    assert "Resend" not in groups, "a reader sends nothing"
     [broker] = (await gateway.brokers.list()).brokers
     for group, offset in (("tabs-past", 2), ("tabs-before", 1)):
         await gateway.calls.call(
@@ -80,7 +80,7 @@ async def test_a_message_is_sent_again_as_new(log_in: Client, gateway: Gateway, 
     place = await place_of(gateway, "again", b"twice", keys="k")
     address = f"/topic/again/messages/{place}/again"
     answer = await (await log_in("operator")).post(address, {"do": "resend"}, headers=HTMX)
-    assert "Sent again" in answer.content.decode()
+    assert "Resent" in answer.content.decode()
     page = await gateway.messages.newest(await gateway.topics.get("again"), limit=5)
     assert [bytes(message.body) for message in page.messages] == [b"twice", b"twice"]
     assert len({message.msg_id for message in page.messages}) == 2

@@ -54,7 +54,7 @@ async def test_the_box_finds_by_tag_property_key_and_words(log_in: Client, gatew
     for q, found in FOUND_BY.items():
         page = (await client.get("/topic/found-by", {"q": q})).content.decode()
         assert bodies(page) == [f"Order {at} of Zoë" for at in found], q
-        assert found or "No message with" in page, q
+        assert found or "No messages with" in page, q
 
 
 async def test_a_place_opens_the_message_and_another_topic_is_linked(

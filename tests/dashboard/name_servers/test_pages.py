@@ -50,7 +50,7 @@ async def test_an_administrator_sets_replaces_and_removes_an_entry(log_in: Clien
     shown = await client.get(PAGE, {"namespace": SPACE})
     assert NASTY in text_of(shown) and NASTY not in shown.content.decode()
     again = await client.post(PAGE, place | {"value": "2"})
-    assert again.status_code == 422 and "This entry is there already" in text_of(again)
+    assert again.status_code == 422 and "This entry exists already" in text_of(again)
     assert await kv.get_kv(SPACE, KEY) == NASTY
     [address] = re.findall(r'href="(/name-server/entry\?[^"]*)"', text_of(shown))
     change = {"do": "put", "seen": NASTY, "value": "3", "typed_name": KEY}

@@ -144,7 +144,7 @@ async def test_a_topic_is_created_by_its_form(log_in: Client, gateway: Gateway) 
     [
         ({"name": "../../etc"}, "Only letters"),
         ({"name": "a" * 128}, "at most 127"),
-        ({"name": "%RETRY%group"}, "made by the brokers"),
+        ({"name": "%RETRY%group"}, "Brokers create retry"),
         ({"name": "SCHEDULE_TOPIC_XXXX"}, "belongs to the brokers"),
         ({"name": "DefaultCluster"}, "name of the cluster itself"),
         ({"name": ""}, "required"),
@@ -218,7 +218,7 @@ async def test_a_message_is_found_by_its_key(log_in: Client, make_topic: Topic) 
     client = await log_in("reader")
     page = await page_of(client, "/topic/by-key?q=order-3")
     assert re.findall(r'<td class="wide preview"><code>(\w+)</code>', page) == ["b3"]
-    assert "No message with" in await page_of(client, "/topic/by-key?q=order-77")
+    assert "No messages with" in await page_of(client, "/topic/by-key?q=order-77")
 
 
 async def test_one_message_opens_as_json_text_and_hex(log_in: Client, make_topic: Topic) -> None:
@@ -285,7 +285,7 @@ async def test_a_test_message_that_is_wrong_says_what(
 async def test_an_empty_topic_teaches_with_the_real_address(log_in: Client, make_topic: Topic) -> None:
     await make_topic("empty-topic")
     page = await page_of(await log_in("reader"), "/topic/empty-topic")
-    assert "No message yet" in page and 'Message("empty-topic"' in page
+    assert "No messages yet" in page and 'Message("empty-topic"' in page
 
 
 async def test_tabs_that_ask_again_share_one_look_at_the_list(

@@ -27,7 +27,7 @@ async def test_a_token_makes_shows_and_ends_tokens_of_its_account(
     assert made["shown_once"] not in repr(listed)
     monkeypatch.setattr(tokens, "TOKENS_MAX", 2)
     status, refused = await api.call("post", "/tokens", {"name": "one more"})
-    assert (status, refused["detail"]) == (409, "2 tokens are enough. Revoke one first.")
+    assert (status, refused["detail"]) == (409, "2 tokens is the maximum. Revoke one first.")
     assert (await api.call("delete", f"/tokens/{made['id']}"))[0] == 204
     assert (await api.call("delete", f"/tokens/{made['id']}"))[0] == 404
     assert (await Api(made["shown_once"]).call("get", "/alerts"))[0] == 401
@@ -52,7 +52,7 @@ async def test_an_account_changes_its_role_closes_and_opens(users: dict[str, Use
     status, listed = await api.call("get", "/users?q=e")
     assert [user["name"] for user in listed["users"]] == ["operator", "reader"]
     status, told = await api.call("put", "/users/admin", {"role": "reader"})
-    assert (status, told["detail"]) == (409, "Another administrator has to do that: this is your own account.")
+    assert (status, told["detail"]) == (409, "This is your own account: another administrator has to do that.")
     assert (await api.call("get", "/users/somebody-else"))[0] == 404
     actions = [entry.action async for entry in AuditEntry.objects.order_by("number")]
     assert actions == ["role changed", "account closed", "account opened"]

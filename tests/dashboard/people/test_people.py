@@ -41,7 +41,7 @@ async def test_an_invitation_makes_one_account_of_its_role(log_in: Client) -> No
     assert (await guest.get("/topics/create")).status_code == 200, "logged in, as operator"
     assert (await AsyncClient().get(f"/invitation?token={secret}")).status_code == 403
     entries = [(one.who, one.action, one.target) async for one in AuditEntry.objects.order_by("number")]
-    assert entries == [("admin", "person invited", "Ada"), ("ada", "invitation accepted", "ada")]
+    assert entries == [("admin", "user invited", "Ada"), ("ada", "invitation accepted", "ada")]
     assert secret not in str([one.details async for one in AuditEntry.objects.all()])
 
 

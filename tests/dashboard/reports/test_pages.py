@@ -54,7 +54,7 @@ async def text_of(client: AsyncClient, address: str) -> str:
 
 async def test_an_empty_page_teaches_what_to_do(data: Path, log_in: Client) -> None:
     page = await text_of(await log_in("operator"), "/reports/")
-    assert "No report yet" in page and "Run now" in page
+    assert "No reports yet" in page and "Run now" in page
     assert f"gantry report traffic --data {data}" in page
 
 
@@ -178,7 +178,7 @@ async def test_any_report_is_shown_by_its_columns_with_a_chart_and_downloaded(da
     assert (await client.get(f"/reports/runs/{run.run_id}/traffic.csv")).status_code == 404
     assert "Retries and dead letters" in await text_of(client, "/reports/")
     write_json(folder.path / "page.json", table_page_of(REPORTS["retries"], []) | {"notes": []})
-    assert "Nothing to show of this range" in await text_of(client, f"/reports/runs/{run.run_id}")
+    assert "Nothing to show for this range" in await text_of(client, f"/reports/runs/{run.run_id}")
 
 
 async def test_the_report_of_slaves_draws_them_side_by_side_and_says_when_there_are_none(
@@ -320,7 +320,7 @@ async def test_a_run_may_have_a_range_topics_and_a_zone_of_its_own(data: Path, l
         ({"begin": "yesterday", "end": "2026-11-01T00:00"}, "Enter a valid date/time"),
         ({"topics": "or;ders"}, "or;ders"),
         ({"topics": " ".join(f"t{number}" for number in range(51))}, "51 topics are too many"),
-        ({"zone": "Mars/Base"}, "is no time zone"),
+        ({"zone": "Mars/Base"}, "is not a time zone"),
     ],
 )
 async def test_a_range_topic_or_zone_that_is_none_is_refused_in_words(
@@ -358,7 +358,7 @@ async def test_a_waiting_run_is_stopped_at_once_and_an_ended_one_is_left(data: P
     shells = await enqueue("sizes", 1, requested_by=None)
     await ReportRun.objects.filter(pk=shells.pk).aupdate(state=ReportRun.State.RUNNING, from_shell=True)
     response = await client.post(f"/reports/runs/{shells.run_id}/stop", follow=True)
-    assert "in a shell" in response.content.decode()
+    assert "in the shell" in response.content.decode()
     assert (await ReportRun.objects.aget(pk=shells.pk)).state == "running"
 
 

@@ -46,7 +46,14 @@ ROWS: dict[str, list[dict[str, Any]]] = {
         for late, over in ((90.0, 3), (30.0, None), (None, 4))
     ],
     "retries": [
-        {"day": "x", "group": "billing", "cause": "no client told", "retried": 4, "dead_letters": 2, "attempts_max": 16}
+        {
+            "day": "x",
+            "group": "billing",
+            "cause": "no cause reported",
+            "retried": 4,
+            "dead_letters": 2,
+            "attempts_max": 16,
+        }
     ],
     "unused": [
         {"kind": "topic", "name": f"attic{n}", "last_ms": None, "days": None, "waiting": None} for n in range(12)
@@ -97,7 +104,7 @@ def test_a_week_is_seven_whole_days_of_the_zone(now: str, begin: str, hours: int
 def test_the_letter_says_what_the_rows_say() -> None:
     letter = letter_of("2026-11-16 to 2026-11-22 (UTC)", ROWS, ["7 bytes are missing"])
     text, html = letter.text(), letter.html()
-    lead = f"13{THIN}300 messages and 7.0{THIN}MiB were stored, +100{THIN}% beside the week before."
+    lead = f"13{THIN}300 messages and 7.0{THIN}MiB were stored, +100{THIN}% compared with the week before."
     assert lead in text
     sections = {section.title: section for section in letter.sections}
     assert sections["Groups behind"].rows == (("billing", sections["Groups behind"].rows[0][1], "9", "7"),)
@@ -114,12 +121,12 @@ def test_the_letter_says_what_the_rows_say() -> None:
 
 def test_a_week_without_anything_is_told_in_sentences() -> None:
     text = letter_of("a week", {}).text()
-    assert "0 messages and" in text and "No group was behind." in text and "All were used." in text
+    assert "0 messages and" in text and "No group was behind." in text and "All are used." in text
 
 
 async def test_the_page_offers_the_mail_channels_and_saves_the_choice(data: Path, log_in: Client) -> None:
     client = await log_in("operator")
-    assert "It needs a mail channel" in (await client.get("/reports/")).content.decode()
+    assert "A mail channel is required" in (await client.get("/reports/")).content.decode()
     channel = await mail_channel()
     wanted = {"channels": [str(channel.pk)], "cron": "0 8 * * mon", "zone": BERLIN}
     assert (await client.post("/reports/weekly", wanted)).status_code == 302

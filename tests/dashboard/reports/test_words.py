@@ -46,7 +46,7 @@ def test_only_reports_with_times_of_the_zone_name_it() -> None:
 
 
 def test_why_a_run_failed_is_told_in_the_language_of_the_page() -> None:
-    killed = "Spark's Java process ended in the middle of the run (killed by signal 9, as a machine does); what was"
+    killed = "Spark's Java process ended during the run (killed by signal 9, as a machine does); what was"
     late = "the run took longer than 1.5e+03 s and was killed; give it more time or a shorter range"
     with translation.override("zh-hans"):
         assert "信号 9" in told_in_words(killed)

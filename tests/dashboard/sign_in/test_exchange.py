@@ -93,7 +93,7 @@ def test_each_begin_has_its_own_secrets(visit: Visit) -> None:
 @pytest.mark.parametrize("state", ["", "guessed", "ünlike"])
 def test_another_state_is_refused_before_the_provider_is_asked(visit: Visit, state: str) -> None:
     asked = len(visit.lying.asked)
-    with pytest.raises(BadAnswer, match="not begun in this browser"):
+    with pytest.raises(BadAnswer, match="not started in this browser"):
         visit.finish(state=state)
     assert len(visit.lying.asked) == asked
 
@@ -187,7 +187,7 @@ def test_claims_that_are_told_only_when_asked_are_asked_for(visit: Visit) -> Non
     assert (claims["preferred_username"], claims["iss"]) == ("grace", visit.lying.issuer)
     assert visit.lying.asked[-1][1]["Authorization"] == "Bearer an-access-token"
     visit.lying.userinfo["sub"] = "4712"
-    with pytest.raises(BadAnswer, match="another person"):
+    with pytest.raises(BadAnswer, match="another user"):
         visit.finish()
 
 

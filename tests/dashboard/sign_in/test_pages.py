@@ -88,9 +88,9 @@ async def test_s60_sign_ins_are_written_down_the_refused_ones_too(provider: Lyin
     assert refused.status_code == 403 and b"no role here" in refused.content
     rows = [(row.action, row.who, row.target) async for row in AuditEntry.objects.order_by("pk")]
     assert rows == [
-        ("account made by a sign-in", "grace", "grace"), ("logged in", "grace", ""),
+        ("account created by a sign-in", "grace", "grace"), ("logged in", "grace", ""),
         ("role changed by a sign-in", "grace", "grace"), ("logged in", "grace", ""),
-        ("sign-in refused", "", "mallory"),
+        ("sign-in rejected", "", "mallory"),
     ]  # fmt: skip
     change = await AuditEntry.objects.filter(action="role changed by a sign-in").aget()
     assert json.loads(change.details)["role"] == {"before": "admin", "after": "reader"}
@@ -101,7 +101,7 @@ async def test_a_taken_name_leads_to_no_ones_account(provider: LyingProvider, ad
     provider.claims["preferred_username"] = "Admin"
     client = AsyncClient()
     response = await sign_in(provider, client)
-    assert response.status_code == 403 and "is taken here" in response.content.decode()
+    assert response.status_code == 403 and "belongs to another account" in response.content.decode()
     assert (await client.get("/people")).status_code == 302
     assert await User.objects.acount() == 1
 
@@ -120,7 +120,7 @@ async def test_what_another_browser_began_opens_nothing(provider: LyingProvider)
     state = parse_qs(urlsplit(begun.headers["Location"]).query)["state"][0]
     for client in (AsyncClient(), AsyncClient()):
         response = await client.get("/login/provider/back", {"code": "stolen", "state": state})
-        assert response.status_code == 422 and b"not begun in this browser" in response.content
+        assert response.status_code == 422 and b"not started in this browser" in response.content
     other = AsyncClient()
     await other.get("/login/provider")
     response = await other.get("/login/provider/back", {"code": "stolen", "state": state})
@@ -142,7 +142,7 @@ async def test_a_changed_cookie_is_no_begin(provider: LyingProvider) -> None:
     await client.get("/login/provider")
     client.cookies[settings.SIGN_IN_COOKIE_NAME] = client.cookies[settings.SIGN_IN_COOKIE_NAME].value[:-1] + "?"
     response = await client.get("/login/provider/back", {"code": "a", "state": "b"})
-    assert response.status_code == 422 and b"Begin again" in response.content
+    assert response.status_code == 422 and b"Start again" in response.content
 
 
 async def test_s17_answers_that_do_not_hold_lock_no_one_out(provider: LyingProvider) -> None:
@@ -197,7 +197,7 @@ async def test_a_password_is_not_offered_to_who_has_none_here(provider: LyingPro
     client = AsyncClient()
     await sign_in(provider, client)
     page = await client.get("/password")
-    assert "not kept here" in page.content.decode() and 'name="password"' not in page.content.decode()
+    assert "not stored here" in page.content.decode() and 'name="password"' not in page.content.decode()
     refused = await client.post("/password", {"current": "x", "password": PASSWORD, "again": PASSWORD})
     assert refused.status_code == 403
     user = await User.objects.aget(username="grace")

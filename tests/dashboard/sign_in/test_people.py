@@ -46,7 +46,7 @@ def test_role_and_names_are_the_providers_word_at_each_sign_in() -> None:
 @pytest.mark.parametrize("name", ["admin", "ADMIN"])
 def test_an_account_is_not_given_to_who_comes_with_its_name(make_user: Callable[..., User], name: str) -> None:
     admin = make_user()
-    with pytest.raises(Refused, match="is taken here"):
+    with pytest.raises(Refused, match="belongs to another account"):
         admit(person(name=name, role="admin", prefixes=()), ISSUER)
     assert not Identity.objects.exists() and User.objects.get() == admin
 
@@ -54,7 +54,7 @@ def test_an_account_is_not_given_to_who_comes_with_its_name(make_user: Callable[
 def test_people_are_told_apart_by_issuer_and_subject() -> None:
     first = admit(person(), ISSUER)
     for other in ((person(subject="4712"), ISSUER), (person(), OTHER)):
-        with pytest.raises(Refused, match="is taken here"):
+        with pytest.raises(Refused, match="belongs to another account"):
             admit(*other)
     renamed = admit(person(name="grace.hopper"), ISSUER)
     assert renamed.user == first.user and renamed.user.username == "grace"

@@ -44,7 +44,7 @@ async def test_five_wrong_tries_lock_the_name_even_for_the_right_password(admin:
         assert (await try_to_log_in(client, "wrong")).status_code == 422
     locked = await try_to_log_in(client)
     assert locked.status_code == 429
-    assert "Too many wrong tries" in locked.content.decode()
+    assert "Too many wrong attempts" in locked.content.decode()
     await LoginFailure.objects.aupdate(at=datetime.now(UTC) - timedelta(minutes=11))
     assert (await try_to_log_in(client)).status_code == 302
 

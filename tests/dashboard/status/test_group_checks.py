@@ -26,8 +26,8 @@ def test_a_group_that_is_minutes_behind_is_named_and_linked() -> None:
     assert verdict.level is Level.WARN and verdict.link == "/group/orders-mail"
     assert shown(verdict.sentence) == "orders-mail is 24 min behind, and 1 more"
     assert [shown(problem.evidence) for problem in verdict.problems] == [
-        "17 105 messages wait, 2 in the group",
-        "5 messages wait",
+        "17 105 messages are waiting, 2 in the group",
+        "5 messages are waiting",
     ]
     partial = judge(replace(CALM, groups=(replace(BEHIND, is_partial=True),)))
     assert shown(partial.sentence) == "orders-mail is at least 24 min behind"
@@ -53,7 +53,7 @@ def test_a_group_without_members_is_an_alarm_after_a_while_and_only_when_message
 
 def test_dead_letters_are_an_alarm_while_they_are_stored() -> None:
     verdict = judge(replace(CALM, stored=Stored(9, 2, NOW, (), (("mail", 1700), ("x", 105)))))
-    assert shown(verdict.sentence) == "1 805 dead letters wait"
+    assert shown(verdict.sentence) == "1 805 dead letters"
     assert shown(verdict.problems[0].evidence) == "mail: 1 700, x: 105"
     assert verdict.link == "/dead-letters"
     assert judge(replace(CALM, stored=Stored(9, 2, NOW, (), (("mail", 1),)))).link == "/dead-letters/mail"

@@ -73,13 +73,13 @@ def test_a_healthy_broker_has_no_problem() -> None:
             {"outOfFilesSecondsAgo": "3", "connectionsRefusedForFiles": "41", "openFilesMax": "300"},
             Level.BAD,
             "too few files left",
-            "41 refused since its start, the last 3 s ago; it may have 300 files",
+            "41 rejected since its start, the last 3 s ago; it can have 300 files",
         ),
         (
             {"settingsRefused": "2", "settingsRefusedFrom": "198.51.100.7:40000", "settingsRefusedSecondsAgo": "90"},
             Level.WARN,
-            "settings that no request may change",
-            "2 requests refused, the last from 198.51.100.7:40000",
+            "change settings that no request can change",
+            "2 requests rejected, the last from 198.51.100.7:40000",
         ),
         (
             {"brokerRole": "ASYNC_MASTER", "slaveDifferences": slaves(in_sync=False, behind_bytes=1 << 30)},
@@ -90,13 +90,13 @@ def test_a_healthy_broker_has_no_problem() -> None:
         (
             {"brokerRole": "ASYNC_MASTER", "slaveDifferences": slaves(in_sync=True), "slavesGone": "10.1.0.8 61"},
             Level.WARN,
-            "A slave of broker-a is gone",
+            "A slave of broker-a is disconnected",
             "10.1.0.8 1 min ago; 1 connected",
         ),
         (
             {"brokerRole": "SYNC_MASTER", "slaveDifferences": "{}", "slavesGone": "10.1.0.8 3"},
             Level.BAD,
-            "A slave of broker-a is gone",
+            "A slave of broker-a is disconnected",
             "none connected",
         ),
         ({"topicsNotShared": "3"}, Level.WARN, "could not create 3", "first message"),
@@ -131,7 +131,7 @@ def test_a_lane_that_refused_something_is_named_for_a_minute() -> None:
     assert problems_of(first) == [], "what was refused before anybody looked is history"
     second = facts_of(101.0, {"sendThreadPoolQueueRejected": "9"}, first)
     [(_, title, evidence)] = problems_of(second)
-    assert title == "broker-a refuses requests" and "send lane: 4 rejected" in evidence
+    assert title == "broker-a rejects requests" and "send lane: 4 rejected" in evidence
     later = facts_of(150.0, {"sendThreadPoolQueueRejected": "9"}, second)
     assert problems_of(later), "still in sight"
     assert problems_of(facts_of(170.0, {"sendThreadPoolQueueRejected": "9"}, later)) == []

@@ -42,7 +42,7 @@ def test_while_a_master_is_away_it_is_said_who_serves() -> None:
     [problem] = judge(seen(master("refused", age_s=10.0), slave())).problems
     assert problem.level is Level.BAD and "consumers read from its slave broker-a:1" in problem.action
     [alone] = judge(seen(master("refused", age_s=10.0))).problems
-    assert "clients use other brokers" in alone.action
+    assert "Clients use other brokers" in alone.action
 
 
 def test_a_slave_that_does_not_answer_is_no_alarm_of_its_own() -> None:

@@ -128,7 +128,7 @@ async def test_a_stopped_run_leaves_the_rest_as_it_is(
     begun = await runs.start(TopicChange("delete"), [f"t{number}" for number in range(20)], ASKER)
     await held.begun.wait()
     other = await runs.start(TopicChange("delete"), ["u"], ASKER)
-    with pytest.raises(NotAllowed, match="run already"):
+    with pytest.raises(NotAllowed, match="are running already"):
         await runs.start(TopicChange("delete"), ["v"], ASKER)
     await stop(begun.number, "bea")
     held.go_on.set()
@@ -164,7 +164,7 @@ async def test_what_must_not_be_done_twice_is_told_as_not_known(gateway: Gateway
     await row.results.acreate(topic=topic, state="begun")
     await runs.look()
     run = await ended(row.pk, runs)
-    assert (run.state, run.failed) == ("done", 1) and run.dealt[topic].told.startswith("Not known: the dashboard ended")
+    assert (run.state, run.failed) == ("done", 1) and run.dealt[topic].told.startswith("Unknown: the dashboard ended")
 
 
 async def test_a_run_of_an_account_that_lost_its_rights_does_nothing_more(
@@ -173,7 +173,7 @@ async def test_a_run_of_an_account_that_lost_its_rights_does_nothing_more(
     await sync_to_async(make_user)("reader", "ada")
     held, runs = Held(monkeypatch), ChangeRuns()
     run = await ended((await runs.start(TopicChange("delete"), ["t"], ASKER)).number, runs)
-    assert (run.state, run.dealt, held.deleted) == ("failed", {}, []) and "may not change topics" in run.told
+    assert (run.state, run.dealt, held.deleted) == ("failed", {}, []) and "can no longer change topics" in run.told
 
 
 async def test_a_limited_account_changes_and_sees_its_own_names_only(gateway: Gateway, ada: User) -> None:

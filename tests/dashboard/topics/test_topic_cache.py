@@ -41,7 +41,7 @@ async def test_pages_csv_and_rest_tell_bytes_and_who_sends(
     await make_topic("figured", queues=2, messages=[])
     await make_topic("figured-empty", queues=1)
     client = await log_in("reader")
-    assert "has not told it yet" in (await client.get("/topics?q=figured")).content.decode()
+    assert "has not reported it yet" in (await client.get("/topics?q=figured")).content.decode()
     async with Producer(cluster.namesrv_address, group="figured-app") as producer:
         for _ in range(20):
             await producer.send(Message("figured", body=b"x" * 1000))
@@ -100,7 +100,7 @@ async def test_a_broker_of_rocketmq_is_asked_rarely_and_the_page_says_why(
         await book.look(gateway)
     assert len(asked) == 1
     facts = book.facts("orders", ["broker-a"])
-    assert facts.size_bytes is None and facts.why == "broker-a: a broker of RocketMQ does not tell it"
+    assert facts.size_bytes is None and facts.why == "broker-a: brokers of RocketMQ do not report it"
 
 
 async def test_what_a_silent_broker_told_grows_old(
@@ -112,7 +112,7 @@ async def test_what_a_silent_broker_told_grows_old(
     [row] = [row for row in (await gateway.topics.list()).rows if row.name == "figured-silent"]
     metrics = Metrics(now=book.facts(row.name, row.brokers).at + 20)
     put_figures(metrics, [row], book)
-    assert metrics.values["row.figured-silent.size"].at == metrics.now, "looked at in turn: its age is no fault"
+    assert metrics.values["row.figured-silent.size"].at == metrics.now, "scanned in turn: its age is no fault"
 
     async def be_silent(admin: TopicAdmin, address: str, after: str = "") -> Any:
         raise RequestTimeout(address, 29405, 2.0)
@@ -143,6 +143,6 @@ def test_sizes_are_kept_in_the_history() -> None:
 async def test_a_topics_charts_have_a_range(log_in: Client, make_topic: Topic, gateway: Gateway) -> None:
     await make_topic("figured-charts")
     page = (await (await log_in("reader")).get("/topic/figured-charts/charts?range=7d")).content.decode()
-    for title in ("Messages per second", "Lag of the group that is furthest behind", "Size in the logs, MiB"):
+    for title in ("Messages per second", "Lag of the worst group", "Size in the logs, MiB"):
         assert title in page
     assert 'href="?range=7d" aria-current="true"' in page

@@ -79,7 +79,7 @@ async def test_what_has_no_effect_here_is_shown_as_that(
     attributes = {"message.type": "FIFO", "retention.ms": "5000"}
     cluster.broker.topics.update(dataclasses.replace(config, attributes=attributes))
     page = (await client.get(f"/topic/{name}")).content.decode()
-    assert "Kept, without effect at a GantryMQ broker: message.type=FIFO</p>" in page
+    assert "Kept, but without effect at a GantryMQ broker: message.type=FIFO</p>" in page
 
 
 async def test_rest_tells_what_has_no_effect_here(make_topic: Topic, cluster: ServingCluster, admin: User) -> None:
@@ -110,7 +110,7 @@ async def test_a_message_waits_for_its_time(
     client = await log_in(Role.OPERATOR)
     before = cluster.broker.timer.pending
     sent = await client.post(f"/topic/{topic}/send", {"body": "x", "deliver": "2 h"}, headers={"hx-request": "true"})
-    assert sent.status_code == 200 and "waits for its time" in sent.content.decode()
+    assert sent.status_code == 200 and "waiting for its time" in sent.content.decode()
     await until(lambda: cluster.broker.timer.pending == before + 1)
     assert (await gateway.topics.get(topic)).stored == 0
     now = await client.post(f"/topic/{topic}/send", {"body": "y", "delay_level": "0"}, headers={"hx-request": "true"})

@@ -56,7 +56,7 @@ async def test_the_list_can_be_saved_as_csv_without_formulas(
     assert answer.headers["Content-Type"].startswith("text/csv") and "'-listed-formula" in rows
     found = rows["saved-listed"]
     assert (found["groups"], found["worst_lag"], found["worst_group"]) == ("2", "4321", "far")
-    assert rows["'-listed-formula"]["worst_lag"] == "", "what is not known is no zero"
+    assert rows["'-listed-formula"]["worst_lag"] == "", "what is unknown is no zero"
 
 
 async def test_read_and_write_queues_stand_apart_where_they_differ(

@@ -101,7 +101,7 @@ class Greeter:
         """Why a peer is not served; "" when it is taken in. theirs: its greeting, which RocketMQ's slave has not."""
         if self.guard.needs_account:
             if theirs is None:
-                return "it can't sign, as a slave of RocketMQ's, and haAccounts=true asks for an account"
+                return "it can't sign, as a slave of RocketMQ's, and haAccounts=true requires an account"
             if refusal := await self._wrong_account(reader, writer):
                 return refusal
         refusal = self._refusal_of(theirs) if theirs is not None else ""
@@ -146,7 +146,7 @@ class Greeter:
                 self._on_fenced(theirs)
             return f"epoch {own.highest} was begun twice, as {own.highest_id} and {theirs.epochs.highest_id}"
         if self._standing.standing.rival is not None:
-            return f"epoch {own.highest} was begun twice: a person has to choose"
+            return f"epoch {own.highest} was begun twice: an administrator has to choose"
         if theirs.epochs.highest > own.highest:
             if own.shares(theirs.epochs):
                 self._heard = theirs.epochs.highest

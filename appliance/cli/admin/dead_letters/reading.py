@@ -26,9 +26,9 @@ def add_filters(parser: argparse.ArgumentParser) -> None:
     """Which letters; all when nothing is given."""
     parser.add_argument("--cause", metavar="TEXT", help='only those that failed for this; "": those without a cause')
     parser.add_argument("-k", "--key", metavar="KEY", help="only those with this key")
-    parser.add_argument("--from", dest="begin", type=parse_time, metavar="TIME", help="2h (so long ago), 10:30, …")
+    parser.add_argument("--from", dest="begin", type=parse_time, metavar="TIME", help="2h (2 hours ago), 10:30, …")
     parser.add_argument("--to", dest="end", type=parse_time, metavar="TIME")
-    parser.add_argument("--limit", type=positive, metavar="N", help="at most so many")
+    parser.add_argument("--limit", type=positive, metavar="N", help="at most N messages")
 
 
 async def extents(admin: AdminClient, group: str) -> dict[MessageQueue, TopicOffset]:

@@ -18,7 +18,7 @@ from gantrymq.client.admin.client import AdminClient
 from gantrymq.errors import ConfigError, MessageRejected, ResponseError
 from gantrymq.message.topics import DLQ_PREFIX, dlq_topic, is_dlq_topic
 
-NO_CAUSE = "(no client told)"
+NO_CAUSE = "(no cause reported)"
 RATE_MAX = 200
 
 
@@ -62,9 +62,9 @@ async def plan_put_back(admin: AdminClient, arguments: argparse.Namespace) -> Sh
         count += 1
     if not count:
         raise NotThere(f"{arguments.group} has no such dead letter")
-    target = "the topics they came from, where all groups get them" if arguments.to_topic else "this group alone"
-    lines = [f"put {count:,} dead letters of {arguments.group} back to {target}, {arguments.rate} a second",
-             "their handlers run again; letters that were put back before are put back again"]  # fmt: skip
+    target = "their original topics, where all groups receive them" if arguments.to_topic else "this group alone"
+    lines = [f"resend {count:,} dead letters of {arguments.group} to {target}, {arguments.rate} a second",
+             "their handlers run again; messages that were resent before are resent again"]  # fmt: skip
     return Shown({"group": arguments.group, "letters": count}, lines)
 
 
@@ -85,7 +85,7 @@ async def put_back(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
         done = len(results) + len(troubles)
         await asyncio.sleep(max(0.0, started + done / arguments.rate - time.monotonic()))
     rows = [(one["letter"], one["id"]) for one in results]
-    return Shown(results, table(("letter", "sent as"), rows, empty="nothing was put back"), troubles)
+    return Shown(results, table(("letter", "sent as"), rows, empty="nothing was resent"), troubles)
 
 
 async def plan_discard(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
@@ -103,19 +103,21 @@ async def discard(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
 
 
 def _list_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("group", nargs="?", metavar="GROUP", help="the causes of this group's letters")
+    parser.add_argument("group", nargs="?", metavar="GROUP", help="the causes of this group's dead letters")
     add_filters(parser)
 
 
 def _put_back_arguments(parser: argparse.ArgumentParser) -> None:
     add_choice(parser)
-    parser.add_argument("--rate", type=_rate, default=10, metavar="N", help="letters a second (default: %(default)s)")
-    parser.add_argument("--to-topic", action="store_true", help="to the topics they came from instead: all groups")
+    parser.add_argument(
+        "--rate", type=_rate, default=10, metavar="N", help="messages per second (default: %(default)s)"
+    )
+    parser.add_argument("--to-topic", action="store_true", help="to their original topics instead, for all groups")
 
 
 def _discard_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("group", metavar="GROUP")
-    parser.add_argument("--letters", type=positive, metavar="N", help="only if there are so many")
+    parser.add_argument("--letters", type=positive, metavar="N", help="only if the group has this many")
 
 
 def _rate(text: str) -> int:
@@ -129,9 +131,11 @@ COMMANDS = {
     "dead-letters": {
         "list": Command("groups with dead letters; of one group, why they failed", list_letters, _list_arguments),
         "export": Command("dead letters as lines of JSON", export, add_choice),
-        "put-back": Command(
-            "send dead letters to their group again", put_back, _put_back_arguments, plan_put_back, loses=True
+        "resend": Command(
+            "resend dead letters to their group", put_back, _put_back_arguments, plan_put_back, loses=True
         ),
-        "discard": Command("drop all dead letters of a group", discard, _discard_arguments, plan_discard, loses=True),
+        "discard": Command(
+            "discard all dead letters of a group", discard, _discard_arguments, plan_discard, loses=True
+        ),
     }
 }

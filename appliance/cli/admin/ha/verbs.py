@@ -171,7 +171,7 @@ async def show_explanation(admin: AdminClient, arguments: argparse.Namespace) ->
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("broker", metavar="BROKER", help="name, as all its masters and slaves have it")
+    parser.add_argument("broker", metavar="BROKER", help="name that its master and slaves share")
     parser.add_argument(
         "--etcd", metavar="URL", help="http://HOST:PORT, several with ',' (default: as the brokers say)"
     )
@@ -184,17 +184,17 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 def _master_arguments(parser: argparse.ArgumentParser) -> None:
     _arguments(parser)
     parser.add_argument("--master", metavar="HOST:PORT", help="the master whose log counts (default: the only one)")
-    parser.add_argument("--accept-unknown", action="store_true", help="although a member does not answer")
+    parser.add_argument("--accept-unknown", action="store_true", help="go on although a member does not answer")
 
 
 COMMANDS = {
     "ha": {
-        "init": Command("begin the record: this master's log counts", init, _master_arguments, plan_init),
-        "members": Command("masters and slaves, and who can take over", show_members, _arguments),
+        "init": Command("create the record: this master's log counts", init, _master_arguments, plan_init),
+        "members": Command("master and slaves, and which of them can be promoted", show_members, _arguments),
         "history": Command("which broker was the master, since when and by what", show_history, _arguments),
-        "explain": Command("who could take over, and why others could not", show_explanation, _arguments),
+        "explain": Command("which slave can be promoted, and why others cannot", show_explanation, _arguments),
         "adopt": Command(
-            "bring a record that is behind up to date: etcd was restored from a backup",
+            "update an outdated record, after etcd was restored from a backup",
             adopt,
             _master_arguments,
             plan_adopt,

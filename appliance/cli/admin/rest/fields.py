@@ -47,13 +47,13 @@ class Field:
             parser.add_argument("--set", action="append", type=parse_pair, metavar="NAME=VALUE", default=[],
                                 dest="pairs", help=self.help)  # fmt: skip
             parser.add_argument("--ask", action="append", metavar="NAME", default=[], dest="asked",
-                                help="a secret: asked for, or a line of standard input each; repeatable")  # fmt: skip
+                                help="a secret, from the terminal or a line of standard input; repeatable")  # fmt: skip
             return
         if self.kind == "switch":
             both = parser.add_mutually_exclusive_group(required=self.is_needed)
             both.add_argument(self.name, action="store_true", dest=self.key, default=argparse.SUPPRESS, help=self.help)
             both.add_argument(self.nothing, action="store_false", dest=self.key, default=argparse.SUPPRESS,
-                              help="the opposite")  # fmt: skip
+                              help=f"not {self.name}")  # fmt: skip
         elif self.is_option:
             self._add_option(parser)
         elif self.kind == "many":

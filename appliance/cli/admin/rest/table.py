@@ -15,9 +15,9 @@ from appliance.cli.admin.rest.operations import verb
 
 CALLS: dict[str, dict[str, Call]] = {
     "pause": {"": verb("set_group_consuming", "GROUP", fixed={"is_on": False},
-                       summary="hold a group back: its members get nothing, and it keeps its place")},
+                       summary="pause a group: its members receive nothing, and it keeps its offsets")},
     "resume": {"": verb("set_group_consuming", "GROUP", fixed={"is_on": True},
-                        summary="let a group that was held back go on")},
+                        summary="resume a paused group")},
     "move": {"": verb("reset_group_topics", "GROUP topics", options={"offset": "--offset"}, loses=True,
                       columns="topic is_done trouble skipped repeated")},
     "topic-changes": {
@@ -27,13 +27,13 @@ CALLS: dict[str, dict[str, Call]] = {
         "stop": verb("stop_topic_changes"),
     },
     "dead-letter-runs": {
-        "list": verb("list_put_back_runs", "GROUP",
+        "list": verb("list_resend_runs", "GROUP",
                      columns="run state sent failed unknown before wanted username started_at"),
-        "start": verb("start_put_back_run", "GROUP", loses=True,
+        "start": verb("start_resend_run", "GROUP", loses=True,
                       options={"since": "--from", "until": "--to", "to": "--target"}),
-        "show": verb("get_put_back_run", "GROUP RUN"),
-        "stop": verb("stop_put_back_run", "GROUP RUN"),
-        "go-on": verb("go_on_put_back_run", "GROUP RUN"),
+        "show": verb("get_resend_run", "GROUP RUN"),
+        "stop": verb("stop_resend_run", "GROUP RUN"),
+        "resume": verb("resume_resend_run", "GROUP RUN"),
     },
     "alerts": {
         "list": verb("list_alerts", columns="level title text begun_at ended_at is_told rule"),
@@ -60,7 +60,7 @@ CALLS: dict[str, dict[str, Call]] = {
         "create": verb("create_mute", "reason"),
         "end": verb("end_mute", done="mute {mute_id} has ended"),
     },
-    "people": {
+    "users": {
         "list": verb("list_users", columns="name role prefixes is_open created_at last_login_at issuer"),
         "show": verb("get_user"),
         "set": verb("update_user", without="is_open", summary="give an account another role, or other names"),

@@ -39,7 +39,7 @@ class SyncBrokerAdmin(BlockingPart[BrokerAdmin]):
         self._run(self._part().clean_expired_queues(address))
 
     def clean_unused_topics(self, address: str) -> None:
-        """Delete the queues of topics that are not configured any more."""
+        """Delete the queues of topics that no longer exist."""
         self._run(self._part().clean_unused_topics(address))
 
     def delete_expired_commit_log(self, address: str) -> None:

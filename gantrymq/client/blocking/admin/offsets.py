@@ -82,8 +82,9 @@ class SyncOffsetAdmin(BlockingPart[OffsetAdmin]):
     def reset(
         self, group: str, topic: str, timestamp_ms: int, moves: Sequence[QueueMove], *, by_offset: bool = False
     ) -> bool:
-        """Do what plan_reset said; True when running consumers were told, False when the offsets were written because
-        no member runs. ConfigError for a reset `by_offset` while the group runs: its members would overwrite it."""
+        """Do what plan_reset said; True when running consumers were notified, False when the offsets were written
+        because no member runs. ConfigError for a reset `by_offset` while the group runs: its members would overwrite
+        it."""
         return self._run(self._part().reset(group, topic, timestamp_ms, moves, by_offset=by_offset))
 
     def write(self, group: str, moves: Sequence[QueueMove]) -> None:

@@ -54,6 +54,7 @@ class SyncSuccessionAdmin(BlockingPart[SuccessionAdmin]):
         """Decide that the log of the master `keep` counts. Others give up what they have beside it, confirmed or not;
         it stays in a folder beside their stores. A master whose epoch was begun twice begins a higher one first.
 
-        accept_unknown: although members or name servers do not answer. ConfigError; GantryError when one was not told.
+        accept_unknown: go on although members or name servers do not answer. ConfigError; GantryError when a member
+        was not notified.
         """
         return self._run(self._part().settle(broker_name, keep, accept_unknown=accept_unknown))

@@ -21,7 +21,7 @@ class Migration(migrations.Migration):
                         choices=[
                             ("waiting", "waiting"),
                             ("sent", "sent"),
-                            ("failed", "failed: waits for a person"),
+                            ("failed", "failed: needs an administrator"),
                             ("discarded", "discarded"),
                         ],
                         default="waiting",

@@ -359,14 +359,14 @@ def test_dead_letters_are_listed_saved_put_back_and_discarded(peer: Peer, gantry
         assert gantry("dead-letters", "list", group, "--cause", "Error at 1", "--json").json == [
             {"cause": "Error at 1", "letters": 1}
         ]
-    chosen = ("dead-letters", "put-back", group, "--key", "key-1", "--rate", "200")
+    chosen = ("dead-letters", "resend", group, "--key", "key-1", "--rate", "200")
     planned = gantry(*chosen, "--dry-run")
     assert planned.code == 0 and "put 1 dead letters" in planned.out
     assert gantry(*chosen).code == 2, "no terminal, no --yes"
     assert len(gantry(*chosen, "--yes", "--json").json) == 1
     wait_until(lambda: len(gantry("messages", "print", f"%RETRY%{group}").out.splitlines()) == 1)
-    assert gantry("dead-letters", "put-back", group, "--key", "nothing", "--yes").code == 1
-    assert gantry("dead-letters", "put-back", group, "--rate", "201", "--yes").code == 2
+    assert gantry("dead-letters", "resend", group, "--key", "nothing", "--yes").code == 1
+    assert gantry("dead-letters", "resend", group, "--rate", "201", "--yes").code == 2
     assert gantry("dead-letters", "discard", group, "--letters", "2", "--yes").code == 2
     assert gantry("dead-letters", "discard", group, "--letters", "3", "--yes").code == 0
     gone = gantry("dead-letters", "list", group)
@@ -430,7 +430,7 @@ async def test_running_clients_say_what_they_do(peer: Peer, capsys: pytest.Captu
             assert consumer.client_id in (await gantry("groups", "show", name)).out
             assert f"P{name}" in (await gantry("producers")).out
             moved = await gantry("reset", name, name, "--to", "end", "--yes")
-            assert "running consumers were told" in moved.out
+            assert "running consumers were notified" in moved.out
             refused = await gantry("reset", name, name, "--offset", "0", "--yes")
             assert (refused.code, "is running" in refused.err) == (2, True)
             listed = await gantry("clients", "list", consumer.client_id)

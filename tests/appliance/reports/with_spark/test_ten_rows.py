@@ -255,7 +255,7 @@ def test_each_report_of_ten_rows_is_what_a_person_counts(spark: SparkSession) ->
         "sizes": [("mail", 1, 9, 9.0, 9.0, 9.0, 9), ("orders", 3, 1, 3.0, 4.6, 4.96, 5)],
         "latency": [("mail", 1, 0.0, 0.0, 0.0, 0, 0), ("orders", 3, 10.0, 26.0, 29.6, 30, 1)],
         "retries": [
-            ("2026-11-21", "g", "no client told", 1, 0, 2),
+            ("2026-11-21", "g", "no cause reported", 1, 0, 2),
             ("2026-11-21", "g", "shop.OutOfStock at a.py:1", 1, 1, 16),
         ],
     }
@@ -294,7 +294,7 @@ def test_delays_and_transactions_of_ten_rows_are_what_a_person_counts(spark: Spa
     assert [tuple(row) for row in delays(messages, scope).collect()] == [
         ("2026-11-21", "level 03", 1, 1, 200),
         ("2026-11-21", "level 18", 1, 0, 100),
-        ("2026-11-21", "a time of its own", 1, 0, 100),
+        ("2026-11-21", "custom time", 1, 0, 100),
     ]
     assert [tuple(row) for row in transactions(messages, scope).collect()] == [
         ("2026-11-21", 1, 0, 0, 0),

@@ -128,4 +128,4 @@ async def test_a_broker_that_is_down_costs_two_log_lines_and_not_one_a_try(
                 await until(lambda: bool(taken))
     said = Counter(getattr(record, "event", "") for record in caplog.records)
     assert said["unreachable"] == said["reachable_again"] <= 3, "one for each client"
-    assert said.total() - 2 * said["unreachable"] <= 4, "the broker does not know its members at first"
+    assert said.total() - 2 * said["unreachable"] <= 4, "the broker does not report it its members at first"

@@ -28,7 +28,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         """The groups and `--reload`."""
         parser.add_argument("groups", nargs="*", metavar="GROUP", help="only for these groups; without: for all")
-        parser.add_argument(RELOAD, action="store_true", help="start anew when a .py file below this folder changes")
+        parser.add_argument(RELOAD, action="store_true", help="restart when a .py file below this folder changes")
 
     def handle(self, *arguments: Any, groups: list[str], reload: bool, **options: Any) -> None:
         """Run until a signal comes; ends the process with the exit code."""

@@ -56,11 +56,11 @@ SAME = [
     (["mutes", "create", "two words", "--until", "2026-11-21T10:00:00+00:00", "--rule", "2"],
      ("POST", "/alerts/mutes", {"reason": "two words", "until": "2026-11-21T10:00:00+00:00", "rule": 2})),
     (["mutes", "end", "9"], ("DELETE", "/alerts/mutes/9", None)),
-    (["people", "set", "ada", "--role", "operator"], ("PUT", "/users/ada", {"role": "operator"})),
-    (["people", "set", "a@b.org", "--all-names"], ("PUT", "/users/a%40b.org", {"prefixes": []})),
-    (["people", "close", "ada"], ("PUT", "/users/ada", {"is_open": False})),
-    (["people", "open", "ada"], ("PUT", "/users/ada", {"is_open": True})),
-    (["people", "end-sessions", "ada"], ("DELETE", "/users/ada/sessions", None)),
+    (["users", "set", "ada", "--role", "operator"], ("PUT", "/users/ada", {"role": "operator"})),
+    (["users", "set", "a@b.org", "--all-names"], ("PUT", "/users/a%40b.org", {"prefixes": []})),
+    (["users", "close", "ada"], ("PUT", "/users/ada", {"is_open": False})),
+    (["users", "open", "ada"], ("PUT", "/users/ada", {"is_open": True})),
+    (["users", "end-sessions", "ada"], ("DELETE", "/users/ada/sessions", None)),
     (["invitations", "create", "Ada, orders team", "--role", "reader", "--names", "orders-", "--names", "pay-"],
      ("POST", "/invitations", {"label": "Ada, orders team", "role": "reader", "prefixes": ["orders-", "pay-"]})),
     (["tokens", "create", "CI", "--scope", "read", "--days", "90"],
@@ -78,7 +78,7 @@ SAME = [
       {"what": "queues", "topics": ["a", "b"], "read_queues": 4, "write_queues": 2})),
     (["dead-letter-runs", "start", "g", "--find", "error=Timeout", "--target", "group", "--rate", "10", "--again"],
      ("POST", "/dead-letters/g/runs", {"q": "error=Timeout", "to": "group", "rate": 10, "again": True})),
-    (["dead-letter-runs", "go-on", "g", "3"], ("POST", "/dead-letters/g/runs/3/go-on", None)),
+    (["dead-letter-runs", "resume", "g", "3"], ("POST", "/dead-letters/g/runs/3/resume", None)),
 ]  # fmt: skip
 
 
@@ -114,7 +114,7 @@ def test_what_is_not_given_stays_as_it_is() -> None:
 
 def test_a_change_of_nothing_is_refused_before_anything_is_sent() -> None:
     with pytest.raises(ConfigError, match="say what to change: --role, --names"):
-        ask("people", "set", "ada")
+        ask("users", "set", "ada")
 
 
 def test_secrets_come_from_standard_input_and_stand_in_no_line(monkeypatch: pytest.MonkeyPatch) -> None:
