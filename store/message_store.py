@@ -72,6 +72,7 @@ class MessageStore(StoreView):
         config, root = parts.config, parts.config.root
         self._lock = StoreLock(root / "lock")
         self._abort = AbortMarker(root / "abort")
+        self.is_closed_cleanly = False  # and all of it is on the disk
         self._discard = Discard(root / "deleted")
         self.checkpoint = Checkpoint(root / "checkpoint")
         self.health = StoreHealth(config, parts.state, parts.log, parts.index, parts.monotonic)
@@ -226,6 +227,7 @@ class MessageStore(StoreView):
                 self.flush()
                 if not self.flags & ~RunningFlags.DISK_FULL:
                     self._abort.remove()
+                    self.is_closed_cleanly = True
         except OSError as exc:  # the abort marker stays, so the next start reads the log and makes it good
             logger.error("store not closed cleanly", extra={"event": "store_not_closed", "error": str(exc)})
         finally:

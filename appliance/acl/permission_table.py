@@ -105,6 +105,7 @@ PERMISSIONS: dict[int, Rule] = {
     RequestCode.CLOSE_CONNECTIONS: ADMIN,
     RequestCode.GET_TOPIC_FIGURES: ADMIN,
     RequestCode.TELL_EPOCH: ADMIN,
+    RequestCode.JOIN_GROUP: ADMIN,
     RequestCode.UPDATE_AND_CREATE_TOPIC: ADMIN,
     RequestCode.UPDATE_AND_CREATE_TOPIC_LIST: ADMIN,
     RequestCode.DELETE_TOPIC_IN_BROKER: ADMIN,

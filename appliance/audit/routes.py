@@ -61,6 +61,7 @@ AUDITED = frozenset(
         Code.PROMOTE_SLAVE,
         Code.HOLD_MESSAGES,
         Code.TELL_EPOCH,
+        Code.JOIN_GROUP,
         Code.CLOSE_CONNECTIONS,
         # the name server's
         Code.PUT_KV_CONFIG,

@@ -30,6 +30,7 @@ from appliance.broker.delivery.consume_lag import StoreTimes
 from appliance.broker.delivery.long_polling import PullRequestHold
 from appliance.broker.delivery.schedule import ScheduleMessageService
 from appliance.broker.delivery.slow_consumers import SlowConsumerGuard
+from appliance.broker.epochs.membership import MembershipFile
 from appliance.broker.epochs.standing import Rival, StandingFile
 from appliance.broker.epochs.turns import Demotion, Turns
 from appliance.broker.epochs.young_topics import bring_back
@@ -124,6 +125,7 @@ class BrokerController(OpenParts):
         self.store = MessageStore(store_config, is_copy=config.is_slave)
         self.copy_mark = CopyMark.of(store_config.root)
         self.standing = StandingFile(store_config.root)
+        self.member = MembershipFile(store_config.root)
         self.register = register_of(config)
         self.in_sync_file = InSyncFile(store_config.root)
         self.turns = Turns()
@@ -197,6 +199,7 @@ class BrokerController(OpenParts):
             guard=guard,
             gate=ReadGate(self.store, functools.partial(self.hold.sweep, math.inf)),
             on_record=self.in_sync_file,
+            member=self.member,
             on_fenced=lambda hello: self.heard(
                 hello.epochs.highest, hello.epochs.highest_id, hello.address, hello.address
             ),
@@ -255,7 +258,7 @@ class BrokerController(OpenParts):
 
     async def _open(self, stack: contextlib.AsyncExitStack) -> None:
         await asyncio.to_thread(load, self)
-        stack.callback(self.store.close)
+        stack.callback(self._close_store)
         self.store.start()
         ended = EndedHalves()
         if not self.config.is_slave:
@@ -327,6 +330,15 @@ class BrokerController(OpenParts):
             self.store.cleaner.ask_before_delete = self.timer_rolling.may_delete
         self.topics.announce_to(self.outer_api.topic_changed, self.topic_sharing.created)
         self.hold.answer_with(functools.partial(answer_held, self, self.access))
+
+    def _close_store(self) -> None:
+        """Close it, and put on record that all of it is on the disk, if it is. Blocks."""
+        self.store.close()
+        if self.store.is_closed_cleanly:
+            try:
+                self.member.closed()
+            except StateFileError as exc:  # the next boot of the machine counts as if the store had lost something
+                logger.error("not put on record", extra={"event": "state_file_not_written", "why": str(exc)})
 
     async def _leave(self) -> None:
         """Stop accepting and tell the name servers, before anything else ends."""

@@ -9,6 +9,7 @@ from typing import Protocol
 from appliance.acl.account_book import AccountBook
 from appliance.acl.account_file import AccountFileError
 from appliance.broker.delivery.schedule import ScheduleMessageService
+from appliance.broker.epochs.membership import MembershipFile
 from appliance.broker.epochs.settling import check_role, settle_epochs
 from appliance.broker.epochs.standing import StandingFile
 from appliance.broker.filters.consumer_filter import ConsumerFilterManager
@@ -20,6 +21,7 @@ from appliance.broker.timer.service import TimerService
 from appliance.broker.topics.topic_config import TopicConfigManager
 from appliance.errors import StartError
 from appliance.process.json_file import StateFileError
+from appliance.register.register import Register
 from appliance.settings.roles import BrokerConfig
 from store.base.config import MessageStoreConfig
 from store.message_store import MessageStore
@@ -36,6 +38,8 @@ class LoadingParts(Protocol):
     store: MessageStore
     copy_mark: CopyMark
     standing: StandingFile
+    member: MembershipFile
+    register: Register | None
     in_sync_file: InSyncFile
     accounts: AccountBook | None
     topics: TopicConfigManager
@@ -64,6 +68,9 @@ def load(parts: LoadingParts) -> None:
     parts.filters.load()
     _set_filter_bitmaps(parts)
     parts.store.load(cut_to=standing.cut_to)
+    parts.member.open(is_wanted=parts.register is not None, is_cut=standing.cut_to is not None)
+    if parts.register is not None:
+        parts.register.group = parts.member.membership.group
     settle_epochs(parts.standing, parts.config, parts.store, parts.offsets, parts.timer)
     if standing.cut_to is not None:
         _end_in_sync(parts.in_sync_file, parts.store.max_physical_offset)

@@ -9,6 +9,7 @@ from appliance.broker.cluster.outer_api import BrokerOuterApi
 from appliance.broker.delivery.answers import SendAnswers
 from appliance.broker.delivery.offset_moved import OffsetMovedEvents
 from appliance.broker.delivery.schedule import ScheduleMessageService
+from appliance.broker.epochs.membership import MembershipFile
 from appliance.broker.epochs.standing import StandingFile
 from appliance.broker.epochs.turns import Cut, Turns
 from appliance.broker.groups.clients import ProducerManager
@@ -62,6 +63,7 @@ class OpeningParts(Protocol):
     store: MessageStore
     copy_mark: CopyMark
     standing: StandingFile
+    member: MembershipFile
     turns: Turns
     stats: BrokerStatsManager
     topics: TopicConfigManager
@@ -137,6 +139,7 @@ def _follower(parts: OpeningParts, master: MasterAddress, outer_api: BrokerOuter
         epoch=synchronize.epoch,
         tls=synchronize.ha_tls,
         standing=parts.standing,
+        member=parts.member,
         own_address=own_address,
         on_cut=lambda end: parts.turns.ask(Cut(end)),
         on_state=sink.take,

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Collection
+import uuid
+from collections.abc import Collection, Mapping
 from urllib.parse import quote
 
-from appliance.register.etcd import EtcdClient, EtcdError, Is, OutcomeUnknown
+from appliance.failover.view import Holder
+from appliance.register.etcd import EtcdClient, EtcdError, Is, OutcomeUnknown, Snapshot
 from appliance.register.term import LOCAL, Change, Term, View
 
 PREFIX = "/gantry/1"
 TERM = "term"
 HISTORY = "history/"
+GROUP = "group"
+IDS = "ids/"
 HISTORY_MAX = 100  # rows; older ones are deleted when one is added
 ID_BYTES = 8
 HA_INIT = "run `gantry admin ha init` for this broker name first"
@@ -27,29 +31,67 @@ class Refused(EtcdError):
 
 
 class Register:
-    """One broker name's part of etcd."""
+    """One broker name's part of etcd. group: of the store that uses it; "": it has joined none yet, or is a tool's."""
 
     def __init__(self, client: EtcdClient, cluster: str, broker_name: str) -> None:
         self._client = client
+        self.group = ""
         self.prefix = f"{PREFIX}/{quote(cluster, safe='')}/{quote(broker_name, safe='')}/"
         self._published: Term | None = None  # what this process has on record there, as far as it knows
 
     async def view(self) -> View:
-        """EtcdError: etcd can't be asked, or what stands there can't be read."""
-        snapshot = await self._client.read(self.prefix)
+        """EtcdError: etcd can't be asked, or what stands there can't be read. Refused: it is another group's."""
+        return self._as_view(await self._client.read(self.prefix))
+
+    def _as_view(self, snapshot: Snapshot) -> View:
         found = snapshot.values.get(TERM)
         try:
             term = None if found is None else Term.from_json(found.data)
             rows = [Change.from_json(value.data) for key, value in snapshot.values.items() if key.startswith(HISTORY)]
+            group = snapshot.values[GROUP].data.decode() if GROUP in snapshot.values else ""
+            stores = {
+                value.data.decode(): int(key.removeprefix(IDS))
+                for key, value in snapshot.values.items()
+                if key.startswith(IDS)
+            }
         except ValueError as exc:
             raise EtcdError(f"{self.prefix} in etcd is damaged: {exc}") from exc
+        if self.group and group and group != self.group:
+            raise Refused(
+                f"{self.prefix} in etcd is of group {group}, and this store is of group {self.group}: its messages are "
+                "of another cluster, or etcdEndpoints names another one's etcd"
+            )
         history = tuple(sorted(rows, key=lambda row: (row.epoch, row.at_ms)))
-        return View(term, 0 if found is None else found.revision, history)
+        return View(term, 0 if found is None else found.revision, history, group, stores)
 
-    async def init(self, epoch: int, epoch_id: str, owner: str) -> None:
-        """Begin the record with this master's epoch. Refused when there is one."""
+    async def init(self, epoch: int, epoch_id: str, owner: str, group: str = "") -> None:
+        """Begin the record with this master's epoch. group: of its store already. Refused when there is one."""
         term = Term(epoch, epoch_id, owner, (owner,), LOCAL)
-        await self._put(View(), term, start=-1, reason="init")
+        await self._put(View(), term, start=-1, reason="init", further={GROUP: (group or str(uuid.uuid4())).encode()})
+
+    async def join(self, store: str, number: int = 0) -> tuple[str, int]:
+        """Give a store its number for ever, and return group and number; what it has already stays. number: of before,
+        when etcd had to begin anew. Refused, when another one joins at the same time: ask again; OutcomeUnknown."""
+        view = await self.view()
+        if view.term is None:
+            raise Refused(f"etcd has no record of this broker name: {HA_INIT}")
+        if view.group and store in view.stores:
+            return view.group, view.stores[store]
+        taken, group = set(view.stores.values()), view.group or self.group or str(uuid.uuid4())
+        free = number if number and number not in taken else min(set(range(1, len(taken) + 2)) - taken)
+        key = f"{self.prefix}{IDS}{free}"
+        compare, puts = [Is(self.prefix + TERM, view.term_revision), Is(key, 0)], {key: store.encode()}
+        if not view.group:  # a record of an earlier version
+            compare.append(Is(self.prefix + GROUP, 0))
+            puts[self.prefix + GROUP] = group.encode()
+        try:
+            if await self._client.change(compare, puts) is None:
+                raise Refused("the record in etcd has changed meanwhile: join again")
+        except OutcomeUnknown as unknown:
+            found = await self.view()
+            if found.stores.get(store) != free:
+                raise unknown  # it may still be executed: to join again finds it, or is refused
+        return group, free
 
     async def adopt(self, view: View, epoch: int, epoch_id: str, owner: str) -> None:
         """Have the record follow this master's epoch: it is later than the one on record, or etcd was restored.
@@ -80,19 +122,32 @@ class Register:
         await self._put(view, term, start=start, reason=reason)
         return term
 
-    async def publish(self, epoch: int, epoch_id: str, owner: str, in_sync: Collection[str], level: str) -> Term:
+    async def publish(
+        self,
+        epoch: int,
+        epoch_id: str,
+        owner: str,
+        in_sync: Collection[str],
+        level: str,
+        stores: Mapping[str, tuple[str, str]] | None = None,
+    ) -> Term:
         """Have this set of an epoch on record, and return what is on record then: another epoch's term if one is.
 
-        EtcdError when that is not known; as long as the set stays the same, what was on record before is returned.
+        stores: of members that are known to have every confirmed message, by address: id of the store, and since which
+        boot it has lost nothing. Of others stays what is on record. EtcdError when that is not known; as long as the
+        set stays the same, what was on record before is returned.
         """
         members = tuple(sorted({owner, *in_sync}))
-        wanted = Term(epoch, epoch_id, owner, members, level)
         try:
             view = await self.view()
-        except EtcdError:
-            if self._published == wanted:
-                return wanted
+        except Refused:
             raise
+        except EtcdError:
+            if (was := self._published) and was == Term(epoch, epoch_id, owner, members, level, was.holders):
+                return was
+            raise
+        holders = _holders(view, epoch, epoch_id, members, stores or {})
+        wanted = Term(epoch, epoch_id, owner, members, level, holders)
         if view.term is None:
             raise Refused(f"etcd has no record of this broker name: {HA_INIT}")
         if view.term.is_of(epoch, epoch_id) and view.term != wanted:
@@ -104,10 +159,12 @@ class Register:
 
     # -- transactions -------------------------------------------------------------------------------------------------
 
-    async def _put(self, view: View, term: Term, *, start: int, reason: str) -> None:
+    async def _put(
+        self, view: View, term: Term, *, start: int, reason: str, further: Mapping[str, bytes] | None = None
+    ) -> None:
         row = Change(term.epoch, term.id, term.owner, start, reason, int(time.time() * 1000))
         old = [_row_key(each) for each in view.history[: 1 - HISTORY_MAX]] if len(view.history) >= HISTORY_MAX else []
-        if not await self._swap(view, term, {_row_key(row): row.to_json()}, old):
+        if not await self._swap(view, term, {_row_key(row): row.to_json(), **(further or {})}, old):
             found = (await self.view()).term
             now = f"epoch {found.epoch} of {found.owner}" if found else "nothing"
             raise Refused(f"etcd has {now} on record: look at it again")
@@ -130,6 +187,19 @@ class Register:
                 return False
             raise  # not there yet: it may still be executed
         return revision is not None
+
+
+def _holders(
+    view: View, epoch: int, epoch_id: str, members: Collection[str], stores: Mapping[str, tuple[str, str]]
+) -> dict[str, Holder]:
+    """Which members stand behind these addresses, as far as they have joined."""
+    before = view.term.holders if view.term is not None and view.term.is_of(epoch, epoch_id) else {}
+    holders = {at: before[at] for at in members if at in before}
+    for at in members:
+        store, boot = stores.get(at, ("", ""))
+        if store in view.stores:
+            holders[at] = Holder(view.stores[store], boot)
+    return holders
 
 
 def _row_key(row: Change) -> str:

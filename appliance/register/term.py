@@ -7,10 +7,12 @@ number is given out once, and a set that is read there is the one that holds unt
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
+
+from appliance.failover.view import Holder
 
 IN_SYNC = "in-sync"  # a message is acknowledged once every member of the set has it
 LOCAL = "local"  # or before: the set proves nothing
@@ -20,13 +22,15 @@ LEVELS = (IN_SYNC, LOCAL)
 @dataclass(frozen=True, slots=True)
 class Term:
     """epoch, id: as in epochs.json of the owner's log. owner: where the master serves, host:port. in_sync: where the
-    members serve that have every confirmed message, the owner among them; level: what the owner waits for."""
+    members serve that have every confirmed message, the owner among them; level: what the owner waits for. holders:
+    of those that have joined, which members they are, and since which boot they have it."""
 
     epoch: int
     id: str
     owner: str
     in_sync: tuple[str, ...] = ()
     level: str = LOCAL
+    holders: Mapping[str, Holder] = field(default_factory=dict)
 
     def is_of(self, epoch: int, epoch_id: str) -> bool:
         """Whether this is that epoch's."""
@@ -36,6 +40,12 @@ class Term:
         """Whether the log of a member that ends in this epoch has every acknowledged message of it."""
         return self.level == IN_SYNC and address in self.in_sync and self.is_of(epoch, epoch_id)
 
+    def still_holds(self, address: str, boot: str) -> bool | None:
+        """Whether the log of a member is the one that the set means, or a later and longer one: since this boot it has
+        lost nothing. None: the set does not say, for a member that had not joined."""
+        holder = self.holders.get(address)
+        return None if holder is None else holder.boot == boot
+
     def to_json(self) -> bytes:
         return orjson.dumps(
             {
@@ -44,6 +54,7 @@ class Term:
                 "owner": self.owner,
                 "inSync": list(self.in_sync),
                 "level": self.level,
+                "holders": {address: list(self.holders[address]) for address in sorted(self.holders)},
             }
         )
 
@@ -53,8 +64,10 @@ class Term:
         document = _object(data)
         try:
             epoch, in_sync = int(document["epoch"]), document["inSync"]
-            term = cls(epoch, str(document["id"]), str(document["owner"]), tuple(map(str, in_sync)), document["level"])
-        except (KeyError, TypeError) as exc:
+            holders = {str(at): Holder(int(row[0]), str(row[1])) for at, row in document.get("holders", {}).items()}
+            names = tuple(map(str, in_sync))
+            term = cls(epoch, str(document["id"]), str(document["owner"]), names, document["level"], holders)
+        except (LookupError, TypeError, AttributeError) as exc:
             raise ValueError(f"a term lacks {exc}") from exc
         if term.epoch < 1 or not term.id or term.level not in LEVELS or not isinstance(in_sync, list):
             raise ValueError(f"{document!r} is no term")
@@ -94,11 +107,14 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """All that stands there at one revision. term: None before `gantry admin ha init`; term_revision: 0 then."""
+    """All that stands there at one revision. term: None before `gantry admin ha init`; term_revision: 0 then. group: ""
+    in a record of an earlier version that no member has joined. stores: each member's number by the id of its store."""
 
     term: Term | None = None
     term_revision: int = 0
     history: tuple[Change, ...] = ()
+    group: str = ""
+    stores: Mapping[str, int] = field(default_factory=dict)
 
 
 def _object(data: bytes) -> Mapping[str, Any]:

@@ -50,6 +50,7 @@ ACTIONS = {
     "DELETE_EXPIRED_COMMITLOG": "expired log files removed",
     "PROMOTE_SLAVE": "slave promoted",
     "TELL_EPOCH": "broker notified of a new master",
+    "JOIN_GROUP": "broker joined its group in etcd",
     "HOLD_MESSAGES": "sends held back or resumed",
     "CLOSE_CONNECTIONS": "client disconnected",
     "PUT_KV_CONFIG": "name server's KV entry set",

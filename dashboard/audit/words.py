@@ -30,6 +30,7 @@ ACTIONS = frozenset(
         gettext_noop("expired log files removed"),
         gettext_noop("slave promoted"),
         gettext_noop("broker notified of a new master"),
+        gettext_noop("broker joined its group in etcd"),
         gettext_noop("sends held back or resumed"),
         gettext_noop("client disconnected"),
         gettext_noop("name server's KV entry set"),

@@ -131,6 +131,7 @@ class RequestCode(IntEnum):
     CLOSE_CONNECTIONS = 29404
     GET_TOPIC_FIGURES = 29405
     TELL_EPOCH = 29406
+    JOIN_GROUP = 29407
 
 
 class ResponseCode(IntEnum):

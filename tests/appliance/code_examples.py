@@ -354,6 +354,10 @@ BROKER = [
         answers=(1,), wording=("this is",),  # of its own name it would end as a master
     ),
     Example(
+        Code.JOIN_GROUP, "broker", {"brokerName": text("another-one")},
+        answers=(1,), wording=("this is",),  # etcd gives each store its number
+    ),
+    Example(
         Code.GET_TOPIC_FIGURES, "broker", {"after": maybe(""), "topic": maybe(TOPIC)}, answer_body=("topics", "next")
     ),
 ]  # fmt: skip

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from appliance.broker.cluster.outer_api import BrokerOuterApi
 from appliance.broker.epochs.members import Members
+from appliance.broker.epochs.membership import MembershipFile
 from appliance.broker.epochs.standing import Rival, StandingFile
 from appliance.broker.epochs.turns import Promotion, Turns, awake_s
 from appliance.broker.replication.ha_client import HaState
@@ -50,6 +51,7 @@ class ReplicationParts(Protocol):
     outer_api: BrokerOuterApi
     follower: Follower | None
     standing: StandingFile
+    member: MembershipFile
     turns: Turns
     holding: Holding
     register: Register | None
@@ -143,8 +145,10 @@ async def _check_unplanned(
         raise _refused(f"this log is not known to be its master's: {state}")
     loss = long_field(fields, "acceptLoss", 0, low=0)
     promotion = await Members(parts.config).promotion(parts.address, parts.outer_api.addresses, loss)
-    # The set names a log as it was: a slave that has restarted since may have lost its end with the machine's power.
-    is_proven = is_proven and promotion.slave.told_s_ago is not None
+    if is_proven and view is not None and view.term is not None:
+        # The set names a log as it was; after another boot of the machine the log may have lost its end.
+        kept = view.term.still_holds(parts.address, parts.member.membership.boot)
+        is_proven = promotion.slave.told_s_ago is not None if kept is None else kept
     left = promotion.left_with(accept_unknown=is_proven or fields.get("acceptUnknown") == "true")
     if left and not is_forced:
         raise _refused("; ".join(left))
@@ -264,6 +268,27 @@ async def hold(parts: ReplicationParts, connection: ServerConnection, request: R
         parts.holding.end()
         raise _refused(f"{slave} did not have all after {time.monotonic() - began:.1f} s; messages are taken again")
     return request.reply(ext_fields={"end": str(parts.store.max_physical_offset)})
+
+
+async def join(parts: ReplicationParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+    """29407: have etcd give this store its number, and put group and number on record. The answer has both.
+
+    To ask again changes nothing: a store keeps its number.
+    """
+    if text_field(request.ext_fields, "brokerName") != parts.config.broker_name:
+        raise _refused(f"this is {parts.config.broker_name}")
+    if parts.register is None:
+        raise _refused("it has no etcdEndpoints: set it, and start this broker again")
+    member = parts.member.membership
+    try:
+        group, number = await parts.register.join(member.store, member.number)
+        await asyncio.to_thread(parts.member.joined, group, number)
+    except (EtcdError, StateFileError) as exc:
+        raise _refused(str(exc)) from exc
+    parts.register.group = group
+    facts = {"peer": connection.remote_text, "group": group, "member": number}
+    logger.warning("joined its group by request", extra={"event": "admin_joined", **facts})
+    return request.reply(ext_fields={"memberGroup": group, "memberNumber": str(number)})
 
 
 def _refused(why: str) -> BrokerError:

@@ -134,6 +134,7 @@ TABLE: tuple[Row[HandlerParts], ...] = (
     Row(Code.CLOSE_CONNECTIONS, clients.close_connections, "admin"),  # 29404
     Row(Code.GET_TOPIC_FIGURES, admin_topics.get_topic_figures, "admin"),  # 29405
     Row(Code.TELL_EPOCH, replication.hear_epoch, "admin"),  # 29406
+    Row(Code.JOIN_GROUP, replication.join, "admin"),  # 29407
 )
 
 

@@ -30,6 +30,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 
 from appliance.broker.access.access_control import own_credentials
+from appliance.broker.epochs.membership import MembershipFile
 from appliance.broker.epochs.standing import StandingFile
 from appliance.broker.replication.copy_mark import CopyMark
 from appliance.broker.replication.ha_frames import (
@@ -128,6 +129,7 @@ class HaClient:
         epoch: Callable[[], Awaitable[int | None]],
         tls: Callable[[], ssl.SSLContext | None],
         standing: StandingFile,
+        member: MembershipFile,
         own_address: str,
         on_cut: Callable[[int], None],
         on_state: Callable[[bytes], bool] = lambda state: False,
@@ -146,6 +148,7 @@ class HaClient:
         self._tls = tls
         self._credentials = own_credentials(config)
         self._standing = standing
+        self._member = member
         self._own_address = own_address
         self._on_cut = on_cut
         self._on_state = on_state
@@ -245,8 +248,17 @@ class HaClient:
         """Exchange epochs; return the connection's, with all epochs on disk. MasterLost, MasterIsOver, CutNeeded."""
         own, config = self._standing.standing.epochs, self._config
         begin, end = self._store.min_physical_offset, self._store.max_physical_offset
+        member = self._member.membership
         greeting = Hello(
-            broker_name=config.broker_name, role="SLAVE", address=self._own_address, epochs=own, begin=begin, end=end
+            broker_name=config.broker_name,
+            role="SLAVE",
+            address=self._own_address,
+            epochs=own,
+            begin=begin,
+            end=end,
+            group=member.group,
+            store=member.store,
+            boot=member.boot,
         )
         silence_s = config.ha_housekeeping_ms / 1000
         try:

@@ -25,7 +25,8 @@ HELLO_BYTES_MAX = 64 << 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hello:
-    """What a broker says first. address: for requests. refusal: why the other is not served; "" when it is.
+    """What a broker says first. address: for requests. refusal: why the other is not served; "" when it is. group,
+    store, boot: of its store (epochs/membership.py); "": it knows none.
 
     challenge: a master's that asks for an account first (slave_guard.py).
     """
@@ -38,6 +39,9 @@ class Hello:
     end: int = 0
     refusal: str = ""
     challenge: str = ""
+    group: str = ""
+    store: str = ""
+    boot: str = ""
 
     def to_bytes(self) -> bytes:
         body = orjson.dumps(
@@ -49,6 +53,9 @@ class Hello:
                 "end": self.end,
                 "refusal": self.refusal,
                 "challenge": self.challenge,
+                "group": self.group,
+                "store": self.store,
+                "boot": self.boot,
                 **self.epochs.to_dict(),
             }
         )
@@ -67,6 +74,9 @@ class Hello:
                 end=int(document["end"]),
                 refusal=str(document["refusal"]),
                 challenge=str(document.get("challenge", "")),
+                group=str(document.get("group", "")),
+                store=str(document.get("store", "")),
+                boot=str(document.get("boot", "")),
                 epochs=Epochs.from_dict(document),
             )
         except (LookupError, TypeError, ValueError, AttributeError) as exc:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from appliance.broker.status.replication import epoch_metrics, master_metrics, slave_metrics
+from appliance.broker.status.replication import epoch_metrics, master_metrics, member_metrics, slave_metrics
 from appliance.process.json_file import SavedTable
 from appliance.remoting.acceptor import files_max
 from appliance.remoting.lane import Lane
@@ -47,6 +47,7 @@ def service_metrics(parts: RuntimeInfoParts) -> dict[str, str]:
         "brokerRole": parts.config.broker_role,
         **(master_metrics(parts.slaves) if parts.follower is None else slave_metrics(parts.follower)),
         **epoch_metrics(parts.standing.standing),
+        **member_metrics(parts.member.membership),
         "epochRegister": "etcd" if parts.config.etcd_endpoints else "none",  # who gives out the numbers
         "inSyncSetPublished": "none" if parts.slaves.published is None else parts.slaves.published.state,
         "messagesHeld": str(parts.store.parts.state.is_held).lower(),  # back, for a switch-over

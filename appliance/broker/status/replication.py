@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from gantrymq.remoting.admin_bodies import SlaveDifference, SlaveDifferences
 
 if TYPE_CHECKING:  # rooms that need the counters of this one
+    from appliance.broker.epochs.membership import Membership
     from appliance.broker.epochs.standing import Standing
     from appliance.broker.replication.follower import Follower
     from appliance.broker.replication.master.slaves import SlaveService
@@ -24,6 +25,16 @@ def epoch_metrics(standing: Standing) -> dict[str, str]:
         "epochId": standing.epochs.history[-1].id if standing.epochs.history else "none",
         "epochRival": "none" if standing.rival is None else standing.rival.text,
         "roleGiven": "none" if standing.role is None else f"instead of {standing.role.instead}",
+    }
+
+
+def member_metrics(member: Membership) -> dict[str, str]:
+    """Which member of which group the store is. memberBoot: since then its log has lost nothing."""
+    return {
+        "memberNumber": str(member.number),  # 0: it has not joined
+        "memberGroup": member.group or "none",
+        "memberStore": member.store or "none",
+        "memberBoot": member.boot or "none",
     }
 
 

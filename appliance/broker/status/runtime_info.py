@@ -35,6 +35,7 @@ if TYPE_CHECKING:  # rooms that need the counters of this one
     from appliance.broker.delivery.offset_moved import OffsetMovedEvents
     from appliance.broker.delivery.schedule import ScheduleMessageService
     from appliance.broker.delivery.slow_consumers import SlowConsumerGuard
+    from appliance.broker.epochs.membership import MembershipFile
     from appliance.broker.epochs.standing import StandingFile
     from appliance.broker.filters.consumer_filter import ConsumerFilterManager
     from appliance.broker.groups.consumer_groups import ConsumerManager
@@ -94,6 +95,7 @@ class RuntimeInfoParts(Protocol):
     holding: Holding
     follower: Follower | None
     standing: StandingFile
+    member: MembershipFile
     transactions: TransactionService
     offset_moved: OffsetMovedEvents
     outer_api: BrokerOuterApi

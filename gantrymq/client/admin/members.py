@@ -95,6 +95,11 @@ class Member:
         return "" if master == "none" else master
 
     @property
+    def number(self) -> int:
+        """Of this member in its group's record in etcd; 0: it has not joined, or does not say."""
+        return int(self.info.get("memberNumber", "0"))
+
+    @property
     def names_others(self) -> list[str]:
         """Who else there is, as it was told."""
         return [each for each in (self.followed, *self.told_in_sync.names) if each]

@@ -170,6 +170,11 @@ class SuccessionAdmin:
         await asyncio.gather(*(self._have_yield(address, fields) for address in others if address not in silent))
         return Changed(broker_name, keep, epoch, time.monotonic() - began)
 
+    async def join(self, broker_name: str, address: str) -> int:
+        """Have a member join its group in etcd; return its number there. GantryError."""
+        answer = await self._calls.call(address, RequestCode.JOIN_GROUP, {"brokerName": broker_name})
+        return int_field(answer, "memberNumber", address)
+
     # -- steps --------------------------------------------------------------------------------------------------------
 
     async def _hold_and_promote(self, master: Member, promotion: Promotion) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from appliance.failover.view import Holder
 from appliance.register.etcd import EtcdClient, EtcdError, Is, OutcomeUnknown, endpoints_of
 from appliance.register.register import HISTORY_MAX, Refused, Register
 from appliance.register.term import IN_SYNC, LOCAL, Term
@@ -132,6 +133,73 @@ async def test_a_damaged_record_is_no_record_to_decide_by(register: Register, me
         await register.view()
 
 
+async def test_each_store_gets_a_number_once_and_for_ever(register: Register) -> None:
+    with pytest.raises(Refused, match="ha init"):
+        await register.join("store one")
+    await register.init(1, "id", ONE)
+    group = (await register.view()).group
+    assert await register.join("store one") == (group, 1)
+    assert await register.join("store two") == (group, 2)
+    assert await register.join("store one") == (group, 1)
+    asked = [register.join(f"store {number}") for number in range(5)]
+    answers = await asyncio.gather(*asked, return_exceptions=True)
+    joined = [answer[1] for answer in answers if isinstance(answer, tuple)]
+    assert joined and len(set(joined)) == len(joined)
+    assert all(isinstance(answer, tuple | Refused) for answer in answers)
+
+
+async def test_the_set_names_members_and_their_boots_while_they_have_all(register: Register) -> None:
+    await register.init(1, "id", ONE)
+    await register.join("store one")
+    await register.join("store two")
+    stores = {ONE: ("store one", "a"), TWO: ("store two", "b"), THREE: ("never joined", "c")}
+    term = await register.publish(1, "id", ONE, [TWO, THREE], IN_SYNC, stores)
+    assert term.holders == {ONE: Holder(1, "a"), TWO: Holder(2, "b")}
+    assert (await register.view()).term == term
+    assert (term.still_holds(TWO, "b"), term.still_holds(TWO, "c"), term.still_holds(THREE, "c")) == (True, False, None)
+    term = await register.publish(1, "id", ONE, [TWO], IN_SYNC)  # nothing new of the boots
+    assert term.holders == {ONE: Holder(1, "a"), TWO: Holder(2, "b")}
+    term = await register.publish(1, "id", ONE, [], IN_SYNC)
+    term = await register.publish(1, "id", ONE, [TWO], IN_SYNC)
+    assert term.holders == {ONE: Holder(1, "a")}  # left: its boot counts again once it has all
+
+
+async def test_a_record_of_before_groups_is_read_and_gets_one_by_the_first_to_join(
+    register: Register, member: EtcdMember
+) -> None:
+    old = b'{"epoch": 4, "id": "id", "owner": "127.0.0.1:1", "inSync": ["127.0.0.1:1"], "level": "in-sync"}'
+    await EtcdClient(endpoints_of(member.url)).change([], {register.prefix + "term": old})
+    view = await register.view()
+    assert view.term == Term(4, "id", ONE, (ONE,), IN_SYNC) and view.group == "" and not view.stores
+    group, number = await register.join("store one")
+    assert group and number == 1 and (await register.view()).group == group
+
+
+async def test_another_groups_store_can_neither_read_nor_publish_nor_take_over(register: Register) -> None:
+    await register.init(1, "id", ONE)
+    view = await register.view()
+    register.group = "another"
+    for asked in (
+        register.view(),
+        register.publish(1, "id", ONE, [], LOCAL),
+        register.join("store"),
+    ):
+        with pytest.raises(Refused, match=f"of group {view.group}, and this store is of group another"):
+            await asked
+
+
+async def test_a_record_that_begins_anew_keeps_group_and_numbers(register: Register) -> None:
+    await register.init(1, "id", ONE)
+    group = (await register.view()).group
+    await register.join("store one")
+    await register.join("store two")
+    await register.remove(await register.view())
+    await register.init(1, "id", ONE, group)
+    assert await register.join("store two", 2) == (group, 2)
+    assert await register.join("store three") == (group, 1)
+    assert await register.join("store one", 1) == (group, 3)  # taken meanwhile
+
+
 class Unanswered(EtcdClient):
     """Its transactions are executed, or not, and their answers lost."""
 
@@ -150,7 +218,11 @@ async def test_an_answer_that_is_lost_is_read_back(register: Register, member: E
     term = await unlucky.take_over(await unlucky.view(), TWO, above=0, start=7, reason="promote")
     assert (await register.view()).term == term
     assert (await unlucky.publish(term.epoch, term.id, TWO, [ONE], IN_SYNC)).in_sync == (ONE, TWO)
+    group = (await register.view()).group
+    assert await unlucky.join("store") == (group, 1)
     client.is_executed = False
+    with pytest.raises(OutcomeUnknown):
+        await unlucky.join("another store")
     with pytest.raises(OutcomeUnknown):
         await unlucky.publish(term.epoch, term.id, TWO, [], IN_SYNC)
     with pytest.raises(OutcomeUnknown):

@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import NoReturn, TypeVar
 
+from appliance.broker.epochs.membership import MembershipFile
 from appliance.broker.epochs.standing import StandingFile
 from appliance.broker.replication.ha_frames import EPOCH_OFFSET, OFFSET
 from appliance.broker.replication.handshake import MAGIC, Hello, read_hello
@@ -39,7 +40,7 @@ class SlaveRefused(SlaveLost):
 class Greeter:
     """One master's. on_fenced: told of a greeting that speaks of a later epoch of this log: another is the master.
 
-    admit: takes a slave that has shown who it is in, or returns why it does not.
+    admit: takes a slave that has shown who it is in, or returns why it does not; with its greeting, if it has one.
     """
 
     def __init__(
@@ -47,14 +48,16 @@ class Greeter:
         store: MessageStore,
         config: BrokerConfig,
         standing: StandingFile,
+        member: MembershipFile,
         *,
         guard: SlaveGuard,
-        admit: Callable[[Slave], str],
+        admit: Callable[[Slave, Hello | None], str],
         on_fenced: Callable[[Hello], None],
     ) -> None:
         self._store = store
         self._config = config
         self._standing = standing
+        self._member = member
         self.guard = guard
         self._admit = admit
         self._on_fenced = on_fenced
@@ -92,7 +95,7 @@ class Greeter:
         await give(writer, self.hello(refusal).to_bytes())
         if refusal:
             raise SlaveRefused(refusal)
-        slave.epoch, slave.broker = epoch, theirs.address
+        slave.epoch, slave.broker, slave.store, slave.boot = epoch, theirs.address, theirs.store, theirs.boot
         return await self.place(slave, reader)
 
     async def _why_not(
@@ -105,7 +108,7 @@ class Greeter:
             if refusal := await self._wrong_account(reader, writer):
                 return refusal
         refusal = self._refusal_of(theirs) if theirs is not None else ""
-        return refusal or self._admit(slave)
+        return refusal or self._admit(slave, theirs)
 
     async def _refuse_stranger(
         self, slave: Slave, refusal: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -134,13 +137,19 @@ class Greeter:
             end=self._store.max_physical_offset,
             refusal=refusal,
             challenge=challenge,
+            group=self._member.membership.group,
+            store=self._member.membership.store,
         )
 
     def _refusal_of(self, theirs: Hello) -> str:
         """Why a peer of GantryMQ is not served; "" when it is. A later epoch of this log ends this master."""
-        own = self._standing.standing.epochs
+        own, member = self._standing.standing.epochs, self._member.membership
         if theirs.broker_name != self._config.broker_name:
             return f"this is {self._config.broker_name}, not {theirs.broker_name}"
+        if theirs.group and member.group and theirs.group != member.group:
+            return f"its store is of group {theirs.group}, the master's of group {member.group}: of another cluster"
+        if theirs.store and theirs.store == member.store:
+            return copied(theirs.store, "the master's")
         if own.is_rival(theirs.epochs.highest, theirs.epochs.highest_id) and own.shares(theirs.epochs):
             if theirs.role != "SLAVE":
                 self._on_fenced(theirs)
@@ -172,3 +181,11 @@ class Greeter:
             raise SlaveLost(f"silent for {silence_s:.0f} s") from None
         except asyncio.IncompleteReadError:
             raise SlaveLost("closed by the slave") from None
+
+
+def copied(store: str, whose: str) -> str:
+    """Why a slave with a store of another member is not served."""
+    return (
+        f"its store is a copy of {whose}, {store}: both would count as one member. Stop it and delete "
+        "config/member.json in its store folder"
+    )

@@ -8,7 +8,7 @@ there, no member leaves, and a master that has just opened takes no messages: an
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 
 from appliance.broker.epochs.standing import StandingFile
 from appliance.register.etcd import EtcdError
@@ -42,11 +42,15 @@ class PublishedSet:
         """For people: what stands in etcd, or why that is not known."""
         return self._why_not or "on record"
 
-    async def keep(self, names: Collection[str], own_address: str) -> bool:
-        """Have these on record, and say if they are."""
+    async def keep(
+        self, names: Collection[str], own_address: str, stores: Mapping[str, tuple[str, str]] | None = None
+    ) -> bool:
+        """Have these on record, and say if they are. stores: see Register.publish."""
         epochs = self._standing.standing.epochs
         try:
-            term = await self._register.publish(epochs.current, epochs.current_id, own_address, names, self._level)
+            term = await self._register.publish(
+                epochs.current, epochs.current_id, own_address, names, self._level, stores
+            )
         except EtcdError as exc:
             self._note(str(exc))
             return False

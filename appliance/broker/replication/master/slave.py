@@ -14,7 +14,8 @@ from appliance.broker.replication.master.slave_figures import TransferRate
 class Slave:
     """One connected slave. acknowledged: up to where it has the log, -1 before it said so; sent: what it was given.
 
-    epoch: that of the connection, None with RocketMQ's protocol; broker: where a slave of GantryMQ serves.
+    epoch: that of the connection, None with RocketMQ's protocol; broker: where a slave of GantryMQ serves; store, boot:
+    see epochs/membership.py.
     told_at: monotonic, as of when it was last told the state of all tables. states: those on their way to it, each with
     the versions of topics and groups if it tells all of both; tables: the versions that it has surely, None at first.
     """
@@ -23,6 +24,8 @@ class Slave:
     rate: TransferRate
     epoch: int | None = None
     broker: str = ""
+    store: str = ""
+    boot: str = ""
     told_at: float = 0.0
     states: deque[list[list[int]] | None] = field(default_factory=deque)
     tables: list[list[int]] | None = None

@@ -17,13 +17,14 @@ import logging
 import time
 from collections.abc import Callable, Iterable
 
+from appliance.broker.epochs.membership import MembershipFile
 from appliance.broker.epochs.standing import StandingFile
 from appliance.broker.replication.ha_frames import STATE, STATE_OF_PART, FrameError
 from appliance.broker.replication.handshake import Hello
 from appliance.broker.replication.in_sync import GONE_S, InSyncSet
 from appliance.broker.replication.in_sync_file import InSyncFile, InSyncRecord
 from appliance.broker.replication.master.feed import Feed
-from appliance.broker.replication.master.greeting import Greeter, SlaveRefused
+from appliance.broker.replication.master.greeting import Greeter, SlaveRefused, copied
 from appliance.broker.replication.master.group_transfer import GroupTransfer
 from appliance.broker.replication.master.published_set import PublishedSet
 from appliance.broker.replication.master.slave import Slave, SlaveLost
@@ -64,6 +65,7 @@ class SlaveService:
         guard: SlaveGuard,
         gate: ReadGate,
         on_record: InSyncFile,
+        member: MembershipFile,
         on_fenced: Callable[[Hello], None] = lambda hello: None,
         published: PublishedSet | None = None,
     ) -> None:
@@ -73,7 +75,7 @@ class SlaveService:
         self._standing = standing
         self._state = state
         self.guard = guard
-        self.greeter = Greeter(store, config, standing, guard=guard, admit=self._admit, on_fenced=on_fenced)
+        self.greeter = Greeter(store, config, standing, member, guard=guard, admit=self._admit, on_fenced=on_fenced)
         self.fenced_by = ""  # "epoch 3 at HOST:PORT": nothing is confirmed here any more
         self._listener: PlainListener | None = None
         self._connections: set[asyncio.Task[None]] = set()
@@ -81,6 +83,7 @@ class SlaveService:
         self._transfer = GroupTransfer(config.slave_timeout_ms / 1000)
         self._gate = gate
         self._recorded_at = 0.0  # monotonic: when the record was written last
+        self._member = member
         self._replicas_min = config.min_in_sync_replicas if config.is_sync_master else 1
         self._on_record = on_record
         self.published = published
@@ -243,9 +246,10 @@ class SlaveService:
     async def _record(self, names: Iterable[str]) -> bool:
         """Have these on record as the set of this epoch, in etcd first; say if they are."""
         names = tuple(sorted(names))
-        if self.published is not None and not await self.published.keep(names, self.greeter.broker_address):
+        in_sync, own = self._in_sync_set(), self.greeter.broker_address
+        if self.published is not None and not await self.published.keep(names, own, self._stores(own)):
             return False
-        in_sync, epoch = self._in_sync_set(), self._standing.standing.epochs.current
+        epoch = self._standing.standing.epochs.current
         shown = -1 if in_sync.shown is None else in_sync.shown
         leave_s = min(GONE_S, self._config.in_sync_lag_ms / 1000)
         was, now = self._on_record.record, time.monotonic()
@@ -268,6 +272,16 @@ class SlaveService:
             logger.error("slaves in sync not put on record: none leaves the set", extra=facts)
             return False
         return True
+
+    def _stores(self, own: str) -> dict[str, tuple[str, str]]:
+        """Store and boot of each member that has all that is confirmed now: what it says of an earlier boot is over."""
+        confirmed, member = self._in_sync_set().confirmed, self._member.membership
+        there = {
+            slave.broker: (slave.store, slave.boot)
+            for slave in self.slaves
+            if slave.epoch is not None and slave.acknowledged >= confirmed
+        }
+        return {**there, own: (member.store, member.boot)}
 
     def _in_sync_set(self) -> InSyncSet:
         if self.in_sync is None:
@@ -350,8 +364,11 @@ class SlaveService:
                     await writer.wait_closed()
             writer.transport.abort()
 
-    def _admit(self, slave: Slave) -> str:
+    def _admit(self, slave: Slave, theirs: Hello | None) -> str:
         """Count one more slave, or return why there is no place for it."""
+        for other in self.slaves if theirs is not None and theirs.store else ():
+            if theirs is not None and other.store == theirs.store and other.broker != theirs.address:
+                return copied(other.store, other.broker)
         if len(self.slaves) >= SLAVES_MAX:
             return f"{SLAVES_MAX} slaves are connected already"
         of_its_address = sum(other.host == slave.host for other in self.slaves)

@@ -45,8 +45,14 @@ def _reasons(term: Term, member: Member) -> Iterator[str]:
         yield "the master does not wait for every member of the set, so the set proves nothing"
     if member.address not in term.in_sync:
         yield "is not in sync"
-    if member.told_s_ago is None:
-        yield "has not heard of its master since it started, and may have lost the end of its log with the power"
+    kept = term.still_holds(member.address, member.info.get("memberBoot", ""))
+    if kept is False:
+        yield "its machine has rebooted since the master last had it in sync, and may have lost the end of its log"
+    elif kept is None and member.told_s_ago is None:
+        yield (
+            "has not heard of its master since it started, and may have lost the end of its log with the power: "
+            "`gantry admin ha join` would tell"
+        )
 
 
 def _level(term: Term) -> str:

@@ -17,7 +17,7 @@ from appliance.register.term import View
 from gantrymq.client.admin.calls import ask_each
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.client.admin.members import Member
-from gantrymq.errors import ConfigError
+from gantrymq.errors import ConfigError, GantryError
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,15 +76,52 @@ async def plan_init(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
         raise ConfigError(f"etcd has epoch {seen.view.term.epoch} of {seen.view.term.owner} on record already")
     master = _master(seen, arguments)
     document = {"broker": arguments.broker, "master": master.address, "epoch": master.log_epoch}
-    return Shown(document, [f"etcd gives out the epochs of {arguments.broker}, beginning after {master.log_epoch}"])
+    lines = [f"etcd gives out the epochs of {arguments.broker}, beginning after {master.log_epoch}"]
+    return Shown(document, [*lines, *(_to_join(member) for member in seen.members)])
 
 
 async def init(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
     shown = await plan_init(admin, arguments)
     seen = await _look(admin, arguments)
     master = _master(seen, arguments)
-    await seen.register.init(master.log_epoch, master.info["epochId"], master.address)
-    return shown
+    group = master.info.get("memberGroup", "none")
+    await seen.register.init(master.log_epoch, master.info["epochId"], master.address, "" if group == "none" else group)
+    joined = await _join(admin, arguments.broker, seen.members)
+    return Shown({**shown.document, **joined.document}, [shown.lines[0], *joined.lines], joined.troubles)
+
+
+def _to_join(member: Member) -> str:
+    if not member.answers:
+        return f"{member.address} does not answer: `gantry admin ha join` once it does"
+    return f"{member.address} joins" + (f" again, as member {member.number}" if member.number else "")
+
+
+async def plan_join(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
+    seen = await _look(admin, arguments)
+    if seen.view.term is None:
+        raise NotThere(f"etcd has no record of {arguments.broker}: {HA_INIT}")
+    document = {"broker": arguments.broker, "joins": [each.address for each in seen.members if each.answers]}
+    return Shown(document, [_to_join(member) for member in seen.members])
+
+
+async def join(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
+    await plan_join(admin, arguments)
+    return await _join(admin, arguments.broker, (await _look(admin, arguments)).members)
+
+
+async def _join(admin: AdminClient, broker: str, members: list[Member]) -> Shown:
+    """Ask one after the other: each number is given out once. A member that refuses keeps no other from joining."""
+    rows, lines = list[dict[str, Any]](), list[str]()
+    for member in members:
+        try:
+            number, why = await admin.succession.join(broker, member.address), ""
+        except GantryError as exc:
+            number, why = 0, str(exc)
+        rows.append({"address": member.address, "number": number, "why": why})
+        if number:
+            lines.append(f"{member.address} is member {number}")
+    troubles = [f"{row['address']} has not joined: {row['why']}" for row in rows if row["why"]]
+    return Shown({"broker": broker, "joined": rows}, lines, troubles)
 
 
 async def plan_adopt(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
@@ -133,6 +170,7 @@ async def show_members(admin: AdminClient, arguments: argparse.Namespace) -> Sho
         {
             "address": each.address,
             "id": each.broker_id,
+            "number": each.number or None,
             "role": each.info.get("brokerRole", "") if each.answers else "does not answer",
             "epoch": each.log_epoch if each.answers else None,
             "end": each.end if each.answers else None,
@@ -142,9 +180,9 @@ async def show_members(admin: AdminClient, arguments: argparse.Namespace) -> Sho
         for each in seen.members
     ]
     lines = table(
-        ("address", "id", "role", "epoch", "log end", "in sync on record", "can take over"),
+        ("address", "id", "member", "role", "epoch", "log end", "in sync on record", "can take over"),
         [
-            [*list(row.values())[:5], "yes" if row["inSync"] else "no", "yes" if row["takesOver"] else "no"]
+            [*list(row.values())[:6], "yes" if row["inSync"] else "no", "yes" if row["takesOver"] else "no"]
             for row in rows
         ],
     )
@@ -190,6 +228,7 @@ def _master_arguments(parser: argparse.ArgumentParser) -> None:
 COMMANDS = {
     "ha": {
         "init": Command("create the record: this master's log counts", init, _master_arguments, plan_init),
+        "join": Command("give each store its number in etcd", join, _arguments, plan_join),
         "members": Command("master and slaves, and which of them can be promoted", show_members, _arguments),
         "history": Command("which broker was the master, since when and by what", show_history, _arguments),
         "explain": Command("which slave can be promoted, and why others cannot", show_explanation, _arguments),

@@ -44,7 +44,7 @@ class Group:
         """Serve from the folder of that name, as the settings say or as the folder knows better."""
         role = {"broker_role": "SLAVE", "broker_id": broker_id} if broker_id else {}
         names = {"namesrv_addresses": self.namesrv_address}
-        config = BrokerConfig(listen_port=0, **{**QUICK, **names, **role, **settings})
+        config = BrokerConfig(**{"listen_port": 0, **QUICK, **names, **role, **settings})
         store_config = MessageStoreConfig(root=self.store_of(name), **{**SMALL_STORE, **STORE, **(store or {})})
         async with BrokerLife(config, store_config) as life:
             await life.controller.outer_api.register_all()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
+import shutil
 import signal
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -12,6 +14,7 @@ from typing import Any
 import pytest
 
 from appliance.bench.frames import send_fields
+from appliance.broker.epochs.membership import FILE_NAME
 from appliance.broker.life import BrokerLife
 from appliance.register.etcd import EtcdClient, endpoints_of
 from appliance.register.register import Register
@@ -40,6 +43,9 @@ class OnRecord:
     def slave(self, name: str, number: int, **settings: Any) -> contextlib.AbstractAsyncContextManager[BrokerLife]:
         return self._brokers.broker(name, broker_id=number, etcd_endpoints=self.member.url, **settings)
 
+    def store_of(self, name: str) -> Path:
+        return self._brokers.store_of(name)
+
     async def term(self) -> Term:
         found = (await self.register.view()).term
         assert found is not None
@@ -50,6 +56,18 @@ class OnRecord:
         epochs = master.controller.standing.standing.epochs
         await self.register.init(epochs.current, epochs.current_id, master.controller.address)
         await until(lambda: takes_messages(master))
+
+    async def join(self, *members: BrokerLife) -> None:
+        """As `gantry admin ha join` does, and wait until the master has their boots on record."""
+        for each in members:
+            async with connected(each.port) as peer:
+                answer = await peer.ask(RequestCode.JOIN_GROUP, {"brokerName": "broker-a"})
+                assert answer.code == 0, answer.remark
+        wanted = {
+            each.controller.address: (each.controller.member.membership.number, each.controller.member.membership.boot)
+            for each in members
+        }
+        await until_record(lambda term: wanted.items() <= term.holders.items(), self)
 
     async def until_in_sync(self, *members: BrokerLife) -> None:
         wanted = {each.controller.address for each in members}
@@ -185,3 +203,88 @@ async def test_without_etcd_no_epoch_begins_by_force_either(on_record: OnRecord)
         answer = await promote(two, force="true")
         assert answer.code != 0 and "next epoch can't be taken: no member of etcd answers" in (answer.remark or "")
         assert is_slave(two)
+
+
+def end_of(store: Path, *, machine: str | None, is_closed: bool) -> None:
+    """Have the folder look as after this end of its broker. machine: another boot than this one; None: this one."""
+    path = store / "config" / FILE_NAME
+    document = json.loads(path.read_bytes())
+    path.write_text(json.dumps(document | {"machine": machine or document["machine"], "is_closed": is_closed}))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("machine", "is_closed", "is_proven"),
+    [(None, False, True), ("before", True, True), ("before", False, False)],
+    ids=["killed", "stopped, and its machine", "lost its power"],
+)
+async def test_only_lost_power_takes_the_proof_from_a_slave_that_restarts_without_its_master(
+    on_record: OnRecord, *, machine: str | None, is_closed: bool, is_proven: bool
+) -> None:
+    async with on_record.master("one") as one:
+        await on_record.begin(one)
+        async with on_record.slave("two", 1) as two:
+            await on_record.until_in_sync(one, two)
+            await on_record.join(one, two)
+            await send(one, 20)
+            await same_logs(one, two)
+            port = two.port
+            one.controller.slaves.published.keep = _silent  # type: ignore[union-attr, method-assign]
+    end_of(on_record.store_of("two"), machine=machine, is_closed=is_closed)
+    async with on_record.slave("two", 1, listen_port=port) as two:
+        assert two.controller.address in (await on_record.term()).in_sync
+        answer = await promote(two, acceptUnknown="false")
+        assert (answer.code == 0) == is_proven, answer.remark
+
+
+async def _silent(*_: Any) -> bool:
+    """A master that publishes nothing more: it is gone before its slave leaves the set."""
+    return False
+
+
+@pytest.mark.slow
+async def test_a_copied_store_folder_is_no_other_member(on_record: OnRecord) -> None:
+    async with on_record.master("one") as one, on_record.slave("three", 2) as three:
+        await on_record.begin(one)
+        async with on_record.slave("two", 1) as two:
+            await on_record.until_in_sync(one, two, three)
+            await on_record.join(one, two, three)
+        shutil.copytree(on_record.store_of("three"), on_record.store_of("copy"))
+        (on_record.store_of("copy") / "abort").unlink(missing_ok=True)
+        async with on_record.slave("copy", 3) as copy:
+            await until(lambda: "copy of" in why(copy))
+            assert three.controller.address in why(copy) and "config/member.json" in why(copy)
+        shutil.rmtree(on_record.store_of("copy"))
+        shutil.copytree(on_record.store_of("one"), on_record.store_of("copy"))
+        async with on_record.slave("copy", 3) as copy:
+            await until(lambda: "copy of the master's" in why(copy))
+        for name in (FILE_NAME, FILE_NAME + ".bak"):
+            (on_record.store_of("copy") / "config" / name).unlink()
+        async with on_record.slave("copy", 3) as copy:
+            await on_record.until_in_sync(one, three, copy)
+            await on_record.join(copy)
+            assert copy.controller.member.membership.number == 4
+
+
+def why(slave: BrokerLife) -> str:
+    follower = slave.controller.follower
+    return follower.ha_client.why if follower is not None else ""
+
+
+@pytest.mark.slow
+async def test_a_store_of_another_group_is_no_master_here_and_no_slave(on_record: OnRecord) -> None:
+    async with on_record.master("one") as one:
+        await on_record.begin(one)
+        await on_record.join(one)
+        async with on_record.slave("two", 1) as two:
+            await on_record.until_in_sync(one, two)
+            await on_record.join(two)
+    for name in ("one", "two"):
+        path = on_record.store_of(name) / "config" / FILE_NAME
+        path.write_text(json.dumps(json.loads(path.read_bytes()) | {"group": f"another-than-{name}"}))
+    async with on_record.master("one") as one, on_record.slave("two", 1) as two:
+        assert await is_refused(one)
+        assert "is of group" in one.controller.slaves.published.state  # type: ignore[union-attr]
+        await until(lambda: "of another cluster" in why(two))
+        answer = await promote(two)
+        assert answer.code != 0 and "this store is of group another-than-two" in (answer.remark or "")

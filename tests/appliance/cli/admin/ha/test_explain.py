@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from appliance.cli.admin.ha.explain import explain, why_not
+from appliance.failover.view import Holder
 from appliance.register.term import IN_SYNC, LOCAL, Term, View
 from gantrymq.client.admin.members import Member
 
 ONE, TWO, THREE = "10.0.0.1:10911", "10.0.0.2:10911", "10.0.0.3:10911"
 TERM = Term(3, "id", ONE, (ONE, TWO), IN_SYNC)
+JOINED = dataclasses.replace(TERM, holders={ONE: Holder(1, "a"), TWO: Holder(2, "b")})
 
 
 def member(
-    address: str, *, epoch: int = 3, epoch_id: str = "id", end: int = 100, told: str = "0.2", master: bool = False
+    address: str,
+    *,
+    epoch: int = 3,
+    epoch_id: str = "id",
+    end: int = 100,
+    told: str = "0.2",
+    master: bool = False,
+    boot: str = "none",
 ) -> Member:
     info = {
         "brokerRole": "SYNC_MASTER" if master else "SLAVE",
@@ -21,6 +32,7 @@ def member(
         "epochId": epoch_id,
         "commitLogMaxOffset": str(end),
         "slaveToldSecondsAgo": told,
+        "memberBoot": boot,
         "inSyncSetPublished": "on record" if master else "none",
     }
     return Member(address, 0 if master else 1, info)
@@ -47,6 +59,8 @@ def test_without_a_record_it_says_how_to_begin_one() -> None:
         (TERM, member(TWO, told="never"), "since it started"),
         (Term(3, "id", ONE, (ONE, TWO), LOCAL), member(TWO), "does not wait"),
         (TERM, member(TWO), ""),
+        (JOINED, member(TWO, boot="b", told="never"), ""),  # its process ended, its machine did not
+        (JOINED, member(TWO, boot="c"), "its machine has rebooted"),
     ],
 )
 def test_each_reason_why_a_member_can_not_take_over_is_said(term: Term, candidate: Member, reason: str) -> None:

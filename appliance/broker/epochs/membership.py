@@ -1,0 +1,116 @@
+"""Which store this is, and of which group: `config/member.json`, GantryMQ's own.
+
+Group and store have an id each, random and for ever, and etcd gives the member of each store a number. So a broker that
+was pointed at another group's record, or opened with a copy of another member's folder, is found out before it counts.
+
+`boot` names the time since which this log has surely lost nothing that it had: it stays the same over a killed process,
+which leaves its log to the kernel, and over a clean stop, which leaves it on the disk; after any other new boot of the
+machine, and after a cut, it is a new one. An in-sync set that names a member's boot speaks of no later, shorter log.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import secrets
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from appliance.errors import StartError
+from appliance.process.json_file import JsonFile, StateFileError
+
+FILE_NAME = "member.json"
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+ID_BYTES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """store, group: ids; "": none yet. number: of the member, 1 and more; 0: it has not joined a group.
+
+    machine: the boot of the machine in which the store was opened last. is_closed: and was closed cleanly since.
+    """
+
+    store: str = ""
+    group: str = ""
+    number: int = 0
+    boot: str = ""
+    machine: str = ""
+    is_closed: bool = False
+
+    def to_json(self) -> bytes:
+        return orjson.dumps(dataclasses.asdict(self), option=orjson.OPT_INDENT_2)
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Membership:
+        """Raise ValueError, KeyError or TypeError for another shape."""
+        found = cls(
+            str(document["store"]),
+            str(document["group"]),
+            int(document["number"]),
+            str(document["boot"]),
+            str(document["machine"]),
+            document["is_closed"] is True,
+        )
+        if not found.store or not found.boot or found.number < 0:
+            raise ValueError(f"{document!r} names no member")
+        return found
+
+    def opened(self, machine: str, *, is_cut: bool) -> Membership:
+        """As it is when its store is opened in this boot of the machine. is_cut: the log was shortened just now."""
+        keeps = not is_cut and self.boot and (self.is_closed or (machine and machine == self.machine))
+        return dataclasses.replace(
+            self,
+            store=self.store or str(uuid.uuid4()),
+            boot=self.boot if keeps else secrets.token_hex(ID_BYTES),
+            machine=machine,
+            is_closed=False,
+        )
+
+
+class MembershipFile:
+    """Reads and replaces the file of one store. Blocks."""
+
+    def __init__(self, store_root: Path) -> None:
+        self._file = JsonFile(store_root / "config" / FILE_NAME, is_mirrored=True)  # an older one may say: closed
+        self._writes = 0
+        self.membership = Membership()  # as the file has it; without one, of no group
+
+    def open(self, *, is_wanted: bool, is_cut: bool) -> None:
+        """Put on record that the store is open, before anything is added to its log. StartError.
+
+        is_wanted: have a file from now on. One that is there is kept true whatever the settings say.
+        """
+        try:
+            found = self._file.load_as(Membership.from_dict, "which member of a group a store is")
+            if found is not None or is_wanted:
+                self._put((found or Membership()).opened(_machine_boot(), is_cut=is_cut))
+        except StateFileError as exc:
+            raise StartError(f"which member of its group this store is can't be put on record: {exc}") from exc
+
+    def joined(self, group: str, number: int) -> None:
+        """StateFileError; nothing has changed then."""
+        self._put(dataclasses.replace(self.membership, group=group, number=number))
+
+    def closed(self) -> None:
+        """The store is closed, and all of it is on the disk. StateFileError."""
+        if self.membership.store:
+            self._put(dataclasses.replace(self.membership, is_closed=True))
+
+    def _put(self, membership: Membership) -> None:
+        if membership != self.membership:
+            self._writes += 1
+            self._file.write(membership.to_json(), self._writes)
+            self.membership = membership
+
+
+def _machine_boot() -> str:
+    """The kernel's id of this boot; "": it has none to tell, and each start counts as a new one."""
+    try:
+        return BOOT_ID.read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        return ""
