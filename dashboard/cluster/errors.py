@@ -23,6 +23,7 @@ from __future__ import annotations
 from django.utils.translation import gettext_noop
 
 from dashboard.language.sentences import gettext
+from gantrymq.client.results import LostMessage
 from gantrymq.errors import ConnectError, GantryError, RequestTimeout, ResponseError
 from gantrymq.remoting.codes import ResponseCode
 
@@ -63,6 +64,10 @@ class MessageNotFound(TopicNotFound):
 
 class MessageDamaged(MessageNotFound):
     """The message is damaged on the broker's disk."""
+
+    def __init__(self, lost: LostMessage) -> None:
+        super().__init__(gettext("This message is damaged: %(place)s") % {"place": lost})
+        self.lost = lost
 
     advice = gettext_noop("A slave or its producer may still have it. `gantry store verify` lists all damage.")
 

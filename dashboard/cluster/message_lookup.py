@@ -11,7 +11,7 @@ from dashboard.cluster.errors import MessageDamaged, TopicNotFound
 from dashboard.cluster.message_query import Place
 from dashboard.cluster.message_requests import MessageCalls
 from dashboard.cluster.message_search import MessageSearch, Search
-from dashboard.cluster.message_values import MessageLine
+from dashboard.cluster.message_values import MessageLine, with_damaged
 from dashboard.cluster.values import PartialFailure, TopicDetail
 from dashboard.language.sentences import gettext, ngettext
 
@@ -56,11 +56,7 @@ class MessageLookup:
             return await self._at(detail, query.place)
         if query.is_empty and wanted.span.is_open:
             page = await self._messages.newest(detail, limit=limit, before=dict(older or {}), queue=wanted.queue)
-            lines = tuple(MessageLine.of(message) for message in page.messages)
-            failures = page.failures + tuple(
-                PartialFailure(gettext("a damaged message"), str(each)) for each in page.damaged
-            )
-            return Looked(lines, "newest", "", page.older, page.scanned, page.took_ms, 0, failures)
+            return Looked(page.lines, "newest", "", page.older, page.scanned, page.took_ms, 0, page.failures)
         if query.indexed and not older:
             found = await self._by_index(detail, wanted)
             if found.lines or found.elsewhere is not None or found.failures or not query.single:
@@ -74,7 +70,7 @@ class MessageLookup:
     async def _by_index(self, detail: TopicDetail, wanted: Search) -> Looked:
         text = wanted.query.indexed
         page = await self._messages.find(detail, text, limit=FOUND_MESSAGES, queue=wanted.queue, span=wanted.span)
-        lines = tuple(MessageLine.of(found) for found in page.messages)
+        lines = page.lines
         elsewhere = None
         if page.elsewhere is not None:
             elsewhere = (page.elsewhere.topic, MessageLine.of(page.elsewhere).place)
@@ -111,13 +107,9 @@ class MessageLookup:
         for answer in found:
             if isinstance(answer, BaseException) and not isinstance(answer, TopicNotFound):
                 raise answer
-        lines = tuple(MessageLine.of(answer) for answer in found if not isinstance(answer, BaseException))
-        damaged = tuple(
-            PartialFailure(gettext("a damaged message"), str(answer))
-            for answer in found
-            if isinstance(answer, MessageDamaged)
-        )
-        return Looked(lines, "place", told, None, len(lines), 0.0, failures=damaged)
+        sound = [MessageLine.of(answer) for answer in found if not isinstance(answer, BaseException)]
+        lines = with_damaged(sound, [answer.lost for answer in found if isinstance(answer, MessageDamaged)])
+        return Looked(tuple(lines), "place", told, None, len(lines), 0.0)
 
 
 def _told_of_search(wanted: Search) -> str:

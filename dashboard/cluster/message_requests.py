@@ -109,6 +109,8 @@ class MessageCalls:
         reads = await asyncio.gather(*(read(span) for span in spans))
         messages, reached = browse.merge(reads, limit)
         older = browse.next_cursor(detail.queues, before or {}, reached) if messages else None
+        if messages:  # those further down come with the messages beside them
+            damaged = [lost for lost in damaged if lost.queue_offset >= reached.get(_queue_key(lost), 0)]
         return MessagePage(
             messages=tuple(messages),
             older=browse.write_cursor(older) if older else None,
@@ -132,10 +134,19 @@ class MessageCalls:
         end_ms = max(0, last_ms) + INDEX_STEP_MS
         brokers = [BrokerRef(name, address, "") for name, address in detail.addresses.items()]
 
+        damaged: dict[tuple[str, int], LostMessage] = {}
+
         async def ask(admin: AdminClient, broker: BrokerRef) -> list[MessageExt]:
+            def lose(lost: LostMessage) -> None:
+                damaged[broker.name, lost.physical_offset] = _at_broker(lost, broker.name)
+
             keyed, unique = await asyncio.gather(
-                admin.messages.query_at(broker.address, detail.name, text, limit, begin_ms, end_ms),
-                admin.messages.query_at(broker.address, detail.name, text, limit, begin_ms, end_ms, unique=True),
+                *(
+                    admin.messages.query_at(
+                        broker.address, detail.name, text, limit, begin_ms, end_ms, unique=unique, on_lost=lose
+                    )
+                    for unique in (False, True)
+                )
             )
             return keyed + unique
 
@@ -153,6 +164,7 @@ class MessageCalls:
         return MessagePage(
             tuple(shown), None, len(found), (time.perf_counter() - started) * 1000, self._calls.clock(),
             tuple(detail.failures) + tuple(failures) + tuple(more), elsewhere,
+            tuple(lost for lost in damaged.values() if queue in (None, _queue_key(lost))),
         )  # fmt: skip
 
     async def at_offset_id(self, text: str) -> list[MessageExt]:
@@ -197,7 +209,7 @@ class MessageCalls:
         except CALL_ERRORS as exc:
             raise BrokerUnreachable(f"{broker_name}: {explain(exc)}") from exc
         for lost in damaged:
-            raise MessageDamaged(gettext("This message is damaged: %(place)s") % {"place": lost})
+            raise MessageDamaged(_at_broker(lost, broker_name))
         for message in messages:
             if message.queue_offset == queue_offset:
                 return _named(message, broker_name)
@@ -208,12 +220,15 @@ class MessageCalls:
 
     async def pull_new(
         self, topic: str, queue: QueueExtent, since: int, limit: int, timeout_s: float
-    ) -> list[MessageExt]:
-        """Messages of one queue from offset `since` on; for the live tail. Raises what the client raises."""
+    ) -> tuple[list[MessageExt], list[LostMessage]]:
+        """Messages of one queue from offset `since` on, and the damaged ones before them; for the live tail.
+
+        Raises what the client raises.
+        """
         cluster = await self._calls.cluster(max_age_s=5.0)
         broker = cluster.named(queue.broker_name)
         if broker is None:
-            return []
+            return [], []
         damaged: list[LostMessage] = []
         for tries in range(1, limit + 1):
             messages, since, *_ = await self._calls.call(
@@ -224,7 +239,8 @@ class MessageCalls:
             )
             if messages or len(damaged) < tries:
                 break  # else the first one was damaged: what is behind it
-        return [_named(message, broker.name) for message in messages]
+        lost = [_at_broker(each, broker.name) for each in damaged]
+        return [_named(message, broker.name) for message in messages], lost
 
     async def _pull_span(self, detail: TopicDetail, span: browse.Span, damaged: list[LostMessage]) -> list[MessageExt]:
         """The messages of one span of a queue; a broker hands out a limited number of bytes a time, so in rounds."""
@@ -245,6 +261,10 @@ class MessageCalls:
             damaged += [_at_broker(lost, span.broker_name) for lost in found if lost.queue_offset < span.end]
             position = next_offset
         return messages
+
+
+def _queue_key(lost: LostMessage) -> str:
+    return f"{lost.queue.broker_name}.{lost.queue.queue_id}"
 
 
 def _at_broker(lost: LostMessage, broker_name: str) -> LostMessage:

@@ -8,11 +8,12 @@ of the busy queues. The frontier's own queue is always done with its window, so 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from dashboard.cluster.browse import Span
 from dashboard.cluster.message_values import MessageLine
 from dashboard.cluster.values import PartialFailure, QueueExtent
+from gantrymq.client.results import LostMessage
 from gantrymq.message.model import MessageExt
 
 WINDOW_MESSAGES = 128  # of one queue in one round
@@ -117,3 +118,22 @@ def seen(message: MessageExt, matches: Callable[[MessageExt], bool]) -> Seen:
     """What is kept of a message that was looked at."""
     line = MessageLine.of(message) if matches(message) else None
     return Seen(message.store_timestamp, message.queue_offset, message.physical_offset, line)
+
+
+def with_damage(found: list[Seen], damaged: Iterable[LostMessage], broker_name: str) -> list[Seen]:
+    """What was looked at of a queue, with the damaged messages in their order: whatever is searched for, they match.
+
+    Each has the time of the message before it, else of the one behind it; and where its record no longer says its place
+    in the log, one behind that message's.
+    """
+    for lost in damaged:
+        before = [each for each in found if each.queue_offset < lost.queue_offset]
+        behind = found[len(before) : len(before) + 1]
+        at_ms = next((each.at_ms for each in (*before[-1:], *behind)), 0)
+        named = replace(lost, queue=lost.queue._replace(broker_name=broker_name))
+        line = MessageLine.of_damaged(named, at_ms)
+        place = lost.physical_offset
+        if place < 0 and before:
+            place = before[-1].physical_offset + 1
+        found.insert(len(before), Seen(at_ms, lost.queue_offset, place, line))
+    return found

@@ -16,10 +16,21 @@ from dashboard.cluster import browse
 from dashboard.cluster.calls import CALL_ERRORS, CALLS_AT_ONCE, ClusterCalls
 from dashboard.cluster.errors import TooManySearches, explain
 from dashboard.cluster.message_query import MessageQuery
-from dashboard.cluster.message_scan import STEP_LINES, STEP_MESSAGES, STEP_S, Scan, ScanStep, Seen, TimeSpan, Window
+from dashboard.cluster.message_scan import (
+    STEP_LINES,
+    STEP_MESSAGES,
+    STEP_S,
+    Scan,
+    ScanStep,
+    Seen,
+    TimeSpan,
+    Window,
+    with_damage,
+)
 from dashboard.cluster.message_scan import seen as seen_of
 from dashboard.cluster.values import PartialFailure, QueueExtent, TopicDetail
 from dashboard.language.sentences import gettext
+from gantrymq.client.results import LostMessage
 from gantrymq.message.model import MessageExt
 
 SEARCHES_AT_ONCE = 4
@@ -146,14 +157,17 @@ class MessageSearch:
     ) -> list[Seen]:
         """Look at all of a span. A broker hands out few at a time, so in rounds; each comes at least one further."""
         found: list[Seen] = []
+        damaged: list[LostMessage] = []
         address, position = detail.addresses[span.broker_name], span.start
         while position < span.end:
             start, wanted = position, span.end - position
+            lost: list[LostMessage] = []
             messages, next_offset, *_ = await self._calls.call(
-                lambda admin, start=start, wanted=wanted: admin.messages.pull_at(  # type: ignore[misc]
-                    address, detail.name, span.queue_id, start, wanted
+                lambda admin, start=start, wanted=wanted, lost=lost: admin.messages.pull_at(  # type: ignore[misc]
+                    address, detail.name, span.queue_id, start, wanted, on_lost=lost.append
                 )
             )
+            damaged += lost
             for message in messages:
                 message.broker_name = span.broker_name
                 if message.queue_offset < span.end:
@@ -161,7 +175,7 @@ class MessageSearch:
             if next_offset <= position:
                 break
             position = next_offset
-        return found
+        return with_damage(found, [lost for lost in damaged if lost.queue_offset < span.end], span.broker_name)
 
     @contextlib.asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
+from dashboard.cluster.message_values import MessageLine, with_damaged
 from gantrymq.client.results import LostMessage
 from gantrymq.message import topics
 from gantrymq.message.model import MessageExt
@@ -203,7 +204,12 @@ class MessagePage:
     at: float
     failures: tuple[PartialFailure, ...] = field(default_factory=tuple)
     elsewhere: MessageExt | None = None  # the message of an id that is in another topic
-    damaged: tuple[LostMessage, ...] = ()  # left out: they can't be read
+    damaged: tuple[LostMessage, ...] = ()  # they can't be read
+
+    @property
+    def lines(self) -> tuple[MessageLine, ...]:
+        """All of them, the damaged ones too."""
+        return tuple(with_damaged(map(MessageLine.of, self.messages), self.damaged))
 
 
 def perm_text(perm: int) -> str:

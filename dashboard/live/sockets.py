@@ -34,7 +34,7 @@ from dashboard.limits.names import use
 from dashboard.live import frames, layer
 from dashboard.live.parts import PART, Part, may_show, part_watch
 from dashboard.live.shares import NoPlace, Seat
-from dashboard.live.tail import render_rows, topic_tail
+from dashboard.live.tail import render_lines, topic_tail
 from dashboard.status.board import board
 from dashboard.status.metrics import topic_metrics
 from dashboard.topics.metrics import put_size
@@ -203,7 +203,7 @@ class LiveSocket(AsyncWebsocketConsumer):
         except GatewayError as exc:
             await self._refuse(channel, str(exc))
             return
-        rows = render_rows(topic, list(page.messages))
+        rows = render_lines(topic, page.lines)
         metrics = topic_metrics(detail, None)
         put_size(metrics, "topic", topic_book.facts(topic, detail.addresses))
         frame = frames.topic_frame(topic, metrics, rows) | {"all": True}

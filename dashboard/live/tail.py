@@ -20,7 +20,7 @@ from django.utils import translation
 from dashboard.cluster.browse import newest_first
 from dashboard.cluster.calls import CALL_ERRORS
 from dashboard.cluster.gateway import Gateway
-from dashboard.cluster.message_values import MessageLine
+from dashboard.cluster.message_values import MessageLine, with_damaged
 from dashboard.cluster.values import QueueExtent, TopicDetail
 from dashboard.live import frames
 from dashboard.live.layer import send_frame
@@ -28,6 +28,7 @@ from dashboard.live.shares import NoPlace, Seat, Shares
 from dashboard.status.metrics import topic_metrics
 from dashboard.topics.metrics import put_size
 from dashboard.topics.topic_cache import topic_book
+from gantrymq.client.results import LostMessage
 from gantrymq.message.model import MessageExt
 from gantrymq.timeouts import timeout
 
@@ -45,11 +46,11 @@ class Arrivals:
     """What one listener has not taken yet; of more than LOOKS_KEPT looks the oldest go, counted."""
 
     def __init__(self) -> None:
-        self._looks: deque[tuple[list[MessageExt], int]] = deque()
+        self._looks: deque[tuple[list[MessageLine], int]] = deque()
         self._lost = 0
         self._is_over = False
 
-    def put(self, messages: list[MessageExt], more: int) -> None:
+    def put(self, messages: list[MessageLine], more: int) -> None:
         if not messages and not more:
             return
         if len(self._looks) >= LOOKS_KEPT:
@@ -57,7 +58,7 @@ class Arrivals:
             self._lost += len(gone) + uncounted
         self._looks.append((messages, more))
 
-    def get_nowait(self) -> tuple[list[MessageExt], int]:
+    def get_nowait(self) -> tuple[list[MessageLine], int]:
         """One look's: the messages, newest first, and how many there were besides.
 
         asyncio.QueueEmpty: nothing at the moment. NoPlace: another account needed the place.
@@ -175,9 +176,9 @@ class TopicTail:
         facts = topic_book.facts(topic, {queue.broker_name for queue in queues})
         channel = frames.TOPIC + topic
         languages = frames.languages_of(channel)
-        rows = render_rows(topic, fresh) if languages else []  # without a word of any language
         for language in languages:
             with translation.override(language):
+                rows = render_lines(topic, fresh)
                 metrics = topic_metrics(detail, rate)
                 put_size(metrics, "topic", facts)
                 frame = frames.topic_frame(topic, metrics, rows, more)
@@ -188,9 +189,10 @@ class TopicTail:
 
     async def _fresh_messages(
         self, gateway: Gateway, topic: str, queues: tuple[QueueExtent, ...], known: _Watched
-    ) -> tuple[list[MessageExt], int, dict[str, int]]:
+    ) -> tuple[list[MessageLine], int, dict[str, int]]:
         """(the newest of what arrived, how many more there were, where the next look goes on)."""
         found: list[MessageExt] = []
+        damaged: list[LostMessage] = []
         ends: dict[str, int] = {}
         arrived = 0
         for queue in queues:
@@ -201,23 +203,20 @@ class TopicTail:
                 ends[queue.key] = queue.max_offset
                 continue
             start = max(since, queue.min_offset, queue.max_offset - frames.ROWS_MAX)
-            pulled = await gateway.messages.pull_new(topic, queue, start, frames.ROWS_MAX, CALL_LIMIT_S)
+            pulled, lost = await gateway.messages.pull_new(topic, queue, start, frames.ROWS_MAX, CALL_LIMIT_S)
             found += pulled
-            end = max((message.queue_offset + 1 for message in pulled), default=queue.max_offset)
+            damaged += lost
+            offsets = [*(message.queue_offset for message in pulled), *(each.queue_offset for each in lost)]
+            end = max(offsets) + 1 if offsets else queue.max_offset
             arrived += max(end, queue.max_offset) - since if len(pulled) >= frames.ROWS_MAX else end - since
             ends[queue.key] = end
         found.sort(key=newest_first)
-        shown = found[: frames.ROWS_MAX]
+        shown = with_damaged([MessageLine.of(message) for message in found], damaged)[: frames.ROWS_MAX]
         return shown, max(0, arrived - len(shown)), ends
 
 
-def render_rows(topic: str, messages: Iterable[MessageExt]) -> list[str]:
-    """Message rows by the page's own template."""
-    return render_lines(topic, [MessageLine.of(message) for message in messages])
-
-
 def render_lines(topic: str, lines: Iterable[MessageLine]) -> list[str]:
-    """As `render_rows`, of lines."""
+    """Message rows by the page's own template."""
     return [render_to_string("messages/_message_row.html", {"line": line, "topic": topic}) for line in lines]
 
 

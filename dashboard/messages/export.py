@@ -17,7 +17,7 @@ from typing import Any
 from django.http import StreamingHttpResponse
 
 from dashboard.cluster.browse import read_cursor, write_cursor
-from dashboard.cluster.errors import GatewayError, TopicNotFound
+from dashboard.cluster.errors import GatewayError, MessageDamaged, TopicNotFound
 from dashboard.cluster.gateway import Gateway, gateway
 from dashboard.cluster.message_search import Search
 from dashboard.cluster.message_values import read_place
@@ -52,6 +52,8 @@ async def exported(
                 assert place is not None, "a line knows its place"
                 try:
                     row = line_of(await source.messages.get(detail.name, *place))
+                except MessageDamaged as exc:
+                    row = _damaged_line(form, line.place, str(exc.lost))
                 except TopicNotFound:  # it expired meanwhile
                     continue
                 count, size = count + 1, size + len(row)
@@ -83,6 +85,14 @@ def _end(form: str, cut: str, cursor: Mapping[str, int]) -> bytes:
     if form == "jsonl":
         return _json({"cut": cut, "older": write_cursor(cursor)})
     return _csv_row((f"cut: {cut}", f"older: {write_cursor(cursor)}"))
+
+
+def _damaged_line(form: str, place: str, damage: str) -> bytes:
+    """A message that can't be read has its place, and in place of its encoding what it is."""
+    if form == "jsonl":
+        return _json({"place": place, "damaged": damage})
+    found = {"place": place, "body": damage, "encoding": "damaged"}
+    return _csv_row(tuple(found.get(name, "") for name in COLUMNS))
 
 
 def _facts(message: MessageExt) -> dict[str, Any]:

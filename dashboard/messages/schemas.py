@@ -24,7 +24,10 @@ DELAY_LEVEL_MAX = len(DELAYS_S)
 
 
 class MessageOut(Out):
-    """A message in a list. place names it in the other operations; preview: the beginning of its body."""
+    """A message in a list. place names it in the other operations; preview: the beginning of its body.
+
+    damage: why it can't be read, "" when it can; a damaged one has the time of a message beside it, and no more.
+    """
 
     place: str
     message_id: str = named("msg_id")
@@ -36,6 +39,7 @@ class MessageOut(Out):
     keys: list[str]
     size_bytes: int
     preview: str
+    damage: str
 
 
 class MessageList(Out):

@@ -18,7 +18,6 @@ from ninja import Query, Router
 
 from dashboard.access.permissions import Permission, Principal, bearer_principal
 from dashboard.cluster.gateway import gateway
-from dashboard.cluster.message_values import MessageLine
 from dashboard.cluster.values import QueueExtent
 from dashboard.live.shares import NoPlace
 from dashboard.live.tail import topic_tail
@@ -91,7 +90,7 @@ async def messages_of(topic: str, queues: Sequence[QueueExtent], account: int) -
                     yield None
                     await asyncio.sleep(LOOK_S)
                     continue
-                lines = [MessageOut.of(MessageLine.of(message)).dict() for message in reversed(messages)]
+                lines = [MessageOut.of(message).dict() for message in reversed(messages)]
                 told = {"topic": topic, "messages": lines, "more": more + arrivals.take_lost()}
                 yield "messages", json.dumps(told, default=str, ensure_ascii=False)
     except NoPlace:

@@ -17,7 +17,8 @@ from django.test import AsyncClient
 
 from appliance.reports.runs import RunFolder, write_json
 from dashboard.cluster.gateway import Gateway
-from dashboard.live.tail import render_rows
+from dashboard.cluster.message_values import MessageLine
+from dashboard.live.tail import render_lines
 from gantrymq.message.model import Message
 from tests.dashboard.conftest import Client
 from tests.dashboard.finished_run import finished_run
@@ -72,7 +73,7 @@ async def test_s20_a_message_is_text_in_list_row_and_detail(
     for text in texts:
         message = of_text[text]
         place = f"{message.broker_name}.{message.queue_id}.{message.queue_offset}"
-        shown = ["<table>" + "".join(render_rows("inert", [message])) + "</table>"]
+        shown = ["<table>" + "".join(render_lines("inert", [MessageLine.of(message)])) + "</table>"]
         shown += [await page_of(client, f"/topic/inert/messages/{place}{form}") for form in ("", "?as=text", "?as=hex")]
         elements = Elements("".join(shown))
         assert elements.runs == [], text

@@ -69,10 +69,11 @@ class MessageAdmin:
         end_ms: int = LONG_MAX,
         *,
         unique: bool = False,
+        on_lost: Callable[[LostMessage], object] | None = None,
     ) -> list[MessageExt]:
         """The messages with this key (`unique`: with this unique id) stored in a span of time, none when none.
 
-        One that is damaged is left out, and logged.
+        One that is damaged is left out: on_lost is called with it, else it is logged.
         """
         ext_fields = {
             "topic": topic,
@@ -90,7 +91,7 @@ class MessageAdmin:
         )
         if answer.code == ResponseCode.QUERY_NOT_FOUND:
             return []
-        read = await read_sound_messages(answer.body, address)
+        read = await read_sound_messages(answer.body, address, on_lost)
         found = [message for message in read if message.topic == topic]  # the index knows hashes
         return [message for message in found if (message.msg_id == key if unique else key in message.keys)]
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 import logging
+from collections.abc import Callable
 
 from gantrymq.client.connection.compression import UNPACK_ASIDE_BYTES, in_thread
+from gantrymq.client.results import LostMessage
 from gantrymq.errors import RecordError
 from gantrymq.message import sysflag
 from gantrymq.message.compression import decompress_body
-from gantrymq.message.model import MessageExt
+from gantrymq.message.model import MessageExt, MessageQueue
 from gantrymq.message.record import decode_records, decode_up_to_damage, place_in_log, split_record
 
 logger: logging.Logger = logging.getLogger(__name__)
@@ -24,9 +26,13 @@ async def read_messages(body: bytes, broker_name: str = "") -> list[MessageExt]:
     return messages
 
 
-async def read_sound_messages(body: bytes, address: str) -> list[MessageExt]:
-    """As read_messages, without those that are damaged, each of which is logged. Behind a record whose head is damaged
-    nothing can be read: there is no telling where the next one begins."""
+async def read_sound_messages(
+    body: bytes, address: str, on_lost: Callable[[LostMessage], object] | None = None
+) -> list[MessageExt]:
+    """As read_messages, without those that are damaged: on_lost is called with each, else it is logged.
+
+    Behind a record whose head is damaged nothing can be read: there is no telling where the next one begins.
+    """
     messages: list[MessageExt] = []
     rest = memoryview(body)
     while len(rest):
@@ -35,24 +41,37 @@ async def read_sound_messages(body: bytes, address: str) -> list[MessageExt]:
         if damage is None:
             break
         rest = rest[sum(message.store_size for message in found) :]
-        place = place_in_log(rest)
-        logger.warning(
-            "damaged message left out (broker=%s, physical_offset=%s): %s",
-            address,
-            place,
-            damage,
-            extra={
-                "event": "message_lost", "broker": address, "physical_offset": place, "error": str(damage),
-            },
-        )  # fmt: skip
-        try:
-            rest = rest[split_record(rest).size_bytes :]
-        except RecordError:
+        lost, size_bytes = _lost(rest, str(damage))
+        if on_lost is not None:
+            on_lost(lost)
+        else:
+            place = lost.physical_offset
+            logger.warning(
+                "damaged message left out (broker=%s, physical_offset=%s): %s",
+                address,
+                place,
+                damage,
+                extra={
+                    "event": "message_lost", "broker": address, "physical_offset": place, "error": str(damage),
+                },
+            )  # fmt: skip
+        if not size_bytes:
             break
+        rest = rest[size_bytes:]
     packed = _prepared(messages, "")
     if packed:
         await unpack_all(packed)
     return messages
+
+
+def _lost(record: memoryview, why: str) -> tuple[LostMessage, int]:
+    """What a damaged record still says of itself, and its size; 0 bytes, topic "" and offset -1: it says nothing."""
+    try:
+        fields = split_record(record)
+        queue = MessageQueue(fields.topic.decode(), "", fields.queue_id)
+    except (RecordError, UnicodeDecodeError):
+        return LostMessage(MessageQueue("", "", 0), -1, place_in_log(record), why), 0
+    return LostMessage(queue, fields.queue_offset, fields.physical_offset, why), fields.size_bytes
 
 
 def read_at_once(body: bytes, broker_name: str) -> tuple[list[MessageExt], list[MessageExt], RecordError | None]:

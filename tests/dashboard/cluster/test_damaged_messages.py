@@ -10,9 +10,10 @@ from dashboard.cluster.browse import read_cursor
 from dashboard.cluster.errors import MessageDamaged
 from dashboard.cluster.gateway import Gateway
 from dashboard.cluster.message_query import understand
-from dashboard.cluster.message_scan import ANY_TIME
+from dashboard.cluster.message_scan import ANY_TIME, TimeSpan
 from dashboard.cluster.message_search import Search
 from dashboard.cluster.values import TopicDetail
+from dashboard.messages.export import exported
 from gantrymq import AdminClient
 from gantrymq.errors import RecordError
 from tests.gantrymq.damaged_log import COUNT, DAMAGE, Spoil, body_byte, page, queue_offset, spoilt
@@ -63,9 +64,16 @@ async def test_a_look_says_which_messages_are_damaged_and_a_tail_goes_on(tmp_pat
             await gateway.close()
     behind_it = [line.queue_offset for line in looked.lines if line.queue_offset > max(lost)]
     assert behind_it == [max(lost) + number for number in (4, 3, 2, 1)]
-    assert not at_place.lines and "This message is damaged: T, queue 0" in at_place.failures[0].reason
-    assert [failure.what for failure in looked.failures] == ["a damaged message"] * len(lost)
-    assert behind[0].queue_offset == max(lost) + 1
+    (line,) = at_place.lines
+    assert (line.queue_offset, line.damage[:12]) == (min(lost), "T, queue 0, ")
+    assert [line.queue_offset for line in looked.lines if line.damage] == sorted(lost, reverse=True)
+    assert [line.queue_offset for line in looked.lines] == sorted(
+        (line.queue_offset for line in looked.lines), reverse=True
+    )
+    assert not looked.failures and not at_place.failures
+    messages, damaged = behind
+    assert messages[0].queue_offset == max(lost) + 1
+    assert {each.queue_offset for each in damaged} == lost
 
 
 async def test_a_key_and_an_id_name_the_damaged_message_alone(tmp_path: Path) -> None:
@@ -76,3 +84,53 @@ async def test_a_key_and_an_id_name_the_damaged_message_alone(tmp_path: Path) ->
             assert await admin.messages.find_by_key("T", "k100") == []
             with pytest.raises(RecordError, match=f"at offset {unit.physical_offset} of the log .* damaged"):
                 await admin.messages.view_at(cluster.broker_address, unit.physical_offset)
+
+
+@pytest.mark.parametrize("words", ["", "body", "tag:nothing-has-it"])
+@pytest.mark.parametrize("spoil", [body_byte, page])
+async def test_a_search_by_words_or_time_goes_on_beside_damage_and_names_it(
+    tmp_path: Path, spoil: Spoil, words: str
+) -> None:
+    async with spoilt(tmp_path, spoil) as (cluster, lost):
+        gateway = Gateway(cluster.namesrv_address)
+        try:
+            search = Search(understand(words), TimeSpan(since_ms=1))
+            steps, older = [], None
+            while not steps or older:
+                steps.append(await gateway.search.step(await detail_of(gateway), search, older=older))
+                older = read_cursor(steps[-1].older or "")
+        finally:
+            await gateway.close()
+    lines = [line for step in steps for line in step.lines]
+    assert [line.queue_offset for line in lines if line.damage] == sorted(lost, reverse=True)
+    assert {line.broker_name for line in lines} == {cluster.broker.config.broker_name}
+    assert not any(step.failures for step in steps)
+    if not words:
+        assert [line.queue_offset for line in lines] == list(reversed(range(COUNT)))
+        assert sum(step.scanned for step in steps) == COUNT
+
+
+async def test_the_page_of_a_key_has_a_row_of_the_damaged_message(tmp_path: Path) -> None:
+    async with spoilt(tmp_path, body_byte) as (cluster, lost):
+        gateway = Gateway(cluster.namesrv_address)
+        try:
+            search = Search(understand(f"k{min(lost)}"), ANY_TIME)
+            looked = await gateway.lookup.look(await detail_of(gateway), search, limit=60)
+        finally:
+            await gateway.close()
+    assert [(line.queue_offset, bool(line.damage)) for line in looked.lines] == [(min(lost), True)]
+    assert looked.how == "index"
+
+
+@pytest.mark.parametrize("form", ["jsonl", "csv"])
+async def test_a_file_has_all_messages_and_the_place_of_the_damaged_ones(tmp_path: Path, form: str) -> None:
+    async with spoilt(tmp_path, page) as (cluster, lost):
+        gateway = Gateway(cluster.namesrv_address)
+        try:
+            search = Search(understand(""), TimeSpan(since_ms=1))
+            rows = [row async for row in exported(gateway, await detail_of(gateway), search, form)]
+        finally:
+            await gateway.close()
+    assert len(rows) == COUNT + (form == "csv")
+    damaged = [row for row in rows if b"damaged" in row]
+    assert len(damaged) == len(lost) and b".0.%d" % max(lost) in damaged[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
@@ -14,8 +15,13 @@ from dashboard.cluster.message_search import Search
 from dashboard.dead_letters import letters, put_back
 from dashboard.dead_letters.put_back import TO_TOPIC, PutBacks, PutBackStep, TooManyPutBacks, Wish
 from dashboard.models import PutBackRow
+from gantrymq.client.admin.client import AdminClient
 from gantrymq.message.topics import dlq_topic, retry_topic
+from gantrymq.remoting.admin_bodies import TopicConfig
+from tests.dashboard.conftest import patient_gateway
 from tests.dashboard.dead_letters.dead import OUT_OF_STOCK, TIMED_OUT, give_up, stored
+from tests.gantrymq.damaged_log import BODY_AT, Log
+from tests.harness import serving
 
 ALL = Search(understand(""), TimeSpan())
 FAST = 200
@@ -129,3 +135,27 @@ async def test_the_letters_own_topic_is_never_the_target(gateway: Gateway, make_
     await give_up(gateway, await make_topic("dead-stay"), "stays", [""])
     await walk(gateway, "stays", Wish(ALL, rate=FAST))
     assert await stored(gateway, dlq_topic("stays")) == 1
+
+
+async def test_a_damaged_letter_is_named_and_never_sent_and_the_others_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, transactional_db: None
+) -> None:
+    async with serving(tmp_path) as cluster:
+        source = patient_gateway(cluster.namesrv_address, monkeypatch)
+        try:
+            async with AdminClient(cluster.namesrv_address) as admin:
+                await admin.topics.create_at(cluster.broker_address, TopicConfig("dead-damaged", 1, 1))
+            await give_up(source, "dead-damaged", "damaged", [TIMED_OUT] * 3)
+            (unit,) = cluster.broker.store.consume_queue_units(dlq_topic("damaged"), 0, 1, 1)
+            Log(tmp_path / "store").flip(unit.physical_offset + BODY_AT)
+            before = await stored(source, "dead-damaged")
+            assert states(await walk(source, "damaged", Wish(ALL, to=TO_TOPIC, rate=FAST, is_dry=True))) == []
+            steps = await walk(source, "damaged", Wish(ALL, to=TO_TOPIC, rate=FAST))
+            assert await stored(source, "dead-damaged") == before + 2
+        finally:
+            await source.close()
+    assert sorted(states(steps)) == ["failed", "sent", "sent"]
+    (failed,) = [result for step in steps for result in step.results if result.state == "failed"]
+    assert failed.place == f"{cluster.broker.config.broker_name}.0.1"
+    assert failed.told.startswith(f"damaged: {dlq_topic('damaged')}, queue 0, offset 1")
+    assert [step.troubles for step in steps] == [[]] * len(steps)

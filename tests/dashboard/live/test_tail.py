@@ -7,15 +7,20 @@ import contextlib
 import json
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from dashboard.cluster.gateway import Gateway
+from dashboard.cluster.message_values import MessageLine
 from dashboard.live import tail
-from dashboard.live.tail import TopicTail, topic_tail
+from dashboard.live.tail import TopicTail, render_lines, topic_tail
 from gantrymq.message.model import Message
-from tests.dashboard.conftest import Client
+from tests.dashboard.conftest import Client, patient_gateway
 from tests.dashboard.live.socket_client import connected, frame_of
+from tests.gantrymq.damaged_log import COUNT, body_byte, spoilt
+from tests.waiting import WITHIN_S
 
 Topic = Callable[..., Awaitable[str]]
 
@@ -61,9 +66,31 @@ async def test_a_look_that_was_cut_off_is_made_up_for(
         await frame_of(socket, "topic:cut-off", "rows")
         await gateway.messages.send(Message("cut-off", b"after"))
         with monkeypatch.context() as patch:
-            patch.setattr(tail, "render_rows", cut_off)
+            patch.setattr(tail, "render_lines", cut_off)
             with pytest.raises(TimeoutError):
                 await topic_tail.look(gateway, "cut-off")
         await topic_tail.look(gateway, "cut-off")
         frame = await frame_of(socket, "topic:cut-off", "rows")
     assert "after" in frame["rows"][0]
+
+
+async def test_a_damaged_message_has_a_row_among_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with spoilt(tmp_path, body_byte) as (cluster, lost):
+        source = patient_gateway(cluster.namesrv_address, monkeypatch)
+        watching = TopicTail()
+        try:
+            with watching.listen("T", 1) as arrivals:
+                (queue,) = await source.topics.queues("T", timeout_s=WITHIN_S)
+                watching.begin_at("T", [replace(queue, max_offset=min(lost) - 2)])
+                monkeypatch.setattr(tail.frames, "ROWS_MAX", COUNT)
+                lines: list[MessageLine] = []
+                while not lines or lines[0].queue_offset <= min(lost):
+                    await watching.look(source, "T")
+                    lines = arrivals.get_nowait()[0] + lines
+        finally:
+            await source.close()
+    offsets = [line.queue_offset for line in lines]
+    assert offsets == list(reversed(range(min(lost) - 2, offsets[0] + 1)))
+    assert [line.queue_offset for line in lines if line.damage] == sorted(lost)
+    rows = render_lines("T", lines)
+    assert "damaged" in rows[-3] and "does not match its CRC" in rows[-3] and "damaged" not in rows[-1]

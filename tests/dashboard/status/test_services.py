@@ -10,13 +10,16 @@ import pytest
 from dashboard.cluster.broker_requests import BrokerCalls
 from dashboard.cluster.gateway import Gateway
 from dashboard.cluster.values import BrokerRef
+from dashboard.exporter.page import page_of
 from dashboard.live.sampler import Sampler, read_facts
+from dashboard.overview.schemas import ClusterOut
 from dashboard.status.board import BrokerFacts, BrokerState, Snapshot
 from dashboard.status.metrics import overview_metrics
 from dashboard.status.services import Services
 from dashboard.status.verdict import Level, judge
 from gantrymq.remoting.admin_bodies import SlaveDifference, SlaveDifferences
 from tests.dashboard.conftest import Client
+from tests.dashboard.exporter.page_reader import read_page
 
 BROKER = BrokerRef("broker-a", "127.0.0.1:10911", "DefaultCluster")
 NARROW_SPACE = "\u202f"  # between a number and its unit
@@ -209,3 +212,13 @@ def test_the_shape_does_not_change_with_numbers() -> None:
 def test_the_card_tells_of_slaves(changes: dict[str, str], shown: str) -> None:
     metrics = overview_metrics(snapshot_of(facts_of(100.0, changes)))
     assert metrics.values["broker.broker-a.slaves"].text == shown
+
+
+def test_what_reads_found_damaged_stands_in_rest_and_in_the_figures() -> None:
+    changes = {"messagesDamaged": "3", "messagesDamagedLast": "T-0 queue offset 100 physical offset 77000"}
+    snapshot = snapshot_of(facts_of(100.0, changes))
+    answer = ClusterOut.of(snapshot, judge(snapshot))
+    place = "3 found since its start, the last at T-0 queue offset 100 physical offset 77000"
+    assert answer.problems == [f"{BROKER.name} has damaged messages on its disk: {place}"]
+    [(labels, value)] = read_page(page_of(snapshot))["gantry_messages_damaged_total"]
+    assert (labels["broker"], value) == (BROKER.name, 3.0)

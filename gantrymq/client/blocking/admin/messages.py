@@ -33,12 +33,15 @@ class SyncMessageAdmin(BlockingPart[MessageAdmin]):
         end_ms: int = LONG_MAX,
         *,
         unique: bool = False,
+        on_lost: Callable[[LostMessage], object] | None = None,
     ) -> list[MessageExt]:
         """The messages with this key (`unique`: with this unique id) stored in a span of time, none when none.
 
-        One that is damaged is left out, and logged.
+        One that is damaged is left out: on_lost is called with it, else it is logged.
         """
-        return self._run(self._part().query_at(address, topic, key, max_messages, begin_ms, end_ms, unique=unique))
+        return self._run(
+            self._part().query_at(address, topic, key, max_messages, begin_ms, end_ms, unique=unique, on_lost=on_lost)
+        )
 
     def pull_at(
         self,
