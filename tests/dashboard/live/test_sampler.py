@@ -128,7 +128,7 @@ def test_when_the_disk_will_be_full_is_said_or_known_not_to_be_known() -> None:
 
     assert shown(diskGrowthBytesPerSecond="5.0", diskSecondsToFull="259200.0")[0] == "full in 3 d"
     assert shown(diskGrowthBytesPerSecond="-5.0") == (units.UNKNOWN, "the disk is not filling up")
-    assert shown() == (units.UNKNOWN, "unknown yet")  # nor does Apache's broker ever say
+    assert shown() == (units.UNKNOWN, "not known yet")  # nor does Apache's broker ever say
 
 
 def test_what_a_minute_brought_is_no_forecast_neither_on_the_card_nor_for_an_alarm() -> None:
@@ -180,7 +180,7 @@ async def test_a_silent_brokers_values_grow_old_and_are_never_zero(gateway: Gate
     assert state.facts.at == before.brokers[0].facts.at
     late = replace(after, at=after.at + 10)
     assert overview_metrics(late).values["cluster.in"].state(late.at) == "stale"
-    assert judge(late).level is Level.BAD and "does not answer" in judge(late).sentence
+    assert judge(late).level is Level.BAD and "has not answered for" in judge(late).sentence
     assert board.put(late).in_rate is None, "a gap in the chart, not a zero"
 
 

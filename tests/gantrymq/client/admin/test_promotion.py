@@ -56,7 +56,7 @@ def test_what_is_known_to_be_lost_or_there_is_not_accepted_with_the_unknown(memb
     [
         ([slave(900, **TOLD), Member(OTHER, 2)], f"{OTHER} was in sync with the master and does not answer"),
         ([slave(900), Member(OTHER, 2)], f"{OTHER} does not answer"),
-        ([slave(900, inSyncSetTold="none")], "no slave was in sync when the master told it last"),
+        ([slave(900, inSyncSetTold="none")], "no slave was in sync at the master's last report"),
         ([slave(900), slave(900, OTHER, **TOLD | {"inSyncSetTold": OTHER})], f"{SLAVE} is not in sync"),
         (
             [slave(900, **TOLD), slave(900, OTHER, **TOLD | {"inSyncSetTold": OTHER, "inSyncVersionTold": "2"})],
