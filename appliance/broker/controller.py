@@ -30,6 +30,7 @@ from appliance.broker.delivery.consume_lag import StoreTimes
 from appliance.broker.delivery.long_polling import PullRequestHold
 from appliance.broker.delivery.schedule import ScheduleMessageService
 from appliance.broker.delivery.slow_consumers import SlowConsumerGuard
+from appliance.broker.epochs.members import Members
 from appliance.broker.epochs.membership import MembershipFile
 from appliance.broker.epochs.standing import Rival, StandingFile
 from appliance.broker.epochs.turns import Demotion, Turns
@@ -52,6 +53,7 @@ from appliance.broker.processors.reply import ReplyPushes
 from appliance.broker.processors.table import TABLE, without_pulls
 from appliance.broker.replication.copy_mark import CopyMark
 from appliance.broker.replication.in_sync_file import InSyncFile
+from appliance.broker.replication.master.hand_over import HandOver
 from appliance.broker.replication.master.holding import Holding
 from appliance.broker.replication.master.published_set import PublishedSet
 from appliance.broker.replication.master.put_waits import PutWaits
@@ -206,6 +208,8 @@ class BrokerController(OpenParts):
             published=self._published(),
         )
         self.holding = Holding(self.store, self.slaves, self.turns)
+        members = Members(config)
+        self.hand_over = HandOver(self.store, self.slaves, self.turns, self.holding, self.standing, members)
         self.put_waits = PutWaits(self.store, self.slaves, config, self.store_config)
         self.server = self._listener(config.listen_port or port)
         self.vip_server = self._listener(config.listen_port - VIP_PORT_DISTANCE)
@@ -272,6 +276,8 @@ class BrokerController(OpenParts):
         await self.topic_retention.apply()
         if (rival := self.standing.standing.rival) is not None and not self.config.is_slave:
             self.contest(rival, "its own record")
+        if not self.config.is_slave:
+            self.hand_over.resume()
         port = await self._listen(stack)
         self.open_at(port, ended)
         await stack.enter_async_context(running(*services_of(self)))

@@ -21,7 +21,7 @@ from typing import Self
 from appliance.broker.controller import BrokerController
 from appliance.broker.epochs.members import Members
 from appliance.broker.epochs.standing import GivenRole, StandingFile, role_text, with_role
-from appliance.broker.epochs.turns import Cut, Demotion, Promotion, Turn, awake_s
+from appliance.broker.epochs.turns import Cut, Demotion, Promotion, Turn
 from appliance.broker.replication.copy_mark import CopyMark
 from appliance.errors import StartError
 from appliance.process.json_file import StateFileError
@@ -126,17 +126,13 @@ class BrokerLife:
             file.change(cut_to=turn.end)
         elif isinstance(turn, Promotion):
             epochs = epochs.begun(closed.store.max_physical_offset, turn.above, turn.epoch_id)
-            role, members, before = self._given(turn.broker_role, 0), turn.members, file.standing
-            file.change(epochs=epochs, role=role, untold=turn.untold, members=members, cut_to=None, rival=None)
-            if awake_s() > turn.until:  # this process stood still: no other broker has heard of the epoch yet
-                file.put_back(before)
-                facts = {"event": "promotion_given_up", "epoch": epochs.current}
-                logger.error("promotion given up: its master may take messages again by now", extra=facts)
-                return
+            role, told = self._given(turn.broker_role, 0), {"untold": turn.untold, "members": turn.members}
+            file.change(epochs=epochs, role=role, **told, cut_to=None, rival=None, handed_to=None)
             self._mark.clear()
         else:
             epochs = epochs.heard(turn.epoch, turn.id)
-            file.change(epochs=epochs, role=self._given("SLAVE", free_id), untold=(), members=(), rival=None)
+            role, told = self._given("SLAVE", free_id), {"untold": (), "members": ()}
+            file.change(epochs=epochs, role=role, **told, rival=None, handed_to=None)
 
     def _given(self, broker_role: str, broker_id: int) -> GivenRole | None:
         """The role to put on record; None when the settings say the same."""

@@ -20,6 +20,7 @@ from appliance.broker.groups.housekeeping import ClientHousekeeping
 from appliance.broker.groups.rebalance_lock import RebalanceLockManager
 from appliance.broker.groups.subscription_group import SubscriptionGroupManager
 from appliance.broker.replication.follower import Follower
+from appliance.broker.replication.master.hand_over import HandOver
 from appliance.broker.replication.master.old_masters import OldMasters
 from appliance.broker.replication.master.slaves import SlaveService
 from appliance.broker.status.stats import BrokerStatsManager
@@ -62,6 +63,7 @@ class ServiceParts(Protocol):
     timer: TimerService
     lanes: Lanes
     slaves: SlaveService
+    hand_over: HandOver
     server: RemotingServer
     vip_server: RemotingServer
     outer_api: BrokerOuterApi
@@ -107,5 +109,6 @@ def _of_role(parts: ServiceParts) -> list[Service]:
         parts.timer,
         parts.topic_sharing,
         parts.slaves,
+        parts.hand_over,
         OldMasters(parts.slaves, parts.standing, Members(parts.config), parts.outer_api.refresh),
     ]

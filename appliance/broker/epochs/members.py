@@ -73,6 +73,11 @@ class Members:
         known = answer.ext_fields.get("epochHighest", "")
         return answer.code == ResponseCode.SUCCESS and known.isdecimal() and int(known) >= epochs.highest
 
+    async def figures(self, address: str) -> dict[str, str]:
+        """What a member tells of itself; nothing when it does not answer."""
+        async with self._client() as client:
+            return await self._figures(client, address)
+
     @contextlib.asynccontextmanager
     async def _client(self) -> AsyncIterator[RemotingClient]:
         client = RemotingClient(

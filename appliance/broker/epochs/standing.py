@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -51,6 +52,17 @@ class Rival(NamedTuple):
         return f"{self.number} {self.id} {self.address}"
 
 
+class HandedTo(NamedTuple):
+    """Where the slave serves that may begin the next epoch, and its number: this master takes nothing any more."""
+
+    epoch: int
+    address: str
+
+    @property
+    def text(self) -> str:
+        return f"{self.epoch} {self.address}"
+
+
 @dataclass(frozen=True, slots=True)
 class Standing:
     """The content of the file."""
@@ -64,12 +76,15 @@ class Standing:
     members: tuple[str, ...] = ()  # that have not been told of the epoch which this master began: where they serve
     rival: Rival | None = None  # another master of the highest number that is known here
     yields_to: str = ""  # the id of an epoch for which a person gave up what was confirmed here
+    handed_to: HandedTo | None = None  # until it is known what became of that
 
     def to_json(self) -> bytes:
         document = self.epochs.to_dict() | {"untold": list(self.untold), "masterRole": self.master_role}
         document |= {"master": self.master, "members": list(self.members), "yieldsTo": self.yields_to}
         if self.rival is not None:
             document["rival"] = list(self.rival)
+        if self.handed_to is not None:
+            document["handedTo"] = list(self.handed_to)
         if self.role is not None:
             document["role"] = {
                 "brokerRole": self.role.broker_role,
@@ -93,7 +108,7 @@ class Standing:
             given = GivenRole(str(role["brokerRole"]), int(role["brokerId"]), str(role["instead"]))
         epochs = Epochs.from_dict(document)
         role_of, master = str(document.get("masterRole", "")), str(document.get("master", ""))
-        members, rival = document.get("members", []), document.get("rival")
+        members, rival, handed = document.get("members", []), document.get("rival"), document.get("handedTo")
         return cls(
             epochs,
             given,
@@ -104,16 +119,18 @@ class Standing:
             tuple(map(str, members[:TOLD_MAX])),
             None if rival is None else Rival(int(rival[0]), str(rival[1]), str(rival[2])),
             str(document.get("yieldsTo", "")),
+            None if handed is None else HandedTo(int(handed[0]), str(handed[1])),
         )
 
 
 class StandingFile:
-    """Reads and replaces the file of one store. Blocks."""
+    """Reads and replaces the file of one store. Blocks. Several threads may change it."""
 
     def __init__(self, store_root: Path) -> None:
         self.path = store_root / "config" / FILE_NAME
         self._file = JsonFile(self.path, is_mirrored=True)  # the role of before would be the wrong one
         self._writes = 0
+        self._lock = threading.Lock()
         self.standing = Standing()  # as the file has it
 
     def load(self) -> Standing:
@@ -126,15 +143,13 @@ class StandingFile:
 
     def change(self, **fields: Any) -> Standing:
         """Replace fields, durably, unless they are so already. StateFileError; nothing has changed then."""
-        return self.put_back(dataclasses.replace(self.standing, **fields))
-
-    def put_back(self, changed: Standing) -> Standing:
-        """Replace all of it, as `change` does."""
-        if changed != self.standing:
-            self._writes += 1
-            self._file.write(changed.to_json(), self._writes)
-            self.standing = changed
-        return changed
+        with self._lock:
+            changed = dataclasses.replace(self.standing, **fields)
+            if changed != self.standing:
+                self._writes += 1
+                self._file.write(changed.to_json(), self._writes)
+                self.standing = changed
+            return changed
 
 
 def role_text(config: BrokerConfig) -> str:

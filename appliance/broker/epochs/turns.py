@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import math
-import time
+import contextlib
+from collections.abc import Iterator
 from typing import NamedTuple
 
 
 class Promotion(NamedTuple):
     """A slave becomes the master, in a new epoch. untold: HA addresses of the master of before. above: the highest
     epoch that any member knows; members: the others, where they serve. epoch_id: the one that etcd has on record for
-    the epoch after `above`; "": none does. until: of `awake_s`; one that is later is given up, since its master may
-    take messages again by then."""
+    the epoch after `above`; "": none does."""
 
     broker_role: str
     untold: tuple[str, ...]
     above: int
     members: tuple[str, ...] = ()
     epoch_id: str = ""
-    until: float = math.inf
 
 
 class Demotion(NamedTuple):
@@ -39,17 +37,27 @@ class Cut(NamedTuple):
 Turn = Promotion | Demotion | Cut
 
 
-def awake_s() -> float:
-    """Seconds that go on while this process, or the machine, stands still."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
-
-
 class Turns:
     """The turn that one opened broker is to take; the first that is asked for."""
 
     def __init__(self) -> None:
         self._asked = asyncio.Event()
+        self._promotions = 0  # that are being decided on
         self.turn: Turn | None = None
+
+    @property
+    def may_begin_epoch(self) -> bool:
+        """Whether this broker may be about to begin an epoch. Once it is not, no earlier request makes it do so."""
+        return self._promotions > 0 or self.turn is not None
+
+    @contextlib.contextmanager
+    def deciding(self) -> Iterator[None]:
+        """While the block runs, this broker may ask for a promotion."""
+        self._promotions += 1
+        try:
+            yield
+        finally:
+            self._promotions -= 1
 
     def ask(self, turn: Turn) -> None:
         """Take this turn soon, unless another one was asked for."""

@@ -1,24 +1,24 @@
 """Change of the master by hand: what `gantry admin promote` and `switchover` ask brokers of GantryMQ for.
 
-A switch-over is three requests of one tool: the master holds back messages until a slave has all of them, that slave is
-promoted, and the master of before hears of it on the port for slaves. If the tool dies in between, the master goes on
-when its hold ends.
+A switch-over is two requests of one tool: the master holds back messages until a slave has all of them, and that slave
+is promoted, which has its master hand over first (master/hand_over.py). The master of before hears of it on the port
+for slaves. If the tool dies in between, the master goes on when its hold ends, unless it has handed over.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import math
 import time
 from typing import TYPE_CHECKING, Protocol
 
 from appliance.broker.cluster.outer_api import BrokerOuterApi
 from appliance.broker.epochs.members import Members
 from appliance.broker.epochs.membership import MembershipFile
-from appliance.broker.epochs.standing import Rival, StandingFile
-from appliance.broker.epochs.turns import Promotion, Turns, awake_s
+from appliance.broker.epochs.standing import HandedTo, Rival, StandingFile
+from appliance.broker.epochs.turns import Promotion, Turns
 from appliance.broker.replication.ha_client import HaState
+from appliance.broker.replication.master.hand_over import HandOver
 from appliance.broker.replication.master.holding import HOLD_S_MAX, Holding
 from appliance.errors import BrokerError
 from appliance.process.json_file import StateFileError
@@ -28,6 +28,7 @@ from appliance.register.term import IN_SYNC, View
 from appliance.remoting.header_fields import int_field, long_field, text_field
 from appliance.settings.replication import MASTER_ROLES
 from appliance.settings.roles import BrokerConfig
+from gantrymq.errors import GantryError
 from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from store.message_store import MessageStore
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-HOLD_LEFT_S_MIN = 2.0  # of the master's hold, when the epoch is on record: its first word ends that master
 HOPELESS = (HaState.DIVERGED, HaState.CUTTING, HaState.JOINING)
 
 
@@ -54,6 +54,7 @@ class ReplicationParts(Protocol):
     member: MembershipFile
     turns: Turns
     holding: Holding
+    hand_over: HandOver
     register: Register | None
 
     def heard(self, epoch: int, epoch_id: str, master: str, told_by: str, /) -> None:
@@ -67,24 +68,34 @@ async def promote(parts: ReplicationParts, connection: ServerConnection, request
     acceptLoss, force: what of that the person takes. planned: the master holds back messages, and the end is its own.
     With etcd the epoch comes from there, and only as long as what was read there before the questions still stands.
     """
+    with parts.turns.deciding():
+        if parts.follower is None:
+            await _begin_anew(parts, connection, request)
+        else:
+            await _begin(parts, parts.follower, connection, request)
+
+
+async def _begin(
+    parts: ReplicationParts, follower: Follower, connection: ServerConnection, request: RemotingCommand
+) -> None:
     fields = request.ext_fields
-    follower = parts.follower
-    if follower is None:
-        return await _begin_anew(parts, connection, request)
+    is_planned = fields.get("planned") == "true"
     role = fields.get("brokerRole") or parts.standing.standing.master_role or MASTER_ROLES[0]
     if role not in MASTER_ROLES:
         raise _refused(f"brokerRole={role}: use one of {', '.join(MASTER_ROLES)}")
     _check_as_seen(parts, fields)
-    view, until = await _on_record(parts), math.inf
-    if fields.get("planned") == "true":
-        until = await _check_planned(parts, follower)
+    view = await _on_record(parts)
+    if is_planned:
+        _check_planned(parts, follower)
         above, others = 0, follower.sink.in_sync.names
     else:
         above, others = await _check_unplanned(parts, follower, fields, view)
     _check_as_seen(parts, fields)  # while others were asked
     epochs, end = parts.standing.standing.epochs, parts.store.max_physical_offset
     above = max(above, epochs.highest, int_field(fields, "above", 0, low=0))
-    reason = "switchover" if fields.get("planned") == "true" else "promote"
+    if is_planned:
+        await _have_handed_over(parts, follower, end, above + 1)
+    reason = "switchover" if is_planned else "promote"
     above, epoch_id = await _take_over(parts, view, above, f"{reason} --force" if _is_forced(fields) else reason)
     untold = tuple(dict.fromkeys([follower.ha_client.master_address, *parts.standing.standing.untold]))
     logger.warning(
@@ -94,17 +105,14 @@ async def promote(parts: ReplicationParts, connection: ServerConnection, request
             "peer": connection.remote_text,
             "epoch": above + 1,
             "physical_offset": end,
-            "planned": fields.get("planned") == "true",
+            "planned": is_planned,
             "forced": _is_forced(fields),
             "unknown_accepted": fields.get("acceptUnknown") == "true",
         },
     )
     # The answer first: the broker closes its connections for the turn, and what was written until then still goes out.
     connection.reply(request, request.reply(ext_fields={"epoch": str(above + 1), "brokerRole": role}))
-    if epoch_id:  # the master of before acknowledges nothing more, whenever this one opens
-        until = math.inf
-    parts.turns.ask(Promotion(role, tuple(filter(None, untold)), above, others, epoch_id, until))
-    return None
+    parts.turns.ask(Promotion(role, tuple(filter(None, untold)), above, others, epoch_id))
 
 
 def _check_as_seen(parts: ReplicationParts, fields: dict[str, str]) -> None:
@@ -119,19 +127,23 @@ def _check_as_seen(parts: ReplicationParts, fields: dict[str, str]) -> None:
         raise _refused(f"it has changed meanwhile: the highest epoch is {highest}, the log ends at {end}")
 
 
-async def _check_planned(parts: ReplicationParts, follower: Follower) -> float:
-    """A switch-over's: the master answers, takes no messages, and this log is all of its own. Return until when this
-    broker has to have taken its turn."""
+def _check_planned(parts: ReplicationParts, follower: Follower) -> None:
+    """A switch-over's: this slave follows its master, and has its tables."""
     if not follower.ha_client.is_copying:
         raise _refused(f"this log is not known to be its master's: {follower.ha_client.state}")
     if not (epochs := parts.standing.standing.epochs).is_current:
         raise _refused(f"epoch {epochs.highest} has begun elsewhere, and this log is of epoch {epochs.current}")
     if not follower.sink.has_tables:
         raise _refused("topics and groups of the master have not arrived yet: try again")
-    held_until, end = await follower.synchronize.held_end()
-    if held_until - HOLD_LEFT_S_MIN <= awake_s() or end != parts.store.max_physical_offset:
-        raise _refused("its master does not hold back messages: use a switchover, which makes it do so first")
-    return held_until - HOLD_LEFT_S_MIN
+
+
+async def _have_handed_over(parts: ReplicationParts, follower: Follower, end: int, epoch: int) -> None:
+    """The last thing before this broker's own record: from now on its master takes nothing. Refused when that is not
+    known; the master asks this broker then, and goes on."""
+    try:
+        await follower.synchronize.take_over(parts.address, end, epoch)
+    except GantryError as exc:
+        raise _refused(f"its master does not give up its role: {exc}") from exc
 
 
 async def _check_unplanned(
@@ -199,16 +211,19 @@ def _is_forced(fields: dict[str, str]) -> bool:
 
 
 async def _begin_anew(parts: ReplicationParts, connection: ServerConnection, request: RemotingCommand) -> None:
-    """A person has chosen this one of two masters that began one epoch: it begins a higher one."""
+    """A person has chosen this one of two masters that began one epoch, or this one although it has handed over: it
+    begins a higher one."""
     fields, standing = request.ext_fields, parts.standing.standing
-    if standing.rival is None or fields.get("decided") != "true":
+    rival, handed = standing.rival, standing.handed_to
+    if (rival is None and handed is None) or fields.get("decided") != "true":
         raise _refused("this broker is a master already")
     _check_as_seen(parts, fields)
-    above = max(standing.epochs.highest, int_field(fields, "above", 0, low=0))
+    above = max(standing.epochs.highest, int_field(fields, "above", 0, low=0), 0 if handed is None else handed.epoch)
     above, epoch_id = await _take_over(parts, await _on_record(parts), above, "settle")
-    others = tuple(dict.fromkeys([standing.rival.address, *filter(None, fields.get("members", "").split(","))]))
-    facts = {"peer": connection.remote_text, "epoch": above + 1, "rival": standing.rival.text}
-    logger.warning("contested epoch settled by request", extra={"event": "admin_settled", **facts})
+    named = [each.address for each in (rival, handed) if each is not None]
+    others = tuple(dict.fromkeys([*named, *filter(None, fields.get("members", "").split(","))]))
+    facts = {"peer": connection.remote_text, "epoch": above + 1, "against": named}
+    logger.warning("this master's log was chosen by request", extra={"event": "admin_settled", **facts})
     connection.reply(request, request.reply(ext_fields={"epoch": str(above + 1)}))
     parts.turns.ask(Promotion(parts.config.broker_role, (), above, others, epoch_id))
 
@@ -248,10 +263,17 @@ async def hear_epoch(
 
 async def hold(parts: ReplicationParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """29402: hold back messages for a while, and answer once the slave at an address has all; or, with seconds=0, no
-    more."""
+    more.
+
+    handOverAt, epoch: the slave itself asks, whose log ends there, before it begins that epoch.
+    """
     if parts.follower is not None:
         raise _refused("this broker is a slave")
     fields = request.ext_fields
+    if "handOverAt" in fields:
+        to = HandedTo(int_field(fields, "epoch", low=1), text_field(fields, "slave"))
+        await parts.hand_over.give(to, long_field(fields, "handOverAt", low=0))
+        return request.reply()
     seconds = int_field(fields, "seconds", low=0, high=HOLD_S_MAX)
     catch_up_s = int_field(fields, "catchUpSeconds", HOLD_S_MAX, low=0, high=HOLD_S_MAX)
     if seconds == 0:

@@ -16,7 +16,6 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from appliance.broker.access.access_control import own_credentials
 from appliance.broker.delivery.schedule import ScheduleMessageService
-from appliance.broker.epochs.turns import awake_s
 from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
 from appliance.broker.groups.subscription_group import SubscriptionGroupManager
 from appliance.broker.replication.master_address import MasterAddress
@@ -101,18 +100,13 @@ class SlaveSynchronize:
         except (GantryError, ValueError):
             return None
 
-    async def held_end(self) -> tuple[float, int]:
-        """Until when, of `awake_s`, the master holds back messages for sure, as it says now; 0: it does not. And where
-        its log ends, -1 when it does not say. One of an earlier version does not say until when: for ever."""
-        asked_at = awake_s()
+    async def take_over(self, own_address: str, end: int, epoch: int) -> None:
+        """Have the master hand over to this slave, whose log ends at `end`: it takes nothing more from then on, unless
+        this slave says that it has not begun that epoch. GantryError when that is not known."""
         if not self._master.broker:
-            return 0.0, -1
-        try:
-            table = KVTable.from_json(await self._ask(self._master.broker, RequestCode.GET_BROKER_RUNTIME_INFO)).table
-            left_s = float(table.get("messagesHeldMs", "inf")) / 1000 if table.get("messagesHeld") == "true" else 0.0
-            return asked_at + left_s if left_s else 0.0, int(table.get("commitLogMaxOffset", "-1"))
-        except (GantryError, ValueError):
-            return 0.0, -1
+            raise GantryError("none is known")
+        fields = {"slave": own_address, "handOverAt": str(end), "epoch": str(epoch)}
+        await self._ask(self._master.broker, RequestCode.HOLD_MESSAGES, fields)
 
     def ha_tls(self) -> ssl.SSLContext | None:
         """TLS for the log, when the master has said that it can and this slave has any. Raises ConfigError."""
@@ -190,8 +184,9 @@ class SlaveSynchronize:
         self._schedule.offsets = DelayOffsetTable.from_json(body).offset_table
         await asyncio.to_thread(self._schedule.persist)
 
-    async def _ask(self, address: str, code: RequestCode) -> bytes:
-        answer = await self._client.invoke(address, RemotingCommand.request(code), timeout_s=TIMEOUT_S)
+    async def _ask(self, address: str, code: RequestCode, fields: Mapping[str, str] | None = None) -> bytes:
+        request = RemotingCommand.request(code, dict(fields or {}))
+        answer = await self._client.invoke(address, request, timeout_s=TIMEOUT_S)
         if answer.code != ResponseCode.SUCCESS:
             raise ResponseError(answer.code, answer.remark, address=address)
         return answer.body

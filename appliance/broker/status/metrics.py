@@ -51,7 +51,7 @@ def service_metrics(parts: RuntimeInfoParts) -> dict[str, str]:
         "epochRegister": "etcd" if parts.config.etcd_endpoints else "none",  # who gives out the numbers
         "inSyncSetPublished": "none" if parts.slaves.published is None else parts.slaves.published.state,
         "messagesHeld": str(parts.store.parts.state.is_held).lower(),  # back, for a switch-over
-        "messagesHeldMs": str(int(parts.holding.left_s * 1000)),
+        "mayBeginEpoch": str(parts.turns.may_begin_epoch).lower(),  # it is being promoted
         "nameServersRegistered": f"{known}/{all_}",
         "connections": str(parts.server.connection_count + parts.vip_server.connection_count),
         "connectionsParked": str(parts.lanes.parked_count),  # bring more requests than can be served now

@@ -24,6 +24,7 @@ def epoch_metrics(standing: Standing) -> dict[str, str]:
         "epochStart": str(standing.epochs.history[-1].start if standing.epochs.history else 0),
         "epochId": standing.epochs.history[-1].id if standing.epochs.history else "none",
         "epochRival": "none" if standing.rival is None else standing.rival.text,
+        "epochHandedTo": "none" if standing.handed_to is None else standing.handed_to.text,
         "roleGiven": "none" if standing.role is None else f"instead of {standing.role.instead}",
     }
 

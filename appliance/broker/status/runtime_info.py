@@ -37,12 +37,12 @@ if TYPE_CHECKING:  # rooms that need the counters of this one
     from appliance.broker.delivery.slow_consumers import SlowConsumerGuard
     from appliance.broker.epochs.membership import MembershipFile
     from appliance.broker.epochs.standing import StandingFile
+    from appliance.broker.epochs.turns import Turns
     from appliance.broker.filters.consumer_filter import ConsumerFilterManager
     from appliance.broker.groups.consumer_groups import ConsumerManager
     from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
     from appliance.broker.groups.subscription_group import SubscriptionGroupManager
     from appliance.broker.replication.follower import Follower
-    from appliance.broker.replication.master.holding import Holding
     from appliance.broker.replication.master.slaves import SlaveService
     from appliance.broker.timer.rolling import Rolling
     from appliance.broker.timer.service import TimerService
@@ -92,7 +92,7 @@ class RuntimeInfoParts(Protocol):
     server: RemotingServer
     vip_server: RemotingServer
     slaves: SlaveService
-    holding: Holding
+    turns: Turns
     follower: Follower | None
     standing: StandingFile
     member: MembershipFile

@@ -134,8 +134,11 @@ def _replication(info: Mapping[str, str]) -> str | None:
         why = info.get("slaveStateWhy", "none")
         return info["slaveState"] + (f": {why}" if why != "none" else "")
     slaves = SlaveDifferences.of_runtime_info(info)
+    handed = info.get("epochHandedTo", "none").split()
     gone = info.get("slavesGone", "none")
     parts = []
+    if len(handed) == 2:
+        parts.append(f"gave up its role to {handed[1]} for epoch {handed[0]}: it waits for its answer")
     if (fenced := info.get("masterFencedBy", "none")) != "none":
         parts.append(f"fenced by {fenced}: it takes no messages")
     if len(slaves) == 1:

@@ -147,7 +147,8 @@ class SuccessionAdmin:
 
     async def settle(self, broker_name: str, keep: str, *, accept_unknown: bool = False) -> Changed:
         """Decide that the log of the master `keep` counts. Others give up what they have beside it, confirmed or not;
-        it stays in a folder beside their stores. A master whose epoch was begun twice begins a higher one first.
+        it stays in a folder beside their stores. A master whose epoch was begun twice, or that has handed over, begins
+        a higher one first.
 
         accept_unknown: go on although members or name servers do not answer. ConfigError; GantryError when a member
         was not notified.
@@ -161,7 +162,7 @@ class SuccessionAdmin:
         if silent and not accept_unknown:
             raise ConfigError(f"{', '.join(silent)} do not answer, and may know of more: start them first")
         epoch, others = keeper.log_epoch, [member.address for member in known.members if member.address != keep]
-        if keeper.info.get("epochRival", "none") != "none":
+        if any(keeper.info.get(key, "none") != "none" for key in ("epochRival", "epochHandedTo")):
             further = {"decided": "true", "above": str(known.highest_epoch), "members": ",".join(others)}
             epoch = await self._ask_promotion(keeper, keeper.end, further)
             await self._is_master(broker_name, keep, epoch)

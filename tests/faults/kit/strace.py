@@ -17,8 +17,11 @@ ATTACHED_S = 30.0
 
 
 @contextlib.contextmanager
-def injected(pid: int, calls: str, fault: str, log: Path) -> Iterator[None]:
-    """In process `pid`, all threads, let the system calls suffer: `delay_enter=MICROSECONDS`, `error=EIO`, …"""
+def injected(pid: int, calls: str, fault: str, log: Path, path: Path | None = None) -> Iterator[None]:
+    """In process `pid`, all threads, let the system calls suffer: `delay_enter=MICROSECONDS`, `error=EIO`, …
+
+    path: only those on that file. With `signal=SIGSTOP` the process stands still at a place of the caller's choice.
+    """
     tool = require_tool("strace", "a failing disk is made by its fault injection")
     sudo = ["sudo", "-n"] if os.geteuid() and shutil.which("sudo") else []
     command = [
@@ -33,6 +36,7 @@ def injected(pid: int, calls: str, fault: str, log: Path) -> Iterator[None]:
         f"inject={calls}:{fault}",
         "-o",
         str(log),
+        *(["-P", str(path)] if path is not None else []),
     ]
     process = subprocess.Popen(command, stderr=subprocess.PIPE)
     try:
@@ -40,7 +44,11 @@ def injected(pid: int, calls: str, fault: str, log: Path) -> Iterator[None]:
         yield
     finally:
         process.send_signal(signal.SIGINT)  # it lets go of the process
-        process.communicate(timeout=ATTACHED_S)
+        try:
+            process.communicate(timeout=ATTACHED_S)
+        except subprocess.TimeoutExpired:  # it waits for a process that was killed
+            process.kill()
+            process.communicate()
 
 
 def _wait_until_attached(process: subprocess.Popen[bytes], pid: int) -> None:

@@ -1,4 +1,7 @@
-"""A master holds back messages before a switch-over, until one slave has its whole log and tables; for a while only."""
+"""A master holds back messages before a switch-over, until one slave has its whole log and tables.
+
+For a while only, unless it hands over to that slave meanwhile (hand_over.py).
+"""
 
 from __future__ import annotations
 
@@ -26,6 +29,7 @@ class Holding:
         self._turns = turns
         self._timer: asyncio.TimerHandle | None = None
         self._ends_at = 0.0  # monotonic
+        self._is_pinned = False
 
     def begin(self, seconds: float) -> None:
         """Hold back what comes from now on, for so long at most."""
@@ -40,14 +44,24 @@ class Holding:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if self._turns.turn is None:
-            self._store.hold(False)
-            logger.warning("messages are taken again", extra={"event": "hold_ended"})
+        self._go_on()
 
     @property
-    def left_s(self) -> float:
-        """For how much longer messages are held back for sure, seconds."""
-        return 0.0 if self._timer is None else max(self._ends_at - time.monotonic(), 0.0)
+    def is_on(self) -> bool:
+        return self._is_pinned or self._timer is not None
+
+    def pin(self, pinned: bool) -> None:
+        """Hold back whatever time and tools say; or no longer."""
+        self._is_pinned = pinned
+        if pinned:
+            self._store.hold(True)
+        else:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        if not self.is_on and self._turns.turn is None:
+            self._store.hold(False)
+            logger.warning("messages are taken again", extra={"event": "hold_ended"})
 
     async def until_copied(self, slave_address: str, seconds: float) -> bool:
         """Wait until the slave has all; False when it has not after so long, is gone, or at the hold's end."""

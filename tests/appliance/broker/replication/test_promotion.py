@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from appliance.broker import life
-from appliance.broker.epochs.turns import Turn, Turns, awake_s
 from gantrymq.message import properties as names
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from store.inspect.dump import Selection, dump_records
@@ -107,41 +105,6 @@ async def test_a_planned_switch_over_goes_there_and_back_with_all_that_waits(
         end = one.controller.store.max_offset(TOPIC, 0)
         await until(lambda: one.controller.store.max_offset(TOPIC, 0) == 17)
         assert end <= 17, "ten, three twice, and the delayed one once"
-
-
-async def test_a_slave_that_stood_still_until_the_hold_was_over_gives_its_turn_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Stopped between its last question and its epoch on disk, as SIGSTOP or a frozen machine does it."""
-    stood_still_s, ask = 0.0, Turns.ask
-
-    def asked(turns: Turns, turn: Turn) -> None:
-        nonlocal stood_still_s
-        stood_still_s = 120.0
-        ask(turns, turn)
-
-    async with group(tmp_path) as brokers, brokers.broker("one") as one, brokers.broker("two", broker_id=1) as two:
-        await send(one, 10)
-        await same_logs(one, two)
-        one.controller.holding.begin(60)
-        end = str(one.controller.store.max_physical_offset)
-        monkeypatch.setattr(Turns, "ask", asked)
-        monkeypatch.setattr(life, "awake_s", lambda: awake_s() + stood_still_s)
-        await until(lambda: follower_of(two.controller).sink.has_tables)
-        before = two.controller
-        answer = await promote(two, planned="true", end=end)
-        assert answer.code == 0, answer.remark
-        await until(lambda: two.controller is not before and is_slave(two))
-        assert "promotion given up" in caplog.text
-        one.controller.holding.end()
-        await send(one, 5)  # as a master whose hold has run out
-        await same_logs(one, two)
-        assert two.controller.standing.standing.epochs.current == 1
-        stood_still_s = 0.0
-        monkeypatch.setattr(Turns, "ask", ask)
-        one.controller.holding.begin(1)
-        late = await promote(two, planned="true")
-        assert late.code == 1 and "does not hold back messages" in (late.remark or ""), "too little is left of it"
 
 
 async def test_to_hear_only_now_of_an_epoch_that_the_request_counts_in_is_no_change(tmp_path: Path) -> None:

@@ -1,0 +1,192 @@
+"""Planned switch-overs in which a member stands still or dies at a chosen place, and the master's hold runs out.
+
+strace stops or kills the process as it opens the file that it needs next, so nothing depends on timing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from gantrymq import AdminClient
+from gantrymq.errors import GantryError
+from tests.faults.kit.replicas import FILES, SYNC, TOPIC, Replica, runtime_info
+from tests.faults.kit.strace import injected
+from tests.faults.replication.history import Answer, check
+from tests.faults.replication.logs import read_log
+from tests.faults.replication.recorder import Recorder
+from tests.harness import LocalCluster
+from tests.waiting import wait_until
+
+HOLD_S = 3.0
+ASYNC = FILES | {"slavesEnable": "true"}
+LEVELS = {"sync": SYNC, "async": ASYNC}
+
+# The file that a broker opens next, in its store: before its epoch is on record, behind that, and at the master.
+BEFORE_EPOCH, AFTER_EPOCH = Path("config/epochs.json.tmp"), Path("abort")
+AFTER_HAND_OVER = Path("config/epochs.json.bak.tmp")
+STOP, KILL = signal.SIGSTOP, signal.SIGKILL
+
+
+@pytest.fixture
+def level() -> str:
+    return "sync"
+
+
+@pytest.fixture
+def three(tmp_path: Path, level: str) -> Iterator[list[LocalCluster]]:
+    """A master and two slaves, both in sync: without the one that takes over the master may still acknowledge."""
+    properties = LEVELS[level]
+    with LocalCluster(tmp_path / "master", broker_properties=properties) as master:
+        slaves = [Replica(tmp_path / f"slave{number}", master, number, properties) for number in (1, 2)]
+        for slave in slaves:
+            slave.start_broker()
+        wait_until(lambda: runtime_info(master).get("slavesInSyncSet", "").count(",") == 1)
+        yield [master, *slaves]
+        for slave in slaves:
+            slave.stop()
+
+
+@pytest.fixture(autouse=True)
+def short_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gantrymq.client.admin.succession.HOLD_S", HOLD_S)
+    monkeypatch.setattr("gantrymq.client.admin.succession.SWITCH_S", 2 * HOLD_S)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("level", "place", "blow"),
+    [
+        ("sync", BEFORE_EPOCH, STOP),
+        ("sync", BEFORE_EPOCH, KILL),
+        ("sync", AFTER_EPOCH, STOP),
+        ("sync", AFTER_EPOCH, KILL),
+        ("async", AFTER_EPOCH, STOP),
+        ("async", AFTER_EPOCH, KILL),
+    ],
+)
+def test_the_new_master_is_struck_and_comes_back_when_the_hold_is_long_over(
+    three: list[LocalCluster], tmp_path: Path, place: Path, blow: signal.Signals
+) -> None:
+    old, new, _third = three
+    serving = [old]
+    with Recorder("p", TOPIC, lambda: serving[0].broker_address) as recorder:
+        recorder.more()
+        with ThreadPoolExecutor(1) as thread:
+            with struck(new, place, blow, tmp_path / "strace") as asked:
+                asked.append(thread.submit(switch_over, old, new))
+                until_struck(tmp_path / "strace", blow)
+                let_the_hold_run_out()
+            if blow is STOP:
+                os.kill(new.broker.pid, signal.SIGCONT)
+            else:
+                new.kill_broker()
+                new.start_broker()
+            asked[0].result()
+        serving[:] = [settled(three)]
+        recorder.more()
+    assert_whole(three, recorder, serving[0])
+    assert serving[0] is new if (place, blow) != (BEFORE_EPOCH, KILL) else serving[0] is old
+
+
+@pytest.mark.slow
+def test_the_old_master_dies_and_is_back_while_the_new_one_stands_still(
+    three: list[LocalCluster], tmp_path: Path
+) -> None:
+    """It finds nobody who knows of a later epoch: its own record has to be enough."""
+    old, new, _third = three
+    serving = [old]
+    with Recorder("p", TOPIC, lambda: serving[0].broker_address) as recorder:
+        recorder.more()
+        with ThreadPoolExecutor(1) as thread:
+            with struck(new, AFTER_EPOCH, STOP, tmp_path / "strace") as asked:
+                asked.append(thread.submit(switch_over, old, new))
+                until_struck(tmp_path / "strace", STOP)
+                old.kill_broker()
+                old.start_broker()
+                let_the_hold_run_out()
+            os.kill(new.broker.pid, signal.SIGCONT)
+            asked[0].result()
+        serving[:] = [settled(three)]
+        recorder.more()
+    assert_whole(three, recorder, serving[0])
+    assert serving[0] is new
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("place", [BEFORE_EPOCH, AFTER_HAND_OVER], ids=["before_record", "after_record"])
+def test_the_old_master_dies_as_it_hands_over(three: list[LocalCluster], tmp_path: Path, place: Path) -> None:
+    """The slave has no answer, and gives the change up: back again, the old master asks it, and goes on."""
+    old, new, _third = three
+    serving = [old]
+    with Recorder("p", TOPIC, lambda: serving[0].broker_address) as recorder:
+        recorder.more()
+        with ThreadPoolExecutor(1) as thread:
+            with struck(old, place, KILL, tmp_path / "strace") as asked:
+                asked.append(thread.submit(switch_over, old, new))
+                until_struck(tmp_path / "strace", KILL)
+            old.kill_broker()
+            old.start_broker()
+            asked[0].result()
+        serving[:] = [settled(three)]
+        recorder.more()
+    assert_whole(three, recorder, serving[0])
+    assert serving[0] is old
+
+
+@contextlib.contextmanager
+def struck(peer: LocalCluster, place: Path, blow: signal.Signals, log: Path) -> Iterator[list[Future[str]]]:
+    """While the block runs: the process is stopped or killed as soon as it opens that file. Yields a list for tasks."""
+    with injected(peer.broker.pid, "openat", f"signal={blow.name}", log, peer.store / place):
+        yield []
+
+
+def switch_over(old: LocalCluster, new: LocalCluster) -> str:
+    async def ask() -> str:
+        async with AdminClient(old.namesrv_address, timeout_s=3) as admin:
+            try:
+                await admin.succession.switch_over(*await admin.succession.switch(old.broker_name, new.broker_address))
+            except GantryError as exc:
+                return str(exc)
+            return "done"
+
+    return asyncio.run(ask())
+
+
+def until_struck(log: Path, blow: signal.Signals) -> None:
+    wait_until(lambda: blow.name in log.read_text())
+
+
+def let_the_hold_run_out() -> None:
+    time.sleep(HOLD_S + 1)  # what is shown is that time changes nothing
+
+
+def settled(three: list[LocalCluster]) -> LocalCluster:
+    """The only master, once the others copy from it and it takes messages."""
+    found: list[LocalCluster] = []
+
+    def is_settled() -> bool:
+        infos = [runtime_info(each) for each in three]
+        masters = [each for each, info in zip(three, infos, strict=True) if info.get("brokerRole", "SLAVE") != "SLAVE"]
+        found[:] = masters
+        copying = sum(info.get("slaveState") == "copying" for info in infos)
+        return len(masters) == 1 and copying == 2 and runtime_info(masters[0]).get("messagesHeld") == "false"
+
+    wait_until(is_settled)
+    return found[0]
+
+
+def assert_whole(three: list[LocalCluster], recorder: Recorder, counts: LocalCluster) -> None:
+    wait_until(lambda: len({runtime_info(each).get("commitLogMaxOffset") for each in three}) == 1)
+    logs = [read_log(each.broker_address, each.store) for each in three]
+    assert recorder.count(Answer.ACKNOWLEDGED) >= 60
+    assert check(recorder.sends, logs, counts.broker_address) == []
+    assert logs[0].data == logs[1].data == logs[2].data
