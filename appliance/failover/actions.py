@@ -9,17 +9,17 @@ from appliance.failover.view import Holder
 
 @dataclass(frozen=True, slots=True)
 class Renew:
-    """Put the beat, if the term is of this revision."""
+    """Put the beat with the next counter (lease.Beats), if the term is of this revision."""
 
-    counter: int
     term_revision: int
 
 
 @dataclass(frozen=True, slots=True)
 class TakeOver:
     """Stop acknowledging the epoch before, then put term, beat and history, if term and beat are of these revisions and
-    there is no pause; delete the switch. Only when that is known to have been executed: cut to a record boundary, put
-    (epoch, start) on disk, catch up with dispatching, and open while still inside the proof.
+    there is no pause; delete the switch. An attempt before it that compared the same keeps its epoch id. Only when that
+    is known to have been executed (Begin): cut to a record boundary, put (epoch, start) on disk, catch up with
+    dispatching. An answer of another etcd cluster than the view's counts as none.
 
     in_sync: the set on record until then, without the owner before, with this member. is_clean: it is known to have all
     that was acknowledged.
@@ -32,6 +32,26 @@ class TakeOver:
     reason: str
     is_clean: bool = True
     switch: str = ""  # its id, when an administrator asked for it
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """The attempt to take over is known to have been executed: the term of this revision is this process's."""
+
+    term_revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """The attempt to take over is known to have failed: this member may acknowledge to a master again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hear:
+    """Have this epoch on disk as heard of, before anything else: a lower one is refused from now on."""
+
+    epoch: int
+    epoch_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +91,19 @@ class Drain:
 
 
 @dataclass(frozen=True, slots=True)
+class DropSwitch:
+    """Delete the switch, if it is this one: it can't happen now."""
+
+    id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """Accept messages again: no switch asks for anything else."""
+
+
+@dataclass(frozen=True, slots=True)
 class Release:
     """No member is the master; only once nothing more is acknowledged here."""
 
@@ -103,5 +136,20 @@ class Refuse:
 
 
 Action = (
-    Renew | TakeOver | MarkOpened | Require | PublishSet | StopRequiring | Drain | Release | StepDown | Follow | Refuse
+    Renew
+    | TakeOver
+    | Begin
+    | Forget
+    | Hear
+    | MarkOpened
+    | Require
+    | PublishSet
+    | StopRequiring
+    | Drain
+    | DropSwitch
+    | Resume
+    | Release
+    | StepDown
+    | Follow
+    | Refuse
 )

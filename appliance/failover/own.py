@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from appliance.failover.lease import LEASE_S
 from appliance.failover.view import Holder
@@ -18,14 +19,26 @@ class Role(StrEnum):
     DRAINING = "draining"  # accepts nothing more: on its way to release
 
 
+class Attempt(NamedTuple):
+    """A transaction that was sent to take over: the id that the epoch would have, and what it compares.
+
+    It is lost once either of the two has another revision, and the term another id; until then it may be executed.
+    """
+
+    epoch_id: str
+    cluster_id: int
+    term_revision: int
+    beat_revision: int
+
+
 @dataclass(frozen=True, slots=True)
 class Own:
     """id, store_uuid, group: of the store. boot: of the machine. session: random, of this process.
 
     epoch, epoch_id: in which the log ends, as in epochs.json; highest: the highest epoch heard of anywhere, on disk.
     log_end, dispatched_end: bytes. confirmed: up to where messages were acknowledged, as this member knows it, bytes.
-    stopped_cleanly: the last process of this store closed it, so its disk has all that it had.
-    cluster_id: of the etcd that this store was joined to, on disk; 0: none yet.
+    clean_boot: the boot in which the last process of this store closed it, so the disk has all that it had then; "": it
+    did not close it, or this is the first.
     """
 
     id: int
@@ -40,17 +53,19 @@ class Own:
     log_end: int
     dispatched_end: int
     confirmed: int
-    cluster_id: int
-    stopped_cleanly: bool = False
+    clean_boot: str = ""
+    attempt: Attempt | None = None  # to take over, of which it is not known what became
     # -- as a master
     first_sent: float | None = None  # of the newest beat that etcd is known to have (lease.Beats); None: none
-    next_counter: int = 1
+    cluster_id: int = 0  # of the etcd that gave this process its term; 0: it has none
     term_revision: int = 0  # of the newest term that this process knows to be its own
+    is_ready: bool = False  # the epoch is on disk, the log cut and dispatched, the tables loaded: it can open
     required: frozenset[Holder] = frozenset()  # without whom nothing is acknowledged, itself among them
     unsettled: frozenset[Holder] = frozenset()  # in sets that were sent for this revision, their outcome not known
     caught_up: frozenset[Holder] = frozenset()  # slaves that may be required: at the confirmed end, in this epoch
     lost: frozenset[Holder] = frozenset()  # required ones that have been gone or behind for too long
-    has_drained: bool = False
+    draining_since: float = 0.0
+    has_drained: bool = False  # nothing more is acknowledged here, and the target has all
     # -- health
     is_disk_healthy: bool = True  # the log advanced or fsynced lately, as far as it had to
     has_ticked: bool = True  # the event loop turned lately
@@ -59,7 +74,11 @@ class Own:
     priority: int = 0  # higher ones are preferred among members with equal logs; below 0: never the master
     lease_s: float = LEASE_S  # of the settings, for the next term that this member takes
     is_automatic: bool = False  # take-over without an administrator is switched on
-    accepts_loss: str = ""  # the id of a switch that it has seen and checked: unclean
+
+    @property
+    def holders(self) -> tuple[Holder, ...]:
+        """The entries of a set that say that this log, as it is now, has everything."""
+        return (self.holder, Holder(self.id, self.clean_boot)) if self.clean_boot else (self.holder,)
 
     @property
     def holder(self) -> Holder:

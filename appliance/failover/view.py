@@ -20,8 +20,6 @@ from typing import NamedTuple
 
 from appliance.failover.lease import LEASE_S
 
-NO_OWNER = 0  # the owner of a released term; ids of members begin at 1
-
 
 class Holder(NamedTuple):
     """A member of an in-sync set: its id, and the boot of its machine in which it came to have everything.
@@ -52,7 +50,7 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """epoch, epoch_id: as in epochs.json of the owner's log. owner: a member's id, NO_OWNER once released.
+    """epoch, epoch_id: as in epochs.json of the owner's log. owner: a member's id from 1 on, also once released.
 
     address: where the owner serves, host:port. session: random, of its process. in_sync: who has every acknowledged
     message, the owner among them. start: where the epoch begins in the log, -1 until it is open. end: where a released
@@ -93,16 +91,17 @@ class Pause(NamedTuple):
 
 
 class Switch(NamedTuple):
-    """term_revision: of the term that the administrator saw; of another one the switch does not count.
+    """planned: the master stops first, drains and releases; it counts while `epoch` lasts.
 
-    planned: the master stops first, drains and releases. Otherwise the target takes over although it may lack up to
-    accepted_loss bytes of what was acknowledged.
+    Otherwise the target takes over although it may lack up to accepted_loss bytes of what was acknowledged. That counts
+    only for the very term, by revision, that the administrator saw.
     """
 
     id: str
     target: int
     is_planned: bool
     accepted_loss: int
+    epoch: int
     term_revision: int
 
 
@@ -136,8 +135,11 @@ class Passed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """cluster_id: of etcd; another one means another etcd, or one restored from a backup. group: the uuid of the
-    stores; "": none yet. ids: member to the uuid of its store. Revisions are of the last change of that key, 0: absent.
+    """cluster_id: of the etcd that answered, as its answer says. adopted_cluster_id: as the keys say, put there by
+    `ha init` and `ha adopt`: another one than it is means that etcd was restored from a backup.
+
+    group: the uuid of the stores; "": none yet. ids: member to the uuid of its store. Revisions are of the last change
+    of that key, 0: absent.
 
     sent, received: when this member asked, and had the whole answer. changed: when it received the answer in which term
     or beat had first changed to what they are now: never earlier than the change itself.
@@ -147,6 +149,7 @@ class View:
     received: float
     changed: float
     sent: float = 0.0
+    adopted_cluster_id: int = 0
     group: str = ""
     ids: Mapping[int, str] = field(default_factory=dict)
     term: Term | None = None

@@ -1,0 +1,172 @@
+"""Why a member does not become the master now. Each reason names member and figure: `ha explain` prints it.
+
+What guards messages: the term's own set, by boot, and the revisions that the transaction compares. What members say of
+themselves only delays one that may win, by a second for each that is better, so that the longest log wins if it can.
+"""
+
+from __future__ import annotations
+
+from appliance.failover import lease
+from appliance.failover.own import Own
+from appliance.failover.view import Level, Switch, Term, TermState, View
+
+DEFER_S = 1.0  # for each better member: two looks at etcd
+
+
+def why_frozen(view: View, own: Own) -> str:
+    """Why nothing changes hands at all until a person has looked; "" when nothing speaks against it."""
+    if view.term is None:
+        return "etcd has no record of this broker name: `gantry admin ha init` begins it"
+    if view.group and own.group and view.group != own.group:
+        return f"etcd has group {view.group} on record, and the store of member {own.id} is of group {own.group}"
+    if (store := view.ids.get(own.id, "")) != own.store_uuid:
+        return f"etcd has store {store or 'none'} on record as member {own.id}, and this store is {own.store_uuid}"
+    if is_restored(view):
+        return (
+            f"etcd is cluster {view.cluster_id:x} and its record is of cluster {view.adopted_cluster_id:x}: it was "
+            "restored from a backup, `gantry admin ha adopt` has to say whose log counts"
+        )
+    if view.term.epoch < own.highest:
+        return (
+            f"etcd has epoch {view.term.epoch} on record, and member {own.id} has heard of epoch {own.highest}: if "
+            "that lasts, etcd has lost changes, and `gantry admin ha adopt` has to say whose log counts"
+        )
+    return ""
+
+
+def is_restored(view: View) -> bool:
+    """Whether etcd itself says that its keys are of another cluster."""
+    return view.cluster_id != view.adopted_cluster_id
+
+
+def why_not(view: View, own: Own, now: float) -> str:
+    """Why this member, which is not the master, does not take over at this moment; "" when it does."""
+    term = view.term
+    if term is None:
+        return why_frozen(view, own)
+    return (
+        why_frozen(view, own)
+        or _why_not_wanted(view, term, own)
+        or ("" if _unclean(view, term, own) else why_not_complete(term, own))
+        or _why_not_able(own)
+        or _why_loss_is_too_large(view, term, own)
+        or _why_wait(view, term, own, now)
+    )
+
+
+def why_not_complete(term: Term, own: Own) -> str:
+    """Why the record does not show that this member has every acknowledged message."""
+    if term.level == Level.LOCAL and term.owner != own.id:
+        return (
+            f"the master of epoch {term.epoch} does not wait for every member of the set, so the set proves nothing of "
+            f"member {own.id}"
+        )
+    if not is_in_set(term, own):
+        ids = ", ".join(str(each.id) for each in sorted(term.in_sync)) or "none"
+        return f"member {own.id} is not in sync: epoch {term.epoch} has {ids} on record"
+    if not has_kept_log(term, own):
+        return (
+            f"the machine of member {own.id} has started anew since it came in sync, and acknowledgements did not wait "
+            "for its disk: the end of its log may be lost"
+        )
+    return ""
+
+
+def is_in_set(term: Term, own: Own) -> bool:
+    """Whether this member is on record as having every acknowledged message."""
+    return term.holder(own.id) is not None
+
+
+def has_kept_log(term: Term, own: Own) -> bool:
+    """Whether it has them still: a killed process loses nothing, a machine without power what its disk did not have."""
+    return term.level == Level.IN_SYNC_DISK or not term.in_sync.isdisjoint(own.holders)
+
+
+def is_restarted_owner(term: Term, own: Own) -> bool:
+    """Whether the term is of a process of this store that is dead: this one holds the lock, on a local disk."""
+    return term.owner == own.id and term.session != own.session and own.is_store_local
+
+
+def better_members(view: View, term: Term, own: Own) -> list[int]:
+    """Members that may win, too, and go first: named by a switch, longer log, higher priority, lower id."""
+    switch = valid_switch(view, term)
+    own_order = _order(switch, own.id, own.log_end, own.priority)
+    return sorted(
+        member
+        for member, figures in view.members.items()
+        if member not in (own.id, term.owner)
+        and figures.is_healthy
+        and figures.priority >= 0
+        and any(each.id == member and each.boot == figures.boot for each in term.in_sync)
+        and _order(switch, member, figures.log_end, figures.priority) > own_order
+    )
+
+
+def valid_switch(view: View, term: Term) -> Switch | None:
+    """The switch that an administrator asked for, if it is of this term."""
+    switch = view.switch
+    if switch is None or switch.epoch != term.epoch:
+        return None
+    return switch if switch.is_planned or switch.term_revision == view.term_revision else None
+
+
+# -- the reasons one by one -------------------------------------------------------------------------------------------
+
+
+def _why_not_wanted(view: View, term: Term, own: Own) -> str:
+    if view.pause is not None:
+        return f"{view.pause.who} has paused failover: {view.pause.why or 'no reason given'}"
+    switch = valid_switch(view, term)
+    if switch is not None and switch.target == own.id:
+        return ""
+    if not own.is_automatic and term.owner != own.id:
+        return f"automatic failover is off at member {own.id}"
+    if own.priority < 0:
+        return f"member {own.id} has priority {own.priority}: it never becomes the master"
+    return ""
+
+
+def _why_not_able(own: Own) -> str:
+    if not own.is_disk_healthy:
+        return f"the disk of member {own.id} does not write"
+    if not own.has_ticked:
+        return f"member {own.id} stood still"
+    return ""
+
+
+def _unclean(view: View, term: Term, own: Own) -> Switch | None:
+    switch = valid_switch(view, term)
+    return None if switch is None or switch.is_planned or switch.target != own.id else switch
+
+
+def _why_loss_is_too_large(view: View, term: Term, own: Own) -> str:
+    switch = _unclean(view, term, own)
+    if switch is None:
+        return ""
+    longest, member = max(((figures.log_end, member) for member, figures in view.members.items()), default=(0, own.id))
+    lacks = longest - own.log_end
+    if lacks <= switch.accepted_loss:
+        return ""
+    return (
+        f"member {own.id} lacks {lacks:,} bytes that member {member} has, and {switch.accepted_loss:,} bytes of loss "
+        "were accepted"
+    )
+
+
+def _why_wait(view: View, term: Term, own: Own, now: float) -> str:
+    """The lease of the master before, and the second that each better member has."""
+    wait_s, of = 0.0, ""
+    if term.state != TermState.RELEASED and not is_restarted_owner(term, own):
+        wait_s, of = term.lease_s, f"the lease of member {term.owner} may last"
+        if not lease.has_waited(view.changed, wait_s, now):
+            return f"{of}: {now - view.changed:.1f} of {wait_s:.1f} s have passed"
+    better = [] if is_restarted_owner(term, own) else better_members(view, term, own)
+    defer_s = DEFER_S * len(better)
+    if better and now - view.changed < wait_s + defer_s:
+        first = view.members[better[0]].log_end
+        return f"member {better[0]} goes first: its log ends at {first:,}, that of member {own.id} at {own.log_end:,}"
+    return ""
+
+
+def _order(switch: Switch | None, member: int, log_end: int, priority: int) -> tuple[bool, int, int, int]:
+    return (switch is not None and switch.target == member, log_end, priority, -member)

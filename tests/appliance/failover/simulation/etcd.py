@@ -1,0 +1,132 @@
+"""etcd as a linearizable register: each request is executed at one moment, or never, and the answer may be lost."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from appliance.failover.view import Beat, Figures, Pause, Switch, Term, TermState, View
+
+STALE_MAX = 12  # states that a read may still see
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """All keys, and the revisions that matter."""
+
+    term: Term
+    term_revision: int
+    beat: Beat
+    beat_revision: int
+    revision: int
+    cluster_id: int = 1
+    adopted: int = 1
+    pause: Pause | None = None
+    switch: Switch | None = None
+    stamp: float = 0.0  # by the clock of who put the beat: only a mutant looks at it
+
+
+Change = Callable[["State"], "State | None"]
+
+
+@dataclass(slots=True)
+class Etcd:
+    """members: what members said of themselves last."""
+
+    state: State
+    stores: Mapping[int, str]
+    members: dict[int, Figures] = field(default_factory=dict)
+    past: list[State] = field(default_factory=list)
+    backups: list[State] = field(default_factory=list)
+
+    def execute(self, change: Change) -> bool:
+        """Run a transaction; whether it compared equal."""
+        changed = change(self.state)
+        if changed is None:
+            return False
+        self.past.append(self.state)
+        if len(self.past) > STALE_MAX:
+            self.past.pop(0)
+        self.state = changed
+        return True
+
+    def restore(self, backup: State) -> None:
+        """From a backup: what came later is forgotten, and revisions are given out again."""
+        self.past.clear()
+        self.state = dataclasses.replace(backup, cluster_id=self.state.cluster_id + 1)
+
+    def view(self, stale: int, sent: float, received: float) -> View:
+        """What a read says. stale: so many changes ago, if they are remembered."""
+        state = self.past[-stale] if 0 < stale <= len(self.past) else self.state
+        return View(
+            cluster_id=state.cluster_id,
+            received=received,
+            changed=received,
+            sent=sent,
+            adopted_cluster_id=state.adopted,
+            group="group",
+            ids=self.stores,
+            term=state.term,
+            term_revision=state.term_revision,
+            beat=state.beat,
+            beat_revision=state.beat_revision,
+            pause=state.pause,
+            switch=state.switch,
+            members=self.members,
+        )
+
+
+# -- the transactions -------------------------------------------------------------------------------------------------
+
+
+def renewal(term_revision: int, beat: Beat, stamp: float) -> Change:
+    def change(state: State) -> State | None:
+        if state.term_revision != term_revision:
+            return None
+        revision = state.revision + 1
+        return dataclasses.replace(state, revision=revision, beat=beat, beat_revision=revision, stamp=stamp)
+
+    return change
+
+
+def new_term(term_revision: int, make: Callable[[Term], Term]) -> Change:
+    def change(state: State) -> State | None:
+        if state.term_revision != term_revision:
+            return None
+        revision = state.revision + 1
+        return dataclasses.replace(state, revision=revision, term=make(state.term), term_revision=revision)
+
+    return change
+
+
+def take_over(term_revision: int, beat_revision: int, term: Term, beat: Beat, stamp: float) -> Change:
+    def change(state: State) -> State | None:
+        if (state.term_revision, state.beat_revision) != (term_revision, beat_revision) or state.pause is not None:
+            return None
+        revision = state.revision + 1
+        return dataclasses.replace(
+            state,
+            revision=revision,
+            term=term,
+            term_revision=revision,
+            beat=beat,
+            beat_revision=revision,
+            switch=None,
+            stamp=stamp,
+        )
+
+    return change
+
+
+def released(term: Term, end: int = -1) -> Term:
+    return dataclasses.replace(term, state=TermState.RELEASED, end=end)
+
+
+def operators(**fields: object) -> Change:
+    """A person's change of pause or switch."""
+
+    def change(state: State) -> State | None:
+        return dataclasses.replace(state, revision=state.revision + 1, **fields)  # type: ignore[arg-type]
+
+    return change

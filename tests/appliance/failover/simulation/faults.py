@@ -1,0 +1,275 @@
+"""What happens to a group from outside: cuts, kills, power cuts, pauses, etcd slow, gone or restored, and people."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from appliance.failover.own import Role
+from appliance.failover.view import Holder, Pause, Switch, Term, TermState
+from tests.appliance.failover.simulation import etcd
+from tests.appliance.failover.simulation.member import Member, Process
+from tests.appliance.failover.simulation.world import ETCD, World
+
+RESTART_S_MAX = 3.0
+
+
+class Faults:
+    """stop() ends what it began; what people have to do after that is in heal()."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._is_on = True
+        self._weights: list[float] = []
+        self._pace = world.mixture.pace or world.rng.choice((0.2, 0.5, 1.0))  # faults a second
+        world.at(world.rng.random() * 2.0, self._next)
+        world.at(world.rng.random() * 5.0, self._back_up)
+
+    def _next(self) -> None:
+        if not self._is_on:
+            return
+        world = self._world
+        kinds = (  # and how often; each scenario has its own mixture
+            (self._cut, 6),
+            (self._kill, 5),
+            (self._lose_power, 2),
+            (self._pause_process, 4),
+            (self._lose_requests, 3),
+            (self._slow, 2),
+            (self._break_disk, 1),
+            (self._stop_cleanly, 1),
+            (self._all_etcd_gone, 2),
+            (self._restore, 0.4),
+            (self._pause_failover, 1),
+            (self._switch, 3),
+            (self._switch_unclean, 0.4),
+            (self._all_lose_power, 0.2),
+            (self._stray, 1),
+            (self._stall, 3),
+            (self._cut_from_etcd, 2),
+        )
+        if not self._weights and (wanted := world.mixture.faults):
+            self._weights = [wanted.get(kind.__name__.strip("_"), 0) for kind, _ in kinds]
+        elif not self._weights:
+            self._weights = [weight * world.rng.choice((0, 0.3, 1, 1, 5, 20)) + 0.01 for _, weight in kinds]
+        act = world.rng.choices([kind for kind, _ in kinds], self._weights)[0]
+        world.note("--", act.__name__.strip("_"))
+        act()
+        world.at(world.rng.expovariate(self._pace), self._next)
+
+    def _someone(self) -> Member:
+        """Often the master: the others are less interesting."""
+        world = self._world
+        masters = [member for member in world.members.values() if _role(member) == Role.MASTER]
+        if masters and world.rng.random() < 0.6:
+            return world.rng.choice(masters)
+        return world.rng.choice(list(world.members.values()))
+
+    # -- the network --------------------------------------------------------------------------------------------------
+
+    def _cut(self) -> None:
+        """One member from etcd, from the others, or from both; one way or both ways."""
+        world, member = self._world, self._someone()
+        others = [each for each in (ETCD, *world.members) if each != member.id]
+        chosen = (
+            {ETCD} if world.rng.random() < 0.35 else set(world.rng.sample(others, world.rng.randint(1, len(others))))
+        )
+        cuts = {(member.id, other) for other in chosen} | {(other, member.id) for other in chosen}
+        if world.rng.random() < 0.3:
+            way = world.rng.random() < 0.5
+            cuts = {cut for cut in cuts if (cut[0] == member.id) == way}
+        world.note("cut", *cuts)
+        world.cuts |= cuts
+        world.at(world.rng.expovariate(0.15), world.cuts.difference_update, cuts)
+
+    def _cut_from_etcd(self) -> None:
+        """A master that clients and slaves still reach."""
+        world, member = self._world, self._someone()
+        cuts = {(member.id, ETCD), (ETCD, member.id)}
+        world.cuts |= cuts
+        world.at(world.lease_s * (0.5 + 2 * world.rng.random()), world.cuts.difference_update, cuts)
+
+    def _stall(self) -> None:
+        """Requests of a member are executed late, or answered late; soon none arrives any more."""
+        world, member = self._world, self._someone()
+        link = (member.id, ETCD) if world.rng.random() < 0.4 else (ETCD, member.id)
+        world.stalls[link] = 4.0
+        world.note("stalled", *link)
+        world.at(world.rng.random() * 6.0, world.stalls.pop, link, None)
+        if link[0] == ETCD and world.rng.random() < 0.7:
+            cuts = {(member.id, ETCD)}
+            world.at(world.rng.random() * 2.0, world.cuts.update, cuts)
+            world.at(world.lease_s * 2, world.cuts.difference_update, cuts)
+
+    def _lose_requests(self) -> None:
+        self._world.loss = self._world.rng.choice((0.05, 0.3))
+        self._world.at(self._world.rng.random() * 10, self._restore_network)
+
+    def _slow(self) -> None:
+        self._world.slowness = self._world.rng.choice((3.0, 20.0, 100.0))
+        self._world.at(self._world.rng.random() * 6, self._restore_network)
+
+    def _restore_network(self) -> None:
+        self._world.loss, self._world.slowness = 0.0, 1.0
+
+    def _stray(self) -> None:
+        process, other = self._someone().process, self._someone()
+        if process is not None and process.member is not other and process.role == Role.MASTER:
+            for at in range(20):
+                self._world.soon(process, at * 0.2, process.copying.stray, Holder(other.id, f"boot{other.boots}"))
+
+    # -- members ------------------------------------------------------------------------------------------------------
+
+    def _kill(self) -> None:
+        world, member = self._world, self._someone()
+        process = member.kill()
+        if process is not None and world.rng.random() < 0.5:
+            Witness(world, process)
+        world.at(world.rng.random() * world.rng.choice((0.2, RESTART_S_MAX)), member.start)
+
+    def _stop_cleanly(self) -> None:
+        member = self._someone()
+        if member.kill() is not None:
+            member.disk.synced, member.disk.clean_boot = len(member.disk.log), f"boot{member.boots}"
+        if self._world.rng.random() < 0.5:
+            member.boot()
+        self._world.at(self._world.rng.random() * RESTART_S_MAX, member.start)
+
+    def _lose_power(self) -> None:
+        member = self._someone()
+        member.lose_power()
+        self._world.at(self._world.rng.random() * RESTART_S_MAX, member.start)
+
+    def _all_lose_power(self) -> None:
+        for member in self._world.members.values():
+            member.lose_power()
+            self._world.at(self._world.rng.random() * RESTART_S_MAX, member.start)
+
+    def _pause_process(self) -> None:
+        world = self._world
+        self._someone().paused_until = world.now + world.rng.choice((0.3, 2.0, 6.0, 12.0)) * world.rng.random()
+
+    def _break_disk(self) -> None:
+        process = self._someone().process
+        if process is not None:
+            process.is_disk_bad = True
+            self._world.at(self._world.rng.random() * 12, setattr, process, "is_disk_bad", False)
+
+    # -- etcd ---------------------------------------------------------------------------------------------------------
+
+    def _all_etcd_gone(self) -> None:
+        world = self._world
+        cuts = {(member, ETCD) for member in world.members}
+        world.cuts |= cuts
+        world.at(world.rng.random() * 12, world.cuts.difference_update, cuts)
+
+    def _back_up(self) -> None:
+        store = self._world.etcd
+        store.backups = [*store.backups[-3:], store.state]
+        if self._is_on:
+            self._world.at(self._world.rng.random() * 10.0, self._back_up)
+
+    def _restore(self) -> None:
+        world = self._world
+        if world.etcd.backups and world.etcd.state.cluster_id == world.etcd.state.adopted:
+            world.etcd.restore(world.rng.choice(world.etcd.backups))
+            world.etcd.backups.clear()
+
+    # -- people -------------------------------------------------------------------------------------------------------
+
+    def _pause_failover(self) -> None:
+        world = self._world
+        world.etcd.execute(etcd.operators(pause=Pause("ops", "work", 0, 0)))
+        world.at(world.rng.random() * 15, self._resume)
+
+    def _resume(self) -> None:
+        self._world.etcd.execute(etcd.operators(pause=None))
+
+    def _switch(self) -> None:
+        world = self._world
+        state = world.etcd.state
+        if state.switch is None:
+            target = world.rng.choice(list(world.members))
+            name = f"s{world.steps}"
+            switch = Switch(name, target, True, 0, state.term.epoch, state.term_revision)
+            world.etcd.execute(etcd.operators(switch=switch))
+
+    def _switch_unclean(self) -> None:
+        """A person accepts the loss of what a member that is not in sync lacks."""
+        world = self._world
+        state = world.etcd.state
+        if state.switch is None and state.cluster_id == state.adopted:
+            target = world.rng.choice(list(world.members))
+            switch = Switch(f"u{world.steps}", target, False, 1 << 30, state.term.epoch, state.term_revision)
+            world.etcd.execute(etcd.operators(switch=switch))
+
+    def stop(self) -> None:
+        """No more of them."""
+        self._is_on = False
+
+    def heal(self) -> None:
+        """All works again, and people have done what is theirs to do."""
+        world = self._world
+        world.cuts.clear()
+        world.stalls.clear()
+        self._restore_network()
+        world.staleness = 0.0
+        world.note("-- heals")
+        world.checker.yields()
+        world.run_until(max([world.now, *(member.paused_until for member in world.members.values())]))
+        for member in world.members.values():
+            member.start()
+            assert member.process is not None
+            member.process.is_disk_bad = False
+        state = world.etcd.state
+        world.etcd.execute(etcd.operators(pause=None, switch=None))
+        if state.cluster_id != state.adopted:
+            self._adopt()
+
+    def _adopt(self) -> None:
+        """A person asks all members, and chooses the log of the latest epoch that goes furthest."""
+        world = self._world
+        members = list(world.members.values())
+        known = world.checker.confirmed
+        best = max(members, key=lambda each: (each.disk.epochs.current, len(each.disk.log)))
+        whole = [each for each in members if each.disk.log[: len(known)] == known]
+        if best not in whole:
+            if whole:
+                best = whole[0]
+            else:
+                world.checker.is_lossy = True
+        epoch = max(each.disk.epochs.highest for each in members) + 1
+        epoch = max(epoch, world.etcd.state.term.epoch + 1)
+        boot = Holder(best.id, f"boot{best.boots}")
+        term = Term(
+            epoch, f"adopt{world.steps}", best.id, "", "adopt", TermState.RELEASED, frozenset({boot}), world.level,
+            lease_s=world.lease_s,
+        )  # fmt: skip
+        state = world.etcd.state
+        revision = state.revision + 1
+        world.etcd.state = dataclasses.replace(
+            state, revision=revision, term=term, term_revision=revision, adopted=state.cluster_id
+        )
+        world.note("adopts", best.id, "epoch", epoch)
+
+
+class Witness:
+    """The supervisor: it has reaped a process, and releases that very session."""
+
+    def __init__(self, world: World, dead: Process) -> None:
+        self._world, self._dead = world, dead
+        world.at(0.05 + world.rng.random() * world.rng.choice((0.5, 4.0)), self._look)
+
+    def _look(self) -> None:
+        world = self._world
+        if (self._dead.member.id, ETCD) in world.cuts:
+            return
+        state = world.etcd.state
+        is_its = state.term.session == self._dead.session
+        if not world.rules.witness_compares_session:
+            is_its = state.term.owner == self._dead.member.id
+        if is_its and state.term.state != TermState.RELEASED and state.cluster_id == state.adopted:
+            world.at(world.delay(), world.etcd.execute, etcd.new_term(state.term_revision, etcd.released))
+
+
+def _role(member: Member) -> Role | None:
+    return None if member.process is None else member.process.role

@@ -1,0 +1,439 @@
+"""A member: its disk, and one process of it after the other. The process does what decide() says, as the actor does."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from appliance.broker.epochs.history import Epochs
+from appliance.failover import actions as do
+from appliance.failover import lease
+from appliance.failover.decide import decide, is_own_term
+from appliance.failover.lease import Beats
+from appliance.failover.own import Attempt, Own, Role
+from appliance.failover.view import Beat, Figures, Holder, Level, Term, TermState, View, following
+from tests.appliance.failover.simulation import etcd
+from tests.appliance.failover.simulation.copying import Copying
+from tests.appliance.failover.simulation.world import World
+
+TRIES = 4  # of one counter
+ANSWER_S = 0.7
+
+
+@dataclass(slots=True)
+class Disk:
+    """What outlives a process. log: records; each counts as one byte. synced: of it, what outlives the machine."""
+
+    log: list[int] = field(default_factory=list)
+    synced: int = 0
+    epochs: Epochs = field(default_factory=Epochs)
+    confirmed: int = 0
+    clean_boot: str = ""  # in which the last process closed it
+    yields_to: str = ""
+
+
+class Member:
+    """clock: its offset and rate, anew with each boot."""
+
+    def __init__(self, world: World, number: int) -> None:
+        self.world = world
+        self.id = number
+        self.disk = Disk()
+        self.boots = self.processes = 0
+        self.offset, self.rate = 0.0, 1.0
+        self.process: Process | None = None
+        self.paused_until = 0.0
+        self.priority = world.rng.choice((0, 0, 0, 5))
+        self.boot()
+
+    def boot(self) -> None:
+        """Its machine starts."""
+        rng = self.world.rng
+        self.boots += 1
+        self.offset, self.rate = rng.uniform(0, 1e6), rng.uniform(0.99, 1.01)
+        if rates := self.world.mixture.rates:
+            self.rate = rates[self.id - 1]
+
+    def start(self) -> None:
+        if self.process is None:
+            self.processes += 1
+            self.process = Process(self)
+            self.disk.clean_boot = ""
+            self.world.note("starts", self.process)
+
+    def clock(self) -> float:
+        return self.offset + self.world.now * self.rate
+
+    def kill(self) -> Process | None:
+        """The process is gone, the page cache is kept."""
+        process, self.process = self.process, None
+        self.paused_until = 0.0
+        if process is not None:
+            self.world.note("killed", process)
+        return process
+
+    def lose_power(self) -> None:
+        """What was not synced may be lost."""
+        self.kill()
+        disk = self.disk
+        kept = self.world.rng.randint(min(disk.synced, len(disk.log)), len(disk.log))
+        self.world.note("loses power", self.id, "keeps", kept, "of", len(disk.log))
+        del disk.log[kept:]
+        disk.synced = min(disk.synced, kept)
+        disk.epochs = disk.epochs.until(kept)
+        self.boot()
+
+
+class Process:
+    """From a start to a kill."""
+
+    def __init__(self, member: Member) -> None:
+        self.member = member
+        self.world = member.world
+        self.disk = member.disk
+        self.session = f"{member.id}.{member.processes}"
+        self.role = Role.FOLLOWING
+        self.clean_boot = self.disk.clean_boot
+        self.view: View | None = None
+        self.beats = Beats()
+        self.renewed_at = -1e9
+        self.attempt: Attempt | None = None
+        self.cluster_id = self.term_revision = 0
+        self.lease_s = self.world.lease_s
+        self.is_ready = self.is_busy = self.is_disk_bad = False
+        self.taken = 0  # its number
+        self.is_clean = True  # the epoch that it took
+        self.required: frozenset[Holder] = frozenset()
+        self.sent_sets: dict[int, frozenset[Holder]] = {}  # term revision compared, to all members of what was sent
+        self.confirmed = self.disk.confirmed
+        self.draining_since, self.target = 0.0, 0
+        self.is_over = False  # releases: nothing more is acknowledged
+        self.asked_at = -1e9
+        self.refusal = ""
+        self.copying = Copying(self)
+        self.world.soon(self, self.world.rng.random() * self.world.look_s, self.look)
+
+    def __str__(self) -> str:
+        return f"member {self.session} ({self.role}, epoch {self.disk.epochs.current})"
+
+    def clock(self) -> float:
+        return self.member.clock()
+
+    @property
+    def holder(self) -> Holder:
+        return Holder(self.member.id, f"boot{self.member.boots}")
+
+    def is_proven(self) -> bool:
+        """Whether this process would serve now, as its own clock says."""
+        if self.role != Role.MASTER:
+            return False
+        if self.world.rules.proof_outlives_pause and self.view is not None and self.view.pause is not None:
+            return True
+        return lease.is_proven(self.beats.first_sent, self.lease_s, self.clock())
+
+    # -- looking at etcd ----------------------------------------------------------------------------------------------
+
+    def look(self) -> None:
+        """Again and again: ask etcd, and look at the connections."""
+        self.world.soon(self, self.world.look_s, self.look)
+        self.copying.look()
+        now = self.clock()
+        if now - self.asked_at >= ANSWER_S or self.asked_at < 0:
+            self.asked_at = now
+            self.world.call(self, None)
+            self.tell()
+        elif self.view is not None:
+            self.consider()
+
+    def tell(self) -> None:
+        """members/<id>: with whatever age it has when it is read."""
+        figures = Figures(
+            "",
+            self.holder.boot,
+            self.disk.epochs.current,
+            len(self.disk.log),
+            len(self.disk.log),
+            is_healthy=not self.is_disk_bad,
+            priority=self.member.priority,
+        )
+        if (self.member.id, 0) not in self.world.cuts:
+            self.world.etcd.members[self.member.id] = figures
+
+    def answered(self, then: Callable[[bool, View], None], is_done: bool, view: View, stamp: float) -> None:
+        """etcd's answer has arrived: of a read, or of a transaction, whose failure branch reads, too."""
+        now, rules = self.clock(), self.world.rules
+        self.asked_at = -1.0
+        received = dataclasses.replace(view, received=now)
+        self.view = following(self.view, received)
+        if rules.waits_from_asking and self.view.changed == now:
+            self.view = dataclasses.replace(self.view, changed=view.sent)
+        if rules.waits_from_stamp:
+            self.view = dataclasses.replace(self.view, changed=stamp)
+        self._learn(self.view)
+        if view.cluster_id == (self.cluster_id or view.cluster_id):
+            then(is_done, self.view)
+        self.consider()
+
+    def _learn(self, view: View) -> None:
+        """What the view says of own transactions whose answers were lost."""
+        if not is_own_term(view, self.own()):
+            return
+        if view.term_revision >= self.term_revision:
+            self.term_revision = view.term_revision
+            for old in [each for each in self.sent_sets if each < view.term_revision]:
+                del self.sent_sets[old]
+        if view.beat is not None and view.beat.session == self.session:
+            self._proves(view.beat.counter)
+
+    def _proves(self, counter: int) -> None:
+        if self.world.rules.proof_from_answer and counter in self.beats.pending:
+            self.beats.pending[counter] = self.clock()
+        self.beats.arrived(counter)
+        self.world.checker.is_only_master(self)
+
+    # -- deciding -----------------------------------------------------------------------------------------------------
+
+    def own(self) -> Own:
+        member, disk, epochs = self.member, self.disk, self.disk.epochs
+        caught_up, lost = self.copying.caught_up_and_lost()
+        return Own(
+            id=member.id,
+            store_uuid=f"store{member.id}",
+            group="group",
+            boot=self.holder.boot,
+            session=self.session,
+            role=self.role,
+            epoch=epochs.current,
+            epoch_id=epochs.current_id,
+            highest=epochs.highest,
+            log_end=len(disk.log),
+            dispatched_end=len(disk.log),
+            confirmed=self.confirmed,
+            clean_boot=self.clean_boot,
+            attempt=self.attempt,
+            first_sent=self.beats.first_sent,
+            cluster_id=self.cluster_id,
+            term_revision=self.term_revision,
+            is_ready=self.is_ready,
+            required=self.required,
+            unsettled=frozenset().union(*self.sent_sets.values()),
+            caught_up=caught_up,
+            lost=lost,
+            draining_since=self.draining_since,
+            has_drained=self.is_over,
+            is_disk_healthy=not self.is_disk_bad,
+            following=self.copying.following,
+            priority=member.priority,
+            lease_s=self.world.lease_s,
+            is_automatic=True,
+        )
+
+    def consider(self) -> None:
+        """Decide, and do it a moment later: sometimes seconds later."""
+        if self.is_busy or self.view is None:
+            return
+        decided = decide(self.view, self.own(), self.clock())
+        if not decided:
+            return
+        self.is_busy = True
+        rng = self.world.rng
+        delay = rng.random() * 0.005 if rng.random() < 0.97 else rng.random() * 4.0
+        self.world.soon(self, delay, self._do, decided)
+
+    def _do(self, decided: tuple[do.Action, ...]) -> None:
+        self.is_busy = False
+        for action in decided:
+            HANDLERS[type(action)](self, action)
+
+    def renew(self, action: do.Renew) -> None:
+        now = self.clock()
+        if now - self.renewed_at < lease.RENEW_EVERY_S * 0.9 or self.role == Role.FOLLOWING:
+            return
+        self.renewed_at = now
+        counter = self.beats.next(now)
+        self._try(counter, action.term_revision)
+        self.world.soon(self, lease.TRY_S, self._try_again, counter, TRIES)
+
+    def _try_again(self, counter: int, left: int) -> None:
+        """At another endpoint, with the counter and its first sending as they were."""
+        if counter in self.beats.pending and self.role != Role.FOLLOWING and left:
+            self.world.soon(self, lease.TRY_S, self._try_again, counter, left - 1)
+            if self.world.rules.proof_from_last_try:
+                self.beats.pending[counter] = self.clock()
+            self._try(counter, self.term_revision)
+
+    def _try(self, counter: int, term_revision: int) -> None:
+        change = etcd.renewal(term_revision, Beat(self.session, counter), self.clock())
+        self.world.call(self, change, lambda is_done, view: self._proves(counter) if is_done else None)
+
+    def take_over(self, action: do.TakeOver) -> None:
+        view = self.view
+        if self.role != Role.FOLLOWING or view is None:
+            return
+        if self.world.rules.checks_epoch:
+            self.copying.stop()
+        attempt, now = self.attempt, self.clock()
+        epoch_id = attempt.epoch_id if attempt is not None else f"e{self.world.rng.randrange(1 << 48):x}"
+        self.attempt = Attempt(epoch_id, view.cluster_id, action.term_revision, action.beat_revision)
+        self.is_clean = action.is_clean
+        self.beats = self.beats if attempt is not None else Beats()
+        beat = Beat(self.session, self.beats.next(now))
+        level = Level.IN_SYNC if view.term is None else view.term.level
+        term = Term(
+            action.epoch,
+            epoch_id,
+            self.member.id,
+            "",
+            self.session,
+            TermState.OPENING,
+            action.in_sync,
+            level,
+            lease_s=self.world.lease_s,
+        )
+        beat_revision = action.beat_revision if self.world.rules.compares_beat else self.world.etcd.state.beat_revision
+        self.world.note("asks for epoch", action.epoch, self, action.reason)
+        self.world.call(self, etcd.take_over(action.term_revision, beat_revision, term, beat, now))
+        if self.world.rules.begins_before_known:
+            self.cluster_id, self.required = view.cluster_id, action.in_sync
+            self.role, self.is_ready = Role.MASTER, True
+            self._begin_epoch(term)
+            self.world.checker.opens(self)
+
+    def begin(self, action: do.Begin) -> None:
+        view = self.view
+        if self.role != Role.FOLLOWING or self.attempt is None or view is None or view.term is None:
+            return
+        if view.term.epoch_id != self.attempt.epoch_id:
+            return
+        self.taken = view.term.epoch
+        self.attempt, self.cluster_id, self.term_revision = None, view.cluster_id, action.term_revision
+        self.role, self.is_ready, self.is_over, self.lease_s = Role.TAKEN, False, False, view.term.lease_s
+        self.required, self.sent_sets = view.term.in_sync, {}
+        self.renewed_at = self.clock()
+        if view.beat is not None and view.beat.session == self.session:
+            self._proves(view.beat.counter)
+        if self.world.rules.checks_epoch:
+            self.copying.stop()
+        self.world.note("takes epoch", self, view.term.epoch)
+        self.world.soon(self, self.world.rng.random() * self.world.open_s, self._begin_epoch, view.term)
+
+    def _begin_epoch(self, term: Term) -> None:
+        """The epoch is on disk before the first byte of it."""
+        disk = self.disk
+        if self.role == Role.FOLLOWING or disk.epochs.highest > term.epoch:
+            return
+        if self.world.rules.puts_epoch_on_record or self.world.rng.random() < 0.5:
+            disk.epochs = disk.epochs.begun(len(disk.log), term.epoch - 1, term.epoch_id)
+            self.world.checker.begins(self)
+        self.is_ready = True
+        self.copying.begin()
+
+    def forget(self, action: do.Forget) -> None:
+        self.attempt = None
+
+    def hear(self, action: do.Hear) -> None:
+        self.disk.epochs = self.disk.epochs.heard(action.epoch, action.epoch_id)
+
+    def mark_opened(self, action: do.MarkOpened) -> None:
+        epoch = self.disk.epochs.current_id
+        start = self.disk.epochs.history[-1].start if epoch else 0
+
+        def opened(term: Term) -> Term:
+            return dataclasses.replace(term, state=TermState.OPEN, start=start)
+
+        def then(is_done: bool, view: View) -> None:
+            if is_done and self.role == Role.TAKEN and self.disk.epochs.current_id == epoch:
+                self.role = Role.MASTER
+                self.world.note("opens", self)
+                self.world.checker.opens(self)
+
+        self._change_term(action.term_revision, opened, then)
+
+    def _change_term(
+        self, revision: int, make: Callable[[Term], Term], then: Callable[[bool, View], None] = lambda *_: None
+    ) -> None:
+        def after(is_done: bool, view: View) -> None:
+            self._learn(view)
+            then(is_done, view)
+
+        self.world.call(self, etcd.new_term(revision, make), after)
+
+    def require(self, action: do.Require) -> None:
+        self.required |= action.holders
+
+    def publish(self, action: do.PublishSet) -> None:
+        revision, in_sync = action.term_revision, action.in_sync
+        if not self.world.rules.forgets_unknown_addition:
+            self.sent_sets[revision] = self.sent_sets.get(revision, frozenset()) | in_sync
+        self.world.note("publishes", self, *in_sync)
+        if self.world.rules.trusts_unknown_removal:
+            self.required &= in_sync
+        self._change_term(revision, lambda term: dataclasses.replace(term, in_sync=in_sync))
+
+    def stop_requiring(self, action: do.StopRequiring) -> None:
+        self.required -= action.holders
+        self.copying.confirm()
+
+    def drain(self, action: do.Drain) -> None:
+        if self.role == Role.MASTER and not self.world.rules.stops_before_release:
+            self.release(do.Release(self.term_revision, len(self.disk.log)))
+        elif self.role == Role.MASTER:
+            self.role, self.draining_since, self.target = Role.DRAINING, self.clock(), action.target
+
+    def drop_switch(self, action: do.DropSwitch) -> None:
+        name = action.id
+
+        def change(state: etcd.State) -> etcd.State | None:
+            if state.switch is None or state.switch.id != name:
+                return None
+            return dataclasses.replace(state, revision=state.revision + 1, switch=None)
+
+        self.world.call(self, change)
+
+    def resume(self, action: do.Resume) -> None:
+        if self.role == Role.DRAINING and not self.is_over:
+            self.role = Role.MASTER
+            self.world.checker.is_only_master(self)
+
+    def release(self, action: do.Release) -> None:
+        self._change_term(action.term_revision, lambda term: etcd.released(term, action.end))
+
+    def step_down(self, action: do.StepDown) -> None:
+        self.fall("", action.reason)
+
+    def fall(self, told_by: str, reason: str) -> None:
+        """At once a slave."""
+        if self.role != Role.FOLLOWING:
+            self.world.note("steps down", self, reason, told_by)
+        self.role, self.is_ready, self.is_over = Role.FOLLOWING, False, False
+        self.cluster_id = self.term_revision = 0
+        self.required, self.sent_sets = frozenset(), {}
+        self.copying.stop()
+
+    def follow(self, action: do.Follow) -> None:
+        if self.role == Role.FOLLOWING:
+            self.copying.follow(action.owner)
+
+    def refuse(self, action: do.Refuse) -> None:
+        self.refusal = action.reason
+
+
+HANDLERS: dict[type, Callable[..., None]] = {
+    do.Renew: Process.renew,
+    do.TakeOver: Process.take_over,
+    do.Begin: Process.begin,
+    do.Forget: Process.forget,
+    do.Hear: Process.hear,
+    do.MarkOpened: Process.mark_opened,
+    do.Require: Process.require,
+    do.PublishSet: Process.publish,
+    do.StopRequiring: Process.stop_requiring,
+    do.Drain: Process.drain,
+    do.DropSwitch: Process.drop_switch,
+    do.Resume: Process.resume,
+    do.Release: Process.release,
+    do.StepDown: Process.step_down,
+    do.Follow: Process.follow,
+    do.Refuse: Process.refuse,
+}

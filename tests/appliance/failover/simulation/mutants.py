@@ -1,0 +1,141 @@
+"""Wrong rules, each a bug that a broker, a database or a draft of this has had. The simulation has to find every one.
+
+A mutant replaces one function of appliance.failover, or sets one of the Rules of what members do besides it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+from unittest import mock
+
+from appliance.failover import in_sync_rules, lease, winning
+from appliance.failover.own import Own
+from appliance.failover.view import Holder, Level, Term
+from tests.appliance.failover.simulation.world import (
+    ANY,
+    BOOTS,
+    ETCD_RESTORED,
+    LOSSES,
+    PEOPLE,
+    RATES,
+    SETS,
+    TIMES,
+    Mixture,
+    Rules,
+)
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """It has to be found in at most seeds_max scenarios, from `seed` on: where that is not 1, CI saves some seconds."""
+
+    name: str
+    rule: str = ""
+    instead: tuple[tuple[ModuleType, str, Callable[..., Any]], ...] = ()
+    mixture: Mixture = ANY
+    seed: int = 1
+    seeds_max: int = 60
+
+    @contextlib.contextmanager
+    def applied(self) -> Iterator[Rules]:
+        rules = Rules()
+        with contextlib.ExitStack() as stack:
+            if self.rule:
+                setattr(rules, self.rule, not getattr(rules, self.rule))
+            for module, function, wrong in self.instead:
+                stack.enter_context(mock.patch.object(module, function, wrong))
+            yield rules
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def _ignores_empty_set(term: Term, own: Own) -> bool:
+    """RocketMQ with the set shrunk to the master alone: whoever is there may win."""
+    return term.holder(own.id) is not None or all(each.id == term.owner for each in term.in_sync)
+
+
+def _ignores_boot(term: Term, own: Own) -> bool:
+    return True
+
+
+def _takes_any_clean_stop(term: Term, own: Own) -> bool:
+    return own.holder in term.in_sync or term.level == Level.IN_SYNC_DISK or bool(own.clean_boot)
+
+
+def _publishes_at_once(term: Term, own: Own) -> frozenset[Holder] | None:
+    """Before it is required: others acknowledge without it meanwhile."""
+    wanted = ((term.in_sync - own.lost) | (own.caught_up - own.lost)) | {own.holder}
+    return wanted if wanted != term.in_sync else None
+
+
+def _requires_what_is_on_record(term: Term, own: Own) -> frozenset[Holder]:
+    return term.in_sync - own.required
+
+
+def _stops_at_once(term: Term, own: Own) -> frozenset[Holder]:
+    """Before it is published: messages are acknowledged that one on record lacks (R#5663)."""
+    return (own.required & own.lost) - {own.holder}
+
+
+MUTANTS = (
+    Mutant("any member may win", instead=((winning, "is_in_set", lambda term, own: True),)),
+    Mutant("an empty set is ignored", instead=((winning, "is_in_set", _ignores_empty_set),)),
+    Mutant("the boot is ignored", instead=((winning, "has_kept_log", _ignores_boot),)),
+    Mutant(
+        "a clean stop in another boot counts",
+        instead=((winning, "has_kept_log", _takes_any_clean_stop),),
+        mixture=BOOTS,
+    ),
+    Mutant(
+        "stops requiring before publishing",
+        instead=((in_sync_rules, "to_stop_requiring", _stops_at_once),),
+        mixture=SETS,
+    ),
+    Mutant(
+        "publishes before requiring",
+        instead=(
+            (in_sync_rules, "to_publish", _publishes_at_once),
+            (in_sync_rules, "to_require", _requires_what_is_on_record),
+        ),
+        mixture=SETS,
+        seed=55,
+    ),
+    Mutant("a removal of unknown outcome counts", rule="trusts_unknown_removal", mixture=SETS),
+    Mutant("an addition of unknown outcome is forgotten", rule="forgets_unknown_addition", mixture=SETS, seed=45),
+    Mutant(
+        "a restored etcd is accepted", instead=((winning, "why_frozen", lambda view, own: ""),), mixture=ETCD_RESTORED
+    ),
+    Mutant(
+        "another cluster of etcd is accepted",
+        instead=((winning, "is_restored", lambda view: False),),
+        mixture=ETCD_RESTORED,
+    ),
+    Mutant("the beat is not compared", rule="compares_beat", mixture=TIMES),
+    Mutant("no epoch is checked", rule="checks_epoch", mixture=TIMES),
+    Mutant("an epoch without writes is not on record (R#9689)", rule="puts_epoch_on_record"),
+    Mutant("cuts below the own confirmed position", rule="guards_confirmed", mixture=LOSSES),
+    Mutant("a stranger's acknowledgement counts (R#3015)", rule="authenticates", mixture=SETS),
+    Mutant("the supervisor releases any session", rule="witness_compares_session", mixture=PEOPLE, seed=30),
+    Mutant("releases before it has stopped", rule="stops_before_release", mixture=PEOPLE, seed=38),
+    Mutant("the proof counts from the answer", rule="proof_from_answer", mixture=TIMES),
+    Mutant("the proof counts from the last try", rule="proof_from_last_try", mixture=TIMES),
+    Mutant("a pause suspends the deadline", rule="proof_outlives_pause", mixture=TIMES),
+    Mutant("a candidate waits from the writer's clock", rule="waits_from_stamp"),
+    Mutant("a candidate waits from when it asked", rule="waits_from_asking", mixture=TIMES),
+    Mutant("begins before the transaction is known", rule="begins_before_known"),
+    Mutant(
+        "no margin, and clocks differ",
+        instead=((lease, "deadline", lambda first, lease_s: first + lease_s),),
+        mixture=RATES,
+    ),
+    Mutant("a candidate does not wait", instead=((lease, "has_waited", lambda changed, lease_s, now: True),)),
+    Mutant(
+        "any old term is taken for the own restarted one (no lock)",
+        instead=((winning, "is_restarted_owner", lambda term, own: term.session != own.session),),
+    ),
+)

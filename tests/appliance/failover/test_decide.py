@@ -1,0 +1,310 @@
+"""What a member does with one view: each rule once, with the reason that an administrator reads."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from appliance.failover.actions import (
+    Begin,
+    Drain,
+    DropSwitch,
+    Follow,
+    Forget,
+    Hear,
+    MarkOpened,
+    PublishSet,
+    Refuse,
+    Release,
+    Renew,
+    Require,
+    Resume,
+    StepDown,
+    StopRequiring,
+    TakeOver,
+)
+from appliance.failover.decide import DRAIN_S_MAX, decide
+from appliance.failover.own import Attempt, Own, Role
+from appliance.failover.view import Beat, Figures, Holder, Level, Pause, Switch, Term, TermState, View
+
+ONE, TWO, THREE = Holder(1, "a"), Holder(2, "b"), Holder(3, "c")
+TERM = Term(4, "four", 1, "h1:10911", "s1", TermState.OPEN, frozenset({ONE, TWO}), start=100)
+VIEW = View(
+    7,
+    received=99.9,
+    changed=50.0,
+    adopted_cluster_id=7,
+    group="g",
+    ids={1: "u1", 2: "u2", 3: "u3"},
+    term=TERM,
+    term_revision=30,
+    beat=Beat("s1", 9),
+    beat_revision=40,
+)
+SLAVE = Own(
+    id=2,
+    store_uuid="u2",
+    group="g",
+    boot="b",
+    session="s2",
+    role=Role.FOLLOWING,
+    epoch=4,
+    epoch_id="four",
+    highest=4,
+    log_end=1000,
+    dispatched_end=1000,
+    confirmed=900,
+    following=4,
+    is_automatic=True,
+)
+MASTER = dataclasses.replace(
+    SLAVE,
+    id=1,
+    store_uuid="u1",
+    boot="a",
+    session="s1",
+    role=Role.MASTER,
+    cluster_id=7,
+    term_revision=30,
+    first_sent=98.0,
+    required=frozenset({ONE, TWO}),
+    following=0,
+)
+NOW = 100.0
+
+
+def viewed(**changes: Any) -> View:
+    """VIEW, with changes of the term's fields under term_…"""
+    of_term = {name.removeprefix("of_"): changes.pop(name) for name in list(changes) if name.startswith("of_")}
+    return dataclasses.replace(VIEW, term=dataclasses.replace(TERM, **of_term), **changes)
+
+
+def own(of: Own, **changes: Any) -> Own:
+    return dataclasses.replace(of, **changes)
+
+
+# -- who may win ------------------------------------------------------------------------------------------------------
+
+
+def test_a_member_of_the_set_takes_over_when_the_beat_has_stood_still_for_a_lease() -> None:
+    (action,) = decide(viewed(changed=NOW - 5.0), SLAVE, NOW)
+    assert action == TakeOver(5, 30, 40, frozenset({TWO}), "member 1 has not renewed for 5.0 s")
+
+
+LONGER = Figures("h3", "c", 4, 1200, 1200, is_healthy=True)
+REASONS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
+    ({"changed": 97.0}, {}, "the lease of member 1 may last: 3.0 of 5.0 s have passed"),
+    ({"of_in_sync": frozenset({ONE, THREE})}, {}, "member 2 is not in sync: epoch 4 has 1, 3 on record"),
+    ({}, {"boot": "b2"}, "the machine of member 2 has started anew since it came in sync"),
+    ({}, {"boot": "b2", "clean_boot": "b1"}, "the machine of member 2 has started anew since it came in sync"),
+    ({"of_level": Level.LOCAL}, {}, "the set proves nothing of member 2"),
+    ({"pause": Pause("ops", "disks", 0, 0)}, {}, "ops has paused failover: disks"),
+    ({}, {"is_automatic": False}, "automatic failover is off at member 2"),
+    ({}, {"priority": -1}, "member 2 has priority -1: it never becomes the master"),
+    ({}, {"is_disk_healthy": False}, "the disk of member 2 does not write"),
+    ({}, {"has_ticked": False}, "member 2 stood still"),
+    ({}, {"highest": 6}, "etcd has epoch 4 on record, and member 2 has heard of epoch 6"),
+    ({"cluster_id": 0xAB}, {}, "etcd is cluster ab and its record is of cluster 7"),
+    ({"group": "other"}, {}, "etcd has group other on record, and the store of member 2 is of group g"),
+    ({"ids": {2: "uX"}}, {}, "etcd has store uX on record as member 2, and this store is u2"),
+    (
+        {"of_in_sync": frozenset({ONE, TWO, THREE}), "members": {3: LONGER}, "changed": 94.5},
+        {},
+        "member 3 goes first: its log ends at 1,200, that of member 2 at 1,000",
+    ),
+    (
+        {"switch": Switch("x", 2, False, 100, 4, 30), "members": {3: LONGER}},
+        {},
+        "member 2 lacks 200 bytes that member 3 has, and 100 bytes of loss were accepted",
+    ),
+]
+
+
+@pytest.mark.parametrize(("view", "member", "reason"), REASONS, ids=[reason for *_, reason in REASONS])
+def test_a_refusal_names_member_and_figure(view: dict[str, Any], member: dict[str, Any], reason: str) -> None:
+    *_, refusal = decide(viewed(**view), own(SLAVE, **member), NOW)
+    assert isinstance(refusal, Refuse)
+    assert reason in refusal.reason
+
+
+def test_without_a_record_it_says_how_one_begins() -> None:
+    (refusal,) = decide(dataclasses.replace(VIEW, term=None), SLAVE, NOW)
+    assert isinstance(refusal, Refuse)
+    assert "gantry admin ha init" in refusal.reason
+
+
+@pytest.mark.parametrize(
+    ("view", "member"),
+    [
+        ({}, {"boot": "b2", "clean_boot": "b"}),  # closed in the boot that is on record
+        ({"of_level": Level.IN_SYNC_DISK}, {"boot": "b2"}),
+        ({"of_state": TermState.RELEASED, "changed": NOW}, {}),  # no wait
+        (
+            {"switch": Switch("x", 2, True, 0, 4, 30), "of_state": TermState.RELEASED, "changed": NOW},
+            {"is_automatic": False},
+        ),
+        ({"switch": Switch("x", 2, False, 200, 4, 30), "of_in_sync": frozenset({ONE}), "members": {3: LONGER}}, {}),
+    ],
+)
+def test_it_takes_over_when_nothing_speaks_against_it(view: dict[str, Any], member: dict[str, Any]) -> None:
+    assert isinstance(decide(viewed(**view), own(SLAVE, **member), NOW)[-1], TakeOver)
+
+
+def test_an_unclean_switch_of_another_revision_does_not_count() -> None:
+    switch = Switch("x", 2, False, 1 << 40, 4, 29)
+    assert isinstance(decide(viewed(switch=switch, of_in_sync=frozenset({ONE})), SLAVE, NOW)[-1], Refuse)
+
+
+def test_what_members_say_only_delays_a_member_that_may_win() -> None:
+    view = viewed(of_in_sync=frozenset({ONE, TWO, THREE}), members={3: LONGER}, changed=NOW - 6.0)
+    assert isinstance(decide(view, SLAVE, NOW)[-1], TakeOver)
+
+
+def test_a_restarted_owner_takes_over_at_once_in_a_new_epoch() -> None:
+    restarted = own(SLAVE, id=1, store_uuid="u1", boot="a", session="s1b")
+    (action,) = decide(viewed(changed=NOW), restarted, NOW)
+    assert isinstance(action, TakeOver)
+    assert action.epoch == 5
+
+
+def test_a_restarted_owner_waits_when_its_lock_proves_nothing() -> None:
+    restarted = own(SLAVE, id=1, store_uuid="u1", boot="a", session="s1b", is_store_local=False)
+    assert isinstance(decide(viewed(changed=NOW), restarted, NOW)[-1], Refuse)
+
+
+# -- what became of an attempt ----------------------------------------------------------------------------------------
+
+ATTEMPT = Attempt("five", 7, 30, 40)
+
+
+def test_an_attempt_that_etcd_has_is_begun() -> None:
+    view = viewed(of_epoch=5, of_epoch_id="five", of_owner=2, of_session="s2", term_revision=41, beat_revision=41)
+    assert decide(view, own(SLAVE, attempt=ATTEMPT), NOW) == (Begin(41),)
+
+
+@pytest.mark.parametrize("revisions", [{"term_revision": 31}, {"beat_revision": 41}])
+def test_an_attempt_is_lost_when_something_later_is_there(revisions: dict[str, int]) -> None:
+    decided = decide(viewed(changed=NOW, **revisions), own(SLAVE, attempt=ATTEMPT), NOW)
+    assert decided[0] == Forget()
+
+
+@pytest.mark.parametrize("revisions", [{}, {"beat_revision": 39}])
+def test_an_attempt_may_be_executed_as_long_as_what_it_compares_stands(revisions: dict[str, int]) -> None:
+    decided = decide(viewed(changed=NOW, **revisions), own(SLAVE, attempt=ATTEMPT), NOW)
+    assert Forget() not in decided
+
+
+# -- following --------------------------------------------------------------------------------------------------------
+
+
+def test_a_later_epoch_is_heard_before_its_master_is_followed() -> None:
+    view = viewed(of_epoch=5, of_epoch_id="five", changed=NOW)
+    assert decide(view, SLAVE, NOW)[:2] == (Hear(5, "five"), Follow(1, "h1:10911", 5, "five"))
+
+
+def test_a_master_that_is_followed_is_not_followed_anew() -> None:
+    assert not any(isinstance(action, Follow) for action in decide(viewed(changed=NOW), SLAVE, NOW))
+
+
+# -- the master -------------------------------------------------------------------------------------------------------
+
+
+def test_a_master_renews() -> None:
+    assert decide(VIEW, MASTER, NOW) == (Renew(30),)
+
+
+def test_a_master_renews_though_failover_is_paused() -> None:
+    assert decide(viewed(pause=Pause("ops", "", 0, 0)), MASTER, NOW) == (Renew(30),)
+
+
+@pytest.mark.parametrize("trouble", [{"is_disk_healthy": False}, {"has_ticked": False}])
+def test_a_master_that_can_not_do_its_work_does_not_renew(trouble: dict[str, bool]) -> None:
+    (refusal,) = decide(VIEW, own(MASTER, **trouble), NOW)
+    assert isinstance(refusal, Refuse)
+
+
+@pytest.mark.parametrize("changes", [{"cluster_id": 8}, {"group": "other"}, {"ids": {}}])
+def test_a_master_does_not_renew_in_an_etcd_that_is_not_its_own(changes: dict[str, Any]) -> None:
+    (refusal,) = decide(viewed(**changes), MASTER, NOW)
+    assert isinstance(refusal, Refuse)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"of_owner": 2, "of_session": "s2", "of_epoch": 5, "term_revision": 31},
+        {"of_session": "s1b", "term_revision": 31},
+        {"of_state": TermState.RELEASED, "term_revision": 31},
+    ],
+)
+def test_a_master_steps_down_when_the_term_is_not_its_own(changes: dict[str, Any]) -> None:
+    assert isinstance(decide(viewed(**changes), MASTER, NOW)[0], StepDown)
+
+
+def test_an_old_view_changes_nothing() -> None:
+    view = viewed(of_owner=2, of_session="s2", term_revision=20)
+    assert decide(view, MASTER, NOW) == (Renew(30),)
+
+
+def test_a_taken_epoch_opens_only_inside_the_proof() -> None:
+    taken = own(MASTER, role=Role.TAKEN, is_ready=True)
+    view = viewed(of_state=TermState.OPENING)
+    assert MarkOpened(30) in decide(view, taken, NOW)
+    assert MarkOpened(30) not in decide(view, own(taken, first_sent=NOW - 4.5), NOW)
+    assert MarkOpened(30) not in decide(view, own(taken, is_ready=False), NOW)
+
+
+# -- the set ----------------------------------------------------------------------------------------------------------
+
+
+def test_who_enters_is_required_first_and_published_then() -> None:
+    entering = own(MASTER, caught_up=frozenset({TWO, THREE}))
+    assert decide(VIEW, entering, NOW)[1:] == (Require(frozenset({THREE})),)
+    required = own(entering, required=frozenset({ONE, TWO, THREE}))
+    assert decide(VIEW, required, NOW)[1:] == (PublishSet(30, frozenset({ONE, TWO, THREE})),)
+
+
+def test_who_leaves_is_published_first_and_not_required_then() -> None:
+    leaving = own(MASTER, lost=frozenset({TWO}))
+    assert decide(VIEW, leaving, NOW)[1:] == (PublishSet(30, frozenset({ONE})),)
+    assert decide(viewed(of_in_sync=frozenset({ONE})), leaving, NOW)[1:] == (StopRequiring(frozenset({TWO})),)
+
+
+def test_who_may_still_come_to_be_on_record_stays_required() -> None:
+    lost = own(MASTER, lost=frozenset({THREE}), required=frozenset({ONE, TWO, THREE}), unsettled=frozenset({THREE}))
+    assert decide(VIEW, lost, NOW)[1:] == (PublishSet(30, frozenset({ONE, TWO})),)
+
+
+# -- a planned switch -------------------------------------------------------------------------------------------------
+
+SWITCH = Switch("x", 2, True, 0, 4, 30)
+
+
+def test_a_planned_switch_drains_and_then_releases() -> None:
+    assert decide(viewed(switch=SWITCH), MASTER, NOW)[1:] == (Drain(2),)
+    drained = own(MASTER, role=Role.DRAINING, draining_since=NOW - 1, has_drained=True)
+    assert decide(viewed(switch=SWITCH), drained, NOW)[1:] == (Release(30, 1000),)
+    assert decide(VIEW, drained, NOW)[1:] == (Release(30, 1000),)  # which may have been sent
+
+
+@pytest.mark.parametrize(
+    ("switch", "member", "reason"),
+    [
+        (SWITCH._replace(target=3), {}, "member 3 is not in sync"),
+        (SWITCH._replace(target=1), {}, "member 1 is the master already"),
+        (SWITCH, {"lost": frozenset({TWO})}, "member 2 is not in sync"),
+        (
+            SWITCH,
+            {"role": Role.DRAINING, "draining_since": NOW - DRAIN_S_MAX},
+            f"member 2 did not have all after {DRAIN_S_MAX:.0f} s",
+        ),
+    ],
+)
+def test_a_switch_that_can_not_happen_is_cancelled(switch: Switch, member: dict[str, Any], reason: str) -> None:
+    assert DropSwitch("x", reason) in decide(viewed(switch=switch), own(MASTER, **member), NOW)
+
+
+def test_a_master_takes_messages_again_when_no_switch_asks_otherwise() -> None:
+    assert decide(VIEW, own(MASTER, role=Role.DRAINING), NOW)[1:] == (Resume(),)
