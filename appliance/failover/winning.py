@@ -66,7 +66,7 @@ def why_not_complete(term: Term, own: Own) -> str:
         return f"member {own.id} is not in sync: epoch {term.epoch} has {ids} on record"
     if not has_kept_log(term, own):
         return (
-            f"the machine of member {own.id} has started anew since it came in sync, and acknowledgements did not wait "
+            f"the machine of member {own.id} has restarted since it came in sync, and acknowledgements did not wait "
             "for its disk: the end of its log may be lost"
         )
     return ""

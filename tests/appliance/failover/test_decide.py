@@ -97,8 +97,8 @@ LONGER = Figures("h3", "c", 4, 1200, 1200, is_healthy=True)
 REASONS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"changed": 97.0}, {}, "the lease of member 1 may last: 3.0 of 5.0 s have passed"),
     ({"of_in_sync": frozenset({ONE, THREE})}, {}, "member 2 is not in sync: epoch 4 has 1, 3 on record"),
-    ({}, {"boot": "b2"}, "the machine of member 2 has started anew since it came in sync"),
-    ({}, {"boot": "b2", "clean_boot": "b1"}, "the machine of member 2 has started anew since it came in sync"),
+    ({}, {"boot": "b2"}, "the machine of member 2 has restarted since it came in sync"),
+    ({}, {"boot": "b2", "clean_boot": "b1"}, "the machine of member 2 has restarted since it came in sync"),
     ({"of_level": Level.LOCAL}, {}, "the set proves nothing of member 2"),
     ({"pause": Pause("ops", "disks", 0, 0)}, {}, "ops has paused failover: disks"),
     ({}, {"is_automatic": False}, "automatic failover is off at member 2"),
