@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -35,6 +36,11 @@ class Cut(NamedTuple):
 
 
 Turn = Promotion | Demotion | Cut
+
+
+def awake_s() -> float:
+    """Seconds that go on while this process, or the machine, stands still."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class Turns:
