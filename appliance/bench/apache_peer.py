@@ -78,7 +78,7 @@ class ApachePeer(Peer):
         flags = (f"-Xms{NAMESRV_HEAP}", f"-Xmx{NAMESRV_HEAP}", *self._namesrv_flags)
         return self._command("namesrv", flags, "org.apache.rocketmq.namesrv.NamesrvStartup", properties)
 
-    def _broker_command(self, properties: Path) -> list[str | Path]:
+    def broker_command(self, properties: Path) -> list[str | Path]:
         flags = (f"-Xms{self.heap}", f"-Xmx{self.heap}", *self._broker_flags)
         return self._command("broker", flags, "org.apache.rocketmq.broker.BrokerStartup", properties)
 

@@ -71,7 +71,7 @@ class GantryPeer(Peer):
     def _namesrv_command(self, properties: Path) -> list[str | Path]:
         return [self._python, "-P", "-m", "appliance", "namesrv", "-c", properties]
 
-    def _broker_command(self, properties: Path) -> list[str | Path]:
+    def broker_command(self, properties: Path) -> list[str | Path]:
         command: list[str | Path] = [self._python, "-P"]
         if self._profile is not None:
             command += ["-m", "cProfile", "-o", self._profile]

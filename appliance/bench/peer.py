@@ -54,7 +54,8 @@ class Peer(abc.ABC):
     def _namesrv_command(self, properties: Path) -> list[str | Path]: ...
 
     @abc.abstractmethod
-    def _broker_command(self, properties: Path) -> list[str | Path]: ...
+    def broker_command(self, properties: Path) -> list[str | Path]:
+        """How its broker is run with that file."""
 
     def _env(self) -> dict[str, str]:
         return {}
@@ -126,7 +127,7 @@ class Peer(abc.ABC):
     def _launch_broker(self) -> None:
         self._broker_port = self._broker_port or free_ports(1, -2)  # HA, and the VIP port of Java brokers
         properties = self._write("broker.properties", self.broker_properties())
-        self._broker = Process("broker", self._broker_command(properties), self.home / "broker.log", env=self._env())
+        self._broker = Process("broker", self.broker_command(properties), self.home / "broker.log", env=self._env())
 
     def stop_broker(self) -> None:
         if self._broker is not None:

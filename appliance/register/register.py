@@ -109,15 +109,17 @@ class Register:
         if await self._client.change([Is(self.prefix + TERM, view.term_revision)], {}, [self.prefix]) is None:
             raise Refused("the record in etcd has changed meanwhile: look at it again")
 
-    async def take_over(self, view: View, owner: str, *, above: int, start: int, reason: str) -> Term:
+    async def take_over(
+        self, view: View, owner: str, *, above: int, start: int, reason: str, is_first: bool = False
+    ) -> Term:
         """Give out the next epoch, to this owner: higher than the one on record and than `above`.
 
-        start: where it begins in the log. Refused, when the record is another one by now; OutcomeUnknown: the epoch may
-        have been given to this owner, and no other gets its number.
+        start: where it begins in the log. is_first: nothing has to be on record yet. Refused, when the record is
+        another one by now; OutcomeUnknown: the epoch may have been given to this owner, and no other gets its number.
         """
-        if view.term is None:
+        if view.term is None and not is_first:
             raise Refused(f"etcd gives out epochs here, and has none on record: {HA_INIT}")
-        number = max(view.term.epoch, above) + 1
+        number = max(view.term.epoch if view.term else 0, above) + 1
         term = Term(number, secrets.token_hex(ID_BYTES), owner, (owner,), LOCAL)
         await self._put(view, term, start=start, reason=reason)
         return term

@@ -43,9 +43,9 @@ class NamedCluster(LocalCluster):
     def is_registered(self) -> bool:
         return self.broker_name in (rpc.registered_brokers(self.namesrv_address) or ())
 
-    def _broker_command(self, properties: Path) -> list[str | Path]:
+    def broker_command(self, properties: Path) -> list[str | Path]:
         names = [*NAME_SPACE, "sh", "-c", OWN_NAMES, "sh", self._hosts, self._resolver]
-        return [*names, *super()._broker_command(properties)]
+        return [*names, *super().broker_command(properties)]
 
 
 @pytest.fixture

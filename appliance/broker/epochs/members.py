@@ -47,7 +47,9 @@ class Members:
         ]
         return max(later, default=None)
 
-    async def promotion(self, own_address: str, name_servers: Sequence[str], accepted_loss: int) -> Promotion:
+    async def promotion(
+        self, own_address: str, name_servers: Sequence[str], accepted_loss: int, *, from_apache: bool = False
+    ) -> Promotion:
         """What speaks against making this slave the master, as all members and these name servers answer now."""
         config = self._config
         if not name_servers:
@@ -56,7 +58,9 @@ class Members:
             name_servers, timeout_s=TIMEOUT_S, credentials=own_credentials(config), tls=config.outgoing_tls
         ) as admin:
             try:
-                return await admin.succession.promotion(config.broker_name, own_address, accepted_loss=accepted_loss)
+                return await admin.succession.promotion(
+                    config.broker_name, own_address, accepted_loss=accepted_loss, from_apache=from_apache
+                )
             except GantryError as exc:
                 raise BrokerError(ResponseCode.SYSTEM_ERROR, f"the other members can't be asked: {exc}") from exc
 

@@ -66,6 +66,7 @@ async def promote(parts: ReplicationParts, connection: ServerConnection, request
 
     It asks all members and name servers itself what speaks against it, whatever the tool has asked. acceptUnknown,
     acceptLoss, force: what of that the person takes. planned: the master holds back messages, and the end is its own.
+    fromApache: the master was Apache RocketMQ's.
     With etcd the epoch comes from there, and only as long as what was read there before the questions still stands.
     """
     with parts.turns.deciding():
@@ -80,7 +81,8 @@ async def _begin(
 ) -> None:
     fields = request.ext_fields
     is_planned = fields.get("planned") == "true"
-    role = fields.get("brokerRole") or parts.standing.standing.master_role or MASTER_ROLES[0]
+    was = parts.standing.standing.master_role or follower.synchronize.fence.master_role
+    role = fields.get("brokerRole") or was or MASTER_ROLES[0]
     if role not in MASTER_ROLES:
         raise _refused(f"brokerRole={role}: use one of {', '.join(MASTER_ROLES)}")
     _check_as_seen(parts, fields)
@@ -95,8 +97,7 @@ async def _begin(
     above = max(above, epochs.highest, int_field(fields, "above", 0, low=0))
     if is_planned:
         await _have_handed_over(parts, follower, end, above + 1)
-    reason = "switchover" if is_planned else "promote"
-    above, epoch_id = await _take_over(parts, view, above, f"{reason} --force" if _is_forced(fields) else reason)
+    above, epoch_id = await _take_over(parts, view, above, _reason(fields), is_first=_is_from_apache(fields))
     untold = tuple(dict.fromkeys([follower.ha_client.master_address, *parts.standing.standing.untold]))
     logger.warning(
         "promotion by request",
@@ -107,6 +108,7 @@ async def _begin(
             "physical_offset": end,
             "planned": is_planned,
             "forced": _is_forced(fields),
+            "from_apache": _is_from_apache(fields),
             "unknown_accepted": fields.get("acceptUnknown") == "true",
         },
     )
@@ -156,7 +158,9 @@ async def _check_unplanned(
     if state in HOPELESS and not is_forced:
         raise _refused(f"this log is not known to be its master's: {state}")
     loss = long_field(fields, "acceptLoss", 0, low=0)
-    promotion = await Members(parts.config).promotion(parts.address, parts.outer_api.addresses, loss)
+    promotion = await Members(parts.config).promotion(
+        parts.address, parts.outer_api.addresses, loss, from_apache=_is_from_apache(fields)
+    )
     if is_proven and view is not None and view.term is not None:
         # The set names a log as it was; after another boot of the machine the log may have lost its end.
         kept = view.term.still_holds(parts.address, parts.member.membership.boot)
@@ -194,16 +198,33 @@ def _is_proven(parts: ReplicationParts, view: View, *, is_forced: bool) -> bool:
     return term.proves(parts.address, epochs.current, epochs.current_id)
 
 
-async def _take_over(parts: ReplicationParts, view: View | None, above: int, reason: str) -> tuple[int, str]:
-    """Take the next epoch from etcd; return the number before it and its id. Without etcd: `above`, and no id."""
+async def _take_over(
+    parts: ReplicationParts, view: View | None, above: int, reason: str, *, is_first: bool = False
+) -> tuple[int, str]:
+    """Take the next epoch from etcd; return the number before it and its id. Without etcd: `above`, and no id.
+
+    is_first: nothing has to be on record there yet.
+    """
     if parts.register is None or view is None:
         return above, ""
     try:
         end = parts.store.max_physical_offset
-        term = await parts.register.take_over(view, parts.address, above=above, start=end, reason=reason)
+        term = await parts.register.take_over(
+            view, parts.address, above=above, start=end, reason=reason, is_first=is_first
+        )
     except EtcdError as exc:
         raise _refused(f"the next epoch can't be taken: {exc}") from exc
     return term.epoch - 1, term.id
+
+
+def _reason(fields: dict[str, str]) -> str:
+    """What the command was, for the history in etcd."""
+    what = "switchover" if fields.get("planned") == "true" else "promote"
+    return what + " --from-apache" * _is_from_apache(fields) + " --force" * _is_forced(fields)
+
+
+def _is_from_apache(fields: dict[str, str]) -> bool:
+    return fields.get("fromApache") == "true"
 
 
 def _is_forced(fields: dict[str, str]) -> bool:

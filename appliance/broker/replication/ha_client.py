@@ -162,6 +162,7 @@ class HaClient:
         self.own_address = ""  # of the connection to the master
         self.heard_at = 0.0  # monotonic: when the master last sent anything
         self.master_end = -1  # of its log, when it was last heard of
+        self.has_joined = False  # this log agreed with the master's when they were last compared
 
     async def run(self) -> None:
         retry_s, ask_again_s = RETRY_S_MIN, ASK_AGAIN_S_MIN
@@ -223,6 +224,7 @@ class HaClient:
             self.own_address = stream.own_address
             self._on_connected()
             epoch = await self._greet(stream) if is_greeted else None
+            self.has_joined = False
             begin = self._copy.joint_start()
             joint = Joint(begin, await asyncio.to_thread(self._copy.reader(begin)))
             if not joint.is_over and not begin:
@@ -353,6 +355,7 @@ class HaClient:
     async def _joined(self, address: str) -> None:
         """The logs agree: what follows is copied."""
         self._enter(HaState.COPYING)
+        self.has_joined = True
         logger.info(
             "slave follows its master",
             extra={"event": "slave_joined", "master": address, "physical_offset": self._copy.end},

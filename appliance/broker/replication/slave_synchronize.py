@@ -18,11 +18,13 @@ from appliance.broker.access.access_control import own_credentials
 from appliance.broker.delivery.schedule import ScheduleMessageService
 from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
 from appliance.broker.groups.subscription_group import SubscriptionGroupManager
+from appliance.broker.replication.apache_fence import ApacheFence
 from appliance.broker.replication.master_address import MasterAddress
 from appliance.broker.topics.topic_config import TopicConfigManager
 from appliance.process.json_file import StateFileError
 from appliance.settings.roles import BrokerConfig
 from appliance.settings.tls import DISABLED
+from gantrymq.client.admin.calls import read_properties
 from gantrymq.errors import GantryError, ResponseError
 from gantrymq.remoting.admin_bodies import (
     ConsumerOffsetTable,
@@ -40,7 +42,7 @@ from gantrymq.timeouts import timeout
 logger = logging.getLogger(__name__)
 
 INTERVAL_S = 10.0  # fixed in RocketMQ
-RETRY_S = 1.0  # while no round has been complete yet: a slave without topics serves no consumer
+RETRY_S = 1.0  # while no round has been complete yet: a slave without topics serves no consumer; and while fenced
 TIMEOUT_S = 3.0
 SOON_S = 0.1
 
@@ -75,6 +77,8 @@ class SlaveSynchronize:
         self._ha_has_tls = False  # the master's port for slaves, as it said when it was last asked
         self._asked = asyncio.Event()
         self._failed: dict[str, str] = {}  # what could not be had in the last round, and why
+        self._has_epochs: bool | None = None  # the master, as far as it has said: Apache's has none
+        self.fence = ApacheFence()
         self.complete_at = 0.0  # monotonic: when the last round ended in which all was had
 
     async def figures(self) -> tuple[int, int]:
@@ -94,7 +98,11 @@ class SlaveSynchronize:
         try:
             table = KVTable.from_json(await self._ask(self._master.broker, RequestCode.GET_BROKER_RUNTIME_INFO)).table
             self._ha_has_tls = table.get("haTlsMode", DISABLED) != DISABLED
-            return int(table.get("epoch", "0"))
+            epoch = int(table.get("epoch", "0"))
+            self._has_epochs = epoch > 0
+            if not epoch:
+                self.fence.note(await self._role(self._master.broker))
+            return epoch
         except ResponseError:  # no account that may ask for it: the log is copied all the same
             return 0
         except (GantryError, ValueError):
@@ -123,7 +131,8 @@ class SlaveSynchronize:
                 if self._master.broker:
                     await self._round(self._master.broker)
                 with contextlib.suppress(TimeoutError):
-                    async with timeout(self._interval_s if self.complete_at else RETRY_S):
+                    is_soon = not self.complete_at or self.fence.is_up
+                    async with timeout(RETRY_S if is_soon else self._interval_s):
                         await self._asked.wait()
                         await asyncio.sleep(SOON_S)  # changes come in groups
                 self._asked.clear()
@@ -138,6 +147,9 @@ class SlaveSynchronize:
             "delay offsets": self._take_delay_offsets,
         }
         failed: dict[str, str] = {}
+        if self._has_epochs is None:
+            await self.epoch()
+        role = await self._role(address) if self._has_epochs is False else ""
         for what, step in steps.items():
             try:
                 await step(address)
@@ -154,6 +166,8 @@ class SlaveSynchronize:
             )
         if not failed:
             self.complete_at = time.monotonic()
+            if role:
+                self.fence.look(address, role, await self.figures(), time.monotonic())
         self._failed = failed
 
     # -- the steps ----------------------------------------------------------------------------------------------------
@@ -183,6 +197,13 @@ class SlaveSynchronize:
             raise
         self._schedule.offsets = DelayOffsetTable.from_json(body).offset_table
         await asyncio.to_thread(self._schedule.persist)
+
+    async def _role(self, address: str) -> str:
+        """Its `brokerRole` as it runs now, "" when it does not say."""
+        try:
+            return read_properties(await self._ask(address, RequestCode.GET_BROKER_CONFIG)).get("brokerRole", "")
+        except GantryError:
+            return ""
 
     async def _ask(self, address: str, code: RequestCode, fields: Mapping[str, str] | None = None) -> bytes:
         request = RemotingCommand.request(code, dict(fields or {}))

@@ -74,6 +74,7 @@ def master_metrics(slaves: SlaveService) -> dict[str, str]:
 def slave_metrics(follower: Follower) -> dict[str, str]:
     """What a slave is doing."""
     client, told, told_at = follower.ha_client, follower.sink.in_sync, follower.sink.told_at
+    fence = follower.synchronize.fence
     return {
         "slaveState": str(client.state),
         "slaveStateWhy": client.why or "none",
@@ -89,4 +90,6 @@ def slave_metrics(follower: Follower) -> dict[str, str]:
         "inSyncLeaveSecondsTold": f"{told.leave_s:g}",
         "slaveToldSecondsAgo": "never" if told_at is None else f"{time.monotonic() - told_at:.2f}",
         "slaveMasterBroker": client.master_broker or "none",  # where it serves requests
+        "slaveApacheBegin": str(fence.begin if client.has_joined else -1),  # of the log of a fenced Apache master
+        "slaveApacheEnd": str(fence.end if client.has_joined else -1),
     }

@@ -17,6 +17,7 @@ from appliance.cli.tables import Cell, facts, table
 from gantrymq.client.admin.brokers import SettingOrigins
 from gantrymq.client.admin.calls import ask_each
 from gantrymq.client.admin.client import AdminClient
+from gantrymq.client.admin.members import Member
 from gantrymq.errors import PartlyDone
 from gantrymq.remoting.admin_bodies import SlaveDifference, SlaveDifferences
 
@@ -131,8 +132,7 @@ def _replication(info: Mapping[str, str]) -> str | None:
         own = info.get("epochId", "none")
         return f"epoch {number} was begun twice, here as {own} and as {rival_id} at {address}: no messages are taken"
     if "slaveState" in info:
-        why = info.get("slaveStateWhy", "none")
-        return info["slaveState"] + (f": {why}" if why != "none" else "")
+        return _following(Member("", None, info))
     slaves = SlaveDifferences.of_runtime_info(info)
     handed = info.get("epochHandedTo", "none").split()
     gone = info.get("slavesGone", "none")
@@ -152,6 +152,14 @@ def _replication(info: Mapping[str, str]) -> str | None:
     if gone != "none":
         parts.append(f"gone: {', '.join(each.split()[0] for each in gone.split(','))}")
     return "; ".join(parts) or ("none" if "slaveDifferences" in info else None)
+
+
+def _following(slave: Member) -> str:
+    begin, end = slave.apache_log
+    if end < 0:
+        return slave.state
+    missing = max(end - slave.end, 0) + max(slave.begin - begin, 0)
+    return f"{f'lacks {missing:,} bytes' if missing else 'has all'} of its fenced master's log, {slave.state}"
 
 
 def _difference(slave: SlaveDifference) -> str:

@@ -74,7 +74,9 @@ async def switch_over(admin: AdminClient, arguments: argparse.Namespace) -> Show
 
 
 async def _promotion(admin: AdminClient, arguments: argparse.Namespace) -> Promotion:
-    return await admin.succession.promotion(arguments.broker, arguments.to, accepted_loss=arguments.accept_loss)
+    return await admin.succession.promotion(
+        arguments.broker, arguments.to, accepted_loss=arguments.accept_loss, from_apache=arguments.from_apache
+    )
 
 
 def _document(promotion: Promotion) -> dict[str, Any]:
@@ -137,6 +139,9 @@ def _promote_arguments(parser: argparse.ArgumentParser) -> None:
         "--accept-unknown",
         action="store_true",
         help="promote although no member is known to have all acknowledged messages, or another master may be serving",
+    )
+    parser.add_argument(
+        "--from-apache", action="store_true", help="the master was Apache RocketMQ's: fenced, then stopped"
     )
     parser.add_argument("--force", action="store_true", help="ignore every check")
 

@@ -74,7 +74,7 @@ class Member:
         if not self.answers:
             return "does not answer"
         if self.is_master:
-            return f"is the master of epoch {self.epoch}"
+            return f"is the master of epoch {self.epoch}" if self.epoch else "is the master, and knows no epochs"
         return f"is a slave in epoch {self.log_epoch}, {self.state}"
 
     @property
@@ -109,6 +109,16 @@ class Member:
         """What a slave lacks of its master's log as that was when it was last heard of; None: never heard."""
         master_end = int(self.info.get("slaveMasterEnd", "-1"))
         return None if master_end < 0 else max(master_end - self.end, 0)
+
+    @property
+    def begin(self) -> int:
+        """Where its log begins, in bytes; -1: it does not say."""
+        return int(self.info.get("commitLogMinOffset", "-1"))
+
+    @property
+    def apache_log(self) -> tuple[int, int]:
+        """Begin and end of the log of its Apache master, as that was fenced; -1: it did not see that."""
+        return int(self.info.get("slaveApacheBegin", "-1")), int(self.info.get("slaveApacheEnd", "-1"))
 
     @property
     def heard(self) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from gantrymq.client.admin import apache_master as apache
 from gantrymq.client.admin.members import Known, Member
 from gantrymq.errors import ConfigError
 
@@ -32,6 +33,7 @@ class Promotion:
     above: int = 0
     accepted_loss: int = 0
     others: list[str] = field(default_factory=list)  # the other members, where they serve
+    from_apache: bool = False  # the master was one of Apache RocketMQ
 
     @property
     def epoch(self) -> int:
@@ -40,22 +42,39 @@ class Promotion:
 
     @property
     def is_for_register(self) -> bool:
-        """Whether etcd has the in-sync set on record: then the slave reads there what no member can answer."""
-        return self.slave.info.get("epochRegister", "none") != "none"
+        """Whether etcd has the in-sync set on record: then the slave reads there what no member can answer. It has
+        none of an Apache master."""
+        return self.slave.info.get("epochRegister", "none") != "none" and not self.from_apache
 
     def left_with(self, *, accept_unknown: bool) -> list[str]:
         """The obstacles that are left when what is not known is accepted, or not."""
         return [each for each in self.obstacles if not (accept_unknown and each in self.unknown)]
 
 
-def judge(broker_name: str, known: Known, address: str | None = None, *, accepted_loss: int = 0) -> Promotion:
+def judge(
+    broker_name: str,
+    known: Known,
+    address: str | None = None,
+    *,
+    accepted_loss: int = 0,
+    from_apache: bool = False,
+) -> Promotion:
     """The promotion of that slave, or of the one with the longest log. ConfigError without one."""
     slaves = [member for member in known.members if member.answers and not member.is_master]
     slave = chosen(slaves, address, broker_name)
-    certain = [*_masters(known, slave), *_lacking(known, slave, slaves, accepted_loss)]
-    unknown = [*_silent(known, slave), *_set_unknown(known, slave), *_age(known, slave), *_later(known, slave)]
+    certain = [*_masters(known, slave), *_longer(slave, slaves)]
+    unknown = [*_silent(known, slave)]
+    if from_apache:
+        certain += apache.lacking(known, slave, accepted_loss)
+        unknown += apache.unknown(slave)
+    else:
+        certain += _lacking(slave, slaves, accepted_loss)
+        unknown += [*_set_unknown(known, slave), *_age(known, slave), *_later(known, slave)]
     others = [member.address for member in known.members if member.address != slave.address]
-    return Promotion(broker_name, slave, certain + unknown, unknown, known.highest_epoch, accepted_loss, others)
+    obstacles = certain + unknown
+    return Promotion(
+        broker_name, slave, obstacles, unknown, known.highest_epoch, accepted_loss, others, from_apache=from_apache
+    )
 
 
 def chosen(slaves: list[Member], address: str | None, broker_name: str) -> Member:
@@ -79,17 +98,22 @@ def _masters(known: Known, slave: Member) -> Iterator[str]:
             yield f"{member.address} is there, and refuses to say what it is: stop it, or use an account that may ask"
         if (rival := member.info.get("epochRival", "none")) != "none":
             yield f"{member.address} knows of a rival, epoch {rival}: `gantry admin settle` decides first"
-        if member.is_master:
+        if member.is_master and not member.epoch:
+            yield f"{member.address} answers, and is the master: {apache.STOP_IT}"
+        elif member.is_master:
             yield (
                 f"{member.address} answers, and is the master of epoch {member.epoch}: use a switch-over, or stop it "
                 "first"
             )
 
 
-def _lacking(known: Known, slave: Member, slaves: list[Member], accepted_loss: int) -> Iterator[str]:
+def _longer(slave: Member, slaves: list[Member]) -> Iterator[str]:
     for other in slaves:
         if other.end > slave.end:
             yield f"{other.address} has {other.end - slave.end:,} bytes more of the log than {slave.address}"
+
+
+def _lacking(slave: Member, slaves: list[Member], accepted_loss: int) -> Iterator[str]:
     told = max(member.told_in_sync for member in slaves)
     if told.epoch == slave.epoch and slave.end < told.confirmed:
         yield (
@@ -97,7 +121,10 @@ def _lacking(known: Known, slave: Member, slaves: list[Member], accepted_loss: i
             "was in sync with its master"
         )
     if not slave.epoch:
-        yield f"{slave.address} knows no epochs: it has not followed a master of GantryMQ yet"
+        yield (
+            f"{slave.address} knows no epochs: it has not followed a master of GantryMQ yet. If Apache RocketMQ's was "
+            "its master, use --from-apache"
+        )
     missing = slave.missing_bytes
     if missing is not None and missing > accepted_loss:
         yield f"{slave.address} lacks {missing:,} bytes that the master had {slave.heard} s ago"

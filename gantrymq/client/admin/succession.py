@@ -85,10 +85,15 @@ class SuccessionAdmin:
         members = [Member(each, number, infos[each], refuses=each in refusing) for each, number in ids.items()]
         return Known(members, name_servers)
 
-    async def promotion(self, broker_name: str, address: str | None = None, *, accepted_loss: int = 0) -> Promotion:
-        """What it would mean to promote that slave, or else the one with the longest log. ConfigError without one."""
+    async def promotion(
+        self, broker_name: str, address: str | None = None, *, accepted_loss: int = 0, from_apache: bool = False
+    ) -> Promotion:
+        """What it would mean to promote that slave, or else the one with the longest log. ConfigError without one.
+
+        from_apache: its master was one of Apache RocketMQ.
+        """
         known = await self.known(broker_name, *filter(None, [address]))
-        return judge(broker_name, known, address, accepted_loss=accepted_loss)
+        return judge(broker_name, known, address, accepted_loss=accepted_loss, from_apache=from_apache)
 
     async def promote(self, promotion: Promotion, *, force: bool = False, accept_unknown: bool = False) -> Changed:
         """Promote the slave as it was seen; refused when it has changed since. Returns once all know it.
@@ -104,6 +109,7 @@ class SuccessionAdmin:
             "acceptUnknown": str(accept_unknown).lower(),
             "acceptLoss": str(promotion.accepted_loss),
             "above": str(promotion.above),
+            "fromApache": str(promotion.from_apache).lower(),
         }
         epoch = await self._ask_promotion(promotion.slave, promotion.slave.end, accepted)
         await self._is_master(promotion.broker_name, promotion.slave.address, epoch)

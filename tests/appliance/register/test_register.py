@@ -47,6 +47,14 @@ async def test_before_init_nothing_is_given_out(register: Register) -> None:
             await asked
 
 
+async def test_the_first_epoch_of_a_name_begins_the_record_when_that_is_asked_for(register: Register) -> None:
+    view = await register.view()
+    term = await register.take_over(view, ONE, above=3, start=900, reason="promote --from-apache", is_first=True)
+    assert (term.epoch, (await register.view()).term) == (4, term)
+    with pytest.raises(Refused, match=f"epoch 4 of {ONE}"):
+        await register.take_over(view, TWO, above=3, start=900, reason="promote --from-apache", is_first=True)
+
+
 async def test_the_record_begins_once(register: Register) -> None:
     await register.init(4, "id", ONE)
     view = await register.view()

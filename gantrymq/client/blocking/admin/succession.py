@@ -26,9 +26,16 @@ class SyncSuccessionAdmin(BlockingPart[SuccessionAdmin]):
         """
         return self._run(self._part().known(broker_name, *further))
 
-    def promotion(self, broker_name: str, address: str | None = None, *, accepted_loss: int = 0) -> Promotion:
-        """What it would mean to promote that slave, or else the one with the longest log. ConfigError without one."""
-        return self._run(self._part().promotion(broker_name, address, accepted_loss=accepted_loss))
+    def promotion(
+        self, broker_name: str, address: str | None = None, *, accepted_loss: int = 0, from_apache: bool = False
+    ) -> Promotion:
+        """What it would mean to promote that slave, or else the one with the longest log. ConfigError without one.
+
+        from_apache: its master was one of Apache RocketMQ.
+        """
+        return self._run(
+            self._part().promotion(broker_name, address, accepted_loss=accepted_loss, from_apache=from_apache)
+        )
 
     def promote(self, promotion: Promotion, *, force: bool = False, accept_unknown: bool = False) -> Changed:
         """Promote the slave as it was seen; refused when it has changed since. Returns once all know it.
