@@ -59,9 +59,14 @@ class SyncSuccessionAdmin(BlockingPart[SuccessionAdmin]):
 
     def settle(self, broker_name: str, keep: str, *, accept_unknown: bool = False) -> Changed:
         """Decide that the log of the master `keep` counts. Others give up what they have beside it, confirmed or not;
-        it stays in a folder beside their stores. A master whose epoch was begun twice begins a higher one first.
+        it stays in a folder beside their stores. A master whose epoch was begun twice, or that has handed over, begins
+        a higher one first.
 
         accept_unknown: go on although members or name servers do not answer. ConfigError; GantryError when a member
         was not notified.
         """
         return self._run(self._part().settle(broker_name, keep, accept_unknown=accept_unknown))
+
+    def join(self, broker_name: str, address: str) -> int:
+        """Have a member join its group in etcd; return its number there. GantryError."""
+        return self._run(self._part().join(broker_name, address))
