@@ -78,8 +78,8 @@ def test_the_time_that_is_proposed_for_a_delivery_is_one_that_is_taken(wrong: st
 
 def test_all_that_changes_something_takes_yes_whether_it_asks_or_not(capsys: pytest.CaptureFixture[str]) -> None:
     for line, hint in (
-        ("config set", "this never asks"),
-        ("topics create", "this never asks"),
+        ("config set", "never asks"),
+        ("topics create", "never asks"),
         ("topics delete", "ask"),
     ):
         told = run_gantry(capsys, "admin", *line.split(), "--help")

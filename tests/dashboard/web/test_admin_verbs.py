@@ -81,7 +81,7 @@ def test_a_reader_may_look_and_change_nothing(
     rule = str(shell("alert-rules", "list", "--json").json[0]["id"])
     for words in (["people", "list"], ["alert-rules", "set", rule, "--off"], ["invitations", "create", "Eve"]):
         refused = shell(*words)
-        assert (refused.code, refused.out) == (1, "") and "may not do that; it needs" in refused.err, words
+        assert (refused.code, refused.out) == (1, "") and "does not allow that; it needs" in refused.err, words
 
 
 def test_a_token_that_is_unknown_is_refused_and_not_repeated(shell: Gantry, monkeypatch: pytest.MonkeyPatch) -> None:
