@@ -28,7 +28,7 @@ def banner(config: ApplianceConfig, *, version: str, token: str | None, reports:
     else:
         rows += _own_cluster(config)
     rows += [("Data", f"{config.data}   (logs: {config.logs_folder.name}/)")]
-    lines = [f"GantryMQ {version} serves after {started_s:.1f} s. Press Ctrl-C to stop it.", ""]
+    lines = [f"GantryMQ {version} started in {started_s:.1f} s. Press Ctrl-C to stop it.", ""]
     if not config.attach:
         rows += [("Reports", REPORTS.get(reports, reports))]
     lines += [f"{label:<13}{text}" for label, text in rows]
@@ -39,7 +39,7 @@ def banner(config: ApplianceConfig, *, version: str, token: str | None, reports:
 
 
 def _own_cluster(config: ApplianceConfig) -> list[tuple[str, str]]:
-    rows = [("Name server", f"{config.namesrv_address}   (what clients call NAMESRV_ADDR)")]
+    rows = [("Name server", f"{config.namesrv_address}   (NAMESRV_ADDR of clients)")]
     rows += [_broker_row(config, broker) for broker in config.broker_processes]
     rows += [("Advertised", f"{config.advertise}   {_reach(config)}")]
     if config.accounts:
@@ -50,7 +50,7 @@ def _own_cluster(config: ApplianceConfig) -> list[tuple[str, str]]:
 
 
 def _broker_row(config: ApplianceConfig, broker: BrokerProcess) -> tuple[str, str]:
-    copies = f", a copy of {broker.broker_name}" if broker.starts_as_slave else ""
+    copies = f", a slave of {broker.broker_name}" if broker.starts_as_slave else ""
     return "Broker", f"{config.broker_address_of(broker)}   {broker.name}{copies}"
 
 

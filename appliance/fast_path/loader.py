@@ -88,7 +88,7 @@ def load_artifact(artifact: Artifact) -> tuple[ModuleType | None, str]:
     if not made_with:
         return (
             None,
-            f"{'compiled from other sources' if artifact.is_stale else 'not compiled'}; {BUILD_COMMAND} does it",
+            f"{'compiled from other sources' if artifact.is_stale else 'not compiled'}: run {BUILD_COMMAND}",
         )
     path = artifact.module_file
     spec = importlib.util.spec_from_file_location(MODULE, path)

@@ -271,7 +271,7 @@ PRESETS = (
     Preset(gettext_noop("A group is behind"), RuleKind.GROUP_BEHIND, 300, 240, 10, 60, Level.WARN),
     Preset(gettext_noop("A group has no members"), RuleKind.GROUP_ALONE, 20, 0, 0, 10, Level.WARN),
     Preset(gettext_noop("A group's lag is growing"), RuleKind.GROUP_RISING, 600, 0, 0, 60, Level.WARN),
-    Preset(gettext_noop("Dead letters"), RuleKind.DEAD_LETTERS, 1, 0, 0, 60, Level.WARN),
+    Preset(gettext_noop("A group has dead letters"), RuleKind.DEAD_LETTERS, 1, 0, 0, 60, Level.WARN),
     Preset(gettext_noop("A disk will be full"), RuleKind.DISK_FULL_IN, 6, 8, 300, 600, Level.BAD),
     Preset(gettext_noop("A disk is 75 % used"), RuleKind.DISK_USED, 75, 72, 300, 600, Level.WARN),
     Preset(gettext_noop("A broker does not answer"), RuleKind.BROKER_SILENT, 15, 0, 0, 5, Level.BAD),

@@ -41,7 +41,7 @@ class SuccessionForm(BaseForm):
         choices = [("", gettext("Longest log")), *((address, address) for address in slaves)]
         self.fields["to"].choices = choices  # type: ignore[attr-defined]
         if has_master:
-            del self.fields["accept_loss"], self.fields["accept_unknown"]  # a switch-over loses nothing
+            del self.fields["accept_loss"], self.fields["accept_unknown"]  # a switchover loses nothing
 
     @property
     def address(self) -> str | None:

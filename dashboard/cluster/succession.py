@@ -1,7 +1,7 @@
 """The gateway's changes of a broker's master: what would be done, what speaks against it, and doing it.
 
 The checks are those of `gantry admin promote` and `switchover`, by the same code. Where a master answers it is a
-switch-over; otherwise a promotion.
+switchover; otherwise a promotion.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Succession:
 
     @property
     def seen(self) -> str:
-        """What a person agrees to; another text when it has changed since. Under a switch-over the log may grow."""
+        """What a person agrees to; another text when it has changed since. Under a switchover the log may grow."""
         if self.promotion is None:
             return ""
         slave = self.promotion.slave

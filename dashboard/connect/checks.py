@@ -111,7 +111,7 @@ def _doors(snapshot: Snapshot | None) -> list[Check]:
             gettext("Accounts"),
             ", ".join(map(in_words, accounts)) or gettext("unknown"),
             ""
-            if accounts in ([], ["not requested"])
+            if accounts in ([], ["off"])
             else gettext(
                 "A client needs an access key and a secret key: gantry admin accounts set NAME --secret generate."
             ),

@@ -15,14 +15,14 @@ from dashboard.messages.search_form import MessageSearchForm
 
 TO_CHOICES = [
     (TO_GROUP, _("This group only")),
-    (TO_TOPIC, _("To their original topic: all its groups receive them")),
+    (TO_TOPIC, _("Their original topic: all its groups receive them")),
 ]
 
 
 class PutBackForm(MessageSearchForm):
     """q, since, until and queue as of a search; `older` is where to go on."""
 
-    to = forms.ChoiceField(label=_("Back to"), choices=TO_CHOICES, initial=TO_GROUP)
+    to = forms.ChoiceField(label=_("Send to"), choices=TO_CHOICES, initial=TO_GROUP)
     rate = forms.IntegerField(label=_("Messages per second"), min_value=1, max_value=RATE_MAX, initial=RATE_DEFAULT)
     again = forms.BooleanField(label=_("Include messages resent before"), required=False)
     dry_run = forms.BooleanField(required=False)

@@ -22,7 +22,7 @@ class TraceForm(SpanForm):
     which = forms.ChoiceField(
         label=_("Which"), required=False, choices=((ALL, _("all")), (FAILED, _("failed")), (SLOW, _("slow")))
     )
-    slow = DurationField(label=_("Slow is"), required=False)
+    slow = DurationField(label=_("Slow from"), required=False)
 
     def wish(self) -> TraceWish:
         """What is asked for; call it when the form is valid."""

@@ -157,7 +157,7 @@ def _accounts(info: Mapping[str, str]) -> str:
     enabled = info.get("aclEnable")
     if enabled is None:
         return ""
-    return f"{info.get('aclAccounts', '?')} accounts" if enabled == "true" else "not requested"
+    return f"{info.get('aclAccounts', '?')} accounts" if enabled == "true" else "off"
 
 
 def _copying(info: Mapping[str, str]) -> Copying | None:

@@ -60,7 +60,6 @@ _KNOWN = {
     "all": gettext_noop("all"),
     "on": gettext_noop("on"),
     "off": gettext_noop("off"),
-    "not requested": gettext_noop("not requested"),
     "disabled": gettext_noop("disabled"),
     "permissive": gettext_noop("permissive"),
     "enforcing": gettext_noop("enforcing"),

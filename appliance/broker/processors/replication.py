@@ -1,6 +1,6 @@
 """Change of the master by hand: what `gantry admin promote` and `switchover` ask brokers of GantryMQ for.
 
-A switch-over is two requests of one tool: the master holds back messages until a slave has all of them, and that slave
+A switchover is two requests of one tool: the master holds back messages until a slave has all of them, and that slave
 is promoted, which has its master hand over first (master/hand_over.py). The master of before hears of it on the port
 for slaves. If the tool dies in between, the master goes on when its hold ends, unless it has handed over.
 """
@@ -130,7 +130,7 @@ def _check_as_seen(parts: ReplicationParts, fields: dict[str, str]) -> None:
 
 
 def _check_planned(parts: ReplicationParts, follower: Follower) -> None:
-    """A switch-over's: this slave follows its master, and has its tables."""
+    """A switchover's: this slave follows its master, and has its tables."""
     if not follower.ha_client.is_copying:
         raise _refused(f"this log is not known to be its master's: {follower.ha_client.state}")
     if not (epochs := parts.standing.standing.epochs).is_current:

@@ -50,7 +50,7 @@ def service_metrics(parts: RuntimeInfoParts) -> dict[str, str]:
         **member_metrics(parts.member.membership),
         "epochRegister": "etcd" if parts.config.etcd_endpoints else "none",  # who gives out the numbers
         "inSyncSetPublished": "none" if parts.slaves.published is None else parts.slaves.published.state,
-        "messagesHeld": str(parts.store.parts.state.is_held).lower(),  # back, for a switch-over
+        "messagesHeld": str(parts.store.parts.state.is_held).lower(),  # back, for a switchover
         "mayBeginEpoch": str(parts.turns.may_begin_epoch).lower(),  # it is being promoted
         "nameServersRegistered": f"{known}/{all_}",
         "connections": str(parts.server.connection_count + parts.vip_server.connection_count),

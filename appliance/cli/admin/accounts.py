@@ -65,7 +65,7 @@ async def show_account(admin: AdminClient, arguments: argparse.Namespace) -> Sho
     lists, failures = await known_at(admin, await masters_of(admin, arguments))
     found = {name: _find(known, arguments.key) for name, known in lists.items()}
     if not any(found.values()):
-        raise NotThere(f"there is no account {arguments.key}: `accounts list` shows those there are")
+        raise NotThere(f"there is no account {arguments.key}: `accounts list` lists them")
     lines: list[str] = []
     for name, account in found.items():
         values = cells(account) if account is not None else [None] * len(COLUMNS)
@@ -163,7 +163,7 @@ async def plan_delete(admin: AdminClient, arguments: argparse.Namespace) -> Show
     lists = await known_everywhere(admin, await masters_of(admin, arguments))
     brokers = [name for name, known in lists.items() if _find(known, arguments.key) is not None]
     if not brokers:
-        raise NotThere(f"there is no account {arguments.key}: `accounts list` shows those there are")
+        raise NotThere(f"there is no account {arguments.key}: `accounts list` lists them")
     lines = [f"delete account {arguments.key} at {', '.join(brokers)}: its clients are refused from then on"]
     own = Credentials.from_environment()
     if own is not None and own.access_key == arguments.key:

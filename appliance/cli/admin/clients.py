@@ -69,7 +69,7 @@ def _consumer_lines(client: str, info: dict[str, Any]) -> list[str]:
         for one in info.get("workers") or ()
     ]  # fmt: skip
     if busy:
-        lines += ["", *table(("at work on", "queue", "offset", "messages", "for"), busy)]
+        lines += ["", *table(("in progress", "queue", "offset", "messages", "for"), busy)]
     if info.get("jstack"):
         lines += ["", *str(info["jstack"]).splitlines()]
     return lines

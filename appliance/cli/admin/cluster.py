@@ -148,7 +148,7 @@ def _replication(info: Mapping[str, str]) -> str | None:
         for slave in sorted(slaves, key=lambda slave: -slave.behind_bytes):
             parts.append(f"{slave.address} {'' if slave.in_sync else 'not '}in sync, {_difference(slave)}")
     if (names := info.get("slavesInSyncSet", "none")) != "none":
-        parts.append(f"{names} {'have' if ',' in names else 'has'} all that is confirmed")
+        parts.append(f"{names} {'have' if ',' in names else 'has'} every confirmed message")
     if gone != "none":
         parts.append(f"gone: {', '.join(each.split()[0] for each in gone.split(','))}")
     return "; ".join(parts) or ("none" if "slaveDifferences" in info else None)
@@ -165,7 +165,7 @@ def _following(slave: Member) -> str:
 def _difference(slave: SlaveDifference) -> str:
     messages = f"{slave.behind_messages:,} messages, " if slave.behind_messages >= 0 else ""
     behind = f"{slave.behind_bytes:,} bytes, {messages}{slave.behind_seconds:.0f} s behind"
-    return f"{behind}, fed {amount(slave.bytes_per_second)}/s"
+    return f"{behind}, {amount(slave.bytes_per_second)}/s"
 
 
 def _damage(name: str, info: Mapping[str, str]) -> list[str]:

@@ -41,7 +41,7 @@ def explain_failure(failure: Exception, namesrv: str) -> str:
             return f"no name server answers at {failure.address} ({plain_reason(failure.reason)}); -n names another"
         return f"{failure.address} can't be reached: {plain_reason(failure.reason)}"
     if isinstance(failure, RouteNotFound) and failure.is_unknown:
-        return f"there is no topic {failure.topic}: `gantry admin topics list --all` shows those there are"
+        return f"there is no topic {failure.topic}: `gantry admin topics list --all` lists them"
     if isinstance(failure, RequestTimeout):
         return f"{failure.address} did not answer within {failure.timeout_s:g} s"
     if isinstance(failure, ResponseError):

@@ -117,7 +117,7 @@ def _sum(progress: GroupProgress) -> str:
     text = f"lag {progress.lag:,}" if progress.lag is not None else "lag unknown"
     if unknown and progress.lag is not None:
         text += f", and unknown in {unknown} queue(s) the group never wrote an offset for"
-    return f"{text}; {progress.consume_tps:,.1f} messages a second"
+    return f"{text}; consumes {progress.consume_tps:,.1f} messages per second"
 
 
 async def plan_create(admin: AdminClient, arguments: argparse.Namespace) -> Shown:

@@ -22,7 +22,7 @@ async def plan_promotion(admin: AdminClient, arguments: argparse.Namespace) -> S
         further = f" {ACCEPT_UNKNOWN}." if set(left) & set(promotion.unknown) else ""
         raise ConfigError(
             f"{'; '.join(left)}. Nothing was changed. --accept-loss BYTES accepts missing bytes by number.{further} "
-            "--force promotes whatever speaks against it"
+            "--force ignores every check"
         )
     return Shown(_document(promotion), _lines(promotion))
 

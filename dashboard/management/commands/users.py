@@ -140,7 +140,7 @@ def _unlock(request: Request) -> Iterable[str]:
     if request["name"] is not None:
         user_accounts.find_user(request["name"])
     count = lockout.forget(account=request["name"] or "", address=request["address"] or "")
-    return [f"wrong tries forgotten: {count}"]
+    return [f"wrong attempts forgotten: {count}"]
 
 
 def _sessions(request: Request) -> Iterable[str]:

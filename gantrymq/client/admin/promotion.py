@@ -102,7 +102,7 @@ def _masters(known: Known, slave: Member) -> Iterator[str]:
             yield f"{member.address} answers, and is the master: {apache.STOP_IT}"
         elif member.is_master:
             yield (
-                f"{member.address} answers, and is the master of epoch {member.epoch}: use a switch-over, or stop it "
+                f"{member.address} answers, and is the master of epoch {member.epoch}: use a switchover, or stop it "
                 "first"
             )
 

@@ -29,7 +29,7 @@ logger: logging.Logger = logging.getLogger(__name__)
 TURN_TIMEOUT_S = 120.0  # for a broker to open in its new role: a large store may take its time
 LOOK_S = 0.1
 HOLD_S = 60.0  # a master takes messages again by itself after so long
-SWITCH_S = 60.0  # for all of a switch-over
+SWITCH_S = 60.0  # for all of a switchover
 RELEASE_S = 3.0
 CATCH_UP_S = 10.0  # bounds for what hangs: a slave in sync needs a fraction of a second
 MASTER_CHECK_S = 15.0  # a slave asks all members and name servers first, which may not answer
@@ -38,7 +38,7 @@ BEHIND_BYTES_MAX = 16 << 20  # more is caught up with before messages are held b
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """A new master. seconds: from the request until the name servers knew it; for a switch-over: without messages."""
+    """A new master. seconds: from the request until the name servers knew it; for a switchover: without messages."""
 
     broker_name: str
     address: str
@@ -116,7 +116,7 @@ class SuccessionAdmin:
         return Changed(promotion.broker_name, promotion.slave.address, epoch, time.monotonic() - began)
 
     async def switch(self, broker_name: str, address: str | None = None) -> tuple[Member, Promotion]:
-        """What a switch-over would do: the master of now, and the promotion. ConfigError without a master."""
+        """What a switchover would do: the master of now, and the promotion. ConfigError without a master."""
         known = await self.known(broker_name)
         members = known.members
         master = next((member for member in members if member.is_master), None)

@@ -36,17 +36,17 @@ def test_each_channel_is_told_in_its_language(transactional_db: None) -> None:
         book.note(rules, {"dead-letters": {"billing": 25.0}}, at)
     alert_rows.write(book)
     told = {one.channel.name: text_of(one.notice) for one in AlertDelivery.objects.select_related("channel")}
-    assert told["ops"].startswith("Dead letters: billing\n")
+    assert told["ops"].startswith("A group has dead letters: billing\n")
     assert "\nsince 2027-" in told["ops"]
-    assert told["hangzhou"].startswith("死信：billing\n")
+    assert told["hangzhou"].startswith("消费者组有死信：billing\n")
     assert "25 条消息；规则在大于或等于" in told["hangzhou"]
     assert "始于 2027-" in told["hangzhou"]
     book.note(rules, {"dead-letters": {"billing": 0.0}}, NOW + 2)
     book.note(rules, {"dead-letters": {"billing": 0.0}}, NOW + 100)
     alert_rows.write(book)
     over = AlertDelivery.objects.filter(what="resolved", channel__name="hangzhou").get()
-    assert over.title == "已恢复：死信：billing"
-    assert json.loads(over.notice)["rule"] == "死信"
+    assert over.title == "已恢复：消费者组有死信：billing"
+    assert json.loads(over.notice)["rule"] == "消费者组有死信"
 
 
 async def test_a_channel_made_on_a_chinese_page_speaks_chinese_unless_it_is_said(log_in: Client) -> None:

@@ -83,7 +83,7 @@ async def test_the_checks_try_what_clients_are_told(gateway: Gateway, monkeypatc
         found["Address of broker-a"].level is Level.WARN
         and "only this machine" in found["Address of broker-a"].evidence
     )
-    assert found["Accounts"].evidence == "not requested"
+    assert found["Accounts"].evidence == "off"
 
     async def lost() -> ClusterView:
         return ClusterView((BrokerRef("gone", f"127.0.0.1:{closed_port()}", "c"),), time.time(), "no answer")

@@ -70,7 +70,7 @@ def test_what_can_not_be_taken_is_said_by_field(shell: Gantry, token: str, tmp_p
     file.write_text(token + "\n", "ascii")
     refused = shell("alert-rules", "create", "x", "group-behind", "--threshold", "1", "--clear", "9",
                     "--token-file", str(file))  # fmt: skip
-    assert (refused.code, refused.out) == (2, "") and "clear: This kind rings above" in refused.err
+    assert (refused.code, refused.out) == (2, "") and "clear: This kind opens above" in refused.err
 
 
 def test_a_reader_may_look_and_change_nothing(
@@ -79,7 +79,7 @@ def test_a_reader_may_look_and_change_nothing(
     monkeypatch.setenv("GANTRY_TOKEN", readers_token)
     assert shell("alerts", "list").code == 0
     rule = str(shell("alert-rules", "list", "--json").json[0]["id"])
-    for words in (["people", "list"], ["alert-rules", "set", rule, "--off"], ["invitations", "create", "Eve"]):
+    for words in (["users", "list"], ["alert-rules", "set", rule, "--off"], ["invitations", "create", "Eve"]):
         refused = shell(*words)
         assert (refused.code, refused.out) == (1, "") and "does not allow that; it needs" in refused.err, words
 

@@ -26,7 +26,7 @@ from tests.harness import LocalCluster
 from tests.waiting import wait_until
 
 ROUNDS = 2
-STRUCK_WITHIN_S = 1.0  # of the command: a switch-over takes half a second
+STRUCK_WITHIN_S = 1.0  # of the command: a switchover takes half a second
 STOPPED_S_MAX = 3.0
 
 
@@ -54,7 +54,7 @@ def test_rounds_of_switch_overs_with_a_member_struck_lose_nothing(
 
 
 def struck_switch_over(pair: list[LocalCluster], chance: random.Random) -> str:
-    """Begin a switch-over and strike one of the two meanwhile, or none; all are up again at the end."""
+    """Begin a switchover and strike one of the two meanwhile, or none; all are up again at the end."""
     victim, blow = chance.choice(pair), chance.choice((None, signal.SIGKILL, signal.SIGSTOP))
     with ThreadPoolExecutor(1) as thread:  # brokers are started by this one: they end with who started them
         asked = thread.submit(lambda: asyncio.run(switch_over(pair[0])))

@@ -1,4 +1,4 @@
-"""A master holds back messages before a switch-over, until one slave has its whole log and tables.
+"""A master holds back messages before a switchover, until one slave has its whole log and tables.
 
 For a while only, unless it hands over to that slave meanwhile (hand_over.py).
 """

@@ -37,7 +37,7 @@ async def list_letters(admin: AdminClient, arguments: argparse.Namespace) -> Sho
         last = max((at.last_update_timestamp for at in found.values()), default=0)
         groups.append({"group": topic.removeprefix(DLQ_PREFIX), "letters": stored, "lastMs": last})
     rows = [(one["group"], one["letters"], when(one["lastMs"]) if one["letters"] else None) for one in groups]
-    return Shown(groups, table(("group", "letters", "last"), rows, empty="no group has dead letters"))
+    return Shown(groups, table(("group", "dead letters", "last"), rows, empty="no group has dead letters"))
 
 
 async def _causes(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
@@ -46,7 +46,7 @@ async def _causes(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
         counts[cause_of(letter)] += 1
     causes = [{"cause": cause, "letters": count} for cause, count in counts.most_common()]
     rows = [(count, cause or NO_CAUSE) for cause, count in counts.most_common()]
-    return Shown(causes, table(("letters", "cause"), rows, empty=f"{arguments.group} has no such dead letter"))
+    return Shown(causes, table(("dead letters", "cause"), rows, empty=f"{arguments.group} has no such dead letter"))
 
 
 async def export(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
@@ -85,7 +85,7 @@ async def put_back(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
         done = len(results) + len(troubles)
         await asyncio.sleep(max(0.0, started + done / arguments.rate - time.monotonic()))
     rows = [(one["letter"], one["id"]) for one in results]
-    return Shown(results, table(("letter", "sent as"), rows, empty="nothing was resent"), troubles)
+    return Shown(results, table(("dead letter", "sent as"), rows, empty="nothing was resent"), troubles)
 
 
 async def plan_discard(admin: AdminClient, arguments: argparse.Namespace) -> Shown:

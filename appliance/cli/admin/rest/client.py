@@ -28,8 +28,8 @@ ANSWER_BYTES_MAX = 64 << 20
 TOKEN_CHARS_MAX = 256
 PORTS = {"http": 80, "https": 443}
 NO_TOKEN = (
-    f"say who asks: an API token in {TOKEN_VARIABLE}, or in a file that --token-file names; the page Tokens makes one, "
-    "and on the dashboard's machine `gantry users token NAME`"
+    f"an API token is required: set {TOKEN_VARIABLE} or give --token-file FILE. Create one on the page Tokens, or with "
+    "`gantry users token NAME` on the dashboard's machine"
 )
 
 

@@ -45,7 +45,7 @@ class SyncSuccessionAdmin(BlockingPart[SuccessionAdmin]):
         return self._run(self._part().promote(promotion, force=force, accept_unknown=accept_unknown))
 
     def switch(self, broker_name: str, address: str | None = None) -> tuple[Member, Promotion]:
-        """What a switch-over would do: the master of now, and the promotion. ConfigError without a master."""
+        """What a switchover would do: the master of now, and the promotion. ConfigError without a master."""
         return self._run(self._part().switch(broker_name, address))
 
     def switch_over(self, master: Member, promotion: Promotion) -> Changed:

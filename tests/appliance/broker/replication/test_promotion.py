@@ -29,7 +29,7 @@ async def test_the_master_of_before_comes_back_as_a_slave_without_its_tail(
             await same_logs(one, two)
             common = one.controller.store.max_physical_offset
             answer = await promote(two)
-            assert answer.code == 1 and "use a switch-over, or stop it first" in (answer.remark or "")
+            assert answer.code == 1 and "use a switchover, or stop it first" in (answer.remark or "")
         async with brokers.broker("one") as one:
             await send(one, 7, b"not copied %d ")
             uncopied_end = one.controller.store.max_physical_offset

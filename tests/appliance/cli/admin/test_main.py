@@ -361,7 +361,7 @@ def test_dead_letters_are_listed_saved_put_back_and_discarded(peer: Peer, gantry
         ]
     chosen = ("dead-letters", "resend", group, "--key", "key-1", "--rate", "200")
     planned = gantry(*chosen, "--dry-run")
-    assert planned.code == 0 and "put 1 dead letters" in planned.out
+    assert planned.code == 0 and "resend 1 dead letter" in planned.out
     assert gantry(*chosen).code == 2, "no terminal, no --yes"
     assert len(gantry(*chosen, "--yes", "--json").json) == 1
     wait_until(lambda: len(gantry("messages", "print", f"%RETRY%{group}").out.splitlines()) == 1)
@@ -481,7 +481,7 @@ def test_failures_are_one_sentence_and_an_exit_code(gantry: Gantry) -> None:
     assert nobody.err.count("\n") == 1
     assert "error" in gantry("cluster", "-n", closed_port(), "--timeout", "1", "--json").json
     assert gantry("topics", "route", "nope").err == (
-        "gantry admin: there is no topic nope: `gantry admin topics list --all` shows those there are\n"
+        "gantry admin: there is no topic nope: `gantry admin topics list --all` lists them\n"
     )
     assert gantry("brokers", "show", "nope").code == 1
     assert gantry("topics", "create", "with space").code == 2
