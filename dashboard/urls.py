@@ -115,6 +115,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     re_path(r"^broker/(?P<name>[^/]{1,255})$", broker.broker, name="broker"),
     re_path(r"^broker/(?P<name>[^/]{1,255})/config$", config.config, name="broker-config"),
     re_path(r"^broker/(?P<name>[^/]{1,255})/succession$", succession.succession, name="broker-succession"),
+    re_path(r"^broker/(?P<name>[^/]{1,255})/settlement$", succession.settle, name="broker-settlement"),
     path("name-server/entries", name_servers.entries, name="name-server-entries"),
     path("name-server/entry", name_servers.entry, name="name-server-entry"),
     # accounts

@@ -43,6 +43,8 @@ ACTIONS = frozenset(
         gettext_noop("entries missed"),
         gettext_noop("master changed"),
         gettext_noop("change of master failed"),
+        gettext_noop("log chosen"),
+        gettext_noop("choice of a log failed"),
         gettext_noop("message sent"),
         gettext_noop("message sent by hand"),
         gettext_noop("message resent"),

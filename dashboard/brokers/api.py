@@ -12,10 +12,17 @@ from ninja import Field, Query, Router, Schema
 from dashboard.access.permissions import Permission
 from dashboard.audit.notes import note, note_nothing
 from dashboard.brokers.changes import SettingChanged, changes_of, newest_by_key
-from dashboard.brokers.master_change import change_master
+from dashboard.brokers.master_change import change_master, choose_log
 from dashboard.brokers.schemas import BrokerOut
 from dashboard.brokers.succession_form import BYTES_MAX
-from dashboard.brokers.succession_schemas import UNKNOWN, MasterOut, SuccessionIn, SuccessionOut
+from dashboard.brokers.succession_schemas import (
+    UNKNOWN,
+    MasterOut,
+    SettlementIn,
+    SettlementOut,
+    SuccessionIn,
+    SuccessionOut,
+)
 from dashboard.cluster.errors import BrokerNotFound, ClusterUnreachable
 from dashboard.cluster.gateway import gateway
 from dashboard.cluster.settings_table import BrokerSetting, read_changes
@@ -186,3 +193,25 @@ async def change_broker_master(request: HttpRequest, name: str, body: Succession
         raise NotPossible("It has changed since the plan was shown. Request the plan again and send its `seen`.")
     username = request.auth.user.username  # type: ignore[attr-defined]
     return MasterOut.of(await change_master(gateway(), request, plan, username))
+
+
+@router.get("/{name}/settlement", response={200: SettlementOut} | REFUSALS, auth=WRITE,
+            summary="Compare masters whose logs differ", operation_id="plan_settlement")  # fmt: skip
+async def plan_settlement(request: HttpRequest, name: str) -> SettlementOut:
+    return SettlementOut.of(await gateway().succession.settlement(name))
+
+
+@router.post("/{name}/settlement", response={200: MasterOut} | REFUSALS, auth=WRITE,
+             summary="Choose which master's log counts", operation_id="settle_masters")  # fmt: skip
+async def settle_masters(request: HttpRequest, name: str, body: SettlementIn) -> MasterOut:
+    found = await gateway().succession.settlement(name)
+    if body.seen != found.seen:
+        note_nothing(request)
+        raise NotPossible("It has changed since it was shown. Request the settlement again and send its `seen`.")
+    if body.keep not in [one.address for one in found.masters]:
+        note_nothing(request)
+        raise NotPossible(f"{body.keep} is no master that answers. Promote it first.")
+    username = request.auth.user.username  # type: ignore[attr-defined]
+    return MasterOut.of(
+        await choose_log(gateway(), request, name, body.keep, username, accepts_unknown=body.accept_unknown)
+    )

@@ -16,6 +16,25 @@ from gantrymq.client.admin.succession import Changed
 logger = logging.getLogger(__name__)
 
 
+async def choose_log(
+    gateway: Gateway, request: HttpRequest, name: str, keep: str, username: str, *, accepts_unknown: bool
+) -> Changed:
+    """Have one master's log count, and leave who asked for it in the log, whatever comes of it. Raises NoSuccessor."""
+    noted = {"keep": keep, "accept_unknown": accepts_unknown}
+    facts = {"broker": name, "username": username, **noted}
+    logger.warning("choice of a log asked for", extra={"event": "log_choice_asked", **facts})
+    try:
+        changed = await gateway.succession.settle(name, keep, accepts_unknown=accepts_unknown)
+    except NoSuccessor as exc:
+        why = in_english(str(exc))
+        note(request, "choice of a log failed", name, {"why": why, **noted})
+        logger.warning("choice of a log failed", extra={"event": "log_choice_failed", "why": why, **facts})
+        raise
+    logger.warning("log chosen", extra={"event": "log_chosen", "epoch": changed.epoch, **facts})
+    note(request, "log chosen", name, noted | {"epoch": changed.epoch})
+    return changed
+
+
 async def change_master(gateway: Gateway, request: HttpRequest, plan: Succession, username: str) -> Changed:
     """Do it, and leave who asked for it in the log, whatever comes of it. Raises NoSuccessor."""
     assert plan.promotion is not None

@@ -13,6 +13,21 @@ from dashboard.forms.base import BaseForm
 BYTES_MAX = (1 << 63) - 1
 
 
+class SettlementForm(BaseForm):
+    """keep: the address of the master whose log counts; accept_unknown: although members do not answer."""
+
+    keep = forms.ChoiceField(label=_("Log that counts"))
+    accept_unknown = forms.BooleanField(
+        label=_("Accept unknown losses"),
+        required=False,
+        help_text=_("Chooses although members do not answer, which may have more than the chosen log."),
+    )
+
+    def __init__(self, *args: Any, masters: list[str], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["keep"].choices = [(address, address) for address in masters]  # type: ignore[attr-defined]
+
+
 class SuccessionForm(BaseForm):
     """to: a slave's address, "" for the best; accept_loss: bytes of the old master's log that may be missing.
     accept_unknown: go on although no member can say that nothing acknowledged is lost.

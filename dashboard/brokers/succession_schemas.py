@@ -5,7 +5,7 @@ from __future__ import annotations
 from ninja import Field, Schema
 
 from dashboard.brokers.succession_form import BYTES_MAX
-from dashboard.cluster.succession import Succession
+from dashboard.cluster.succession import Settlement, Succession
 from dashboard.rest.values import Order, Out, named
 
 
@@ -57,6 +57,35 @@ class SuccessionIn(Order):
     to: str | None = Field(None, max_length=255, examples=["10.0.0.8:10911"])
     accept_loss: int = Field(0, ge=0, le=BYTES_MAX, description="bytes that may be missing, without a master")
     accept_unknown: bool = Field(False, description=UNKNOWN)
+
+
+class SettlementOut(Schema):
+    """Masters whose logs differ. masters: whose log can be chosen; silent: who does not answer, and may have more.
+
+    is_needed: whether a choice is due. seen: what the choice has to send back, so that it is made of what was shown.
+    """
+
+    broker: str
+    members: list[ReplicaOut]
+    masters: list[str]
+    silent: list[str]
+    is_needed: bool
+    seen: str
+
+    @classmethod
+    def of(cls, found: Settlement) -> SettlementOut:
+        return cls(
+            broker=found.broker_name, members=[ReplicaOut.of(one) for one in found.members], silent=found.silent,
+            masters=[one.address for one in found.masters], is_needed=found.is_needed, seen=found.seen,
+        )  # fmt: skip
+
+
+class SettlementIn(Order):
+    """keep: the master whose log counts; the others give up what they have beside it. seen: of what was shown."""
+
+    keep: str = Field(max_length=255, examples=["10.0.0.8:10911"])
+    seen: str = Field(max_length=2000)
+    accept_unknown: bool = Field(False, description="go on although members do not answer")
 
 
 class MasterOut(Out):

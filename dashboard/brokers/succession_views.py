@@ -6,17 +6,39 @@ from django.contrib import messages as notes
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext
-from django.views.decorators.http import require_http_methods
+from django.views.decorators.http import require_http_methods, require_POST
 
 from dashboard.access.permissions import Permission, requires
-from dashboard.brokers.master_change import change_master
-from dashboard.brokers.succession_form import SuccessionForm
+from dashboard.brokers.master_change import change_master, choose_log
+from dashboard.brokers.succession_form import SettlementForm, SuccessionForm
 from dashboard.brokers.tabs import Tabs
 from dashboard.cluster.errors import GatewayError
 from dashboard.cluster.gateway import gateway
-from dashboard.cluster.succession import Succession
+from dashboard.cluster.succession import Settlement, Succession
 from dashboard.forms.base import TypedNameForm
 from dashboard.http.error_pages import gateway_error
+
+
+@requires(Permission.CONFIG_WRITE)
+@require_POST
+async def settle(request: HttpRequest, name: str) -> HttpResponse:
+    """Choose the log that counts, with the typed name; what is wrong is said on the page that shows the choice."""
+    try:
+        found = await gateway().succession.settlement(name)
+        form = SettlementForm(request.POST, masters=[member.address for member in found.masters])
+        typed = TypedNameForm(request.POST, name=name, undone="changed")
+        if request.POST.get("seen") != found.seen:
+            notes.error(request, gettext("It has changed since this page was shown. Nothing was changed; look again."))
+        elif form.is_valid() and typed.is_valid():
+            keep, accepts = form.cleaned_data["keep"], form.cleaned_data["accept_unknown"]
+            await choose_log(gateway(), request, name, keep, str(request.user), accepts_unknown=accepts)
+            notes.success(request, gettext("The log of %(address)s counts.") % {"address": keep})
+        else:
+            problems = [*form.problems().values(), *typed.problems().values()]
+            notes.error(request, " ".join(text for texts in problems for text in texts))
+    except GatewayError as exc:
+        notes.error(request, str(exc))
+    return redirect("broker-succession", name)
 
 
 @requires(Permission.CONFIG_WRITE)
@@ -43,9 +65,14 @@ async def succession(request: HttpRequest, name: str) -> HttpResponse:
             return redirect("broker-succession", name)
     except GatewayError as exc:
         return gateway_error(request, exc)
+    settlement = Settlement(name, plan.members)
+    masters = [member.address for member in settlement.masters]
     context = {
         "name": name,
         "plan": plan,
+        "settlement": settlement,
+        "settlement_form": SettlementForm(masters=masters) if settlement.is_needed else None,
+        "settlement_words": ["settle", name, "--keep", *masters[:1]],
         "form": form,
         "typed": typed,
         "is_meant": is_meant,

@@ -64,6 +64,35 @@ class Succession:
         return " ".join(map(str, facts))
 
 
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """Masters whose logs differ, and whose log may be chosen to count: where one epoch was begun twice, or where what
+    was confirmed would be cut."""
+
+    broker_name: str
+    members: list[Member]
+
+    @property
+    def masters(self) -> list[Member]:
+        """Of these one's log can be kept."""
+        return [member for member in self.members if member.is_master]
+
+    @property
+    def is_needed(self) -> bool:
+        waits = [member.info.get("slaveState") == "CONFIRMED" for member in self.members]
+        rivals = [member.info.get("epochRival", "none") != "none" for member in self.members]
+        return bool(self.masters) and (len(self.masters) > 1 or any(waits) or any(rivals))
+
+    @property
+    def silent(self) -> list[str]:
+        return [member.address for member in self.members if not member.answers]
+
+    @property
+    def seen(self) -> str:
+        """What a person agrees to; another text when it has changed since."""
+        return " ".join(f"{each.address} {each.log_epoch} {each.info.get('epochId', '')}" for each in self.members)
+
+
 class SuccessionCalls:
     """`gateway.succession`."""
 
@@ -74,9 +103,7 @@ class SuccessionCalls:
         self, broker_name: str, address: str | None = None, *, accepted_loss: int = 0, accepts_unknown: bool = False
     ) -> Succession:
         """What a change to that slave, or to the best, would be. BrokerNotFound, BrokerUnreachable."""
-        cluster = await self._calls.cluster(max_age_s=CLUSTER_MAX_AGE_S)
-        if all(broker.name != broker_name for broker in (*cluster.brokers, *cluster.slaves)):
-            raise BrokerNotFound(gettext("There is no broker %(name)s.") % {"name": broker_name})
+        await self._check_name(broker_name)
         try:
             members = await self._calls.call(lambda admin: admin.succession.view(broker_name), LOOK_TIMEOUT_S)
             master = next((member for member in members if member.is_master), None)
@@ -115,6 +142,30 @@ class SuccessionCalls:
             async with timeout(SHOWN_TIMEOUT_S):
                 await self._until_registered(changed)
         return changed
+
+    async def settlement(self, broker_name: str) -> Settlement:
+        """Whose log could be chosen. BrokerNotFound, BrokerUnreachable."""
+        await self._check_name(broker_name)
+        try:
+            members = await self._calls.call(lambda admin: admin.succession.view(broker_name), LOOK_TIMEOUT_S)
+        except CALL_ERRORS as exc:
+            raise BrokerUnreachable(f"{broker_name}: {explain(exc)}") from exc
+        return Settlement(broker_name, members)
+
+    async def settle(self, broker_name: str, keep: str, *, accepts_unknown: bool = False) -> Changed:
+        """Have the log of the master `keep` count. Raises NoSuccessor, which says how far it came."""
+        try:
+            return await self._calls.call(
+                lambda admin: admin.succession.settle(broker_name, keep, accept_unknown=accepts_unknown),
+                CHANGE_TIMEOUT_S,
+            )
+        except (GantryError, OSError, TimeoutError) as exc:
+            raise NoSuccessor(f"{broker_name}: {explain(exc)}") from exc
+
+    async def _check_name(self, broker_name: str) -> None:
+        cluster = await self._calls.cluster(max_age_s=CLUSTER_MAX_AGE_S)
+        if all(broker.name != broker_name for broker in (*cluster.brokers, *cluster.slaves)):
+            raise BrokerNotFound(gettext("There is no broker %(name)s.") % {"name": broker_name})
 
     async def _until_registered(self, changed: Changed) -> None:
         """Wait until a name server knows the new master: the page that is shown next asks it who there is."""

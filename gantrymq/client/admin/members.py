@@ -102,7 +102,8 @@ class Member:
     @property
     def names_others(self) -> list[str]:
         """Who else there is, as it was told."""
-        return [each for each in (self.followed, *self.told_in_sync.names) if each]
+        rival = self.info.get("epochRival", NO_ID).split()  # number, id, address
+        return [each for each in (self.followed, *self.told_in_sync.names, *rival[2:]) if each]
 
     @property
     def missing_bytes(self) -> int | None:

@@ -4,36 +4,22 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import AsyncIterator
 from html import unescape
-from pathlib import Path
 from typing import Any
 
 import pytest
-import pytest_asyncio
 from django.http import HttpResponse
 
-from dashboard.cluster.gateway import use_gateway
 from dashboard.models.audit import AuditEntry
 from dashboard.models.management import Role, User
-from tests.appliance.broker.replication.brokers import Group, group, is_master, is_slave, same_logs, send
+from tests.appliance.broker.replication.brokers import Group, is_master, is_slave, same_logs, send
 from tests.appliance.broker.replication.pair import follower_of
-from tests.dashboard.conftest import Client, api_for, patient_gateway
+from tests.dashboard.conftest import Client, api_for
 from tests.waiting import until
 
 PAGE = "/broker/broker-a/succession"
 HIDDEN = re.compile(r'<input type="hidden" name="(to|accept_loss|accept_unknown|seen)" value="([^"]*)">')
 NAME = {"typed_name": "broker-a"}
-
-
-@pytest_asyncio.fixture(loop_scope="session")
-async def brokers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Group]:
-    async with group(tmp_path) as running:
-        instance = patient_gateway(running.namesrv_address, monkeypatch)
-        use_gateway(instance)
-        yield running
-        use_gateway(None)
-        await instance.close()
 
 
 def text_of(response: HttpResponse) -> str:

@@ -54,7 +54,8 @@ BY_THE_CLUSTER = {
     "send_message": "send", "resend_message": "messages resend", "deliver_message": "messages deliver",
     "reset_group": "reset", "delete_group": "groups delete", "resend_dead_letters": "dead-letters resend",
     "discard_dead_letters": "dead-letters discard", "update_broker_config": "config set",
-    "change_master": "switchover", "disconnect_client": "clients disconnect", "set_kv_entry": "kv set",
+    "change_master": "switchover", "settle_masters": "settle",
+    "disconnect_client": "clients disconnect", "set_kv_entry": "kv set",
     "remove_kv_entry": "kv delete",
 }  # fmt: skip
 
