@@ -187,7 +187,7 @@ class AccountBook:
         if self._broken.get(exc.path) != exc.reason:
             self._broken[exc.path] = exc.reason
             logger.error(
-                "accounts file is invalid: its former accounts stay in force",
+                "accounts file is invalid: the previous accounts stay in force",
                 extra={"event": "acl_file_broken", "path": str(exc.path), "why": exc.reason},
             )
 

@@ -291,7 +291,7 @@ class BrokerController(OpenParts):
         self.server.serve(routes, self._fast_path(has_pulls=True), reader_of)
         self.vip_server.serve(without_pulls(routes), self._fast_path(has_pulls=False), reader_of)
         logger.info(
-            "broker serves",
+            "broker is running",
             extra={"event": "broker_serves", "address": self.address, "fast_path": str(self.fast_path_status)},
         )
 
@@ -344,7 +344,7 @@ class BrokerController(OpenParts):
             try:
                 self.member.closed()
             except StateFileError as exc:  # the next boot of the machine counts as if the store had lost something
-                logger.error("not put on record", extra={"event": "state_file_not_written", "why": str(exc)})
+                logger.error("not recorded", extra={"event": "state_file_not_written", "why": str(exc)})
 
     async def _leave(self) -> None:
         """Stop accepting and tell the name servers, before anything else ends."""
@@ -377,7 +377,7 @@ class BrokerController(OpenParts):
         try:
             self.standing.change(rival=rival)  # a small file, once
         except StateFileError as exc:  # it is heard of again
-            logger.error("not put on record", extra={"event": "state_file_not_written", "why": str(exc)})
+            logger.error("not recorded", extra={"event": "state_file_not_written", "why": str(exc)})
 
     def fence(self, epoch: int, epoch_id: str, master: str, told_by: str) -> None:
         """A later epoch has begun at `master`: not one more message is taken, confirmed or acknowledged here.

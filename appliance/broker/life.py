@@ -106,7 +106,7 @@ class BrokerLife:
     async def _take(self, turn: Turn) -> None:
         """Put the turn on record, and have the next controller ready."""
         closed = self.controller
-        logger.warning("broker takes a turn", extra={"event": "broker_turn", "turn": repr(turn)})
+        logger.warning("broker starts a turn as master", extra={"event": "broker_turn", "turn": repr(turn)})
         free_id = await Members(closed.config).free_id() if isinstance(turn, Demotion) else 0
         try:
             await asyncio.to_thread(self._put_on_record, closed, turn, free_id)
@@ -145,7 +145,7 @@ class BrokerLife:
         config = with_role(config, role)
         if role is not None and role.applies_to(dataclasses.replace(config, **self._settings_say)):
             logger.warning(
-                "role was given, the settings say another",
+                "assigned role differs from the settings",
                 extra={"event": "role_given", "role": role_text(config), "instead": role.instead},
             )
             if not config.is_slave:  # a crash may have left the mark of the copy that this store was
@@ -171,6 +171,6 @@ class BrokerLife:
         try:
             term = (await register.view()).term
         except EtcdError as exc:
-            logger.warning("etcd can't be asked for a later epoch", extra={"event": "etcd_silent", "why": str(exc)})
+            logger.warning("etcd did not answer about a later epoch", extra={"event": "etcd_silent", "why": str(exc)})
             return None
         return None if term is None or term.epoch <= epoch else Demotion(term.epoch, term.owner, term.id)

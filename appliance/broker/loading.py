@@ -95,6 +95,6 @@ def _set_filter_bitmaps(parts: LoadingParts) -> None:
         parts.store.bitmap_of = parts.filters.bitmap_of
     else:
         logger.warning(
-            "enableCalcFilterBitMap has no effect without enableConsumeQueueExt: there is no place for the bits",
+            "enableCalcFilterBitMap has no effect without enableConsumeQueueExt: the bits have no storage",
             extra={"event": "filter_bitmap_ignored"},
         )

@@ -118,7 +118,7 @@ class NamesrvController:
                 )
             )
             self._stack = stack.pop_all()
-        logger.info("name server serves", extra={"event": "namesrv_started", "port": self.port})
+        logger.info("name server is running", extra={"event": "namesrv_started", "port": self.port})
         return self
 
     async def __aexit__(

@@ -340,4 +340,4 @@ def _topic_list(request: RemotingCommand, topics: list[str], broker_address: str
 
 def _log_change(what: str, connection: ServerConnection, **facts: object) -> None:
     """Tell the operator who changed what."""
-    logger.info("changed by request", extra={"event": what.replace(" ", "_"), "peer": connection.remote_text} | facts)
+    logger.info("changed by a request", extra={"event": what.replace(" ", "_"), "peer": connection.remote_text} | facts)

@@ -57,7 +57,7 @@ class MemoryTrimmer:
             is_much = free_bytes > RETURNED_FROM_BYTES
             if is_much and was_much:
                 await asyncio.to_thread(self._trim)
-                logger.info("memory given back", extra={"event": "memory_given_back", "bytes": free_bytes})
+                logger.info("memory released", extra={"event": "memory_given_back", "bytes": free_bytes})
             was_much = is_much and not was_much
 
 

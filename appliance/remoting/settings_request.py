@@ -22,5 +22,5 @@ async def change_settings(live_config: LiveConfig, connection: ServerConnection,
         live_config.refusals.note(connection.remote_text)
         if _log_limit.allows("settings_refused", connection.remote_address[0]):
             facts = {"event": "settings_refused", "peer": connection.remote_text, "why": str(exc)}
-            logger.warning("change of settings refused", extra=facts)
+            logger.warning("change of settings rejected", extra=facts)
         raise

@@ -190,7 +190,7 @@ class ApplianceConfig:
     )
     fast_path: str = option(
         "auto",
-        "brokers' compiled fast path: auto (used when it is there), on (no start without it) or off",
+        "brokers' compiled fast path: auto (used if it is there), on (a broker does not start without it) or off",
         check=one_of("auto", "on", "off", unshown=("sanitize",)),
     )
     install_reports: bool = option(True, "install the report stack (Spark) in the background when it is missing")

@@ -126,7 +126,7 @@ class LiveConfig:
             found = self._file.keys()
         except (OSError, UnicodeDecodeError) as exc:  # the process has read it, so it serves on
             facts = {"event": "settings_not_read", "path": str(self._file.path), "why": str(exc)}
-            logger.warning("the file of settings can not be read again", extra=facts)
+            logger.warning("the settings file cannot be read again", extra=facts)
             return frozenset()
         known = {key for config in self._configs for key in settings_by_key(type(config))}
         return frozenset({OTHER_NAMES.get(key, key) for key in found} & known)

@@ -112,14 +112,16 @@ class Guardian:
         self._has_served = True
         if self._endings:
             after_s = time.time() - self._endings[-1]["at"]
-            logger.info("web process serves again", extra={"event": "web_serves_again", "after_s": round(after_s, 2)})
+            logger.info(
+                "web process is running again", extra={"event": "web_serves_again", "after_s": round(after_s, 2)}
+            )
             _say(f"gantry up: the dashboard serves again, {after_s:.1f} s later.")
 
     def _note(self, ending: Ending) -> None:
         """Report why the web process ended: in the log, on the terminal, and to the next one, which logs it too."""
         self._endings.append({"at": time.time(), "reason": ending.reason, "lived_s": round(ending.lived_s, 1)})
         facts = {"event": "web_process_ended", "reason": ending.reason, "lived_s": round(ending.lived_s, 1)}
-        logger.error("web process ended: it is started again, the others go on serving", extra=facts)
+        logger.error("web process ended: it is started again, the others keep running", extra=facts)
         _say(f"gantry up: the web process {ending.reason}; brokers go on serving, and it is started again.")
 
     async def _pause(self, delay_s: float) -> bool:

@@ -158,7 +158,7 @@ class Keeper:
                     served_from -= max(0.0, time.time() - child.started_at)
                 self._has_served = True
                 self._become("running")
-                logger.info("process serves", extra={"event": "process_serves", "child": self.spec.name})
+                logger.info("process is ready", extra={"event": "process_serves", "child": self.spec.name})
                 self.serving.set()
             self._exit_code = await self._until_end(child)
         except (ChildNotReady, OSError) as exc:
@@ -188,10 +188,10 @@ class Keeper:
         try:
             await watch.until_hung()
         except Exception:  # a bug in watching must not end what is watched
-            logger.exception("not watched any more", extra={"event": "hang_watch_failed", "child": self.spec.name})
+            logger.exception("no longer watched", extra={"event": "hang_watch_failed", "child": self.spec.name})
             return
         facts = {"event": "process_hangs", "child": self.spec.name, "pid": child.pid, "silent_s": self._hang.seconds}
-        logger.error("process answers nothing: killed, to be started again", extra=facts)
+        logger.error("process does not answer: killed, it is started again", extra=facts)
         child.kill()
 
     def _give_up_at_start(self, reason: str) -> None:
@@ -211,7 +211,7 @@ class Keeper:
         if self._backoff.is_crash_loop:
             facts = {"event": "crash_loop", "child": self.spec.name, "in_a_row": self._backoff.failures}
             logger.error(
-                "process keeps ending: look at its log for the reason",
+                "process keeps ending: its log has the reason",
                 extra=facts | {"next_try_s": delay_s, "log": str(self._log_path)},
             )
         await asyncio.sleep(delay_s)

@@ -311,7 +311,7 @@ def unknown_host(request: HttpRequest) -> HttpResponseBase:
     if left_out is not None:
         host = request.META.get("HTTP_HOST", "")[:HOST_CHARS_LOGGED]
         facts = {"event": "host_refused", "host": host, "address": address}
-        logger.warning("unknown host refused", extra=facts | ({"left_out": left_out} if left_out else {}))
+        logger.warning("unknown host rejected", extra=facts | ({"left_out": left_out} if left_out else {}))
     reason = gettext("This dashboard does not answer to this host name.")
     if _is_api(request):
         response = problem(400, reason)

@@ -148,7 +148,7 @@ def _make_deliveries(what: str, alerts: Sequence[Alert]) -> None:
                 notice = notice_of(what, name_in_words(name), [_told(alert) for alert in together])
             if waiting >= WAITING_MAX:
                 facts = {"event": "alert_not_delivered", "channel": channel.name, "title": notice.title}
-                logger.error("alert not delivered: too many wait", extra=facts)
+                logger.error("alert not delivered: too many are waiting", extra=facts)
                 continue
             waiting += 1
             now = timezone.now()

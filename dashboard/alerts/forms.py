@@ -30,7 +30,7 @@ class RuleForm(BaseForm):
     )
     threshold = forms.FloatField(label=_("Threshold"), help_text=_("In the unit in brackets."))
     clear = forms.FloatField(
-        label=_("Ends at"),
+        label=_("Resolves at"),
         required=False,
         help_text=_(
             "A little below or above the threshold, so that a value that moves around it opens one alert only."
@@ -40,13 +40,15 @@ class RuleForm(BaseForm):
         label=_("For at least"), required=False, help_text=_("How long the condition must last: 30 s, 5 min.")
     )
     clear_s = DurationField(
-        label=pgettext_lazy("an alert", "Ends after"), required=False, help_text=_("How long the value must be better.")
+        label=pgettext_lazy("an alert", "Resolves after"),
+        required=False,
+        help_text=_("How long the value must stay past it."),
     )
     pattern = forms.CharField(
-        label=_("Only about"),
+        label=_("Applies to"),
         max_length=AlertRule.PATTERN_MAX,
         required=False,
-        help_text=_("Names of groups, topics or brokers; * stands for any text: orders-*"),
+        help_text=_("Names of groups, topics or brokers; * matches any text: orders-*"),
     )
     level = forms.ChoiceField(
         label=_("Severity"), choices=[(str(int(Level.WARN)), _("attention")), (str(int(Level.BAD)), _("problem"))]
@@ -162,10 +164,10 @@ class MuteForm(BaseForm):
 
     rule = forms.ChoiceField(label=_("Rule"), required=False)
     pattern = forms.CharField(
-        label=_("Only about"),
+        label=_("Applies to"),
         max_length=AlertRule.PATTERN_MAX,
         required=False,
-        help_text=_("* stands for any text. Empty: everything."),
+        help_text=_("* matches any text. Empty: everything."),
     )
     until = forms.CharField(
         label=_("Ends"),

@@ -51,7 +51,7 @@ class AlertWatch:
                         await self.look()
                         await sender.send_due(group)
                     except DatabaseError as exc:  # the database's own check says it on the page
-                        logger.debug("alerts not looked at", extra={"event": "alerts_wait", "error": str(exc)})
+                        logger.debug("alerts not checked", extra={"event": "alerts_wait", "error": str(exc)})
                     except Exception:  # a bug here must not end the watching for good
                         logger.exception("looking for alerts failed", extra={"event": "alerts_failed"})
         finally:

@@ -17,7 +17,7 @@ class AuditForm(SpanForm):
 
     q = forms.CharField(label=_("Find"), required=False, max_length=200, strip=True)
     who = forms.CharField(required=False, max_length=160, strip=True)
-    way = forms.ChoiceField(required=False, choices=[("", _("Either")), *Way.choices])
+    way = forms.ChoiceField(required=False, choices=[("", _("Any source")), *Way.choices])
     result = forms.ChoiceField(required=False, choices=[("", _("Any result")), *Result.choices])
     own = forms.BooleanField(required=False)
 

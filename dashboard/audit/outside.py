@@ -123,7 +123,7 @@ def _known(last: AuditEntry | None) -> Record:
     base = first.number if first is not None else 1
     begun = Record(last.number, last.entry_hash, base, last.number + 1) if last is not None else Record(0, "", base, 1)
     _write(begun)
-    logger.warning("audit head begun", extra={"event": "audit_head_begun", "since": begun.since})
+    logger.warning("audit head created", extra={"event": "audit_head_begun", "since": begun.since})
     return begun
 
 

@@ -39,7 +39,7 @@ class AuditMiddleware(AsyncMiddleware):
                 for change in changes:  # at least here
                     facts = {"event": "audit_not_written", "username": change.who, "action": change.action}
                     logger.error(
-                        "change not written down",
+                        "change not recorded",
                         extra=facts | {"target": change.target, "result": change.result, "error": str(exc)},
                     )
         return response

@@ -47,7 +47,7 @@ async def change_master(gateway: Gateway, request: HttpRequest, plan: Succession
         "username": username,
     }
     noted = {key: facts[key] for key in ("successor", "predecessor", "epoch", "missing_bytes")}
-    logger.warning("change of master asked for", extra={"event": "master_change_asked", **facts})
+    logger.warning("change of master requested", extra={"event": "master_change_asked", **facts})
     try:
         changed = await gateway.succession.change(plan)
     except NoSuccessor as exc:

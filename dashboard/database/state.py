@@ -254,4 +254,4 @@ def _tell(why: str) -> None:
 def _tell_set_aside(aside: Path, damage: str, what: str) -> None:
     state.set_aside = gettext("It was damaged (%(damage)s) and has been %(what)s") % {"damage": damage, "what": what}
     facts = {"event": "database_set_aside", "damage": damage, "file": aside.name, "outcome": what}
-    logger.error("database was damaged and is set aside", extra=facts)
+    logger.error("database was damaged and has been moved aside", extra=facts)

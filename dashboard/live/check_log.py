@@ -38,5 +38,5 @@ class CheckLog:
         for identity, (problem, since) in self._open.items():
             if identity not in seen:
                 facts = {"event": "problem_gone", "what": problem.title, "lasted_s": round(now - since, 1)}
-                logger.info("problem gone", extra=facts)
+                logger.info("problem resolved", extra=facts)
         self._open = seen

@@ -124,7 +124,9 @@ class PartWatch:
             async with timeout(DRAW_LIMIT_S):
                 await self.draw(part, shown)
         except Exception:  # a bug in one page must not end the others
-            logger.exception("part not drawn", extra={"event": "part_not_drawn", "address": part.address})
+            logger.exception(
+                "part of the page not rendered", extra={"event": "part_not_drawn", "address": part.address}
+            )
 
     async def draw(self, part: Part, shown: _Shown) -> None:
         """One drawing, sent to all. Of what did not change only the time is sent; of a page that fails nothing."""

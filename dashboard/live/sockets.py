@@ -316,7 +316,7 @@ def may_subscribe(owner: Principal, channel: str) -> bool:
 def _tell_refusal(address: str) -> None:
     if (left_out := _log_limit.left_out("socket_refused", address)) is not None:
         facts = {"event": "socket_refused", "reason": "origin", "address": address}
-        logger.warning("socket refused", extra=facts | ({"left_out": left_out} if left_out else {}))
+        logger.warning("socket rejected", extra=facts | ({"left_out": left_out} if left_out else {}))
 
 
 def is_same_origin(scope: dict[str, Any]) -> bool:

@@ -125,7 +125,7 @@ class TokenForm(BaseForm):
     name = forms.CharField(label=_("What for"), max_length=64, widget=forms.TextInput(attrs={"placeholder": "CI"}))
     scope = forms.ChoiceField(label=_("May"), choices=ApiToken.Scope.choices, initial=ApiToken.Scope.READ)
     life_days = forms.TypedChoiceField(
-        label=_("Ends after"),
+        label=_("Expires after"),
         coerce=int,
         initial=90,
         choices=lambda: [(days, gettext("%(days)s days") % {"days": days}) for days in TOKEN_LIFE_DAYS],

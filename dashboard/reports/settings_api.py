@@ -74,7 +74,7 @@ async def send_weekly(request: HttpRequest) -> WeeklyOut:
         note_nothing(request)
         raise NotPossible("No channel is chosen, or a summary is being made already.")
     note(request, "weekly mail sent by hand", "", {})
-    logger.info("weekly mail asked for", extra={"event": "weekly_asked"} | caller(request))
+    logger.info("weekly mail requested", extra={"event": "weekly_asked"} | caller(request))
     return await _weekly()
 
 

@@ -114,7 +114,7 @@ async def send_weekly(request: HttpRequest) -> HttpResponseBase:
     """Have the summary of the last seven days sent now."""
     if await send_now():
         note(request, "weekly mail sent by hand", "", {})
-        logger.info("weekly mail asked for", extra={"event": "weekly_asked"})
+        logger.info("weekly mail requested", extra={"event": "weekly_asked"})
         notes.success(request, gettext("The summary is being computed; it is sent when its reports are ready."))
     else:
         note_nothing(request)

@@ -95,7 +95,7 @@ async def _begin(mail: WeeklyMail, now: datetime) -> None:
     ]
     mail.runs = [run.run_id for run in runs]
     await mail.asave()
-    logger.info("weekly mail begun", extra={"event": "weekly_begun", "runs": len(runs)})
+    logger.info("weekly mail started", extra={"event": "weekly_begun", "runs": len(runs)})
 
 
 async def _send_if_ready(mail: WeeklyMail, now: datetime) -> None:
@@ -113,7 +113,7 @@ async def _send_if_ready(mail: WeeklyMail, now: datetime) -> None:
         )
     mail.runs = []
     await mail.asave()
-    logger.info("weekly mail made", extra={"event": "weekly_made"})
+    logger.info("weekly mail ready", extra={"event": "weekly_made"})
 
 
 def _notice(mail: WeeklyMail, runs: Sequence[ReportRun], language: str) -> tuple[str, str]:

@@ -96,7 +96,7 @@ class ChangeRuns:
         async for row in left.order_by("pk"):
             if row.pk in self._working:  # begun meanwhile
                 continue
-            logger.info("change of many topics goes on", extra={"event": "topic_changes_resumed", "run": row.pk})
+            logger.info("change of many topics resumed", extra={"event": "topic_changes_resumed", "run": row.pk})
             await TopicChangeRun.objects.filter(pk=row.pk).aupdate(resumed_at=timezone.now())
             self._begin(row.pk)
 

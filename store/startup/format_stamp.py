@@ -122,7 +122,7 @@ def _take(folder: Path, number: int, step: Step) -> None:
     if kept:
         where = str(kept_folder(folder, number))
         logger.info(
-            "format brought up",
+            "format upgraded",
             extra={"event": "format_brought_up", "folder": str(folder), "format": number, "kept": where},
         )
 

@@ -64,7 +64,7 @@ def _keep_readable(root: Path, file: MappedFile, position: int, behind: list[Map
             f"({exc}); make room there",
         ) from exc
     logger.warning(
-        "commit log cut where the master's goes on otherwise",
+        "commit log cut where the master's log differs",
         extra={
             "event": "commit_log_cut_at_joint",
             "path": str(file.path),

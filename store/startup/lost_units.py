@@ -109,7 +109,7 @@ def lost_units(log: CommitLog, queues: ConsumeQueueTable, below: int) -> dict[Co
     Return the index from which each such queue has to be rebuilt. A topic without any queue was removed on purpose.
     """
     logger.error(
-        "consume queues lack units that they had: looking for them in the log", extra={"event": "units_missing"}
+        "consume queues lack units that they had: searching the log for them", extra={"event": "units_missing"}
     )
     in_log: dict[tuple[bytes, int], tuple[int, int]] = {}  # first and last index of the queue's present life
 

@@ -265,7 +265,7 @@ def _refuse_without_first(log: CommitLog, queues: ConsumeQueueTable, checkpoint:
     gone = sum(queue.first_at(first.base) - queue.first_at(max(kept_from, 0)) for queue in queues)
     if kept_from == NOT_KNOWN and gone:
         logger.info(
-            "whether the log's older files expired or were lost is not known",
+            "it is unknown whether the log's older files expired or were lost",
             extra={"event": "log_start_unknown", "min_physical_offset": first.base, "messages_before": gone},
         )
     elif kept_from != NOT_KNOWN:

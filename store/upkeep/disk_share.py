@@ -82,7 +82,7 @@ class OthersBytes:
             notes = {}
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as exc:
             logger.warning(
-                "what others held is not known", extra={"event": "others_bytes_unreadable", "error": str(exc)}
+                "what others stored is unknown", extra={"event": "others_bytes_unreadable", "error": str(exc)}
             )
             notes = {}
         self._notes = {base: notes.get(base, {}) for base in bases}

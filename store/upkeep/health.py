@@ -93,7 +93,7 @@ class StoreHealth:
             self._state.set_flag(RunningFlags.DISK_FULL, full)
             logger.log(
                 logging.ERROR if full else logging.INFO,
-                "disk full: writes are refused" if full else "disk has space again",
+                "disk full: writes are rejected" if full else "disk has space again",
                 extra={
                     "event": "disk_full" if full else "disk_space",
                     "folder": str(self._config.root),
@@ -111,5 +111,5 @@ class StoreHealth:
             logger.warning("disk is slow", extra={"event": "disk_slow", "sync_lasts_s": round(sync_lasts_s, 1)})
         elif sync_lasts_s <= SLOW_SYNC_S and self._slow_since is not None:
             took_s = self._monotonic() - self._slow_since - sync_lasts_s
-            logger.info("disk took the log", extra={"event": "disk_took_log", "seconds": round(took_s, 1)})
+            logger.info("log is on disk", extra={"event": "disk_took_log", "seconds": round(took_s, 1)})
             self._slow_since = None

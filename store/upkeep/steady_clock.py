@@ -38,7 +38,7 @@ class SteadyClock:
         elif self._ahead_since is None:
             self._ahead_since = uptime
             logger.warning(
-                "the clock was set ahead, not believed yet",
+                "the clock jumped ahead; not accepted yet",
                 extra={"event": "clock_ahead", "ahead_s": int(step_s), "believed_in_s": int(BELIEVED_AFTER_S)},
             )
         elif uptime - self._ahead_since >= BELIEVED_AFTER_S:

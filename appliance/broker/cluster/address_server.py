@@ -48,7 +48,7 @@ class AddressServer:
         except (OSError, ValueError, http.client.HTTPException) as exc:
             if not self._is_failing:  # once per outage
                 logger.warning(
-                    "address server gives no addresses",
+                    "address server returned no addresses",
                     extra={"event": "address_server_failed", "url": self._url, "why": str(exc)},
                 )
             self._is_failing = True

@@ -386,7 +386,7 @@ class BrokerOuterApi:
         if link.failures == 1:  # once per outage
             is_refusal = isinstance(exc, ResponseError)
             logger.warning(
-                "name server refuses this broker"
+                "name server rejects this broker"
                 if is_refusal
                 else "this broker can't be registered with the name server",
                 extra={

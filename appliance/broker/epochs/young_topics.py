@@ -31,7 +31,7 @@ def bring_back(store: MessageStore, topics: TopicConfigManager, config: BrokerCo
             try:
                 topics.update(TopicConfig(topic, count, count))
             except MessageRejected as exc:
-                logger.warning("topic not brought back", extra={"event": "topic_left_out", "why": str(exc)})
+                logger.warning("topic not restored", extra={"event": "topic_left_out", "why": str(exc)})
 
 
 def _began_ms(store: MessageStore, topic: str) -> int:

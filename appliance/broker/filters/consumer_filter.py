@@ -161,7 +161,7 @@ class ConsumerFilterManager(SavedTable):
             condition = compiled(subscription.expression_type, text)
         except (MessageRejected, SqlError) as exc:
             logger.warning(
-                "filter refused",
+                "filter rejected",
                 extra={"event": "filter_refused", "group": group, "topic": topic, "reason": str(exc)},
             )
             return

@@ -121,7 +121,7 @@ class RebalanceLockManager:
         if before.client_id in self._gone:
             if self._log_limit.allows("queue_lock_left", host):
                 logger.info(
-                    "queue lock of a client that is gone, another has it now",
+                    "queue lock of a disconnected client, another has it now",
                     extra={"event": "queue_lock_left"} | facts,
                 )
         elif self._log_limit.allows("queue_lock_expired", host):

@@ -107,4 +107,4 @@ async def _changed(
             extra={"event": "acl_change_refused", "request": code.name, "why": str(exc)} | facts,
         )
         raise BrokerError(_REFUSALS[code], str(exc)) from exc
-    logger.info("accounts changed by request", extra={"event": "acl_changed", "request": code.name} | facts)
+    logger.info("accounts changed by a request", extra={"event": "acl_changed", "request": code.name} | facts)

@@ -52,7 +52,7 @@ async def update_config(
     if changes:
         parts.settings_changed({change.key for change in changes})
         logger.info(
-            "settings changed by request",
+            "settings changed by a request",
             extra={
                 "event": "admin_settings_changed",
                 "peer": connection.remote_text,
@@ -113,7 +113,7 @@ async def clean_expired_queues(
     """306: delete consume queues whose messages have all expired."""
     removed = await parts.store.clean_expired_queues()
     logger.info(
-        "expired queues cleaned by request",
+        "expired queues cleaned by a request",
         extra={"event": "admin_queues_cleaned", "peer": connection.remote_text, "queues": removed},
     )
     return request.reply()
@@ -125,7 +125,7 @@ def delete_expired_log(
     """329: delete expired commit log files now, not at the hour of deleteWhen."""
     parts.store.cleaner.delete_soon()
     logger.info(
-        "deletion of expired files by request",
+        "deletion of expired files requested",
         extra={"event": "admin_log_deletion", "peer": connection.remote_text},
     )
     return request.reply()

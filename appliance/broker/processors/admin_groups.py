@@ -71,7 +71,7 @@ async def _put_groups(
         except MessageRejected as exc:
             raise BrokerError(ResponseCode.INVALID_PARAMETER, str(exc)) from exc
         logger.info(
-            "group set by request",
+            "group set by a request",
             extra={"event": "admin_group_set", "peer": connection.remote_text, "group": config.group_name},
         )
     await parts.groups.saved()
@@ -97,7 +97,7 @@ async def delete_group(
     parts.stats.group_deleted(group)
     await parts.groups.saved()
     logger.info(
-        "group deleted by request",
+        "group deleted by a request",
         extra={"event": "admin_group_deleted", "peer": connection.remote_text, "group": group},
     )
     return request.reply()

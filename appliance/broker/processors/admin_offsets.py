@@ -84,7 +84,7 @@ def clone_group_offset(
         for queue_id, offset in parts.offsets.offsets(topic, source).items():
             parts.offsets.commit(target, topic, queue_id, offset)
     logger.info(
-        "offsets cloned by request",
+        "offsets cloned by a request",
         extra={"event": "admin_offsets_cloned", "peer": connection.remote_text, "source": source, "target": target},
     )
     return request.reply()

@@ -123,7 +123,7 @@ async def _put_topics(
         config.order = known.order if known is not None else False  # order comes from the name servers alone
         parts.topics.update(config)
         logger.info(
-            "topic set by request",
+            "topic set by a request",
             extra={"event": "admin_topic_set", "peer": connection.remote_text, "topic": config.topic_name},
         )
     await parts.topics.saved()
@@ -167,7 +167,7 @@ async def delete_topic(
     parts.stats.topic_deleted(topic)
     parts.topic_figures.forget(topic)
     logger.info(
-        "topic deleted by request",
+        "topic deleted by a request",
         extra={"event": "admin_topic_deleted", "peer": connection.remote_text, "topic": topic},
     )
     return request.reply()

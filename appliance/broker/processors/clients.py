@@ -212,7 +212,7 @@ def close_connections(
     open_ones = [one for one in (*parts.server.connections, *parts.vip_server.connections) if one is not connection]
     found = those_of(open_ones, client_id, address, parts.producers, parts.consumers)
     logger.warning(
-        "clients disconnected by request",
+        "clients disconnected by a request",
         extra={
             "event": "admin_disconnect",
             "peer": connection.remote_text,

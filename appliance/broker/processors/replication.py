@@ -100,7 +100,7 @@ async def _begin(
     above, epoch_id = await _take_over(parts, view, above, _reason(fields), is_first=_is_from_apache(fields))
     untold = tuple(dict.fromkeys([follower.ha_client.master_address, *parts.standing.standing.untold]))
     logger.warning(
-        "promotion by request",
+        "promotion requested",
         extra={
             "event": "admin_promotion",
             "peer": connection.remote_text,
@@ -244,7 +244,7 @@ async def _begin_anew(parts: ReplicationParts, connection: ServerConnection, req
     named = [each.address for each in (rival, handed) if each is not None]
     others = tuple(dict.fromkeys([*named, *filter(None, fields.get("members", "").split(","))]))
     facts = {"peer": connection.remote_text, "epoch": above + 1, "against": named}
-    logger.warning("this master's log was chosen by request", extra={"event": "admin_settled", **facts})
+    logger.warning("this master's log was chosen by a request", extra={"event": "admin_settled", **facts})
     connection.reply(request, request.reply(ext_fields={"epoch": str(above + 1)}))
     parts.turns.ask(Promotion(parts.config.broker_role, (), above, others, epoch_id))
 
@@ -264,7 +264,7 @@ async def hear_epoch(
     try:
         if fields.get("yield") == "true":
             facts = {"peer": connection.remote_text, "epoch": epoch, "epoch_id": epoch_id, "master": master}
-            logger.warning("confirmed messages given up by request", extra={"event": "admin_yielded", **facts})
+            logger.warning("confirmed messages given up by a request", extra={"event": "admin_yielded", **facts})
             await asyncio.to_thread(file.change, yields_to=epoch_id)
         epochs = file.standing.epochs
         if parts.follower is None:
@@ -302,7 +302,7 @@ async def hold(parts: ReplicationParts, connection: ServerConnection, request: R
         return request.reply()
     slave = text_field(fields, "slave")
     logger.warning(
-        "messages held back by request",
+        "messages held back by a request",
         extra={"event": "admin_hold", "peer": connection.remote_text, "slave": slave, "seconds": seconds},
     )
     parts.holding.begin(seconds)
@@ -330,7 +330,7 @@ async def join(parts: ReplicationParts, connection: ServerConnection, request: R
         raise _refused(str(exc)) from exc
     parts.register.group = group
     facts = {"peer": connection.remote_text, "group": group, "member": number}
-    logger.warning("joined its group by request", extra={"event": "admin_joined", **facts})
+    logger.warning("joined its group by a request", extra={"event": "admin_joined", **facts})
     return request.reply(ext_fields={"memberGroup": group, "memberNumber": str(number)})
 
 

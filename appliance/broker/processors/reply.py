@@ -186,7 +186,7 @@ async def _pushed(parts: ReplyParts, fields: SendFields, push: RemotingCommand) 
         return failed
     if answer.code != ResponseCode.SUCCESS:
         logger.warning(
-            "reply not taken",
+            "reply not accepted",
             extra={"event": "reply_not_taken", "client": client_id, "code": answer.code, "why": answer.remark},
         )
         return failed

@@ -157,7 +157,7 @@ class SlaveSynchronize:
                 failed[what] = str(exc)
         if failed.keys() - self._failed.keys():
             logger.warning(
-                "slave could not get all from its master",
+                "slave could not copy everything from its master",
                 extra={
                     "event": "slave_sync_failed",
                     "master": address,

@@ -217,7 +217,7 @@ class StateSink:
             if self.in_sync != self._in_sync.record:
                 self._in_sync.keep(self.in_sync)
         except StateFileError as exc:
-            logger.error("a master's progress not written", extra={"event": "state_file_not_written", "why": str(exc)})
+            logger.error("progress of a master not saved", extra={"event": "state_file_not_written", "why": str(exc)})
 
 
 def versions(topics: TopicConfigManager, groups: SubscriptionGroupManager) -> list[list[int]]:

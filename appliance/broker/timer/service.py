@@ -147,9 +147,7 @@ class TimerService:
             self.backlog.finish()
             self._file.write(progress)
         except (OSError, StateFileError):
-            logger.exception(
-                "timer not put on record", extra={"event": "timer_not_saved"}
-            )  # the next run reads it again
+            logger.exception("timer not recorded", extra={"event": "timer_not_saved"})  # the next run reads it again
 
     async def run(self) -> None:
         """Deliver until cancelled."""

@@ -86,7 +86,7 @@ def expire(tables: Sequence[Table], *, days: float, size_bytes: int, now_ms: int
             expired_ms = max(whole_from_ms, tables[at].numbers()(EXPIRED) or 0)
             tables[at].commit(removed=some, numbers={EXPIRED: expired_ms})
         facts = {"event": "report_lake_expired", "lake": tables[at].place.address, "files": len(some)}
-        logger.info("old files of the lake taken out", extra=facts)
+        logger.info("old files of the lake removed", extra=facts)
     return sum(map(len, gone.values()))
 
 

@@ -34,6 +34,6 @@ def cut_to_log(lake: Lake, log: CommitLogFiles, epochs: Sequence[Epoch]) -> int:
         if last is None or last[0] < files[0].start or (found is not None and found.store_timestamp == last[1]):
             gone = lake.cut(epoch.start, found)
             facts = {"event": "report_lake_cut", "broker": lake.broker_name, "epoch": epoch.number, "rows": gone}
-            logger.warning("messages that a promotion cut from the log leave the reports", extra=facts)
+            logger.warning("messages that a promotion cut from the log are removed from the reports", extra=facts)
             return gone
     return 0

@@ -140,7 +140,7 @@ def ingest_all(
     try:
         keep_up(lakes.every(), days=spec.lake_days, size_bytes=spec.lake_bytes, until=until)
     except ReportError:  # what is in the lake counts as before
-        logger.exception("lake not tidied", extra={"event": "report_upkeep_failed"})
+        logger.exception("lake not compacted", extra={"event": "report_upkeep_failed"})
     return results, [f"not read: {failure}" for failure in failures]
 
 

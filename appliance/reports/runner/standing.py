@@ -60,6 +60,6 @@ def read_standing(store_folder: Path, properties: Mapping[str, str]) -> Standing
         return Standing((), role == SLAVE)
     except (OSError, ValueError, TypeError, LookupError, AttributeError) as wrong:
         facts: dict[str, Any] = {"event": "report_epochs_unreadable", "store": str(store_folder), "error": repr(wrong)}
-        logger.warning("epochs not read; the settings say the role", extra=facts)
+        logger.warning("epochs not read; the settings decide the role", extra=facts)
         return Standing((), role == SLAVE)
     return Standing(epochs, role == SLAVE)

@@ -117,7 +117,7 @@ class Appliance:
         """Stop everything when the guardian was killed, so that no process stays behind."""
         await self._link.gone.wait()
         if not stopping.is_set():
-            logger.error("guardian is gone: everything stops", extra={"event": "guardian_gone"})
+            logger.error("guardian process ended: stopping everything", extra={"event": "guardian_gone"})
             stopping.set()
 
     async def _supervise(self, server: Any, stopping: asyncio.Event) -> int:
@@ -175,7 +175,7 @@ class Appliance:
         self._link.tell_serving()
         if self._link.is_resumed:
             self._has_offered = True
-            logger.info("web process serves again", extra={"event": "web_serves_again"})
+            logger.info("web process is running again", extra={"event": "web_serves_again"})
             return
         await self._print_banner()
 
@@ -191,7 +191,7 @@ class Appliance:
             print(f"! The dashboard's database: {sentence}", file=sys.stderr, flush=True)
         print(banner(self._config, version=VERSION, token=token, reports=state, started_s=started_s))
         print(ready_line(self._config), flush=True)
-        logger.info("appliance serves", extra={"event": "appliance_serves", "started_s": round(started_s, 2)})
+        logger.info("appliance is running", extra={"event": "appliance_serves", "started_s": round(started_s, 2)})
 
     async def _wait_for_routes(self) -> None:
         """READY means that a program's first request finds its way; without that in time the start says so."""
@@ -292,7 +292,7 @@ async def _kept_running(service: Service) -> None:
             await service.run()
         except DatabaseError as exc:  # the database's own lines say more
             facts = {"event": "service_waits", "service": type(service).__name__, "reason": str(exc)}
-            logger.warning("service waits for the database", extra=facts)
+            logger.warning("service is waiting for the database", extra=facts)
         except Exception:
             logger.exception("service failed", extra={"event": "service_failed", "service": type(service).__name__})
         await asyncio.sleep(SERVICE_RESTART_S)

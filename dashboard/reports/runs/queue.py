@@ -78,7 +78,7 @@ async def enqueue_due(now: datetime) -> None:
         try:
             following = next_time(plan.interval_minutes, plan.cron, plan.zone, now)
         except CronRefused as refusal:  # its zone may have left the system's list
-            logger.error("plan has no next time", extra={"event": "report_plan_refused", "why": str(refusal)})
+            logger.error("schedule has no next time", extra={"event": "report_plan_refused", "why": str(refusal)})
             following = now + timedelta(days=1)
         claimed = await ReportPlan.objects.filter(pk=plan.pk, next_run_at=plan.next_run_at).aupdate(
             next_run_at=following

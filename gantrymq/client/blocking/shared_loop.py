@@ -81,7 +81,7 @@ class SharedLoop:
             return
         thread.join(END_WAIT_S)
         if thread.is_alive():
-            logger.warning("the clients' event loop does not end", extra={"event": "shared_loop_stuck"})
+            logger.warning("the clients' event loop does not stop", extra={"event": "shared_loop_stuck"})
         else:
             loop.close()
 

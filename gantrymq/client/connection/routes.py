@@ -207,7 +207,7 @@ class Routes:
             answer = await self._name_servers.invoke(RequestCode.GET_BROKER_CLUSTER_INFO, timeout_s=timeout_s)
             return answer.code == ResponseCode.SUCCESS and not ClusterInfo.from_json(answer.body).broker_addr_table
         except GantryError as exc:  # then the topic's absence is all that is known
-            logger.debug("brokers not asked for: %s", exc, extra={"event": "brokers_not_asked_for", "error": str(exc)})
+            logger.debug("broker list not read: %s", exc, extra={"event": "brokers_not_asked_for", "error": str(exc)})
             return False
 
     async def _fetch(self, topic: str, *, template: str | None = None, timeout_s: float | None = None) -> TopicRoute:

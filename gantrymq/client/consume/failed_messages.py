@@ -73,7 +73,7 @@ class FailedMessages:
                 return
             except GantryError as exc:
                 logger.info(
-                    "send-back refused (address=%s): %s",
+                    "send-back rejected (address=%s): %s",
                     address,
                     exc,
                     extra={"event": "send_back_refused", "address": address, "error": str(exc)},

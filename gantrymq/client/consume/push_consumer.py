@@ -311,7 +311,7 @@ class PushConsumer(Client):
                 self._subscriptions[topic] = self._accepted[topic]
         self._heartbeat_wanted.set()
         logger.error(
-            "subscription refused (group=%s, topics=%s): %s",
+            "subscription rejected (group=%s, topics=%s): %s",
             self.group,
             refused,
             refusal,

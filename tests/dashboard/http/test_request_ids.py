@@ -49,4 +49,4 @@ async def test_log_lines_of_a_request_bear_its_id(caplog: pytest.LogCaptureFixtu
         assert (await AsyncClient().get("/topics", headers=headers)).status_code == 400
     finally:
         permissions.logger.removeHandler(handler)
-    assert [line for line in lines if "unknown host refused" in line and line.endswith("request_id=from-outside-1")]
+    assert [line for line in lines if "unknown host rejected" in line and line.endswith("request_id=from-outside-1")]

@@ -96,7 +96,7 @@ class HandOver:
             try:
                 await asyncio.to_thread(self._standing.change, handed_to=None)
             except StateFileError as exc:  # tried again
-                logger.error("not put on record", extra={"event": "state_file_not_written", "why": str(exc)})
+                logger.error("not recorded", extra={"event": "state_file_not_written", "why": str(exc)})
                 return
             self._given = None
             self._is_given.clear()

@@ -61,7 +61,7 @@ class Holding:
     def _go_on(self) -> None:
         if not self.is_on and self._turns.turn is None:
             self._store.hold(False)
-            logger.warning("messages are taken again", extra={"event": "hold_ended"})
+            logger.warning("messages are accepted again", extra={"event": "hold_ended"})
 
     async def until_copied(self, slave_address: str, seconds: float) -> bool:
         """Wait until the slave has all; False when it has not after so long, is gone, or at the hold's end."""

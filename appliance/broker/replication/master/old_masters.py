@@ -85,11 +85,13 @@ class OldMasters:
         return theirs.epochs.highest >= self._standing.standing.epochs.highest
 
     async def _note_told(self, address: str) -> None:
-        logger.info("master of before knows its epoch is over", extra={"event": "old_master_told", "address": address})
+        logger.info(
+            "former master knows that its epoch is over", extra={"event": "old_master_told", "address": address}
+        )
         standing = self._standing.standing
         untold = tuple(each for each in standing.untold if each != address)
         members = tuple(each for each in standing.members if each != address)
         try:
             await asyncio.to_thread(self._standing.change, untold=untold, members=members)
         except StateFileError as exc:  # then it is told once more
-            logger.warning("not put on record", extra={"event": "state_file_not_written", "why": str(exc)})
+            logger.warning("not recorded", extra={"event": "state_file_not_written", "why": str(exc)})

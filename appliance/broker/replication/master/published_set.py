@@ -68,6 +68,6 @@ class PublishedSet:
             self._why_not = why_not
             facts = {"event": "in_sync_not_published", "why": why_not}
             if why_not:
-                logger.error("in-sync set is not on record in etcd: none leaves it", extra=facts)
+                logger.error("in-sync set is not stored in etcd: no slave leaves it", extra=facts)
             else:
-                logger.info("in-sync set is on record in etcd", extra={"event": "in_sync_published"})
+                logger.info("in-sync set is stored in etcd", extra={"event": "in_sync_published"})

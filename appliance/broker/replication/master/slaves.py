@@ -140,7 +140,7 @@ class SlaveService:
                     await self._tables_heard.wait()
         if lacking := self._without_tables(wanted):
             facts = {"event": "tables_not_copied", "slaves": lacking}
-            logger.warning("slaves in sync have not said that they have a changed topic or group", extra=facts)
+            logger.warning("slaves in sync have not confirmed a changed topic or group", extra=facts)
 
     def _without_tables(self, wanted: list[list[int]]) -> list[str]:
         """Who of the slaves in sync may lack these versions: counters only grow while this broker runs."""
@@ -269,7 +269,7 @@ class SlaveService:
             await asyncio.to_thread(self._on_record.keep, record)
         except StateFileError as exc:
             facts = {"event": "state_file_not_written", "why": str(exc)}
-            logger.error("slaves in sync not put on record: none leaves the set", extra=facts)
+            logger.error("slaves in sync not recorded: no slave leaves the set", extra=facts)
             return False
         return True
 

@@ -75,7 +75,7 @@ class Relay:
                 failures += 1
                 wait_s = min(self._own.poll_s * 2 ** min(failures, POWER_MAX), DATABASE_PAUSE_S_MAX)
                 logger.warning(
-                    "the outbox's database fails, next try in %s s: %s",
+                    "the outbox's database fails, next attempt in %s s: %s",
                     wait_s,
                     exc,
                     extra={"event": "outbox_database_failed", "wait_s": wait_s, "error": str(exc)},
@@ -157,7 +157,7 @@ class Relay:
             row.state = OutboxState.FAILED
         logger.log(
             logging.ERROR if is_hopeless else logging.WARNING,
-            "outbox message %s to %s after try %s: %s",
+            "outbox message %s to %s after attempt %s: %s",
             row.msg_id,
             row.topic,
             row.tries,
