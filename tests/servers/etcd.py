@@ -24,17 +24,26 @@ REASON = "etcd gives out the epochs (Debian: apt install etcd-server)"
 class EtcdMember:
     """One process. url: where clients ask it."""
 
-    def __init__(self, folder: Path, name: str, certificate: tuple[Path, Path] | None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        name: str,
+        certificate: tuple[Path, Path] | None,
+        *,
+        host: str = "127.0.0.1",
+        runner: Sequence[str] = (),
+    ) -> None:
         self._program = require_tool("etcd", REASON)
         self._folder, self.name, self._certificate = folder, name, certificate
         port = free_ports(1)
-        self.url = f"{'https' if certificate else 'http'}://127.0.0.1:{port}"
-        self.peer_url = f"http://127.0.0.1:{port + 1}"
+        self.url = f"{'https' if certificate else 'http'}://{host}:{port}"
+        self.peer_url = f"http://{host}:{port + 1}"
+        self._runner = runner
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self, members: Sequence[EtcdMember]) -> None:
         command = [
-            str(self._program), "--name", self.name, "--data-dir", str(self._folder / self.name),
+            *self._runner, str(self._program), "--name", self.name, "--data-dir", str(self._folder / self.name),
             "--listen-client-urls", self.url, "--advertise-client-urls", self.url,
             "--listen-peer-urls", self.peer_url, "--initial-advertise-peer-urls", self.peer_url,
             "--initial-cluster", ",".join(f"{each.name}={each.peer_url}" for each in members),
@@ -67,11 +76,17 @@ class EtcdMember:
 
 @contextlib.contextmanager
 def etcd(
-    folder: Path, *, members: int = 1, certificate: tuple[Path, Path] | None = None, ca_file: str = ""
+    folder: Path,
+    *,
+    members: int = 1,
+    certificate: tuple[Path, Path] | None = None,
+    ca_file: str = "",
+    host: str = "127.0.0.1",
+    runner: Sequence[str] = (),
 ) -> Iterator[list[EtcdMember]]:
-    """Members that answer; killed at the end."""
+    """Members that answer; killed at the end. host, runner: where all are, and what runs a program there."""
     folder.mkdir(parents=True, exist_ok=True)
-    started = [EtcdMember(folder, f"etcd{number}", certificate) for number in range(members)]
+    started = [EtcdMember(folder, f"etcd{number}", certificate, host=host, runner=runner) for number in range(members)]
     try:
         for each in started:
             each.start(started)

@@ -46,12 +46,13 @@ class InSyncSet:
         on_record: Collection[str] = (),
         now: float = 0.0,
         shown: int | None = None,
+        confirmed: int | None = None,
     ) -> None:
-        """shown: of before, if there was a set."""
+        """shown, confirmed: of before, if there was a set. What a master had beyond that it may have had alone."""
         self._lag_s = lag_s
         self._looked_at: float | None = None
         self._members = {name: Member(-1, end, now, gone_at=now, is_required=True) for name in on_record}
-        self.confirmed = end  # only grows
+        self.confirmed = end if confirmed is None else confirmed  # only grows
         self.shown = shown  # where what consumers may see ends; None: all, there has never been a set
 
     @property

@@ -20,6 +20,7 @@ SYNC = FILES | {  # what was acknowledged, two have
     "minInSyncReplicas": "2",
     "slaveTimeout": "2000",
 }
+ASYNC = FILES | {"slavesEnable": "true"}
 
 
 def runtime_info(peer: LocalCluster) -> dict[str, str]:

@@ -45,13 +45,13 @@ def small_disk(path: Path, size_bytes: int) -> Iterator[SmallDisk]:
     """Mount a tmpfs. Without the right to, the test skips aloud; in CI it fails."""
     path.mkdir()
     sudo = ["sudo", "-n"] if os.geteuid() and shutil.which("sudo") else []
-    with _unmounted_at_the_end([*sudo, "umount", "--lazy", str(path)]):
+    with at_the_end([*sudo, "umount", "--lazy", str(path)]):
         _mount(sudo, path, size_bytes)
         yield SmallDisk(path)
 
 
 @contextlib.contextmanager
-def _unmounted_at_the_end(command: list[str]) -> Iterator[None]:
+def at_the_end(command: list[str]) -> Iterator[None]:
     """Run the command when the block ends, and also when this process is killed within it."""
     guard = subprocess.Popen(
         [sys.executable, "-I", "-c", GUARD, *command],

@@ -7,7 +7,8 @@ A run records every send with its answer (recorder.py), reads the logs of all me
     REFUSED         nowhere in that log: the broker said so before it appended
     UNKNOWN         there or not, once at most
 
-Two members that acknowledge in one epoch, or two messages at one queue offset, are findings although both lie in a log.
+What a consumer was given has to be in that log, where it was given. Two members that acknowledge in one epoch, or two
+messages at one queue offset, are findings although both lie in a log.
 """
 
 from __future__ import annotations
@@ -46,6 +47,14 @@ class Send:
     queue: QueueKey | None = None
     queue_offset: int = -1
     physical_offset: int = -1
+
+
+class Delivery(NamedTuple):
+    """One message that a consumer was given."""
+
+    queue: QueueKey
+    queue_offset: int
+    body: bytes
 
 
 class Stored(NamedTuple):
@@ -89,7 +98,7 @@ class Finding(NamedTuple):
     text: str
 
 
-def check(sends: Sequence[Send], logs: Sequence[Log], counts: str) -> list[Finding]:
+def check(sends: Sequence[Send], logs: Sequence[Log], counts: str, delivered: Sequence[Delivery] = ()) -> list[Finding]:
     """All that is wrong, when the log of the member `counts` is what consumers get from now on."""
     log = next(log for log in logs if log.member == counts)
     return [
@@ -100,6 +109,7 @@ def check(sends: Sequence[Send], logs: Sequence[Log], counts: str) -> list[Findi
         *_queue_offsets_reused(sends, log),
         *_out_of_order(sends, log),
         *_two_masters(sends, logs),
+        *_delivered_though_gone(delivered, log),
         *(finding for one, other in itertools.combinations(logs, 2) for finding in _unequal(one, other)),
     ]
 
@@ -210,6 +220,18 @@ def _two_masters(sends: Sequence[Send], logs: Sequence[Log]) -> Iterator[Finding
     for number, members in sorted(masters.items()):
         if len(members) > 1:
             yield Finding("two_masters", f"epoch {number} was acknowledged in by {', '.join(sorted(members))}")
+
+
+def _delivered_though_gone(delivered: Sequence[Delivery], log: Log) -> Iterator[Finding]:
+    """A consumer that is ahead of the log skips what comes at the same queue offsets."""
+    held = {(stored.queue, stored.queue_offset, stored.body) for stored in log.stored}
+    gone = [each for each in delivered if tuple(each) not in held]
+    if gone:
+        place = f"{gone[0].queue.topic}/{gone[0].queue.queue_id} {gone[0].queue_offset}"
+        yield Finding(
+            "delivered_but_gone",
+            f"{len(gone)} of {len(delivered)} that were delivered are not in the log of {log.member}: {place}",
+        )
 
 
 _NEAR = 1 << 16  # a record of these tests is far smaller

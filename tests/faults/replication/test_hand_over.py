@@ -18,7 +18,7 @@ import pytest
 
 from gantrymq import AdminClient
 from gantrymq.errors import GantryError
-from tests.faults.kit.replicas import FILES, SYNC, TOPIC, Replica, runtime_info
+from tests.faults.kit.replicas import ASYNC, SYNC, TOPIC, Replica, runtime_info
 from tests.faults.kit.strace import injected
 from tests.faults.replication.history import Answer, check
 from tests.faults.replication.logs import read_log
@@ -27,7 +27,6 @@ from tests.harness import LocalCluster
 from tests.waiting import wait_until
 
 HOLD_S = 3.0
-ASYNC = FILES | {"slavesEnable": "true"}
 LEVELS = {"sync": SYNC, "async": ASYNC}
 
 # The file that a broker opens next, in its store: before its epoch is on record, behind that, and at the master.

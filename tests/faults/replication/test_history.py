@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.kit.numbered import opened, put
-from tests.faults.replication.history import Answer, EpochRow, Log, QueueKey, Send, Stored, check
+from tests.faults.replication.history import Answer, Delivery, EpochRow, Log, QueueKey, Send, Stored, check
 from tests.faults.replication.logs import BadRecord, read_log
 from tests.store.conftest import small_config
 
@@ -64,6 +64,13 @@ def test_a_history_in_which_all_is_well_has_no_findings() -> None:
 )
 def test_each_planted_fault_is_found(kind: str, sends: list[Send], logs: list[Log]) -> None:
     assert kind in kinds(sends, *logs)
+
+
+def test_what_was_delivered_has_to_stay_where_it_was_delivered() -> None:
+    given = [Delivery(QUEUE, number, body(number)) for number in range(8)]
+    assert check(SENDS, [WHOLE], ONE, [*given, given[3]]) == [], "a message may be delivered again"
+    for wrong in (Delivery(QUEUE, 8, body(8)), Delivery(QUEUE, 7, body(6)), Delivery(QUEUE, 7, body(9))):
+        assert [found.kind for found in check(SENDS, [WHOLE], ONE, [*given, wrong])] == ["delivered_but_gone"]
 
 
 def test_two_epochs_of_one_number_are_one_log_up_to_where_they_part() -> None:

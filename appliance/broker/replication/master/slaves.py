@@ -286,10 +286,11 @@ class SlaveService:
     def _in_sync_set(self) -> InSyncSet:
         if self.in_sync is None:
             was, epoch = self._on_record.record, self._standing.standing.epochs.current
-            is_this_epochs = bool(epoch) and was.epoch == epoch
+            is_this_epochs, end = bool(epoch) and was.epoch == epoch, self._store.max_physical_offset
             self.in_sync = InSyncSet(
                 self._config.in_sync_lag_ms / 1000,
-                self._store.max_physical_offset,
+                end,
+                confirmed=max(was.confirmed_of(end), 0) if is_this_epochs else None,
                 on_record=was.names if is_this_epochs else (),
                 now=time.monotonic() + SAMPLE_S,  # those on record have so long to come back
                 shown=self._shown_before(was, is_this_epochs=is_this_epochs),

@@ -134,6 +134,14 @@ def test_those_on_record_are_required_at_once_and_in_sync_when_they_have_all() -
     assert (in_sync.required, in_sync.confirmed) == (["a"], 150)
 
 
+def test_what_a_master_had_alone_when_it_was_killed_is_not_confirmed_by_its_restart() -> None:
+    """Or it could not follow a slave of that set which was promoted meanwhile, and lacks it."""
+    in_sync = InSyncSet(LAG_S, 100, on_record=["a"], now=0.0, confirmed=60)
+    assert in_sync.confirmed == 60 and not in_sync.names
+    in_sync.acknowledged("a", 100, 100, 0.5)
+    assert in_sync.confirmed == 100 and in_sync.names == ["a"]
+
+
 def test_who_is_still_on_record_does_not_leave() -> None:
     in_sync = joined("a", "b")
     in_sync.look(100, 1.0)

@@ -1,0 +1,176 @@
+"""Promotions that lost messages once, in real networks: with and without all acknowledgements and etcd."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from gantrymq import AdminClient
+from gantrymq.errors import ConfigError, ResponseError
+from gantrymq.remoting.codes import RequestCode
+from tests.faults.kit.network import CUT
+from tests.faults.kit.nodes import ETCD, NAMES, Node, nodes
+from tests.faults.kit.replicas import ASYNC, SYNC, TOPIC, promote_checked, runtime_info
+from tests.faults.replication.history import Answer, Log, check
+from tests.faults.replication.logs import read_log
+from tests.faults.replication.recorder import Recorder
+from tests.waiting import wait_until
+
+AWAY_S = 15.0
+LEVELS = {"sync": SYNC, "async": ASYNC}
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Two of the four with a usual run, all with --long."""
+    if "level" in metafunc.fixturenames:
+        cases = [("sync", True), ("async", False)]
+        further = [("sync", False), ("async", True)] if metafunc.config.getoption("--long") else []
+        metafunc.parametrize(("level", "with_etcd"), cases + further)
+
+
+@pytest.fixture
+def three(tmp_path: Path, level: str, with_etcd: bool) -> Iterator[list[Node]]:
+    with nodes(tmp_path, LEVELS[level], with_etcd=with_etcd) as made:
+        yield made
+
+
+def cut(node: Node, others: Sequence[str]) -> None:
+    """Lose all between this node and those."""
+    for other in others:
+        node.net.late(node.node, other, CUT)
+        node.net.late(other, node.node, CUT)
+
+
+def ask_slave_alone(slave: Node, *, accept_unknown: bool) -> None:
+    """What a tool does that asks nobody else: the slave asks all that it can reach."""
+
+    async def ask() -> None:
+        async with AdminClient(slave.namesrv_address, timeout_s=30) as admin:
+            info = await admin.brokers.runtime_info(slave.broker_address)
+            fields = {"epoch": info["epochHighest"], "end": info["commitLogMaxOffset"]}
+            fields["acceptUnknown"] = str(accept_unknown).lower()
+            await admin.calls.call(slave.broker_address, RequestCode.PROMOTE_SLAVE, fields)
+
+    asyncio.run(ask())
+
+
+def logs_of(three: Sequence[Node]) -> list[Log]:
+    return [read_log(each.broker_address, each.store) for each in three]
+
+
+def is_at(slave: Node, state: str) -> bool:
+    return runtime_info(slave).get("slaveState") == state
+
+
+@pytest.mark.slow
+def test_a_slave_that_was_cut_off_is_not_promoted(three: list[Node], level: str) -> None:
+    master, stale, better = three
+    with Recorder("p", TOPIC, lambda: master.broker_address) as recorder:
+        recorder.more()
+        cut(stale, [master.node, better.node, NAMES])
+        time.sleep(AWAY_S)  # as it was found
+        recorder.more(200)
+    master.kill_broker()
+    better.kill_broker()
+    three[0].net.heal()
+    wait_until(lambda: is_at(stale, "connecting"))
+    with pytest.raises((ConfigError, ResponseError)):
+        promote_checked(stale)
+    with pytest.raises(ResponseError):
+        ask_slave_alone(stale, accept_unknown=False)
+    assert runtime_info(stale)["epochHighest"] == "1"
+    counts = better if level == "sync" else master
+    better.start_broker()
+    if level == "async":  # what it acknowledged alone is at the master
+        master.start_broker()
+    else:
+        wait_until(lambda: runtime_info(better).get("brokerRole") == "SLAVE")
+        assert promote_checked(better, accept_unknown=True).epoch == 2  # it was restarted
+    wait_until(lambda: is_at(stale, "copying"))
+    wait_until(lambda: runtime_info(stale)["commitLogMaxOffset"] == runtime_info(counts)["commitLogMaxOffset"])
+    assert recorder.count(Answer.ACKNOWLEDGED) > 200
+    assert check(recorder.sends, logs_of(three), counts.broker_address) == []
+
+
+@pytest.mark.slow
+def test_of_two_promotions_apart_the_second_takes_nothing_away(three: list[Node], level: str, with_etcd: bool) -> None:
+    master, first, second = three
+    serving = [master]
+    with Recorder("p", TOPIC, lambda: serving[0].broker_address if serving else "") as recorder:
+        recorder.more()
+        cut(second, [master.node, first.node, NAMES, ETCD])
+        wait_until(lambda: runtime_info(master).get("slavesInSyncSet") == first.broker_address)
+        recorder.more()
+        serving.clear()
+        wait_until(lambda: runtime_info(first)["commitLogMaxOffset"] == runtime_info(master)["commitLogMaxOffset"])
+        master.kill_broker()
+        assert promote_checked(first, accept_unknown=True).epoch == 2
+        serving.append(first)
+        if level == "async":
+            recorder.more(100)
+        serving.clear()
+    first.kill_broker()
+    three[0].net.heal()
+    wait_until(lambda: is_at(second, "connecting"))
+    with pytest.raises((ConfigError, ResponseError)):
+        promote_checked(second)
+    if with_etcd:
+        with pytest.raises((ConfigError, ResponseError), match="etcd has epoch 2 of"):
+            promote_checked(second, accept_unknown=True)
+        first.start_broker()
+        wait_until(lambda: is_at(second, "copying"))
+        assert check(recorder.sends, logs_of(three), first.broker_address) == []
+        return
+    assert promote_checked(second, accept_unknown=True).epoch == 3
+    before = read_log("first", first.store)
+    first.start_broker()
+    wait_until(lambda: is_at(first, "would lose confirmed messages"))
+    assert read_log("first", first.store).data == before.data, "nothing is cut without a person"
+    assert check(recorder.sends, logs_of(three), first.broker_address) == []
+
+
+@pytest.mark.slow
+def test_a_master_that_only_clients_reach_acknowledges_nothing_that_is_lost(
+    three: list[Node], level: str, with_etcd: bool
+) -> None:
+    master, slave, other = three
+    with Recorder("p", TOPIC, lambda: master.broker_address) as recorder:
+        recorder.more(100)
+        cut(master, [slave.node, other.node, ETCD])
+        wait_until(lambda: is_at(slave, "connecting") and is_at(other, "connecting"))
+        time.sleep(3)  # the master goes on, as it may
+        with pytest.raises(ConfigError, match="is the master of epoch 1"):
+            promote_checked(slave, accept_unknown=True)
+        is_proven = level == "sync" and with_etcd
+        if not is_proven:
+            with pytest.raises(ResponseError):
+                ask_slave_alone(slave, accept_unknown=False)
+        if level == "sync":
+            ask_best(slave, other, accept_unknown=not is_proven)
+            wait_until(lambda: any(runtime_info(each).get("epoch") == "2" for each in (slave, other)))
+        time.sleep(3)  # both serve, if they would
+        three[0].net.heal()
+        counts: list[Node] = []
+
+        def is_one_master() -> bool:
+            infos = [runtime_info(each) for each in three]
+            counts[:] = [
+                each for each, info in zip(three, infos, strict=True) if info.get("brokerRole", "SLAVE") != "SLAVE"
+            ]
+            return len(counts) == 1 and sum(info.get("slaveState") == "copying" for info in infos) == 2
+
+        wait_until(is_one_master)
+    wait_until(lambda: len({runtime_info(each).get("commitLogMaxOffset") for each in three}) == 1)
+    assert (counts[0] is master) == (level == "async")
+    assert check(recorder.sends, logs_of(three), counts[0].broker_address) == []
+
+
+def ask_best(slave: Node, other: Node, *, accept_unknown: bool) -> None:
+    """Either may have more of what was never acknowledged."""
+    ends = {each.node: int(runtime_info(each)["commitLogMaxOffset"]) for each in (slave, other)}
+    best = slave if ends[slave.node] >= ends[other.node] else other
+    ask_slave_alone(best, accept_unknown=accept_unknown)
