@@ -1,0 +1,162 @@
+"""What happens to a slave's store while it copies, or rests: far behind, retention, torn files, damaged records.
+
+At the end both logs are read byte by byte: nothing acknowledged is missing, and what both have is the same.
+
+GANTRY_BEHIND_MB=10000 pytest tests/faults/replication/test_slave_store.py -k behind
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from appliance.bench.peer import PeerError
+from gantrymq import AdminClient
+from tests.faults.kit.replicas import FILES, TOPIC, Replica, is_same, runtime_info
+from tests.faults.replication.history import check
+from tests.faults.replication.logs import read_log
+from tests.faults.replication.recorder import Recorder
+from tests.harness import LocalCluster
+from tests.waiting import wait_until
+
+FILE_BYTES = 1 << 20
+BEHIND_MB = int(os.environ.get("GANTRY_BEHIND_MB", "24"))
+BODY_BYTES = 4000
+EXPIRED_S = 100 * 3600.0  # beyond fileReservedTime
+
+
+@pytest.fixture
+def master(tmp_path: Path) -> Iterator[LocalCluster]:
+    with LocalCluster(tmp_path / "master", broker_properties=FILES | {"slavesEnable": "true"}) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def slave(master: LocalCluster, tmp_path: Path) -> Iterator[LocalCluster]:
+    peer = Replica(tmp_path / "slave", master, 1, FILES)
+    peer.start_broker()
+    wait_until(lambda: runtime_info(peer).get("slaveState") == "copying")
+    yield peer
+    peer.stop()
+
+
+def log_files(peer: LocalCluster) -> list[Path]:
+    return sorted(path for path in (peer.store / "commitlog").iterdir() if path.name.isdecimal())
+
+
+def fill(recorder: Recorder, master: LocalCluster, megabytes: int) -> None:
+    end = int(runtime_info(master)["commitLogMaxOffset"]) + (megabytes << 20)
+    wait_until(lambda: int(runtime_info(master).get("commitLogMaxOffset", "0")) >= end, within_s=600 + megabytes)
+
+
+def delete_expired(master: LocalCluster, count: int) -> int:
+    """Have the master delete so many of its oldest files, as if they were as old; return where its log begins then."""
+
+    async def ask() -> None:
+        async with AdminClient(master.namesrv_address, timeout_s=30) as admin:
+            await admin.brokers.delete_expired_commit_log(master.broker_address)
+
+    old = time.time() - EXPIRED_S
+    going = log_files(master)[:count]
+    for path in going:
+        os.utime(path, (old, old))
+    asyncio.run(ask())
+    wait_until(lambda: not any(path.exists() for path in going))
+    return int(log_files(master)[0].name)
+
+
+def assert_same_where_both_are(master: LocalCluster, slave: LocalCluster, recorder: Recorder) -> None:
+    wait_until(lambda: is_same(master, slave), within_s=600)
+    logs = [read_log(peer.broker_address, peer.store) for peer in (master, slave)]
+    kept = max(log.begin for log in logs)
+    sends = [send for send in recorder.sends if send.physical_offset < 0 or send.physical_offset >= kept]
+    assert check(sends, logs, slave.broker_address) == []
+
+
+@pytest.mark.slow
+def test_a_slave_far_behind_catches_up_while_the_master_deletes_what_it_has(
+    master: LocalCluster, slave: LocalCluster
+) -> None:
+    with Recorder("p", TOPIC, lambda: master.broker_address, body_bytes=BODY_BYTES) as recorder:
+        recorder.more()
+        wait_until(lambda: is_same(master, slave))
+        slave.kill_broker()
+        fill(recorder, master, BEHIND_MB)
+        slave.start_broker()
+        for number in range(4):
+            has = (number + 1) * BEHIND_MB // 5 << 20
+            wait_until(lambda has=has: int(runtime_info(slave).get("commitLogMaxOffset", "0")) > has, within_s=600)  # type: ignore[misc]
+            delete_expired(master, 1)
+        recorder.more()
+    assert_same_where_both_are(master, slave, recorder)
+
+
+@pytest.mark.slow
+def test_a_slave_whose_next_bytes_are_deleted_says_so_and_keeps_a_whole_log(
+    master: LocalCluster, slave: LocalCluster
+) -> None:
+    with Recorder("p", TOPIC, lambda: master.broker_address, body_bytes=BODY_BYTES) as recorder:
+        recorder.more()
+        wait_until(lambda: is_same(master, slave))
+        slave.kill_broker()
+        before = read_log("slave", slave.store)
+        fill(recorder, master, 4)
+        begin = delete_expired(master, 2)
+        assert begin > before.end
+        slave.start_broker()
+        wait_until(lambda: runtime_info(slave).get("slaveState") == "left behind")
+        assert "is deleted there" in runtime_info(slave)["slaveStateWhy"]
+        recorder.more()
+    assert read_log("slave", slave.store).data == before.data
+
+
+def half_the_file(path: Path) -> None:
+    """What a tool does that truncates in place: the broker's mapping ends before what it has written."""
+    os.truncate(path, FILE_BYTES // 2)
+
+
+def zeroed_page(path: Path) -> None:
+    with path.open("r+b") as file:
+        file.seek(4096 * 3)
+        file.write(bytes(4096))
+
+
+def garbage_at_the_end(path: Path) -> None:
+    with path.open("r+b") as file:
+        file.seek(FILE_BYTES - 4096)
+        file.write(os.urandom(4096))
+
+
+def unlinked(path: Path) -> None:
+    path.unlink()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_last", [True, False], ids=["newest file", "file before it"])
+@pytest.mark.parametrize("tear", [half_the_file, zeroed_page, garbage_at_the_end, unlinked])
+def test_files_torn_under_a_running_slave_never_make_its_log_another_one_silently(
+    master: LocalCluster, slave: LocalCluster, tear: Callable[[Path], None], is_last: bool
+) -> None:
+    """After the next start it has the master's bytes again, or it does not follow and says why, or does not start."""
+    with Recorder("p", TOPIC, lambda: master.broker_address, body_bytes=BODY_BYTES) as recorder:
+        fill(recorder, master, 3)
+        wait_until(lambda: is_same(master, slave))
+        tear(log_files(slave)[-1 if is_last else -2])
+        recorder.more(10)
+        slave.kill_broker()
+        try:
+            slave.start_broker()
+        except PeerError as exc:
+            assert "commitlog" in str(exc)
+            return
+        recorder.more(10)
+    wait_until(lambda: runtime_info(slave).get("slaveState") not in ("connecting", "comparing logs", None))
+    if runtime_info(slave)["slaveState"] == "copying":
+        assert_same_where_both_are(master, slave, recorder)
+    else:
+        assert runtime_info(slave)["slaveStateWhy"] != "none"
