@@ -103,7 +103,7 @@ class RawAppender:
             raise CopyRefused(f"the next byte of this log is that at {self.end}, not that at {physical_offset}")
         if physical_offset < 0 or physical_offset % log.file_bytes:
             raise CopyRefused(
-                f"the master's file begins at {physical_offset}, which is no multiple of mappedFileSizeCommitLog="
+                f"the master's file begins at {physical_offset}, which is not a multiple of mappedFileSizeCommitLog="
                 f"{log.file_bytes}: set it to the master's"
             )
         log.begin_at(physical_offset)

@@ -79,7 +79,7 @@ def _one_of(texts: list[str]) -> Matches:
     for text in texts:
         address = parse_address(text.strip())
         if address is None:
-            raise AddressPatternError(f"{text.strip()!r} is no IP address")
+            raise AddressPatternError(f"{text.strip()!r} is not an IP address")
         addresses.add(address)
     return lambda text: parse_address(text) in addresses
 
@@ -124,7 +124,7 @@ def _range_v6(pattern: str) -> Matches:
 def _v6_parts(pattern: str) -> list[str]:
     """The eight parts, with the zeros that "::" stands for."""
     if pattern.count("::") > 1:
-        raise AddressPatternError(f"{pattern!r}: '::' may stand once")
+        raise AddressPatternError(f"{pattern!r}: '::' may appear once")
     head, double, tail = pattern.partition("::")
     before = head.split(":") if head else []
     after = tail.split(":") if tail else []
@@ -143,7 +143,7 @@ def _span(part: str, pattern: str, *, base: int, highest: int) -> tuple[int, int
         low = int(first, base)
         high = int(last, base) if dash else low
     except ValueError:
-        raise AddressPatternError(f"{pattern!r}: {part!r} is no number, range or *") from None
+        raise AddressPatternError(f"{pattern!r}: {part!r} is not a number, range or *") from None
     if not 0 <= low <= high <= highest or "_" in part or "+" in part:
         raise AddressPatternError(f"{pattern!r}: {part!r} is not within 0..{highest:x}" if base == 16 else
                                   f"{pattern!r}: {part!r} is not within 0..{highest}")  # fmt: skip

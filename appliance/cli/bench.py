@@ -135,19 +135,19 @@ def _add_places_and_memory(parser: argparse.ArgumentParser) -> None:
 
 def _from_two(text: str) -> int:
     if not text.isdecimal() or int(text) < 2:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 2 on, such as 2")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 2, such as 2")
     return int(text)
 
 
 def _from_one(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 on, such as 1000000")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1, such as 1000000")
     return int(text)
 
 
 def _not_negative(text: str) -> int:
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 0 on, such as 3")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 0, such as 3")
     return int(text)
 
 

@@ -71,7 +71,7 @@ class CommandParser(argparse.ArgumentParser):
             what = {int: "whole number, such as 8", float: "number, such as 2.5"}.get(action.type)  # type: ignore[call-overload]
             if what is None:
                 raise
-            raise argparse.ArgumentError(action, f"{arg_string!r} is no {what}") from exc
+            raise argparse.ArgumentError(action, f"{arg_string!r} is not a {what}") from exc
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is None or value in action.choices:

@@ -178,7 +178,7 @@ def spark_conf(setting: str, options: list[str]) -> dict[str, str]:
     """The settings of Spark in `report_conf` and in --conf. Values may hold commas: all of Spark's names are spark.*"""
     settings = [*filter(None, map(str.strip, re.split(r",(?=\s*spark\.)", setting))), *options]
     if wrong := [item for item in settings if not re.match(r"spark\.[^=]+=.", item)]:
-        raise ReportError(f"{wrong[0]!r} is no setting of Spark; write name=value, such as spark.executor.memory=2g")
+        raise ReportError(f"{wrong[0]!r} is not a setting of Spark; write name=value, such as spark.executor.memory=2g")
     return {name: value for name, _, value in (item.partition("=") for item in settings)}
 
 
@@ -224,7 +224,7 @@ def _promise(text: str) -> tuple[str, float]:
         if group:
             check_group(group)
     except (ValueError, MessageRejected) as wrong:
-        raise argparse.ArgumentTypeError(f"{text!r} is no promise ({wrong}); write GROUP=SECONDS") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not a promise ({wrong}); write GROUP=SECONDS") from None
     if not 0 < value < float("inf"):
         raise argparse.ArgumentTypeError(f"{text!r}: the seconds must be greater than 0")
     return group, value

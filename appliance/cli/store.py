@@ -115,7 +115,7 @@ def _open(arguments: argparse.Namespace, is_ours: bool = False) -> StoreFolder:
     if any((inner / part).exists() for part in STORE_PARTS) and not any(
         (folder / part).exists() for part in STORE_PARTS
     ):
-        raise ConfigError(f"{folder} is no store, but {inner} is one")
+        raise ConfigError(f"{folder} is not a store, but {inner} is one")
     commit_logs, slots, entries = arguments.commit_log, arguments.index_slots, arguments.index_entries
     if arguments.config is not None:
         try:
@@ -136,7 +136,7 @@ def _open(arguments: argparse.Namespace, is_ours: bool = False) -> StoreFolder:
             commit_logs.insert(0, arguments.folder / "commitlog")
     for path in commit_logs:
         if not path.is_dir():
-            print(f"gantry store: {path} is no folder: its part of the commit log is missing", file=sys.stderr)
+            print(f"gantry store: {path} is not a folder: its part of the commit log is missing", file=sys.stderr)
     return StoreFolder(
         arguments.folder, commit_logs=commit_logs, index_slots=slots, index_entries=entries, is_ours=is_ours
     )

@@ -24,7 +24,7 @@ def _with(member: str) -> Callable[[Mapping[str, Any]], object]:
 
     def read(document: Mapping[str, Any]) -> object:
         if not isinstance(document[member], dict):
-            raise TypeError(f"{member} is no object")
+            raise TypeError(f"{member} is not an object")
         return document[member]
 
     return read
@@ -80,7 +80,7 @@ def _fault(path: Path) -> str:
     try:
         document = fastjson.loads(text)
         if not isinstance(document, dict):
-            return "is damaged: it is no JSON object"
+            return "is damaged: it is not a JSON object"
         READERS.get(path.name.removesuffix(".bak"), len)(document)
     except (BodyError, AttributeError, LookupError, TypeError, ValueError) as exc:
         return f"is damaged: {exc or type(exc).__name__}"

@@ -66,5 +66,7 @@ def host_name(text: str) -> str:
     except ValueError:
         pass
     if not HOST_NAME.fullmatch(text) or len(text) > HOST_CHARS_MAX or text.replace(".", "").isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is no name or address, such as broker.example.org or 192.168.7.5")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a name or address, such as broker.example.org or 192.168.7.5"
+        )
     return text

@@ -165,9 +165,9 @@ def _document(endpoint: Endpoint, answer: Answer) -> Mapping[str, Any]:
     try:
         document = orjson.loads(answer.body)
     except orjson.JSONDecodeError as exc:
-        raise CallFailed(f"{endpoint}: the answer is no JSON", was_sent=True) from exc
+        raise CallFailed(f"{endpoint}: the answer is not JSON", was_sent=True) from exc
     if not isinstance(document, dict):
-        raise CallFailed(f"{endpoint}: the answer is no JSON object", was_sent=True)
+        raise CallFailed(f"{endpoint}: the answer is not a JSON object", was_sent=True)
     return document
 
 

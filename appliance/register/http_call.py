@@ -89,7 +89,7 @@ async def _answer(reader: asyncio.StreamReader) -> Answer:
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
     version, _, rest = head[0].partition(" ")
     if not version.startswith("HTTP/1.") or not rest[:3].isdecimal():
-        raise ValueError(f"{head[0][:80]!r} is no HTTP answer")
+        raise ValueError(f"{head[0][:80]!r} is not an HTTP answer")
     fields = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:])}
     if fields.get("transfer-encoding", "").lower() == "chunked":
         return Answer(int(rest[:3]), await _chunks(reader))

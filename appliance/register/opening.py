@@ -31,4 +31,4 @@ def _first_line(file: str) -> str:
     try:
         return Path(file).read_text(encoding="utf-8").partition("\n")[0].strip("\r")
     except (OSError, ValueError) as exc:
-        raise ConfigError(f"etcdPasswordFile={file}: {getattr(exc, 'strerror', None) or 'it is no text'}") from exc
+        raise ConfigError(f"etcdPasswordFile={file}: {getattr(exc, 'strerror', None) or 'it is not a text'}") from exc

@@ -86,7 +86,7 @@ class Register:
             puts[self.prefix + GROUP] = group.encode()
         try:
             if await self._client.change(compare, puts) is None:
-                raise Refused("the record in etcd has changed meanwhile: join again")
+                raise Refused("the record in etcd has changed in the meantime: join again")
         except OutcomeUnknown as unknown:
             found = await self.view()
             if found.stores.get(store) != free:
@@ -107,7 +107,7 @@ class Register:
     async def remove(self, view: View) -> None:
         """Delete all of this broker name. Refused when the record has changed since."""
         if await self._client.change([Is(self.prefix + TERM, view.term_revision)], {}, [self.prefix]) is None:
-            raise Refused("the record in etcd has changed meanwhile: look at it again")
+            raise Refused("the record in etcd has changed in the meantime: check it again")
 
     async def take_over(
         self, view: View, owner: str, *, above: int, start: int, reason: str, is_first: bool = False
@@ -118,7 +118,7 @@ class Register:
         another one by now; OutcomeUnknown: the epoch may have been given to this owner, and no other gets its number.
         """
         if view.term is None and not is_first:
-            raise Refused(f"etcd gives out epochs here, and has none on record: {HA_INIT}")
+            raise Refused(f"etcd assigns the epochs here, but has no record:  {HA_INIT}")
         number = max(view.term.epoch if view.term else 0, above) + 1
         term = Term(number, secrets.token_hex(ID_BYTES), owner, (owner,), LOCAL)
         await self._put(view, term, start=start, reason=reason)
@@ -155,7 +155,7 @@ class Register:
         if view.term.is_of(epoch, epoch_id) and view.term != wanted:
             self._published = None
             if not await self._swap(view, wanted, {}):
-                raise Refused("the record in etcd has changed meanwhile")
+                raise Refused("the record in etcd has changed in the meantime")
         self._published = wanted if view.term.is_of(epoch, epoch_id) else None
         return wanted if self._published else view.term
 
@@ -169,7 +169,7 @@ class Register:
         if not await self._swap(view, term, {_row_key(row): row.to_json(), **(further or {})}, old):
             found = (await self.view()).term
             now = f"epoch {found.epoch} of {found.owner}" if found else "nothing"
-            raise Refused(f"etcd has {now} on record: look at it again")
+            raise Refused(f"etcd has {now} on record: check it again")
 
     async def _swap(self, view: View, term: Term, rows: dict[str, bytes], old: Collection[str] = ()) -> bool:
         """Replace the term of that revision; False when it is another by now. OutcomeUnknown."""

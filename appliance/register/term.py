@@ -70,7 +70,7 @@ class Term:
         except (LookupError, TypeError, AttributeError) as exc:
             raise ValueError(f"a term lacks {exc}") from exc
         if term.epoch < 1 or not term.id or term.level not in LEVELS or not isinstance(in_sync, list):
-            raise ValueError(f"{document!r} is no term")
+            raise ValueError(f"{document!r} is not a term")
         return term
 
 
@@ -120,5 +120,5 @@ class View:
 def _object(data: bytes) -> Mapping[str, Any]:
     document = orjson.loads(data)  # a JSONDecodeError is a ValueError
     if not isinstance(document, dict):
-        raise ValueError(f"{data[:80]!r} is no JSON object")
+        raise ValueError(f"{data[:80]!r} is not a JSON object")
     return document

@@ -46,7 +46,7 @@ def int_field(fields: Fields, name: str, default: int | None = None, *, low: int
     except ValueError:
         number = None
     if number is None:
-        raise FieldError(f"header field {name}={quoted(value)} is no whole number of at most 64 bits")
+        raise FieldError(f"header field {name}={quoted(value)} is not a whole number of at most 64 bits")
     if not low <= number <= high:
         raise FieldError(f"header field {name}={number} is outside {low} to {high}")
     return number

@@ -48,6 +48,8 @@ def place_of(text: str) -> Path | StoreAddress | None:
         raise ConfigError(f"report_lake={parts.scheme}://{parts.netloc}{parts.path}: {HOW}")
     options = [name for name, _ in parse_qsl(parts.query, keep_blank_values=True)]
     if wrong := [name for name in options if name not in S3_OPTIONS or parts.scheme == "hdfs"]:
-        raise ConfigError(f"report_lake: {wrong[0]!r} is no option of it; with S3 there are {', '.join(S3_OPTIONS)}")
+        raise ConfigError(
+            f"report_lake: {wrong[0]!r} is not an option of it; with S3 there are {', '.join(S3_OPTIONS)}"
+        )
     scheme = "hdfs" if parts.scheme == "hdfs" else "s3"
     return StoreAddress(f"{scheme}://{parts.netloc}{parts.path.rstrip('/')}", parts.query)

@@ -101,7 +101,7 @@ def _with_tls_file(properties: dict[str, str]) -> dict[str, str]:
     found = _properties_of(Path(path).expanduser())
     for key in found:
         if not key.startswith("tls."):
-            raise ConfigError(f"{path}: {key} is no TLS setting; this file takes keys that start with tls. only")
+            raise ConfigError(f"{path}: {key} is not a TLS setting; this file takes keys that start with tls. only")
     return properties | {key: value for key, value in found.items() if key not in NOT_FROM_TLS_FILE}
 
 

@@ -76,7 +76,7 @@ def client_secret(config: ApplianceConfig, environment: Mapping[str, str] | None
         with Path(config.oidc_client_secret_file).open(encoding="utf-8") as file:
             return file.read(SECRET_CHARS_MAX).strip()
     except (OSError, UnicodeDecodeError) as exc:
-        why = exc.strerror if isinstance(exc, OSError) else "it is no text"
+        why = exc.strerror if isinstance(exc, OSError) else "it is not a text"
         raise ConfigError(f"oidc_client_secret_file={config.oidc_client_secret_file}: {why}") from exc
 
 
@@ -93,7 +93,7 @@ def _check_issuer(issuer: str) -> None:
         parts = urlsplit(issuer)
         _ = parts.port
     except ValueError as exc:
-        raise ConfigError(f"oidc_issuer={issuer}: this is no URL") from exc
+        raise ConfigError(f"oidc_issuer={issuer}: this is not a URL") from exc
     if parts.query or parts.fragment or "@" in parts.netloc:
         raise ConfigError(f"oidc_issuer={issuer}: give the URL without query, fragment and account")
     host = parts.hostname or ""
@@ -107,7 +107,7 @@ def _rule(text: str) -> RoleRule:
     value, role, prefixes = value.strip(), role.strip(), tuple(sorted(set(names.split())))
     example = "use VALUE=ROLE or VALUE=ROLE:PREFIX PREFIX, such as orders-team=operator:orders-"
     if not separator or not value:
-        raise ConfigError(f"oidc_roles: {text!r} is no rule; {example}")
+        raise ConfigError(f"oidc_roles: {text!r} is not a rule; {example}")
     if role not in ROLES:
         raise ConfigError(f"oidc_roles: {text!r}: there is no role {role!r}; use {', '.join(ROLES)}")
     if wrong := [prefix for prefix in prefixes if not _PREFIX.fullmatch(prefix)]:

@@ -210,7 +210,7 @@ async def settle_masters(request: HttpRequest, name: str, body: SettlementIn) ->
         raise NotPossible("It has changed since it was shown. Request the settlement again and send its `seen`.")
     if body.keep not in [one.address for one in found.masters]:
         note_nothing(request)
-        raise NotPossible(f"{body.keep} is no master that answers. Promote it first.")
+        raise NotPossible(f"{body.keep} is not a master that answers. Promote it first.")
     username = request.auth.user.username  # type: ignore[attr-defined]
     return MasterOut.of(
         await choose_log(gateway(), request, name, body.keep, username, accepts_unknown=body.accept_unknown)

@@ -185,7 +185,7 @@ def _content(given: MessageIn) -> bytes:
             given.body_base64 or "", validate=True
         )  # fmt: skip
     except (binascii.Error, ValueError) as exc:  # a text may hold halves of characters
-        raise FormProblem({field: ["That is no text." if field == "body" else "That is not base64."]}) from exc
+        raise FormProblem({field: ["That is not a text." if field == "body" else "That is not base64."]}) from exc
     if len(content) > BODY_BYTES_MAX:
         raise FormProblem({field: ["A message can have up to 4 MiB."]})
     return content

@@ -147,7 +147,7 @@ async def set_schedule(request: HttpRequest, body: ScheduleIn) -> ScheduleOut:
 def check_times(cron: str, zone: str) -> None:
     """Raises FormProblem where these can be no schedule."""
     if zone not in zoneinfo.available_timezones():
-        raise FormProblem({"zone": [f"{zone!r} is no time zone; write a name such as Europe/Berlin."]})
+        raise FormProblem({"zone": [f"{zone!r} is not a time zone; write a name such as Europe/Berlin."]})
     if cron:
         try:
             check(cron, zone, datetime.now(UTC))

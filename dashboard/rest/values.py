@@ -20,7 +20,7 @@ class Given(Schema):
     @classmethod
     def _run_root_validator(cls, values: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:  # Schema's own name
         if not isinstance(values, dict | cls):
-            raise ValueError("this is no JSON object")
+            raise ValueError("this is not a JSON object")
         return handler(values)
 
 

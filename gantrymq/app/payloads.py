@@ -42,14 +42,14 @@ def _decode_text(body: bytes) -> str:
     try:
         return body.decode()
     except UnicodeDecodeError as exc:
-        raise PayloadError(f"the body is no UTF-8 text: {exc.reason}") from exc
+        raise PayloadError(f"the body is not UTF-8 text: {exc.reason}") from exc
 
 
 def _decode_with(decode: Decoder, kind: Any, body: bytes) -> Any:
     try:
         return decode(body)
     except orjson.JSONDecodeError as exc:
-        raise PayloadError(f"the body is no JSON: {exc}") from exc
+        raise PayloadError(f"the body is not JSON: {exc}") from exc
     except (ShapeError, ValueError) as exc:  # pydantic's and msgspec's errors are ValueErrors
         raise PayloadError(f"the body is no {getattr(kind, '__name__', kind)}: {exc}") from exc
 

@@ -116,7 +116,7 @@ def _check_text(name: str, text: object) -> None:
     try:
         text.encode()
     except UnicodeEncodeError as exc:
-        raise MessageRejected(f"{name}: {text!r} is no valid Unicode: {exc.reason}") from None
+        raise MessageRejected(f"{name}: {text!r} is not valid Unicode: {exc.reason}") from None
 
 
 def _check_number(name: str, number: object, least: int, most: int) -> None:

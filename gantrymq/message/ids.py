@@ -43,7 +43,7 @@ def decode_offset_message_id(message_id: str) -> tuple[str, int, int]:
     """Return (ip, port, physical_offset) of a 32 or 56 characters long id. ValueError when it is no such id."""
     raw = bytes.fromhex(message_id)
     if len(raw) not in (16, 28):
-        raise ValueError(f"{message_id!r} is no offset message id: {len(message_id)} characters, not 32 or 56")
+        raise ValueError(f"{message_id!r} is not an offset message id: {len(message_id)} characters, not 32 or 56")
     ip, port = decode_host(raw[:-8])
     return ip, port, _OFFSET.unpack(raw[-8:])[0]
 

@@ -58,7 +58,7 @@ def _plain(value: Any) -> Any:
         return {"brokerName": value.broker_name, "queueId": value.queue_id, "topic": value.topic}
     if isinstance(value, tuple | set | frozenset):
         return list(value)
-    raise TypeError(f"{type(value).__name__} is no JSON")
+    raise TypeError(f"{type(value).__name__} is not JSON")
 
 
 def _dumps(value: Any) -> str:
@@ -158,7 +158,7 @@ class _Reader:
             try:
                 return MessageQueue(str(key["topic"]), str(key["brokerName"]), int(key["queueId"]))
             except (TypeError, ValueError, OverflowError) as exc:
-                raise self._error(f"queueId {str(key['queueId'])[:20]!r} is no number") from exc
+                raise self._error(f"queueId {str(key['queueId'])[:20]!r} is not a number") from exc
         return _dumps(key)
 
     def _array(self, depth: int) -> list[Any]:
@@ -200,4 +200,4 @@ class _Reader:
         try:
             return orjson.loads(word)
         except orjson.JSONDecodeError as exc:
-            raise self._error(f"{word[:20]!r} is no value") from exc
+            raise self._error(f"{word[:20]!r} is not a value") from exc

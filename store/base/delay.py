@@ -59,5 +59,5 @@ class DelayLevels:
 
 def _delay_ms(word: str) -> int:
     if word[-1:] not in _UNIT_MS or not word[:-1].isdecimal():
-        raise ConfigError(f"messageDelayLevel: {word!r} is no delay; use a number and one of s m h d, such as 30s")
+        raise ConfigError(f"messageDelayLevel: {word!r} is not a delay; use a number and one of s m h d, such as 30s")
     return int(word[:-1]) * _UNIT_MS[word[-1]]

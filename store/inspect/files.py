@@ -58,7 +58,7 @@ def check_run(files: list[NumberedFile], findings: Findings, what: str) -> bool:
             findings.add(Level.ERROR, "file_size", file.path, -1, text)
         elif size and file.base % size:
             is_well = False
-            findings.add(Level.ERROR, "file_name", file.path, -1, f"its name is no multiple of its size {size}")
+            findings.add(Level.ERROR, "file_name", file.path, -1, f"its name is not a multiple of its size {size}")
     for before, after in pairwise(files):
         if before.base == after.base:
             is_well = False

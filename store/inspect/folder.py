@@ -56,7 +56,7 @@ class StoreFolder(AbstractContextManager["StoreFolder"]):
         self.findings = Findings()  # about names; those about contents belong to the caller
         signs = [*self.commit_logs, root / "consumequeue", root / "checkpoint"]  # an empty store has only the last
         if not any(path.exists() for path in signs):
-            raise NoStoreFolder(f"{root} is no store: it has neither commitlog, consumequeue nor checkpoint")
+            raise NoStoreFolder(f"{root} is not a store: it has neither commitlog, consumequeue nor checkpoint")
         self.lock_holder: LockHolder | None = None if is_ours else lock_holder(root / "lock")
         self.has_abort_marker = (root / "abort").exists()
         self.checkpoint = Checkpoint(root / "checkpoint")
@@ -125,7 +125,7 @@ class StoreFolder(AbstractContextManager["StoreFolder"]):
                     queue = QueueReader(folder, topic_folder.name, int(folder.name), self.reader, self.findings)
                     queues[queue.topic, queue.queue_id] = queue
                 else:
-                    self.findings.add(Level.WARNING, "stray_file", folder, -1, "is no queue's folder")
+                    self.findings.add(Level.WARNING, "stray_file", folder, -1, "is not a queue's folder")
         for queue in queues.values():
             queue.block_units = 256 if len(queues) <= MANY_QUEUES else 32
             if self.state is StoreState.LIVE and queue.files and not queue.files[-1].size:

@@ -63,7 +63,7 @@ class IndexCheck:
         hashes = key_hashes(fields)
         for index, entry in found:
             if entry.key_hash not in hashes:
-                self._report(index, entry, f"hash {entry.key_hash} is no key's of the message at {physical_offset}")
+                self._report(index, entry, f"hash {entry.key_hash} is not a key's of the message at {physical_offset}")
         if hashes - {entry.key_hash for _index, entry in found} and not is_rolled_back(fields):
             if physical_offset > self._last_offset:
                 self._late += 1
@@ -112,7 +112,7 @@ class IndexCheck:
             return  # appended meanwhile
         if isinstance(found, LogRecord):
             if entry.key_hash not in key_hashes(found.fields):
-                self._report(index, entry, f"hash {entry.key_hash} is no key's of the message at {offset}")
+                self._report(index, entry, f"hash {entry.key_hash} is not a key's of the message at {offset}")
             return
         self._report(index, entry, f"names offset {offset}, where no record stands: {found}")
 

@@ -81,7 +81,7 @@ def read_stamp(folder: Path) -> Stamp:
     except (OSError, ValueError, KeyError, TypeError) as exc:
         raise StampDamaged(path, str(exc) or type(exc).__name__) from exc
     if not isinstance(number, int) or isinstance(number, bool) or number < 1:
-        raise StampDamaged(path, f"format {number!r} is no number above 0")
+        raise StampDamaged(path, f"format {number!r} is not a number above 0")
     return Stamp(number, str(written_by))
 
 

@@ -79,7 +79,7 @@ def parse_addresses(text: str) -> list[str]:
         raise ValueError("the answer is empty")
     for address in addresses:
         if not _ADDRESS.fullmatch(address) or not 0 < int(address.rpartition(":")[2]) < 65536:
-            raise ValueError(f"{address[:80]!r} is no host:port")
+            raise ValueError(f"{address[:80]!r} is not host:port")
     return addresses
 
 

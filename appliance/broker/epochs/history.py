@@ -108,7 +108,7 @@ class Epochs:
         """Raise ValueError for what can't be a history."""
         rows, highest = document.get("epochs", []), document.get("highest", 0)
         if not isinstance(rows, list) or not _is_number(highest):
-            raise ValueError("epochs is no list, or highest no number")
+            raise ValueError("epochs is not a list, or highest no number")
         history = tuple(_epoch(row) for row in rows)
         for before, after in itertools.pairwise(history):
             if after.number <= before.number or after.start < before.start:
@@ -121,10 +121,10 @@ class Epochs:
 
 def _epoch(row: Any) -> Epoch:
     if not isinstance(row, list) or len(row) != len(Epoch._fields):
-        raise ValueError(f"{row!r} is no epoch")
+        raise ValueError(f"{row!r} is not an epoch")
     number, start, text = row
     if not _is_number(number) or not _is_number(start) or not isinstance(text, str) or not number or not text:
-        raise ValueError(f"{row!r} is no epoch")
+        raise ValueError(f"{row!r} is not an epoch")
     return Epoch(number, start, text)
 
 

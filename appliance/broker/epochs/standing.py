@@ -102,7 +102,7 @@ class Standing:
         if cut_to is not None and (not isinstance(cut_to, int) or cut_to < 0):
             raise ValueError(f"cutTo is {cut_to!r}")
         if not isinstance(untold, list) or not all(isinstance(each, str) for each in untold):
-            raise ValueError("untold is no list of addresses")
+            raise ValueError("untold is not a list of addresses")
         given = None
         if role is not None:
             given = GivenRole(str(role["brokerRole"]), int(role["brokerId"]), str(role["instead"]))

@@ -82,7 +82,7 @@ def _check_config(config: SubscriptionGroupConfig) -> None:
     if config.retry_queue_nums > QUEUES_MAX or config.retry_queue_nums < INT_MIN:
         raise FieldError(f"retryQueueNums: {config.retry_queue_nums} queues: use 0 to {QUEUES_MAX}")
     if not INT_MIN <= config.retry_max_times <= INT_MAX:
-        raise FieldError(f"retryMaxTimes: {config.retry_max_times} is no 32-bit number")
+        raise FieldError(f"retryMaxTimes: {config.retry_max_times} is not a 32-bit number")
 
 
 async def delete_group(

@@ -140,7 +140,7 @@ def _check_config(topics: TopicConfigManager, config: TopicConfig, *, is_by_send
         if not 0 <= count <= QUEUES_MAX:
             raise FieldError(f"{name}: {count} queues: use 0 to {QUEUES_MAX}")
     if not INT_MIN <= config.topic_sys_flag <= INT_MAX:
-        raise FieldError(f"topicSysFlag={config.topic_sys_flag} is no 32-bit number")
+        raise FieldError(f"topicSysFlag={config.topic_sys_flag} is not a 32-bit number")
     if not 0 <= config.perm <= PERM_MAX:
         raise FieldError(f"perm={config.perm}: use 2 (write), 4 (read) or 6 (both)")
 

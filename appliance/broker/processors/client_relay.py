@@ -94,7 +94,7 @@ async def consume_directly(
     try:
         *_, physical_offset = decode_offset_message_id(message_id)
     except ValueError as exc:
-        raise FieldError(f"header field msgId={quoted(message_id)} is no offset message id") from exc
+        raise FieldError(f"header field msgId={quoted(message_id)} is not an offset message id") from exc
     message = parts.store.shown_message_bytes(physical_offset)
     if message is None:
         raise BrokerError(ResponseCode.SYSTEM_ERROR, f"can not find message by the id, {message_id}")

@@ -161,14 +161,14 @@ def resume_check(parts: TransactionParts, connection: ServerConnection, request:
     try:
         _, _, physical_offset = decode_offset_message_id(message_id)
     except ValueError as exc:
-        raise FieldError(f"header field msgId={quoted(message_id)} is no offset message id") from exc
+        raise FieldError(f"header field msgId={quoted(message_id)} is not an offset message id") from exc
     record = parts.store.message_bytes(physical_offset) if physical_offset >= 0 else None
     try:
         if record is None:
             raise RecordError("no record starts there")
         fields = split_record(record)
         if fields.topic.decode(errors="replace") not in RESUMABLE:
-            raise RecordError("it is no half message")
+            raise RecordError("it is not a half message")
         body = record[fields.body_position : fields.body_position + fields.body_bytes]
         half = halves.HalfMessage(fields, body, keys.decode_properties(fields.properties))
         half.real_place()

@@ -267,15 +267,15 @@ class HaClient:
             async with timeout(silence_s):
                 theirs = await greet(stream, stream.write, greeting, self._credentials)
         except TimeoutError:
-            raise MasterLost(f"silent for {silence_s:g} s, where a greeting was to come") from None
+            raise MasterLost(f"no greeting within {silence_s:g} s") from None
         except asyncio.IncompleteReadError:
             raise MasterLost("the master closed the connection without a greeting: its log says why") from None
         confirmed, yields_to = self._confirmed(end), self._standing.standing.yields_to
         cut_to = where_to_cut(own, begin, end, theirs, confirmed=confirmed, yields_to=yields_to)
         if theirs.refusal or theirs.role == "SLAVE" or not theirs.epochs.is_current:
-            raise MasterLost(theirs.refusal or f"{theirs.address} is no master: its role is {theirs.role}")
+            raise MasterLost(theirs.refusal or f"{theirs.address} is not a master: its role is {theirs.role}")
         if cut_to is not None:
-            raise CutNeeded(cut_to, f"the master's log goes on otherwise from {cut_to}, this one ends at {end}")
+            raise CutNeeded(cut_to, f"the master's log differs from this one after {cut_to}, this one ends at {end}")
         if own.history != theirs.epochs.history:
             self._copy.forget_part()  # bytes of a record that another master sent
         try:
@@ -340,7 +340,7 @@ class HaClient:
             self._copy.append_raw(position, *run)
             self.received_bytes += sum(map(len, run))
         elif self._copy.end not in (0, position):
-            raise MasterLost(f"the master goes on at {position}, this log at {self._copy.end}")
+            raise MasterLost(f"the master continues at {position}, this log at {self._copy.end}")
 
     def _compare(self, joint: Joint, position: int, piece: memoryview) -> None:
         """Compare what comes at the joint; append what is beyond it. LogDiverged."""

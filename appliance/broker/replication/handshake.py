@@ -94,7 +94,7 @@ async def read_hello(reader: ExactReader, *, after_magic: bool = False) -> Hello
     if not after_magic:
         (magic,) = OFFSET.unpack(await reader.readexactly(OFFSET.size))
         if magic != MAGIC:
-            raise FrameError("no greeting came back")
+            raise FrameError("no greeting arrived")
     (size,) = SIZE.unpack(await reader.readexactly(SIZE.size))
     if size > HELLO_BYTES_MAX:
         raise FrameError(f"a greeting of {size} bytes")

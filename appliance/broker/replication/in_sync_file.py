@@ -52,7 +52,7 @@ class InSyncRecord:
         """Raise ValueError, KeyError or TypeError for another shape."""
         names = document["names"]
         if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
-            raise ValueError("names is no list of addresses")
+            raise ValueError("names is not a list of addresses")
         confirmed = int(document["confirmed"])
         shown = int(document.get("shown", confirmed if names else -1))
         version, leave_s = int(document.get("version", 0)), float(document.get("leaveSeconds", GONE_S))

@@ -33,7 +33,7 @@ def read_int(text: str) -> int:
     number = _read_whole(text)
     if -INT_MAX - 1 <= number <= INT_MAX:
         return number
-    raise EvaluationError(f"{text[:40]!r} is no 32-bit number")
+    raise EvaluationError(f"{text[:40]!r} is not a 32-bit number")
 
 
 def read_long(text: str) -> int:
@@ -47,7 +47,7 @@ def read_long(text: str) -> int:
 def _read_whole(text: str) -> int:
     digits = text[1:] if text[:1] in ("+", "-") else text
     if not digits.isdecimal() or max(digits) > "\uffff":  # Java looks at 16-bit units
-        raise EvaluationError(f"{text[:40]!r} is no whole number")
+        raise EvaluationError(f"{text[:40]!r} is not a whole number")
     if len(digits) > DIGITS_MAX:
         digits = digits.lstrip("0") or "0"
         if len(digits) > DIGITS_MAX:
@@ -70,7 +70,7 @@ def read_double(text: str) -> float:
             return float.fromhex(stripped)
         except OverflowError:
             return -math.inf if stripped[0] == "-" else math.inf
-    raise EvaluationError(f"{text[:40]!r} is no number")
+    raise EvaluationError(f"{text[:40]!r} is not a number")
 
 
 def read_boolean(text: str) -> bool:

@@ -31,7 +31,7 @@ def delivered(store: MessageStore, physical_offset: int, queue_offset: int, due_
     if topic is None or queue_id is None or not queue_id.isdigit():
         raise RecordError(f"its {keys.REAL_TOPIC} or {keys.REAL_QID} is missing")
     if topic == TRANS_HALF_TOPIC.encode() or topic == TOPIC:
-        raise RecordError("that is no topic to deliver to")
+        raise RecordError("that is not a topic to deliver to")
     if fields.queue_offset != queue_offset or due_ms_of(properties) != due_ms:
         raise RecordError("another message is there")
     changes: dict[bytes, bytes | None] = {REAL_TOPIC: None, REAL_QID: None}

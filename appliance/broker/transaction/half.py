@@ -84,7 +84,7 @@ def read_half(record: memoryview) -> HalfMessage:
     """Take a record of the half topic apart. RecordError when it is none."""
     fields = split_record(record)
     if fields.topic != _HALF_TOPIC:
-        raise RecordError(f"a record of topic {fields.topic!r} is no half message")
+        raise RecordError(f"a record of topic {fields.topic!r} is not a half message")
     body = record[fields.body_position : fields.body_position + fields.body_bytes]
     return HalfMessage(fields, body, keys.decode_properties(fields.properties))
 

@@ -46,7 +46,7 @@ def parse_permission(text: str) -> tuple[str, str | None]:
 def parse_default(text: str) -> str:
     word = text.strip().upper().replace("+", "|")
     if word not in PERMISSIONS:
-        raise argparse.ArgumentTypeError(f"{text!r} is no permission: use DENY, PUB, SUB or PUB+SUB")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a permission: use DENY, PUB, SUB or PUB+SUB")
     return PERMISSIONS[word]
 
 

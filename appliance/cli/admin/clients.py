@@ -28,7 +28,7 @@ async def show_consumers(admin: AdminClient, arguments: argparse.Namespace) -> S
         ),
     )
     if arguments.client is not None and not wanted:
-        raise NotThere(f"{arguments.client} is no member of {arguments.group}")
+        raise NotThere(f"{arguments.client} is not a member of {arguments.group}")
     if not members.is_online and arguments.group not in await admin.groups.configs():
         raise NotThere(f"there is no consumer group {arguments.group}")
     lines: list[str] = []
@@ -111,7 +111,7 @@ async def plan_disconnect(admin: AdminClient, arguments: argparse.Namespace) -> 
     shown = await list_clients(admin, arguments)
     count = sum(arguments.client in one.client_ids for each in shown.document.values() for one in each)
     if not count and not shown.troubles:
-        raise NotThere(f"{arguments.client} is not connected; `gantry admin clients list` says who is")
+        raise NotThere(f"{arguments.client} is not connected; `gantry admin clients list` shows the connected ones")
     return shown
 
 

@@ -116,7 +116,7 @@ def dashboard(text: str) -> str:
     except ValueError:
         is_good = False
     if not is_good or url.path.strip("/") or url.query or url.username or not text.isascii():
-        raise argparse.ArgumentTypeError(f"{text!r} is no address of a dashboard, such as {DEFAULT_DASHBOARD}")
+        raise argparse.ArgumentTypeError(f"{text!r} is not an address of a dashboard, such as {DEFAULT_DASHBOARD}")
     return text.rstrip("/")
 
 
@@ -126,7 +126,7 @@ def _seconds(text: str) -> float:
     except ValueError:
         seconds = math.nan
     if not 0 < seconds < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0, such as 2.5")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0, such as 2.5")
     return seconds
 
 
@@ -187,7 +187,7 @@ def parse_time(text: str) -> int:
         return int(datetime.fromisoformat(text.strip()).timestamp() * 1000)
     except ValueError:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is no time: use 2026-11-21T10:00, 10:30, 2h (so long ago), begin, end, or milliseconds"
+            f"{text!r} is not a time: use 2026-11-21T10:00, 10:30, 2h (2 hours ago), begin, end, or milliseconds"
         ) from None
 
 
@@ -202,14 +202,14 @@ def parse_pair(text: str, *, example: str = "colour=blue") -> tuple[str, str]:
 def positive(text: str) -> int:
     """A whole number from 1 on."""
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 on, such as 4")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1, such as 4")
     return int(text)
 
 
 def not_negative(text: str) -> int:
     """A whole number from 0 on."""
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 0 on, such as 0")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 0, such as 0")
     return int(text)
 
 

@@ -161,7 +161,7 @@ def parse_delay(text: str) -> float:
     except ValueError:
         seconds = math.nan
     if not 0.001 <= seconds < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0, such as 90 or 2.5")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0, such as 90 or 2.5")
     return seconds
 
 
@@ -172,16 +172,20 @@ def parse_deliver_at(text: str) -> float:
         moment_ms = parse_time(text)
     except argparse.ArgumentTypeError as exc:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is no time: use {tomorrow}, 23:30 (today), or milliseconds"
+            f"{text!r} is not a time: use {tomorrow}, 23:30 (today), or milliseconds"
         ) from exc
     if moment_ms <= time.time() * 1000:
-        raise argparse.ArgumentTypeError(f"{text!r} is no time to come: use {tomorrow}, or --delay-seconds 7200")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a time in the future: use {tomorrow}, or --delay-seconds 7200"
+        )
     return moment_ms / 1000
 
 
 def parse_delay_level(text: str) -> int:
     if not (text.isdecimal() and 1 <= int(text) <= DELAY_LEVELS):
-        raise argparse.ArgumentTypeError(f"{text!r} is no delay level: use 1 to {DELAY_LEVELS} (as set up: 1s to 2h)")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a delay level: use 1 to {DELAY_LEVELS} (as set up: 1s to 2h)"
+        )
     return int(text)
 
 

@@ -142,7 +142,7 @@ def starting_point(log: CommitLogFiles, lake: Lake, *, is_anew: bool = False) ->
     if not is_anew:
         raise LogTruncated(
             f"{lake.broker_name}: {wrong}. The broker has truncated or replaced its log. `gantry report ingest --anew "
-            f"{lake.broker_name}` keeps what was counted and goes on with what the broker holds now"
+            f"{lake.broker_name}` keeps the counts and continues with what the broker has now"
         )
     lake.begin_anew(begin)
     return begin

@@ -83,7 +83,9 @@ def chosen(slaves: list[Member], address: str | None, broker_name: str) -> Membe
         slaves = [slave for slave in slaves if slave.address == address]
     if not slaves:
         which = (
-            f"{address} is no slave of {broker_name} that answers" if address else f"no slave of {broker_name} answers"
+            f"{address} is not a slave of {broker_name} that answers"
+            if address
+            else f"no slave of {broker_name} answers"
         )
         raise ConfigError(which)
     return max(slaves, key=lambda slave: slave.end)

@@ -164,7 +164,7 @@ class SuccessionAdmin:
         silent += [server.address for server in known.name_servers if not server.answers]
         keeper = next(member for member in known.members if member.address == keep)
         if not keeper.is_master:
-            raise ConfigError(f"{keep} is no master that answers: promote it first, then settle")
+            raise ConfigError(f"{keep} is not a master that answers: promote it first, then settle")
         if silent and not accept_unknown:
             raise ConfigError(f"{', '.join(silent)} do not answer, and may know of more: start them first")
         epoch, others = keeper.log_epoch, [member.address for member in known.members if member.address != keep]

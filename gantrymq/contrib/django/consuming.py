@@ -65,7 +65,7 @@ def consumer(
         own = Registered(topic, group, function, expression, sql, dict(keywords))
         other = _registered.get(group)
         if other is not None and other.place != own.place:
-            raise ConfigError(f"group {group}: {other.place} consumes for it already; {own.place} wants its own group")
+            raise ConfigError(f"group {group}: {other.place} consumes for it already; {own.place} needs its own group")
         _registered[group] = own
         return function
 

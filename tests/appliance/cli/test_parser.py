@@ -21,19 +21,19 @@ from tests.appliance.cli.running_gantry import run_gantry
         ("store chek x", "did you mean check?"),
         ("store --json check x", "options of a verb come after the verb"),
         ("store dump x recods", "did you mean records?"),
-        ("store check x --index-slots many", "'many' is no whole number, such as 8"),
+        ("store check x --index-slots many", "'many' is not a whole number, such as 8"),
         ("store check /nowhere/at/all", "there is no folder /nowhere/at/all"),
         ("tls craete x", "did you mean create?"),
         ("tls create x --host 1.2.3", "such as broker.example.org"),
         ("tls create x --host .", "such as broker.example.org"),
         ("bench report", "did you mean reports?"),
         ("bench --scenario snd-1x1", "did you mean send-1x1?"),
-        ("bench --seconds soon", "'soon' is no number, such as 2.5"),
+        ("bench --seconds soon", "'soon' is not a number, such as 2.5"),
         ("bench --rounds 0", "--rounds 0: use 1 or more"),
         ("bench reports --peer ours", "bench reports has no --peer"),
         ("bench --messages 5", "--messages and --rate are for: gantry bench reports"),
-        ("bench reports --messages 0", "'0' is no whole number from 1 on"),
-        ("up --brokers many", "'many' is no whole number"),
+        ("bench reports --messages 0", "'0' is not a whole number of at least 1"),
+        ("up --brokers many", "'many' is not a whole number"),
         ("up --borkers 2", "did you mean --brokers?"),
         ("version now", "'now' is too much"),
     ],
@@ -59,7 +59,7 @@ def test_the_version_is_told_by_option_too(capsys: pytest.CaptureFixture[str]) -
 def test_the_folder_around_a_store_leads_to_the_store(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "store" / "commitlog").mkdir(parents=True)
     ran = run_gantry(capsys, "store", "check", str(tmp_path), "--json")
-    assert (ran.code, ran.json["error"]) == (2, f"{tmp_path} is no store, but {tmp_path / 'store'} is one")
+    assert (ran.code, ran.json["error"]) == (2, f"{tmp_path} is not a store, but {tmp_path / 'store'} is one")
 
 
 def test_certificates_go_nowhere_that_can_not_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -94,7 +94,7 @@ def test_damage_is_exit_code_2_and_names_the_place(folder: Path, capsys: pytest.
 def test_a_folder_that_is_no_store_is_exit_code_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, _out, err = run(capsys, "check", tmp_path)
     assert code == 2
-    assert "is no store" in err
+    assert "is not a store" in err
 
 
 def test_records_come_as_json_lines(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -190,5 +190,5 @@ def test_a_commit_log_in_several_folders_is_read_and_repaired_whole(
 
 def test_a_missing_folder_of_the_commit_log_is_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, _out, err = run(capsys, "check", folder, "--commit-log", f"{folder}/commitlog,{folder}/gone")
-    assert f"{folder}/gone is no folder" in err
+    assert f"{folder}/gone is not a folder" in err
     assert code == 0

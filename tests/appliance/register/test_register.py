@@ -117,7 +117,7 @@ async def test_removing_takes_this_name_alone(register: Register, member: EtcdMe
     await other.init(1, "id", ONE)
     stale = await register.view()
     await register.publish(1, "id", ONE, [TWO], LOCAL)
-    with pytest.raises(Refused, match="meanwhile"):
+    with pytest.raises(Refused, match="in the meantime"):
         await register.remove(stale)
     await register.remove(await register.view())
     assert (await register.view()).term is None and (await register.view()).history == ()

@@ -152,7 +152,7 @@ def test_a_setting_of_spark_may_hold_commas(setting: str, conf: dict[str, str]) 
     assert spark_conf(setting, []) == conf
     assert spark_conf(setting, ["spark.y=1,2"]) == conf | {"spark.y": "1,2"}
     for wrong in ("spark.x", "executor.memory=2g", "spark.x="):
-        with pytest.raises(ReportError, match="is no setting of Spark"):
+        with pytest.raises(ReportError, match="is not a setting of Spark"):
             spark_conf(wrong, [])
 
 

@@ -32,8 +32,8 @@ def test_a_place_is_a_folder_or_an_address(text: str, place: Path | StoreAddress
         ("lake", "must be absolute"),
         ("ftp://host/lake", "s3://BUCKET/PREFIX"),
         ("s3:///lake", "s3://BUCKET/PREFIX"),
-        ("s3://bucket/lake?password=x", "no option of it"),
-        ("hdfs://host/lake?region=x", "no option of it"),
+        ("s3://bucket/lake?password=x", "not an option of it"),
+        ("hdfs://host/lake?region=x", "not an option of it"),
         ("s3://key:word-not-shown@bucket/lake", "no keys in the address"),
     ],
 )

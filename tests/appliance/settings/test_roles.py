@@ -81,7 +81,7 @@ def test_rocketmqs_tls_file_has_the_last_word_but_not_about_the_mode(tmp_path: P
     config, _, _ = load_broker_config(path)
     assert (config.tls_cert, config.effective_tls_mode, config.tls_outgoing) == ("/theirs.pem", "permissive", None)
     tls.write_text("brokerName=x\n")
-    with pytest.raises(ConfigError, match="brokerName is no TLS setting"):
+    with pytest.raises(ConfigError, match="brokerName is not a TLS setting"):
         load_broker_config(path)
 
 

@@ -34,7 +34,7 @@ async def test_what_is_no_object_is_refused_by_every_write(body: Any, users: dic
     for method, address in found:
         status, answer = await api.call(method, address, body)
         assert (status, answer["status"]) == (422, 422), (method, address)
-        assert answer["fields"]["body"] == ["Value error, this is no JSON object"], (method, address)
+        assert answer["fields"]["body"] == ["Value error, this is not a JSON object"], (method, address)
 
 
 @pytest.mark.parametrize(

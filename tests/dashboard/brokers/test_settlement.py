@@ -45,7 +45,7 @@ async def test_an_administrator_chooses_the_log_that_counts(
             and sorted(found["masters"]) == sorted([two.controller.address, kept])
         )
         status, told = await api.call("post", "/brokers/broker-a/settlement", {"keep": "10.0.0.1:1", "seen": seen})
-        assert status == 409 and "no master that answers" in told["detail"]
+        assert status == 409 and "not a master that answers" in told["detail"]
         if way == "page":
             await client.post(CHOICE, order)
         else:

@@ -107,7 +107,7 @@ def test_a_payload_comes_back_as_it_was(kind: Any, payload: Any) -> None:
 @pytest.mark.parametrize(
     ("kind", "body", "told"),
     [
-        (Order, b"{", "no JSON"),
+        (Order, b"{", "not JSON"),
         (Order, b"[]", "an object is wanted, not list"),
         (Order, b'{"lines": []}', "id: it is missing"),
         (Order, b'{"id": 7, "lines": []}', "id: UUID is wanted, not int"),
@@ -122,7 +122,7 @@ def test_a_payload_comes_back_as_it_was(kind: Any, payload: Any) -> None:
         (Checked, b'{"count": 0}', "no Checked"),
         (Struct, b'{"a": "x"}', "Expected `int`, got `str`"),
         (dict[str, Struct], b'{"k": {"a": "x"}}', "k: Expected `int`"),
-        (str, b"\xff", "no UTF-8"),
+        (str, b"\xff", "not UTF-8"),
     ],
 )
 def test_what_is_wrong_is_told_with_its_place(kind: Any, body: bytes, told: str) -> None:

@@ -70,7 +70,7 @@ class Feed:
                 sent_at = time.monotonic()
                 continue
             if slave.sent < store.min_physical_offset:
-                raise SlaveLost(f"wants the log from {slave.sent}, which is deleted")
+                raise SlaveLost(f"wants the log from {slave.sent}, which has been deleted")
             if time.monotonic() - sent_at >= beat_s:
                 await give(writer, frame_head(slave, slave.sent, 0))
                 sent_at = time.monotonic()

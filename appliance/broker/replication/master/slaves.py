@@ -421,7 +421,7 @@ class SlaveService:
             # First it says where to begin; then it can't have more than it was given.
             end = self._store.max_physical_offset if slave.acknowledged < 0 else slave.sent
             if not 0 <= offset <= max(end, slave.acknowledged):
-                raise SlaveLost(f"says it has the log up to {offset}, beyond {end}: it is not this log's copy")
+                raise SlaveLost(f"reports the log up to {offset}, beyond {end}: it is not this log's copy")
             slave.acknowledged = offset
             if not slave.begin.is_set():
                 self.gone.pop(slave.host, None)

@@ -65,7 +65,7 @@ class WaitingRoom:
             if not limit.expired():
                 raise
             if waiting.has_made_room:
-                raise SlaveLost("made room: others came while it had not said who it is") from None
+                raise SlaveLost("closed to make room: it had not identified itself") from None
             self._note_slow(host, min(patience_s * 2, self._patience_s_max))
             raise SlaveLost(f"did not say who it is within {patience_s:g} s") from None
         else:

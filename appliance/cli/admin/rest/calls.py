@@ -165,5 +165,5 @@ class Call:
 
 def _number(text: str) -> int:
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is no id: that is a number, as the list shows it")
+        raise argparse.ArgumentTypeError(f"{text!r} is not an id: that is a number, as the list shows it")
     return int(text)

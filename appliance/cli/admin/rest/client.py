@@ -170,7 +170,7 @@ def read_token(file: Path | None) -> str:
             with file.open(encoding="ascii") as lines:
                 text, source = lines.readline(TOKEN_CHARS_MAX + 2), str(file)
         except (OSError, ValueError) as exc:
-            raise ConfigError(f"{file} can't be read: {getattr(exc, 'strerror', None) or 'it is no text'}") from exc
+            raise ConfigError(f"{file} can't be read: {getattr(exc, 'strerror', None) or 'it is not a text'}") from exc
     token = text.strip()
     if not token:
         raise ConfigError(NO_TOKEN if file is None else f"{file} holds no token in its first line")

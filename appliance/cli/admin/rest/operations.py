@@ -132,5 +132,7 @@ def _moment(text: str) -> str:
         try:
             at = datetime.now(UTC) + timedelta(seconds=seconds(text))
         except argparse.ArgumentTypeError:
-            raise argparse.ArgumentTypeError(f"{text!r} is no time: use 2h (from now), or 2026-11-21T10:00") from None
+            raise argparse.ArgumentTypeError(
+                f"{text!r} is not a time: use 2h (from now), or 2026-11-21T10:00"
+            ) from None
     return at.astimezone().isoformat(timespec="seconds") if at.tzinfo is None else at.isoformat()

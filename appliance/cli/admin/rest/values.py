@@ -31,14 +31,14 @@ def number(text: str) -> float:
     except ValueError:
         value = math.nan
     if not 0 <= value < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number from 0 on, such as 300")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of at least 0, such as 300")
     return value
 
 
 def integer(text: str) -> int:
     """A whole number, also below zero."""
     if not re.fullmatch(r"-?\d{1,18}", text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number, such as -100")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, such as -100")
     return int(text)
 
 
@@ -46,5 +46,5 @@ def seconds(text: str) -> float:
     """ "90", "30s", "5min", "2h" or "7d" in seconds."""
     found = TIME.fullmatch(text.strip().lower())
     if found is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is no time: use 30s, 5min, 2h or 7d")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time: use 30s, 5min, 2h or 7d")
     return float(found[1]) * SECONDS[found[2] or "s"]

@@ -54,7 +54,7 @@ def test_another_message_at_that_place_is_not_delivered(store: MessageStore, que
 
 @pytest.mark.parametrize("topic", [TIMER_TOPIC, TRANS_HALF_TOPIC])
 def test_a_topic_of_the_brokers_own_is_none_to_deliver_to(store: MessageStore, topic: str) -> None:
-    with pytest.raises(RecordError, match="no topic to deliver to"):
+    with pytest.raises(RecordError, match="not a topic to deliver to"):
         delivered(store, waiting(store, REAL_TOPIC=topic), 0, DUE_MS, DUE_MS)
 
 

@@ -142,7 +142,7 @@ async def test_addresses_that_need_no_account_are_listed_and_changed(accounts: A
     assert (await accounts("white-list", "1.2.3.4", "5.6.7.8", "--yes")).code == 0
     assert (await accounts("list", "--json")).json["whiteAddresses"]["second"] == ["1.2.3.4", "5.6.7.8"]
     refused = await accounts("white-list", "1.2.3.400", "--yes")
-    assert (refused.code, "'1.2.3.400' is no IP address" in refused.err) == (1, True)
+    assert (refused.code, "'1.2.3.400' is not an IP address" in refused.err) == (1, True)
     assert (await accounts("white-list", "--clear", "--yes")).code == 0
     assert (await accounts("list", "--json")).json["whiteAddresses"] == {"first": [], "second": []}
     for wrong in ((), ("1.2.3.4", "--clear"), ("1.2.3.4", "--add", "1.2.3.5"), ("1.2.3.4,5.6.7.8",)):

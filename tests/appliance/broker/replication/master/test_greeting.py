@@ -54,7 +54,7 @@ async def test_silent_connections_keep_no_slave_away_and_fill_no_log(
             async with slave_of(cluster, tmp_path / "slave", **settings) as slave:
                 client = follower_of(slave).ha_client
                 await until(lambda: client.is_copying)
-                assert len(cluster.broker.slaves.slaves) == 1, "who is silent is no slave"
+                assert len(cluster.broker.slaves.slaves) == 1, "who is silent is not a slave"
         assert len([each for each in about_slaves(caplog) if "made room" in str(vars(each))]) == LINES_MAX
 
 
