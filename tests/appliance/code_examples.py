@@ -190,7 +190,10 @@ BROKER = [
     ),
     Example(Code.CHECK_CLIENT_CONFIG, "broker", body=CHECK, body_reader="json"),
     Example(Code.QUERY_CONSUMER_OFFSET, "broker", GROUP_FIELD | QUEUE, answer_fields=("offset",)),
-    Example(Code.UPDATE_CONSUMER_OFFSET, "broker", GROUP_FIELD | QUEUE | {"commitOffset": number(1)}),
+    Example(
+        Code.UPDATE_CONSUMER_OFFSET, "broker",
+        GROUP_FIELD | QUEUE | {"commitOffset": number(1), "onlyForward": maybe("true")},
+    ),
     Example(
         Code.GET_CONSUMER_LIST_BY_GROUP, "broker", GROUP_FIELD, answer_body=("consumerIdList",),
         wording=("no consumer for this group",),

@@ -58,9 +58,17 @@ def _is_young(parts: ConsumerParts, topic: str, queue_id: int) -> bool:
 def update_consumer_offset(
     parts: ConsumerParts, connection: ServerConnection, request: RemotingCommand
 ) -> RemotingCommand:
-    """Commit an offset; smaller than before is fine, that is a rewind."""
+    """Commit an offset; smaller than before is fine, that is a rewind.
+
+    onlyForward, an extension: a larger one that is there stays, and the answer has it as `offset`. Between look and
+    write no other request is served.
+    """
     fields = request.ext_fields
     queue_id, offset = int_field(fields, "queueId", low=0), long_field(fields, "commitOffset", low=-1)
+    if fields.get("onlyForward") == "true":
+        there = parts.offsets.query(fields["consumerGroup"], fields["topic"], queue_id)
+        if there > offset:
+            return request.reply(ext_fields={"offset": str(there)})
     parts.offsets.commit(fields["consumerGroup"], fields["topic"], queue_id, offset)
     return request.reply()
 

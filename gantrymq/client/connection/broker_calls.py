@@ -93,11 +93,19 @@ class BrokerCalls:
         )
         return None if answer.code == ResponseCode.QUERY_NOT_FOUND else int_field(answer, "offset", address)
 
-    async def update_consumer_offset(self, address: str, group: str, topic: str, queue_id: int, offset: int) -> None:
-        """Tell the broker that the group consumed everything before `offset`."""
+    async def update_consumer_offset(
+        self, address: str, group: str, topic: str, queue_id: int, offset: int, *, only_forward: bool = False
+    ) -> int:
+        """Tell the broker that the group consumed everything before `offset`; return the offset that it has now.
+
+        only_forward: a broker of GantryMQ keeps a larger one that it has. Apache's writes what it gets.
+        """
         ext_fields = {"consumerGroup": self._whole(group), "topic": self._whole(topic)}
         ext_fields |= {"queueId": str(queue_id), "commitOffset": str(offset)}
-        await self.call(address, RequestCode.UPDATE_CONSUMER_OFFSET, ext_fields)
+        if only_forward:
+            ext_fields["onlyForward"] = "true"
+        answer = await self.call(address, RequestCode.UPDATE_CONSUMER_OFFSET, ext_fields)
+        return int_field(answer, "offset", address) if "offset" in answer.ext_fields else offset
 
     # -- being a client -----------------------------------------------------------------------------------------------
 

@@ -138,13 +138,20 @@ class BrokerOffsets:
 
     async def _write(self, queue: MessageQueue) -> None:
         offset, address = self._offsets[queue], self._address(queue)
-        if queue in self._doubted:
+        is_doubted = queue in self._doubted
+        if is_doubted:
+            # Apache's broker only writes; GantryMQ's compares once more as it writes, should another member do so.
             theirs = await self._calls.consumer_offset(address, self._group, queue.topic, queue.queue_id)
             if theirs is not None and theirs > offset:
                 return  # another member is ahead: this offset would take the group back
-            self._doubted.discard(queue)
             offset = self._offsets.get(queue, offset)
-        await self._calls.update_consumer_offset(address, self._group, queue.topic, queue.queue_id, offset)
+            is_doubted = queue in self._doubted  # else the application chose one meanwhile
+        there = await self._calls.update_consumer_offset(
+            address, self._group, queue.topic, queue.queue_id, offset, only_forward=is_doubted
+        )
+        if there > offset:
+            return
+        self._doubted.discard(queue)
         self._durable[queue] = offset
         self._begun.add((queue.topic, queue.broker_name))
 

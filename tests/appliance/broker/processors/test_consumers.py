@@ -39,6 +39,14 @@ def test_a_committed_offset_is_answered(broker: BrokerController) -> None:
     assert ask(broker, QUERY, PLACE).ext_fields == {"offset": "3"}
 
 
+def test_an_offset_that_may_only_go_forward_never_writes_over_a_larger_one(broker: BrokerController) -> None:
+    forward = {"onlyForward": "true"}
+    for offset, there, told in ((5, "5", None), (3, "5", "5"), (5, "5", None), (8, "8", None)):
+        answer = ask(broker, UPDATE, PLACE | forward | {"commitOffset": offset})
+        assert (answer.code, answer.ext_fields.get("offset")) == (0, told)
+        assert ask(broker, QUERY, PLACE).ext_fields == {"offset": there}
+
+
 @pytest.mark.parametrize("messages", [0, 3])
 def test_a_new_group_begins_at_the_start_of_a_young_queue(broker: BrokerController, messages: int) -> None:
     put(broker, messages)

@@ -74,8 +74,12 @@ class OffsetBroker:
             reply = request.reply(self.failing, "no")
         elif request.code == 15:
             self.writes += 1
-            self.offsets[queue_id] = request.ext_fields["commitOffset"]
-            reply = request.reply()
+            there, offset = self.offsets.get(queue_id, "0"), request.ext_fields["commitOffset"]
+            if request.ext_fields.get("onlyForward") == "true" and int(there) > int(offset):
+                reply = request.reply(ext_fields={"offset": there})
+            else:
+                self.offsets[queue_id] = offset
+                reply = request.reply()
         elif queue_id in self.offsets:
             reply = request.reply(ext_fields={"offset": self.offsets[queue_id]})
         else:
@@ -163,5 +167,25 @@ async def test_a_broker_that_was_started_anew_is_told_again_but_never_taken_back
         await store.persist([QUEUE])
         assert broker.offsets == {"0": max("6", afterwards)}
         store.replace(QUEUE, 2)  # by the application or an operator
+        await store.persist([QUEUE])
+        assert broker.offsets == {"0": "2"}
+
+
+async def test_what_another_member_writes_between_look_and_write_stays() -> None:
+    broker = OffsetBroker()
+
+    def beside_another(server: ScriptedServer, writer: asyncio.StreamWriter, request: RemotingCommand) -> None:
+        broker(server, writer, request)
+        if request.code == 14:  # the answer is under way; then the other one writes
+            broker.offsets["0"] = "9"
+
+    async with offsets_at(beside_another) as store:
+        broker.offsets = {"0": "3"}
+        store.update(QUEUE, 5)
+        store.doubt([QUEUE])
+        await store.persist([QUEUE])
+        assert (broker.offsets, broker.writes) == ({"0": "9"}, 1)
+        assert store.is_doubted(QUEUE)
+        store.replace(QUEUE, 2)
         await store.persist([QUEUE])
         assert broker.offsets == {"0": "2"}
