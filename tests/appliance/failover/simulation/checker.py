@@ -50,7 +50,7 @@ class Checker:
     def opens(self, process: Process) -> None:
         """A master serves from now on: it has everything that was confirmed."""
         log, known = process.disk.log, self.confirmed
-        if not process.is_clean or self.is_lossy:
+        if self.is_lossy:
             self._gives_up(process)
         if log[: len(known)] != known:
             lost = common(log, known)

@@ -7,7 +7,7 @@ import dataclasses
 from appliance.failover.own import Role
 from appliance.failover.view import Holder, Pause, Switch, Term, TermState
 from tests.appliance.failover.simulation import etcd
-from tests.appliance.failover.simulation.member import Member, Process
+from tests.appliance.failover.simulation.member import PAUSE_S_MAX, Member, Process
 from tests.appliance.failover.simulation.world import ETCD, World
 
 RESTART_S_MAX = 3.0
@@ -215,6 +215,8 @@ class Faults:
         world.staleness = 0.0
         world.note("-- heals")
         world.checker.yields()
+        world.is_healed = True
+        world.run_until(world.now + PAUSE_S_MAX)  # the last ones of these end
         world.run_until(max([world.now, *(member.paused_until for member in world.members.values())]))
         for member in world.members.values():
             member.start()
@@ -230,7 +232,8 @@ class Faults:
         world = self._world
         members = list(world.members.values())
         known = world.checker.confirmed
-        best = max(members, key=lambda each: (each.disk.epochs.current, len(each.disk.log)))
+        serving = [each for each in members if _role(each) == Role.MASTER]  # it may confirm more meanwhile
+        best = max(serving or members, key=lambda each: (each.disk.epochs.current, len(each.disk.log)))
         whole = [each for each in members if each.disk.log[: len(known)] == known]
         if best not in whole:
             if whole:

@@ -19,6 +19,8 @@ from tests.appliance.failover.simulation.world import World
 
 TRIES = 4  # of one counter
 ANSWER_S = 0.7
+PAUSE_S_MAX = 4.0  # between a decision and its effect
+DEADLINE_S = 2.0  # of a call
 
 
 @dataclass(slots=True)
@@ -103,7 +105,6 @@ class Process:
         self.lease_s = self.world.lease_s
         self.is_ready = self.is_busy = self.is_disk_bad = False
         self.taken = 0  # its number
-        self.is_clean = True  # the epoch that it took
         self.required: frozenset[Holder] = frozenset()
         self.sent_sets: dict[int, frozenset[Holder]] = {}  # term revision compared, to all members of what was sent
         self.confirmed = self.disk.confirmed
@@ -165,6 +166,12 @@ class Process:
         now, rules = self.clock(), self.world.rules
         self.asked_at = -1.0
         received = dataclasses.replace(view, received=now)
+        if (
+            now - view.sent > DEADLINE_S
+        ):  # the caller has given it up; only a transaction's outcome still says something
+            self._learn(received)
+            then(is_done, received)
+            return
         self.view = following(self.view, received)
         if rules.waits_from_asking and self.view.changed == now:
             self.view = dataclasses.replace(self.view, changed=view.sent)
@@ -238,7 +245,7 @@ class Process:
             return
         self.is_busy = True
         rng = self.world.rng
-        delay = rng.random() * 0.005 if rng.random() < 0.97 else rng.random() * 4.0
+        delay = rng.random() * 0.005 if self.world.is_healed or rng.random() < 0.97 else rng.random() * PAUSE_S_MAX
         self.world.soon(self, delay, self._do, decided)
 
     def _do(self, decided: tuple[do.Action, ...]) -> None:
@@ -276,7 +283,6 @@ class Process:
         attempt, now = self.attempt, self.clock()
         epoch_id = attempt.epoch_id if attempt is not None else f"e{self.world.rng.randrange(1 << 48):x}"
         self.attempt = Attempt(epoch_id, view.cluster_id, action.term_revision, action.beat_revision)
-        self.is_clean = action.is_clean
         self.beats = self.beats if attempt is not None else Beats()
         beat = Beat(self.session, self.beats.next(now))
         level = Level.IN_SYNC if view.term is None else view.term.level
@@ -293,7 +299,14 @@ class Process:
         )
         beat_revision = action.beat_revision if self.world.rules.compares_beat else self.world.etcd.state.beat_revision
         self.world.note("asks for epoch", action.epoch, self, action.reason)
-        self.world.call(self, etcd.take_over(action.term_revision, beat_revision, term, beat, now))
+        change = etcd.take_over(action.term_revision, beat_revision, term, beat, now)
+
+        def execute(state: etcd.State) -> etcd.State | None:
+            changed = change(state)
+            self.world.checker.is_lossy |= changed is not None and not action.is_clean
+            return changed
+
+        self.world.call(self, execute)
         if self.world.rules.begins_before_known:
             self.cluster_id, self.required = view.cluster_id, action.in_sync
             self.role, self.is_ready = Role.MASTER, True
