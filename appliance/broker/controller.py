@@ -55,6 +55,7 @@ from appliance.broker.replication.copy_mark import CopyMark
 from appliance.broker.replication.in_sync_file import InSyncFile
 from appliance.broker.replication.master.hand_over import HandOver
 from appliance.broker.replication.master.holding import Holding
+from appliance.broker.replication.master.proof import MasterProof
 from appliance.broker.replication.master.published_set import PublishedSet
 from appliance.broker.replication.master.put_waits import PutWaits
 from appliance.broker.replication.master.slaves import SlaveService
@@ -206,6 +207,7 @@ class BrokerController(OpenParts):
                 hello.epochs.highest, hello.epochs.highest_id, hello.address, hello.address
             ),
             published=self._published(),
+            proof=self._proof(),
         )
         self.holding = Holding(self.store, self.slaves, self.turns)
         members = Members(config)
@@ -213,6 +215,29 @@ class BrokerController(OpenParts):
         self.put_waits = PutWaits(self.store, self.slaves, config, self.store_config)
         self.server = self._listener(config.listen_port or port)
         self.vip_server = self._listener(config.listen_port - VIP_PORT_DISTANCE)
+
+    def _proof(self) -> MasterProof | None:
+        if not self.config.automatic_failover or self.config.is_slave:
+            return None
+        register = register_of(self.config)  # its connections are of the thread that renews
+        assert register is not None, "automaticFailover needs etcdEndpoints"
+        return MasterProof(
+            register,
+            self.store,
+            self.standing,
+            lease_s=self.config.failover_lease_s,
+            on_change=self._proof_changed,
+            on_other=lambda term: self.heard(term.epoch, term.id, term.owner, "etcd"),
+        )
+
+    def _proof_changed(self) -> None:
+        """Register and accept messages, or neither; sends that wait have no answer to come."""
+        self.slaves.proof_changed()
+        if self.slaves.proof is None or self.slaves.proof.may_register:
+            self.outer_api.refresh()
+            return
+        for server in (self.server, self.vip_server):
+            server.drop_connections("etcd does not prove that this is the master")
 
     def _published(self) -> PublishedSet | None:
         if self.register is None or self.config.is_slave:

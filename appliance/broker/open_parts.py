@@ -94,6 +94,7 @@ def open_parts(parts: OpeningParts, port: int, ended: EndedHalves) -> OpenParts:
         epoch=0 if config.is_slave else parts.standing.standing.epochs.current,
         on_later_epoch=lambda later, name_server: parts.heard(later.epoch, later.id, later.master, name_server),
         epoch_id=parts.standing.standing.epochs.current_id,
+        may_register=lambda: parts.slaves.proof is None or parts.slaves.proof.may_register,
     )
     transactions = TransactionService(store, ended, store_host)
     return OpenParts(

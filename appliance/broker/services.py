@@ -110,5 +110,6 @@ def _of_role(parts: ServiceParts) -> list[Service]:
         parts.topic_sharing,
         parts.slaves,
         parts.hand_over,
+        *([parts.slaves.proof] if parts.slaves.proof is not None else []),
         OldMasters(parts.slaves, parts.standing, Members(parts.config), parts.outer_api.refresh),
     ]

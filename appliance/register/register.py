@@ -12,14 +12,15 @@ import uuid
 from collections.abc import Collection, Mapping
 from urllib.parse import quote
 
-from appliance.failover.view import Holder
+from appliance.failover.view import Beat, Holder
 from appliance.register.etcd import EtcdClient, EtcdError, Is, OutcomeUnknown, Snapshot
-from appliance.register.term import LOCAL, Change, Term, View
+from appliance.register.term import LOCAL, Change, Term, View, beat_from_json, beat_json
 
 PREFIX = "/gantry/1"
 TERM = "term"
 HISTORY = "history/"
 GROUP = "group"
+BEAT = "beat"
 IDS = "ids/"
 HISTORY_MAX = 100  # rows; older ones are deleted when one is added
 ID_BYTES = 8
@@ -48,6 +49,8 @@ class Register:
         try:
             term = None if found is None else Term.from_json(found.data)
             rows = [Change.from_json(value.data) for key, value in snapshot.values.items() if key.startswith(HISTORY)]
+            beat = snapshot.values.get(BEAT)
+            beat_found = None if beat is None else beat_from_json(beat.data)
             group = snapshot.values[GROUP].data.decode() if GROUP in snapshot.values else ""
             stores = {
                 value.data.decode(): int(key.removeprefix(IDS))
@@ -62,7 +65,8 @@ class Register:
                 "of another cluster, or etcdEndpoints names another one's etcd"
             )
         history = tuple(sorted(rows, key=lambda row: (row.epoch, row.at_ms)))
-        return View(term, 0 if found is None else found.revision, history, group, stores)
+        revisions = [0 if value is None else value.revision for value in (found, beat)]
+        return View(term, revisions[0], history, group, stores, beat_found, revisions[1])
 
     async def init(self, epoch: int, epoch_id: str, owner: str, group: str = "") -> None:
         """Begin the record with this master's epoch. group: of its store already. Refused when there is one."""
@@ -123,6 +127,12 @@ class Register:
         term = Term(number, secrets.token_hex(ID_BYTES), owner, (owner,), LOCAL)
         await self._put(view, term, start=start, reason=reason)
         return term
+
+    async def renew(self, beat: Beat, term_revision: int, beat_revision: int) -> int | None:
+        """Put the beat, and return its revision; None when term or beat is of another revision by now. OutcomeUnknown:
+        look whether it is there; EtcdError: it is not."""
+        compare = [Is(self.prefix + TERM, term_revision), Is(self.prefix + BEAT, beat_revision)]
+        return await self._client.change(compare, {self.prefix + BEAT: beat_json(beat)})
 
     async def publish(
         self,

@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from appliance.failover.view import Holder
+from appliance.failover.view import Beat, Holder
 
 IN_SYNC = "in-sync"  # a message is acknowledged once every member of the set has it
 LOCAL = "local"  # or before: the set proves nothing
@@ -108,13 +108,30 @@ class Change:
 @dataclass(frozen=True, slots=True)
 class View:
     """All that stands there at one revision. term: None before `gantry admin ha init`; term_revision: 0 then. group: ""
-    in a record of an earlier version that no member has joined. stores: each member's number by the id of its store."""
+    in a record of an earlier version that no member has joined. stores: each member's number by the id of its store.
+    beat: of a master with automatic failover; beat_revision: 0 without one.
+    """
 
     term: Term | None = None
     term_revision: int = 0
     history: tuple[Change, ...] = ()
     group: str = ""
     stores: Mapping[str, int] = field(default_factory=dict)
+    beat: Beat | None = None
+    beat_revision: int = 0
+
+
+def beat_json(beat: Beat) -> bytes:
+    return orjson.dumps(beat._asdict())
+
+
+def beat_from_json(data: bytes) -> Beat:
+    """Raise ValueError for what is no beat."""
+    document = _object(data)
+    try:
+        return Beat(str(document["session"]), int(document["counter"]))
+    except (KeyError, TypeError) as exc:
+        raise ValueError(f"a beat lacks {exc}") from exc
 
 
 def _object(data: bytes) -> Mapping[str, Any]:

@@ -130,6 +130,20 @@ class ReplicationSettings:
     etcd_ca_file: str = setting(
         "", rocketmq="etcdCaFile", doc="authorities of etcd's certificates, PEM; empty: the system's (not RocketMQ's)"
     )
+    automatic_failover: bool = setting(
+        False,
+        rocketmq="automaticFailover",
+        doc=(
+            "a master steps down when etcd does not confirm it within failoverLeaseSeconds; needs etcdEndpoints, "
+            "SYNC_MASTER, allAckInSyncStateSet and readConfirmedOnly at all brokers of a name (not RocketMQ's)"
+        ),
+    )
+    failover_lease_s: int = setting(
+        5,
+        rocketmq="failoverLeaseSeconds",
+        doc="with automaticFailover, s; the same for all brokers of a name (not RocketMQ's)",
+        within=(3, 60),
+    )
     offset_check_in_slave: bool = setting(
         False, rocketmq="offsetCheckInSlave", doc="let a slave correct a consumer's offset that it does not have"
     )
@@ -176,6 +190,14 @@ class ReplicationSettings:
             raise ConfigError(f"haTlsMode={self.ha_tls_mode}: use {DISABLED}, {PERMISSIVE} or {ENFORCING}")
         if self.etcd_endpoints and not self.is_slave and not self.has_slave_port:
             raise ConfigError("etcdEndpoints is for a master with slaves: set slavesEnable=true, or leave it out")
+        if self.automatic_failover and not (self.etcd_endpoints and self.all_ack_in_sync and self.read_confirmed_only):
+            raise ConfigError(
+                "automaticFailover needs etcdEndpoints, allAckInSyncStateSet=true and readConfirmedOnly=true"
+            )
+        if self.automatic_failover and not (self.is_slave or self.is_sync_master):
+            raise ConfigError(
+                "automaticFailover needs brokerRole=SYNC_MASTER: another master loses what it acknowledged"
+            )
         _networks(self.ha_slave_addresses)
         if self.ha_master_address and not _is_address(self.ha_master_address):
             raise ConfigError(f"haMasterAddress={self.ha_master_address}: use host:port")

@@ -52,10 +52,10 @@ class Peer:
         ext_fields, body = registration(address, **changes)  # type: ignore[arg-type]
         return await self.ask(RequestCode.REGISTER_BROKER, ext_fields, body)
 
-    async def until_closed(self) -> None:
-        """Until the server has closed it."""
+    async def until_closed(self) -> bytes:
+        """Until the server has closed it; what it said before that."""
         async with asyncio.timeout(WITHIN_S):
-            await self._reader.read()
+            return await self._reader.read()
 
     async def close(self) -> None:
         self._writer.close()

@@ -12,6 +12,7 @@ USUAL_ROUNDS = 12
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rounds", type=int, default=None, help="rounds of kill -9 and of power cuts (usual: 12)")
+    parser.addoption("--still", type=float, default=None, help="for so long a frozen master stands still, s")
 
 
 @pytest.fixture

@@ -94,6 +94,7 @@ class BrokerOuterApi:
         epoch: int = 0,
         epoch_id: str = "",
         on_later_epoch: Callable[[LaterEpoch, str], None] = lambda later, name_server: None,
+        may_register: Callable[[], bool] = lambda: True,
     ) -> None:
         self._config = config
         self._topics = topics
@@ -112,6 +113,7 @@ class BrokerOuterApi:
         self._epoch = {"masterEpoch": str(epoch), "masterEpochId": epoch_id} if epoch else {}
         self._on_registered = on_registered
         self._on_later_epoch = on_later_epoch
+        self._may_register = may_register
         self._links = [NamesrvLink(address) for address in split_addresses(config.namesrv_addresses)]
         self.period_s = min(max(config.register_period_ms / 1000, PERIOD_S_MIN), PERIOD_S_MAX)
         self._tasks: dict[str, asyncio.Task[None]] = {}  # by address: what keeps that link up to date
@@ -233,6 +235,9 @@ class BrokerOuterApi:
         async with link.lock:
             link.wake.clear()
             if self._is_leaving or not (link.needs_full or link.changed):
+                return
+            if not self._may_register():  # who is allowed again refreshes
+                link.needs_full = True
                 return
             changed = link.telling = link.changed
             link.changed = {}

@@ -59,6 +59,7 @@ def master_metrics(slaves: SlaveService) -> dict[str, str]:
     gone = slaves.gone_for()
     return {
         "masterFencedBy": slaves.fenced_by or "none",
+        "masterProof": "none" if slaves.proof is None else slaves.proof.lacking or f"{slaves.proof.left_s:.1f} s",
         "haTlsMode": slaves.guard.tls_mode,
         "haAccounts": str(slaves.guard.needs_account).lower(),
         "slavesConnected": str(len(connected)),

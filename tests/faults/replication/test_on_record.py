@@ -5,23 +5,18 @@ pytest tests/faults/replication/test_on_record.py -s --rounds 30
 
 from __future__ import annotations
 
-import asyncio
 import os
 import random
 import signal
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from appliance.bench.peer import CLUSTER_NAME
-from appliance.failover.view import Holder
-from appliance.register.etcd import EtcdClient, endpoints_of
-from appliance.register.register import Register
-from appliance.register.term import Term
 from gantrymq.errors import ConfigError, GantryError, ResponseError
-from tests.appliance.cli.running_gantry import Ran, run_gantry
+from tests.appliance.cli.running_gantry import run_gantry
+from tests.faults.failover.recorded import gantry, holders, on_record
 from tests.faults.kit.replicas import SYNC, TOPIC, Replica, promote_checked, runtime_info
 from tests.faults.replication.history import Answer, check
 from tests.faults.replication.logs import read_log
@@ -57,27 +52,6 @@ def three(tmp_path: Path, member: EtcdMember, capsys: pytest.CaptureFixture[str]
         yield all_
         for slave in slaves:
             slave.stop()
-
-
-def gantry(capsys: pytest.CaptureFixture[str], peer: LocalCluster, verb: str, *more: str) -> Ran:
-    return run_gantry(capsys, "admin", "-n", peer.namesrv_address, "ha", verb, peer.broker_name, *more)
-
-
-def on_record(member: EtcdMember, peer: LocalCluster) -> list[str]:
-    """The in-sync set in etcd."""
-    term = term_of(member, peer)
-    return sorted(term.in_sync) if term is not None else []
-
-
-def holders(member: EtcdMember, peer: LocalCluster) -> Mapping[str, Holder]:
-    """The members of it that have joined, with their boots."""
-    term = term_of(member, peer)
-    return term.holders if term is not None else {}
-
-
-def term_of(member: EtcdMember, peer: LocalCluster) -> Term | None:
-    register = Register(EtcdClient(endpoints_of(member.url)), CLUSTER_NAME, peer.broker_name)
-    return asyncio.run(register.view()).term
 
 
 @pytest.mark.slow

@@ -23,10 +23,12 @@ class _Waiter(NamedTuple):
 
 
 class GroupTransfer:
-    """The queue; offsets only grow in it. Callbacks get SUCCESS or FLUSH_SLAVE_TIMEOUT."""
+    """The queue; offsets only grow in it. Callbacks get SUCCESS or FLUSH_SLAVE_TIMEOUT; none while the master may not
+    confirm: whether the message stays is not known then, and its connection is closed."""
 
-    def __init__(self, timeout_s: float) -> None:
+    def __init__(self, timeout_s: float, may_answer: Callable[[], bool] = lambda: True) -> None:
         self._timeout_s = timeout_s
+        self._may_answer = may_answer
         self._waiting: deque[_Waiter] = deque()
         self._timer: asyncio.TimerHandle | None = None
 
@@ -55,6 +57,9 @@ class GroupTransfer:
 
     def _expire(self) -> None:
         self._timer = None
+        if not self._may_answer():
+            self._timer = asyncio.get_running_loop().call_later(self._timeout_s, self._expire)
+            return
         deadline = time.monotonic() - self._timeout_s
         while self._waiting and self._waiting[0].since <= deadline:
             self._waiting.popleft().callback(ResponseCode.FLUSH_SLAVE_TIMEOUT)

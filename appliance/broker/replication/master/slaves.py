@@ -26,6 +26,7 @@ from appliance.broker.replication.in_sync_file import InSyncFile, InSyncRecord
 from appliance.broker.replication.master.feed import Feed
 from appliance.broker.replication.master.greeting import Greeter, SlaveRefused, copied
 from appliance.broker.replication.master.group_transfer import GroupTransfer
+from appliance.broker.replication.master.proof import MasterProof
 from appliance.broker.replication.master.published_set import PublishedSet
 from appliance.broker.replication.master.slave import Slave, SlaveLost
 from appliance.broker.replication.master.slave_figures import LogEnds, TransferRate
@@ -68,8 +69,9 @@ class SlaveService:
         member: MembershipFile,
         on_fenced: Callable[[Hello], None] = lambda hello: None,
         published: PublishedSet | None = None,
+        proof: MasterProof | None = None,
     ) -> None:
-        """published: where etcd has the set on record, too."""
+        """published: where etcd has the set on record, too. proof: with automatic failover."""
         self._store = store
         self._config = config
         self._standing = standing
@@ -80,7 +82,8 @@ class SlaveService:
         self._listener: PlainListener | None = None
         self._connections: set[asyncio.Task[None]] = set()
         self._tables_heard = asyncio.Event()  # a slave has taken over a state, or others may be in sync
-        self._transfer = GroupTransfer(config.slave_timeout_ms / 1000)
+        self.proof = proof
+        self._transfer = GroupTransfer(config.slave_timeout_ms / 1000, lambda: self.may_confirm)
         self._gate = gate
         self._recorded_at = 0.0  # monotonic: when the record was written last
         self._member = member
@@ -119,6 +122,9 @@ class SlaveService:
 
         At once SLAVE_NOT_AVAILABLE, when no slave is connected or the best lacks haSlaveFallbehindMax and more.
         """
+        if not self.may_confirm:
+            self._transfer.wait(end_offset, callback)
+            return
         best = self._best()
         if self._config.all_ack_in_sync and (self.in_sync is None or not self.in_sync.has_required):
             callback(ResponseCode.SLAVE_NOT_AVAILABLE)
@@ -129,6 +135,16 @@ class SlaveService:
         self._transfer.wait(end_offset, callback)
         for slave in self.slaves:
             slave.more.set()
+
+    @property
+    def may_confirm(self) -> bool:
+        """Whether this is the master for all that is known here. Looked at once for a batch."""
+        return not self.fenced_by and (self.proof is None or self.proof.is_proven)
+
+    def proof_changed(self) -> None:
+        """The proof has begun, or is over."""
+        self._confirmed()
+        self._require_replicas()
 
     async def until_tables_are_there(self) -> None:
         """Wait until the slaves in sync have topics and groups as they are now; slaveTimeout ms at most."""
@@ -311,7 +327,7 @@ class SlaveService:
 
     def _confirmed(self) -> None:
         """More may be confirmed: sends that wait for it are answered, and consumers see it."""
-        if self.fenced_by:
+        if not self.may_confirm:
             return
         in_sync = self._in_sync_set()
         if self._config.all_ack_in_sync and in_sync.has_required:
@@ -325,6 +341,7 @@ class SlaveService:
         if self.published is None and self._replicas_min <= 1:
             return
         lacking = self.published.lacking if self.published is not None else ""
+        lacking = lacking or (self.proof.lacking if self.proof is not None else "")
         there = 1 + (len(self.in_sync.names) if self.in_sync is not None else 0)
         if not lacking and there < self._replicas_min:
             lacking = f"{there} in sync, the master counted, minInSyncReplicas={self._replicas_min}"
@@ -430,6 +447,6 @@ class SlaveService:
                 end, now = self._store.max_physical_offset, time.monotonic()
                 self._in_sync_set().acknowledged(slave.broker, offset, end, now)
                 self._confirmed()
-            if not self._config.all_ack_in_sync and not self.fenced_by:
+            if not self._config.all_ack_in_sync and self.may_confirm:
                 self._transfer.acknowledged(offset)
             offset = await self.greeter.place(slave, reader)

@@ -1,0 +1,118 @@
+"""automaticFailover: a master that etcd does not prove to be one steps down, before another may begin.
+
+Past its deadline it accepts and confirms nothing: sends that wait lose their connection without an answer, since what
+becomes of them the next master decides. Consumers read on, up to what was confirmed. Once etcd has the next beat in the
+same epoch it goes on.
+
+The deadline is looked at where confirmations are made, once for all that a slave acknowledges: every answer to a send
+waits for them, also where the compiled path read the request. So a process that stood still confirms nothing when it
+wakes, and the path of requests pays nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from appliance.broker.epochs.standing import StandingFile
+from appliance.broker.epochs.turns import awake_s
+from appliance.register.register import Register
+from appliance.register.renewals import Renewals
+from appliance.register.term import Term
+from store.base.running_state import RunningFlags
+from store.message_store import MessageStore
+
+logger = logging.getLogger(__name__)
+
+LOOK_S = 0.25
+
+
+class MasterProof:
+    """One master's. on_change: called by `run` when the proof or `may_register` has changed. on_other: on the loop."""
+
+    def __init__(
+        self,
+        register: Register,
+        store: MessageStore,
+        standing: StandingFile,
+        *,
+        lease_s: float,
+        on_change: Callable[[], None],
+        on_other: Callable[[Term], None],
+    ) -> None:
+        self._store = store
+        self._standing = standing
+        self._lease_s = lease_s
+        self._on_change = on_change
+        self._on_other = on_other
+        self._ticked_at = self._flushed_at = awake_s()
+        self._flushed = -1
+        self._was_proven = self._was_registered = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self.renewals = Renewals(
+            register, lease_s=lease_s, clock=awake_s, is_healthy=self._is_healthy, on_other=self._told
+        )
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether this broker may accept and confirm messages now. A clock is read: once for a batch."""
+        return awake_s() < self.renewals.until
+
+    @property
+    def may_register(self) -> bool:
+        """Whether name servers may have this broker as the master; also before there is a record, which needs it."""
+        return self.is_proven or self.renewals.is_unrecorded
+
+    @property
+    def lacking(self) -> str:
+        """Why this master takes no messages; "" when it may."""
+        return "" if self.is_proven else f"etcd does not prove that this is the master: {self.renewals.why_not}"
+
+    @property
+    def left_s(self) -> float:
+        """For how long the proof holds without another renewal, seconds."""
+        return max(self.renewals.until - awake_s(), 0.0)
+
+    async def run(self) -> None:
+        """Renew, and look at the deadline, until cancelled."""
+        self._loop = asyncio.get_running_loop()
+        epochs = self._standing.standing.epochs
+        self._look()
+        self.renewals.start(epochs.current, epochs.current_id)
+        try:
+            while True:
+                self._look()
+                await asyncio.sleep(min(LOOK_S, max(self.left_s, 0.01)) if self._was_proven else LOOK_S / 5)
+        finally:
+            await asyncio.to_thread(self.renewals.stop)
+
+    def _look(self) -> None:
+        now = self._ticked_at = awake_s()
+        flushed = self._store.flushed_offset
+        if flushed != self._flushed or flushed >= self._store.max_physical_offset:
+            self._flushed, self._flushed_at = flushed, now
+        is_proven = self.is_proven
+        if self.may_register != self._was_registered:
+            self._was_registered = not self._was_registered
+            self._on_change()
+        if is_proven == self._was_proven:
+            return
+        self._was_proven = is_proven
+        facts = {"event": "master_proven" if is_proven else "master_steps_down", "why": self.renewals.why_not}
+        if is_proven:
+            logger.info("etcd proves that this is the master", extra=facts)
+        else:
+            logger.error("master steps down: etcd does not prove that it is one", extra=facts)
+        self._on_change()
+
+    # -- on the thread of the renewals --------------------------------------------------------------------------------
+
+    def _is_healthy(self) -> bool:
+        """Whether its loop turned and its disk took what it was given within a lease, without an error."""
+        still_s = awake_s() - min(self._ticked_at, self._flushed_at)
+        return still_s < self._lease_s and not self._store.flags & ~(RunningFlags.DISK_FULL | RunningFlags.INDEX_ERROR)
+
+    def _told(self, term: Term) -> None:
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._on_other, term)

@@ -1,0 +1,38 @@
+"""What etcd has on record of a group of brokers, and the commands for it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+import pytest
+
+from appliance.bench.peer import CLUSTER_NAME
+from appliance.failover.view import Holder
+from appliance.register.etcd import EtcdClient, endpoints_of
+from appliance.register.register import Register
+from appliance.register.term import Term
+from tests.appliance.cli.running_gantry import Ran, run_gantry
+from tests.harness import LocalCluster
+from tests.servers.etcd import EtcdMember
+
+
+def gantry(capsys: pytest.CaptureFixture[str], peer: LocalCluster, verb: str, *more: str) -> Ran:
+    return run_gantry(capsys, "admin", "-n", peer.namesrv_address, "ha", verb, peer.broker_name, *more)
+
+
+def on_record(member: EtcdMember, peer: LocalCluster) -> list[str]:
+    """The in-sync set in etcd."""
+    term = term_of(member, peer)
+    return sorted(term.in_sync) if term is not None else []
+
+
+def holders(member: EtcdMember, peer: LocalCluster) -> Mapping[str, Holder]:
+    """The members of it that have joined, with their boots."""
+    term = term_of(member, peer)
+    return term.holders if term is not None else {}
+
+
+def term_of(member: EtcdMember, peer: LocalCluster) -> Term | None:
+    register = Register(EtcdClient(endpoints_of(member.url)), CLUSTER_NAME, peer.broker_name)
+    return asyncio.run(register.view()).term
