@@ -215,8 +215,10 @@ def _two_masters(sends: Sequence[Send], logs: Sequence[Log]) -> Iterator[Finding
             return
         log = by_member.get(send.member)
         row = log.epoch_at(send.physical_offset) if log is not None else None
-        if log is not None and row is not None and send.body in log.data[send.physical_offset - log.begin :][:_NEAR]:
-            masters[row.number].add(send.member)
+        if log is not None and row is not None:
+            begin = send.physical_offset - log.begin
+            if send.body in log.data[begin : begin + _NEAR]:
+                masters[row.number].add(send.member)
     for number, members in sorted(masters.items()):
         if len(members) > 1:
             yield Finding("two_masters", f"epoch {number} was acknowledged in by {', '.join(sorted(members))}")

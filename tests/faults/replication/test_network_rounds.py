@@ -1,6 +1,6 @@
 """Networks that are cut in one direction, or slow, amid switch-overs and promotions: nothing acknowledged is lost.
 
-pytest tests/faults/replication/test_network_rounds.py -s --rounds 30
+pytest tests/faults/replication/test_network_rounds.py -s --rounds 30 --timeout 0
 """
 
 from __future__ import annotations
