@@ -34,6 +34,10 @@ class CopyMark:
         except StateFileError as exc:
             raise StartError(f"it is not known whether this store is a slave's: {exc}") from exc
         if mark is None:
+            if self.path.exists() and not config.is_slave:  # the file of a copy, which lost its text
+                raise StartError(
+                    f"{self.path} is empty: this store is a slave's copy. Set brokerRole=SLAVE and brokerId"
+                )
             return
         copy_of = str(mark.get("copyOf", ""))
         if not config.is_slave:
