@@ -130,6 +130,8 @@ class BrokerController(OpenParts):
         self.standing = StandingFile(store_config.root)
         self.member = MembershipFile(store_config.root)
         self.register = register_of(config)
+        if self.register is not None:
+            self.register.renews = config.automatic_failover
         self.in_sync_file = InSyncFile(store_config.root)
         self.turns = Turns()
         self.is_new_master = False  # it was a slave until now
@@ -247,7 +249,13 @@ class BrokerController(OpenParts):
             self.config,
             self.standing,
             on_other=lambda term: self.heard(term.epoch, term.id, term.owner, "etcd"),
+            on_shortened=self._shortened,
         )
+
+    def _shortened(self) -> None:
+        """Others of the in-sync set have more of this master's log than it has: one of them becomes the master."""
+        epochs = self.standing.standing.epochs
+        self.fence(epochs.current, epochs.current_id, "", "etcd")
 
     def _listener(self, port: int) -> RemotingServer:
         return RemotingServer(

@@ -12,6 +12,7 @@ from appliance.broker.delivery.schedule import ScheduleMessageService
 from appliance.broker.epochs.membership import MembershipFile
 from appliance.broker.epochs.standing import StandingFile
 from appliance.broker.epochs.turns import Cut, Turns
+from appliance.broker.failover.candidate import Candidate
 from appliance.broker.groups.clients import ProducerManager
 from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
 from appliance.broker.groups.subscription_group import SubscriptionGroupManager
@@ -30,6 +31,7 @@ from appliance.broker.topics.topic_sharing import TopicSharing
 from appliance.broker.transaction.check import TransactionCheckService
 from appliance.broker.transaction.ended import EndedHalves
 from appliance.broker.transaction.service import TransactionService
+from appliance.register.register import Register
 from appliance.settings.roles import BrokerConfig
 from gantrymq.message.ids import encode_host
 from store.base.config import MessageStoreConfig
@@ -74,6 +76,7 @@ class OpeningParts(Protocol):
     timer: TimerService
     slaves: SlaveService
     in_sync_file: InSyncFile
+    register: Register | None
 
     def heard(self, epoch: int, epoch_id: str, master: str, told_by: str, /) -> None:
         """See BrokerController."""
@@ -96,6 +99,8 @@ def open_parts(parts: OpeningParts, port: int, ended: EndedHalves) -> OpenParts:
         epoch_id=parts.standing.standing.epochs.current_id,
         may_register=lambda: parts.slaves.proof is None or parts.slaves.proof.may_register,
     )
+    if parts.register is not None:
+        parts.register.ha = _ha_address(parts, host, port)
     transactions = TransactionService(store, ended, store_host)
     return OpenParts(
         address=address,
@@ -147,4 +152,8 @@ def _follower(parts: OpeningParts, master: MasterAddress, outer_api: BrokerOuter
         on_connected=sink.connected,
         confirmed=lambda end: sink.in_sync.confirmed_of(end),
     )
-    return Follower(ha_client, synchronize, sink)
+    candidate = None
+    if parts.config.automatic_failover:
+        assert parts.register is not None, "automaticFailover needs etcdEndpoints"
+        candidate = Candidate(parts, parts.register, ha_client, master, own_address)
+    return Follower(ha_client, synchronize, sink, candidate)

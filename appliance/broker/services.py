@@ -102,7 +102,9 @@ def services_of(parts: ServiceParts) -> list[Service]:
 def _of_role(parts: ServiceParts) -> list[Service]:
     """What only a master does, or only a slave."""
     if parts.follower is not None:
-        return [parts.follower.ha_client, parts.follower.synchronize, parts.follower.sink]
+        candidate = parts.follower.candidate
+        always: list[Service] = [parts.follower.ha_client, parts.follower.synchronize, parts.follower.sink]
+        return always if candidate is None else [*always, candidate]
     return [
         parts.transaction_checks,  # before the offsets: when both end, theirs are written with its progress
         parts.schedule,

@@ -157,6 +157,8 @@ def _why_wait(view: View, term: Term, own: Own, now: float) -> str:
     """The lease of the master before, and the second that each better member has."""
     wait_s, of = 0.0, ""
     if term.state != TermState.RELEASED and not is_restarted_owner(term, own):
+        if view.beat is None:
+            return f"member {term.owner} does not renew in etcd: automatic failover is off there"
         wait_s, of = term.lease_s, f"the lease of member {term.owner} may last"
         if not lease.has_waited(view.changed, wait_s, now):
             return f"{of}: {now - view.changed:.1f} of {wait_s:.1f} s have passed"

@@ -53,10 +53,12 @@ class Is:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """All keys below a prefix at one revision, without the prefix."""
+    """All keys below a prefix at one revision, without the prefix. cluster_id: of the etcd that answered; an etcd that
+    was restored from a backup has another one."""
 
     revision: int
     values: Mapping[str, Value]
+    cluster_id: int = 0
 
 
 class EtcdClient:
@@ -74,11 +76,18 @@ class EtcdClient:
         """All keys below a prefix. EtcdError."""
         document = {"key": _text(prefix), "range_end": _text(prefix[:-1] + chr(ord(prefix[-1]) + 1))}
         answer = await self._call("/v3/kv/range", document, is_read=True)
-        return _snapshot(prefix, _revision(answer), answer.get("kvs", []))
+        return _snapshot(prefix, answer, answer.get("kvs", []))
 
-    async def change(self, compare: Sequence[Is], puts: Mapping[str, bytes], deletes: Sequence[str] = ()) -> int | None:
+    async def change(
+        self,
+        compare: Sequence[Is],
+        puts: Mapping[str, bytes],
+        deletes: Sequence[str] = (),
+        *,
+        cluster_id: int = 0,
+    ) -> int | None:
         """Put and delete keys if all compare; return the revision, None when one does not. A key that ends with '/'
-        deletes all below it. EtcdError, OutcomeUnknown."""
+        deletes all below it. cluster_id: of the etcd whose revisions these are. EtcdError, OutcomeUnknown."""
         document = {
             "compare": [
                 {"key": _text(each.key), "target": "MOD", "result": "EQUAL", "mod_revision": each.revision}
@@ -90,6 +99,8 @@ class EtcdClient:
             ],
         }
         answer = await self._call("/v3/kv/txn", document, is_read=False)
+        if cluster_id and _cluster_id(answer) not in (0, cluster_id):
+            raise OutcomeUnknown("another cluster of etcd answers: it was restored from a backup, or replaced")
         return _revision(answer) if answer.get("succeeded") else None
 
     # -- one call -----------------------------------------------------------------------------------------------------
@@ -184,7 +195,11 @@ def _revision(document: Mapping[str, Any]) -> int:
     return int(document.get("header", {}).get("revision", 0))
 
 
-def _snapshot(prefix: str, revision: int, rows: Any) -> Snapshot:
+def _cluster_id(document: Mapping[str, Any]) -> int:
+    return int(document.get("header", {}).get("cluster_id", 0))
+
+
+def _snapshot(prefix: str, answer: Mapping[str, Any], rows: Any) -> Snapshot:
     values = {}
     try:
         for row in rows:
@@ -192,7 +207,7 @@ def _snapshot(prefix: str, revision: int, rows: Any) -> Snapshot:
             values[key] = Value(base64.b64decode(row.get("value", "")), int(row["mod_revision"]))
     except (KeyError, TypeError, ValueError, binascii.Error) as exc:
         raise EtcdError(f"etcd's answer is not understood: {exc!r}") from exc
-    return Snapshot(revision, values)
+    return Snapshot(_revision(answer), values, _cluster_id(answer))
 
 
 def _range(key: str) -> dict[str, str]:

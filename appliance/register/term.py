@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from appliance.failover.view import Beat, Holder
+from appliance.failover.view import Beat, Figures, Holder, Pause
 
 IN_SYNC = "in-sync"  # a message is acknowledged once every member of the set has it
 LOCAL = "local"  # or before: the set proves nothing
@@ -23,7 +23,8 @@ LEVELS = (IN_SYNC, LOCAL)
 class Term:
     """epoch, id: as in epochs.json of the owner's log. owner: where the master serves, host:port. in_sync: where the
     members serve that have every confirmed message, the owner among them; level: what the owner waits for. holders:
-    of those that have joined, which members they are, and since which boot they have it."""
+    of those that have joined, which members they are, and since which boot they have it. ha: where the owner serves
+    slaves; "": it has not said."""
 
     epoch: int
     id: str
@@ -31,6 +32,7 @@ class Term:
     in_sync: tuple[str, ...] = ()
     level: str = LOCAL
     holders: Mapping[str, Holder] = field(default_factory=dict)
+    ha: str = ""
 
     def is_of(self, epoch: int, epoch_id: str) -> bool:
         """Whether this is that epoch's."""
@@ -55,6 +57,7 @@ class Term:
                 "inSync": list(self.in_sync),
                 "level": self.level,
                 "holders": {address: list(self.holders[address]) for address in sorted(self.holders)},
+                "haAddress": self.ha,
             }
         )
 
@@ -66,7 +69,8 @@ class Term:
             epoch, in_sync = int(document["epoch"]), document["inSync"]
             holders = {str(at): Holder(int(row[0]), str(row[1])) for at, row in document.get("holders", {}).items()}
             names = tuple(map(str, in_sync))
-            term = cls(epoch, str(document["id"]), str(document["owner"]), names, document["level"], holders)
+            ha = str(document.get("haAddress", ""))
+            term = cls(epoch, str(document["id"]), str(document["owner"]), names, document["level"], holders, ha)
         except (LookupError, TypeError, AttributeError) as exc:
             raise ValueError(f"a term lacks {exc}") from exc
         if term.epoch < 1 or not term.id or term.level not in LEVELS or not isinstance(in_sync, list):
@@ -109,7 +113,9 @@ class Change:
 class View:
     """All that stands there at one revision. term: None before `gantry admin ha init`; term_revision: 0 then. group: ""
     in a record of an earlier version that no member has joined. stores: each member's number by the id of its store.
-    beat: of a master with automatic failover; beat_revision: 0 without one.
+    beat: of a master with automatic failover; beat_revision: 0 without one. cluster_id: of the etcd that answered;
+    adopted_cluster_id: of the one in which the record was begun, 0 in a record of an earlier version. figures: what
+    members say of themselves, with the revision of each.
     """
 
     term: Term | None = None
@@ -119,6 +125,30 @@ class View:
     stores: Mapping[str, int] = field(default_factory=dict)
     beat: Beat | None = None
     beat_revision: int = 0
+    cluster_id: int = 0
+    adopted_cluster_id: int = 0
+    pause: Pause | None = None
+    figures: Mapping[int, tuple[int, Figures]] = field(default_factory=dict)
+
+
+def figures_json(figures: Figures) -> bytes:
+    return orjson.dumps(figures._asdict())
+
+
+def figures_from_json(data: bytes) -> Figures:
+    """Raise ValueError for what is none."""
+    try:
+        return Figures(**_object(data))
+    except TypeError as exc:
+        raise ValueError(f"figures of a member: {exc}") from exc
+
+
+def pause_from_json(data: bytes) -> Pause:
+    """Raise ValueError for what is none."""
+    try:
+        return Pause(**_object(data))
+    except TypeError as exc:
+        raise ValueError(f"a pause: {exc}") from exc
 
 
 def beat_json(beat: Beat) -> bytes:

@@ -54,6 +54,8 @@ class Epochs:
         """With a new epoch, which begins where the log ends. above: its number is higher than this, too. epoch_id: the
         one that the register gave it; "": a random one."""
         number = max(self.highest, self.current, above) + 1
+        if epoch_id and epoch_id == self.highest_id and epoch_id != self.current_id:  # it was heard of on another way
+            number = self.highest
         kept = self.until(end).history[1 - EPOCHS_MAX :]
         epoch = Epoch(number, end if kept else 0, epoch_id or secrets.token_hex(ID_CHARS // 2))
         return Epochs((*kept, epoch), number, epoch.id)

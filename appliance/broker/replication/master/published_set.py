@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 
 from appliance.broker.epochs.standing import StandingFile
 from appliance.register.etcd import EtcdError
-from appliance.register.register import Register
+from appliance.register.register import LogShortened, Register
 from appliance.register.term import IN_SYNC, LOCAL, Term
 from appliance.settings.roles import BrokerConfig
 
@@ -20,15 +20,20 @@ logger = logging.getLogger(__name__)
 
 
 class PublishedSet:
-    """on_other: another epoch than this master's is on record."""
+    """on_other: another epoch than this master's is on record. on_shortened: others have more of its log."""
 
     def __init__(
-        self, register: Register, config: BrokerConfig, standing: StandingFile, on_other: Callable[[Term], None]
+        self,
+        register: Register,
+        config: BrokerConfig,
+        standing: StandingFile,
+        on_other: Callable[[Term], None],
+        on_shortened: Callable[[], None] = lambda: None,
     ) -> None:
         self._register = register
         self._level = IN_SYNC if config.is_sync_master and config.all_ack_in_sync else LOCAL
         self._standing = standing
-        self._on_other = on_other
+        self._on_other, self._on_shortened = on_other, on_shortened
         self._why_not = "etcd has not answered yet"
         self.is_confirmed = False  # etcd has had this master's epoch on record since it opened
 
@@ -51,6 +56,10 @@ class PublishedSet:
             term = await self._register.publish(
                 epochs.current, epochs.current_id, own_address, names, self._level, stores
             )
+        except LogShortened as exc:
+            self._note(str(exc))
+            self._on_shortened()
+            return False
         except EtcdError as exc:
             self._note(str(exc))
             return False

@@ -1,0 +1,235 @@
+"""A slave that may become the master by itself: it reads etcd twice a second, decides, and does what was decided.
+
+What guards messages is in appliance.failover; here only the order counts. A transaction of unknown outcome is neither
+taken for done nor for failed: the next look tells, and until then this slave may begin that epoch. The epoch begins
+when etcd is known to have it, with the log as it is when the broker has closed as a slave; nothing is acknowledged to
+another master after that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import secrets
+from typing import Protocol
+
+from appliance.broker.epochs.membership import MembershipFile
+from appliance.broker.epochs.standing import StandingFile
+from appliance.broker.epochs.turns import Promotion, Turns, awake_s
+from appliance.broker.failover.on_record import Seen, as_decided
+from appliance.broker.replication.ha_client import HaClient
+from appliance.broker.replication.in_sync_file import InSyncFile
+from appliance.broker.replication.master_address import MasterAddress
+from appliance.failover import view as decided
+from appliance.failover.actions import Action, Begin, Follow, Forget, Hear, Refuse, TakeOver
+from appliance.failover.decide import decide
+from appliance.failover.lease import Beats
+from appliance.failover.own import Attempt, Own, Role
+from appliance.failover.view import Beat, Figures, following
+from appliance.process.json_file import StateFileError
+from appliance.register.etcd import EtcdError, OutcomeUnknown
+from appliance.register.register import Register
+from appliance.register.term import Term, View
+from appliance.settings.replication import MASTER_ROLES
+from appliance.settings.roles import BrokerConfig
+from store.base.running_state import RunningFlags
+from store.message_store import MessageStore
+
+logger = logging.getLogger(__name__)
+
+LOOK_S = 0.5
+TELL_EVERY = 4  # looks
+STOOD_STILL_S = 1.0  # longer than a look should take to begin
+SESSION_BYTES = 8
+
+
+class CandidateParts(Protocol):
+    """What a candidate uses of its broker."""
+
+    config: BrokerConfig
+    store: MessageStore
+    standing: StandingFile
+    member: MembershipFile
+    in_sync_file: InSyncFile
+    turns: Turns
+
+
+class Candidate:
+    """One opened slave's. run() ends with the broker's turn."""
+
+    def __init__(
+        self, parts: CandidateParts, register: Register, ha_client: HaClient, master: MasterAddress, own_address: str
+    ) -> None:
+        self._parts = parts
+        self._register = register
+        self._ha_client = ha_client
+        self._master = master
+        self._own_address = own_address
+        self._session = secrets.token_hex(SESSION_BYTES)
+        self._beats = Beats()
+        self._seen = Seen()
+        self._read: View | None = None  # as the register had it
+        self._view: decided.View | None = None  # the same, to decide with
+        self._attempt: Attempt | None = None
+        self._deciding = contextlib.ExitStack()  # while an attempt may be executed
+        self._has_ticked = True
+        self.refusal = "etcd has not answered yet"  # why it does not become the master now
+
+    async def run(self) -> None:
+        """Look until cancelled."""
+        looks, began = 0, awake_s()
+        with self._deciding:
+            while True:
+                self._has_ticked = awake_s() - began < STOOD_STILL_S
+                await self._look(tells=looks % TELL_EVERY == 0)
+                looks, began = looks + 1, awake_s() + LOOK_S
+                await asyncio.sleep(LOOK_S)
+
+    async def _look(self, *, tells: bool) -> None:
+        """Read, decide, act. A look that fails is the next one's."""
+        sent, membership = awake_s(), self._parts.member.membership
+        try:
+            if tells and membership.number:
+                await self._register.tell(membership.number, self._figures())
+            read = await self._register.view()
+        except EtcdError as exc:
+            self._refuse(f"etcd can't be asked: {exc}")
+            return
+        received = awake_s()
+        members = self._seen.recent(read.figures, received)
+        lease_s = self._parts.config.failover_lease_s
+        found = as_decided(read, members, sent=sent, received=received, lease_s=lease_s)
+        self._read, self._view = read, following(self._view, found)
+        if (rival := self._parts.standing.standing.rival) is not None:
+            self._refuse(f"epoch {rival.number} was begun twice: an administrator has to choose")
+            return
+        for action in decide(self._view, self._own(), received):
+            await self._do(action)
+
+    def _own(self) -> Own:
+        parts, membership = self._parts, self._parts.member.membership
+        epochs, end = parts.standing.standing.epochs, parts.store.max_physical_offset
+        return Own(
+            id=membership.number,
+            store_uuid=membership.store,
+            group=membership.group,
+            boot=membership.boot,  # lasts over a clean stop, see Membership
+            session=self._session,
+            role=Role.FOLLOWING,
+            epoch=epochs.current,
+            epoch_id=epochs.current_id,
+            highest=epochs.highest,
+            log_end=end,
+            dispatched_end=end,
+            confirmed=parts.in_sync_file.record.confirmed_of(end),
+            attempt=self._attempt,
+            is_disk_healthy=self._is_disk_healthy,
+            has_ticked=self._has_ticked,
+            lease_s=parts.config.failover_lease_s,
+            is_automatic=True,
+        )
+
+    @property
+    def _is_disk_healthy(self) -> bool:
+        return not self._parts.store.flags & ~RunningFlags.INDEX_ERROR
+
+    def _figures(self) -> Figures:
+        end = self._parts.store.max_physical_offset
+        return Figures(
+            self._own_address,
+            self._parts.member.membership.boot,
+            self._parts.standing.standing.epochs.current,
+            end,
+            end,
+            is_healthy=self._is_disk_healthy,
+        )
+
+    # -- the actions --------------------------------------------------------------------------------------------------
+
+    async def _do(self, action: Action) -> None:
+        match action:
+            case Hear():
+                await self._hear(action)
+            case Follow():
+                self._follow()
+            case TakeOver():
+                await self._take_over(action)
+            case Begin():
+                assert self._view is not None and self._view.term is not None
+                self._begin(self._view.term.epoch, self._view.term.epoch_id)
+            case Forget():
+                self._forget("a later change was executed instead")
+            case Refuse():
+                self._refuse(action.reason)
+            case _:
+                raise AssertionError(f"no slave does this: {action}")
+
+    async def _hear(self, action: Hear) -> None:
+        """On disk, before the new master is followed: the one before is refused from then on."""
+        file = self._parts.standing
+        try:
+            await asyncio.to_thread(file.change, epochs=file.standing.epochs.heard(action.epoch, action.epoch_id))
+        except StateFileError as exc:
+            self._refuse(f"a later epoch can't be put on record: {exc}")
+            return
+        self._ha_client.look_again()
+
+    def _follow(self) -> None:
+        """The record says where the master serves, and its slaves; haMasterAddress may name a dead one."""
+        assert self._read is not None and self._read.term is not None
+        term = self._read.term
+        if term.ha:
+            self._master.on_record(term.owner, term.ha)
+
+    async def _take_over(self, action: TakeOver) -> None:
+        read, view = self._read, self._view
+        assert read is not None and read.term is not None and view is not None
+        if self._attempt is None:
+            self._deciding.enter_context(self._parts.turns.deciding())
+            self._beats = Beats()
+        epoch_id = self._attempt.epoch_id if self._attempt is not None else secrets.token_hex(SESSION_BYTES)
+        self._attempt = Attempt(epoch_id, view.cluster_id, action.term_revision, action.beat_revision)
+        # The others follow and come in sync again: until then none of them is required here, so none is on record.
+        own, end = self._parts.member.membership, self._parts.store.max_physical_offset
+        holders = {self._own_address: decided.Holder(own.number, own.boot)}
+        term = Term(
+            action.epoch, epoch_id, self._own_address, (self._own_address,), read.term.level, holders, self._register.ha
+        )
+        beat = Beat(self._session, self._beats.next(awake_s()))
+        facts = {"event": "failover_attempt", "epoch": action.epoch, "why": action.reason, "physical_offset": end}
+        logger.warning("slave takes over", extra=facts)
+        try:
+            is_given = await self._register.succeed(read, term, beat, start=end, reason=action.reason)
+        except OutcomeUnknown as exc:
+            self._refuse(f"epoch {action.epoch} may be given to this slave, the next look tells: {exc}")
+            return
+        except EtcdError as exc:
+            self._forget(str(exc))
+            return
+        if is_given:
+            self._begin(action.epoch, epoch_id)
+        else:
+            self._forget("another change was executed first")
+
+    def _begin(self, epoch: int, epoch_id: str) -> None:
+        """etcd has the epoch: become its master."""
+        assert self._read is not None
+        standing, term = self._parts.standing.standing, self._read.term
+        untold = dict.fromkeys(filter(None, [self._ha_client.master_address, *standing.untold]))
+        named = (*term.in_sync, term.owner) if term is not None else ()
+        others = tuple(dict.fromkeys(each for each in named if each != self._own_address))
+        role = standing.master_role or MASTER_ROLES[1]
+        logger.warning("slave becomes the master", extra={"event": "failover", "epoch": epoch})
+        self._parts.turns.ask(Promotion(role, tuple(untold), epoch - 1, others, epoch_id))
+
+    def _forget(self, why: str) -> None:
+        self._attempt = None
+        self._deciding.close()
+        self._refuse(f"the epoch was not given to this slave: {why}")
+
+    def _refuse(self, reason: str) -> None:
+        """Log another kind of reason, not each second of the same one."""
+        if reason.partition(":")[0] != self.refusal.partition(":")[0]:
+            logger.info("slave does not take over", extra={"event": "no_failover", "why": reason})
+        self.refusal = reason
