@@ -1,24 +1,21 @@
-"""Runs that put dead letters back: a record in the database each, which goes on when the page is closed.
+"""Runs (dashboard/kept_runs/runner.py) that put dead letters back.
 
-A run is a chain of the steps of put_back.py. After each step the record has its cursor and its counts, so any page
-finds it again, anyone who may put back can stop it, and the next web process goes on where this one ended.
+A run is a chain of the steps of put_back.py. After each step the record has its cursor and its counts.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import time
 from datetime import timedelta
 from typing import Any
 
-from django.db import DatabaseError
 from django.db.models import F, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext, gettext_noop
 
-from dashboard.access.permissions import Permission, principal_of
+from dashboard.access.permissions import Permission
 from dashboard.cluster.browse import write_cursor
 from dashboard.cluster.errors import GatewayError, GroupNotFound, NotAllowed
 from dashboard.cluster.gateway import gateway
@@ -27,16 +24,15 @@ from dashboard.cluster.message_scan import TimeSpan
 from dashboard.cluster.message_search import Search
 from dashboard.dead_letters import letters
 from dashboard.dead_letters.put_back import PutBackStep, Wish, put_backs
+from dashboard.kept_runs.runner import KeptRuns
 from dashboard.language.sentences import in_english
-from dashboard.limits.names import NameRefused, use
-from dashboard.models import PutBackRow, PutBackRun, User
-from gantrymq.timeouts import timeout
+from dashboard.limits.names import NameRefused
+from dashboard.models import PutBackRow, PutBackRun
 
 logger = logging.getLogger(__name__)
 
 State = PutBackRun.State
 RUNS_AT_ONCE = 3
-LOOK_S = 5.0  # for runs without work, besides being told of each new one
 WAITS_S = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0)  # before a step is tried again; then the run has failed
 KEPT = timedelta(days=90)
 ROWS_MAX = 200_000
@@ -45,56 +41,35 @@ FORGET_EACH_S = 3600.0
 SLICE = 5_000  # rows deleted at once
 
 
-class PutBackRuns:
-    """`run` works until cancelled. What is broken off is taken up by the next one."""
+class PutBackRuns(KeptRuns[PutBackRun]):
+    """Besides, it drops what is too old."""
+
+    model = PutBackRun
+    name = "resend run"
+    event = "put_back"
+    permission = Permission.MESSAGES_SEND
+    account_lost_it = gettext_noop("The account %(name)s can no longer resend dead letters.")
+    at_once = RUNS_AT_ONCE
+    ended_field = "changed_at"
 
     def __init__(self) -> None:
-        self._working: dict[int, asyncio.Task[None]] = {}
+        super().__init__()
         self._forgotten_at = float("-inf")
 
-    async def run(self) -> None:
-        try:
-            while True:
-                news.clear()
-                await self.look()
-                with contextlib.suppress(TimeoutError):
-                    async with timeout(LOOK_S):
-                        await news.wait()
-        finally:
-            for task in self._working.values():
-                task.cancel()
-            await asyncio.gather(*self._working.values(), return_exceptions=True)
-
     async def look(self) -> None:
-        """Begin with runs that nothing works on, the oldest first; drop what is too old."""
-        self._working = {number: task for number, task in self._working.items() if not task.done()}
-        waiting = PutBackRun.objects.filter(state=State.RUNNING).exclude(pk__in=list(self._working))
-        async for row in waiting.order_by("started_at", "pk")[: max(0, RUNS_AT_ONCE - len(self._working))]:
-            self._working[row.pk] = asyncio.create_task(_work(row.pk), name=f"resend {row.pk}")
+        await super().look()
         if time.monotonic() - self._forgotten_at >= FORGET_EACH_S:
             await forget_old()
             self._forgotten_at = time.monotonic()
 
+    def account(self, row: PutBackRun) -> str:
+        return row.username
 
-class _News:
-    """Says that a run has come, or may have room now. Bound to the loop that waits."""
+    async def work(self, row: PutBackRun) -> None:
+        await work(row)
 
-    def __init__(self) -> None:
-        self._event: asyncio.Event | None = None
-
-    def clear(self) -> None:
-        self._event = asyncio.Event()
-
-    def tell(self) -> None:
-        if self._event is not None:
-            self._event.set()
-
-    async def wait(self) -> None:
-        assert self._event is not None
-        await self._event.wait()
-
-
-news = _News()
+    async def end(self, row: PutBackRun, state: str, told: str) -> None:
+        await _end(row, state, told)
 
 
 async def start(group: str, wish: Wish, *, older: str, wanted: int | None, username: str) -> PutBackRun:
@@ -109,16 +84,14 @@ async def start(group: str, wish: Wish, *, older: str, wanted: int | None, usern
         queue=search.queue or "", to=wish.to, rate=wish.rate, is_again=wish.is_again, begin=begin, older=begin,
         wanted=wanted, username=username, started_at=now, changed_at=now,
     )  # fmt: skip
-    news.tell()
+    PutBackRuns.tell()
     return row
 
 
 async def stop(group: str, number: int, username: str) -> PutBackRun:
     """It ends after the step that it is in. Raises NotAllowed when it has ended."""
     await found(group, number)
-    running = PutBackRun.objects.filter(pk=number, state=State.RUNNING)
-    if not await running.aupdate(state=State.STOPPED, stopped_by=username, changed_at=timezone.now()):
-        raise NotAllowed(gettext("It has ended already."))
+    await PutBackRuns.stop(number, username)
     return await found(group, number)
 
 
@@ -133,7 +106,7 @@ async def go_on(group: str, number: int, username: str) -> PutBackRun:
     now = timezone.now()
     if not await ended.aupdate(state=State.RUNNING, username=username, stopped_by="", told="", changed_at=now):
         raise NotAllowed(gettext("Another user has resumed it already."))
-    news.tell()
+    PutBackRuns.tell()
     return await found(group, number)
 
 
@@ -214,38 +187,6 @@ async def _delete(rows: QuerySet[Any], first: int = 0) -> int:
     if numbers:
         await rows.model.objects.filter(pk__in=numbers).adelete()
     return len(numbers)
-
-
-async def _work(number: int) -> None:
-    try:
-        row = await PutBackRun.objects.aget(pk=number)
-        if await _enter(row.username):
-            await work(row)
-        else:
-            await _end(
-                row,
-                State.FAILED,
-                gettext("The account %(name)s can no longer resend dead letters.") % {"name": row.username},
-            )
-    except DatabaseError as exc:  # the record still says that it runs: it is taken up again
-        logger.warning("resend run waits", extra={"event": "put_back_waits", "run": number, "reason": str(exc)})
-        await asyncio.sleep(LOOK_S)
-    except Exception:
-        logger.exception("resend run failed", extra={"event": "put_back_failed", "run": number})
-        failed = PutBackRun.objects.filter(pk=number, state=State.RUNNING)
-        told = in_english(gettext("This is a fault in GantryMQ. The web process's log has the details."))
-        await failed.aupdate(state=State.FAILED, told=told, changed_at=timezone.now())
-    finally:
-        news.tell()
-
-
-async def _enter(username: str) -> bool:
-    """Work in this task with the rights of the account that wants the run; False when it has none any more."""
-    principal = principal_of(await User.objects.filter(username=username).afirst())
-    if principal is None or not principal.may(Permission.MESSAGES_SEND):
-        return False
-    use(principal.names)
-    return True
 
 
 async def _note(row: PutBackRun, step: PutBackStep) -> None:

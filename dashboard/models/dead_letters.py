@@ -9,6 +9,8 @@ from typing import ClassVar
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+from dashboard.models.kept_runs import KeptRun
+
 
 class PutBackState(models.TextChoices):
     """How far one came. What was begun and never ended may have been sent."""
@@ -18,23 +20,16 @@ class PutBackState(models.TextChoices):
     FAILED = "failed", _("Failed")
 
 
-class PutBackRun(models.Model):
+class PutBackRun(KeptRun):
     """One run over a group's letters. begin, older: cursors, where it began and where it goes on; older "" at the end.
 
     since_ms, until_ms: store times that are looked at. wanted: letters counted before, null when nothing was counted.
-    told: why it failed; stopped_by: who stopped it.
+    told: why it failed.
     """
-
-    class State(models.TextChoices):
-        RUNNING = "running", "Running"
-        DONE = "done", "Done"
-        STOPPED = "stopped", "Stopped"
-        FAILED = "failed", _("Failed")
 
     TOLD_MAX: ClassVar[int] = 500
 
     group = models.CharField(max_length=255, db_index=True)
-    state = models.CharField(max_length=8, choices=State.choices, default=State.RUNNING, db_index=True)
     q = models.TextField(blank=True)
     since_ms = models.BigIntegerField(null=True)
     until_ms = models.BigIntegerField(null=True)
@@ -51,7 +46,6 @@ class PutBackRun(models.Model):
     unknown = models.PositiveIntegerField(default=0)  # the broker's answer was lost
     before = models.PositiveIntegerField(default=0)  # left alone: put back by an earlier run
     username = models.CharField(max_length=255)
-    stopped_by = models.CharField(max_length=255, blank=True)
     told = models.CharField(max_length=TOLD_MAX, blank=True)
     started_at = models.DateTimeField(db_index=True)
     changed_at = models.DateTimeField()
@@ -59,10 +53,6 @@ class PutBackRun(models.Model):
     @property
     def dealt_with(self) -> int:
         return self.sent + self.failed + self.unknown + self.before
-
-    @property
-    def is_running(self) -> bool:
-        return self.state == self.State.RUNNING
 
     @property
     def may_go_on(self) -> bool:

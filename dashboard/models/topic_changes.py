@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.db import models
 
 from dashboard.models.audit import Way
+from dashboard.models.kept_runs import KeptRun
 
 
 class TopicChangeState(models.TextChoices):
@@ -15,27 +16,19 @@ class TopicChangeState(models.TextChoices):
     FAILED = "failed", "Failed"
 
 
-class TopicChangeRun(models.Model):
+class TopicChangeRun(KeptRun):
     """One run. wanted: the values of a TopicChange; topics: all names, in the order in which they are dealt with.
 
     who, way, address, request_id: who asked, for the audit log. resumed_at: when a web process went on with it that had
     not begun it. told: why it failed, as a code of dashboard/language/sentences.py.
     """
 
-    class State(models.TextChoices):
-        RUNNING = "running", "Running"
-        DONE = "done", "Done"
-        STOPPED = "stopped", "Stopped"
-        FAILED = "failed", "Failed"
-
-    state = models.CharField(max_length=8, choices=State.choices, default=State.RUNNING, db_index=True)
     wanted = models.JSONField()
     topics = models.JSONField()
     who = models.CharField(max_length=255)
     way = models.CharField(max_length=10, choices=Way.choices)
     address = models.CharField(max_length=64, blank=True)
     request_id = models.CharField(max_length=64, blank=True)
-    stopped_by = models.CharField(max_length=255, blank=True)
     told = models.JSONField(default=str)
     started_at = models.DateTimeField()
     resumed_at = models.DateTimeField(null=True)

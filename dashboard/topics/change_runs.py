@@ -1,7 +1,6 @@
-"""Runs that change many topics: a record in the database each, which goes on when the page is closed.
+"""Runs (dashboard/kept_runs/runner.py) that change many topics.
 
-Each topic has its row, begun before it is changed and ended, with its line in the audit log, after. So any page finds a
-run again, anyone who may change topics can stop it, and the next web process goes on where this one ended.
+Each topic has its row, begun before it is changed and ended, with its line in the audit log, after.
 """
 
 from __future__ import annotations
@@ -14,18 +13,18 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 
 from asgiref.sync import sync_to_async
-from django.db import DatabaseError, transaction
+from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext_noop
 
-from dashboard.access.permissions import Permission, principal_of
+from dashboard.access.permissions import Permission
 from dashboard.audit.chain import Change, append
 from dashboard.cluster.errors import GatewayError, NotAllowed
 from dashboard.cluster.gateway import gateway
+from dashboard.kept_runs.runner import KeptRuns
 from dashboard.language.sentences import Code, code_of, gettext, in_english, said
-from dashboard.limits.names import current, use
+from dashboard.limits.names import current
 from dashboard.models.audit import Result, Way
-from dashboard.models.management import User
 from dashboard.models.topic_changes import TopicChangeResult, TopicChangeRun, TopicChangeState
 from dashboard.topics.changes import TOPICS_MAX, Asker, Dealt, TopicChange, deal
 
@@ -36,7 +35,6 @@ RUNS_AT_ONCE = 2
 RUNS_KEPT = 50
 AT_ONCE = 4  # topics of a run: a dashboard must never be able to hurt a broker
 TOLD_MAX = 8_000  # characters kept of what one topic's change told
-LOOK_S = 5.0  # for runs that no task works on
 ACTIONS = {"delete": "topic deleted", "skip": "groups' offsets reset", "again": "groups' offsets reset"}
 
 
@@ -74,37 +72,33 @@ class ChangeRun:
         return [*dealt, *((name, None) for name in self.topics if name not in self.dealt)]
 
 
-class ChangeRuns:
-    """One a process. `run` takes up what another web process left; the others are calls of pages and REST."""
+class ChangeRuns(KeptRuns[TopicChangeRun]):
+    """One a process."""
 
-    def __init__(self) -> None:
-        self._working: dict[int, asyncio.Task[None]] = {}
+    model = TopicChangeRun
+    name = "change of many topics"
+    event = "topic_changes"
+    permission = Permission.TOPICS_WRITE
+    account_lost_it = gettext_noop("The account %(name)s can no longer change topics.")
+    at_once = RUNS_AT_ONCE
+    ended_field = "ended_at"
 
-    async def run(self) -> None:
-        """Until cancelled. What is broken off then is taken up by the next web process."""
-        try:
-            while True:
-                await self.look()
-                await asyncio.sleep(LOOK_S)
-        finally:
-            await self.close()
+    def account(self, row: TopicChangeRun) -> str:
+        return row.who
 
-    async def look(self) -> None:
-        """Go on with runs that nothing works on."""
-        self._working = {number: task for number, task in self._working.items() if not task.done()}
-        left = TopicChangeRun.objects.filter(state=State.RUNNING).exclude(pk__in=list(self._working))
-        async for row in left.order_by("pk"):
-            if row.pk in self._working:  # begun meanwhile
-                continue
-            logger.info("change of many topics resumed", extra={"event": "topic_changes_resumed", "run": row.pk})
-            await TopicChangeRun.objects.filter(pk=row.pk).aupdate(resumed_at=timezone.now())
-            self._begin(row.pk)
+    async def taken_up(self, row: TopicChangeRun) -> None:
+        logger.info("change of many topics resumed", extra={"event": "topic_changes_resumed", "run": row.pk})
+        await TopicChangeRun.objects.filter(pk=row.pk).aupdate(resumed_at=timezone.now())
 
-    async def close(self) -> None:
-        """Break off what this process works on."""
-        for task in self._working.values():
-            task.cancel()
-        await asyncio.gather(*self._working.values(), return_exceptions=True)
+    async def work(self, row: TopicChangeRun) -> None:
+        await _go_through(row)
+        await self.end(row, State.DONE, "")
+
+    async def end(self, row: TopicChangeRun, state: str, told: str) -> None:
+        await self.mark(row.pk, state, told=code_of(told))
+        failed = await row.results.filter(state=TopicChangeState.FAILED).acount()
+        facts = {"event": "topic_changes_ended", "run": row.pk, "topics": len(row.topics), "failed": failed}
+        logger.info("change of many topics ended", extra=facts | {"username": row.who, "reason": in_english(told)})
 
     async def start(self, wanted: TopicChange, topics: Sequence[str], asker: Asker) -> ChangeRun:
         """Begin, with the names that the running account may touch. Raises NotAllowed."""
@@ -122,17 +116,9 @@ class ChangeRuns:
         row = await TopicChangeRun.objects.acreate(
             wanted=asdict(wanted), topics=names, started_at=timezone.now(), **asdict(asker)
         )
-        self._begin(row.pk)
+        self.begin(row)
         await _forget_old()
         return _run_of(row, [])
-
-    async def ended(self, number: int) -> None:
-        """Wait until this process works on the run no more."""
-        await self._working[number]
-
-    def _begin(self, number: int) -> None:
-        loop = asyncio.get_running_loop()
-        self._working[number] = loop.create_task(_work(number), name=f"topic changes {number}")
 
 
 async def found(number: int) -> ChangeRun:
@@ -157,9 +143,7 @@ async def newest() -> list[ChangeRun]:
 async def stop(number: int, username: str) -> ChangeRun:
     """It begins with no further topic. Raises RunNotFound, NotAllowed."""
     await found(number)
-    running = TopicChangeRun.objects.filter(pk=number, state=State.RUNNING)
-    if not await running.aupdate(state=State.STOPPED, stopped_by=username, ended_at=timezone.now()):
-        raise NotAllowed(gettext("It has ended already."))
+    await ChangeRuns.stop(number, username)
     return await found(number)
 
 
@@ -181,34 +165,6 @@ def _run_of(row: TopicChangeRun, results: Sequence[TopicChangeResult]) -> Change
         row.pk, TopicChange(**row.wanted), tuple(row.topics), asker, row.state, row.started_at, row.resumed_at,
         row.stopped_by, said(row.told), dealt,
     )  # fmt: skip
-
-
-async def _work(number: int) -> None:
-    try:
-        row = await TopicChangeRun.objects.aget(pk=number)
-        if await _enter(row.who):
-            await _go_through(row)
-            await _end(row, State.DONE, "")
-        else:
-            told = gettext("The account %(name)s can no longer change topics.") % {"name": row.who}
-            await _end(row, State.FAILED, told)
-    except DatabaseError as exc:  # the record still says that it runs: it is taken up again
-        facts = {"event": "topic_changes_wait", "run": number, "reason": str(exc)}
-        logger.warning("change of many topics waits", extra=facts)
-    except Exception:
-        logger.exception("change of many topics failed", extra={"event": "topic_changes_failed", "run": number})
-        running = TopicChangeRun.objects.filter(pk=number, state=State.RUNNING)
-        told = gettext("This is a fault in GantryMQ. The web process's log has the details.")
-        await running.aupdate(state=State.FAILED, told=code_of(told), ended_at=timezone.now())
-
-
-async def _enter(username: str) -> bool:
-    """Work in this task with the rights of the account that wants the run; False when it has none any more."""
-    principal = principal_of(await User.objects.filter(username=username).afirst())
-    if principal is None or not principal.may(Permission.TOPICS_WRITE):
-        return False
-    use(principal.names)
-    return True
 
 
 async def _go_through(row: TopicChangeRun) -> None:
@@ -255,15 +211,6 @@ def _kept(told: str) -> Code:
     """What was told, for every language; what is very long, of hundreds of groups say, in English and cut."""
     code = code_of(told)
     return code if len(json.dumps(code)) <= TOLD_MAX else in_english(told)[:TOLD_MAX]
-
-
-async def _end(row: TopicChangeRun, state: str, told: str) -> None:
-    """It has ended, unless a person stopped it."""
-    running = TopicChangeRun.objects.filter(pk=row.pk, state=State.RUNNING)
-    await running.aupdate(state=state, told=code_of(told), ended_at=timezone.now())
-    failed = await row.results.filter(state=TopicChangeState.FAILED).acount()
-    facts = {"event": "topic_changes_ended", "run": row.pk, "topics": len(row.topics), "failed": failed}
-    logger.info("change of many topics ended", extra=facts | {"username": row.who, "reason": in_english(told)})
 
 
 async def _forget_old() -> None:

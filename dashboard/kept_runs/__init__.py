@@ -1,0 +1,1 @@
+"""What every kind of long run shares: the runner. A kind stands in its feature's room."""
