@@ -17,7 +17,7 @@ from dashboard.connect import views as connect
 from dashboard.dead_letters import discard_views as discard
 from dashboard.dead_letters import run_views as runs
 from dashboard.dead_letters import views as letters
-from dashboard.exporter import views as metrics
+from dashboard.exporter import page as metrics
 from dashboard.find import views as find
 from dashboard.groups import change_views as group_changes
 from dashboard.groups import list_views as group_list

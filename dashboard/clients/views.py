@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 from django.conf import settings as django_settings
 from django.contrib import messages as notes
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.utils.translation import gettext
+from django.utils.translation import gettext_noop
 from django.views.decorators.http import require_http_methods, require_safe
 
 from dashboard.access.permissions import Permission, requires
@@ -17,16 +18,41 @@ from dashboard.audit.notes import note
 from dashboard.clients.closing import disconnect as close_connections
 from dashboard.clients.closing import find_client
 from dashboard.clients.listing import client_book
-from dashboard.clients.metrics import client_metrics
 from dashboard.clients.selection import SORTS, in_order, select
+from dashboard.clients.values import ClientListing, ConnectedClient
+from dashboard.cluster import units
 from dashboard.cluster.errors import GatewayError
 from dashboard.cluster.gateway import gateway
 from dashboard.http.error_pages import gateway_error
 from dashboard.http.paging import page_of
+from dashboard.language.sentences import gettext
+from dashboard.status.metric import Metrics, shape_of
 
 logger = logging.getLogger(__name__)
 
 PAGE_ROWS = 50
+
+
+NOT_TOLD = gettext_noop("only GantryMQ's brokers report it")
+
+
+def client_metrics(rows: Sequence[ConnectedClient], listing: ClientListing) -> Metrics:
+    """By the client's name."""
+    metrics = Metrics(now=listing.at)
+    for one in rows:
+        tells_less = any(name in listing.telling_less for name in one.brokers)
+        why = gettext(NOT_TOLD) if tells_less else gettext("known at the next sample")
+        since = None if one.since is None else listing.at - one.since
+        metrics.put(f"client.{one.name}.rate", units.rate(one.rate), listing.at, why)
+        metrics.put(f"client.{one.name}.since", units.duration(since), listing.at, why)
+    shown = (
+        f"{one.name} {one.language} {one.version} {one.is_twice} {one.producer_groups} {one.consumer_groups} "
+        f"{[(each.broker, each.address, each.account) for each in one.connections]}"
+        for one in rows
+    )
+    failures = (f"{failure.what} {failure.reason}" for failure in listing.failures)
+    metrics.shape = shape_of(*shown, "|", str(len(listing.clients)), *failures)
+    return metrics
 
 
 @requires(Permission.CLUSTER_READ)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from django.http import HttpRequest
-from ninja import Query, Router
+from ninja import Query, Router, Schema
 
 from dashboard.access.permissions import Permission
 from dashboard.cluster.gateway import gateway
 from dashboard.connect.checks import ERROR_CHARS_MAX, examine, explain
 from dashboard.connect.looking import current_ticks
-from dashboard.connect.schemas import ConnectOut, MeaningOut, TickOut
 from dashboard.rest.auth import Token
 from dashboard.rest.checks import CheckOut
 from dashboard.rest.refusals import REFUSALS
@@ -17,6 +16,30 @@ from dashboard.status.board import board
 
 router = Router()
 READ = Token(Permission.CLUSTER_READ)
+
+
+class TickOut(Schema):
+    """One of the four steps to messages that are handled."""
+
+    title: str
+    is_done: bool
+    told: str
+
+
+class MeaningOut(Schema):
+    """What an error may mean, and what to do."""
+
+    meaning: str
+    advice: str
+
+
+class ConnectOut(Schema):
+    """name_servers: what a client is given. meanings: of the error that was asked about."""
+
+    name_servers: str
+    ticks: list[TickOut]
+    checks: list[CheckOut]
+    meanings: list[MeaningOut]
 
 
 @router.get("", response={200: ConnectOut} | REFUSALS, auth=READ, summary="Checks for connecting an application",

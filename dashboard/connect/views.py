@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 from typing import Any
@@ -15,17 +16,33 @@ from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.access.permissions import Permission, requires
 from dashboard.audit.notes import note
-from dashboard.cluster.errors import GatewayError
-from dashboard.cluster.gateway import gateway
+from dashboard.cluster.errors import GatewayError, TopicExists, TopicNotFound
+from dashboard.cluster.gateway import Gateway, gateway
 from dashboard.connect.checks import ERROR_CHARS_MAX, examine, explain
-from dashboard.connect.demo import DEMO_TOPIC, send_demo
 from dashboard.connect.looking import current_ticks
 from dashboard.http.error_pages import gateway_error
 from dashboard.status.board import board
+from gantrymq.client.results import SendResult
+from gantrymq.message.model import Message
 
 logger = logging.getLogger(__name__)
 
 LANGUAGES = {"python": "Python", "java": "Java", "go": "Go", "node": "Node"}
+
+
+DEMO_TOPIC = "demo"
+DEMO_QUEUES = 8
+
+
+async def send_demo(gateway: Gateway, text: str) -> SendResult:
+    """Send it; the topic is made if it is not there. Raises GatewayError."""
+    message = Message(DEMO_TOPIC, text.encode(), tags="demo")
+    try:
+        return await gateway.messages.send(message)
+    except TopicNotFound:
+        with contextlib.suppress(TopicExists):  # another one was quicker
+            await gateway.topics.create(DEMO_TOPIC, queues=DEMO_QUEUES)
+    return await gateway.messages.send(message)
 
 
 @requires(Permission.CLUSTER_READ)

@@ -6,12 +6,25 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterator
 
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+from dashboard.access.permissions import Permission, requires
 from dashboard.exporter.broker_figures import broker_families
-from dashboard.exporter.exposition import Family, exposition
+from dashboard.exporter.exposition import CONTENT_TYPE, Family, exposition
 from dashboard.exporter.topic_figures import group_families, topic_families
-from dashboard.status.board import Snapshot
+from dashboard.status.board import Snapshot, board
 from dashboard.status.check import Level
 from dashboard.status.verdict import judge
+
+
+@requires(Permission.METRICS_READ, token=True)
+@require_safe
+async def metrics(request: HttpRequest) -> HttpResponse:
+    snapshot = board.snapshot
+    if snapshot is None:
+        return HttpResponse("The cluster has not been looked at yet.\n", status=503, content_type="text/plain")
+    return HttpResponse(await metrics_page.text(snapshot), content_type=CONTENT_TYPE)
 
 
 class MetricsPage:

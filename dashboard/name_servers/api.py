@@ -3,20 +3,51 @@
 from __future__ import annotations
 
 from django.http import HttpRequest
-from ninja import Query, Router
+from ninja import Field, Query, Router, Schema
 
 from dashboard.access.permissions import Permission
 from dashboard.forms.base import BaseForm
 from dashboard.name_servers.entries import ORDER_TOPICS, entries_of, put, remove
-from dashboard.name_servers.form import EntryForm, NamespaceForm, PlaceForm
-from dashboard.name_servers.schemas import EntryChanged, EntryIn, EntryList, EntryOut
+from dashboard.name_servers.form import NAME_CHARS_MAX, VALUE_CHARS_MAX, EntryForm, NamespaceForm, PlaceForm
 from dashboard.rest.auth import Token
 from dashboard.rest.refusals import REFUSALS, FormProblem
+from dashboard.rest.values import Order
 
 router = Router()
 
 READ_ENTRIES = Token(Permission.CONFIG_READ)
 WRITE_ENTRIES = Token(Permission.CONFIG_WRITE)
+
+
+class EntryOut(Schema):
+    """A key and its value."""
+
+    key: str
+    value: str
+
+
+class EntryList(Schema):
+    """The entries of a namespace, by key; none when there is no such namespace."""
+
+    namespace: str
+    entries: list[EntryOut]
+
+
+class EntryIn(Order):
+    """An entry with its value. Another value replaces the one that is there."""
+
+    namespace: str = Field(max_length=NAME_CHARS_MAX, examples=["ORDER_TOPIC_CONFIG"])
+    key: str = Field(max_length=NAME_CHARS_MAX, examples=["orders"])
+    value: str = Field(max_length=VALUE_CHARS_MAX, examples=["broker-a:4;broker-b:4"])
+
+
+class EntryChanged(Schema):
+    """What an entry was and is. null: there was none, or is none any more."""
+
+    namespace: str
+    key: str
+    before: str | None
+    after: str | None
 
 
 @router.get("/kv", response={200: EntryList} | REFUSALS, auth=READ_ENTRIES,

@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any
+from datetime import datetime
+from typing import Annotated, Any, Literal
 
 from django.http import HttpRequest
-from ninja import Path, Query, Router, Status
+from ninja import Field, Path, Query, Router, Schema, Status
 
 from dashboard.access.permissions import Permission
 from dashboard.audit.notes import changed, note
@@ -20,15 +21,17 @@ from dashboard.http.request_ids import request_id
 from dashboard.models.audit import Way
 from dashboard.rest.auth import Token
 from dashboard.rest.refusals import REFUSALS, FormProblem, caller
+from dashboard.rest.values import NUMBER_MAX, Order, Out, named
 from dashboard.status.readers import Readers, readers_of
 from dashboard.topics import change_runs
 from dashboard.topics.change_form import TopicChangesForm
-from dashboard.topics.change_schemas import TopicChangesIn, TopicChangesOut
-from dashboard.topics.changes import Asker
+from dashboard.topics.change_runs import ChangeRun
+from dashboard.topics.changes import TOPICS_MAX, Asker
 from dashboard.topics.figure_schemas import TopicFiguresOut
-from dashboard.topics.forms import TopicChangeForm, TopicForm
-from dashboard.topics.schemas import TopicChange, TopicDetailOut, TopicIn, TopicList, TopicOut
+from dashboard.topics.forms import QUEUES_MAX, TopicChangeForm, TopicForm
+from dashboard.topics.schemas import Perm, TopicChange, TopicDetailOut, TopicIn, TopicList, TopicOut
 from dashboard.topics.topic_cache import topic_book
+from gantrymq.message.topics import TOPIC_CHARS_MAX
 
 logger = logging.getLogger(__name__)
 
@@ -38,6 +41,69 @@ RUN_MAX = 1 << 31
 LIST_MAX = 500
 READ = Token(Permission.TOPICS_READ)
 WRITE = Token(Permission.TOPICS_WRITE)
+
+
+What = Literal["access", "queues", "keep", "skip", "again", "delete"]
+TopicName = Annotated[str, Field(pattern=r"^[%|a-zA-Z0-9_-]+$", max_length=TOPIC_CHARS_MAX)]
+
+
+class TopicChangesIn(Order):
+    """access needs perm, queues both numbers; keep takes the topics' own retention away where it is absent.
+
+    skip and again move all groups of each topic to its end, to its beginning.
+    """
+
+    what: What
+    topics: list[TopicName] = Field(min_length=1, max_length=TOPICS_MAX, description="one or more")
+    perm: Perm | None = Field(None, description="for access")
+    read_queues: int | None = Field(None, ge=1, le=QUEUES_MAX, description="for queues: on each broker")
+    write_queues: int | None = Field(None, ge=1, le=QUEUES_MAX, description="for queues: on each broker")
+    retention_ms: int | None = Field(
+        None, ge=1, le=NUMBER_MAX, description="for keep; absent: as long as the brokers keep it"
+    )
+    retention_messages: int | None = Field(None, ge=1, le=NUMBER_MAX, description="for keep: of a queue")
+
+    def form_data(self) -> dict[str, Any]:
+        """As the pages' form takes it."""
+        kept = f"{self.retention_ms} ms" if self.retention_ms else ""
+        given = self.dict(exclude={"topics", "retention_ms", "retention_messages"}, exclude_none=True)
+        return given | {"keep_for": kept, "keep_messages": self.retention_messages or ""}
+
+
+class TopicChangeResult(Schema):
+    """One topic. result: null while it waits. told: more about it, or why it failed."""
+
+    topic: str
+    result: Literal["done", "failed"] | None
+    told: str
+
+
+class TopicChangesOut(Out):
+    """A run; the newest 50 are known. resumed_at: when it went on after a restart; told: why it failed."""
+
+    run: int = named("number")
+    what: What
+    state: Literal["running", "done", "stopped", "failed"]
+    started_at: datetime
+    resumed_at: datetime | None
+    told: str
+    done: int
+    failed: int
+    topics: list[TopicChangeResult]
+
+    @classmethod
+    def of_run(cls, run: ChangeRun) -> TopicChangesOut:
+        return cls.of(
+            run, what=run.wanted.what,
+            topics=[
+                TopicChangeResult(
+                    topic=name,
+                    result=None if dealt is None else "done" if dealt.is_done else "failed",
+                    told=dealt.told if dealt else "",
+                )
+                for name, dealt in run.rows
+            ],
+        )  # fmt: skip
 
 
 @router.get("", response={200: TopicList} | REFUSALS, auth=READ, summary="List topics", operation_id="list_topics")

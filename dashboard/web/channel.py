@@ -11,9 +11,11 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
+from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 from daphne.http_protocol import HTTPFactory
+from daphne.http_protocol import WebRequest as DaphneRequest
 from OpenSSL import SSL
 from twisted.protocols.basic import LineReceiver
 from twisted.web.http import HTTPChannel
@@ -22,7 +24,6 @@ from dashboard.http.phrases import phrase_of
 from dashboard.http.problems import MEDIA_TYPE, problem_document
 from dashboard.web import limits
 from dashboard.web.hosts import place_over_tls
-from dashboard.web.request import WebRequest
 
 if TYPE_CHECKING:
     from dashboard.web.client_connection import ClientConnection
@@ -30,6 +31,20 @@ if TYPE_CHECKING:
 
 TOO_LARGE = "The body is larger than {} bytes."
 NOT_KNOWN = "A body of more than {} bytes needs a session or an API token."
+
+
+class WebRequest(DaphneRequest):
+    """The channel says how large the body may become."""
+
+    def __init__(self, channel: Any, queued: Any = False) -> None:
+        super().__init__(channel, queued, parsePOSTFormSubmission=False)  # the application does it, off the loop
+
+    def gotLength(self, length: int | None) -> None:
+        self.content = BytesIO()  # never a file: the channel bounds it
+
+    def handleContentChunk(self, data: bytes) -> None:
+        if self.channel.takes(self.content.tell() + len(data)):
+            self.content.write(data)
 
 
 class WebFactory(HTTPFactory):

@@ -11,11 +11,10 @@ from twisted.internet.task import Clock
 from twisted.web import http
 
 from dashboard.web import limits
-from dashboard.web.channel import WebChannel
+from dashboard.web.channel import WebChannel, WebRequest
 from dashboard.web.client_connection import ClientConnectionFactory
 from dashboard.web.limits import BodyRoom, WebLimits
 from dashboard.web.proxies import TrustedProxies
-from dashboard.web.request import WebRequest
 from gantrymq.log_limit import LogLimit
 from tests.dashboard.web.memory_transport import MemoryTransport
 
