@@ -15,7 +15,6 @@ single broker are RocketMQ's own and stand in that broker's properties file; the
 from __future__ import annotations
 
 import dataclasses
-import ipaddress
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -32,7 +31,7 @@ from appliance.settings.broker_processes import (
 from appliance.settings.checks import Check, Network, absolute_path, any_value, between, networks, networks_of, one_of
 from appliance.settings.lake_place import place_of
 from appliance.settings.service_urls import POSTGRESQL, REDIS, url
-from appliance.settings.sign_in import check_sign_in
+from appliance.settings.sign_in import check_sign_in, is_loopback_name
 from appliance.settings.sources import as_text, from_variables, merged, variable_of
 from gantrymq.errors import ConfigError
 from gantrymq.remoting.signature import Credentials
@@ -348,7 +347,7 @@ class ApplianceConfig:
 
     @property
     def is_loopback(self) -> bool:
-        return is_loopback(self.bind)
+        return is_loopback_name(self.bind)
 
     # ---- the loader
 
@@ -388,16 +387,6 @@ def describe(name: str) -> str:
 def join_address(host: str, port: int) -> str:
     """host:port, with brackets around an IPv6 address."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a listener on `host` can be reached from this machine only."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _address_to_advertise(bind: str) -> str:

@@ -81,7 +81,7 @@ def client_secret(config: ApplianceConfig, environment: Mapping[str, str] | None
 
 
 def is_loopback_name(host: str) -> bool:
-    """Whether a URL's host is this machine, so that no TLS is needed on the way."""
+    """Whether the host is this machine: it is reached from here only, so no TLS is needed on the way."""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -33,6 +33,7 @@ from dashboard.audit.notes import changed, note
 from dashboard.models.alerts import AlertChannel, AlertDelivery, AlertMute, AlertRow, AlertRule
 from dashboard.rest.auth import Token
 from dashboard.rest.refusals import REFUSALS, FormProblem, NotPossible, caller
+from dashboard.rest.values import Offset
 
 router = Router()
 LIST_MAX = 200
@@ -46,7 +47,7 @@ async def list_alerts(
     request: HttpRequest,
     q: str = Query("", max_length=200, description="part of the title"),
     only_open: bool = Query(False, description="only those that are open"),
-    offset: int = Query(0, ge=0, le=1_000_000),
+    offset: Offset = 0,
     limit: int = Query(50, ge=1, le=LIST_MAX),
 ) -> AlertList:
     rows = AlertRow.objects.found(q, only_open=only_open)
@@ -182,7 +183,7 @@ async def end_mute(request: HttpRequest, mute_id: int) -> Any:
             operation_id="list_alert_deliveries")  # fmt: skip
 async def list_deliveries(
     request: HttpRequest,
-    offset: int = Query(0, ge=0, le=1_000_000),
+    offset: Offset = 0,
     limit: int = Query(50, ge=1, le=LIST_MAX),
 ) -> DeliveryList:
     rows = AlertDelivery.objects.all()

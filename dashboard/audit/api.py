@@ -15,6 +15,7 @@ from dashboard.audit.export import export_response, told
 from dashboard.audit.listing import Asked, found
 from dashboard.rest.auth import Token
 from dashboard.rest.refusals import REFUSALS
+from dashboard.rest.values import Offset
 
 router = Router()
 LIST_MAX = 500
@@ -84,7 +85,7 @@ async def list_entries(
     since: datetime | None = None,
     until: datetime | None = None,
     own: bool = Query(False, description="also the calls that the appliance signs itself"),
-    offset: int = Query(0, ge=0, le=1_000_000),
+    offset: Offset = 0,
     limit: int = Query(50, ge=1, le=LIST_MAX),
 ) -> AuditList:
     rows = found(Asked(text=q, who=who, way=way, result=result, since=since, until=until, with_own=own))

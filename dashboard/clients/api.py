@@ -15,7 +15,7 @@ from dashboard.clients.selection import in_order, select
 from dashboard.cluster.gateway import gateway
 from dashboard.rest.auth import Token
 from dashboard.rest.refusals import REFUSALS, caller
-from dashboard.rest.values import Given, MaybeFromSeconds, Out, named
+from dashboard.rest.values import Given, MaybeFromSeconds, Offset, Out, named
 
 logger = logging.getLogger(__name__)
 
@@ -79,7 +79,7 @@ async def list_clients(
     q: str = Query("", max_length=255, description="part of id, address, group, account or language"),
     tools: bool = Query(False, description="connections without a client id, too"),
     twice: bool = Query(False, description="only ids that two processes use"),
-    offset: int = Query(0, ge=0, le=1_000_000),
+    offset: Offset = 0,
     limit: int = Query(100, ge=1, le=LIST_MAX),
 ) -> ClientList:
     listing = await client_book.listing(gateway())

@@ -10,7 +10,9 @@ import heapq
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from dashboard.cluster.values import QueueExtent
+from dashboard.cluster.errors import explain
+from dashboard.cluster.values import PartialFailure, QueueExtent
+from dashboard.language.sentences import gettext
 from gantrymq.message.model import MessageExt
 
 ROUNDS_MAX = 8  # pulls for one span of one queue
@@ -51,6 +53,12 @@ def spans(queues: Iterable[QueueExtent], limit: int, before: Mapping[str, int], 
         if end > start:
             found.append(Span(queue.broker_name, queue.queue_id, start, end, queue.min_offset))
     return found
+
+
+def queue_failure(queue: Span | QueueExtent, exc: Exception) -> PartialFailure:
+    """That a queue was not read."""
+    names = {"broker_name": queue.broker_name, "queue_id": queue.queue_id}
+    return PartialFailure(gettext("%(broker_name)s queue %(queue_id)s") % names, explain(exc))
 
 
 def newest_first(message: MessageExt) -> tuple[int, int, str]:

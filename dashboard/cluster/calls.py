@@ -42,12 +42,7 @@ class ClusterCalls:
     """Calls to one cluster. `namesrv` is "host:port;host:port"."""
 
     def __init__(
-        self,
-        namesrv: str,
-        *,
-        tls: TlsConfig | None = None,
-        credentials: Credentials | None = None,
-        clock: Callable[[], float] = time.time,
+        self, namesrv: str, tls: TlsConfig | None, credentials: Credentials | None, clock: Callable[[], float]
     ) -> None:
         self.namesrv = namesrv
         self._tls = tls

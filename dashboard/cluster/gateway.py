@@ -36,7 +36,7 @@ class Gateway:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.namesrv = namesrv
-        self.calls = ClusterCalls(namesrv, tls=tls, credentials=credentials, clock=clock)
+        self.calls = ClusterCalls(namesrv, tls, credentials, clock)
         self.brokers = BrokerCalls(self.calls)
         self.topics = TopicCalls(self.calls)
         self.groups = GroupCalls(self.calls)

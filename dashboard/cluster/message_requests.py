@@ -94,15 +94,7 @@ class MessageCalls:
                 try:
                     messages = await self._pull_span(detail, span, damaged)
                 except CALL_ERRORS as exc:
-                    failures.append(
-                        PartialFailure(
-                            (
-                                gettext("%(broker_name)s queue %(queue_id)s")
-                                % {"broker_name": span.broker_name, "queue_id": span.queue_id}
-                            ),
-                            explain(exc),
-                        )
-                    )
+                    failures.append(browse.queue_failure(span, exc))
                     messages = []
                 return browse.Read(span, messages)
 

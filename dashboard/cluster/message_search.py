@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from dashboard.cluster import browse
 from dashboard.cluster.calls import CALL_ERRORS, CALLS_AT_ONCE, ClusterCalls
-from dashboard.cluster.errors import TooManySearches, explain
+from dashboard.cluster.errors import TooManySearches
 from dashboard.cluster.message_query import MessageQuery
 from dashboard.cluster.message_scan import (
     STEP_LINES,
@@ -106,15 +106,7 @@ class MessageSearch:
         results = await asyncio.gather(*(bounds(queue) for queue in queues), return_exceptions=True)
         for queue, result in zip(queues, results, strict=True):
             if isinstance(result, CALL_ERRORS):
-                failures.append(
-                    PartialFailure(
-                        (
-                            gettext("%(broker_name)s queue %(queue_id)s")
-                            % {"broker_name": queue.broker_name, "queue_id": queue.queue_id}
-                        ),
-                        explain(result),
-                    )
-                )
+                failures.append(browse.queue_failure(queue, result))
                 result = (queue.min_offset, min(older.get(queue.key, queue.max_offset), queue.max_offset))
             elif isinstance(result, BaseException):
                 raise result
@@ -138,15 +130,7 @@ class MessageSearch:
                 try:
                     return Window(span, await self._read_span(detail, span, matches))
                 except CALL_ERRORS as exc:
-                    failures.append(
-                        PartialFailure(
-                            (
-                                gettext("%(broker_name)s queue %(queue_id)s")
-                                % {"broker_name": span.broker_name, "queue_id": span.queue_id}
-                            ),
-                            explain(exc),
-                        )
-                    )
+                    failures.append(browse.queue_failure(span, exc))
                     return None
 
         windows = await asyncio.gather(*(read(span) for span in scan.windows()))

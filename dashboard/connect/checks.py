@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ipaddress
 import re
 
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from appliance.settings.sign_in import is_loopback_name as is_loopback_host
 from dashboard.cluster.gateway import Gateway
 from dashboard.status.board import Snapshot
 from dashboard.status.check import Check, Level
@@ -136,13 +136,7 @@ async def _why_not(address: str) -> str | None:
 
 
 def is_loopback(address: str) -> bool:
-    host = address.rpartition(":")[0].strip("[]")
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    return is_loopback_host(address.rpartition(":")[0].strip("[]"))
 
 
 # What clients print, and what it means: Java's, Go's and npm's words, and the SDK's own.

@@ -33,6 +33,7 @@ from dashboard.messages.search_form import MessageSearchForm
 from dashboard.models import PutBackRow, PutBackRun
 from dashboard.rest.auth import Token
 from dashboard.rest.refusals import REFUSALS, FormProblem, caller
+from dashboard.rest.values import Offset
 
 logger = logging.getLogger(__name__)
 
@@ -49,7 +50,7 @@ WRITE = Token(Permission.TOPICS_WRITE)
 async def list_dead_letters(
     request: HttpRequest,
     q: str = Query("", description="part of the group's name"),
-    offset: int = Query(0, ge=0, le=1_000_000),
+    offset: Offset = 0,
     limit: int = Query(50, ge=1, le=LIST_MAX),
 ) -> DeadGroupList:
     known, failures = await letters.names(gateway())
@@ -102,7 +103,7 @@ async def resend_dead_letters(request: HttpRequest, name: str, body: PutBackIn) 
 async def list_resend_results(
     request: HttpRequest,
     name: str,
-    offset: int = Query(0, ge=0, le=1_000_000),
+    offset: Offset = 0,
     limit: int = Query(50, ge=1, le=LIST_MAX),
 ) -> PutBackRecords:
     rows = PutBackRow.objects.filter(group=name)
@@ -131,7 +132,7 @@ async def discard_dead_letters(
 async def list_resend_runs(
     request: HttpRequest,
     name: str,
-    offset: int = Query(0, ge=0, le=1_000_000),
+    offset: Offset = 0,
     limit: int = Query(50, ge=1, le=LIST_MAX),
 ) -> PutBackRunList:
     rows = PutBackRun.objects.filter(group=name).order_by("-started_at", "-pk")

@@ -34,6 +34,7 @@ from dashboard.groups.selection import GroupSelection, select
 from dashboard.groups.whole import group_view
 from dashboard.rest.auth import Token
 from dashboard.rest.refusals import REFUSALS, FormProblem, caller
+from dashboard.rest.values import Offset
 from dashboard.status.board import board
 
 logger = logging.getLogger(__name__)
@@ -54,7 +55,7 @@ async def list_groups(
     system: bool = Query(False, description="the cluster's own groups too"),
     sort: str = Query("name", pattern=SORT_PATTERN, description="not with topic: there the greatest lag is first"),
     down: bool = Query(False, description="the greatest first; unknown values are always last"),
-    offset: int = Query(0, ge=0, le=1_000_000),
+    offset: Offset = 0,
     limit: int = Query(50, ge=1, le=LIST_MAX),
 ) -> GroupList:
     if topic:

@@ -16,6 +16,7 @@ from dashboard.cluster.gateway import gateway
 from dashboard.http.error_pages import gateway_error
 from dashboard.messages.trace_form import TraceForm
 from dashboard.messages.trace_search import TraceStep, life, look
+from dashboard.messages.views import step_answer
 
 
 @requires(Permission.MESSAGES_READ)
@@ -47,15 +48,8 @@ async def further(request: HttpRequest) -> HttpResponse:
         step = await look(gateway(), form.wish(), form.span(), read_cursor(request.GET.get("older", "")))
     except GatewayError as exc:
         return JsonResponse({"detail": str(exc)}, status=exc.status)
-    return JsonResponse(
-        {
-            "rows": [render_to_string("messages/_trace_row.html", {"event": event}) for event in step.events],
-            "scanned": step.scanned,
-            "older": step.older,
-            "reached": f"{units.moment(step.reached_ms)[:19]} UTC" if step.reached_ms else "",
-            "troubles": [f"{failure.what}: {failure.reason}" for failure in step.failures],
-        }
-    )
+    rows = [render_to_string("messages/_trace_row.html", {"event": event}) for event in step.events]
+    return step_answer(step, rows)
 
 
 @requires(Permission.MESSAGES_READ)

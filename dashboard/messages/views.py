@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
@@ -16,6 +17,7 @@ from dashboard.cluster import units
 from dashboard.cluster.browse import read_cursor
 from dashboard.cluster.errors import GatewayError
 from dashboard.cluster.gateway import gateway
+from dashboard.cluster.message_scan import ScanStep
 from dashboard.cluster.message_values import read_place
 from dashboard.cluster.values import TopicDetail
 from dashboard.http.error_pages import gateway_error
@@ -24,6 +26,7 @@ from dashboard.messages.export import export_response
 from dashboard.messages.forms import TestMessageForm
 from dashboard.messages.message_views import message_context
 from dashboard.messages.search_form import MessageSearchForm
+from dashboard.messages.trace_search import TraceStep
 from dashboard.topics.views import topic_context
 from gantrymq.errors import MessageRejected
 from gantrymq.message.model import Message
@@ -59,9 +62,14 @@ async def search(request: HttpRequest, name: str) -> HttpResponse:
         step = await gateway().search.step(detail, asked.search(), older=older)
     except GatewayError as exc:
         return JsonResponse({"detail": str(exc)}, status=exc.status)
+    return step_answer(step, render_lines(name, step.lines))
+
+
+def step_answer(step: ScanStep | TraceStep, rows: Sequence[str]) -> JsonResponse:
+    """For the script: the rows of one more step, and the cursor of the step after it."""
     return JsonResponse(
         {
-            "rows": render_lines(name, step.lines),
+            "rows": rows,
             "scanned": step.scanned,
             "older": step.older,
             "reached": f"{units.moment(step.reached_ms)[:19]} UTC" if step.reached_ms else "",

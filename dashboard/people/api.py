@@ -41,6 +41,7 @@ from dashboard.people.schemas import (
 from dashboard.people.user_accounts import UserProblem
 from dashboard.rest.auth import Token
 from dashboard.rest.refusals import REFUSALS, FormProblem, NotPossible, Problem, caller
+from dashboard.rest.values import Offset
 
 logger = logging.getLogger(__name__)
 
@@ -57,7 +58,7 @@ OWN = Token(Permission.ACCOUNT)
 async def list_users(
     request: HttpRequest,
     q: str = Query("", max_length=64, description="part of the name"),
-    offset: int = Query(0, ge=0, le=1_000_000),
+    offset: Offset = 0,
     limit: int = Query(100, ge=1, le=LIST_MAX),
 ) -> UserList:
     rows = User.objects.filter(username__icontains=q).order_by("username")

@@ -33,6 +33,7 @@ from dashboard.reports.schemas import (
 )
 from dashboard.rest.auth import Token
 from dashboard.rest.refusals import REFUSALS, FormProblem, NotPossible, caller
+from dashboard.rest.values import Offset
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +56,7 @@ async def list_reports(request: HttpRequest) -> ReportList:
 async def list_runs(
     request: HttpRequest,
     report: str = Query("", max_length=16, description="only of this one"),
-    offset: int = Query(0, ge=0, le=1_000_000),
+    offset: Offset = 0,
     limit: int = Query(25, ge=1, le=LIST_MAX),
 ) -> RunList:
     rows = ReportRun.objects.select_related("requested_by")

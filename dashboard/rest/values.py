@@ -5,10 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Annotated, Any, Self
 
-from ninja import Field, Schema
+from ninja import Field, Query, Schema
 from pydantic import AwareDatetime, BeforeValidator, ConfigDict, ModelWrapValidatorHandler, model_validator
 
 NUMBER_MAX = 1 << 53
+Offset = Annotated[int, Query(ge=0, le=1_000_000)]  # of the first row that a list gives
 
 
 class Given(Schema):

@@ -21,7 +21,7 @@ from dashboard.http.request_ids import request_id
 from dashboard.models.audit import Way
 from dashboard.rest.auth import Token
 from dashboard.rest.refusals import REFUSALS, FormProblem, caller
-from dashboard.rest.values import NUMBER_MAX, Order, Out, named
+from dashboard.rest.values import NUMBER_MAX, Offset, Order, Out, named
 from dashboard.status.readers import Readers, readers_of
 from dashboard.topics import change_runs
 from dashboard.topics.change_form import TopicChangesForm
@@ -112,7 +112,7 @@ async def list_topics(
     q: str = Query("", description="part of the name"),
     system: bool = Query(False, description="the cluster's own topics too"),
     retry: bool = Query(False, description="retry and dead-letter topics too"),
-    offset: int = Query(0, ge=0, le=1_000_000),
+    offset: Offset = 0,
     limit: int = Query(100, ge=1, le=LIST_MAX),
 ) -> TopicList:
     listing = await gateway().topics.list()

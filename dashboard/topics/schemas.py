@@ -48,8 +48,8 @@ class TopicChange(Given):
     retention_messages: int | None = Field(None, ge=0, le=NUMBER_MAX, description="0 removes the topic's own limit")
 
 
-class TopicOut(Out):
-    """A topic in a list. queues: on each broker, null where that differs; read_queues, write_queues: of all brokers."""
+class TopicShown(Out):
+    """queues: on each broker, null where that differs; read_queues, write_queues: of all brokers."""
 
     name: str
     kind: Kind
@@ -58,6 +58,11 @@ class TopicOut(Out):
     read_queues: int
     write_queues: int
     perm: ShownPerm
+
+
+class TopicOut(TopicShown):
+    """A topic in a list. queues: on each broker, null where that differs; read_queues, write_queues: of all brokers."""
+
     stored_messages: int | None = None
     in_rate: float | None = None
     last_write_at: datetime | None = None
@@ -91,16 +96,9 @@ class QueueOut(Out):
     last_write_at: MaybeFromMs = named("last_write_ms")
 
 
-class TopicDetailOut(Out):
+class TopicDetailOut(TopicShown):
     """One topic whole: what creating and changing take, and what it holds. queues: as in the list."""
 
-    name: str
-    kind: Kind
-    brokers: list[str]
-    queues: int | None
-    read_queues: int
-    write_queues: int
-    perm: ShownPerm
     order: bool
     retention_ms: int | None
     retention_messages: int | None

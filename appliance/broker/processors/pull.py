@@ -35,6 +35,7 @@ from appliance.broker.topics.topic_config import TopicConfigManager
 from appliance.errors import BrokerError
 from appliance.remoting.pull_request import PullFields, PullRequest
 from appliance.settings.roles import BrokerConfig
+from gantrymq.client.connection.broker_calls import PULL_READ_AGAIN
 from gantrymq.message.model import MessageQueue
 from gantrymq.message.topics import TOOLS_GROUP
 from gantrymq.remoting.bodies import PERM_READ
@@ -53,7 +54,6 @@ Request = RemotingCommand | PullRequest
 COMMIT_OFFSET = 1
 SUSPEND = 2
 HAS_SUBSCRIPTION = 4
-READ_AGAIN = 1 << 20  # GantryMQ's own: the message could not be read the first time
 
 MASTER_ID = 0
 HELD_MS_MAX = 600_000  # RocketMQ's clients ask for 15 s; no connection is waited for without end
@@ -116,7 +116,7 @@ def _pull(parts: PullParts, connection: ServerConnection, request: Request, *, m
     result = parts.store.get_message(group, topic, queue_id, offset, count_max, wanted)
     if result is None:
         raise BrokerError(ResponseCode.SYSTEM_ERROR, "store getMessage return null")
-    if sys_flag & READ_AGAIN and result.message_count == 1:
+    if sys_flag & PULL_READ_AGAIN and result.message_count == 1:
         parts.store.examine(topic, queue_id, result.next_begin_offset - 1)
     code = _CODES.get(result.status)
     if code is None:  # NO_MESSAGE_IN_QUEUE, NO_MATCHED_LOGIC_QUEUE: an offset other than 0 can't be right
