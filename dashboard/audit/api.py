@@ -20,6 +20,8 @@ from dashboard.rest.values import Offset
 router = Router()
 LIST_MAX = 500
 READ = Token(Permission.AUDIT_READ)
+WayWord = Literal["page", "rest", "command", "remoting"]
+ResultWord = Literal["done", "refused", "failed"]
 
 
 class AuditEntryOut(Schema):
@@ -31,11 +33,11 @@ class AuditEntryOut(Schema):
     number: int
     at: datetime
     who: str
-    way: Literal["page", "rest", "command", "remoting"]
+    way: WayWord
     address: str
     action: str
     target: str
-    result: Literal["done", "refused", "failed"]
+    result: ResultWord
     told: str
     details: dict[str, Any]
     request_id: str
@@ -80,8 +82,8 @@ async def list_entries(
     request: HttpRequest,
     q: str = Query("", max_length=200, description="part of action, target, account or details, or a request's id"),
     who: str = Query("", max_length=160, description="account; its tokens are included"),
-    way: Literal["", "page", "rest", "command", "remoting"] = "",
-    result: Literal["", "done", "refused", "failed"] = "",
+    way: Literal["", WayWord] = "",
+    result: Literal["", ResultWord] = "",
     since: datetime | None = None,
     until: datetime | None = None,
     own: bool = Query(False, description="also the calls that the appliance signs itself"),
@@ -111,8 +113,8 @@ async def export_entries(
     form: Literal["jsonl", "csv"],
     q: str = Query("", max_length=200),
     who: str = Query("", max_length=160),
-    way: Literal["", "page", "rest", "command", "remoting"] = "",
-    result: Literal["", "done", "refused", "failed"] = "",
+    way: Literal["", WayWord] = "",
+    result: Literal["", ResultWord] = "",
     since: datetime | None = None,
     until: datetime | None = None,
     own: bool = False,

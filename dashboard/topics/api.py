@@ -26,7 +26,7 @@ from dashboard.status.readers import Readers, readers_of
 from dashboard.topics import change_runs
 from dashboard.topics.change_form import TopicChangesForm
 from dashboard.topics.change_runs import ChangeRun
-from dashboard.topics.changes import TOPICS_MAX, Asker
+from dashboard.topics.changes import TOPICS_MAX, Asker, What
 from dashboard.topics.figure_schemas import TopicFiguresOut
 from dashboard.topics.forms import QUEUES_MAX, TopicChangeForm, TopicForm
 from dashboard.topics.schemas import Perm, TopicChange, TopicDetailOut, TopicIn, TopicList, TopicOut
@@ -43,7 +43,6 @@ READ = Token(Permission.TOPICS_READ)
 WRITE = Token(Permission.TOPICS_WRITE)
 
 
-What = Literal["access", "queues", "keep", "skip", "again", "delete"]
 TopicName = Annotated[str, Field(pattern=r"^[%|a-zA-Z0-9_-]+$", max_length=TOPIC_CHARS_MAX)]
 
 

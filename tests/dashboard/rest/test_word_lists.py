@@ -1,0 +1,46 @@
+"""REST writes the words of a field out, for types and the OpenAPI document; the models and tables have them as well."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+import pytest
+
+from dashboard.access.tokens import TOKEN_LIFE_DAYS
+from dashboard.audit import api as audit
+from dashboard.brokers import api as brokers
+from dashboard.cluster.settings_table import SOURCES
+from dashboard.dead_letters import schemas as dead_letters
+from dashboard.groups import schemas as groups
+from dashboard.groups.forms import TO_CHOICES
+from dashboard.models.audit import Result, Way
+from dashboard.models.dead_letters import PutBackRun, PutBackState
+from dashboard.models.kept_runs import KeptRun
+from dashboard.models.management import ApiToken, Role
+from dashboard.models.reports import ReportRun
+from dashboard.people import schemas as people
+from dashboard.reports import schemas as reports
+from dashboard.rest.checks import LevelWord
+from dashboard.status.check import Level
+from dashboard.topics import api as topics
+
+FIELDS: dict[str, tuple[Any, Any]] = {
+    "a change's way": (audit.WayWord, Way.values),
+    "a change's result": (audit.ResultWord, Result.values),
+    "a setting's source": (brokers.Source, SOURCES),
+    "a role": (people.RoleName, Role.values),
+    "a token's scope": (people.ScopeName, ApiToken.Scope.values),
+    "a token's life": (people.TokenIn.model_fields["life_days"].annotation, TOKEN_LIFE_DAYS),
+    "a report run's state": (reports.RunState, ReportRun.State.values),
+    "a resend run's state": (dead_letters.PutBackRunOut.model_fields["state"].annotation, PutBackRun.State.values),
+    "a change run's state": (topics.TopicChangesOut.model_fields["state"].annotation, KeptRun.State.values),
+    "a dead letter's state": (dead_letters.PutBackRecord.model_fields["state"].annotation, PutBackState.values),
+    "where a group starts": (groups.ResetTo.model_fields["to"].annotation, [to for to, _ in TO_CHOICES]),
+    "a check's level": (LevelWord, [level.word for level in Level]),
+}
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_rest_takes_and_gives_the_words_that_the_house_knows(field: str) -> None:
+    written, known = FIELDS[field]
+    assert set(get_args(written)) == set(known)
