@@ -76,7 +76,7 @@ class ChangeRuns(KeptRuns[TopicChangeRun]):
     """One a process."""
 
     model = TopicChangeRun
-    name = "change of many topics"
+    name = "bulk change"
     event = "topic_changes"
     permission = Permission.TOPICS_WRITE
     account_lost_it = gettext_noop("The account %(name)s can no longer change topics.")
