@@ -144,7 +144,9 @@ class BrokerOffsets:
             theirs = await self._calls.consumer_offset(address, self._group, queue.topic, queue.queue_id)
             if theirs is not None and theirs > offset:
                 return  # another member is ahead: this offset would take the group back
-            offset = self._offsets.get(queue, offset)
+            if queue not in self._offsets:
+                return  # given up meanwhile: another member writes its offsets now
+            offset = self._offsets[queue]
             is_doubted = queue in self._doubted  # else the application chose one meanwhile
         there = await self._calls.update_consumer_offset(
             address, self._group, queue.topic, queue.queue_id, offset, only_forward=is_doubted

@@ -189,3 +189,19 @@ async def test_what_another_member_writes_between_look_and_write_stays() -> None
         store.replace(QUEUE, 2)
         await store.persist([QUEUE])
         assert broker.offsets == {"0": "2"}
+
+
+async def test_a_queue_that_is_given_up_between_look_and_write_is_not_written() -> None:
+    broker = OffsetBroker()
+
+    def as_it_is_given_up(server: ScriptedServer, writer: asyncio.StreamWriter, request: RemotingCommand) -> None:
+        broker(server, writer, request)
+        if request.code == 14:
+            store.forget(QUEUE)
+
+    async with offsets_at(as_it_is_given_up) as store:
+        broker.offsets = {"0": "3"}
+        store.update(QUEUE, 5)
+        store.doubt([QUEUE])
+        await store.persist([QUEUE])
+        assert (broker.offsets, broker.writes) == ({"0": "3"}, 0)
