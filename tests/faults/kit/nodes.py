@@ -52,7 +52,7 @@ class Node(LocalCluster):
         return [*self.net.command(NAMES), *super()._namesrv_command(properties)]
 
     def _broker_command(self, properties: Path) -> list[str | Path]:
-        return [*self.net.command(self.node), *super()._broker_command(properties)]
+        return [*self.net.command(self.node), *super().broker_command(properties)]
 
 
 @contextlib.contextmanager
