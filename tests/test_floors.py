@@ -61,7 +61,6 @@ ROOMS = {
     "gantrymq.contrib": Room(("gantrymq",), ("opentelemetry", "prometheus_client")),
     "gantrymq.contrib.arrow": Room(("gantrymq",), ("numpy", "pyarrow")),
     "gantrymq.contrib.django": Room(("gantrymq",), ("django",)),
-    "gantrymq.contrib.faststream": Room(("gantrymq",), ("fast_depends", "faststream")),
     "gantrymq.contrib.spark": Room(("gantrymq",), ("numpy", "pyarrow", "pyspark")),
     "gantrymq.home": Room(()),
     "gantrymq.runner": Room(("gantrymq",)),

@@ -130,7 +130,6 @@ def test_a_bare_install_asks_for_nothing_heavy(wheel: Path) -> None:
         "django",
         "docs",
         "fast-path",
-        "faststream",
         "opentelemetry",
     }
     extras |= {"postgresql", "prometheus", "redis", "reports", "spark", "test"}

@@ -14,7 +14,6 @@ OF_THE_WHEEL = {
     "compression",
     "django",
     "opentelemetry",
-    "faststream",
     "prometheus",
     "spark",
 }  # for users of the SDK; the locks of the tests and of the reports have them

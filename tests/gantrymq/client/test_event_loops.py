@@ -21,7 +21,6 @@ from gantrymq import (
     TransactionProducer,
     TransactionState,
 )
-from gantrymq.contrib.faststream import GantryBroker
 from gantrymq.errors import ClientClosed, GantryError
 from gantrymq.message.model import MessageQueue
 from tests.waiting import WITHIN_S
@@ -251,15 +250,6 @@ def test_a_blocking_publisher_whose_loop_was_closed_says_so(address: str) -> Non
         loop.run(app.start())
     with pytest.raises(ClientClosed, match="event loop that is closed"):
         words.send_blocking("x")
-
-
-def test_a_faststream_broker_in_another_loop_says_so(address: str, loops: Callable[[], Loop]) -> None:
-    first, second = loops(), loops()
-    broker = GantryBroker(address)
-    first.run(broker.start())
-    refused_at_once(second, lambda _: broker.publish("x", TOPIC), broker, "started in another event loop")
-    refused_at_once(second, lambda _: broker.start(), broker, "started in another event loop")
-    first.run(limited(broker.stop()))
 
 
 def test_a_subscription_may_be_changed_from_a_thread_without_a_loop(address: str, loops: Callable[[], Loop]) -> None:
