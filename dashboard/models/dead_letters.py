@@ -16,7 +16,7 @@ class PutBackState(models.TextChoices):
     """How far one came. What was begun and never ended may have been sent."""
 
     BEGUN = "begun", _("Unknown")
-    SENT = "sent", _("Resend")
+    SENT = "sent", _("Resent")
     FAILED = "failed", _("Failed")
 
 
