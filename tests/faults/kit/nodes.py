@@ -51,7 +51,7 @@ class Node(LocalCluster):
     def _namesrv_command(self, properties: Path) -> list[str | Path]:
         return [*self.net.command(NAMES), *super()._namesrv_command(properties)]
 
-    def _broker_command(self, properties: Path) -> list[str | Path]:
+    def broker_command(self, properties: Path) -> list[str | Path]:
         return [*self.net.command(self.node), *super().broker_command(properties)]
 
 
