@@ -14,7 +14,7 @@ from tests.waiting import wait_until
 
 PROBLEM = re.compile(r"event=(problem|problem_gone) what='([^']*)'")
 STORIES = {
-    "broker-a-2": ("A slave of broker-a is gone", "Process broker-a-2 is "),
+    "broker-a-2": ("A slave of broker-a is disconnected", "Process broker-a-2 is "),
     "broker-a": ("Slave broker-a:1 does not copy", "Process broker-a is "),
 }
 

@@ -67,7 +67,7 @@ class Beside:
             ("until the answer", *_row(self.alone_ack, self.beside_ack, self.ack_ratios)),
         ]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        swing = f"{statistics.median(self.swing):.2f}, worst {max(self.swing):.2f}" if self.swing else "not known"
+        swing = f"{statistics.median(self.swing):.2f}, worst {max(self.swing):.2f}" if self.swing else "unknown"
         return "\n".join(
             [
                 f"p99 in ms of a broker at {self.rate:,}/s, medians of {len(self.alone)} slices each, in turns; "

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.failover.recorded import gantry, holders
-from tests.faults.kit.replicas import SYNC, TOPIC, Replica, promote_checked, runtime_info
+from tests.faults.kit.replicas import SYNC, TOPIC, Replica, runtime_info
 from tests.faults.replication.history import Answer, check
 from tests.faults.replication.logs import read_log
 from tests.faults.replication.recorder import Recorder
@@ -47,11 +47,17 @@ class Scene:
 
 @contextlib.contextmanager
 def running(
-    folder: Path, capsys: pytest.CaptureFixture[str], members: list[EtcdMember], *, lease_s: int = LEASE_S
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    members: list[EtcdMember],
+    *,
+    lease_s: int = LEASE_S,
+    may_take_over: bool = True,
 ) -> Iterator[Scene]:
     known = AUTOMATIC | {"etcdEndpoints": urls_of(members), "failoverLeaseSeconds": str(lease_s)}
+    of_slaves = known | {"automaticFailover": str(may_take_over).lower()}
     with LocalCluster(folder / "master", broker_properties=known) as master:
-        slaves = [Replica(folder / f"slave{number}", master, number, known) for number in (1, 2)]
+        slaves = [Replica(folder / f"slave{number}", master, number, of_slaves) for number in (1, 2)]
         for slave in slaves:
             slave.start_broker()
         ran = gantry(capsys, master, "init", "--accept-unknown")
@@ -68,11 +74,16 @@ def one_etcd(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Sce
         yield scene
 
 
+def is_master(broker: LocalCluster) -> bool:
+    return runtime_info(broker).get("brokerRole", "SLAVE") != "SLAVE"
+
+
 @pytest.mark.slow
 def test_a_master_that_stood_still_acknowledges_nothing_when_it_wakes(
     one_etcd: Scene, request: pytest.FixtureRequest
 ) -> None:
-    master, slave, _ = one_etcd.brokers
+    """A slave takes over by itself meanwhile."""
+    master, *slaves = one_etcd.brokers
     serving = [master]
     with (
         Recorder("stays", TOPIC, lambda: master.broker_address) as stays,
@@ -82,7 +93,9 @@ def test_a_master_that_stood_still_acknowledges_nothing_when_it_wakes(
         os.kill(master.broker.pid, signal.SIGSTOP)
         stopped_at = time.monotonic()
         acknowledged = stays.count(Answer.ACKNOWLEDGED)
-        assert promote_checked(slave).epoch == 2
+        wait_until(lambda: any(map(is_master, slaves)))
+        (slave,) = filter(is_master, slaves)
+        assert runtime_info(slave)["epoch"] == "2"
         serving[0] = slave
         follows.more()
         still_s = float(request.config.getoption("--still", default=None) or STILL_S)
@@ -96,8 +109,16 @@ def test_a_master_that_stood_still_acknowledges_nothing_when_it_wakes(
 
 
 @pytest.mark.slow
-def test_a_master_that_wakes_past_its_deadline_goes_on_once_etcd_has_its_beat(one_etcd: Scene) -> None:
-    master = one_etcd.brokers[0]
+def test_a_master_that_wakes_past_its_deadline_goes_on_once_etcd_has_its_beat(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where no slave may take over."""
+    with etcd(tmp_path / "etcd") as members, running(tmp_path, capsys, members, may_take_over=False) as scene:
+        _wakes_past_its_deadline(scene)
+
+
+def _wakes_past_its_deadline(scene: Scene) -> None:
+    master = scene.brokers[0]
     with Recorder("p", TOPIC, lambda: master.broker_address) as recorder:
         recorder.more()
         os.kill(master.broker.pid, signal.SIGSTOP)
@@ -105,7 +126,7 @@ def test_a_master_that_wakes_past_its_deadline_goes_on_once_etcd_has_its_beat(on
         os.kill(master.broker.pid, signal.SIGCONT)
         recorder.more()
     assert runtime_info(master)["epoch"] == "1"
-    one_etcd.check(recorder, owner=master)
+    scene.check(recorder, owner=master)
 
 
 @pytest.mark.slow

@@ -82,7 +82,7 @@ def test_damaged_notes_count_as_none(tmp_path: Path, text: bytes, caplog: pytest
     (tmp_path / "others.json").write_bytes(text)
     notes = book(tmp_path, 0)
     assert notes.floor(FOLDER, otherwise=9) == 0
-    assert "not known" in caplog.text
+    assert "what others stored is unknown" in caplog.text
 
 
 def test_bytes_are_disk_blocks_each_file_once(tmp_path: Path) -> None:

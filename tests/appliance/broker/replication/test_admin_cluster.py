@@ -29,7 +29,7 @@ async def test_slaves_are_a_column_of_the_cluster(tmp_path: Path, capsys: pytest
             [known] = cluster.broker.slaves.slaves
             await until(lambda: cluster.broker.slaves.behind_bytes == known.messages_behind == 0)
             master_line, slave_line = await shown()
-            assert "1 of 1 in sync, 0 bytes, 0 messages, 0 s behind, fed " in master_line
+            assert "1 of 1 in sync, 0 bytes, 0 messages, 0 s behind, " in master_line
             assert slave_line.endswith("copying")
             async with slave_of(cluster, tmp_path / "second", broker_id=2) as second:
                 await until(lambda: second.outer_api.registered == (1, 1))

@@ -181,4 +181,4 @@ async def test_a_silent_master_is_left(tmp_path: Path) -> None:
             slave_of(cluster, tmp_path / "slave", ha_master_address=silent, ha_housekeeping_ms=1000) as slave,
         ):
             client = follower_of(slave).ha_client
-            await until(lambda: "silent for 1 s" in client.why)
+            await until(lambda: "no greeting within 1 s" in client.why)

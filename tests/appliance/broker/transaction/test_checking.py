@@ -143,7 +143,7 @@ async def test_only_half_messages_are_resumed(tmp_path: Path, message_id: str) -
         await producer.send(b"plain", UNIQ_KEY="u")
         (plain,) = stored(broker, TOPIC, 1)
         answer = await producer.peer.ask(RequestCode.RESUME_CHECK_HALF_MESSAGE, {"msgId": plain.offset_msg_id})
-        assert answer.code == 1 and "no half message" in (answer.remark or "")
+        assert answer.code == 1 and "not a half message" in (answer.remark or "")
         assert stored(broker, HALF) == []
 
 

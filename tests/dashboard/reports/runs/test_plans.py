@@ -110,7 +110,7 @@ async def test_the_page_has_the_last_result_and_the_last_state_of_each_report(da
     rows = dict(zip(EVERY, table, strict=True))
     assert f"/reports/runs/{shown.run_id}/traffic.csv" in rows["traffic"] and ">Done<" in rows["traffic"]
     assert f'/reports/runs/{results["sizes"].run_id}"' in rows["sizes"] and ">Failed<" in rows["sizes"]
-    assert '<td class="num">2</td>' in rows["sizes"] and '<td class="num"></td>' in rows["days"]
+    assert '<td class="num opt">2</td>' in rows["sizes"] and '<td class="num opt"></td>' in rows["days"]
     assert [">yes<" in part for part in table] == [name == "traffic" for name in EVERY]
 
 

@@ -14,7 +14,7 @@ import pytest
 from gantrymq import Message, SyncProducer
 from gantrymq.contrib.spark import GantrySource
 from tests.appliance.reports.conftest import java as java
-from tests.appliance.reports.conftest import spark as spark
+from tests.appliance.reports.with_spark.conftest import spark as spark
 from tests.docs.pages import ROOT, blocks
 from tests.gantrymq.contrib.spark.stores import rows_of
 from tests.harness import LocalCluster

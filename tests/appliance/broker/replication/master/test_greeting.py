@@ -55,7 +55,7 @@ async def test_silent_connections_keep_no_slave_away_and_fill_no_log(
                 client = follower_of(slave).ha_client
                 await until(lambda: client.is_copying)
                 assert len(cluster.broker.slaves.slaves) == 1, "who is silent is not a slave"
-        assert len([each for each in about_slaves(caplog) if "made room" in str(vars(each))]) == LINES_MAX
+        assert len([each for each in about_slaves(caplog) if "closed to make room" in str(vars(each))]) == LINES_MAX
 
 
 async def test_a_slave_of_rocketmqs_may_be_silent_at_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
