@@ -14,6 +14,7 @@ PROTOCOL_VERSION_TEXT = "V4_9_4"
 # heartbeat has this field.
 VERSION_WITH_TIMES = 413
 TIMES_KEPT_FIELD = "timerMaxDelaySec"
+ONLY_FORWARD_FIELD = "onlyForward"  # of request 15: GantryMQ's brokers keep a larger offset that they have
 
 
 class RequestCode(IntEnum):

@@ -13,7 +13,7 @@ from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
 from appliance.errors import BrokerError
 from appliance.remoting.connection import ServerConnection
 from appliance.remoting.header_fields import int_field, long_field
-from gantrymq.remoting.codes import ResponseCode
+from gantrymq.remoting.codes import ONLY_FORWARD_FIELD, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from store.message_store import MessageStore
 
@@ -65,7 +65,7 @@ def update_consumer_offset(
     """
     fields = request.ext_fields
     queue_id, offset = int_field(fields, "queueId", low=0), long_field(fields, "commitOffset", low=-1)
-    if fields.get("onlyForward") == "true":
+    if fields.get(ONLY_FORWARD_FIELD) == "true":
         there = parts.offsets.query(fields["consumerGroup"], fields["topic"], queue_id)
         if there > offset:
             return request.reply(ext_fields={"offset": str(there)})

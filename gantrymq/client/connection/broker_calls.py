@@ -19,7 +19,7 @@ from gantrymq.message.model import MessageExt, MessageQueue
 from gantrymq.message.namespaces import NO_NAMESPACE, Namespace
 from gantrymq.remoting.bodies import CheckClientRequestBody, ConsumerIdList, HeartbeatData, SubscriptionData
 from gantrymq.remoting.client import RemotingClient
-from gantrymq.remoting.codes import RequestCode, ResponseCode
+from gantrymq.remoting.codes import ONLY_FORWARD_FIELD, RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from gantrymq.remoting.failures import refused
 
@@ -103,7 +103,7 @@ class BrokerCalls:
         ext_fields = {"consumerGroup": self._whole(group), "topic": self._whole(topic)}
         ext_fields |= {"queueId": str(queue_id), "commitOffset": str(offset)}
         if only_forward:
-            ext_fields["onlyForward"] = "true"
+            ext_fields[ONLY_FORWARD_FIELD] = "true"
         answer = await self.call(address, RequestCode.UPDATE_CONSUMER_OFFSET, ext_fields)
         return int_field(answer, "offset", address) if "offset" in answer.ext_fields else offset
 

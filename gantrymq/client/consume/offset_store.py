@@ -85,7 +85,7 @@ class BrokerOffsets:
         self._group = group
         self._offsets: dict[MessageQueue, int] = {}
         self._durable: dict[MessageQueue, int] = {}
-        self._doubted: set[MessageQueue] = set()
+        self._doubted: dict[MessageQueue, object] = {}  # each with its newest doubt
         self._begun: set[tuple[str, str]] = set()  # topics, and brokers that have a table of them
 
     async def read(self, queue: MessageQueue) -> int | None:
@@ -102,12 +102,12 @@ class BrokerOffsets:
         self._offsets[queue] = offset
 
     def replace(self, queue: MessageQueue, offset: int) -> None:
-        self._doubted.discard(queue)
+        self._doubted.pop(queue, None)
         self._offsets[queue] = offset
 
     def doubt(self, queues: Iterable[MessageQueue]) -> None:
         for queue in queues:
-            self._doubted.add(queue)
+            self._doubted[queue] = object()
             self._begun.discard((queue.topic, queue.broker_name))
 
     def is_doubted(self, queue: MessageQueue) -> bool:
@@ -138,8 +138,7 @@ class BrokerOffsets:
 
     async def _write(self, queue: MessageQueue) -> None:
         offset, address = self._offsets[queue], self._address(queue)
-        is_doubted = queue in self._doubted
-        if is_doubted:
+        if queue in self._doubted:
             # Apache's broker only writes; GantryMQ's compares once more as it writes, should another member do so.
             theirs = await self._calls.consumer_offset(address, self._group, queue.topic, queue.queue_id)
             if theirs is not None and theirs > offset:
@@ -147,20 +146,21 @@ class BrokerOffsets:
             if queue not in self._offsets:
                 return  # given up meanwhile: another member writes its offsets now
             offset = self._offsets[queue]
-            is_doubted = queue in self._doubted  # else the application chose one meanwhile
+        doubt = self._doubted.get(queue)  # None, too, where the application chose an offset meanwhile
         there = await self._calls.update_consumer_offset(
-            address, self._group, queue.topic, queue.queue_id, offset, only_forward=is_doubted
+            address, self._group, queue.topic, queue.queue_id, offset, only_forward=doubt is not None
         )
         if there > offset:
             return
-        self._doubted.discard(queue)
+        if self._doubted.get(queue) is doubt:  # else it is doubted anew
+            self._doubted.pop(queue, None)
         self._durable[queue] = offset
         self._begun.add((queue.topic, queue.broker_name))
 
     def forget(self, queue: MessageQueue) -> None:
         self._offsets.pop(queue, None)
         self._durable.pop(queue, None)
-        self._doubted.discard(queue)
+        self._doubted.pop(queue, None)
         self._outages.given_up(WRITE, queue.broker_name, member=f"{queue.topic}/{queue.queue_id}")
 
     def _address(self, queue: MessageQueue) -> str:

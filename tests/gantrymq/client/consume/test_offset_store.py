@@ -205,3 +205,20 @@ async def test_a_queue_that_is_given_up_between_look_and_write_is_not_written() 
         store.doubt([QUEUE])
         await store.persist([QUEUE])
         assert (broker.offsets, broker.writes) == ({"0": "3"}, 0)
+
+
+async def test_a_doubt_that_comes_during_the_write_outlives_it() -> None:
+    broker, stores = OffsetBroker(), list[BrokerOffsets]()
+
+    def doubting(server: ScriptedServer, writer: asyncio.StreamWriter, request: RemotingCommand) -> None:
+        broker(server, writer, request)
+        if request.code == 15 and broker.writes == 1:
+            stores[0].doubt([QUEUE])
+
+    async with offsets_at(doubting) as store:
+        stores.append(store)
+        store.update(QUEUE, 5)
+        await store.persist([QUEUE])
+        assert store.is_doubted(QUEUE)
+        await store.persist([QUEUE])
+        assert broker.writes == 2 and not store.is_doubted(QUEUE)
