@@ -7,7 +7,7 @@
     members/<id>  what each member says of itself, for ten seconds: for people, and to choose the better of two that
                   may both win; nothing that guards messages depends on it
 
-Times are seconds of CLOCK_BOOTTIME (appliance.broker.epochs.turns.awake_s) of the machine that received the view.
+Times are seconds of CLOCK_BOOTTIME (appliance.process.awake.awake_s) of the machine that received the view.
 """
 
 from __future__ import annotations
@@ -107,7 +107,8 @@ class Switch(NamedTuple):
 
 class Figures(NamedTuple):
     """What a member says of itself: advisory. epoch: of its log's end; following: the epoch of the master that it
-    copies, 0: none."""
+    copies, 0: none. refusal: why it would not take over if the master died now, for people; "": it would, in its
+    turn."""
 
     address: str
     boot: str
@@ -117,6 +118,7 @@ class Figures(NamedTuple):
     is_healthy: bool
     priority: int = 0
     following: int = 0
+    refusal: str = ""
 
 
 class Passed(NamedTuple):

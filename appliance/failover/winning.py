@@ -6,6 +6,8 @@ themselves only delays one that may win, by a second for each that is better, so
 
 from __future__ import annotations
 
+import dataclasses
+
 from appliance.failover import lease
 from appliance.failover.own import Own
 from appliance.failover.view import Level, Switch, Term, TermState, View
@@ -51,6 +53,20 @@ def why_not(view: View, own: Own, now: float) -> str:
         or _why_not_able(own)
         or _why_loss_is_too_large(view, term, own)
         or _why_wait(view, term, own, now)
+    )
+
+
+def why_never(view: View, own: Own) -> str:
+    """Why this member would not take over if the master died now, however long one waits; "" when it would, once no
+    pause keeps it from that."""
+    view = dataclasses.replace(view, pause=None)
+    term = view.term
+    if term is None:
+        return why_frozen(view, own)
+    if term.state != TermState.RELEASED and view.beat is None:
+        return why_not_renewed(term)
+    return (
+        why_frozen(view, own) or _why_not_wanted(view, term, own) or why_not_complete(term, own) or _why_not_able(own)
     )
 
 
@@ -158,7 +174,7 @@ def _why_wait(view: View, term: Term, own: Own, now: float) -> str:
     wait_s, of = 0.0, ""
     if term.state != TermState.RELEASED and not is_restarted_owner(term, own):
         if view.beat is None:
-            return f"member {term.owner} does not renew in etcd: automatic failover is off there"
+            return why_not_renewed(term)
         wait_s, of = term.lease_s, f"the lease of member {term.owner} may last"
         if not lease.has_waited(view.changed, wait_s, now):
             return f"{of}: {now - view.changed:.1f} of {wait_s:.1f} s have passed"
@@ -168,6 +184,10 @@ def _why_wait(view: View, term: Term, own: Own, now: float) -> str:
         first = view.members[better[0]].log_end
         return f"member {better[0]} goes first: its log ends at {first:,}, that of member {own.id} at {own.log_end:,}"
     return ""
+
+
+def why_not_renewed(term: Term) -> str:
+    return f"member {term.owner} does not renew in etcd: automatic failover is off there"
 
 
 def _order(switch: Switch | None, member: int, log_end: int, priority: int) -> tuple[bool, int, int, int]:

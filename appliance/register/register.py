@@ -6,13 +6,17 @@ itself. What is not known after a lost answer is read back: ids are random, so a
 
 from __future__ import annotations
 
+import dataclasses
 import secrets
 import time
 import uuid
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from urllib.parse import quote
 
-from appliance.failover.view import Beat, Figures, Holder
+import orjson
+
+from appliance.failover.view import Beat, Figures, Holder, Pause, Switch, TermState
+from appliance.process.process_identity import is_of
 from appliance.register.etcd import EtcdClient, EtcdError, Is, OutcomeUnknown, Snapshot
 from appliance.register.term import (
     IN_SYNC,
@@ -22,9 +26,13 @@ from appliance.register.term import (
     View,
     beat_from_json,
     beat_json,
+    cancelled_from_json,
     figures_from_json,
     figures_json,
     pause_from_json,
+    pause_json,
+    switch_from_json,
+    switch_json,
 )
 
 PREFIX = "/gantry/1"
@@ -35,10 +43,14 @@ BEAT = "beat"
 IDS = "ids/"
 MEMBERS = "members/"
 PAUSE = "pause"
+SWITCH = "switch"
+CANCELLED = "cancelled"  # the last switch that could not happen, and why
+RELEASE_TRIES = 4
 CLUSTER = "cluster"  # the etcd in which the record was begun or adopted: a restored one has another id
 HISTORY_MAX = 100  # rows; older ones are deleted when one is added
 ID_BYTES = 8
 HA_INIT = "run `gantry admin ha init` for this broker name first"
+JOIN_TRIES = 5
 
 
 class Refused(EtcdError):
@@ -52,16 +64,17 @@ class LogShortened(Refused):
 class Register:
     """One broker name's part of etcd. group: of the store that uses it; "": it has joined none yet, or is a tool's.
 
-    ha: where this broker serves slaves. renews: as a master it renews its beat. Without that no beat is on record:
-    one that stands still would say that the master is gone.
+    ha: where this broker serves slaves. session: of its process, with automatic failover: as a master it renews its
+    beat then. Without it no beat is on record: one that stands still would say that the master is gone.
     """
 
     def __init__(self, client: EtcdClient, cluster: str, broker_name: str) -> None:
         self._client = client
-        self.group = self.ha = ""
-        self.renews = False
+        self.group = self.ha = self.session = ""
         self.prefix = f"{PREFIX}/{quote(cluster, safe='')}/{quote(broker_name, safe='')}/"
         self._published: Term | None = None  # what this process has on record there, as far as it knows
+        self._has_claimed = False  # this process has had its session there
+        self.takes_back = False  # it may have its role again, though it gave it up
 
     async def view(self) -> View:
         """EtcdError: etcd can't be asked, or what stands there can't be read. Refused: it is another group's."""
@@ -74,15 +87,14 @@ class Register:
             rows = [Change.from_json(value.data) for key, value in snapshot.values.items() if key.startswith(HISTORY)]
             beat = snapshot.values.get(BEAT)
             beat_found = None if beat is None else beat_from_json(beat.data)
-            pause = snapshot.values.get(PAUSE)
+            pause, switch = snapshot.values.get(PAUSE), snapshot.values.get(SWITCH)
             cluster = snapshot.values.get(CLUSTER)
-            figures = {
-                int(key.removeprefix(MEMBERS)): (value.revision, figures_from_json(value.data))
-                for key, value in snapshot.values.items()
-                if key.startswith(MEMBERS)
-            }
+            figures = _figures(snapshot)
             pause_found = None if pause is None else pause_from_json(pause.data)
+            switch_found = None if switch is None else switch_from_json(switch.data)
             adopted_cluster_id = 0 if cluster is None else int(cluster.data)
+            cancelled = snapshot.values.get(CANCELLED)
+            cancelled_found = ("", "") if cancelled is None else cancelled_from_json(cancelled.data)
             group = snapshot.values[GROUP].data.decode() if GROUP in snapshot.values else ""
             stores = {
                 value.data.decode(): int(key.removeprefix(IDS))
@@ -97,7 +109,7 @@ class Register:
                 "of another cluster, or etcdEndpoints names another one's etcd"
             )
         history = tuple(sorted(rows, key=lambda row: (row.epoch, row.at_ms)))
-        revisions = [0 if value is None else value.revision for value in (found, beat)]
+        revisions = [0 if value is None else value.revision for value in (found, beat, pause, switch)]
         return View(
             term,
             revisions[0],
@@ -109,6 +121,10 @@ class Register:
             cluster_id=snapshot.cluster_id,
             adopted_cluster_id=adopted_cluster_id,
             pause=pause_found,
+            pause_revision=revisions[2],
+            switch=switch_found,
+            switch_revision=revisions[3],
+            cancelled=cancelled_found,
             figures=figures,
         )
 
@@ -120,7 +136,14 @@ class Register:
 
     async def join(self, store: str, number: int = 0) -> tuple[str, int]:
         """Give a store its number for ever, and return group and number; what it has already stays. number: of before,
-        when etcd had to begin anew. Refused, when another one joins at the same time: ask again; OutcomeUnknown."""
+        when etcd had to begin anew. Refused, when the record changed under each of JOIN_TRIES; OutcomeUnknown."""
+        for _ in range(JOIN_TRIES):  # others join at the same time, and the master changes its set
+            joined = await self._join(store, number)
+            if joined is not None:
+                return joined
+        raise Refused("the record in etcd has changed in the meantime: join again")
+
+    async def _join(self, store: str, number: int) -> tuple[str, int] | None:
         view = await self.view()
         if view.term is None:
             raise Refused(f"etcd has no record of this broker name: {HA_INIT}")
@@ -135,7 +158,7 @@ class Register:
             puts[self.prefix + GROUP] = group.encode()
         try:
             if await self._client.change(compare, puts) is None:
-                raise Refused("the record in etcd has changed in the meantime: join again")
+                return None
         except OutcomeUnknown as unknown:
             found = await self.view()
             if found.stores.get(store) != free:
@@ -169,23 +192,44 @@ class Register:
         if view.term is None and not is_first:
             raise Refused(f"etcd assigns the epochs here, but has no record:  {HA_INIT}")
         number = max(view.term.epoch if view.term else 0, above) + 1
-        term = Term(number, secrets.token_hex(ID_BYTES), owner, (owner,), LOCAL, ha=self.ha)
+        term = Term(number, secrets.token_hex(ID_BYTES), owner, (owner,), LOCAL, ha=self.ha, session=self.session)
         await self._put(view, term, start=start, reason=reason)
         return term
 
-    async def succeed(self, view: View, term: Term, beat: Beat, *, start: int, reason: str) -> bool:
+    async def succeed(self, view: View, term: Term, beat: Beat, *, start: int, reason: str, out_ms: int = -1) -> bool:
         """Give this term out without an administrator, if term and beat are as the view says and failover is not
         paused; say if it was. A renewal that came in between defeats it. OutcomeUnknown: it may still be given out."""
-        row = Change(term.epoch, term.id, term.owner, start, reason, int(time.time() * 1000))
+        row = Change(term.epoch, term.id, term.owner, start, reason, int(time.time() * 1000), out_ms)
         compare = [Is(TERM, view.term_revision), Is(BEAT, view.beat_revision), Is(PAUSE, 0)]
         puts = {TERM: term.to_json(), BEAT: beat_json(beat), _row_key(row): row.to_json()}
         revision = await self._client.change(
             [Is(self.prefix + each.key, each.revision) for each in compare],
             {self.prefix + key: data for key, data in puts.items()},
-            [self.prefix + key for key in _rows_too_many(view)],
+            [self.prefix + key for key in (SWITCH, *_rows_too_many(view))],
             cluster_id=view.cluster_id,
         )
         return revision is not None
+
+    async def pause(self, view: View, pause: Pause) -> None:
+        """No member takes over by itself until it is resumed. Refused when it is paused, or the term has changed."""
+        compare = {PAUSE: 0, TERM: view.term_revision}
+        await self._put_by_person(compare, {PAUSE: pause_json(pause)}, (), "failover is paused already, or")
+
+    async def resume(self, view: View) -> None:
+        """Refused when this pause has ended meanwhile."""
+        await self._put_by_person({PAUSE: view.pause_revision}, {}, (PAUSE,), "")
+
+    async def _put_by_person(
+        self, compare: Mapping[str, int], puts: Mapping[str, bytes], deletes: Collection[str], or_else: str
+    ) -> None:
+        """Refused with what else may be, when something does not compare. OutcomeUnknown."""
+        revision = await self._client.change(
+            [Is(self.prefix + key, revision) for key, revision in compare.items()],
+            {self.prefix + key: data for key, data in puts.items()},
+            [self.prefix + key for key in deletes],
+        )
+        if revision is None:
+            raise Refused(f"{or_else} the record in etcd has changed in the meantime: check it again".strip())
 
     async def tell(self, number: int, figures: Figures) -> None:
         """Put what a member says of itself. EtcdError."""
@@ -218,22 +262,77 @@ class Register:
         except Refused:
             raise
         except EtcdError:
-            if (was := self._published) and was == Term(epoch, epoch_id, owner, members, level, was.holders, was.ha):
+            if (was := self._published) and was == Term(
+                epoch, epoch_id, owner, members, level, was.holders, was.ha, self.session
+            ):
                 return was
             raise
         holders = _holders(view, epoch, epoch_id, members, stores or {})
-        wanted = Term(epoch, epoch_id, owner, members, level, holders, self.ha)
+        wanted = Term(epoch, epoch_id, owner, members, level, holders, self.ha, self.session)
         if view.term is None:
             raise Refused(f"etcd has no record of this broker name: {HA_INIT}")
-        is_still = view.beat is not None and not self.renews
+        is_still = view.beat is not None and not self.session
+        if view.term.is_of(epoch, epoch_id) and self.session:
+            self._check_claim(view.term)
         if view.term.is_of(epoch, epoch_id) and (view.term != wanted or is_still):
-            if self.renews:
+            if self.session:
                 _check_log(view.term, owner, holders)
             self._published = None
             if not await self._swap(view, wanted, {}, [BEAT] if is_still else ()):
                 raise Refused("the record in etcd has changed in the meantime")
         self._published = wanted if view.term.is_of(epoch, epoch_id) else None
+        self._has_claimed |= self._published is not None
+        self.takes_back &= self._published is None
         return wanted if self._published else view.term
+
+    def _check_claim(self, term: Term) -> None:
+        """Refused when the epoch is not this process's any more. One that starts has its store's lock, so the process
+        before it is dead, and it takes over its epoch; the term's revision says whether another member was faster."""
+        if not self._has_claimed or self.takes_back:
+            return
+        if term.session not in ("", self.session):
+            raise Refused(
+                "another process has this epoch: a copy of this store is open as a master. Start this one again"
+            )
+        if term.state == TermState.RELEASED:
+            raise Refused("this master has given up its role")
+
+    async def release(self, epoch: int, epoch_id: str, end: int) -> bool:
+        """No member is the master of this epoch any more, whose log ends there; say if that is so. Only when nothing
+        more is accepted and confirmed here: a successor does not wait. EtcdError, OutcomeUnknown: it may be so."""
+        view = await self.view()
+        return await self._release(view, lambda term: term.is_of(epoch, epoch_id) and term.session == self.session, end)
+
+    async def witness(self, process: str) -> bool:
+        """Release the epoch of a dead process, by its identity; say if it had one. Only who reaped it may say that it
+        is dead: of a process that still runs this would make two masters. EtcdError, OutcomeUnknown."""
+        view = await self.view()
+        return await self._release(view, lambda term: is_of(term.session, process), -1)
+
+    async def _release(self, view: View, is_its: Callable[[Term], bool], end: int) -> bool:
+        """Whatever that process sent and etcd has not executed yet compares an earlier revision of the term."""
+        for _ in range(RELEASE_TRIES):
+            term = view.term
+            if term is None or not is_its(term):
+                return False
+            if term.state == TermState.RELEASED:
+                return True
+            if await self._swap(view, dataclasses.replace(term, state=TermState.RELEASED, end=end), {}):
+                return True
+            view = await self.view()  # a change of the set came first
+        return False
+
+    async def switch(self, view: View, switch: Switch) -> None:
+        """Have the master give its role to a member. Refused when another switch is there, or the term has changed."""
+        puts = {SWITCH: switch_json(switch)}
+        compare = {SWITCH: 0, TERM: view.term_revision, PAUSE: 0}
+        await self._put_by_person(compare, puts, (CANCELLED,), "failover is paused, a switchover is under way, or")
+
+    async def drop_switch(self, view: View, reason: str) -> None:
+        """It can't happen: say why. Refused when it has gone meanwhile."""
+        assert view.switch is not None
+        puts = {CANCELLED: orjson.dumps([view.switch.id, reason])}
+        await self._put_by_person({SWITCH: view.switch_revision}, puts, (SWITCH,), "")
 
     # -- transactions -------------------------------------------------------------------------------------------------
 
@@ -242,7 +341,9 @@ class Register:
     ) -> None:
         row = Change(term.epoch, term.id, term.owner, start, reason, int(time.time() * 1000))
         rows = {_row_key(row): row.to_json(), CLUSTER: str(view.cluster_id).encode(), **(further or {})}
-        if not await self._swap(view, term, rows, [BEAT, *_rows_too_many(view)]):  # who renews begins a beat anew
+        if not await self._swap(
+            view, term, rows, [BEAT, SWITCH, *_rows_too_many(view)]
+        ):  # who renews begins a beat anew
             found = (await self.view()).term
             now = f"epoch {found.epoch} of {found.owner}" if found else "nothing"
             raise Refused(f"etcd has {now} on record: check it again")
@@ -265,6 +366,15 @@ class Register:
                 return False
             raise  # not there yet: it may still be executed
         return revision is not None
+
+
+def _figures(snapshot: Snapshot) -> dict[int, tuple[int, Figures]]:
+    """What members say of themselves, with the revision of each. ValueError."""
+    return {
+        int(key.removeprefix(MEMBERS)): (value.revision, figures_from_json(value.data))
+        for key, value in snapshot.values.items()
+        if key.startswith(MEMBERS)
+    }
 
 
 def _holders(

@@ -19,7 +19,7 @@ import threading
 from collections.abc import Callable
 
 from appliance.failover.lease import RENEW_EVERY_S, Beats, deadline, has_waited
-from appliance.failover.view import Beat
+from appliance.failover.view import Beat, TermState
 from appliance.register.etcd import EtcdError, OutcomeUnknown
 from appliance.register.register import Register
 from appliance.register.term import Term, View
@@ -28,6 +28,7 @@ logger = logging.getLogger(__name__)
 
 TRIES = 3  # of one counter; each try at a member of etcd has its own deadline
 SESSION_BYTES = 8
+EARLY_S = 0.05
 
 
 class Renewals:
@@ -60,6 +61,7 @@ class Renewals:
         self.session = secrets.token_hex(SESSION_BYTES)
         self.until = -math.inf  # of the clock: so long this process is proven to be the master
         self.why_not = "etcd has not answered yet"
+        self._is_early = False  # it has not been proven yet: look soon again
         self.is_unrecorded = False  # etcd has no term: no member can take over yet
 
     def start(self, epoch: int, epoch_id: str) -> None:
@@ -98,7 +100,8 @@ class Renewals:
                 await self.round()
             else:
                 self._note("this broker does not turn, or its disk takes nothing")
-            await asyncio.sleep(max(RENEW_EVERY_S - (self._clock() - began), 0.01))
+            every_s = EARLY_S if self._is_early else RENEW_EVERY_S
+            await asyncio.sleep(max(every_s - (self._clock() - began), 0.01))
 
     async def round(self) -> None:
         """Renew once, with a new counter."""
@@ -132,6 +135,9 @@ class Renewals:
             if view.term is not None:
                 self._on_other(view.term)
             return False
+        if why_not := self._why_not_own(view.term):
+            self._note(why_not)
+            return False
         if view.beat is not None and view.beat.session == self.session:
             self._arrived(view.beat.counter)
         elif self._is_rivals(view):
@@ -139,6 +145,14 @@ class Renewals:
             return False
         self._rival, self._revisions = None, (view.term_revision, view.beat_revision)
         return True
+
+    def _why_not_own(self, term: Term) -> str:
+        """Why this process does not hold the epoch, as the record says; "" when it does."""
+        own = self._register.session
+        self._is_early = own != "" and self.until == -math.inf  # it is about to have its session there
+        if own and term.session != own:
+            return "this process has not taken over the epoch of the one before it yet"
+        return "this master has given up its role" if term.state == TermState.RELEASED else ""
 
     def _is_rivals(self, view: View) -> bool:
         """Whether another session has taken this epoch over from here, and still renews. At the start there is only the
@@ -151,6 +165,7 @@ class Renewals:
         return not has_waited(self._rival[1], self._lease_s, now)
 
     def _arrived(self, counter: int) -> None:
+        self._is_early = False
         self._beats.arrived(counter)
         if self._beats.first_sent is not None:
             self.until = deadline(self._beats.first_sent, self._lease_s)

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 
-from appliance.failover.view import Beat, Figures, Holder, Pause
+from appliance.failover.view import Beat, Figures, Holder, Pause, Switch, TermState
 
 IN_SYNC = "in-sync"  # a message is acknowledged once every member of the set has it
 LOCAL = "local"  # or before: the set proves nothing
 LEVELS = (IN_SYNC, LOCAL)
+
+T = TypeVar("T", Figures, Pause, Switch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +26,8 @@ class Term:
     """epoch, id: as in epochs.json of the owner's log. owner: where the master serves, host:port. in_sync: where the
     members serve that have every confirmed message, the owner among them; level: what the owner waits for. holders:
     of those that have joined, which members they are, and since which boot they have it. ha: where the owner serves
-    slaves; "": it has not said."""
+    slaves; "": it has not said. session: of the owner's process, with automatic failover. state: released, once that
+    process accepts and confirms nothing any more; end: where its log ended then, -1: not known."""
 
     epoch: int
     id: str
@@ -33,6 +36,9 @@ class Term:
     level: str = LOCAL
     holders: Mapping[str, Holder] = field(default_factory=dict)
     ha: str = ""
+    session: str = ""
+    state: TermState = TermState.OPEN
+    end: int = -1
 
     def is_of(self, epoch: int, epoch_id: str) -> bool:
         """Whether this is that epoch's."""
@@ -58,6 +64,9 @@ class Term:
                 "level": self.level,
                 "holders": {address: list(self.holders[address]) for address in sorted(self.holders)},
                 "haAddress": self.ha,
+                "session": self.session,
+                "state": self.state,
+                "end": self.end,
             }
         )
 
@@ -69,8 +78,18 @@ class Term:
             epoch, in_sync = int(document["epoch"]), document["inSync"]
             holders = {str(at): Holder(int(row[0]), str(row[1])) for at, row in document.get("holders", {}).items()}
             names = tuple(map(str, in_sync))
-            ha = str(document.get("haAddress", ""))
-            term = cls(epoch, str(document["id"]), str(document["owner"]), names, document["level"], holders, ha)
+            term = cls(
+                epoch,
+                str(document["id"]),
+                str(document["owner"]),
+                names,
+                document["level"],
+                holders,
+                ha=str(document.get("haAddress", "")),
+                session=str(document.get("session", "")),
+                state=TermState(document.get("state", TermState.OPEN)),
+                end=int(document.get("end", -1)),
+            )
         except (LookupError, TypeError, AttributeError) as exc:
             raise ValueError(f"a term lacks {exc}") from exc
         if term.epoch < 1 or not term.id or term.level not in LEVELS or not isinstance(in_sync, list):
@@ -80,7 +99,8 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One row of the history. start: where the epoch begins in the log, bytes; -1: it was there before the register."""
+    """One row of the history. start: where the epoch begins in the log, bytes; -1: it was there before the register.
+    out_ms: since when the master of before had not renewed, as the new one saw it; -1: not known."""
 
     epoch: int
     id: str
@@ -88,6 +108,7 @@ class Change:
     start: int
     reason: str
     at_ms: int
+    out_ms: int = -1
 
     def to_json(self) -> bytes:
         return orjson.dumps({name: getattr(self, name) for name in self.__slots__})
@@ -104,6 +125,7 @@ class Change:
                 int(document["start"]),
                 str(document["reason"]),
                 int(document["at_ms"]),
+                int(document.get("out_ms", -1)),
             )
         except (KeyError, TypeError) as exc:
             raise ValueError(f"a row of the history lacks {exc}") from exc
@@ -115,7 +137,8 @@ class View:
     in a record of an earlier version that no member has joined. stores: each member's number by the id of its store.
     beat: of a master with automatic failover; beat_revision: 0 without one. cluster_id: of the etcd that answered;
     adopted_cluster_id: of the one in which the record was begun, 0 in a record of an earlier version. figures: what
-    members say of themselves, with the revision of each.
+    members say of themselves, with the revision of each. pause_revision, switch_revision: 0 without one. cancelled: the
+    id of the last switch that could not happen, and why.
     """
 
     term: Term | None = None
@@ -128,6 +151,10 @@ class View:
     cluster_id: int = 0
     adopted_cluster_id: int = 0
     pause: Pause | None = None
+    pause_revision: int = 0
+    switch: Switch | None = None
+    switch_revision: int = 0
+    cancelled: tuple[str, str] = ("", "")
     figures: Mapping[int, tuple[int, Figures]] = field(default_factory=dict)
 
 
@@ -137,18 +164,42 @@ def figures_json(figures: Figures) -> bytes:
 
 def figures_from_json(data: bytes) -> Figures:
     """Raise ValueError for what is none."""
-    try:
-        return Figures(**_object(data))
-    except TypeError as exc:
-        raise ValueError(f"figures of a member: {exc}") from exc
+    return _tuple_from_json(Figures, data)
+
+
+def pause_json(pause: Pause) -> bytes:
+    return orjson.dumps(pause._asdict())
 
 
 def pause_from_json(data: bytes) -> Pause:
     """Raise ValueError for what is none."""
+    return _tuple_from_json(Pause, data)
+
+
+def switch_json(switch: Switch) -> bytes:
+    return orjson.dumps(switch._asdict())
+
+
+def switch_from_json(data: bytes) -> Switch:
+    """Raise ValueError for what is none."""
+    return _tuple_from_json(Switch, data)
+
+
+def cancelled_from_json(data: bytes) -> tuple[str, str]:
+    """Raise ValueError for what is none."""
+    document = orjson.loads(data)
+    if not isinstance(document, list) or len(document) != 2:
+        raise ValueError(f"{data[:80]!r} is no cancelled switchover")
+    return str(document[0]), str(document[1])
+
+
+def _tuple_from_json(of: type[T], data: bytes) -> T:
+    """Fields of a later version are left out."""
+    document = _object(data)
     try:
-        return Pause(**_object(data))
+        return of(**{name: document[name] for name in of._fields if name in document})
     except TypeError as exc:
-        raise ValueError(f"a pause: {exc}") from exc
+        raise ValueError(f"not a {of.__name__.lower()}: {exc}") from exc
 
 
 def beat_json(beat: Beat) -> bytes:

@@ -60,6 +60,10 @@ class Epochs:
         epoch = Epoch(number, end if kept else 0, epoch_id or secrets.token_hex(ID_CHARS // 2))
         return Epochs((*kept, epoch), number, epoch.id)
 
+    def is_overtaken(self, number: int, epoch_id: str) -> bool:
+        """Whether an epoch that the register gave out is over before it began: a later one was heard of meanwhile."""
+        return bool(epoch_id) and self.highest >= number and self.highest_id != epoch_id
+
     def until(self, end: int) -> Epochs:
         """Without the epochs that begin behind the log's end; they stay heard of."""
         return Epochs(tuple(each for each in self.history if each.start <= end), self.highest, self.highest_id)

@@ -22,9 +22,9 @@ import orjson
 
 from appliance.errors import StartError
 from appliance.process.json_file import JsonFile, StateFileError
+from appliance.process.process_identity import BOOT_ID
 
 FILE_NAME = "member.json"
-BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 ID_BYTES = 8
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -142,9 +142,24 @@ class StandingFile:
         return self.standing
 
     def change(self, **fields: Any) -> Standing:
-        """Replace fields, durably, unless they are so already. StateFileError; nothing has changed then."""
+        """Replace fields, durably, unless they are so already. StateFileError; nothing has changed then.
+
+        What depends on the fields of before belongs into `update`: another thread may change them meanwhile."""
+        return self.update(lambda standing: dataclasses.replace(standing, **fields))
+
+    def hear(self, number: int, epoch_id: str = "") -> Standing:
+        """Put an epoch on record that was heard of. A rival of a lower one is over with it."""
+
+        def heard(standing: Standing) -> Standing:
+            rival = standing.rival if number <= standing.epochs.highest else None
+            return dataclasses.replace(standing, epochs=standing.epochs.heard(number, epoch_id), rival=rival)
+
+        return self.update(heard)
+
+    def update(self, make: Callable[[Standing], Standing]) -> Standing:
+        """As `change`, with what `make` makes of the fields as they are. What it raises leaves all as it is."""
         with self._lock:
-            changed = dataclasses.replace(self.standing, **fields)
+            changed = make(self.standing)
             if changed != self.standing:
                 self._writes += 1
                 self._file.write(changed.to_json(), self._writes)

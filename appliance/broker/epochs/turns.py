@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -12,13 +11,15 @@ from typing import NamedTuple
 class Promotion(NamedTuple):
     """A slave becomes the master, in a new epoch. untold: HA addresses of the master of before. above: the highest
     epoch that any member knows; members: the others, where they serve. epoch_id: the one that etcd has on record for
-    the epoch after `above`; "": none does."""
+    the epoch after `above`; "": none does. in_sync: where the others serve that etcd has on record in that epoch's set:
+    nothing is confirmed without them until they are not there any more."""
 
     broker_role: str
     untold: tuple[str, ...]
     above: int
     members: tuple[str, ...] = ()
     epoch_id: str = ""
+    in_sync: tuple[str, ...] = ()
 
 
 class Demotion(NamedTuple):
@@ -36,11 +37,6 @@ class Cut(NamedTuple):
 
 
 Turn = Promotion | Demotion | Cut
-
-
-def awake_s() -> float:
-    """Seconds that go on while this process, or the machine, stands still."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class Turns:

@@ -1,22 +1,23 @@
 """A slave that may become the master by itself: it reads etcd twice a second, decides, and does what was decided.
 
 What guards messages is in appliance.failover; here only the order counts. A transaction of unknown outcome is neither
-taken for done nor for failed: the next look tells, and until then this slave may begin that epoch. The epoch begins
-when etcd is known to have it, with the log as it is when the broker has closed as a slave; nothing is acknowledged to
-another master after that.
+taken for done nor for failed: the next look tells, and until then this slave may begin that epoch. Nothing is
+acknowledged to the master of before from before the transaction is sent, until it is known to have failed. The epoch
+begins when etcd is known to have it, with the log as it is when the broker has closed as a slave.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import logging
 import secrets
 from typing import Protocol
 
 from appliance.broker.epochs.membership import MembershipFile
 from appliance.broker.epochs.standing import StandingFile
-from appliance.broker.epochs.turns import Promotion, Turns, awake_s
+from appliance.broker.epochs.turns import Promotion, Turns
 from appliance.broker.failover.on_record import Seen, as_decided
 from appliance.broker.replication.ha_client import HaClient
 from appliance.broker.replication.in_sync_file import InSyncFile
@@ -27,6 +28,8 @@ from appliance.failover.decide import decide
 from appliance.failover.lease import Beats
 from appliance.failover.own import Attempt, Own, Role
 from appliance.failover.view import Beat, Figures, following
+from appliance.failover.winning import why_never
+from appliance.process.awake import awake_s
 from appliance.process.json_file import StateFileError
 from appliance.register.etcd import EtcdError, OutcomeUnknown
 from appliance.register.register import Register
@@ -38,10 +41,11 @@ from store.message_store import MessageStore
 
 logger = logging.getLogger(__name__)
 
-LOOK_S = 0.5
-TELL_EVERY = 4  # looks
+LOOK_S = 0.25
+TELL_EVERY = 8  # looks
+BACK_S = 3.0  # that a master has to renew once etcd answers again: a round, its tries and the next one
 STOOD_STILL_S = 1.0  # longer than a look should take to begin
-SESSION_BYTES = 8
+ID_BYTES = 8
 
 
 class CandidateParts(Protocol):
@@ -53,6 +57,8 @@ class CandidateParts(Protocol):
     member: MembershipFile
     in_sync_file: InSyncFile
     turns: Turns
+    seen: Seen
+    session: str
 
 
 class Candidate:
@@ -66,15 +72,16 @@ class Candidate:
         self._ha_client = ha_client
         self._master = master
         self._own_address = own_address
-        self._session = secrets.token_hex(SESSION_BYTES)
+        self._session = parts.session
         self._beats = Beats()
-        self._seen = Seen()
         self._read: View | None = None  # as the register had it
         self._view: decided.View | None = None  # the same, to decide with
         self._attempt: Attempt | None = None
         self._deciding = contextlib.ExitStack()  # while an attempt may be executed
         self._has_ticked = True
+        self._was_silent = False  # etcd, at the last look
         self.refusal = "etcd has not answered yet"  # why it does not become the master now
+        self.why_never = self.refusal  # and why it would not if the master died now; "": it would
 
     async def run(self) -> None:
         """Look until cancelled."""
@@ -95,15 +102,22 @@ class Candidate:
             read = await self._register.view()
         except EtcdError as exc:
             self._refuse(f"etcd can't be asked: {exc}")
+            self._was_silent = True
             return
         received = awake_s()
-        members = self._seen.recent(read.figures, received)
+        members = self._parts.seen.recent(read.figures, received)
         lease_s = self._parts.config.failover_lease_s
         found = as_decided(read, members, sent=sent, received=received, lease_s=lease_s)
-        self._read, self._view = read, following(self._view, found)
+        view = following(self._view, found)
+        if self._was_silent:  # the master could not renew either: it goes on in its epoch if it is there
+            view = dataclasses.replace(view, changed=max(view.changed, received - lease_s + BACK_S))
+            self._was_silent = False
+        self._read, self._view = read, view
         if (rival := self._parts.standing.standing.rival) is not None:
             self._refuse(f"epoch {rival.number} was begun twice: an administrator has to choose")
+            self.why_never = self.refusal
             return
+        self.why_never = why_never(self._view, self._own())
         for action in decide(self._view, self._own(), received):
             await self._do(action)
 
@@ -143,6 +157,7 @@ class Candidate:
             end,
             end,
             is_healthy=self._is_disk_healthy,
+            refusal=self.why_never,
         )
 
     # -- the actions --------------------------------------------------------------------------------------------------
@@ -156,8 +171,8 @@ class Candidate:
             case TakeOver():
                 await self._take_over(action)
             case Begin():
-                assert self._view is not None and self._view.term is not None
-                self._begin(self._view.term.epoch, self._view.term.epoch_id)
+                assert self._read is not None and self._read.term is not None
+                self._begin(self._read.term)
             case Forget():
                 self._forget("a later change was executed instead")
             case Refuse():
@@ -169,7 +184,7 @@ class Candidate:
         """On disk, before the new master is followed: the one before is refused from then on."""
         file = self._parts.standing
         try:
-            await asyncio.to_thread(file.change, epochs=file.standing.epochs.heard(action.epoch, action.epoch_id))
+            await asyncio.to_thread(file.hear, action.epoch, action.epoch_id)
         except StateFileError as exc:
             self._refuse(f"a later epoch can't be put on record: {exc}")
             return
@@ -186,21 +201,29 @@ class Candidate:
         read, view = self._read, self._view
         assert read is not None and read.term is not None and view is not None
         if self._attempt is None:
+            self._ha_client.pause()  # nothing is acknowledged to the master of before from now on
             self._deciding.enter_context(self._parts.turns.deciding())
             self._beats = Beats()
-        epoch_id = self._attempt.epoch_id if self._attempt is not None else secrets.token_hex(SESSION_BYTES)
+        epoch_id = self._attempt.epoch_id if self._attempt is not None else secrets.token_hex(ID_BYTES)
         self._attempt = Attempt(epoch_id, view.cluster_id, action.term_revision, action.beat_revision)
-        # The others follow and come in sync again: until then none of them is required here, so none is on record.
-        own, end = self._parts.member.membership, self._parts.store.max_physical_offset
-        holders = {self._own_address: decided.Holder(own.number, own.boot)}
+        end = self._parts.store.max_physical_offset
+        holders = self._holders(read.term, action)
         term = Term(
-            action.epoch, epoch_id, self._own_address, (self._own_address,), read.term.level, holders, self._register.ha
+            action.epoch,
+            epoch_id,
+            self._own_address,
+            tuple(sorted(holders)),
+            read.term.level,
+            holders,
+            self._register.ha,
+            self._session,
         )
         beat = Beat(self._session, self._beats.next(awake_s()))
         facts = {"event": "failover_attempt", "epoch": action.epoch, "why": action.reason, "physical_offset": end}
         logger.warning("slave takes over", extra=facts)
         try:
-            is_given = await self._register.succeed(read, term, beat, start=end, reason=action.reason)
+            out_ms = int((awake_s() - view.changed) * 1000)
+            is_given = await self._register.succeed(read, term, beat, start=end, reason=action.reason, out_ms=out_ms)
         except OutcomeUnknown as exc:
             self._refuse(f"epoch {action.epoch} may be given to this slave, the next look tells: {exc}")
             return
@@ -208,24 +231,33 @@ class Candidate:
             self._forget(str(exc))
             return
         if is_given:
-            self._begin(action.epoch, epoch_id)
+            self._begin(term)
         else:
             self._forget("another change was executed first")
 
-    def _begin(self, epoch: int, epoch_id: str) -> None:
+    def _holders(self, term: Term, action: TakeOver) -> dict[str, decided.Holder]:
+        """Where the members of the new set serve: the old one without its master. Each has all that was acknowledged,
+        and is required from the beginning of the epoch."""
+        own = self._parts.member.membership
+        there = {at: term.holders[at] for at in term.in_sync if term.holders.get(at) in action.in_sync}
+        return {**there, self._own_address: decided.Holder(own.number, own.boot)}
+
+    def _begin(self, new: Term) -> None:
         """etcd has the epoch: become its master."""
         assert self._read is not None
-        standing, term = self._parts.standing.standing, self._read.term
+        standing, term, epoch = self._parts.standing.standing, self._read.term, new.epoch
+        in_sync = tuple(each for each in new.in_sync if each != self._own_address)
         untold = dict.fromkeys(filter(None, [self._ha_client.master_address, *standing.untold]))
         named = (*term.in_sync, term.owner) if term is not None else ()
         others = tuple(dict.fromkeys(each for each in named if each != self._own_address))
         role = standing.master_role or MASTER_ROLES[1]
         logger.warning("slave becomes the master", extra={"event": "failover", "epoch": epoch})
-        self._parts.turns.ask(Promotion(role, tuple(untold), epoch - 1, others, epoch_id))
+        self._parts.turns.ask(Promotion(role, tuple(untold), epoch - 1, others, new.id, in_sync))
 
     def _forget(self, why: str) -> None:
         self._attempt = None
         self._deciding.close()
+        self._ha_client.resume()
         self._refuse(f"the epoch was not given to this slave: {why}")
 
     def _refuse(self, reason: str) -> None:

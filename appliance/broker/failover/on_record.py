@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from appliance.failover import view as decided
-from appliance.failover.view import Figures, Level, TermState
+from appliance.failover.view import Figures, Level
 from appliance.register.term import IN_SYNC, Term, View
 
 FIGURES_LIFE_S = 10.0  # what a member said of itself counts for so long after it was first seen
@@ -45,6 +45,7 @@ def as_decided(
         beat=view.beat,
         beat_revision=view.beat_revision,
         pause=view.pause,
+        switch=view.switch,
         members=members,
     )
 
@@ -57,9 +58,10 @@ def _term(view: View, term: Term, lease_s: float) -> decided.Term:
         epoch_id=term.id,
         owner=0 if owner is None else owner.id,
         address=term.owner,
-        session="" if view.beat is None else view.beat.session,
-        state=TermState.OPEN,
+        session=term.session or ("" if view.beat is None else view.beat.session),
+        state=term.state,
         in_sync=frozenset(term.holders[address] for address in term.in_sync if address in term.holders),
+        end=term.end,
         level=Level.IN_SYNC if term.level == IN_SYNC else Level.LOCAL,
         lease_s=lease_s,
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.failover.view import Holder
+from appliance.failover.view import Beat, Holder, TermState
 from appliance.register.etcd import EtcdClient, EtcdError, Is, OutcomeUnknown, endpoints_of
 from appliance.register.register import HISTORY_MAX, Refused, Register
 from appliance.register.term import IN_SYNC, LOCAL, Term
@@ -33,6 +33,12 @@ def name() -> str:
 
 @pytest.fixture
 def register(member: EtcdMember, name: str) -> Register:
+    return Register(EtcdClient(endpoints_of(member.url)), "cluster", name)
+
+
+@pytest.fixture
+def another(member: EtcdMember, name: str) -> Register:
+    """Of another process."""
     return Register(EtcdClient(endpoints_of(member.url)), "cluster", name)
 
 
@@ -249,3 +255,62 @@ async def test_without_etcd_a_set_stays_what_it_was_and_none_may_change(tmp_path
             await register.publish(1, "id", ONE, [], IN_SYNC)
         member.signal(signal.SIGCONT)
         assert (await register.publish(1, "id", ONE, [TWO], IN_SYNC)).in_sync == (ONE, TWO)
+
+
+# -- whose epoch it is ------------------------------------------------------------------------------------------------
+
+
+async def begun(register: Register, session: str) -> Register:
+    """The record of a master of that session."""
+    await register.init(1, "id", ONE)
+    register.session = session
+    await register.publish(1, "id", ONE, [TWO], IN_SYNC)
+    return register
+
+
+async def test_a_witness_releases_the_epoch_of_the_process_that_it_names_and_of_no_other(register: Register) -> None:
+    await begun(register, "boot/ns/17/5/first")
+    assert not await register.witness("boot/ns/17/50")
+    assert not await register.witness("boot/ns/1")
+    assert not await register.witness("")
+    assert (await seen(register)).state is TermState.OPEN
+    assert await register.witness("boot/ns/17/5")
+    term = await seen(register)
+    assert (term.state, term.in_sync) == (TermState.RELEASED, (ONE, TWO))
+
+
+async def test_a_master_that_started_anew_is_not_taken_for_the_dead_one(register: Register, another: Register) -> None:
+    await begun(register, "boot/ns/17/5/first")
+    another.session = "boot/ns/18/9/second"
+    await another.publish(1, "id", ONE, [TWO], IN_SYNC)
+    assert not await register.witness("boot/ns/17/5")
+    assert (await seen(register)).session == another.session
+
+
+async def test_what_a_dead_process_sent_before_and_etcd_executes_later_changes_nothing(register: Register) -> None:
+    await begun(register, "boot/ns/17/5/first")
+    view = await register.view()
+    await register.witness("boot/ns/17/5")
+    assert await register.renew(Beat("beat", 1), view.term_revision, view.beat_revision) is None
+
+
+async def test_a_process_that_was_replaced_or_gave_up_does_not_take_the_epoch_back_by_itself(
+    register: Register, another: Register
+) -> None:
+    await begun(register, "first")
+    assert await register.release(1, "id", 500)
+    with pytest.raises(Refused, match="given up its role"):
+        await register.publish(1, "id", ONE, [TWO], IN_SYNC)
+    register.takes_back = True
+    await register.publish(1, "id", ONE, [TWO], IN_SYNC)
+    assert (await seen(register)).state is TermState.OPEN
+    another.session = "second"
+    await another.publish(1, "id", ONE, [TWO], IN_SYNC)
+    with pytest.raises(Refused, match="another process has this epoch"):
+        await register.publish(1, "id", ONE, [TWO], IN_SYNC)
+
+
+async def seen(register: Register) -> Term:
+    term = (await register.view()).term
+    assert term is not None
+    return term

@@ -84,3 +84,15 @@ def test_epochs_behind_the_logs_end_stay_heard_of() -> None:
     short = FIRST.begun(700).until(600)
     assert short.current == 1 and short.highest == 2 and not short.is_current
     assert Epoch(1, 0, FIRST.history[0].id) in short.begun(600).history
+
+
+@pytest.mark.parametrize(
+    ("heard", "heard_id", "own_id", "is_overtaken"),
+    [(7, "before", "own", False), (8, "own", "own", False), (9, "later", "own", True), (9, "later", "", False)],
+)
+def test_an_epoch_that_etcd_gave_is_over_once_a_later_one_is_heard_of(
+    heard: int, heard_id: str, own_id: str, is_overtaken: bool
+) -> None:
+    """By hand, without an id of etcd, the number is only settled when it begins."""
+    epochs = Epochs((Epoch(7, 0, "before"),), heard, heard_id)
+    assert epochs.is_overtaken(8, own_id) is is_overtaken

@@ -90,9 +90,11 @@ def renewal(term_revision: int, beat: Beat, stamp: float) -> Change:
     return change
 
 
-def new_term(term_revision: int, make: Callable[[Term], Term]) -> Change:
+def new_term(term_revision: int | None, make: Callable[[Term], Term]) -> Change:
+    """term_revision: None: whatever it is by then, which is wrong."""
+
     def change(state: State) -> State | None:
-        if state.term_revision != term_revision:
+        if term_revision not in (None, state.term_revision):
             return None
         revision = state.revision + 1
         return dataclasses.replace(state, revision=revision, term=make(state.term), term_revision=revision)

@@ -145,8 +145,10 @@ class Faults:
             self._world.at(self._world.rng.random() * RESTART_S_MAX, member.start)
 
     def _pause_process(self) -> None:
-        world = self._world
-        self._someone().paused_until = world.now + world.rng.choice((0.3, 2.0, 6.0, 12.0)) * world.rng.random()
+        world, member = self._world, self._someone()
+        member.paused_until = world.now + world.rng.choice((0.3, 2.0, 6.0, 12.0)) * world.rng.random()
+        if not world.rules.witness_reaps and member.process is not None:
+            Witness(world, member.process)  # it answers nothing: it is taken for dead
 
     def _break_disk(self) -> None:
         process = self._someone().process

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from appliance.broker.epochs.history import Epochs
 from appliance.failover import actions as do
-from appliance.failover import lease
+from appliance.failover import lease, winning
 from appliance.failover.decide import decide, is_own_term
 from appliance.failover.lease import Beats
 from appliance.failover.own import Attempt, Own, Role
@@ -101,6 +101,7 @@ class Process:
         self.beats = Beats()
         self.renewed_at = -1e9
         self.attempt: Attempt | None = None
+        self.is_claiming = False
         self.cluster_id = self.term_revision = 0
         self.lease_s = self.world.lease_s
         self.is_ready = self.is_busy = self.is_disk_bad = False
@@ -178,6 +179,8 @@ class Process:
         if rules.waits_from_stamp:
             self.view = dataclasses.replace(self.view, changed=stamp)
         self._learn(self.view)
+        if self.world.owners_go_on and view.cluster_id == view.adopted_cluster_id:
+            self._has_gone_on(self.view)
         if view.cluster_id == (self.cluster_id or view.cluster_id):
             then(is_done, self.view)
         self.consider()
@@ -239,6 +242,9 @@ class Process:
     def consider(self) -> None:
         """Decide, and do it a moment later: sometimes seconds later."""
         if self.is_busy or self.view is None:
+            return
+        if self.world.owners_go_on and self._may_go_on(self.view):
+            self._go_on(self.view)
             return
         decided = decide(self.view, self.own(), self.clock())
         if not decided:
@@ -313,6 +319,51 @@ class Process:
             self._begin_epoch(term)
             self.world.checker.opens(self)
 
+    # -- a restarted owner, as brokers do it --------------------------------------------------------------------------
+
+    def _may_go_on(self, view: View) -> bool:
+        """Whether the term is of a dead process of this store, and the log is still that one."""
+        term, epochs = view.term, self.disk.epochs
+        if self.role != Role.FOLLOWING or term is None or term.owner != self.member.id or self.attempt is not None:
+            return False
+        if winning.why_frozen(view, self.own()):
+            return False
+        is_kept = not term.in_sync.isdisjoint(self.own().holders) or self.world.rules.goes_on_after_a_new_boot
+        is_its = (epochs.current, epochs.current_id, epochs.highest) == (term.epoch, term.epoch_id, term.epoch)
+        return is_its and is_kept and term.session != self.session
+
+    def _go_on(self, view: View) -> None:
+        """In the same epoch, once the term has this process's session: no other has begun a later one then."""
+
+        def claimed(term: Term) -> Term:
+            return dataclasses.replace(term, session=self.session, state=TermState.OPEN, end=-1)
+
+        def then(is_done: bool, view: View) -> None:
+            self._has_gone_on(view)
+
+        self.is_claiming = True
+        self.world.note("goes on", self)
+        self._change_term(view.term_revision, claimed, then)
+
+    def _has_gone_on(self, view: View) -> None:
+        """Also when the answer was lost, and a later look finds it."""
+        term, epochs = view.term, self.disk.epochs
+        if self.role != Role.FOLLOWING or term is None or not self.is_claiming or term.state != TermState.OPEN:
+            return
+        if (term.session, term.epoch_id) == (self.session, epochs.current_id) and epochs.highest == term.epoch:
+            self._serve(view)
+
+    def _serve(self, view: View) -> None:
+        assert view.term is not None
+        self.is_claiming = False
+        self.copying.stop()
+        self.role, self.is_ready, self.is_over = Role.MASTER, True, False
+        self.cluster_id, self.term_revision, self.lease_s = view.cluster_id, view.term_revision, view.term.lease_s
+        self.required, self.sent_sets, self.beats = view.term.in_sync, {}, Beats()
+        self.renewed_at = -1e9
+        self.copying.begin()
+        self.world.checker.opens(self)
+
     def begin(self, action: do.Begin) -> None:
         view = self.view
         if self.role != Role.FOLLOWING or self.attempt is None or view is None or view.term is None:
@@ -364,7 +415,7 @@ class Process:
         self._change_term(action.term_revision, opened, then)
 
     def _change_term(
-        self, revision: int, make: Callable[[Term], Term], then: Callable[[bool, View], None] = lambda *_: None
+        self, revision: int | None, make: Callable[[Term], Term], then: Callable[[bool, View], None] = lambda *_: None
     ) -> None:
         def after(is_done: bool, view: View) -> None:
             self._learn(view)
@@ -382,7 +433,8 @@ class Process:
         self.world.note("publishes", self, *in_sync)
         if self.world.rules.trusts_unknown_removal:
             self.required &= in_sync
-        self._change_term(revision, lambda term: dataclasses.replace(term, in_sync=in_sync))
+        compared = revision if self.world.rules.compares_term else None
+        self._change_term(compared, lambda term: dataclasses.replace(term, in_sync=in_sync))
 
     def stop_requiring(self, action: do.StopRequiring) -> None:
         self.required -= action.holders

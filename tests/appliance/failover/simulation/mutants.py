@@ -116,11 +116,16 @@ MUTANTS = (
         mixture=ETCD_RESTORED,
     ),
     Mutant("the beat is not compared", rule="compares_beat", mixture=TIMES),
+    Mutant("a change of the set does not compare the term", rule="compares_term", mixture=SETS, seed=18),
     Mutant("no epoch is checked", rule="checks_epoch", mixture=TIMES),
     Mutant("an epoch without writes is not on record (R#9689)", rule="puts_epoch_on_record"),
     Mutant("cuts below the own confirmed position", rule="guards_confirmed", mixture=LOSSES),
     Mutant("a stranger's acknowledgement counts (R#3015)", rule="authenticates", mixture=SETS),
     Mutant("the supervisor releases any session", rule="witness_compares_session", mixture=PEOPLE, seed=30),
+    Mutant(
+        "a restarted owner goes on though its machine has restarted", rule="goes_on_after_a_new_boot", mixture=BOOTS
+    ),
+    Mutant("the supervisor releases a process that it has not reaped", rule="witness_reaps", mixture=TIMES),
     Mutant("releases before it has stopped", rule="stops_before_release", mixture=PEOPLE, seed=38),
     Mutant("the proof counts from the answer", rule="proof_from_answer", mixture=TIMES),
     Mutant("the proof counts from the last try", rule="proof_from_last_try", mixture=TIMES),

@@ -28,9 +28,11 @@ class Rules:
     """What members do besides decide(); a mutant sets one of these otherwise."""
 
     compares_beat: bool = True
+    compares_term: bool = True  # when a master changes the set
     checks_epoch: bool = True
     authenticates: bool = True
     witness_compares_session: bool = True
+    witness_reaps: bool = True
     puts_epoch_on_record: bool = True
     guards_confirmed: bool = True
     stops_before_release: bool = True
@@ -42,6 +44,7 @@ class Rules:
     trusts_unknown_removal: bool = False
     forgets_unknown_addition: bool = False
     begins_before_known: bool = False
+    goes_on_after_a_new_boot: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +107,7 @@ class World:
         self.etcd: Etcd
         self.level = Level.IN_SYNC
         self.mixture = mixture
+        self.owners_go_on = seed % 2 == 1  # in their epoch, as brokers do it: see Process._may_go_on
         self.lease_s = mixture.lease_s or self.rng.choice((3.0, LEASE_S, LEASE_S, 10.0))
         self.cuts: set[tuple[int, int]] = set()  # (from, to): nothing passes
         self.look_s = 0.05 if mixture.is_quick else self.rng.choice((0.1, 0.2, 0.5))

@@ -1,0 +1,47 @@
+"""Brokers with automatic failover, as the tests of this folder start them."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+from appliance.broker.life import BrokerLife
+from tests.appliance.broker.replication.recorded import OnRecord
+
+LEASE_S = 3
+SETTINGS: dict[str, Any] = {
+    "broker_role": "SYNC_MASTER",
+    "all_ack_in_sync": True,
+    "read_confirmed_only": True,
+    "in_sync_lag_ms": 1000,
+    "automatic_failover": True,
+    "failover_lease_s": LEASE_S,
+}
+
+
+def member(
+    on_record: OnRecord, name: str, number: int, **more: Any
+) -> contextlib.AbstractAsyncContextManager[BrokerLife]:
+    settings = {**SETTINGS, **more}
+    if number:
+        del settings["broker_role"]
+        return on_record.slave(name, number, **settings)
+    return on_record.master(name, **settings)
+
+
+async def begun(on_record: OnRecord, master: BrokerLife, *slaves: BrokerLife) -> None:
+    """All have joined, and are in sync."""
+    await on_record.begin(master)
+    await on_record.join(master, *slaves)
+    await on_record.until_in_sync(master, *slaves)
+
+
+def die(broker: BrokerLife) -> None:
+    """Have it end without giving up its role, as a killed process does; its block has to end then."""
+    broker.controller.master_role = None
+
+
+def reason(slave: BrokerLife) -> str:
+    """Why it does not become the master now."""
+    follower = slave.controller.follower
+    return "" if follower is None or follower.candidate is None else follower.candidate.refusal

@@ -1,0 +1,111 @@
+"""What brokers tell of failover: who is the master, who would be the next one, and who has paused it."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from appliance.broker.failover.told import SILENT, status_of
+from appliance.broker.life import BrokerLife
+from appliance.failover.view import Figures, Holder, Pause
+from appliance.register.term import IN_SYNC, Change, Term, View
+from gantrymq import AdminClient
+from gantrymq.client.admin.failover import FailoverStatus
+from gantrymq.errors import ResponseError
+from gantrymq.timeouts import timeout
+from tests.appliance.broker.failover.automatic import LEASE_S, member
+from tests.appliance.broker.replication.brokers import is_master, is_slave
+from tests.appliance.broker.replication.recorded import OnRecord, takes_messages
+from tests.waiting import WITHIN_S, until
+
+ONE, TWO, THREE = "10.0.0.1:10911", "10.0.0.2:10911", "10.0.0.3:10911"
+TERM = Term(3, "id", ONE, (ONE, TWO, THREE), IN_SYNC, {ONE: Holder(1, "a"), TWO: Holder(2, "b"), THREE: Holder(3, "c")})
+VIEW = View(
+    TERM,
+    7,
+    history=(Change(2, "x", TWO, 0, "init", 1_000), Change(3, "id", ONE, 500, "switchover", 2_000, out_ms=300)),
+    stores={"s1": 1, "s2": 2, "s3": 3},
+)
+TOLD = FailoverStatus("broker-a", ONE, is_automatic=True, lease_s=5.0)
+
+
+def figures(address: str, end: int, *, priority: int = 0, refusal: str = "") -> Figures:
+    return Figures(address, "b", 3, end, end, is_healthy=True, priority=priority, refusal=refusal)
+
+
+def test_the_member_with_the_longest_log_would_be_the_next_master() -> None:
+    told = status_of(TOLD, VIEW, {2: figures(TWO, 90), 3: figures(THREE, 95)})
+    assert (told.next_master, told.next_in_s, told.why_none) == (THREE, 6.0, "")
+    assert (told.since_ms, [each.epoch for each in told.changes], told.changes[0].out_ms) == (2_000, [3, 2], 300)
+
+
+def test_of_equal_logs_the_priority_decides_and_then_the_lower_id() -> None:
+    equal = {2: figures(TWO, 90), 3: figures(THREE, 90)}
+    assert status_of(TOLD, VIEW, equal).next_master == TWO
+    assert status_of(TOLD, VIEW, {**equal, 3: figures(THREE, 90, priority=1)}).next_master == THREE
+
+
+def test_a_member_that_refuses_or_is_silent_would_not_be_the_next_and_its_reason_is_told() -> None:
+    told = status_of(TOLD, VIEW, {2: figures(TWO, 90, refusal="the disk of member 2 does not write")})
+    assert told.next_master == ""
+    assert told.why_none == f"member 2 ({TWO}): the disk of member 2 does not write; member 3 ({THREE}): {SILENT}"
+
+
+def test_without_a_record_it_says_how_one_begins() -> None:
+    assert "gantry admin ha init" in status_of(TOLD, View(), {}).unknown
+
+
+def test_what_is_told_is_read_again_as_it_was_also_from_a_later_version() -> None:
+    paused = dataclasses.replace(VIEW, pause=Pause("ops", "disks", 1, 2))
+    told = status_of(TOLD, paused, {2: figures(TWO, 90)})
+    assert FailoverStatus.from_dict({**told.to_dict(), "of_a_later_version": 1}) == told
+
+
+def admin_of(broker: BrokerLife) -> AdminClient:
+    return AdminClient(broker.controller.config.namesrv_addresses)
+
+
+async def pause(broker: BrokerLife) -> None:
+    async with admin_of(broker) as admin:
+        await admin.succession.pause_failover("broker-a", who="ops", why="a new disk")
+
+
+async def asked(broker: BrokerLife) -> FailoverStatus:
+    async with admin_of(broker) as admin:
+        return await admin.succession.failover("broker-a", broker.controller.address)
+
+
+@pytest.mark.slow
+async def test_master_and_slave_tell_the_same_and_a_paused_slave_does_not_take_over(on_record: OnRecord) -> None:
+    async with member(on_record, "two", 1) as two:
+        async with member(on_record, "one", 0) as one:
+            await on_record.begin(one)
+            await on_record.join(one, two)
+            await on_record.until_in_sync(one, two)
+            own = two.controller.address
+            async with timeout(WITHIN_S):
+                while (await asked(one)).next_master != own:  # the slave says of itself that it would
+                    pass
+            from_two = await asked(two)
+            assert dataclasses.replace(await asked(one), told_by=own, etcd_ms=from_two.etcd_ms) == from_two
+            assert from_two.etcd_ms >= 0
+            assert (from_two.master, from_two.lease_s) == (one.controller.address, LEASE_S)
+            await pause(one)
+            with pytest.raises(ResponseError, match="paused already"):
+                await pause(one)
+            assert takes_messages(one)
+        assert two.controller.follower is not None and two.controller.follower.candidate is not None
+        candidate = two.controller.follower.candidate
+        await until(lambda: "ops has paused failover: a new disk" in candidate.refusal)
+        told = await asked(two)
+        assert (told.next_master, told.pause is not None and told.pause.who) == ("", "ops")
+        assert is_slave(two)
+        async with admin_of(two) as admin:
+            with pytest.raises(ResponseError, match="without the pause another broker replaces it"):
+                await admin.succession.resume_failover("broker-a", who="ops")
+            await admin.succession.resume_failover("broker-a", who="ops", force=True)
+        await until(lambda: is_master(two) and takes_messages(two))
+        change = (await asked(two)).changes[0]
+        assert (change.epoch, change.master) == (2, two.controller.address)
+        assert change.out_ms >= LEASE_S * 1000
