@@ -35,6 +35,8 @@ from appliance.broker.epochs.membership import MembershipFile
 from appliance.broker.epochs.standing import Rival, StandingFile
 from appliance.broker.epochs.turns import Demotion, Turns
 from appliance.broker.epochs.young_topics import bring_back
+from appliance.broker.failover.master_role import MasterRole
+from appliance.broker.failover.on_record import Seen
 from appliance.broker.fast_path import fast_path_of, plain_feed_of, reader_of
 from appliance.broker.fast_pulls import FastPulls
 from appliance.broker.filters.consumer_filter import ConsumerFilterManager
@@ -47,6 +49,8 @@ from appliance.broker.groups.rebalance_lock import RebalanceLockManager
 from appliance.broker.groups.subscription_group import SubscriptionGroupManager
 from appliance.broker.loading import load
 from appliance.broker.open_parts import OpenParts, open_parts
+from appliance.broker.pop.handlers import answer_waiting, say_time_up
+from appliance.broker.pop.service import PopService
 from appliance.broker.processors.by_role import for_slave, for_sync_master
 from appliance.broker.processors.pull import answer_held
 from appliance.broker.processors.reply import ReplyPushes
@@ -76,6 +80,7 @@ from appliance.broker.transaction.check import load_ended
 from appliance.broker.transaction.ended import EndedHalves
 from appliance.errors import StartError
 from appliance.process.json_file import StateFileError
+from appliance.process.process_identity import new_session
 from appliance.process.tasks import running
 from appliance.register.opening import register_of
 from appliance.remoting.fast_path import FastPath
@@ -101,7 +106,8 @@ class BrokerController(OpenParts):
 
     Each part gets what it uses when it is made; handlers get the controller, as their `HandlerParts`
     (processors/table.py). OpenParts are there once `is_open`. file, ignored: see LiveConfig. port: where to listen when
-    listenPort is 0. `turns` says when it is to be closed, and opened again in another role (life.py).
+    listenPort is 0. session: of what runs this broker, in one role after the other. `turns` says when it is to be
+    closed, and opened again in another role (life.py).
     """
 
     def __init__(
@@ -112,7 +118,9 @@ class BrokerController(OpenParts):
         file: PropertiesFile | None = None,
         ignored: Sequence[str] = (),
         port: int = 0,
+        session: str = "",
     ) -> None:
+        self.session = session or new_session()
         if config.is_slave and store_config.transient_pool_enable:  # as in RocketMQ: a slave appends to its files
             store_config = dataclasses.replace(store_config, transient_pool_enable=False)
         self.config = config
@@ -131,7 +139,8 @@ class BrokerController(OpenParts):
         self.member = MembershipFile(store_config.root)
         self.register = register_of(config)
         if self.register is not None:
-            self.register.renews = config.automatic_failover
+            self.register.session = self.session if config.automatic_failover else ""
+        self.seen = Seen()  # what other members say of themselves
         self.in_sync_file = InSyncFile(store_config.root)
         self.turns = Turns()
         self.is_new_master = False  # it was a slave until now
@@ -173,6 +182,7 @@ class BrokerController(OpenParts):
 
     def _make_delivery(self, folder: Path) -> None:
         self.hold = PullRequestHold(self.store.properties_of)
+        self.pop = PopService(self, folder)
         self.reply_pushes = ReplyPushes()
         self.schedule = ScheduleMessageService(
             self.store,
@@ -193,7 +203,7 @@ class BrokerController(OpenParts):
     def _make_doors(self, port: int) -> None:
         config = self.config
         self.lanes = Lanes(lane_limits(config))
-        state = StateSource(self.topics, self.groups, self.offsets, self.schedule, self.timer)
+        state = StateSource(self.topics, self.groups, self.offsets, self.schedule, self.timer, self.pop)
         self.tls = server_tls(config)
         guard = SlaveGuard(config, self.tls, self.accounts)
         self.slaves = SlaveService(
@@ -214,6 +224,7 @@ class BrokerController(OpenParts):
         self.holding = Holding(self.store, self.slaves, self.turns)
         members = Members(config)
         self.hand_over = HandOver(self.store, self.slaves, self.turns, self.holding, self.standing, members)
+        self.master_role = self._master_role()
         self.put_waits = PutWaits(self.store, self.slaves, config, self.store_config)
         self.server = self._listener(config.listen_port or port)
         self.vip_server = self._listener(config.listen_port - VIP_PORT_DISTANCE)
@@ -223,6 +234,7 @@ class BrokerController(OpenParts):
             return None
         register = register_of(self.config)  # its connections are of the thread that renews
         assert register is not None, "automaticFailover needs etcdEndpoints"
+        register.session = self.session
         return MasterProof(
             register,
             self.store,
@@ -232,10 +244,17 @@ class BrokerController(OpenParts):
             on_other=lambda term: self.heard(term.epoch, term.id, term.owner, "etcd"),
         )
 
+    def _master_role(self) -> MasterRole | None:
+        if self.slaves.proof is None or self.register is None:
+            return None
+        return MasterRole(self, self.register, self.slaves, self.slaves.proof, self.holding)
+
     def _proof_changed(self) -> None:
         """Register and accept messages, or neither; sends that wait have no answer to come."""
         self.slaves.proof_changed()
-        if self.slaves.proof is None or self.slaves.proof.may_register:
+        proof = self.slaves.proof
+        self.hold.closed_for = "" if proof is None or proof.may_register else proof.lacking
+        if not self.hold.closed_for:
             self.outer_api.refresh()
             return
         for server in (self.server, self.vip_server):
@@ -369,6 +388,8 @@ class BrokerController(OpenParts):
             self.store.cleaner.ask_before_delete = self.timer_rolling.may_delete
         self.topics.announce_to(self.outer_api.topic_changed, self.topic_sharing.created)
         self.hold.answer_with(functools.partial(answer_held, self, self.access))
+        self.pop.hold.answer = functools.partial(answer_waiting, self)
+        self.pop.hold.time_up = say_time_up
 
     def _close_store(self) -> None:
         """Close it, and put on record that all of it is on the disk, if it is. Blocks."""

@@ -23,8 +23,10 @@ from appliance.broker.epochs.members import Members
 from appliance.broker.epochs.standing import GivenRole, StandingFile, role_text, with_role
 from appliance.broker.epochs.turns import Cut, Demotion, Promotion, Turn
 from appliance.broker.replication.copy_mark import CopyMark
+from appliance.broker.replication.in_sync_file import InSyncRecord
 from appliance.errors import StartError
 from appliance.process.json_file import StateFileError
+from appliance.process.process_identity import new_session
 from appliance.register.etcd import EtcdError
 from appliance.settings.properties_file import PropertiesFile
 from appliance.settings.roles import BrokerConfig
@@ -52,6 +54,7 @@ class BrokerLife:
         self._stop = asyncio.Event()
         self._group = asyncio.TaskGroup()
         self._mark = CopyMark.of(store_config.root)
+        self._session = new_session()
         self.controller = self._controller(config, store_config)
 
     @property
@@ -88,6 +91,8 @@ class BrokerLife:
                     if not opened.done():
                         opened.set_result(None)
                     turn = await self._turn_or_stop(controller)
+                    if turn is None and controller.master_role is not None:
+                        await controller.master_role.release()
                 if turn is not None:
                     await self._take(turn)
         except BaseException as exc:
@@ -124,10 +129,18 @@ class BrokerLife:
         epochs = file.standing.epochs
         if isinstance(turn, Cut):
             file.change(cut_to=turn.end)
+        elif isinstance(turn, Promotion) and epochs.is_overtaken(turn.above + 1, turn.epoch_id):
+            facts = {"event": "promotion_overtaken", "epoch": turn.above + 1, "later_epoch": epochs.highest}
+            logger.warning("slave stays one: a later epoch than its own has begun", extra=facts)
         elif isinstance(turn, Promotion):
             epochs = epochs.begun(closed.store.max_physical_offset, turn.above, turn.epoch_id)
             role, told = self._given(turn.broker_role, 0), {"untold": turn.untold, "members": turn.members}
             file.change(epochs=epochs, role=role, **told, cut_to=None, rival=None, handed_to=None)
+            if turn.in_sync:
+                was, end = closed.in_sync_file.record, closed.store.max_physical_offset
+                confirmed = max(was.confirmed_of(end), 0)
+                record = InSyncRecord(epochs.current, turn.in_sync, confirmed, confirmed, leave_s=was.leave_s)
+                closed.in_sync_file.keep(record)
             self._mark.clear()
         else:
             epochs = epochs.heard(turn.epoch, turn.id)
@@ -150,7 +163,9 @@ class BrokerLife:
             )
             if not config.is_slave:  # a crash may have left the mark of the copy that this store was
                 self._mark.clear()
-        return BrokerController(config, store_config, file=self._file, ignored=self._ignored, port=port)
+        return BrokerController(
+            config, store_config, file=self._file, ignored=self._ignored, port=port, session=self._session
+        )
 
     async def _follow_successor(self) -> None:
         """A master whose successor is there becomes its slave before it serves anything."""

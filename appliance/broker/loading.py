@@ -15,6 +15,7 @@ from appliance.broker.epochs.standing import StandingFile
 from appliance.broker.filters.consumer_filter import ConsumerFilterManager
 from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
 from appliance.broker.groups.subscription_group import SubscriptionGroupManager
+from appliance.broker.pop.service import PopService
 from appliance.broker.replication.copy_mark import CopyMark
 from appliance.broker.replication.in_sync_file import InSyncFile
 from appliance.broker.timer.service import TimerService
@@ -46,6 +47,7 @@ class LoadingParts(Protocol):
     groups: SubscriptionGroupManager
     offsets: ConsumerOffsetManager
     filters: ConsumerFilterManager
+    pop: PopService
     schedule: ScheduleMessageService
     timer: TimerService
 
@@ -74,6 +76,7 @@ def load(parts: LoadingParts) -> None:
     settle_epochs(parts.standing, parts.config, parts.store, parts.offsets, parts.timer)
     if standing.cut_to is not None:
         _end_in_sync(parts.in_sync_file, parts.store.max_physical_offset)
+    parts.pop.load()
     parts.schedule.load()
     parts.timer.load()
 

@@ -13,9 +13,11 @@ from appliance.broker.epochs.membership import MembershipFile
 from appliance.broker.epochs.standing import StandingFile
 from appliance.broker.epochs.turns import Cut, Turns
 from appliance.broker.failover.candidate import Candidate
+from appliance.broker.failover.on_record import Seen
 from appliance.broker.groups.clients import ProducerManager
 from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
 from appliance.broker.groups.subscription_group import SubscriptionGroupManager
+from appliance.broker.pop.service import PopService
 from appliance.broker.replication.copy_mark import CopyMark
 from appliance.broker.replication.follower import Follower
 from appliance.broker.replication.ha_client import HaClient
@@ -74,9 +76,12 @@ class OpeningParts(Protocol):
     producers: ProducerManager
     schedule: ScheduleMessageService
     timer: TimerService
+    pop: PopService
     slaves: SlaveService
     in_sync_file: InSyncFile
     register: Register | None
+    seen: Seen
+    session: str
 
     def heard(self, epoch: int, epoch_id: str, master: str, told_by: str, /) -> None:
         """See BrokerController."""
@@ -134,7 +139,7 @@ def _follower(parts: OpeningParts, master: MasterAddress, outer_api: BrokerOuter
     """What makes this broker a slave."""
     tables = (parts.topics, parts.groups, parts.offsets, parts.schedule)
     synchronize = SlaveSynchronize(parts.config, master, *tables)
-    sink = StateSink(*tables, parts.timer, in_sync=parts.in_sync_file, ask_tables=synchronize.ask_soon)
+    sink = StateSink(*tables, parts.timer, parts.pop, in_sync=parts.in_sync_file, ask_tables=synchronize.ask_soon)
     ha_client = HaClient(
         parts.store,
         parts.config,

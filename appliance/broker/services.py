@@ -12,6 +12,7 @@ from appliance.broker.delivery.schedule import ScheduleMessageService
 from appliance.broker.delivery.slow_consumers import SlowConsumerGuard
 from appliance.broker.epochs.members import Members
 from appliance.broker.epochs.standing import StandingFile
+from appliance.broker.failover.master_role import MasterRole
 from appliance.broker.filters.consumer_filter import ConsumerFilterManager
 from appliance.broker.groups.clients import ProducerManager
 from appliance.broker.groups.consumer_groups import ConsumerManager
@@ -19,6 +20,7 @@ from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
 from appliance.broker.groups.housekeeping import ClientHousekeeping
 from appliance.broker.groups.rebalance_lock import RebalanceLockManager
 from appliance.broker.groups.subscription_group import SubscriptionGroupManager
+from appliance.broker.pop.service import PopService
 from appliance.broker.replication.follower import Follower
 from appliance.broker.replication.master.hand_over import HandOver
 from appliance.broker.replication.master.old_masters import OldMasters
@@ -59,11 +61,13 @@ class ServiceParts(Protocol):
     locks: RebalanceLockManager
     slow_consumers: SlowConsumerGuard
     hold: PullRequestHold
+    pop: PopService
     schedule: ScheduleMessageService
     timer: TimerService
     lanes: Lanes
     slaves: SlaveService
     hand_over: HandOver
+    master_role: MasterRole | None
     server: RemotingServer
     vip_server: RemotingServer
     outer_api: BrokerOuterApi
@@ -83,6 +87,7 @@ def services_of(parts: ServiceParts) -> list[Service]:
         parts.filters,
         parts.topic_retention,
         parts.hold,
+        parts.pop.journal,
         parts.stats,
         ClientHousekeeping(parts.producers, parts.consumers, parts.locks),
         parts.slow_consumers,
@@ -109,9 +114,14 @@ def _of_role(parts: ServiceParts) -> list[Service]:
         parts.transaction_checks,  # before the offsets: when both end, theirs are written with its progress
         parts.schedule,
         parts.timer,
+        parts.pop.hold,
+        parts.pop.redelivery,
+        parts.pop.moving,
+        parts.pop.routes,
         parts.topic_sharing,
         parts.slaves,
         parts.hand_over,
         *([parts.slaves.proof] if parts.slaves.proof is not None else []),
+        *([parts.master_role] if parts.master_role is not None else []),
         OldMasters(parts.slaves, parts.standing, Members(parts.config), parts.outer_api.refresh),
     ]

@@ -21,6 +21,10 @@ _NO_MESSAGES = (
     ResponseCode.SERVICE_NOT_AVAILABLE,
     "service not available now: this broker is a slave, messages go to its master",
 )
+_NO_POPS = (
+    ResponseCode.SERVICE_NOT_AVAILABLE,
+    "service not available now: this broker is a slave, its master leases messages",
+)
 _NO_CHANGES = (
     ResponseCode.SYSTEM_ERROR,
     "Can't modify topic or subscription group from slave broker, please execute it from master broker.",
@@ -38,6 +42,13 @@ _REFUSALS = {
         ResponseCode.SLAVE_NOT_AVAILABLE,
         "Message store is slave mode, so end transaction is forbidden.",
     ),
+    Code.POP_MESSAGE: _NO_POPS,
+    Code.ACK_MESSAGE: _NO_POPS,
+    Code.BATCH_ACK_MESSAGE: _NO_POPS,
+    Code.CHANGE_MESSAGE_INVISIBLETIME: _NO_POPS,
+    Code.NOTIFICATION: _NO_POPS,
+    Code.QUERY_ASSIGNMENT: _NO_POPS,
+    Code.SET_MESSAGE_REQUEST_MODE: _NO_CHANGES,
     Code.UPDATE_AND_CREATE_TOPIC: _NO_CHANGES,
     Code.UPDATE_AND_CREATE_TOPIC_LIST: _NO_CHANGES,
     Code.DELETE_TOPIC_IN_BROKER: _NO_CHANGES,

@@ -8,19 +8,27 @@ for slaves. If the tool dies in between, the master goes on when its hold ends, 
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import logging
 import time
 from typing import TYPE_CHECKING, Protocol
+
+import orjson
 
 from appliance.broker.cluster.outer_api import BrokerOuterApi
 from appliance.broker.epochs.members import Members
 from appliance.broker.epochs.membership import MembershipFile
 from appliance.broker.epochs.standing import HandedTo, Rival, StandingFile
 from appliance.broker.epochs.turns import Promotion, Turns
+from appliance.broker.failover.on_record import Seen
+from appliance.broker.failover.told import kept_tails, status_of
 from appliance.broker.replication.ha_client import HaState
 from appliance.broker.replication.master.hand_over import HandOver
 from appliance.broker.replication.master.holding import HOLD_S_MAX, Holding
 from appliance.errors import BrokerError
+from appliance.failover.lease import RENEW_EVERY_S
+from appliance.failover.view import Pause
+from appliance.process.awake import awake_s
 from appliance.process.json_file import StateFileError
 from appliance.register.etcd import EtcdError
 from appliance.register.register import Register
@@ -28,6 +36,7 @@ from appliance.register.term import IN_SYNC, View
 from appliance.remoting.header_fields import int_field, long_field, text_field
 from appliance.settings.replication import MASTER_ROLES
 from appliance.settings.roles import BrokerConfig
+from gantrymq.client.admin.failover import FailoverStatus
 from gantrymq.errors import GantryError
 from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import RemotingCommand
@@ -39,6 +48,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+FRESH_S = 2 * RENEW_EVERY_S  # a master that is there has renewed within it
 HOPELESS = (HaState.DIVERGED, HaState.CUTTING, HaState.JOINING)
 
 
@@ -56,6 +66,7 @@ class ReplicationParts(Protocol):
     holding: Holding
     hand_over: HandOver
     register: Register | None
+    seen: Seen
 
     def heard(self, epoch: int, epoch_id: str, master: str, told_by: str, /) -> None:
         """See BrokerController."""
@@ -271,9 +282,8 @@ async def hear_epoch(
             parts.heard(epoch, epoch_id, master, connection.remote_text)
         elif epochs.is_rival(epoch, epoch_id):
             await asyncio.to_thread(file.change, rival=Rival(epoch, epoch_id, master))
-        elif epoch >= epochs.highest:
-            rival = file.standing.rival if epoch == epochs.highest else None
-            await asyncio.to_thread(file.change, epochs=epochs.heard(epoch, epoch_id), rival=rival)
+        else:
+            await asyncio.to_thread(file.hear, epoch, epoch_id)
     except StateFileError as exc:
         raise _refused(f"it can't be put on record: {exc}") from exc
     if parts.follower is not None:
@@ -332,6 +342,73 @@ async def join(parts: ReplicationParts, connection: ServerConnection, request: R
     facts = {"peer": connection.remote_text, "group": group, "member": number}
     logger.warning("joined its group by a request", extra={"event": "admin_joined", **facts})
     return request.reply(ext_fields={"memberGroup": group, "memberNumber": str(number)})
+
+
+async def failover(parts: ReplicationParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+    """29408: what etcd has on record of this broker name, and who could take over: FailoverStatus as JSON."""
+    config = parts.config
+    told = FailoverStatus(
+        config.broker_name,
+        parts.address,
+        is_automatic=config.automatic_failover,
+        lease_s=float(config.failover_lease_s),
+        in_sync_min=config.min_in_sync_replicas,
+        kept_tails=await asyncio.to_thread(kept_tails, parts.address, parts.store.config.root),
+    )
+    if parts.register is None:
+        told = dataclasses.replace(told, unknown="it has no etcdEndpoints: an administrator promotes a slave by hand")
+    else:
+        try:
+            began = awake_s()
+            view = await parts.register.view()
+            told = dataclasses.replace(told, etcd_ms=int((awake_s() - began) * 1000))
+            told = status_of(told, view, parts.seen.recent(view.figures, awake_s()))
+        except EtcdError as exc:
+            told = dataclasses.replace(told, unknown=f"etcd can't be asked: {exc}")
+    return request.reply(body=orjson.dumps(told.to_dict()))
+
+
+async def pause_failover(
+    parts: ReplicationParts, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand:
+    """29409: no member of this broker name becomes the master by itself: who, why, until (ms since 1970, for people).
+
+    ends: the pause ends. Refused while the master does not renew, because it would be replaced then, unless force.
+    """
+    fields = request.ext_fields
+    if text_field(fields, "brokerName") != parts.config.broker_name:
+        raise _refused(f"this is {parts.config.broker_name}")
+    if parts.register is None:
+        raise _refused("it has no etcdEndpoints: no master is elected here")
+    ends = fields.get("ends") == "true"
+    try:
+        view = await parts.register.view()
+        if ends:
+            await _resume(parts.register, view, is_forced=_is_forced(fields))
+        else:
+            who, why = text_field(fields, "who"), text_field(fields, "why")
+            pause = Pause(who, why, int(time.time() * 1000), long_field(fields, "until", 0, low=0))
+            await parts.register.pause(view, pause)
+    except EtcdError as exc:
+        raise _refused(str(exc)) from exc
+    facts = {"peer": connection.remote_text, "who": fields.get("who", ""), "why": fields.get("why", "")}
+    event = "failover_resumed" if ends else "failover_paused"
+    logger.warning("failover paused or resumed by a request", extra={"event": event, **facts})
+    return request.reply()
+
+
+async def _resume(register: Register, view: View, *, is_forced: bool) -> None:
+    if view.pause is None:
+        raise _refused("failover is not paused")
+    if view.beat is not None and not is_forced:
+        await asyncio.sleep(FRESH_S)
+        if (await register.view()).beat_revision == view.beat_revision:
+            owner = "" if view.term is None else view.term.owner
+            raise _refused(
+                f"{owner} has not renewed in etcd for {FRESH_S:.0f} s: without the pause another broker replaces it. "
+                "Start it first, or use force"
+            )
+    await register.resume(view)
 
 
 def _refused(why: str) -> BrokerError:

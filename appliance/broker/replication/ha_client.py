@@ -23,15 +23,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import enum
 import logging
 import ssl
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any, TypeVar
 
 from appliance.broker.access.access_control import own_credentials
 from appliance.broker.epochs.membership import MembershipFile
-from appliance.broker.epochs.standing import StandingFile
+from appliance.broker.epochs.standing import Standing, StandingFile
 from appliance.broker.replication.copy_mark import CopyMark
 from appliance.broker.replication.ha_frames import (
     EPOCH_OFFSET,
@@ -64,11 +66,14 @@ from store.base.errors import CopyRefused, NoRoomForCopy
 from store.message_store import MessageStore
 
 logger = logging.getLogger(__name__)
+Result = TypeVar("Result")
 
 READ_BYTES = 64 << 10  # of the socket in one turn of the loop: about a millisecond of appending and indexing
 READ_BYTES_TWIN = 512 << 10  # the same with the compiled twin
 CONNECT_TIMEOUT_S = 5.0
 ASK_AGAIN_S_MIN, ASK_AGAIN_S_MAX = 0.5, 5.0  # name servers that know no master
+MOVED_S = 0.5  # between looks at whether the master has another address, while none sends anything
+ELSEWHERE = "the master has another address now"
 RETRY_S_MIN, RETRY_S_MAX = 0.2, 5.0
 RETRY_REFUSED_S = 30.0  # a log that differs: a person has to act
 SIGNS_WITHOUT_BYTES = 2  # of life, at the joint: the first may come before the master has looked
@@ -162,12 +167,26 @@ class HaClient:
         self.own_address = ""  # of the connection to the master
         self.heard_at = 0.0  # monotonic: when the master last sent anything
         self.master_end = -1  # of its log, when it was last heard of
+        self._is_paused = False
         self.has_joined = False  # this log agreed with the master's when they were last compared
+
+    def pause(self) -> None:
+        """Copy and acknowledge nothing from now on, until `resume`."""
+        self._is_paused = True
+
+    def resume(self) -> None:
+        self._is_paused = False
+        self.look_again()
 
     async def run(self) -> None:
         retry_s, ask_again_s = RETRY_S_MIN, ASK_AGAIN_S_MIN
         while True:
+            if self._master.changed.is_set():
+                retry_s = RETRY_S_MIN  # the pauses had grown with the failures of another master
             self._master.changed.clear()
+            if self._is_paused:
+                await self._pause(RETRY_S_MAX)
+                continue
             if not self._master.ha:
                 self._ask_again()
                 await self._pause(ask_again_s)
@@ -208,7 +227,7 @@ class HaClient:
     async def _follow(self, address: str) -> None:
         """Copy until the connection ends, by one of the errors that `run` names."""
         host, port = split_address(address)
-        is_greeted = await self._knows_epochs()
+        is_greeted = await self._unless_elsewhere(self._knows_epochs())
         tls = self._tls() if is_greeted else None
         if tls is None and self._config.ha_tls_mode == ENFORCING:
             why = (
@@ -217,7 +236,7 @@ class HaClient:
             raise MasterLost(f"haTlsMode=enforcing, and master and slave {why}")
         try:
             async with timeout(CONNECT_TIMEOUT_S):
-                stream = await connect(host, port, self._read_bytes, tls)
+                stream = await self._unless_elsewhere(connect(host, port, self._read_bytes, tls))
         except TimeoutError:
             raise MasterLost(f"no connection to {address} within {CONNECT_TIMEOUT_S:g} s") from None
         try:
@@ -234,6 +253,19 @@ class HaClient:
         finally:
             self.own_address = ""
             await stream.close()
+
+    async def _unless_elsewhere(self, step: Coroutine[Any, Any, Result]) -> Result:
+        """What the step returns. MasterLost once the master has another address: a host that stands still, or is cut
+        off, answers only when the time is up, and its successor needs this slave to confirm messages."""
+        going, moved = asyncio.create_task(step), asyncio.create_task(self._master.changed.wait())
+        try:
+            await asyncio.wait((going, moved), return_when=asyncio.FIRST_COMPLETED)
+            if not going.done():
+                raise MasterLost(ELSEWHERE)
+            return await going
+        finally:
+            going.cancel()
+            moved.cancel()
 
     async def _knows_epochs(self) -> bool:
         """Whether the master is one of GantryMQ: RocketMQ's is not greeted. MasterLost; MasterIsOver."""
@@ -265,7 +297,7 @@ class HaClient:
         silence_s = config.ha_housekeeping_ms / 1000
         try:
             async with timeout(silence_s):
-                theirs = await greet(stream, stream.write, greeting, self._credentials)
+                theirs = await self._unless_elsewhere(greet(stream, stream.write, greeting, self._credentials))
         except TimeoutError:
             raise MasterLost(f"no greeting within {silence_s:g} s") from None
         except asyncio.IncompleteReadError:
@@ -279,9 +311,7 @@ class HaClient:
         if own.history != theirs.epochs.history:
             self._copy.forget_part()  # bytes of a record that another master sent
         try:
-            await asyncio.to_thread(
-                self._standing.change, epochs=theirs.epochs, master_role=theirs.role, master=theirs.address
-            )
+            await asyncio.to_thread(self._standing.update, lambda standing: followed(standing, theirs))
         except StateFileError as exc:
             raise MasterLost(f"the epoch can't be put on record: {exc}") from exc
         self.master_end = theirs.end
@@ -296,7 +326,11 @@ class HaClient:
         elif self.state is not HaState.DIVERGED:
             self._enter(HaState.JOINING)
         while True:
-            data = await stream.read(beat_s)
+            data = await stream.read(min(beat_s, MOVED_S))
+            if self._is_paused:
+                raise MasterLost("this slave may be about to become the master")
+            if self._master.ha != address:  # the one before may stand still: it ends no connection then
+                raise MasterLost(ELSEWHERE)
             now = time.monotonic()
             if data is not None:
                 if not data:
@@ -415,6 +449,13 @@ class HaClient:
         with contextlib.suppress(TimeoutError):
             async with timeout(seconds):
                 await self._master.changed.wait()
+
+
+def followed(standing: Standing, master: Hello) -> Standing:
+    """With the master's epochs. MasterIsOver when a later one was heard of while it was greeted."""
+    if standing.epochs.highest > master.epochs.highest:
+        raise MasterIsOver(f"epoch {standing.epochs.highest} has begun, and {master.address} is of an earlier one")
+    return dataclasses.replace(standing, epochs=master.epochs, master_role=master.role, master=master.address)
 
 
 def _place(epoch: int | None, offset: int) -> bytes:

@@ -87,15 +87,26 @@ class InSyncSet:
         if member is not None and member.gone_at is None:
             member.gone_at = now
 
+    def show(self, until: int) -> None:
+        """No other member can become the master any more without having this."""
+        if self.shown is not None:
+            self.shown = max(self.shown, until)
+
     def leaving(self, end: int, now: float) -> list[str]:
         """Who is to leave at the next look."""
         self._count_only_what_was_awake(now)
         return [name for name, member in self._members.items() if self._is_over(member, end, now)]
 
-    def look(self, end: int, now: float, may_leave: Collection[str] | None = None) -> tuple[list[str], list[str]]:
+    def look(
+        self,
+        end: int,
+        now: float,
+        may_leave: Collection[str] | None = None,
+        may_join: Collection[str] | None = None,
+    ) -> tuple[list[str], list[str]]:
         """Let slaves leave, and one join; return who joined the required and who left. Call it each second.
 
-        may_leave: those that are not on record any more; None: all.
+        may_leave: those that are not on record any more; may_join: those that have all tables; None: all.
         """
         left = [name for name in self.leaving(end, now) if may_leave is None or name in may_leave]
         for name in left:
@@ -105,7 +116,11 @@ class InSyncSet:
             name for name, member in self._members.items() if member.gone_at is not None and not member.is_required
         ]:
             del self._members[name]
-        joined = [name for name, member in self._members.items() if self._may_join(member, end, now)][:1]
+        joined = [
+            name
+            for name, member in self._members.items()
+            if (may_join is None or name in may_join) and self._may_join(member, end, now)
+        ][:1]
         for name in joined:
             self._members[name].is_required = True
         self._confirm(end)

@@ -2,7 +2,7 @@
 
 They are ordinary requests, so either side may be Apache's. Each of the four goes by itself: what fails is asked again
 in the next round. Topics and groups replace the slave's when their version is another; offsets are put over the
-slave's, which keeps what the master has forgotten.
+slave's, which keeps what the master has forgotten. A master of GantryMQ tells its offsets with its states.
 """
 
 from __future__ import annotations
@@ -140,15 +140,12 @@ class SlaveSynchronize:
             await self._client.close()
 
     async def _round(self, address: str) -> None:
-        steps: Mapping[str, Callable[[str], Awaitable[None]]] = {
-            "topics": self._take_topics,
-            "groups": self._take_groups,
-            "consumer offsets": self._take_offsets,
-            "delay offsets": self._take_delay_offsets,
-        }
         failed: dict[str, str] = {}
         if self._has_epochs is None:
             await self.epoch()
+        steps: dict[str, Callable[[str], Awaitable[None]]] = {"topics": self._take_topics, "groups": self._take_groups}
+        if not self._has_epochs:  # else states tell them, and an answer that is late would put old ones over newer
+            steps |= {"consumer offsets": self._take_offsets, "delay offsets": self._take_delay_offsets}
         role = await self._role(address) if self._has_epochs is False else ""
         for what, step in steps.items():
             try:

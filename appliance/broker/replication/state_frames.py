@@ -1,11 +1,12 @@
-"""The master's tables on their way to its slaves, between brokers of GantryMQ: what changed, twice a second.
+"""The master's tables on their way to its slaves, between brokers of GantryMQ: what changed, four times a second.
 
 The slave acknowledges each: a SYNC_MASTER answers a changed topic or group when the slaves in sync have it.
 
-A state goes out behind the log that it speaks of: a slave never has progress of messages that it does not have. It has
-consumer offsets that changed, the progress of delayed and timed messages, topics and groups that changed, and the
-versions of both tables: the slave asks for all of a table whose version is not its own. A changed topic or group goes
-out at once, since messages follow it. Removed offsets stay on a slave, as with RocketMQ's.
+A state goes out behind the log that it speaks of: a slave never has progress of messages that it does not have. It
+has consumer offsets that changed, messages that POP has out, the progress of delayed and timed messages, topics and
+groups that changed, and the versions of both tables: the slave asks for all of a table whose version is not its own.
+A changed topic or group goes out at once, since messages follow it. Removed offsets stay on a slave, as with
+RocketMQ's.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ import orjson
 from appliance.broker.delivery.schedule import ScheduleMessageService
 from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
 from appliance.broker.groups.subscription_group import SubscriptionGroupManager
+from appliance.broker.pop.leases import Key
+from appliance.broker.pop.service import PopService
 from appliance.broker.replication.ha_frames import FrameError
 from appliance.broker.replication.in_sync_file import InSyncFile, InSyncRecord
 from appliance.broker.timer.service import TimerService
@@ -37,7 +40,7 @@ logger = logging.getLogger(__name__)
 
 C = TypeVar("C", bound=Body)
 
-INTERVAL_S = 0.5
+INTERVAL_S = 0.25  # a master with automatic failover takes commits for OFFSETS_S after it (copied_offsets.py)
 SOON_S = 0.05  # between states that tell of topics or groups
 KEYS_MAX = 2000  # in one state: about two milliseconds on the slave
 ENTRIES_MAX = 200  # of topics and of groups; a slave that is told of more asks for the whole table meanwhile
@@ -51,6 +54,7 @@ class Untold:
     offsets: set[str]
     topics: set[str]
     groups: set[str]
+    leases: set[Key]
 
     @property
     def is_urgent(self) -> bool:
@@ -58,7 +62,7 @@ class Untold:
 
     @property
     def has_any(self) -> bool:
-        return bool(self.offsets) or self.is_urgent
+        return bool(self.offsets or self.leases) or self.is_urgent
 
 
 class StateSource:
@@ -71,7 +75,9 @@ class StateSource:
         offsets: ConsumerOffsetManager,
         schedule: ScheduleMessageService,
         timer: TimerService,
+        pop: PopService,
     ) -> None:
+        self._pop = pop
         self._topics = topics
         self._groups = groups
         self._offsets = offsets
@@ -80,7 +86,7 @@ class StateSource:
 
     def watch(self) -> Untold:
         """What a new slave is to be told: all offsets, and what changes from now on."""
-        return Untold(self._offsets.watch(), self._topics.watch(), self._groups.watch())
+        return Untold(self._offsets.watch(), self._topics.watch(), self._groups.watch(), self._pop.watch())
 
     @property
     def versions(self) -> list[list[int]]:
@@ -91,6 +97,11 @@ class StateSource:
         self._offsets.unwatch(untold.offsets)
         self._topics.unwatch(untold.topics)
         self._groups.unwatch(untold.groups)
+        self._pop.book.unwatch(untold.leases)
+
+    def let_offsets_move(self, until: float) -> None:
+        """See ConsumerOffsetManager.moves_until."""
+        self._offsets.moves_until = until
 
     async def take(self, untold: Untold, in_sync: InSyncRecord) -> bytes:
         """Return a state as of now; what it tells leaves `untold`."""
@@ -100,6 +111,7 @@ class StateSource:
         seen, delivered_ms = self._timer.on_record
         state = {
             "offsets": {key: table[key] for key in keys if key in table},
+            "leases": self._pop.take_records(untold.leases),
             "delays": self._schedule.offsets,
             "timer": [seen, delivered_ms],
             "topics": _entries(self._topics.configs, untold.topics),
@@ -137,6 +149,7 @@ class StateSink:
         offsets: ConsumerOffsetManager,
         schedule: ScheduleMessageService,
         timer: TimerService,
+        pop: PopService,
         *,
         in_sync: InSyncFile,
         ask_tables: Callable[[], None],
@@ -146,6 +159,7 @@ class StateSink:
         self._offsets = offsets
         self._schedule = schedule
         self._timer = timer
+        self._pop = pop
         self._ask_tables = ask_tables
         self._in_sync = in_sync
         self.in_sync = in_sync.record  # as the master told of it last
@@ -187,6 +201,10 @@ class StateSink:
         _take_entries(self._groups, groups)
         for key, queues in offsets.items():
             self._offsets.put(key, queues)
+        try:
+            self._pop.put_records(state.get("leases", []))
+        except (LookupError, TypeError, ValueError) as exc:
+            raise FrameError(f"no leases: {exc!r}") from exc
         self._schedule.offsets = delays
         self._progress = (seen, delivered_ms)
         self.in_sync = in_sync

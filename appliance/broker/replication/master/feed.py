@@ -11,8 +11,9 @@ from collections.abc import Callable
 
 from appliance.broker.replication.ha_frames import EPOCH_HEAD, STATE
 from appliance.broker.replication.in_sync_file import InSyncRecord
-from appliance.broker.replication.master.slave import Slave, SlaveLost, frame_head, give
+from appliance.broker.replication.master.slave import Slave, SlaveLost, State, frame_head, give
 from appliance.broker.replication.state_frames import INTERVAL_S, SOON_S, StateSource
+from appliance.process.awake import awake_s
 from appliance.settings.roles import BrokerConfig
 from gantrymq.timeouts import timeout
 from store.message_store import MessageStore
@@ -110,24 +111,23 @@ class _States:
         self._in_sync = in_sync
         self._untold = source.watch()
         self._next_at = self._soon_at = 0.0  # the second one when topics or groups have changed
-        # the log's end and the time when it was taken, the state, and versions if it tells all of topics and groups
-        self._waiting: tuple[int, float, bytes, list[list[int]] | None] | None = None
+        self._waiting: tuple[int, bytes, State] | None = None  # the log's end when it was taken, the frame's body
 
     async def next_frame(self, slave: Slave, log_end: int) -> bytes:
         """The frame to send now, none when there is none."""
         now = time.monotonic()
         if self._waiting is None and now >= (self._soon_at if self._untold.is_urgent else self._next_at):
-            state = await self._source.take(self._untold, self._in_sync())
-            self._waiting = log_end, now, state, None if self._untold.is_urgent else self._source.versions
+            taken_at = awake_s()
+            body = await self._source.take(self._untold, self._in_sync())
+            versions = None if self._untold.is_urgent else self._source.versions
+            self._waiting = log_end, body, State(versions, 0.0 if self._untold.has_any else taken_at)
             self._next_at = now + (0 if self._untold.has_any else INTERVAL_S)
             self._soon_at = now + SOON_S
         if self._waiting is None or slave.sent < self._waiting[0]:
             return b""
-        (_end, taken_at, state, versions), self._waiting = self._waiting, None
-        slave.states.append(versions)
-        if not self._untold.has_any:
-            slave.told_at = taken_at
-        return EPOCH_HEAD.pack(self._epoch, STATE, len(state)) + state
+        (_end, body, state), self._waiting = self._waiting, None
+        slave.states.append(state)
+        return EPOCH_HEAD.pack(self._epoch, STATE, len(body)) + body
 
     def close(self) -> None:
         self._source.leave(self._untold)

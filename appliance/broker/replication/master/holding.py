@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 
 from appliance.broker.epochs.turns import Turns
 from appliance.broker.replication.master.slaves import Slave, SlaveService
+from appliance.process.awake import awake_s
 from store.message_store import MessageStore
 
 logger = logging.getLogger(__name__)
@@ -28,14 +28,14 @@ class Holding:
         self._slaves = slaves
         self._turns = turns
         self._timer: asyncio.TimerHandle | None = None
-        self._ends_at = 0.0  # monotonic
+        self._ends_at = 0.0  # of awake_s
         self._is_pinned = False
 
     def begin(self, seconds: float) -> None:
         """Hold back what comes from now on, for so long at most."""
         if self._timer is not None:
             self._timer.cancel()
-        self._ends_at = time.monotonic() + seconds
+        self._ends_at = awake_s() + seconds
         self._store.hold(True)
         self._timer = asyncio.get_running_loop().call_later(seconds, self.end)
 
@@ -65,8 +65,8 @@ class Holding:
 
     async def until_copied(self, slave_address: str, seconds: float) -> bool:
         """Wait until the slave has all; False when it has not after so long, is gone, or at the hold's end."""
-        began = seen_at = time.monotonic()
-        while (now := time.monotonic()) < min(self._ends_at, began + seconds) and self._turns.turn is None:
+        began = seen_at = awake_s()
+        while (now := awake_s()) < min(self._ends_at, began + seconds) and self._turns.turn is None:
             there = [slave for slave in self._slaves.slaves if slave.broker == slave_address]
             if any(self._has_all(slave, began) for slave in there):
                 return True
@@ -75,6 +75,11 @@ class Holding:
                 return False
             await asyncio.sleep(LOOK_S)
         return False
+
+    def has_all(self, slave_address: str, *, within_s: float) -> bool:
+        """Whether the slave has all, and has said so of the tables within this time."""
+        began = awake_s() - within_s
+        return any(slave.broker == slave_address and self._has_all(slave, began) for slave in self._slaves.slaves)
 
     def _has_all(self, slave: Slave, began: float) -> bool:
         """It has the log, and has itself said that it has the tables as of the hold's begin or later: one that stands

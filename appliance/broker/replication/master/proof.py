@@ -16,7 +16,7 @@ import logging
 from collections.abc import Callable
 
 from appliance.broker.epochs.standing import StandingFile
-from appliance.broker.epochs.turns import awake_s
+from appliance.process.awake import awake_s
 from appliance.register.register import Register
 from appliance.register.renewals import Renewals
 from appliance.register.term import Term
@@ -50,6 +50,7 @@ class MasterProof:
         self._flushed = -1
         self._was_proven = self._was_registered = False
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._has_given_up = False
         self.renewals = Renewals(
             register, lease_s=lease_s, clock=awake_s, is_healthy=self._is_healthy, on_other=self._told
         )
@@ -57,7 +58,7 @@ class MasterProof:
     @property
     def is_proven(self) -> bool:
         """Whether this broker may accept and confirm messages now. A clock is read: once for a batch."""
-        return awake_s() < self.renewals.until
+        return not self._has_given_up and awake_s() < self.renewals.until
 
     @property
     def may_register(self) -> bool:
@@ -67,7 +68,19 @@ class MasterProof:
     @property
     def lacking(self) -> str:
         """Why this master takes no messages; "" when it may."""
+        if self._has_given_up:
+            return "this master has given up its role"
         return "" if self.is_proven else f"etcd does not prove that this is the master: {self.renewals.why_not}"
+
+    def give_up(self) -> None:
+        """Confirm nothing more from now on, whatever etcd proves: before it is put on record."""
+        self._has_given_up = True
+        self._look()
+
+    def take_back(self) -> None:
+        """No other member has begun, and none can: etcd has this master on record again, or is about to."""
+        self._has_given_up = False
+        self._look()
 
     @property
     def left_s(self) -> float:

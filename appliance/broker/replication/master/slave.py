@@ -5,9 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from appliance.broker.replication.ha_frames import EPOCH_HEAD, HEAD
 from appliance.broker.replication.master.slave_figures import TransferRate
+
+
+class State(NamedTuple):
+    """One on its way to a slave. versions: of topics and groups, if it tells all of both. taken_at: when it was taken
+    (awake_s), if nothing that had changed by then is still untold; else 0."""
+
+    versions: list[list[int]] | None
+    taken_at: float
 
 
 @dataclass(slots=True, eq=False)
@@ -16,8 +25,8 @@ class Slave:
 
     epoch: that of the connection, None with RocketMQ's protocol; broker: where a slave of GantryMQ serves; store, boot:
     see epochs/membership.py.
-    told_at: monotonic, as of when it was last told the state of all tables. states: those on their way to it, each with
-    the versions of topics and groups if it tells all of both; tables: the versions that it has surely, None at first.
+    states: those on their way to it. told_at: of awake_s, as of when it surely has the state of all tables, 0: it
+    has not; tables: the versions that it has surely, None at first.
     """
 
     address: str
@@ -27,7 +36,7 @@ class Slave:
     store: str = ""
     boot: str = ""
     told_at: float = 0.0
-    states: deque[list[list[int]] | None] = field(default_factory=deque)
+    states: deque[State] = field(default_factory=deque)
     tables: list[list[int]] | None = None
     acknowledged: int = -1
     sent: int = -1
@@ -37,6 +46,11 @@ class Slave:
     messages_behind: int | None = None  # about; None: not known
     begin: asyncio.Event = field(default_factory=asyncio.Event)
     more: asyncio.Event = field(default_factory=asyncio.Event)  # the log has grown, and a send waits for it
+
+    @property
+    def has_all_tables(self) -> bool:
+        """Whether it has once had all of them, over this connection."""
+        return self.tables is not None and self.told_at > 0
 
     @property
     def host(self) -> str:

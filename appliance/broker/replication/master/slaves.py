@@ -23,6 +23,7 @@ from appliance.broker.replication.ha_frames import STATE, STATE_OF_PART, FrameEr
 from appliance.broker.replication.handshake import Hello
 from appliance.broker.replication.in_sync import GONE_S, InSyncSet
 from appliance.broker.replication.in_sync_file import InSyncFile, InSyncRecord
+from appliance.broker.replication.master.copied_offsets import move_until
 from appliance.broker.replication.master.feed import Feed
 from appliance.broker.replication.master.greeting import Greeter, SlaveRefused, copied
 from appliance.broker.replication.master.group_transfer import GroupTransfer
@@ -34,7 +35,7 @@ from appliance.broker.replication.read_gate import ReadGate
 from appliance.broker.replication.slave_guard import SlaveGuard
 from appliance.broker.replication.state_frames import StateSource
 from appliance.process.json_file import StateFileError
-from appliance.remoting.acceptor import PlainListener
+from appliance.remoting.acceptor import PlainListener, peer_address
 from appliance.settings.roles import BrokerConfig
 from gantrymq.log_limit import LogLimit
 from gantrymq.remoting.codes import ResponseCode
@@ -111,6 +112,15 @@ class SlaveService:
         """Whether it lacks so little that a SYNC_MASTER's sends wait for it."""
         return slave.acknowledged >= 0 and self.lacks(slave) < self._config.slave_fall_behind_bytes
 
+    @property
+    def has_slaves_in_sync(self) -> bool:
+        return self.in_sync is not None and bool(self.in_sync.names)
+
+    @property
+    def is_all_confirmed(self) -> bool:
+        """Whether all that are required have the whole log."""
+        return self.in_sync is not None and self.in_sync.confirmed >= self._store.max_physical_offset
+
     def gone_for(self) -> list[tuple[str, float]]:
         """The hosts of slaves that went and did not come back, with seconds since, the last one first."""
         now = time.monotonic()
@@ -129,10 +139,13 @@ class SlaveService:
         if self._config.all_ack_in_sync and (self.in_sync is None or not self.in_sync.has_required):
             callback(ResponseCode.SLAVE_NOT_AVAILABLE)
             return
-        if best is None or end_offset - best.acknowledged >= self._config.slave_fall_behind_bytes:
+        if self.proof is not None:  # all on record are waited for, also those that are about to connect to a new master
+            self._transfer.wait(end_offset, callback)
+        elif best is None or end_offset - best.acknowledged >= self._config.slave_fall_behind_bytes:
             callback(ResponseCode.SLAVE_NOT_AVAILABLE)
             return
-        self._transfer.wait(end_offset, callback)
+        else:
+            self._transfer.wait(end_offset, callback)
         for slave in self.slaves:
             slave.more.set()
 
@@ -198,6 +211,7 @@ class SlaveService:
     async def run(self) -> None:
         """Watch how far the slaves are, and log it each minute, until cancelled."""
         reported = time.monotonic()
+        self._limit_offsets()
         self._sample(reported)
         self._confirmed()
         await self._record(self._in_sync_set().required)  # before anything is acknowledged that no slave has
@@ -251,11 +265,15 @@ class SlaveService:
         leaving = in_sync.leaving(end, now)
         if leaving and not await self._record(name for name in self._on_record.record.names if name not in leaving):
             leaving = []  # and required as before
-        joined, left = in_sync.look(end, now, leaving)
+        complete = {slave.broker for slave in self.slaves if slave.has_all_tables}
+        joined, left = in_sync.look(end, now, leaving, may_join=complete)
+        self._limit_offsets()
         facts = {"event": "in_sync_changed", "joined": joined, "left": left, "confirmed": in_sync.confirmed}
         if joined or left:
             logger.log(logging.WARNING if left else logging.INFO, "slaves in sync changed", extra=facts)
         self._confirmed()
+        if left and not in_sync.has_required:
+            in_sync.show(self._standing.standing.epochs.history[-1].start)
         still = set(in_sync.required).intersection(self._on_record.record.names)  # which have not been heard yet
         await self._record(still.union(in_sync.names))
 
@@ -335,6 +353,10 @@ class SlaveService:
         self._gate.show(in_sync.shown if self._config.read_confirmed_only else None)
         self._require_replicas()
 
+    def _limit_offsets(self) -> None:
+        if self.proof is not None:
+            self._state.let_offsets_move(move_until(self._in_sync_set().required, self.slaves))
+
     def _require_replicas(self) -> None:
         """Refuse messages while fewer brokers than minInSyncReplicas have all that is confirmed, and before etcd has
         confirmed that this is the master."""
@@ -362,7 +384,7 @@ class SlaveService:
         task = asyncio.current_task()
         assert task is not None
         self._connections.add(task)
-        host, port = writer.get_extra_info("peername")[:2]
+        host, port = peer_address(writer.transport)
         slave = Slave(f"{host}:{port}", TransferRate(time.monotonic()))
         why, is_refused = "this broker stops", False
         try:
@@ -429,10 +451,12 @@ class SlaveService:
         """Take what the slave says it has, this offset first. Ends by SlaveLost."""
         while True:
             if offset in (STATE, STATE_OF_PART) and slave.states:
-                versions = slave.states.popleft()
-                if offset == STATE and versions is not None:
-                    slave.tables = versions
+                state = slave.states.popleft()
+                if offset == STATE and state.versions is not None:
+                    slave.tables = state.versions
                     self._tables_heard.set()
+                slave.told_at = state.taken_at or slave.told_at
+                self._limit_offsets()
                 offset = await self.greeter.place(slave, reader)
                 continue
             # First it says where to begin; then it can't have more than it was given.

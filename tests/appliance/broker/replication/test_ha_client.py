@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from appliance.broker import open_parts
 from appliance.broker.controller import BrokerController
 from appliance.broker.replication.ha_client import HaState
+from appliance.broker.replication.master_address import MasterAddress
 from appliance.broker.replication.slave_synchronize import SlaveSynchronize
 from appliance.errors import StartError
 from appliance.settings.roles import BrokerConfig
@@ -80,6 +82,62 @@ async def test_an_empty_slave_begins_with_the_masters_last_file_and_a_restarted_
             assert slave.store.min_physical_offset == first
             assert log_of(slave) == log_of(cluster.broker)[first:]
             assert slave.store.max_offset(TOPIC, 0) == 90
+
+
+@pytest.fixture
+def addresses(monkeypatch: pytest.MonkeyPatch) -> list[MasterAddress]:
+    """Where slaves look for their masters."""
+    found: list[MasterAddress] = []
+
+    class Kept(MasterAddress):
+        def __init__(self, own_address: str, fixed_ha: str = "") -> None:
+            super().__init__(own_address, fixed_ha)
+            found.append(self)
+
+    monkeypatch.setattr(open_parts, "MasterAddress", Kept)
+    return found
+
+
+async def test_a_slave_leaves_a_connection_that_stands_when_the_master_is_elsewhere(
+    tmp_path: Path, addresses: list[MasterAddress]
+) -> None:
+    """A machine that was lost closes none, and its successor confirms nothing without this slave."""
+    async with (
+        serving(tmp_path, broker=MASTER, store=STORE) as cluster,
+        slave_of(cluster, tmp_path / "slave") as slave,
+    ):
+        await send(cluster, 5)
+        await caught_up(slave, cluster.broker)
+        client = follower_of(slave).ha_client
+        before = client.own_address
+        addresses[-1].on_record(cluster.broker.address, f"localhost:{cluster.broker.slaves.port}")
+        await until(lambda: client.own_address not in ("", before))
+        await send(cluster, 5)
+        await caught_up(slave, cluster.broker)
+
+
+async def test_a_slave_whose_old_master_does_not_answer_follows_the_new_one_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, addresses: list[MasterAddress]
+) -> None:
+    """It may be waiting for that answer when the register has another master."""
+    asked: list[str] = []
+    epoch = SlaveSynchronize.epoch
+
+    async def never_at_first(synchronize: SlaveSynchronize) -> int | None:
+        asked.append("epoch")
+        if len(asked) == 1:
+            await asyncio.Event().wait()
+        return await epoch(synchronize)
+
+    monkeypatch.setattr(SlaveSynchronize, "epoch", never_at_first)
+    async with (
+        serving(tmp_path, broker=MASTER, store=STORE) as cluster,
+        slave_of(cluster, tmp_path / "slave") as slave,
+    ):
+        await send(cluster, 5)
+        await until(lambda: bool(asked))
+        addresses[-1].on_record(cluster.broker.address, f"localhost:{cluster.broker.slaves.port}")
+        await caught_up(slave, cluster.broker)
 
 
 async def test_a_slave_that_starts_before_its_master_finds_it(tmp_path: Path) -> None:

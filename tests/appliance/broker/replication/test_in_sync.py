@@ -77,6 +77,13 @@ def test_a_slave_that_joins_is_required_first_and_in_sync_once_it_has_what_is_co
     assert (in_sync.confirmed, in_sync.names) == (130, ["a"])
 
 
+def test_one_without_all_tables_does_not_join() -> None:
+    in_sync = InSyncSet(LAG_S, 100)
+    in_sync.acknowledged("a", 100, 100, 0.0)
+    assert in_sync.look(100, 0.1, may_join=()) == ([], [])
+    assert in_sync.look(100, 0.2, may_join={"a"}) == (["a"], [])
+
+
 def test_one_that_has_never_caught_up_does_not_join() -> None:
     in_sync = InSyncSet(LAG_S, 1000)
     for offset in range(0, 900, 100):

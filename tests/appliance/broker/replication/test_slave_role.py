@@ -50,10 +50,11 @@ async def test_a_slave_takes_over_topics_groups_offsets_and_delay_offsets(tmp_pa
             assert slave.topics.configs == master.topics.configs
             assert slave.groups.configs["G"].retry_max_times == 7
             assert slave.groups.data_version == master.groups.data_version
+            delays = slave.store_config.root / "config" / "delayOffset.json"
+            await until(delays.exists)  # a state came, and was written
             assert slave.offsets.query("G", TOPIC, 0) == 2
             assert slave.offsets.query("Own", TOPIC, 1) == 1, "what the master does not have stays, as in RocketMQ"
-            saved = json.loads((slave.store_config.root / "config" / "delayOffset.json").read_text())
-            assert saved["offsetTable"]["1"] == 1
+            assert json.loads(delays.read_text())["offsetTable"]["1"] == 1
             await caught_up(slave, master)
             assert slave.store.max_offset("Later", 0) == 1, "the slave itself delivers nothing"
 

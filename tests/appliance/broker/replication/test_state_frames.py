@@ -27,7 +27,6 @@ async def ignore(*_args: Any) -> None:
 def asks_for_nothing_more(monkeypatch: pytest.MonkeyPatch, slave: BrokerController) -> None:
     for table in (slave.topics, slave.groups):
         monkeypatch.setattr(table, "replace_all", ignore)
-    monkeypatch.setattr(slave.offsets, "put_all", ignore)
 
 
 async def test_topics_groups_and_offsets_come_with_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
