@@ -14,8 +14,10 @@ from appliance.errors import BrokerError
 from appliance.remoting.header_fields import long_field
 from appliance.remoting.request_body import read_body
 from gantrymq.message.properties import INNER_MULTI_DISPATCH
+from gantrymq.message.topics import pop_retry_topic
 from gantrymq.remoting.bodies import CheckClientRequestBody, HeartbeatData, LockBatchRequest
 from gantrymq.remoting.codes import ResponseCode
+from gantrymq.remoting.pop_bodies import BatchAckRequest, QueryAssignmentRequest
 
 Fields = Mapping[str, str]
 
@@ -144,3 +146,25 @@ def locked_queues(fields: Fields, body: bytes, lookup: Lookup) -> Iterator[Need]
     yield Need(str(wanted.consumer_group), 0)
     for topic in {str(queue.topic) for queue in wanted.mq_set}:
         yield Need(topic, SUB)
+
+
+def delivered(fields: Fields, body: bytes, lookup: Lookup) -> Iterator[Need]:
+    """Group and topic of a delivery (200051, 200053): the group's own retry topic stands for the topic it is of."""
+    group_name = fields.get("consumerGroup", "null")
+    yield Need(group_name, 0)
+    yield Need(fields.get("topic", "null").removeprefix(pop_retry_topic(group_name, "")), SUB)
+
+
+def acknowledged(fields: Fields, body: bytes, lookup: Lookup) -> Iterator[Need]:
+    """Groups and topics of all deliveries that 200151 acknowledges."""
+    acks = read_body(BatchAckRequest, body).acks
+    for group_name, topic in {(ack.consumer_group, ack.topic) for ack in acks} or {("null", "null")}:
+        yield Need(group_name, 0)
+        yield Need(topic, SUB)
+
+
+def assignment(fields: Fields, body: bytes, lookup: Lookup) -> Iterator[Need]:
+    """Group and topic of a member that asks for its queues (400); retry topics of the group are its own."""
+    asked = read_body(QueryAssignmentRequest, body)
+    yield Need(asked.consumer_group, 0)
+    yield Need(asked.topic.removeprefix(pop_retry_topic(asked.consumer_group, "")), SUB)

@@ -14,7 +14,10 @@ from __future__ import annotations
 from appliance.acl.account import PUB, SUB
 from appliance.acl.needs import (
     Reader,
+    acknowledged,
+    assignment,
     checked_subscription,
+    delivered,
     further_queues,
     group,
     group_if_given,
@@ -68,6 +71,12 @@ PERMISSIONS: dict[int, Rule] = {
     # messages out
     RequestCode.PULL_MESSAGE: _PULL,
     RequestCode.LITE_PULL_MESSAGE: _PULL,
+    RequestCode.POP_MESSAGE: _PULL,
+    RequestCode.NOTIFICATION: _PULL,
+    RequestCode.ACK_MESSAGE: Needs(delivered),
+    RequestCode.CHANGE_MESSAGE_INVISIBLETIME: Needs(delivered),
+    RequestCode.BATCH_ACK_MESSAGE: Needs(acknowledged),
+    RequestCode.QUERY_ASSIGNMENT: Needs(assignment),
     RequestCode.QUERY_MESSAGE: _QUEUE,
     RequestCode.VIEW_MESSAGE_BY_ID: Needs(stored(SUB, "offset", remark=_NO_MESSAGE)),
     RequestCode.QUERY_CONSUME_QUEUE: Needs(subscribe("topic"), group_if_given("consumerGroup")),
@@ -106,6 +115,8 @@ PERMISSIONS: dict[int, Rule] = {
     RequestCode.GET_TOPIC_FIGURES: ADMIN,
     RequestCode.TELL_EPOCH: ADMIN,
     RequestCode.JOIN_GROUP: ADMIN,
+    RequestCode.GET_FAILOVER: ADMIN,
+    RequestCode.PAUSE_FAILOVER: ADMIN,
     RequestCode.UPDATE_AND_CREATE_TOPIC: ADMIN,
     RequestCode.UPDATE_AND_CREATE_TOPIC_LIST: ADMIN,
     RequestCode.DELETE_TOPIC_IN_BROKER: ADMIN,

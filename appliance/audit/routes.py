@@ -62,7 +62,9 @@ AUDITED = frozenset(
         Code.HOLD_MESSAGES,
         Code.TELL_EPOCH,
         Code.JOIN_GROUP,
+        Code.PAUSE_FAILOVER,
         Code.CLOSE_CONNECTIONS,
+        Code.SET_MESSAGE_REQUEST_MODE,
         # the name server's
         Code.PUT_KV_CONFIG,
         Code.DELETE_KV_CONFIG,

@@ -24,6 +24,7 @@ from appliance.remoting.connection import MESSAGE_LANE, PULL_LANE, REQUEST_HEADE
 from appliance.remoting.fast_path import FastPath, SocketReader
 from appliance.remoting.lanes import Lanes
 from appliance.settings.roles import BrokerConfig
+from gantrymq.client.connection.broker_calls import PULL_READ_AGAIN
 from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from store.base.config import MessageStoreConfig
@@ -46,6 +47,7 @@ class Bounds(NamedTuple):
     units_per_look: int = UNITS_PER_LOOK
     copied_bytes_max: int = COPIED_BYTES_MAX
     slow_s: float = SLOW_S
+    read_again: int = PULL_READ_AGAIN
 
 
 class FastPathParts(Protocol):

@@ -19,8 +19,8 @@ from store.queues.filter import Filter
 class FastPulls:
     """One broker's. commit: see ConsumerOffsetManager; texts: of answers.
 
-    groups, topics: their settings by name; consumers: groups that are online, by name; gets: the counters of what was
-    handed out, by topic and group.
+    popping: topics and groups whose pulls the Python path refuses; groups, topics: their settings by name;
+    consumers: groups that are online, by name; gets: the counters of what was handed out, by topic and group.
     """
 
     def __init__(self, parts: PullParts) -> None:
@@ -29,9 +29,10 @@ class FastPulls:
         self.groups, self.topics = parts.groups.configs, parts.topics.configs
         self.consumers = parts.consumers.groups
         self.parse_tags, self.filter_of = parse_tags, filter_of
-        self.commit = parts.offsets.commit
+        self.commit = parts.offsets.commit_of_pull if parts.config.automatic_failover else parts.offsets.commit
         self.gets, self.broker_get = parts.stats.group_gets, parts.stats.broker_get
         self.tools_group = TOOLS_GROUP
+        self.popping = parts.pop.modes.popping
 
     def wanted(
         self,

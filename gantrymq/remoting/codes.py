@@ -124,6 +124,10 @@ class RequestCode(IntEnum):
     GET_BROKER_HA_STATUS = 907
     AUTH_CREATE_USER = 3001
     POP_MESSAGE = 200050
+    ACK_MESSAGE = 200051
+    CHANGE_MESSAGE_INVISIBLETIME = 200053
+    NOTIFICATION = 200054
+    BATCH_ACK_MESSAGE = 200151
 
     # between GantryMQ's tools and brokers only; the binary header has 16 bits for a code
     PROMOTE_SLAVE = 29401
@@ -133,6 +137,8 @@ class RequestCode(IntEnum):
     GET_TOPIC_FIGURES = 29405
     TELL_EPOCH = 29406
     JOIN_GROUP = 29407
+    GET_FAILOVER = 29408
+    PAUSE_FAILOVER = 29409
 
 
 class ResponseCode(IntEnum):
@@ -166,6 +172,8 @@ class ResponseCode(IntEnum):
     CONSUMER_NOT_ONLINE = 206
     CONSUME_MSG_TIMEOUT = 207
     NO_MESSAGE = 208
+    POLLING_FULL = 209  # of a pop: too many wait already
+    POLLING_TIMEOUT = 210  # of a pop: no message came in time
     UPDATE_AND_CREATE_ACL_CONFIG_FAILED = 209
     DELETE_ACL_CONFIG_FAILED = 210
     UPDATE_GLOBAL_WHITE_ADDRS_CONFIG_FAILED = 211

@@ -21,8 +21,6 @@ MAPS = re.compile(
     r"Table|table|data|brokerAddrs|correctionOffsets|properties|attributes|userConsumerInfo"
 )
 
-BEANS = ("offsetTable.*", "topicConfigTable.*", "subscriptionGroupTable.*", "mqTable.*", "statusTable.*")
-
 
 def ext_names(answer: RemotingCommand) -> list[str]:
     return sorted(answer.ext_fields)

@@ -24,6 +24,7 @@ from gantrymq.remoting.bodies import (
 )
 from gantrymq.remoting.codes import RequestCode as Code
 from gantrymq.remoting.codes import ResponseCode as Answer
+from gantrymq.remoting.pop_bodies import BatchAck, BatchAckRequest, QueryAssignmentRequest, SetModeRequest
 from tests.appliance.peer import registration
 
 TOPIC, GROUP, CLIENT, PRODUCERS = "Codes", "CG_codes", "10.0.0.1@codes", "PG_codes"
@@ -138,6 +139,35 @@ ACL_OFF_51 = Answer.DELETE_ACL_CONFIG_FAILED
 ACL_OFF_53 = Answer.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG_FAILED
 ACL_OFF = ("broker ",)
 
+POP = {
+    "consumerGroup": text("CG_pop"),
+    "topic": text(TOPIC),
+    "queueId": number(-1),
+    "maxMsgNums": number(32),
+    "invisibleTime": number(60_000),
+    "pollTime": number(0),
+    "initMode": maybe_number(1),
+    "expType": maybe("TAG"),
+    "exp": maybe("*"),
+    "order": maybe("false"),
+    "attemptId": maybe("a1"),
+}
+NOTIFY = {name: POP[name] for name in ("consumerGroup", "topic", "queueId", "pollTime", "expType", "exp")}
+LEASE = {
+    "consumerGroup": text("CG_pop"),
+    "topic": text(TOPIC),
+    "queueId": number(0),
+    "offset": number(0),
+    "extraInfo": text("0 1700000000000 60000 0 0 broker-a 0 0"),
+}
+NO_FILTER = ("The broker does not support consumer to filter message",)
+LEASE_ENDED = (Answer.NO_MESSAGE,)  # rows with leases are in tests/appliance/broker/pop
+ACKS = BatchAckRequest(
+    "broker-a", [BatchAck("CG_pop", TOPIC, pop_time=1_700_000_000_000, invisible_time=60_000, bit_set="AQ==")]
+).to_json()
+ASSIGNMENT = QueryAssignmentRequest(TOPIC, GROUP, CLIENT, "AVG").to_json()
+MODE = SetModeRequest(TOPIC, "CG_pop", "POP").to_json()
+
 BROKER = [
     Example(
         Code.SEND_MESSAGE, "broker", SEND, b"hello", answer_fields=SENT,
@@ -175,6 +205,20 @@ BROKER = [
         wording=("queueId[",),
     ),
     Example(Code.LITE_PULL_MESSAGE, "broker", PULL, answer_fields=PULLED, wording=("queueId[",)),
+    Example(Code.POP_MESSAGE, "broker", POP, answers=(0, Answer.POLLING_TIMEOUT), wording=NO_FILTER),
+    Example(Code.NOTIFICATION, "broker", NOTIFY, answer_fields=("hasMsg", "pollingFull"), wording=NO_FILTER),
+    Example(Code.ACK_MESSAGE, "broker", LEASE, answers=LEASE_ENDED),
+    Example(
+        Code.CHANGE_MESSAGE_INVISIBLETIME, "broker", LEASE | {"invisibleTime": number(1000)}, answers=LEASE_ENDED
+    ),
+    Example(
+        Code.BATCH_ACK_MESSAGE, "broker", {}, ACKS, answers=LEASE_ENDED, body_reader="json", needs_body=True
+    ),
+    Example(
+        Code.QUERY_ASSIGNMENT, "broker", {}, ASSIGNMENT, answer_body=("messageQueueAssignments",),
+        wording=("the route of topic",), body_reader="json", needs_body=True,
+    ),
+    Example(Code.SET_MESSAGE_REQUEST_MODE, "broker", {}, MODE, body_reader="json", needs_body=True),
     Example(
         Code.QUERY_MESSAGE, "broker",
         {"topic": text(TOPIC), "key": text("k1"), "maxNum": number(4), "beginTimestamp": number(0),
@@ -361,6 +405,14 @@ BROKER = [
         answers=(1,), wording=("this is",),  # etcd gives each store its number
     ),
     Example(
+        Code.PAUSE_FAILOVER, "broker", {
+            "brokerName": text("another-one"), "who": text("me"), "why": text("disks"), "until": maybe("0"),
+            "ends": maybe("false"), "force": maybe("false"),
+        },
+        answers=(1,), wording=("this is",),  # it would need etcd
+    ),
+    Example(Code.GET_FAILOVER, "broker", {}, answer_body=("broker_name", "unknown", "members", "changes")),
+    Example(
         Code.GET_TOPIC_FIGURES, "broker", {"after": maybe(""), "topic": maybe(TOPIC)}, answer_body=("topics", "next")
     ),
 ]  # fmt: skip
@@ -413,6 +465,6 @@ NAMESRV = [
 
 # Codes that RocketMQ 4.9 names without serving them, that are meant for clients, or that only 5.x knows: code 3.
 UNSUPPORTED = (
-    13, 22, 23, 27, 39, 40, 209, 210, 211, 212, 213, 214, 220, 221, 302, 326, 370, 400, 401, 901, 907, 3001,
-    200050, 0, 1, 9999, -1, 2147483647,
+    13, 22, 23, 27, 39, 40, 209, 210, 211, 212, 213, 214, 220, 221, 302, 326, 370, 901, 907, 3001,
+    0, 1, 9999, -1, 2147483647,
 )  # fmt: skip

@@ -58,7 +58,7 @@ class Scene:
         broker = self.cluster.broker
         for topic in (TOPIC, "CodesGone"):
             broker.topics.update(TopicConfig(topic, QUEUES, QUEUES))
-        for group in (GROUP, "CG_gone"):
+        for group in (GROUP, "CG_gone", "CG_pop"):
             broker.groups.update(SubscriptionGroupConfig(group))
         broker.offsets.commit(GROUP, TOPIC, 0, 1)
         for queue_id in range(1, QUEUES):

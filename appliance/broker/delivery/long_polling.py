@@ -51,7 +51,9 @@ class PullRequestHold:
     def __init__(self, properties_of: PropertiesOf) -> None:
         self._answer: PullAgain = _no_answer
         self._properties_of = properties_of
+        self.closed_for = ""  # why nothing new can come; "": it can
         self.held: dict[tuple[str, int], list[HeldPull]] = {}
+        self.topics: dict[str, Callable[[str], None]] = {}  # of others that wait for any message of a topic
         self._woken: list[HeldPull] = []
         self._counts: dict[ServerConnection, int] = {}
         self.held_count = 0
@@ -61,8 +63,15 @@ class PullRequestHold:
         """Have `answer` run a pull again, without letting it wait once more: pulls are parked by what answers them."""
         self._answer = answer
 
+    def check_open(self) -> None:
+        """BrokerError SERVICE_NOT_AVAILABLE where nothing new can come: consumers look where their master is."""
+        if self.closed_for:
+            raise BrokerError(ResponseCode.SERVICE_NOT_AVAILABLE, f"nothing to wait for here: {self.closed_for}")
+
     def park(self, topic: str, queue_id: int, pull: HeldPull) -> None:
-        """Let a pull wait. BrokerError SYSTEM_BUSY when too many do: consumers come again after a second."""
+        """Let a pull wait. BrokerError SYSTEM_BUSY when too many do: consumers come again after a second; as
+        check_open."""
+        self.check_open()
         count = self._counts.get(pull.connection, 0)
         if count >= HELD_PER_CONNECTION_MAX or self.held_count >= HELD_MAX:
             raise BrokerError(ResponseCode.SYSTEM_BUSY, "[OVERLOAD]too many pulls wait already")
@@ -76,8 +85,18 @@ class PullRequestHold:
         self.held_count += 1
         self.held.setdefault((topic, queue_id), []).append(pull)
 
+    def is_waiting(self, group: str, topic: str, queues: int) -> bool:
+        """Whether a pull of the group waits for one of the topic's first `queues` queues."""
+        return any(
+            pull.request.ext_fields.get("consumerGroup") == group
+            for queue_id in range(queues)
+            for pull in self.held.get((topic, queue_id), ())
+        )
+
     def messages_arrived(self, topic: str, queue_id: int, first_offset: int, tags_codes: Sequence[int]) -> None:
         """Messages were stored in a queue from `first_offset` on. Called for every put: hot."""
+        if self.topics and (tell := self.topics.get(topic)) is not None:
+            tell(topic)
         waiting = self.held.get((topic, queue_id)) if self.held else None
         if waiting is None:
             return

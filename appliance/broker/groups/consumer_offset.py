@@ -6,9 +6,12 @@ second, so they touch two dictionaries; only the entries that changed since the 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 
+from appliance.errors import BrokerError
+from appliance.process.awake import awake_s
 from appliance.process.cooperative import in_slices
 from appliance.process.json_file import (
     Document,
@@ -22,13 +25,17 @@ from appliance.settings.roles import BrokerConfig
 from gantrymq.errors import MessageRejected
 from gantrymq.message import topics as names
 from gantrymq.remoting.admin_bodies import ConsumerOffsetTable
+from gantrymq.remoting.codes import ResponseCode
 
 NO_OFFSET = -1
+FAILOVER_INTERVAL_MS = 500  # and what the write takes: below a second's commits
 KEYS_A_SLICE = 256  # rendered before others have a turn: about a millisecond
 WRITE_SHARE_MAX = 0.05  # of the time: the whole table is written, and a large one less often
 KEYS_MAX = 1_000_000  # a client may commit for topics and queues that don't exist
 QUEUES_MAX = 16_384  # of a topic, as many as it may have
 ENTRIES_MAX = 4_000_000  # offsets in all
+NOT_AT_A_SLAVE = "no offsets are kept here: this broker is a slave, its master keeps them"
+NOT_COPIED = "no offsets are kept now: a broker that may become the master has not confirmed them for a second"
 SEPARATOR = "@"  # of topic and group in the file's keys
 
 
@@ -40,7 +47,7 @@ class ConsumerOffsetManager(SavedTable):
         self._writer = StateWriter(
             self._file,
             self._render,
-            delay_s=config.flush_consumer_offset_interval_ms / 1000,
+            delay_s=min(config.flush_consumer_offset_interval_ms, _interval_ms_max(config)) / 1000,
             prepare=self._render_in_slices,
             share_max=WRITE_SHARE_MAX,
         )
@@ -50,6 +57,8 @@ class ConsumerOffsetManager(SavedTable):
         self._topics_of_group: dict[str, set[str]] = {}
         self._groups_of_topic: dict[str, set[str]] = {}
         self.entry_count = 0  # offsets in all
+        self.moves_until = -math.inf if config.automatic_failover else math.inf  # of awake_s
+        self._why_not = NOT_AT_A_SLAVE if config.is_slave else NOT_COPIED
         self.table: dict[str, dict[int, int]] = {}  # "topic@group" to queue id to the next offset to consume
 
     # -- life ---------------------------------------------------------------------------------------------------------
@@ -88,6 +97,22 @@ class ConsumerOffsetManager(SavedTable):
             queues[queue_id] = offset
             self._unrendered.add(key)
         self._writer.changed()
+
+    @property
+    def may_move(self) -> bool:
+        """Whether consumers may commit now. With automatic failover a slave takes no commits, which its master would
+        not know of, and a master as copied_offsets.py says."""
+        return self.moves_until == math.inf or awake_s() < self.moves_until
+
+    def commit_of_pull(self, group: str, topic: str, queue_id: int, offset: int) -> None:
+        """What a pull brings along: nothing is answered for it, and it comes again with the next one."""
+        if self.may_move:
+            self.commit(group, topic, queue_id, offset)
+
+    def check_may_move(self) -> None:
+        """BrokerError when consumers may not commit now: clients that can commit again elsewhere, or later."""
+        if not self.may_move:
+            raise BrokerError(ResponseCode.SERVICE_NOT_AVAILABLE, self._why_not)
 
     def query(self, group: str, topic: str, queue_id: int) -> int:
         """Return the group's next offset in a queue, NO_OFFSET if it never committed one."""
@@ -209,6 +234,11 @@ class ConsumerOffsetManager(SavedTable):
         self._lines[key] = member_text(key, f"{{{offsets}}}")
         for watcher in self._watchers:
             watcher.add(key)
+
+
+def _interval_ms_max(config: BrokerConfig) -> float:
+    """With automatic failover a master that was killed may go on, with the file."""
+    return FAILOVER_INTERVAL_MS if config.automatic_failover else math.inf
 
 
 def _discard(index: dict[str, set[str]], key: str, member: str) -> None:

@@ -72,6 +72,7 @@ def clone_group_offset(
 
     Unless the source is said to be offline, topics that it no longer subscribes to are left out.
     """
+    parts.offsets.check_may_move()
     fields = request.ext_fields
     source, target = fields["srcGroup"], fields["destGroup"]
     is_offline = fields.get("offline", "").lower() == "true"

@@ -10,6 +10,7 @@ from typing import Protocol
 from appliance.broker.delivery.hot_data import is_hot
 from appliance.broker.groups.consumer_groups import ConsumerManager
 from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
+from appliance.broker.pop.service import PopService
 from appliance.errors import BrokerError
 from appliance.remoting.connection import ServerConnection
 from appliance.remoting.header_fields import int_field, long_field
@@ -24,6 +25,7 @@ class ConsumerParts(Protocol):
     store: MessageStore
     offsets: ConsumerOffsetManager
     consumers: ConsumerManager
+    pop: PopService
 
 
 def query_consumer_offset(
@@ -63,8 +65,11 @@ def update_consumer_offset(
     onlyForward, an extension: a larger one that is there stays, and the answer has it as `offset`. Between look and
     write no other request is served.
     """
+    parts.offsets.check_may_move()
     fields = request.ext_fields
     queue_id, offset = int_field(fields, "queueId", low=0), long_field(fields, "commitOffset", low=-1)
+    if request.is_oneway and parts.pop.modes.popping:  # a consumer that pulled; tools, which may reset, want an answer
+        parts.pop.modes.check_pull(fields["topic"], fields["consumerGroup"])
     if fields.get(ONLY_FORWARD_FIELD) == "true":
         there = parts.offsets.query(fields["consumerGroup"], fields["topic"], queue_id)
         if there > offset:

@@ -29,6 +29,7 @@ from appliance.broker.filters.filter import (
 from appliance.broker.groups.consumer_groups import ConsumerManager
 from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
 from appliance.broker.groups.subscription_group import SubscriptionGroupManager
+from appliance.broker.pop.service import PopService
 from appliance.broker.sql_filter import SqlError
 from appliance.broker.status.stats import BrokerStatsManager
 from appliance.broker.topics.topic_config import TopicConfigManager
@@ -83,6 +84,7 @@ class PullParts(Protocol):
     creations: CreationLimit
     hold: PullRequestHold
     offset_moved: OffsetMovedEvents
+    pop: PopService
     slow_consumers: SlowConsumerGuard
     address: str
 
@@ -112,7 +114,7 @@ def _pull(parts: PullParts, connection: ServerConnection, request: Request, *, m
     sys_flag, count_max = fields.sys_flag, fields.count_max
     wanted = checked_filter(parts, connection, fields)
     if may_wait and sys_flag & COMMIT_OFFSET and not parts.config.is_slave:
-        parts.offsets.commit(group, topic, queue_id, fields.commit_offset)
+        parts.offsets.commit_of_pull(group, topic, queue_id, fields.commit_offset)
     result = parts.store.get_message(group, topic, queue_id, offset, count_max, wanted)
     if result is None:
         raise BrokerError(ResponseCode.SYSTEM_ERROR, "store getMessage return null")
@@ -219,6 +221,9 @@ def checked_filter(parts: PullParts, connection: ServerConnection, fields: PullF
             f"queueId[{queue_id}] is illegal, topic:[{topic}] topicConfig.readQueueNums:[{config.read_queue_nums}] "
             f"consumer:[/{connection.remote_text}]",
         )
+    modes = parts.pop.modes
+    if modes.popping and (topic, group) in modes.popping:
+        modes.check_pull(topic, group)
     if fields.sys_flag & HAS_SUBSCRIPTION:
         return _own_filter(parts, fields)
     return _filter_from_heartbeat(parts, fields, group_config.consume_broadcast_enable)

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
+from appliance.broker.pop import handlers as pops
+from appliance.broker.pop import mode_handlers as modes
 from appliance.broker.processors import (
     acl,
     admin_broker,
@@ -46,6 +48,8 @@ class HandlerParts(
     clients.ClientParts,
     clients.ConnectionParts,
     consumers.ConsumerParts,
+    modes.ModeParts,
+    pops.PopParts,
     pull.PullParts,
     query.QueryParts,
     queue_locks.QueueLockParts,
@@ -128,6 +132,8 @@ TABLE: tuple[Row[HandlerParts], ...] = (
     Row(Code.GET_TOPIC_CONFIG, admin_topics.get_topic_config, "admin"),  # 351
     Row(Code.GET_SUBSCRIPTIONGROUP_CONFIG, admin_groups.get_group, "admin"),  # 352
     Row(Code.LITE_PULL_MESSAGE, pull.pull, "pull"),  # 361
+    Row(Code.QUERY_ASSIGNMENT, modes.query_assignment, "consumer"),  # 400
+    Row(Code.SET_MESSAGE_REQUEST_MODE, modes.set_mode, "admin"),  # 401
     Row(Code.PROMOTE_SLAVE, replication.promote, "admin"),  # 29401
     Row(Code.HOLD_MESSAGES, replication.hold, "admin"),  # 29402
     Row(Code.GET_CONNECTIONS, clients.get_connections, "admin"),  # 29403
@@ -135,6 +141,13 @@ TABLE: tuple[Row[HandlerParts], ...] = (
     Row(Code.GET_TOPIC_FIGURES, admin_topics.get_topic_figures, "admin"),  # 29405
     Row(Code.TELL_EPOCH, replication.hear_epoch, "admin"),  # 29406
     Row(Code.JOIN_GROUP, replication.join, "admin"),  # 29407
+    Row(Code.GET_FAILOVER, replication.failover, "admin"),  # 29408
+    Row(Code.PAUSE_FAILOVER, replication.pause_failover, "admin"),  # 29409
+    Row(Code.POP_MESSAGE, pops.pop, "pull"),  # 200050
+    Row(Code.ACK_MESSAGE, pops.acknowledge, "consumer"),  # 200051
+    Row(Code.CHANGE_MESSAGE_INVISIBLETIME, pops.change_invisible_time, "consumer"),  # 200053
+    Row(Code.NOTIFICATION, pops.notify, "pull"),  # 200054
+    Row(Code.BATCH_ACK_MESSAGE, pops.acknowledge_batch, "consumer"),  # 200151
 )
 
 

@@ -60,6 +60,7 @@ def service_metrics(parts: RuntimeInfoParts) -> dict[str, str]:
         "messagesDamaged": str(parts.store.lost_messages[0]),  # found by consumers and reads since the start
         "messagesDamagedLast": parts.store.lost_messages[1] or "none",
         "heldPullRequests": str(parts.hold.held_count),
+        **parts.pop.figures(),
         "consumerFilters": str(len(parts.filters)),  # SQL92 conditions, those of groups that left for a day too
         "tlsMode": parts.config.effective_tls_mode,  # disabled, permissive or enforcing
         "tablesNotSaved": " ".join(name for name, table in tables.items() if table.is_failing) or "none",

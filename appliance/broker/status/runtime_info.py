@@ -42,6 +42,7 @@ if TYPE_CHECKING:  # rooms that need the counters of this one
     from appliance.broker.groups.consumer_groups import ConsumerManager
     from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
     from appliance.broker.groups.subscription_group import SubscriptionGroupManager
+    from appliance.broker.pop.service import PopService
     from appliance.broker.replication.follower import Follower
     from appliance.broker.replication.master.slaves import SlaveService
     from appliance.broker.timer.rolling import Rolling
@@ -82,6 +83,7 @@ class RuntimeInfoParts(Protocol):
     consumers: ConsumerManager
     hold: PullRequestHold
     schedule: ScheduleMessageService
+    pop: PopService
     timer: TimerService
     timer_rolling: Rolling
     topic_retention: TopicRetention
@@ -222,6 +224,8 @@ def _disk_forecast(parts: RuntimeInfoParts) -> dict[str, str]:
         "diskNextMarkRatio": forecast.next_mark,
         "diskSecondsToNextMark": forecast.seconds_to_next_mark,
         "diskSecondsToFull": forecast.seconds_to_full,
+        "diskSecondsToFullEarliest": forecast.earliest_full_s,
+        "diskSecondsToFullLatest": forecast.latest_full_s,
     }
     return {key: str(round(value, 2)) for key, value in values.items() if value is not None}
 
@@ -234,6 +238,8 @@ def _disk_shares(parts: RuntimeInfoParts) -> dict[str, str]:
     return {
         "diskStoreBytes": str(shares.store_bytes),
         "diskOthersBytes": str(shares.others_bytes),
+        "diskFreeBytes": str(shares.free_bytes),
+        "diskReservedBytes": str(shares.reserved_bytes),
         "diskFilledByOthers": str(parts.store.cleaner.others_fill).lower(),
     }
 

@@ -22,6 +22,7 @@ from gantrymq.remoting.bodies import (
 )
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import RemotingCommand
+from gantrymq.remoting.pop_bodies import BatchAck, BatchAckRequest, QueryAssignmentRequest
 from gantrymq.remoting.signature import Credentials, Stamper
 from tests.appliance.acl.cluster import (
     ADMIN,
@@ -44,12 +45,12 @@ from tests.harness import ServingCluster
 FOR_ADMINS = {
     17, 18, 21, 25, 26, 28, 43, 45, 50, 51, 52, 53, 54, 200, 201, 204, 207, 215, 222, 225, 301, 306, 308, 309, 314,
     315, 316, 317, 323, 328, 329, 401, 907, 29401, 29402,
-    29403, 29404, 29405, 29406, 29407,
+    29403, 29404, 29405, 29406, 29407, 29408, 29409,
 }  # fmt: skip
 FOR_ANY_ACCOUNT = {305}
 FOR_WHO_HAS_THE_TOPIC_OR_GROUP = {
     10, 11, 12, 14, 15, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 41, 42, 46, 202, 203, 208, 223, 300, 303, 307, 310,
-    320, 321, 324, 325, 343, 345, 351, 352, 361, 370,
+    320, 321, 324, 325, 343, 345, 351, 352, 361, 370, 200050, 200051, 200053, 200054, 200151, 400,
 }  # fmt: skip
 CODES = {int(row.code) for row in TABLE}  # that a broker serves
 ALL = sorted(FOR_ADMINS | FOR_ANY_ACCOUNT | FOR_WHO_HAS_THE_TOPIC_OR_GROUP)
@@ -60,6 +61,8 @@ BODIES: dict[int, bytes] = {
     41: LockBatchRequest("GroupX", "client", [MessageQueue("TopicX", "broker-a", 0)]).to_json(),
     42: LockBatchRequest("GroupX", "client", [MessageQueue("TopicX", "broker-a", 0)]).to_json(),
     46: CheckClientRequestBody("client", "GroupX", SUBSCRIPTION).to_json(),
+    400: QueryAssignmentRequest("TopicX", "GroupX", "client", "AVG").to_json(),
+    200151: BatchAckRequest("broker-a", [BatchAck("GroupX", "TopicX")]).to_json(),
 }
 
 
@@ -150,9 +153,10 @@ accounts:
 - {accessKey: rightKey1, secretKey: rightSecret1, topicPerms: [ "TopicX=PUB" ]}
 """
 SENDS = {10, 37, 310, 320, 324, 325, 370}
-READS = {11, 12, 14, 15, 29, 30, 31, 32, 33, 34, 36, 41, 42, 46, 208, 223, 303, 321, 345, 361}
+POPS = {400, 200050, 200051, 200053, 200054, 200151}
+READS = {11, 12, 14, 15, 29, 30, 31, 32, 33, 34, 36, 41, 42, 46, 208, 223, 303, 321, 345, 361} | POPS
 LOOKS = {202, 300, 351}  # either will do
-OF_A_GROUP = {11, 14, 15, 34, 35, 36, 38, 41, 42, 46, 203, 208, 223, 303, 307, 321, 343, 345, 352, 361}
+OF_A_GROUP = {11, 14, 15, 34, 35, 36, 38, 41, 42, 46, 203, 208, 223, 303, 307, 321, 343, 345, 352, 361} | POPS
 REFUSED = {"may_send": READS, "may_read": SENDS, "no_group": OF_A_GROUP, "no_topic": SENDS | READS | LOOKS}
 
 

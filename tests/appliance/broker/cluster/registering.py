@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -11,6 +10,7 @@ from appliance.broker.cluster.outer_api import BrokerOuterApi
 from appliance.broker.topics.topic_config import TopicConfigManager
 from appliance.namesrv.controller import NamesrvController
 from appliance.settings.roles import BrokerConfig, NamesrvConfig
+from tests.waiting import aside
 
 ADDRESS, HA_ADDRESS = "10.1.1.1:10911", "10.1.1.1:10912"
 
@@ -35,10 +35,5 @@ async def registering(
     topics = topic_table(tmp_path, config)
     outer_api = BrokerOuterApi(config, topics, address=ADDRESS, ha_address=HA_ADDRESS)
     topics.announce_to(outer_api.topic_changed)
-    task = asyncio.create_task(outer_api.run())
-    try:
+    async with aside(outer_api.run()):
         yield outer_api, topics
-    finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task

@@ -6,7 +6,11 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
+
 from appliance.broker.delivery.long_polling import HeldPull, PullRequestHold
+from appliance.errors import BrokerError
+from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from store import TagFilter
 
@@ -78,6 +82,17 @@ async def test_time_up_answers_and_a_dead_client_is_forgotten() -> None:
     answered.hold.sweep(now=31.0)
     await asyncio.sleep(0)
     assert answered.opaques == [late, patient]
+
+
+async def test_where_nothing_new_can_come_no_pull_waits() -> None:
+    answered = Answered()
+    answered.hold.closed_for = "it is not the master"
+    with pytest.raises(BrokerError, match="it is not the master") as refused:
+        answered.park(0)
+    assert refused.value.code == ResponseCode.SERVICE_NOT_AVAILABLE
+    answered.hold.closed_for = ""
+    answered.park(0)
+    assert answered.hold.held_count == 1
 
 
 async def test_who_knows_that_no_more_comes_answers_at_once() -> None:

@@ -10,16 +10,6 @@ from tests.appliance.broker.members import consumer, join, member
 from tests.waiting import Clock
 
 
-@pytest.fixture
-def clock() -> Clock:
-    return Clock(0.0)
-
-
-@pytest.fixture
-def consumers(clock: Clock) -> ConsumerManager:
-    return ConsumerManager(clock=clock)
-
-
 def test_all_members_are_told_of_a_newcomer_the_newcomer_too(consumers: ConsumerManager) -> None:
     one, two = member(1), member(2)
     join(consumers, one, "c1")

@@ -10,8 +10,11 @@ from typing import Any
 import pytest
 
 from appliance.broker.groups.consumer_offset import NO_OFFSET, ConsumerOffsetManager
+from appliance.errors import BrokerError
+from appliance.process.awake import awake_s
 from appliance.settings.roles import BrokerConfig
 from gantrymq.errors import MessageRejected
+from gantrymq.remoting.codes import ResponseCode
 
 GOLDEN = Path(__file__).parents[1] / "golden_config" / "consumerOffset.json"
 
@@ -49,6 +52,27 @@ def test_a_real_brokers_file_is_read_exactly_and_written_as_json(tmp_path: Path)
     assert json.loads(path.read_bytes())["offsetTable"]["TopicTest@CG1"] == {"0": 2, "1": 1, "2": 2, "3": 9}
     assert manager(tmp_path).table == offsets.table
     assert (tmp_path / "consumerOffset.json.bak").read_bytes() == GOLDEN.read_bytes()
+
+
+def test_consumers_move_nothing_that_the_next_master_would_not_have(tmp_path: Path) -> None:
+    offsets = manager(tmp_path)
+    offsets.commit_of_pull("g", "t", 0, 1)
+    offsets.moves_until = awake_s() - 1
+    offsets.commit_of_pull("g", "t", 0, 2)
+    with pytest.raises(BrokerError) as refused:
+        offsets.check_may_move()
+    assert (refused.value.code, offsets.query("g", "t", 0)) == (ResponseCode.SERVICE_NOT_AVAILABLE, 1)
+    offsets.moves_until = awake_s() + 3600
+    offsets.commit_of_pull("g", "t", 0, 3)
+    assert offsets.query("g", "t", 0) == 3
+
+
+def test_with_automatic_failover_a_slave_takes_no_commits(tmp_path: Path) -> None:
+    automatic = {"automatic_failover": True, "etcd_endpoints": "http://127.0.0.1:1", "read_confirmed_only": True}
+    offsets = manager(tmp_path, **automatic, all_ack_in_sync=True, broker_role="SLAVE", broker_id=1)
+    with pytest.raises(BrokerError, match="its master keeps them"):
+        offsets.check_may_move()
+    manager(tmp_path, broker_role="SLAVE", broker_id=1).check_may_move()  # as RocketMQ's
 
 
 def test_topics_and_groups_find_each_other(tmp_path: Path) -> None:

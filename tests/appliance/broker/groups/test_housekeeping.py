@@ -17,16 +17,6 @@ from tests.waiting import Clock, until
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock(0.0)
-
-
-@pytest.fixture
-def consumers(clock: Clock) -> ConsumerManager:
-    return ConsumerManager(clock=clock)
-
-
-@pytest.fixture
 def producers(clock: Clock) -> ProducerManager:
     return ProducerManager(clock=clock)
 

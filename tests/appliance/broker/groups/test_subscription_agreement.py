@@ -13,16 +13,6 @@ from tests.appliance.broker.members import join, member
 from tests.waiting import Clock
 
 
-@pytest.fixture
-def clock() -> Clock:
-    return Clock(0.0)
-
-
-@pytest.fixture
-def consumers(clock: Clock) -> ConsumerManager:
-    return ConsumerManager(clock=clock)
-
-
 def wanting(model: str = "CLUSTERING", **topics: str) -> ConsumerData:
     wanted = [SubscriptionData(topic, expression) for topic, expression in topics.items()]
     return ConsumerData("g", message_model=model, subscription_data_set=[*wanted, SubscriptionData("%RETRY%g")])

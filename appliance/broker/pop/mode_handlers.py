@@ -1,0 +1,95 @@
+"""Who gets which queues, and how (400), and how a group consumes a topic (401)."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, Protocol
+
+from appliance.broker.groups.consumer_groups import ConsumerManager
+from appliance.broker.groups.subscription_group import SubscriptionGroupManager
+from appliance.broker.pop.assignment import STRATEGIES, assigned
+from appliance.broker.pop.modes import POP, PULL, Mode
+from appliance.broker.pop.service import PopService
+from appliance.broker.topics.topic_config import TopicConfigManager
+from appliance.errors import BrokerError
+from appliance.remoting.connection import ServerConnection
+from appliance.remoting.request_body import read_body
+from appliance.settings.roles import BrokerConfig
+from gantrymq.errors import GantryError
+from gantrymq.message.model import MessageQueue
+from gantrymq.message.topics import is_retry_topic
+from gantrymq.remoting import fastjson
+from gantrymq.remoting.codes import ResponseCode
+from gantrymq.remoting.command import RemotingCommand
+from gantrymq.remoting.pop_bodies import QueryAssignmentRequest, SetModeRequest
+
+logger = logging.getLogger(__name__)
+
+BROADCASTING = "BROADCASTING"
+
+
+class ModeParts(Protocol):
+    """What these handlers use of the broker."""
+
+    config: BrokerConfig
+    topics: TopicConfigManager
+    groups: SubscriptionGroupManager
+    consumers: ConsumerManager
+    pop: PopService
+
+
+async def query_assignment(parts: ModeParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+    """400: the queues of one member, each with the mode. Without an assignment the client keeps what it has."""
+    asked = read_body(QueryAssignmentRequest, request.body)
+    mode = parts.pop.modes.get(asked.topic, asked.consumer_group) or Mode(PULL)
+    if is_retry_topic(asked.topic):
+        mode = Mode(PULL)
+    try:
+        queues = await parts.pop.routes.queues(asked.topic)
+    except GantryError as exc:
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, f"the route of topic {asked.topic} is not known: {exc}") from exc
+    if not queues:
+        return request.reply(body=fastjson.dumps({}))
+    if asked.message_model == BROADCASTING:
+        return _assigned(request, list(queues), mode)
+    strategy = STRATEGIES.get(asked.strategy_name)
+    if strategy is None:
+        raise BrokerError(
+            ResponseCode.INVALID_PARAMETER,
+            f"strategy {asked.strategy_name!r:.80} is not one that a broker knows: {', '.join(STRATEGIES)}",
+        )
+    info = parts.consumers.get(asked.consumer_group)
+    if info is None:
+        return request.reply(body=fastjson.dumps({}))
+    return _assigned(request, assigned(strategy, asked.client_id, queues, sorted(info.client_ids()), mode), mode)
+
+
+def _assigned(request: RemotingCommand, queues: list[MessageQueue], mode: Mode) -> RemotingCommand:
+    def entry(queue: MessageQueue) -> dict[str, Any]:
+        members = {"brokerName": queue.broker_name, "queueId": queue.queue_id, "topic": queue.topic}
+        return {"messageQueue": members, "mode": mode.name}
+
+    return request.reply(body=fastjson.dumps({"messageQueueAssignments": [entry(queue) for queue in queues]}))
+
+
+async def set_mode(parts: ModeParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+    """401: have a group pull or pop a topic from now on. To PULL: when what it has out can be pulled."""
+    wanted = read_body(SetModeRequest, request.body)
+    topic, group = wanted.topic, wanted.consumer_group
+    if is_retry_topic(topic):
+        raise BrokerError(ResponseCode.NO_PERMISSION, "retry topic is not allowed to set mode")
+    if topic not in parts.topics.configs:
+        raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, f"topic[{topic}] not exist")
+    if group not in parts.groups.configs:
+        raise BrokerError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, "subscription group does not exist")
+    if wanted.mode not in (PULL, POP):
+        raise BrokerError(ResponseCode.INVALID_PARAMETER, f"mode {wanted.mode!r:.80} is neither {PULL} nor {POP}")
+    if wanted.mode == PULL:
+        await parts.pop.moving.leave(topic, group)
+    parts.pop.set_mode(topic, group, Mode(wanted.mode, wanted.pop_share_queue_num))
+    logger.info(
+        "mode of a group set by a request",
+        extra={"event": "pop_mode_set", "peer": connection.remote_text, "topic": topic, "group": group}
+        | {"mode": wanted.mode, "share": wanted.pop_share_queue_num},
+    )
+    return request.reply()

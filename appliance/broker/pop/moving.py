@@ -1,0 +1,161 @@
+"""A group that changes between pulling and popping takes along what it will consume again.
+
+A group that pulls consumes again from `%RETRY%group`, one that pops from `%RETRY%group_topic`. Before a group pulls,
+what it has out and what waits in the retry topic of its pops goes to the other one, and its offset behind it. While a
+group pops, what is left in `%RETRY%group` (some of it comes hours later) follows, unless a member of the group reads it
+by pulling, as RocketMQ's Java consumers do. The disk has a message in its new place before its old one counts as done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Iterator
+from typing import Protocol
+
+from appliance.broker.groups.consumer_groups import ConsumerManager
+from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
+from appliance.broker.pop.lease_book import LeaseBook
+from appliance.broker.pop.leases import Key
+from appliance.broker.pop.modes import Modes
+from appliance.broker.pop.redelivery import RETRY_QUEUES, Redelivery
+from appliance.broker.topics.topic_config import TopicConfigManager
+from appliance.errors import BrokerError
+from appliance.process.cooperative import in_slices
+from gantrymq.errors import GantryError
+from gantrymq.message.properties import RETRY_TOPIC, find_property
+from gantrymq.message.topics import pop_retry_topic, retry_topic
+from gantrymq.remoting.codes import ResponseCode
+from store.message_store import MessageStore
+
+logger = logging.getLogger(__name__)
+
+LOOK_S = 1.0
+A_SLICE = 64  # messages, before others have a turn
+
+
+class MovingParts(Protocol):
+    """What is used of the broker."""
+
+    store: MessageStore
+    topics: TopicConfigManager
+    offsets: ConsumerOffsetManager
+    consumers: ConsumerManager
+
+
+class Moving:
+    """One broker's. modes: set by the service, before anything moves."""
+
+    modes: Modes
+
+    def __init__(self, parts: MovingParts, book: LeaseBook, redelivery: Redelivery) -> None:
+        self._parts = parts
+        self._book = book
+        self._redelivery = redelivery
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    # -- to pulling ---------------------------------------------------------------------------------------------------
+
+    def leave_soon(self, topic: str, group: str) -> None:
+        """Have a group leave POP in the background."""
+        task = asyncio.get_running_loop().create_task(self._leave_or_log(topic, group))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _leave_or_log(self, topic: str, group: str) -> None:
+        try:
+            await self.leave(topic, group)
+        except GantryError as exc:
+            facts = {"event": "pop_not_left", "group": group, "topic": topic, "why": str(exc)}
+            logger.warning("a group can't change from POP to pulling", extra=facts)
+
+    async def leave(self, topic: str, group: str) -> None:
+        """Have a group pull the topic from now on. BrokerError when a message can't be stored now: it still pops."""
+        modes, place = self.modes, (topic, group)
+        if place in modes.leaving:
+            raise BrokerError(ResponseCode.SYSTEM_BUSY, f"the group {group} is leaving POP of topic {topic} already")
+        modes.leaving.add(place)
+        modes.popping.setdefault(place, 0.0)
+        try:
+            await self._move_all(topic, group)
+        finally:
+            modes.leaving.discard(place)
+        modes.popping.pop(place, None)
+
+    async def _move_all(self, topic: str, group: str) -> None:
+        target = self._parts.topics.create_retry_topic(retry_topic(group), RETRY_QUEUES).topic_name
+        own_retry = pop_retry_topic(group, topic)
+        keys = self._book.of(group, topic, own_retry)
+        leases = [(key, offset) for key in keys for offset in self._book.queues[key].leases]
+        async for key, offset in in_slices(leases, A_SLICE):
+            queue = self._book.queue(key)
+            lease = queue.leases.get(offset) if queue is not None else None
+            if lease is not None and not lease.is_over:  # not acknowledged meanwhile
+                self._move(key, offset, target, times=1)
+                self._redelivery.end_once_safe(key, offset, lease)
+        waiting = list(self._waiting(group, own_retry))
+        async for key, offset in in_slices(waiting, A_SLICE):
+            self._move(key, offset, target, times=0)
+        if not await self._parts.store.until_flushed():
+            raise BrokerError(ResponseCode.SYSTEM_ERROR, "the disk is too slow: what was moved may come twice")
+        for key, offset in waiting:
+            self._book.go_to(key, offset + 1)
+
+    def _move(self, key: Key, offset: int, target: str, *, times: int) -> None:
+        if not self._redelivery.give_back(key, offset, int(time.time() * 1000), target=target, times=times):
+            raise BrokerError(ResponseCode.SYSTEM_ERROR, f"a message of {key.topic} can't be stored in {target} now")
+
+    def _waiting(self, group: str, topic: str) -> Iterator[tuple[Key, int]]:
+        """Yield what of a topic the group has not had: key and offset."""
+        config = self._parts.topics.configs.get(topic)
+        for queue_id in range(config.read_queue_nums if config is not None else 0):
+            key = Key(group, topic, queue_id)
+            queue = self._book.queues.get(key)
+            start = queue.read_offset if queue is not None else self._parts.offsets.query(*key)
+            start = max(start, self._parts.store.min_offset(topic, queue_id))
+            for offset in range(start, self._parts.store.shown_max_offset(topic, queue_id)):
+                yield key, offset
+
+    def has_waiting(self, topic: str, group: str) -> bool:
+        """Whether messages wait in the retry topic of the group's pops."""
+        return next(self._waiting(group, pop_retry_topic(group, topic)), None) is not None
+
+    # -- to popping ---------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Bring retries from before to the groups that pop, and forget groups that pop no longer."""
+        try:
+            while True:
+                await asyncio.sleep(LOOK_S)
+                async for topic, group in in_slices(list(self.modes.popping), A_SLICE):
+                    if self.modes.pops(topic, group):
+                        await self.follow(group)
+        finally:
+            for task in self._tasks:
+                task.cancel()
+
+    async def follow(self, group: str) -> None:
+        """Bring what waits in the group's retry topic to those of its pops."""
+        old = retry_topic(group)
+        if old not in self._parts.topics.configs or self._parts.consumers.find_subscription(group, old) is not None:
+            return
+        done: dict[Key, int] = {}
+        async for key, offset in in_slices(list(self._waiting(group, old)), A_SLICE):
+            topic = self._topic_of(key, offset)
+            if topic is not None:
+                if not self.modes.pops(topic, group) or (topic, group) in self.modes.leaving:
+                    break  # what is behind it waits until the group pops that, too
+                target = self._parts.topics.create_retry_topic(pop_retry_topic(group, topic), RETRY_QUEUES).topic_name
+                if not self._redelivery.give_back(key, offset, int(time.time() * 1000), target=target, times=0):
+                    break
+            done[key] = offset + 1
+        if done and await self._parts.store.until_flushed():
+            for key, offset in done.items():
+                self._parts.offsets.commit(*key, offset)
+
+    def _topic_of(self, key: Key, offset: int) -> str | None:
+        """What a retry is of; None: it is gone, or does not say."""
+        properties = self._parts.store.properties_of(key.topic, key.queue_id, offset, 1)
+        topic = find_property(properties[0], RETRY_TOPIC.encode()) if properties else None
+        return topic.decode(errors="replace") if topic else None

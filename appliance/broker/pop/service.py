@@ -1,0 +1,157 @@
+"""The parts of POP, joined: what a broker has of it, and how that survives."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Protocol
+
+from appliance.broker.cluster.outer_api import BrokerOuterApi
+from appliance.broker.delivery.long_polling import PullRequestHold
+from appliance.broker.groups.consumer_groups import ConsumerManager
+from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
+from appliance.broker.pop.hold import PopHold
+from appliance.broker.pop.journal import Journal
+from appliance.broker.pop.lease_book import LeaseBook, Record
+from appliance.broker.pop.leases import Key
+from appliance.broker.pop.modes import Mode, Modes
+from appliance.broker.pop.moving import Moving
+from appliance.broker.pop.redelivery import Redelivery, RedeliveryParts
+from appliance.broker.pop.routes import TopicRoutes
+from appliance.broker.pop.taking import Taking
+from appliance.errors import StartError
+from gantrymq.message.topics import pop_retry_topic
+
+MODE = "mode"  # a record of the journal: ["mode", topic, group, name, share]
+MODE_QUEUE = -1  # in a key that stands for a mode
+CONSUME_POP = "CONSUME_POP"  # what a member that pops may say of itself
+GROUPS_TOLD = 20  # in the status: those with most out
+LEASES_A_STATE = 5000  # that one state tells a slave of
+
+
+class PopServiceParts(RedeliveryParts, Protocol):
+    """What is used of the broker."""
+
+    offsets: ConsumerOffsetManager
+    consumers: ConsumerManager
+    hold: PullRequestHold
+    outer_api: BrokerOuterApi
+
+
+class PopService:
+    """One broker's. clock: seconds since the epoch."""
+
+    def __init__(self, parts: PopServiceParts, folder: Path, *, clock: Callable[[], float] = time.time) -> None:
+        self._parts = parts
+        self.journal = Journal(folder / "pop.journal", self._records)
+        self.book = LeaseBook(parts.offsets, self.journal.append)
+        self.hold = PopHold(parts.hold.topics)
+        self.taking = Taking(parts, self.book, parts.offsets.query, parts.config.broker_name, clock=clock)
+        self.redelivery = Redelivery(parts, self.book, self.hold.wake, clock=clock)
+        self.moving = Moving(parts, self.book, self.redelivery)
+        self.modes = self.moving.modes = Modes(self._has_leases, self.moving.has_waiting, self.moving.leave_soon)
+        self.routes = TopicRoutes(parts.config, lambda: parts.outer_api.addresses)
+
+    def load(self) -> None:
+        """Read the journal, once offsets and store are there. Blocking. StartError."""
+        records = self.journal.read()
+        for record in records:
+            if record and record[0] == MODE:
+                self._apply_mode(record)
+            elif not self.journal.is_damaged:
+                self._apply(record)
+        self.book.cut(self._parts.store.max_offset)
+        for key in self.book.queues:
+            self.modes.popping.setdefault((self._own_topic(key), key.group), time.monotonic())
+        self.journal.open()
+
+    def _apply(self, record: Record) -> None:
+        try:
+            self.book.apply(record)
+        except (LookupError, TypeError, ValueError) as exc:
+            raise StartError(
+                f"{self.journal.path} has a record that this version does not know ({exc!r}): move the file away to "
+                "deliver again what was leased"
+            ) from exc
+
+    def _apply_mode(self, record: Record) -> None:
+        _kind, topic, group, name, share = record
+        if name:
+            self.modes.put(topic, group, Mode(name, share))
+        else:
+            self.modes.table.pop((topic, group), None)
+
+    def set_mode(self, topic: str, group: str, mode: Mode | None) -> None:
+        """Keep a mode, None for no longer one. BrokerError."""
+        record = [MODE, topic, group, mode.name if mode else "", mode.share if mode else 0]
+        self._apply_mode(record)
+        self.book.note(Key(group, topic, MODE_QUEUE), record)
+
+    def note_pop(self, topic: str, group: str) -> None:
+        """A pop came. BrokerError when the group pulls the topic."""
+        self.modes.note_pop(topic, group, lambda: self._is_pulled(topic, group))
+
+    def _is_pulled(self, topic: str, group: str) -> bool:
+        info = self._parts.consumers.get(group)
+        if info is not None and topic in info.subscriptions and info.consume_type != CONSUME_POP:
+            return True
+        config = self._parts.topics.configs.get(topic)
+        return config is not None and self._parts.hold.is_waiting(group, topic, config.read_queue_nums)
+
+    def _has_leases(self, topic: str, group: str) -> bool:
+        return bool(self.book.of(group, topic, pop_retry_topic(group, topic)))
+
+    def _own_topic(self, key: Key) -> str:
+        return key.topic.removeprefix(pop_retry_topic(key.group, ""))
+
+    def figures(self) -> dict[str, str]:
+        """Rows of the broker's status (28). Cheap: one lease a queue is looked at, since later ones went out later."""
+        book = self.book
+        oldest_ms = min((next(iter(queue.leases.values())).pop_ms for queue in book.queues.values()), default=None)
+        groups = " ".join(f"{group}:{count}" for group, count in book.by_group.most_common(GROUPS_TOLD))
+        return {
+            "popMessagesOut": str(book.count),
+            "popMessagesOutByGroup": groups or "none",
+            "popOldestOutMs": "0" if oldest_ms is None else str(max(self.taking.now_ms() - oldest_ms, 0)),
+            "popRedelivered": str(self.redelivery.redelivered),  # since the start
+            "popDeadLetters": str(self.redelivery.dead),
+            "popWaiting": str(self.hold.count),
+        }
+
+    # -- for the journal and for slaves -------------------------------------------------------------------------------
+
+    def _records(self) -> Iterator[Record]:
+        for (topic, group), mode in self.modes.table.items():
+            yield [MODE, topic, group, mode.name, mode.share]
+        yield from self.book.records()
+
+    def watch(self) -> set[Key]:
+        """What a new slave is to be told: all there is, and what changes from now on."""
+        watcher = self.book.watch()
+        watcher.update(Key(group, topic, MODE_QUEUE) for topic, group in self.modes.table)
+        return watcher
+
+    def take_records(self, untold: set[Key]) -> list[Record]:
+        """Some of what a slave has not been told yet; they leave `untold`."""
+        records: list[Record] = []
+        left = LEASES_A_STATE
+        while untold and left > 0:
+            key = untold.pop()
+            record = self._mode_record(key) if key.queue_id == MODE_QUEUE else self.book.snapshot(key)
+            left -= 1 + (len(record[-1]) if record[0] == "all" else 0)
+            records.append(record)
+        return records
+
+    def _mode_record(self, key: Key) -> Record:
+        mode = self.modes.get(key.topic, key.group)
+        return [MODE, key.topic, key.group, mode.name if mode else "", mode.share if mode else 0]
+
+    def put_records(self, records: list[Record]) -> None:
+        """A slave: take over what its master tells. LookupError, TypeError or ValueError for what is no record."""
+        for record in records:
+            if record[0] == MODE:
+                self._apply_mode(record)
+                self.journal.append(record)
+            else:
+                self.book.do(record)

@@ -1,0 +1,141 @@
+"""The journal of leases: what a start makes of it, whole, torn or damaged."""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from pathlib import Path
+
+import pytest
+
+from appliance.broker.pop import journal as journals
+from appliance.broker.pop.journal import Journal, Record
+from appliance.broker.pop.lease_book import LeaseBook
+from appliance.broker.pop.leases import Key
+
+KEY = Key("g", "orders", 0)
+
+
+class Table:
+    """The table of consumer offsets."""
+
+    def __init__(self) -> None:
+        self.offsets: dict[Key, int] = {}
+
+    def commit(self, group: str, topic: str, queue_id: int, offset: int) -> None:
+        self.offsets[Key(group, topic, queue_id)] = offset
+
+    def query(self, group: str, topic: str, queue_id: int) -> int:
+        return self.offsets.get(Key(group, topic, queue_id), -1)
+
+
+def book_with(folder: Path) -> tuple[LeaseBook, Journal, Table]:
+    """A book with messages out, and its journal on disk."""
+    table = Table()
+    journal = Journal(folder / "pop.journal", lambda: book.records())
+    book = LeaseBook(table, journal.append)
+    journal.open()
+    book.hand_out(KEY, [5, 6, 8], 9, 1000, 61_000)
+    book.end(KEY, [6])
+    book.move(KEY, 8, 90_000)
+    return book, journal, table
+
+
+def read_again(folder: Path) -> tuple[LeaseBook, Journal]:
+    journal = Journal(folder / "pop.journal", list)
+    book = LeaseBook(Table(), lambda record: None)
+    for record in journal.read():
+        if not journal.is_damaged:
+            book.apply(record)
+    return book, journal
+
+
+def state(book: LeaseBook) -> list[Record]:
+    return sorted(book.snapshot(key) for key in book.queues)
+
+
+def test_the_records_make_the_same_book_again(tmp_path: Path) -> None:
+    book, _journal, table = book_with(tmp_path)
+    again, _ = read_again(tmp_path)
+    assert state(again) == state(book)
+    assert (again.next_due_ms(), again.count, table.query(*KEY)) == (61_000, 2, 5)
+
+
+def test_a_closed_journal_is_short_and_says_the_same(tmp_path: Path) -> None:
+    book, journal, _table = book_with(tmp_path)
+    journal.close()
+    again, _ = read_again(tmp_path)
+    assert state(again) == state(book)
+    assert len(journal.path.read_bytes().splitlines()) == 1
+
+
+@pytest.mark.parametrize("cut", range(1, 40, 3))
+def test_a_torn_end_is_left_out(tmp_path: Path, cut: int) -> None:
+    _book, journal, _table = book_with(tmp_path)
+    data = journal.path.read_bytes()
+    journal.path.write_bytes(data[:-cut])
+    again, found = read_again(tmp_path)
+    lines = data[:-cut].count(b"\n")
+    assert not found.is_damaged
+    assert again.count == {3: 2, 2: 2, 1: 3}[lines]
+
+
+DAMAGE = {
+    "a byte is another": lambda line: line[:20] + bytes([line[20] ^ 1]) + line[21:],
+    "the checksum is another": lambda line: b"00000000" + line[8:],
+    "the line is empty": lambda line: b"",
+    "the line is zeros": lambda line: bytes(len(line)),
+    "half of it is missing": lambda line: line[: len(line) // 2],
+    "it is no JSON": lambda line: b"%08x [" % zlib.crc32(b"["),
+    "it is no list": lambda line: b"%08x {}" % zlib.crc32(b"{}"),
+}
+
+
+@pytest.mark.parametrize("what", DAMAGE)
+@pytest.mark.parametrize("number", [0, 1])
+def test_damage_before_the_end_makes_all_leases_doubtful(tmp_path: Path, what: str, number: int) -> None:
+    _book, journal, _table = book_with(tmp_path)
+    lines = journal.path.read_bytes().splitlines()
+    lines[number] = DAMAGE[what](lines[number])
+    journal.path.write_bytes(b"\n".join([*lines, b""]))
+    again, found = read_again(tmp_path)
+    assert found.is_damaged
+    assert again.count == 0
+
+
+async def test_a_long_journal_is_written_anew_while_it_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journals, "REWRITE_BYTES_MIN", 1000)
+    monkeypatch.setattr(journals, "SYNC_S", 0.001)
+    book, journal, _table = book_with(tmp_path)
+    running = asyncio.create_task(journal.run())
+    try:
+        offset = 9
+        while journal.rewrites < 4:  # the first was the start
+            book.hand_out(KEY, [offset], offset + 1, 2000, 95_000)
+            book.end(KEY, [offset])
+            offset += 1
+            await asyncio.sleep(0)
+        again, found = read_again(tmp_path)
+        assert (state(again), found.is_damaged) == (state(book), False)
+    finally:
+        running.cancel()
+
+
+def test_a_reset_offset_makes_leases_void(tmp_path: Path) -> None:
+    book, _journal, table = book_with(tmp_path)
+    table.commit(*KEY, 2)
+    assert book.find(KEY, 5, 1000) is None
+    assert (book.count, table.query(*KEY)) == (0, 2)
+
+
+def test_a_deleted_group_leaves_no_offset_behind(tmp_path: Path) -> None:
+    book, _journal, table = book_with(tmp_path)
+    table.offsets.clear()
+    assert book.queue(KEY) is None
+    assert (book.count, table.offsets) == (0, {})
+
+
+def test_a_cut_log_takes_its_leases(tmp_path: Path) -> None:
+    book, _journal, table = book_with(tmp_path)
+    book.cut(lambda topic, queue_id: 6)
+    assert (list(book.queues[KEY].leases), book.queues[KEY].read_offset, table.query(*KEY)) == ([5], 6, 5)

@@ -1,0 +1,41 @@
+"""What POP has out is out at the promoted slave: acknowledged there, delivered to no other member meanwhile."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+from gantrymq.remoting.pop_bodies import SetModeRequest
+from tests.appliance.broker.pop.popper import popping
+from tests.appliance.broker.replication.brokers import group, is_master, promote, same_logs, send
+from tests.appliance.broker.replication.pair import TOPIC
+from tests.waiting import until
+
+
+async def test_leases_and_modes_go_on_at_the_new_master(tmp_path: Path) -> None:
+    async with (
+        group(tmp_path) as brokers,
+        brokers.broker("two", broker_id=1) as two,
+        contextlib.AsyncExitStack() as first,
+    ):
+        one = await first.enter_async_context(brokers.broker("one"))
+        await send(one, 3, b"x")
+        async with popping(one.controller.address, topic=TOPIC) as popper:
+            out = await popper.pop(maxMsgNums=2)
+            assert await popper.ack(out[0]) == 0
+            body = SetModeRequest(TOPIC, "g", "POP").to_json()
+            assert (await popper.ask(401, {}, body)).code == 0
+        theirs, mine = one.controller.pop.book, two.controller.pop.book
+        await until(lambda: mine.count == 1 and bool(two.controller.pop.modes.table))
+        assert [mine.snapshot(key) for key in mine.queues] == [theirs.snapshot(key) for key in theirs.queues]
+        await same_logs(one, two)
+        await first.aclose()
+        assert (await promote(two)).code == 0
+        await until(lambda: is_master(two))
+        assert two.controller.pop.modes.get(TOPIC, "g") is not None
+        async with popping(two.controller.address, topic=TOPIC) as popper:
+            (last,) = await popper.pop()
+            assert last.message.queue_offset == 2, "the one that is out goes to no other member"
+            assert await popper.ack(out[1]) == 0
+            assert await popper.ack(last) == 0
+        assert two.controller.offsets.query("g", TOPIC, last.message.queue_id) == 3

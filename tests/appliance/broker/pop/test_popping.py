@@ -1,0 +1,315 @@
+"""Messages leased to whoever pops: handed out once, acknowledged, or delivered again."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from appliance.broker.controller import BrokerController
+from appliance.broker.pop.modes import Mode
+from gantrymq.message.record import decode_records
+from gantrymq.remoting.admin_bodies import KVTable
+from gantrymq.remoting.pop_bodies import SetModeRequest
+from tests.appliance.broker.pop.popper import Delivered, Popper, popping
+from tests.harness import serving
+from tests.waiting import until
+
+
+@contextlib.asynccontextmanager
+async def scene(folder: Path) -> AsyncIterator[tuple[BrokerController, Popper]]:
+    """A broker, and a client that pops from its topic "orders" (two queues)."""
+    async with serving(folder) as cluster, popping(cluster.broker_address) as popper:
+        await popper.send(b"first", TAGS="a")
+        yield cluster.broker, popper
+
+
+def bodies(delivered: list[Delivered]) -> list[bytes]:
+    return sorted(each.body for each in delivered)
+
+
+def offset_of(broker: BrokerController, topic: str = "orders", queue_id: int = 0) -> int:
+    return broker.offsets.query("g", topic, queue_id)
+
+
+async def test_a_message_is_out_until_it_is_acknowledged(tmp_path: Path) -> None:
+    async with scene(tmp_path) as (broker, popper):
+        (first,) = await popper.pop()
+        assert (first.body, await popper.pop()) == (b"first", [])
+        assert offset_of(broker) == 0, "what is out is not done with"
+        assert await popper.ack(first) == 0
+        assert (offset_of(broker), broker.pop.book.count) == (1, 0)
+
+
+async def test_a_pop_takes_of_all_queues(tmp_path: Path) -> None:
+    async with scene(tmp_path) as (_broker, popper):
+        await popper.send(b"second", queue_id=1)
+        await popper.send(b"third", queue_id=1)
+        assert bodies(await popper.pop()) == [b"first", b"second", b"third"]
+
+
+async def test_the_group_stands_at_the_oldest_message_that_is_out(tmp_path: Path) -> None:
+    async with scene(tmp_path) as (broker, popper):
+        for number in range(1, 5):
+            await popper.send(b"%d" % number)
+        out = await popper.pop()
+        for each in out[1:3]:
+            assert await popper.ack(each) == 0
+        assert offset_of(broker) == 0
+        assert await popper.ack(out[0]) == 0
+        assert offset_of(broker) == 3
+        assert await popper.ack_all(out[3:]) == 0
+        assert offset_of(broker) == 5
+
+
+async def test_what_is_not_acknowledged_in_time_comes_again(tmp_path: Path) -> None:
+    async with scene(tmp_path) as (broker, popper):
+        (first,) = await popper.pop(invisibleTime=50)
+        (again,) = await popper.pop(pollTime=30_000)
+        assert (again.body, again.message.reconsume_times, again.message.topic) == (b"first", 1, "orders")
+        properties = again.message.properties
+        assert properties["1ST_POP_TIME"] == first.handle.split(" ")[1]
+        assert (properties["TAGS"], properties["RETRY_TOPIC"]) == ("a", "orders")
+        assert await popper.ack(first) == 208, "its lease is over"
+        assert await popper.ack(again) == 0
+        await until(lambda: (offset_of(broker), offset_of(broker, "%RETRY%g_orders")) == (1, 1))
+
+
+async def test_a_lease_ends_once_the_disk_has_the_message_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting: list[tuple[int, Callable[[bool], None]]] = []
+    monkeypatch.setattr("appliance.broker.pop.redelivery.AGAIN_MS", 10)
+    async with scene(tmp_path) as (broker, popper):
+        monkeypatch.setattr(broker.store, "when_flushed", lambda end, note: waiting.append((end, note)))
+        (first,) = await popper.pop(invisibleTime=1)
+        (again,) = await popper.pop(pollTime=30_000)
+        ((end, note),) = waiting
+        assert (end, again.body) == (broker.store.max_physical_offset, b"first")
+        assert offset_of(broker) == 0, "power may fail now: the group is still to get it from here"
+        assert await popper.ack(first) == 208, "its lease is over"
+        note(False)
+        await until(lambda: len(waiting) == 2)
+        assert (broker.pop.redelivery.redelivered, waiting[1][0]) == (1, end), "it waits on, and stores no third one"
+        waiting[1][1](True)
+        assert offset_of(broker) == 1
+
+
+async def test_a_message_given_back_comes_at_once(tmp_path: Path) -> None:
+    async with scene(tmp_path) as (_broker, popper):
+        (first,) = await popper.pop()
+        assert (await popper.change(first, 0)).code == 0
+        (again,) = await popper.pop(pollTime=30_000)
+        assert again.message.reconsume_times == 1
+
+
+async def test_a_longer_time_keeps_message_and_handle(tmp_path: Path) -> None:
+    async with scene(tmp_path) as (broker, popper):
+        (first,) = await popper.pop(invisibleTime=5000)
+        answer = await popper.change(first, 3_600_000)
+        words = first.handle.split(" ")
+        assert answer.ext_fields["popTime"] == words[1], "the delivery keeps its name"
+        new = [*words]
+        new[2] = answer.ext_fields["invisibleTime"]
+        assert int(new[2]) >= 3_600_000
+        assert broker.pop.book.next_due_ms() == int(words[1]) + int(new[2])
+        assert await popper.ack(Delivered(first.message, " ".join(new), "g", "orders")) == 0
+
+
+async def test_after_the_last_attempt_it_is_a_dead_letter(tmp_path: Path) -> None:
+    async with scene(tmp_path) as (broker, popper):
+        await popper.pop(invisibleTime=1)
+        broker.groups.configs["g"].retry_max_times = 1
+        (again,) = await popper.pop(pollTime=30_000)
+        await popper.change(again, 0)
+        await until(lambda: broker.pop.redelivery.dead == 1)
+        found = broker.store.get_message("g", "%DLQ%g", 0, 0, 32)
+        (dead,) = decode_records(b"".join(found.buffers))
+        assert (dead.body, dead.properties["DLQ_ORIGIN_TOPIC"], dead.reconsume_times) == (b"first", "orders", 2)
+        assert await popper.pop() == []
+
+
+async def test_the_status_tells_what_is_out(tmp_path: Path) -> None:
+    async with scene(tmp_path) as (broker, popper):
+        await popper.pop()
+        told = broker.pop.figures()
+        assert (told["popMessagesOut"], told["popMessagesOutByGroup"]) == ("1", "g:1")
+        assert int(told["popOldestOutMs"]) >= 0
+        info = KVTable.from_json((await popper.ask(28, {})).body).table
+        assert info.keys() >= told.keys()
+
+
+async def test_a_pop_waits_for_a_message(tmp_path: Path) -> None:
+    async with scene(tmp_path) as (broker, popper):
+        await popper.pop()
+        waiting = [asyncio.create_task(popper.pop(pollTime=30_000, maxMsgNums=1)) for _ in range(2)]
+        await until(lambda: broker.pop.hold.count == 2)
+        await popper.send(b"x")
+        await popper.send(b"y", queue_id=1)
+        assert bodies([each for found in await asyncio.gather(*waiting) for each in found]) == [b"x", b"y"]
+        assert not broker.hold.topics
+
+
+async def test_a_pop_in_vain_is_told_when_its_time_is_up(tmp_path: Path) -> None:
+    async with scene(tmp_path) as (broker, popper):
+        await popper.pop()
+        assert (await popper.pop_answer(pollTime=1)).code == 210
+        assert (await popper.pop_answer(pollTime=0)).code == 210
+        assert broker.pop.hold.count == 0
+
+
+async def test_too_many_waiting_pops_are_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("appliance.broker.pop.hold.WAITING_A_GROUP_MAX", 1)
+    async with scene(tmp_path) as (broker, popper):
+        await popper.pop()
+        waiting = asyncio.create_task(popper.pop(pollTime=30_000))
+        await until(lambda: broker.pop.hold.count == 1)
+        assert (await popper.pop_answer(pollTime=30_000)).code == 209
+        await popper.send(b"x")
+        assert bodies(await waiting) == [b"x"]
+
+
+async def test_what_nobody_wants_is_passed_over(tmp_path: Path) -> None:
+    async with scene(tmp_path) as (broker, popper):
+        await popper.send(b"second", TAGS="b")
+        await popper.send(b"third", TAGS="a")
+        (wanted,) = await popper.pop(exp="b", expType="TAG")
+        assert wanted.body == b"second"
+        assert await popper.ack(wanted) == 0
+        assert await popper.pop(exp="b", expType="TAG") == []
+        assert offset_of(broker) == 3
+
+
+async def test_a_notification_says_whether_there_is_something(tmp_path: Path) -> None:
+    async with scene(tmp_path) as (broker, popper):
+        fields = {"consumerGroup": "g", "topic": "orders", "queueId": -1, "pollTime": 0, "bornTime": 0}
+        assert (await popper.ask(200054, fields)).ext_fields == {"hasMsg": "true", "pollingFull": "false"}
+        await popper.pop()
+        assert (await popper.ask(200054, fields)).ext_fields["hasMsg"] == "false"
+        waiting = asyncio.create_task(popper.ask(200054, fields | {"pollTime": 30_000}))
+        await until(lambda: broker.pop.hold.count == 1)
+        await popper.send(b"x")
+        assert (await waiting).ext_fields["hasMsg"] == "true"
+
+
+async def test_in_order_a_queue_waits_for_its_batch(tmp_path: Path) -> None:
+    async with scene(tmp_path) as (broker, popper):
+        await popper.send(b"second")
+        await popper.send(b"other", queue_id=1)
+        answer = await popper.pop_answer(order="true", attemptId="one", maxMsgNums=32)
+        out = popper.delivered(answer)
+        assert bodies(out) == [b"first", b"other", b"second"]
+        assert answer.ext_fields["reviveQid"] == "999"
+        await popper.send(b"third")
+        assert await popper.pop(order="true", attemptId="two") == [], "both queues are blocked"
+        assert await popper.ack(next(each for each in out if each.body == b"second")) == 0
+        assert await popper.pop(order="true", attemptId="two") == [], "the first one is still out"
+        waiting = asyncio.create_task(popper.pop(order="true", attemptId="two", pollTime=30_000))
+        await until(lambda: broker.pop.hold.count == 1)
+        assert await popper.ack(next(each for each in out if each.body == b"first")) == 0
+        assert bodies(await waiting) == [b"third"]
+
+
+async def test_in_order_the_same_attempt_gets_the_same_batch(tmp_path: Path) -> None:
+    async with scene(tmp_path) as (_broker, popper):
+        await popper.send(b"second")
+        first = await popper.pop(order="true", attemptId="one")
+        again = await popper.pop(order="true", attemptId="one")
+        assert bodies(first) == bodies(again) == [b"first", b"second"]
+        assert await popper.ack_all(again) == 0
+
+
+async def test_in_order_what_comes_back_comes_first_and_is_counted(tmp_path: Path) -> None:
+    async with scene(tmp_path) as (broker, popper):
+        for body in (b"second", b"third"):
+            await popper.send(body)
+        out = await popper.pop(order="true", attemptId="one", maxMsgNums=2)
+        assert await popper.ack(out[1]) == 0
+        assert (await popper.change(out[0], 0)).code == 0
+        answer = await popper.pop_answer(order="true", attemptId="two", pollTime=30_000)
+        assert [each.body for each in popper.delivered(answer)] == [b"first"]
+        assert answer.ext_fields["orderCountInfo"] == "0 qo0%0 1;0 0 1"
+        assert broker.pop.redelivery.redelivered == 0
+
+
+async def test_a_clean_restart_keeps_leases_and_delivers_nothing_twice(tmp_path: Path) -> None:
+    async with serving(tmp_path) as cluster, popping(cluster.broker_address) as popper:
+        for number in range(6):
+            await popper.send(b"%d" % number)
+        out = await popper.pop(maxMsgNums=4)
+        assert await popper.ack(out[1]) == 0
+    async with serving(tmp_path) as cluster, popping(cluster.broker_address) as popper:
+        assert bodies(await popper.pop()) == [b"4", b"5"]
+        assert [await popper.ack(each) for each in out] == [0, 208, 0, 0]
+        assert offset_of(cluster.broker) == 4
+
+
+async def test_a_group_that_pops_is_not_pulled(tmp_path: Path) -> None:
+    async with scene(tmp_path) as (_broker, popper):
+        pull = {
+            "consumerGroup": "g", "topic": "orders", "queueId": 0, "queueOffset": 0, "maxMsgNums": 32, "sysFlag": 4,
+            "commitOffset": 0, "suspendTimeoutMillis": 0, "subscription": "*", "subVersion": 0,
+        }  # fmt: skip
+        assert (await popper.ask(11, pull)).code == 0, "not yet"
+        (first,) = await popper.pop()
+        refused = await popper.ask(11, pull)
+        assert (refused.code, "by POP" in str(refused.remark)) == (16, True)
+        assert (await popper.ask(11, pull | {"consumerGroup": "other"})).code == 0
+        assert await popper.ack(first) == 0
+
+
+async def test_a_group_that_pulls_is_not_popped(tmp_path: Path) -> None:
+    async with scene(tmp_path) as (broker, popper):
+        pull = {
+            "consumerGroup": "g", "topic": "orders", "queueId": 0, "queueOffset": 1, "maxMsgNums": 32, "sysFlag": 6,
+            "commitOffset": 0, "suspendTimeoutMillis": 30_000, "subscription": "*", "subVersion": 0,
+        }  # fmt: skip
+        waiting = asyncio.create_task(popper.ask(11, pull))
+        await until(lambda: broker.hold.held_count == 1)
+        refused = await popper.pop_answer()
+        assert (refused.code, "by pulling" in str(refused.remark)) == (16, True)
+        await popper.send(b"x")
+        assert (await waiting).code == 0
+
+
+async def set_mode(popper: Popper, mode: str, share: int = 0) -> int:
+    body = SetModeRequest("orders", "g", mode, share).to_json()
+    return (await popper.ask(401, {}, body)).code
+
+
+async def test_from_pop_to_pull_and_back_nothing_is_lost(tmp_path: Path) -> None:
+    async with scene(tmp_path) as (broker, popper):
+        await popper.send(b"second")
+        await popper.send(b"third")
+        out = await popper.pop(maxMsgNums=2)
+        assert (await popper.change(out[0], 0)).code == 0  # it waits in the retry topic of pops
+        await until(lambda: broker.pop.redelivery.redelivered == 1)
+        assert await set_mode(popper, "PULL") == 0
+        assert (broker.pop.book.count, offset_of(broker)) == (0, 2), "a pull goes on behind what was out"
+        found = broker.store.get_message("g", "%RETRY%g", 0, 0, 32)
+        retries = decode_records(b"".join(found.buffers))
+        assert sorted(each.body for each in retries) == [b"first", b"second"]
+        assert {each.properties["RETRY_TOPIC"] for each in retries} == {"orders"}
+        assert (await popper.pop_answer()).code == 16
+        assert await set_mode(popper, "POP") == 0
+        assert bodies(await popper.pop()) == [b"third"]
+        await broker.pop.moving.follow("g")
+        assert bodies(await popper.pop(pollTime=30_000)) == [b"first", b"second"]
+
+
+async def test_a_mode_outlives_a_restart(tmp_path: Path) -> None:
+    async with scene(tmp_path) as (_broker, popper):
+        await popper.pop()
+        assert await set_mode(popper, "POP", 2) == 0
+    async with serving(tmp_path) as cluster:
+        assert cluster.broker.pop.modes.get("orders", "g") == Mode("POP", 2)
+        assert cluster.broker.pop.modes.pops("orders", "g")
+
+
+async def test_a_slave_leases_nothing(tmp_path: Path) -> None:
+    slave = {"broker_id": 1, "broker_role": "SLAVE"}
+    async with serving(tmp_path, broker=slave) as cluster, popping(cluster.broker_address) as popper:
+        assert (await popper.pop_answer()).code == 14
