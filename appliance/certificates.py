@@ -49,6 +49,11 @@ def create(folder: Path, hosts: Sequence[str]) -> list[Path]:
     return paths
 
 
+def ends_at(path: Path) -> datetime.datetime:
+    """When the first certificate of a PEM file ends. Raises OSError, ValueError."""
+    return x509.load_pem_x509_certificate(path.read_bytes()).not_valid_after_utc
+
+
 def _authority(key: ec.EllipticCurvePrivateKey) -> x509.Certificate:
     name = _name("gantry local authority")
     builder = _builder(name, name, key.public_key(), AUTHORITY_DAYS)

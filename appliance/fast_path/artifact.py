@@ -3,6 +3,9 @@
 `<sys.prefix>/gantry-fast-path/<hash>/gantry_compiled….so`, with its facts in `build.json` beside it. The hash is made
 of the sources, the flags and the interpreter: other sources give another folder, so what was built of them is not
 found, let alone loaded. A build with sanitizers, for tests, has other flags and a place of its own.
+
+A wheel brings its build in `shipped/`, beside the sources. There the suffix alone says for which interpreters it is, as
+the wheel's tag does: Python keeps its ABI within a minor version.
 """
 
 from __future__ import annotations
@@ -36,6 +39,7 @@ class Artifact:
     sources: Path
     builds: Path
     flags: tuple[str, ...] = FLAGS
+    is_shipped: bool = False
 
     @functools.cached_property
     def folder(self) -> Path:
@@ -77,10 +81,15 @@ class Artifact:
         for path in self.source_files():
             content = path.read_bytes()
             digest.update(f"{path.name} {len(content)}\n".encode() + content)
-        variables = ("EXT_SUFFIX", "CFLAGS", "CONFIG_ARGS", "Py_DEBUG")
-        interpreter = [sys.version, sys.base_prefix, *(str(sysconfig.get_config_var(name)) for name in variables)]
-        digest.update(json.dumps([interpreter, self.flags]).encode())
+        digest.update(json.dumps([self._interpreter(), self.flags]).encode())
         return digest.hexdigest()[:32]
+
+    def _interpreter(self) -> list[str]:
+        """What must be the same where it is built and where it is loaded."""
+        if self.is_shipped:
+            return [str(sysconfig.get_config_var("EXT_SUFFIX"))]
+        variables = ("EXT_SUFFIX", "CFLAGS", "CONFIG_ARGS", "Py_DEBUG")
+        return [sys.version, sys.base_prefix, *(str(sysconfig.get_config_var(name)) for name in variables)]
 
 
 def of_this_checkout(*, sanitize: bool = False) -> Artifact:
@@ -88,3 +97,9 @@ def of_this_checkout(*, sanitize: bool = False) -> Artifact:
     if sanitize:
         return Artifact(sources, environment / "gantry-fast-path-sanitize", SANITIZER_FLAGS)
     return Artifact(sources, environment / "gantry-fast-path")
+
+
+def shipped(sources: Path | None = None) -> Artifact:
+    """The one of a wheel, installed or, of these sources, to be made."""
+    sources = sources or Path(__file__).parent
+    return Artifact(sources, sources / "shipped", is_shipped=True)

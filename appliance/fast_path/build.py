@@ -22,7 +22,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from appliance.fast_path.artifact import FACTS, MODULE, Artifact, of_this_checkout
+from appliance.fast_path.artifact import FACTS, MODULE, Artifact, of_this_checkout, shipped
 from appliance.fast_path.toolchain import Missing, Toolchain, machines_part
 from gantrymq.errors import GantryError
 
@@ -100,6 +100,18 @@ def _alone(builds: Path) -> Iterator[None]:
     with lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+
+
+def ship(sources: Path) -> Artifact:
+    """Put a build beside these sources, for a wheel: this environment's, made first if need be. Raises Missing,
+    CompileError."""
+    own = of_this_checkout()
+    build(own)
+    to = shipped(sources)
+    to.folder.mkdir(parents=True)
+    for path in (own.module_file, own.facts_file):
+        shutil.copy(path, to.folder)
+    return to
 
 
 def _make(artifact: Artifact, tools: Toolchain) -> None:

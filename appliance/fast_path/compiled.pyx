@@ -7,7 +7,7 @@ memory, and leaves them as the Python path would have. docs/decisions/0013-a-com
 made of `LogEnd` (fast_log.pxi), `KeyIndex` (fast_keys.pxi), `SignedRequests` (fast_accounts.pxi) and `PullWalk`
 (fast_pulls.pxi). `FastReader` (fast_reader.pxi) reads the sockets of which nothing waits, and serves what came of all
 of them in one such call; `FastDispatch` (fast_dispatch.pxi) feeds queues and index from records that a slave copies or
-a start reads.
+a start reads. `Http2Session` (fast_http2.pxi) is a proxy's: HTTP/2 by libnghttp2, which it opens when it is first asked.
 
 The files beside this one are cimported by their plain names: they are compiled from one flat folder.
 """
@@ -54,6 +54,17 @@ from records cimport (
     put_end,
     put_head,
     put_unit,
+)
+from nghttp2 cimport (
+    Nghttp2,
+    nghttp2_data_provider,
+    nghttp2_data_source,
+    nghttp2_frame_hd,
+    nghttp2_nv,
+    nghttp2_option,
+    nghttp2_session,
+    nghttp2_session_callbacks,
+    nghttp2_settings_entry,
 )
 from pull_fields cimport PULL_MESSAGE, PullFields, read_pull
 from send_fields cimport (
@@ -102,7 +113,6 @@ cdef enum:
     RECORDS_BYTES = 256 * 1024  # of one call, before they are written to the file
     ID_BYTES = 17  # of a message id behind the broker's address, and a comma
     COMMIT_OFFSET = 1  # of a pull's sys flag
-    READ_AGAIN = 1 << 20
     HAS_SUBSCRIPTION = 4  # likewise
     PERM_READ = 4  # of broker and topics
     LOOKED_AT_MAX = 64  # queues of whose files units are kept for the next pull
@@ -238,7 +248,7 @@ cdef class FastPath:
     cdef Message *_messages
     cdef int64_t *_offsets
     # what the Python path decides by, too: given by it, and written down nowhere here
-    cdef int64_t _copied_bytes_max, _slow_ns
+    cdef int64_t _copied_bytes_max, _slow_ns, _read_again
     # the text of answers, as long as SendAnswers says the same
     cdef object _said
     cdef tuple _said_texts
@@ -298,6 +308,7 @@ cdef class FastPath:
         store_parts = parts.store.parts
         self._copied_bytes_max = bounds.copied_bytes_max
         self._slow_ns = <int64_t> (bounds.slow_s * NS_A_SECOND)
+        self._read_again = bounds.read_again
         self._config = parts.config
         self._put_waits = parts.put_waits
         self._store = parts.store
@@ -429,7 +440,7 @@ cdef class FastPath:
         self._keys_max = config.message_keys_max
         self._listener = self._store.arrival_listener
         self._tells_arrivals = self._listener is not None and (
-            self._listener is not self._known_listener or self._hold.held
+            self._listener is not self._known_listener or self._hold.held or self._hold.topics
         )
         self._put_times = self._put_bytes = 0
         self._topic_at = NULL
@@ -473,9 +484,11 @@ cdef class FastPath:
         if not self._arrivals:
             return 0
         arrivals, self._arrivals = self._arrivals, []
-        held = self._hold.held
+        held, topics = self._hold.held, self._hold.topics
         for queue, first_offset, codes in arrivals:
-            if self._listener is not self._known_listener or (queue.topic, queue.queue_id) in held:
+            if self._listener is not self._known_listener or queue.topic in topics or (
+                (queue.topic, queue.queue_id) in held
+            ):
                 self._listener(queue.topic, queue.queue_id, first_offset, codes)
                 has_told = 1
         return has_told
@@ -811,7 +824,7 @@ cdef class FastPath:
         self._reason = BECAUSE_OF_SETTINGS
         if not self._state.is_readable or self._config.slave_read_enable or self._config.disable_slow_consumers:
             return False
-        if asked.sys_flag & READ_AGAIN:
+        if asked.sys_flag & self._read_again:
             return False
         if asked.sys_flag & COMMIT_OFFSET and not (
             asked.commit_offset.at != NULL
@@ -930,3 +943,4 @@ cdef class FastPath:
 
 include "fast_reader.pxi"
 include "fast_dispatch.pxi"
+include "fast_http2.pxi"

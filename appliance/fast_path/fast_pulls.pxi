@@ -10,7 +10,7 @@ cdef class PullWalk:
 
     cdef Walk walk
     cdef object _config, _log, _limits, _pulls, _parse_tags, _filter_of
-    cdef dict _groups, _topics, _consumers
+    cdef dict _groups, _topics, _consumers, _popping
     cdef int64_t _filter_units, _units_per_look
     cdef list _looked_at  # queues that keep units
     cdef int _looked_at_next
@@ -19,6 +19,7 @@ cdef class PullWalk:
         self._config, self._log, self._limits = parts.config, parts.store.parts.log, parts.store.reader.limits
         self._pulls, self._parse_tags, self._filter_of = pulls, pulls.parse_tags, pulls.filter_of
         self._groups, self._topics, self._consumers = pulls.groups, pulls.topics, pulls.consumers
+        self._popping = pulls.popping
         self._filter_units, self._units_per_look = bounds.filter_units_min, bounds.units_per_look
         self._looked_at = [None] * LOOKED_AT_MAX
 
@@ -41,6 +42,7 @@ cdef class PullWalk:
             and group_config.consume_enable
             and config.perm & PERM_READ
             and 0 <= asked.queue_id < config.read_queue_nums
+            and not (self._popping and (topic, group) in self._popping)
         )
 
     cdef _wanted(self, PullFields *asked, group, topic, connection):

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import NamedTuple
 
 from appliance.errors import StartError
-from appliance.fast_path.artifact import MODULE, Artifact, of_this_checkout
+from appliance.fast_path.artifact import MODULE, Artifact, of_this_checkout, shipped
 from gantrymq.errors import ConfigError
 
 VARIABLE = "GANTRY_FAST_PATH"
@@ -76,7 +76,8 @@ def _wanted() -> str:
 
 @functools.cache  # a module with an extension can't be loaded twice
 def _found(sanitize: bool) -> tuple[ModuleType | None, str]:
-    module, why = load_artifact(of_this_checkout(sanitize=sanitize))
+    own, of_wheel = of_this_checkout(sanitize=sanitize), shipped()
+    module, why = load_artifact(of_wheel if of_wheel.tools and not sanitize and not own.tools else own)
     if module is not None:
         sys.modules[MODULE] = module
     return module, why

@@ -24,7 +24,15 @@ ACCEPTS_A_TURN = 64
 ACCEPT_PAUSE_S = 1.0  # after the process ran out of descriptors
 RESERVED_FILES = 512  # the store keeps up to 128 files open for reading; log files, tables and logs need the rest
 
+GONE = ("0.0.0.0", 0)
+
 _OUT_OF_RESOURCES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+
+
+def peer_address(transport: asyncio.BaseTransport) -> tuple[str, int]:
+    """Host and port of a peer; GONE of one that reset the connection before it was accepted."""
+    address = transport.get_extra_info("peername")
+    return GONE if address is None else (str(address[0]), int(address[1]))
 
 
 class Acceptor:

@@ -19,6 +19,7 @@ import logging
 import time
 from typing import TYPE_CHECKING, cast
 
+from appliance.remoting.acceptor import peer_address
 from appliance.remoting.access_gate import is_permitted
 from appliance.remoting.client_peer import ClientPeer
 from appliance.remoting.error_response import not_supported
@@ -83,8 +84,7 @@ class ServerConnection(ClientPeer, asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        host, port = transport.get_extra_info("peername")[:2]
-        self.remote_address = (host, port)
+        self.remote_address = host, port = peer_address(transport)
         self.remote_text = f"{host}:{port}"
         self.usage = self._lanes.usage_table.open(host)
         self.turn = Turn(self.usage)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
+from collections.abc import Sequence
 from pathlib import Path
 
 from appliance.settings.tls import DISABLED, ENFORCING, TlsSettings
@@ -25,15 +26,16 @@ _VERIFY_MODES = {"none": ssl.CERT_NONE, "optional": ssl.CERT_OPTIONAL, "require"
 class ServerTls:
     """TLS of one process's ports: `context` is for the next connection, `run` updates it when the files change."""
 
-    def __init__(self, settings: TlsSettings) -> None:
-        """Raises ConfigError when the files can't be used."""
+    def __init__(self, settings: TlsSettings, alpn: Sequence[str] = ()) -> None:
+        """alpn: protocols that the port offers. Raises ConfigError when the files can't be used."""
         self._settings = settings
+        self._alpn = alpn
         self._files = [
             Path(path).expanduser() for path in (settings.tls_cert, settings.tls_key, settings.tls_trust) if path
         ]
         self._stamps = file_stamps(self._files)
         self.is_enforcing = settings.effective_tls_mode == ENFORCING
-        self.context = server_context(settings)
+        self.context = server_context(settings, alpn)
 
     async def run(self) -> None:
         """Watch the files until cancelled."""
@@ -48,7 +50,7 @@ class ServerTls:
             return
         self._stamps = stamps
         try:
-            self.context = server_context(self._settings)
+            self.context = server_context(self._settings, self._alpn)
         except ConfigError as exc:
             logger.error(
                 "new certificate can't be used: the old one stays in use",
@@ -60,12 +62,12 @@ class ServerTls:
             )
 
 
-def server_tls(settings: TlsSettings) -> ServerTls | None:
+def server_tls(settings: TlsSettings, alpn: Sequence[str] = ()) -> ServerTls | None:
     """The TLS of the settings; None when it is disabled."""
-    return None if settings.effective_tls_mode == DISABLED else ServerTls(settings)
+    return None if settings.effective_tls_mode == DISABLED else ServerTls(settings, alpn)
 
 
-def server_context(settings: TlsSettings) -> ssl.SSLContext:
+def server_context(settings: TlsSettings, alpn: Sequence[str] = ()) -> ssl.SSLContext:
     """A context for accepted connections. Raises ConfigError that names the file."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = MINIMUM_VERSION
@@ -75,4 +77,6 @@ def server_context(settings: TlsSettings) -> ssl.SSLContext:
     load_identity(context, Path(settings.tls_cert).expanduser(), key, settings.tls_key_password)
     if settings.tls_trust:
         load_trust(context, Path(settings.tls_trust).expanduser())
+    if alpn:
+        context.set_alpn_protocols(list(alpn))
     return context

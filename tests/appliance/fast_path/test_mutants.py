@@ -16,6 +16,7 @@ import pytest
 
 from appliance.broker import fast_path
 from appliance.broker.fast_path import Bounds
+from gantrymq.client.connection.broker_calls import PULL_READ_AGAIN
 from gantrymq.remoting.admin_bodies import TopicConfig
 from store.queues.tags import TagsCodes
 from tests.appliance.fast_path.pulls import fill, pull
@@ -79,11 +80,20 @@ async def never_slow(pair: Pair) -> None:
     assert told[0] == told[1]
 
 
+async def a_second_look(pair: Pair) -> None:
+    """A pull that asks the broker to look at its first message itself is Python's."""
+    await fill(pair, 10)
+    served = pair.fast.served_fast
+    await pair.receive(pull(1, 0, sysFlag=str(5 | PULL_READ_AGAIN), maxMsgNums="1"))
+    assert pair.fast.served_fast == served
+
+
 BOUNDS: dict[str, tuple[Any, Scene]] = {
     "pending_max": (100, one_burst),
     "filter_units_min": (400, nothing_of_that_tag),
     "units_per_look": (16, units_of_several_files),
     "slow_s": (0.0, never_slow),
+    "read_again": (1 << 21, a_second_look),
 }
 UNSEEN = {"copied_bytes_max"}  # a copy or a view: clients get the same bytes
 

@@ -13,7 +13,7 @@ import pytest
 
 from appliance.fast_path.artifact import SANITIZER_FLAGS, Artifact
 from appliance.fast_path.toolchain import Missing
-from appliance.settings.appliance_config import ROOT
+from appliance.own_files import ROOT
 from tests.appliance.fast_path.compiling import build_or_skip
 from tests.conftest import missing
 from tests.suite import sanitized

@@ -1,0 +1,225 @@
+"""Messages that consumers get, acknowledge, keep longer, give back and bury."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from appliance.proxy.controller import ProxyController
+from appliance.proxy.protocol.definition_pb2 import (
+    Broker,
+    ClientType,
+    Code,
+    FilterExpression,
+    FilterType,
+    Message,
+    MessageQueue,
+    Resource,
+)
+from appliance.settings.roles import ProxyConfig
+from gantrymq import AdminClient
+from gantrymq.remoting.admin_bodies import TopicConfig
+from tests.appliance.proxy.proxies import ENDPOINTS, ProxyClient, ProxyCluster, proxied, stored
+
+pytestmark = pytest.mark.usefixtures("door")
+
+TOPIC, GROUP = Resource(name="orders"), Resource(name="readers")
+QUEUE = MessageQueue(topic=TOPIC, id=-1, broker=Broker(name="broker-a", id=0, endpoints=ENDPOINTS))
+
+
+async def make_topic(cluster: ProxyCluster, kind: str = "") -> None:
+    async with AdminClient(cluster.cluster.namesrv_address) as admin:
+        await admin.topics.create(TopicConfig("orders", 2, 2, attributes={"+message.type": kind} if kind else None))
+
+
+async def send(cluster: ProxyCluster, *bodies: bytes, **system: Any) -> None:
+    for body in bodies:
+        message = cluster.client.message("orders", body, **system)
+        assert (await cluster.client.call("SendMessage", messages=[message])).status.code == Code.OK
+
+
+async def receive(client: ProxyClient, **fields: Any) -> tuple[Code, list[Message]]:
+    wanted = {"group": GROUP, "message_queue": QUEUE, "batch_size": 32, "invisible_duration": {"seconds": 30}}
+    wanted |= {"filter_expression": FilterExpression(type=FilterType.TAG, expression="*")}
+    answers = await client.answers("ReceiveMessage", **{"timeout_s": 10, **wanted, **fields})
+    assert answers[0].WhichOneof("content") == "status"
+    assert answers[-1].WhichOneof("content") == "delivery_timestamp"
+    return answers[0].status.code, [answer.message for answer in answers[1:-1]]
+
+
+def handle(message: Message) -> str:
+    return message.system_properties.receipt_handle
+
+
+async def ack(client: ProxyClient, *handles: str) -> Any:
+    entries = [{"message_id": "x", "receipt_handle": each} for each in handles]
+    return await client.call("AckMessage", group=GROUP, topic=TOPIC, entries=entries)
+
+
+async def change(client: ProxyClient, given: str, seconds: int) -> Any:
+    fields = {"group": GROUP, "topic": TOPIC, "receipt_handle": given, "invisible_duration": {"seconds": seconds}}
+    return await client.call("ChangeInvisibleDuration", **fields)
+
+
+async def test_what_is_acknowledged_does_not_come_again(tmp_path: Path) -> None:
+    async with proxied(tmp_path) as cluster:
+        await make_topic(cluster)
+        await send(cluster, b"1", b"2", tag="red", keys=["k"])
+        code, found = await receive(cluster.client)
+        assert (code, sorted(message.body for message in found)) == (Code.OK, [b"1", b"2"])
+        system = found[0].system_properties
+        assert (system.tag, list(system.keys), system.delivery_attempt) == ("red", ["k"], 1)
+        assert system.invisible_duration.seconds == 30
+        answer = await ack(cluster.client, *map(handle, found))
+        assert [entry.status.code for entry in answer.entries] == [Code.OK, Code.OK]
+        again = await ack(cluster.client, handle(found[0]))
+        assert again.status.code == Code.INVALID_RECEIPT_HANDLE
+
+
+async def test_a_message_that_is_given_back_comes_again_with_its_attempt(tmp_path: Path) -> None:
+    async with proxied(tmp_path) as cluster:
+        await make_topic(cluster)
+        await send(cluster, b"1")
+        _, (first,) = await receive(cluster.client)
+        assert (await change(cluster.client, handle(first), 0)).status.code == Code.OK
+        _, (second,) = await receive(cluster.client)
+        assert (second.body, second.system_properties.delivery_attempt) == (b"1", 2)
+        assert second.system_properties.message_id == first.system_properties.message_id
+        assert (await ack(cluster.client, handle(second))).status.code == Code.OK
+
+
+async def test_any_proxy_takes_an_acknowledgement(tmp_path: Path) -> None:
+    async with proxied(tmp_path) as cluster:
+        await make_topic(cluster)
+        await send(cluster, b"1")
+        _, (message,) = await receive(cluster.client)
+        config = ProxyConfig(listen_port=0, namesrv_addresses=cluster.cluster.namesrv_address)
+        async with ProxyController(config) as other:
+            further = ProxyClient(other.port)
+            longer = await change(further, handle(message), 60)
+            assert longer.status.code == Code.OK
+            assert (await ack(further, handle(message))).status.code == Code.OK
+            further.channel.close()
+
+
+async def test_a_receive_waits_for_a_message(tmp_path: Path) -> None:
+    async with proxied(tmp_path) as cluster:
+        await make_topic(cluster)
+        waiting = asyncio.create_task(receive(cluster.client))
+        await asyncio.sleep(0.3)  # so that it waits; it gets the message either way
+        await send(cluster, b"late")
+        code, found = await waiting
+        assert (code, [message.body for message in found]) == (Code.OK, [b"late"])
+
+
+async def test_what_comes_for_a_receive_that_was_given_up_goes_to_others(tmp_path: Path) -> None:
+    async with proxied(tmp_path) as cluster:
+        await make_topic(cluster)
+        waiting = asyncio.create_task(receive(cluster.client, invisible_duration={"seconds": 3600}))
+        await asyncio.sleep(0.5)  # it waits at the broker now; given up before, it would never get there
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+        await send(cluster, b"1")
+        _, (message,) = await receive(ProxyClient(cluster.proxy.port, "other@1@0@x"))
+        assert message.body == b"1"
+
+
+async def test_filters_are_tags_and_sql(tmp_path: Path) -> None:
+    async with proxied(tmp_path) as cluster:
+        await make_topic(cluster)
+        await send(cluster, b"red", tag="red")
+        await send(cluster, b"blue", tag="blue")
+        tags = FilterExpression(type=FilterType.TAG, expression="red||green")
+        _, found = await receive(cluster.client, filter_expression=tags)
+        assert [message.body for message in found] == [b"red"]
+        sql = FilterExpression(type=FilterType.SQL, expression="TAGS = 'blue'")
+        other = Resource(name="other-readers")
+        _, found = await receive(cluster.client, group=other, filter_expression=sql)
+        assert [message.body for message in found] == [b"blue"]
+        wrong = FilterExpression(type=FilterType.SQL, expression="TAGS = = 1")
+        code, _ = await receive(cluster.client, group=other, filter_expression=wrong)
+        assert code == Code.ILLEGAL_FILTER_EXPRESSION
+
+
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [
+        ({"invisible_duration": {"seconds": 9}}, Code.ILLEGAL_INVISIBLE_TIME),
+        ({"invisible_duration": {"seconds": 13 * 3600}}, Code.ILLEGAL_INVISIBLE_TIME),
+        ({"invisible_duration": {"seconds": 1 << 62}}, Code.ILLEGAL_INVISIBLE_TIME),
+        ({"group": Resource(name="a b")}, Code.ILLEGAL_CONSUMER_GROUP),
+        ({"timeout_s": 4}, Code.ILLEGAL_POLLING_TIME),
+    ],
+)
+async def test_a_receive_that_is_wrong_is_refused(tmp_path: Path, fields: dict[str, Any], code: Code) -> None:
+    async with proxied(tmp_path) as cluster:
+        await make_topic(cluster)
+        found, messages = await receive(cluster.client, **fields)
+        assert (Code.Name(found), messages) == (Code.Name(code), [])
+
+
+async def test_messages_of_a_group_wait_until_the_one_before_is_done(tmp_path: Path) -> None:
+    async with proxied(tmp_path) as cluster:
+        await make_topic(cluster, "FIFO")
+        await send(cluster, b"1", b"2", b"3", message_group="g", message_type=2)
+        _, (first,) = await receive(cluster.client, batch_size=1)
+        waiting = asyncio.create_task(receive(ProxyClient(cluster.proxy.port, "other@1@0@x"), batch_size=1))
+        await asyncio.sleep(0.3)  # a chance to overtake, which it must not take
+        assert not waiting.done()
+        assert (await ack(cluster.client, handle(first))).status.code == Code.OK
+        _, (second,) = await waiting
+        assert (first.body, second.body) == (b"1", b"2")
+        assert (await change(cluster.client, handle(second), 0)).status.code == Code.OK
+        _, found = await receive(cluster.client)
+        assert [(message.body, message.system_properties.delivery_attempt) for message in found] == [(b"2", 2)]
+        assert (await ack(cluster.client, handle(found[0]))).status.code == Code.OK
+        _, found = await receive(cluster.client)
+        assert [(message.body, message.system_properties.delivery_attempt) for message in found] == [(b"3", 1)]
+
+
+@pytest.mark.parametrize("kind", ["", "FIFO"])
+async def test_a_message_is_buried_in_the_groups_dead_letters(tmp_path: Path, kind: str) -> None:
+    async with proxied(tmp_path) as cluster:
+        await make_topic(cluster, kind)
+        await send(cluster, b"1", **({"message_group": "g", "message_type": 2} if kind else {}))
+        _, (message,) = await receive(cluster.client)
+        fields = {"group": GROUP, "topic": TOPIC, "receipt_handle": handle(message), "message_id": "x"}
+        answer = await cluster.client.call("ForwardMessageToDeadLetterQueue", **fields)
+        assert answer.status.code == Code.OK, answer
+        assert (await ack(cluster.client, handle(message))).status.code == Code.INVALID_RECEIPT_HANDLE
+        (letter,) = await stored(cluster, "%DLQ%readers")
+        assert letter.body == b"1"
+
+
+@pytest.mark.parametrize("text", ["", "x", "1 2 3 4 0 b 6 7", "1 2 3 4 0 b 6 7 8 9", "1 2 3 4 0 broker-a 6 x 8"])
+async def test_what_is_no_handle_is_refused(tmp_path: Path, text: str) -> None:
+    async with proxied(tmp_path) as cluster:
+        await make_topic(cluster)
+        assert (await ack(cluster.client, text)).status.code == Code.INVALID_RECEIPT_HANDLE
+        assert (await change(cluster.client, text, 1)).status.code == Code.INVALID_RECEIPT_HANDLE
+
+
+async def test_a_push_consumers_leases_are_renewed_until_it_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("appliance.proxy.renewals.SCAN_S", 0.1)
+    monkeypatch.setattr("appliance.proxy.renewals.LEASE_S", 1.0)
+    monkeypatch.setattr("appliance.proxy.receiving.LEASE_S", 1.0)
+    async with proxied(tmp_path) as cluster:
+        await make_topic(cluster)
+        beat = {"group": GROUP, "client_type": ClientType.PUSH_CONSUMER}
+        assert (await cluster.client.call("Heartbeat", **beat)).status.code == Code.OK
+        await send(cluster, b"1")
+        _, (message,) = await receive(cluster.client, auto_renew=True)
+        await asyncio.sleep(2)  # twice as long as the lease would last
+        assert len(cluster.proxy.renewals) == 1
+        assert (await ack(cluster.client, handle(message))).status.code == Code.OK
+        assert len(cluster.proxy.renewals) == 0
+        await send(cluster, b"2")
+        await receive(cluster.client, auto_renew=True)
+        assert (await cluster.client.call("NotifyClientTermination", group=GROUP)).status.code == Code.OK
+        _, (again,) = await receive(ProxyClient(cluster.proxy.port, "other@1@0@x"))
+        assert (again.body, again.system_properties.delivery_attempt) == (b"2", 2)
