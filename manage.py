@@ -1,31 +1,9 @@
 #!/usr/bin/env python3
-"""Django's command line. `manage.py up` is `gantry up`; started by its guardian, it is the web process.
-`manage.py users` is `gantry users`, which understands the words first."""
+"""Django's command line: `manage.py up` is `gantry up`, `manage.py users` is `gantry users`."""
 
-from __future__ import annotations
-
-import os
 import sys
 
-from appliance.process.parent_death import end_with_parent
-from appliance.settings.variables import GUARDIAN_VARIABLE
-
-
-def main() -> int:
-    is_up = sys.argv[1:2] == ["up"] and GUARDIAN_VARIABLE not in os.environ
-    is_users = sys.argv[1:2] == ["users"] and not "".join(sys.argv[2:3]).startswith("{")  # JSON is what gantry hands on
-    if is_up or is_users:
-        from appliance.__main__ import main as gantry
-
-        return gantry(sys.argv[1:])
-    os.umask(0o077)  # what is made in the data folder is its owner's alone
-    end_with_parent()
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")
-    from django.core.management import execute_from_command_line
-
-    execute_from_command_line(sys.argv)
-    return 0
-
+from dashboard.__main__ import main
 
 if __name__ == "__main__":
     sys.exit(main())

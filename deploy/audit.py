@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from typing import Any
 
-from deploy.lock_file import LOCKS, lock_names, normal, pinned
+from deploy.lock_file import LOCKS, carried, lock_names, normal, pinned
 
 RECORD = LOCKS / "audit.json"
 LIMIT_S = 90.0  # a network that swallows everything must not hold a check up
@@ -60,8 +60,9 @@ def judge(report: dict[str, Any], exceptions: Sequence[dict[str, str]], today: d
 
 
 def versions() -> dict[str, str]:
-    """Every locked version by name."""
-    return {package.name: package.version for lock in lock_names() for package in pinned(lock)}
+    """Every locked version by name, with what the single file carries."""
+    packages = [package for lock in lock_names() for package in pinned(lock)]
+    return {package.name: package.version for package in (*packages, *carried())}
 
 
 def read_record() -> dict[str, Any]:
@@ -93,6 +94,8 @@ def look_up(further: Sequence[str]) -> dict[str, Any]:
 
 def tell(found: Judgement, record: dict[str, Any]) -> int:
     """Print what was found; the exit code."""
+    names = ", ".join(f"{item.name} {item.version}" for item in sorted(carried()))
+    print(f"In the single file, and in no database of Python packages: {names}. See what their makers say.")
     if not found.looked_up:
         answered = "a database answered then" if record.get("looked_up") else "no database answered then either"
         print("No database of vulnerabilities was reached: nothing is known of the locked versions.")

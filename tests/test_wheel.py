@@ -20,6 +20,7 @@ import pytest
 
 from appliance.bench.apache_peer import QUICK_START_FLAGS
 from appliance.reports.java import Java
+from deploy.build_wheels import build_sdk
 from tests.appliance.reports.conftest import java as java
 from tests.conftest import missing
 from tests.harness import LocalCluster
@@ -63,17 +64,10 @@ def run(*command: str | Path, cwd: Path, environment: dict[str, str] | None = No
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Built from a copy, so that nothing is left in the checkout."""
+    """The SDK's, as `deploy/build-wheels` builds it."""
     if importlib.util.find_spec("build") is None:
         missing("build", "install deploy/locks/test.lock")
-    folder = tmp_path_factory.mktemp("build")
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, folder)
-    for package in ("gantrymq", "store", "appliance", "dashboard"):  # all of them, so that the choice is tested
-        shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
-    run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder / "dist", folder, cwd=folder)
-    (built,) = (folder / "dist").glob("*.whl")
-    return built
+    return build_sdk(tmp_path_factory.mktemp("dist"))
 
 
 @pytest.fixture(scope="module", params=PYTHONS)
@@ -111,7 +105,7 @@ def test_the_wheel_is_pure_python(wheel: Path) -> None:
         suffixes = {Path(name).suffix for name in archive.namelist() if ".dist-info/" not in name}
         (facts,) = [name for name in archive.namelist() if name.endswith(".dist-info/WHEEL")]
         headers = email.message_from_bytes(archive.read(facts))
-    assert suffixes == {".py", ".typed"}
+    assert suffixes == {".md", ".py", ".typed"}
     assert headers["Root-Is-Purelib"] == "true"
     assert wheel.name.endswith("-py3-none-any.whl")
 
@@ -123,17 +117,18 @@ def test_a_bare_install_asks_for_nothing_heavy(wheel: Path) -> None:
     required = headers.get_all("Requires-Dist") or []
     bare = {re.match(r"[\w-]+", item)[0] for item in required if "extra ==" not in item}  # type: ignore[index]
     assert bare == {"orjson"}
-    extras = {
-        "appliance",
-        "bench",
-        "compression",
-        "django",
-        "docs",
-        "fast-path",
-        "opentelemetry",
-    }
-    extras |= {"postgresql", "prometheus", "redis", "reports", "spark", "test"}
+    extras = {"compression", "django", "opentelemetry", "prometheus", "spark"}
     assert set(headers.get_all("Provides-Extra") or []) == extras
+
+
+def test_the_page_of_the_wheel_has_no_link_that_is_dead_elsewhere(wheel: Path) -> None:
+    """A registry shows it without the checkout's files beside it."""
+    with zipfile.ZipFile(wheel) as archive:
+        (metadata,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+        headers = email.message_from_bytes(archive.read(metadata))
+    page = str(headers.get_payload())
+    assert page.lstrip().startswith("# gantrymq\n")
+    assert re.findall(r"\]\((?!https?:)", page) == []
 
 
 def test_the_wheel_sends_and_receives_a_message_beside_a_foreign_store(stranger: Path, tmp_path: Path) -> None:

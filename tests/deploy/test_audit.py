@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from deploy import audit
-from deploy.lock_file import lock_names, pinned
+from deploy.lock_file import carried, lock_names, pinned
 from tests.conftest import missing
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -68,7 +68,8 @@ def test_s64_the_record_has_the_versions_of_the_locks_and_reasons_for_its_except
     date.fromisoformat(record["recorded"])
     for item in record["exceptions"]:
         assert set(item) == {"package", "id", "why", "until"} and len(item["why"]) > 20
-    assert "django" in record["versions"] and sum(len(pinned(lock)) for lock in lock_names()) >= len(record["versions"])
+    assert {"django", "cpython", "openssl", "sqlite", "go"} <= set(record["versions"])
+    assert len(carried()) + sum(len(pinned(lock)) for lock in lock_names()) >= len(record["versions"])
 
 
 @pytest.fixture

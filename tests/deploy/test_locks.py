@@ -10,14 +10,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 LOCKS = {path.stem: path.read_text() for path in (ROOT / "deploy" / "locks").glob("*.lock")}
-OF_THE_WHEEL = {
-    "compression",
-    "django",
-    "opentelemetry",
-    "prometheus",
-    "spark",
-}  # for users of the SDK; the locks of the tests and of the reports have them
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+GROUPS = PYPROJECT["dependency-groups"]  # the extras are for users of the SDK: the tests' and the reports' have them
 
 
 def normal(name: str) -> str:
@@ -28,8 +22,8 @@ def blocks(lock: str) -> list[str]:
     return [block for block in re.split(r"\n(?=[A-Za-z0-9])", LOCKS[lock]) if re.match("[A-Za-z0-9]", block)]
 
 
-def test_every_extra_that_is_installed_here_has_a_lock() -> None:
-    assert set(LOCKS) == set(PROJECT["optional-dependencies"]) - OF_THE_WHEEL
+def test_every_group_has_a_lock() -> None:
+    assert set(LOCKS) == set(GROUPS)
 
 
 @pytest.mark.parametrize("lock", LOCKS)
@@ -40,7 +34,7 @@ def test_a_lock_pins_every_package_with_hashes_and_names_no_place(lock: str) -> 
 
 @pytest.mark.parametrize("lock", LOCKS)
 def test_a_lock_has_what_pyproject_asks_for(lock: str) -> None:
-    asked = [*PROJECT["dependencies"], *PROJECT["optional-dependencies"][lock]]
+    asked = [*PYPROJECT["project"]["dependencies"], *GROUPS[lock]]
     names = {normal(re.match(r"[\w.-]+", item)[0]) for item in asked}  # type: ignore[index]
     locked = {normal(block.partition("==")[0]) for block in blocks(lock)}
     assert names <= locked

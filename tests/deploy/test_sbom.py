@@ -6,7 +6,7 @@ import json
 import subprocess
 from pathlib import Path
 
-from deploy.lock_file import lock_names, pinned
+from deploy.lock_file import carried, lock_names, pinned
 from deploy.sbom import bill_of_materials
 from gantrymq import __version__
 from tests.conftest import missing
@@ -36,7 +36,10 @@ def test_it_lists_every_locked_package_with_its_part() -> None:
     document = bill_of_materials()
     assert document["metadata"]["component"]["version"] == __version__
     listed = {(item["name"], item["version"]): item for item in document["components"]}
-    assert set(listed) == {tuple(package) for lock in lock_names() for package in pinned(lock)}
+    packages = {tuple(package) for lock in lock_names() for package in pinned(lock)}
+    of_the_file = {*map(tuple, carried()), ("gantry-launcher", __version__)}
+    assert set(listed) == packages | of_the_file
+    assert {"cpython", "openssl", "sqlite", "go", "libunwind"} <= {name for name, _ in of_the_file}
     scopes = {name: item["scope"] for (name, _), item in listed.items()}
     assert (scopes["django"], scopes["pyspark"], scopes["pytest"]) == ("required", "optional", "excluded")
     assert len({item["bom-ref"] for item in document["components"]}) == len(document["components"])

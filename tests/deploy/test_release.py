@@ -1,0 +1,87 @@
+"""deploy/release: what it refuses, the notes it takes from CHANGELOG.md, hashes, the same archive twice.
+
+The whole of it takes minutes and the network: `deploy/release --output FOLDER`, by hand before a tag.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from deploy.release import ROOT, SUMS, VERSION, Refused, check, notes, pack, sums
+
+CHANGES = f"# Changelog\n\n## Unreleased\n\n- later\n\n## {VERSION}\n\n- **One.** Of it.\n\n## 0.0.1\n\n- old\n"
+NOT_NAMED = CHANGES.replace(f"## {VERSION}\n", "## 0.0.2\n")
+
+
+@pytest.mark.parametrize(
+    ("status", "changes", "tags", "words"),
+    [
+        (" M README.md\n", CHANGES, [], "README.md"),
+        ("?? new.py\n", CHANGES, [], "new.py"),
+        ("", CHANGES, ["v0.0.1", f"v{VERSION}"], "tagged already"),
+        ("", "# Changelog\n\n## 0.0.1\n\n- old\n", [], "neither a section"),
+        ("", NOT_NAMED, [], "rename"),
+    ],
+)
+def test_a_release_is_refused_with_the_reason(status: str, changes: str, tags: list[str], words: str) -> None:
+    with pytest.raises(Refused, match=re.escape(words)):
+        check(status, changes, tags=tags, to_tag=True)
+
+
+def test_a_clean_checkout_with_notes_is_released() -> None:
+    check("", CHANGES, tags=["v0.0.1"], to_tag=True)
+    check("", NOT_NAMED, tags=[], to_tag=False)
+
+
+def test_the_notes_are_the_versions_own_section_or_what_is_not_released_yet() -> None:
+    assert notes(CHANGES) == f"# GantryMQ {VERSION}\n\n- **One.** Of it.\n"
+    assert "- later" in notes(NOT_NAMED)
+    assert len(notes((ROOT / "CHANGELOG.md").read_text(encoding="utf-8"))) > 1000
+
+
+def test_a_checkout_with_changes_is_refused_by_the_command(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    (tree / "deploy").mkdir(parents=True)
+    for name in ("deploy/release", "deploy/release.py", "deploy/environment.sh", "deploy/rate_python.py"):
+        shutil.copy2(ROOT / name, tree / name)
+    shutil.copytree(ROOT / "gantrymq", tree / "gantrymq", ignore=shutil.ignore_patterns("__pycache__"))
+    for command in (("init", "--quiet"), ("add", "--all"), ("commit", "--quiet", "--message", "All of it")):
+        subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b.invalid", *command], cwd=tree, check=True)
+    (tree / "left-over.py").touch()
+    (tree / "CHANGELOG.md").write_text(CHANGES)
+    done = subprocess.run([tree / "deploy" / "release"], cwd=tree, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "left-over.py" in done.stderr
+    assert not (tree / "dist").exists()
+
+
+def test_hashes_are_those_that_sha256sum_checks(tmp_path: Path) -> None:
+    (tmp_path / "a.whl").write_bytes(b"a")
+    (tmp_path / "gantry").write_bytes(b"b")
+    (tmp_path / SUMS).write_text(sums(tmp_path))
+    subprocess.run(["sha256sum", "--check", "--strict", "--quiet", SUMS], cwd=tmp_path, check=True)
+    assert len((tmp_path / SUMS).read_text().splitlines()) == 2
+
+
+def test_the_documentation_is_packed_to_the_same_bytes(tmp_path: Path) -> None:
+    (tmp_path / "site" / "images").mkdir(parents=True)
+    for name in ("index.html", "images/a.webp"):
+        (tmp_path / "site" / name).write_text(name)
+    pack(tmp_path / "site", tmp_path / "first.tar.gz", 1_700_000_000)
+    os.utime(tmp_path / "site" / "index.html", (1, 1))
+    pack(tmp_path / "site", tmp_path / "second.tar.gz", 1_700_000_000)
+    assert (tmp_path / "first.tar.gz").read_bytes() == (tmp_path / "second.tar.gz").read_bytes()
+
+
+def test_what_the_pages_call_the_package_is_its_version() -> None:
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    named = {
+        found for page in pages for found in re.findall(r"gantrymq_(\d[\d.]*)-1", page.read_text(encoding="utf-8"))
+    }
+    assert named == {VERSION}

@@ -1,0 +1,87 @@
+"""The unit and the scripts of the Debian package.
+
+By hand, as root, with a package built by deploy/build-deb and a bare root that GANTRY_TEST_DEB_ROOT names
+(mmdebstrap --variant=minbase --include=python3,adduser bookworm ROOT): it is installed, upgraded and purged there.
+"""
+
+from __future__ import annotations
+
+import configparser
+import os
+import re
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from appliance.settings.appliance_config import ApplianceConfig
+
+ROOT = Path(__file__).resolve().parents[2]
+UNIT = ROOT / "deploy" / "service" / "gantrymq.service"
+SETTINGS = ROOT / "deploy" / "service" / "gantry.toml"
+SCRIPTS = sorted(path for path in (ROOT / "deploy" / "debian").iterdir() if path.name.startswith(("post", "pre")))
+
+
+def unit() -> configparser.SectionProxy:
+    parser = configparser.ConfigParser(strict=False, interpolation=None)  # some keys stand twice
+    parser.optionxform = str  # type: ignore[assignment,method-assign]
+    parser.read_string(UNIT.read_text())
+    return parser["Service"]
+
+
+def test_the_unit_starts_the_settings_of_the_package_as_its_user() -> None:
+    service = unit()
+    assert service["ExecStart"] == "/usr/bin/gantry up --config /etc/gantrymq/gantry.toml --data /var/lib/gantrymq"
+    assert (service["User"], service["StateDirectory"], service["Type"]) == ("gantrymq", "gantrymq", "notify")
+    assert service["NoNewPrivileges"] == service["ProtectHome"] == "yes" and service["ProtectSystem"] == "strict"
+    assert service["CapabilityBoundingSet"] == ""
+
+
+def test_systemd_rates_the_unit_as_well_confined() -> None:
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("systemd-analyze is not installed")
+    command = ["systemd-analyze", "security", "--offline=true", str(UNIT)]
+    told = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    level = re.search(r"exposure level for \S+: ([\d.]+)", told)
+    if level is None:
+        pytest.skip(f"this systemd-analyze rates no file: {told.strip()[-200:]}")
+    assert float(level[1]) <= 2.0
+
+
+def test_the_settings_are_understood(tmp_path: Path) -> None:
+    assert tomllib.loads(SETTINGS.read_text()) == {"install_reports": False}
+    assert not ApplianceConfig.load({"data": tmp_path}, config_file=SETTINGS).install_reports
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
+def test_a_script_is_one_that_a_shell_reads_and_stops_at_errors(script: Path) -> None:
+    subprocess.run(["sh", "-n", str(script)], check=True)
+    assert script.read_text().startswith("#!/bin/sh\nset -e\n")
+
+
+@pytest.mark.skipif("GANTRY_TEST_DEB_ROOT" not in os.environ, reason="by hand: GANTRY_TEST_DEB_ROOT names a bare root")
+def test_the_package_is_installed_upgraded_removed_and_purged() -> None:
+    root = Path(os.environ["GANTRY_TEST_DEB_ROOT"])
+    (package,) = (ROOT / "dist").glob("gantrymq_*.deb")
+    shutil.copy(package, root / "tmp" / "gantrymq.deb")
+
+    def run(*command: str) -> str:
+        done = subprocess.run(["chroot", str(root), *command], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    data, settings = root / "var/lib/gantrymq", root / "etc/gantrymq/gantry.toml"
+    run("dpkg", "-i", "/tmp/gantrymq.deb")
+    assert "fast path: on" in run("gantry", "version")
+    assert (data.stat().st_mode & 0o777, settings.stat().st_mode & 0o777) == (0o700, 0o640)
+    (data / "mine").write_text("kept")
+    settings.write_text(settings.read_text() + "http_port = 8081\n")
+    run("dpkg", "--force-confold", "-i", "/tmp/gantrymq.deb")
+    assert (data / "mine").read_text() == "kept" and "http_port = 8081" in settings.read_text()
+    run("dpkg", "-r", "gantrymq")
+    assert (data / "mine").exists() and settings.exists() and not (root / "usr/lib/gantrymq").exists()
+    run("dpkg", "-P", "gantrymq")
+    assert not data.exists() and not settings.exists()
+    assert "gantrymq" not in (root / "etc/passwd").read_text()

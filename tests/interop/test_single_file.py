@@ -1,0 +1,197 @@
+"""The single file where nothing else is: a read-only root with glibc's files, another user, no HOME, no Python."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from appliance.bench.maven import ToolError
+from gantrymq import Message, SendStatus, SyncAdminClient, SyncProducer
+from gantrymq.remoting.admin_bodies import TopicConfig
+from tests.appliance_process import RunningAppliance
+from tests.conftest import missing, require_tool
+from tests.interop.clients import JavaClient
+from tests.visitor import Visitor, first_run_token
+from tests.waiting import wait_until
+
+# The first of them builds the file, on a machine with much other work in some minutes.
+pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(1800)]
+
+ROOT = Path(__file__).resolve().parents[2]
+GLIBC = ["libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1", "libutil.so.1"]
+LOADER = Path("/lib64/ld-linux-x86-64.so.2")
+MESSAGES = 1000
+USER = "4321"
+
+
+@pytest.fixture(scope="module")
+def file() -> Path:
+    """dist/gantry, made of kept parts: some seconds on a machine that has built one before."""
+    for tool in ("go", "mvn", "objdump"):
+        require_tool(tool, "the single file is built with it")
+    done = subprocess.run([ROOT / "deploy" / "build-binary"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return ROOT / "dist" / "gantry"
+
+
+@pytest.fixture(scope="module")
+def bare_root(file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("bare")
+    for name in ("lib64", "lib/x86_64-linux-gnu", "proc", "dev", "tmp", "data", "trees"):
+        (root / name).mkdir(parents=True)
+    shutil.copy(LOADER, root / "lib64")
+    for name in GLIBC:
+        shutil.copy(Path("/lib/x86_64-linux-gnu") / name, root / "lib/x86_64-linux-gnu")
+    shutil.copy(file, root / "gantry")
+    return root
+
+
+# Each program replaces the one before: what the test starts is the launcher itself, and then the guardian.
+ENTER = """
+set -e
+root=$1 data=$2 trees=$3; shift 3
+mount --bind "$root" "$root"
+mount --bind "$data" "$root$data"
+mount --bind "$trees" "$root/trees"
+mount --rbind /proc "$root/proc"
+mount --rbind /dev "$root/dev"
+mount -t tmpfs none "$root/tmp"
+mount -o remount,bind,ro "$root"
+chown -R USER:USER "$data" "$trees"
+if [ -n "$ALONE" ]; then ip link set lo up; fi
+exec env -i GANTRY_UNPACK=/trees /usr/sbin/chroot --userspec=USER:USER --groups= "$root" /gantry "$@"
+""".replace("USER", USER)
+
+
+class Machine:
+    """What of a machine outlives a process there: a data folder, and a folder with what was unpacked."""
+
+    def __init__(self, root: Path, folder: Path) -> None:
+        self.data, self.trees = folder / "data", folder / "trees"
+        self._root = root
+        self._programs = "/trees/", f"{root}/trees/"  # seen from here: by the mount's path, or by the root's
+        for place in (self.data, self.trees, root / str(self.data)[1:]):
+            place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for place in [root / str(self.data)[1:], *(root / str(self.data)[1:]).parents]:
+            if place.is_relative_to(root):
+                place.chmod(0o755)
+
+    def command(self, *, no_network: bool = False) -> tuple[str, ...]:
+        """The start of a command line that runs the file there. The data folder has its path of outside."""
+        alone = ("--net",) if no_network else ()
+        script = f"ALONE={'yes' if no_network else ''}\n{ENTER}"
+        folders = (str(self._root), str(self.data), str(self.trees))
+        return ("unshare", "--mount", "--propagation=private", *alone, "sh", "-c", script, "enter", *folders)
+
+    def run(self, *words: str, no_network: bool = False) -> subprocess.CompletedProcess[str]:
+        command = [*self.command(no_network=no_network), *words]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    def processes(self) -> list[psutil.Process]:
+        """Those that run from what was unpacked."""
+        found = []
+        for process in psutil.process_iter(["exe", "status"]):
+            is_ours = (process.info["exe"] or "").startswith(self._programs)
+            if is_ours and process.info["status"] != psutil.STATUS_ZOMBIE:  # ended: its parent has not asked yet
+                found.append(process)
+        return found
+
+
+@pytest.fixture
+def machine(bare_root: Path, tmp_path: Path) -> Iterator[Machine]:
+    if os.geteuid() != 0:
+        pytest.skip("only root makes a root folder")
+    require_tool("unshare", "it gives the single file mounts of its own")
+    made = Machine(bare_root, tmp_path)
+    yield made
+    wait_until(lambda: not made.processes())
+
+
+def test_every_command_works_from_the_one_file_and_nothing_else_is_there(machine: Machine) -> None:
+    for words in ("version", "admin --help", "store --help", "bench --help", "users --help", "broker --help"):
+        done = machine.run(*words.split(), no_network=True)
+        assert done.returncode == 0, done.stderr
+    assert re.search(r"fast path: on \(Cython .*clang", machine.run("version").stdout)
+    (tree,) = (path for path in machine.trees.iterdir() if path.is_dir())
+    assert not list(tree.rglob("*.so.new")) and (tree / "bin" / "python3").exists()
+
+
+def test_it_starts_without_a_network_and_a_killed_start_goes_on(machine: Machine) -> None:
+    """Killed while it unpacks; then it becomes ready, though nothing can be fetched."""
+    first = subprocess.Popen([*machine.command(), "version"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wait_until(lambda: any(machine.trees.glob("*.unfinished/*")))
+    first.kill()
+    first.wait()
+    with RunningAppliance(machine.data, command=(*machine.command(no_network=True), "up")) as gantry:
+        assert "unpacking" in gantry.output
+    assert not list(machine.trees.glob("*.unfinished"))
+
+
+def test_pages_live_values_and_clients_work_and_a_kill_leaves_nothing(machine: Machine, tmp_path: Path) -> None:
+    java = java_client(tmp_path)
+    with RunningAppliance(machine.data, command=machine.command()) as gantry:  # without a command: `gantry up`
+        look_around(gantry)
+        send(gantry, MESSAGES)
+        send_by_java(gantry, java)
+        running = machine.processes()
+        assert len(running) > 3  # guardian, web process, name server, broker
+        for process in running:
+            process.send_signal(signal.SIGKILL)
+        wait_until(lambda: not machine.processes())
+    with RunningAppliance(machine.data, command=(*machine.command(), "up")) as gantry:
+        assert "unpacking" not in gantry.output
+        send(gantry, 1)
+        gantry.process.send_signal(signal.SIGKILL)  # the guardian alone: the others end with it
+        wait_until(lambda: not machine.processes())
+
+
+def send(gantry: RunningAppliance, count: int) -> None:
+    with SyncProducer(gantry.namesrv) as producer:
+        for number in range(count):
+            assert producer.send(Message("FromPython", b"%d" % number)).status is SendStatus.SEND_OK
+
+
+def java_client(folder: Path) -> JavaClient:
+    for tool in ("java", "javac", "mvn"):
+        require_tool(tool, "it runs the Java client")
+    try:
+        return JavaClient(folder)
+    except ToolError as exc:
+        missing("the Java client", str(exc))
+        raise
+
+
+def send_by_java(gantry: RunningAppliance, java: JavaClient) -> None:
+    """As many messages from Java, and to Java."""
+    topic = "FromJava"
+    with SyncAdminClient(gantry.namesrv) as admin:
+        admin.topics.create(TopicConfig(topic))
+    with java.consume(gantry.namesrv, topic, topic) as consumer:
+        consumer.wait_started()
+        with java.produce(gantry.namesrv, topic, MESSAGES) as producer:
+            producer.wait_done()
+            assert len(producer.sent()) == MESSAGES
+        consumer.wait_for(lambda: len({got.number for got in consumer.got()}) >= MESSAGES, "every message")
+
+
+def look_around(gantry: RunningAppliance) -> None:
+    """The page to log in with, its files, and the first values of the live socket."""
+    visitor = Visitor(gantry.url)
+    page = visitor.get("/login")
+    files = re.findall(r'(?:src|href)="(/static/[^"]+)"', page.text)
+    assert page.status == 200 and len(files) > 4
+    assert {visitor.get(path).status for path in files} == {200}
+    visitor.become_admin(first_run_token(gantry.output))
+    live = visitor.live()
+    live.send(json.dumps({"subscribe": ["overview"]}))
+    assert "overview" in str(live.recv())
+    live.close()
