@@ -45,10 +45,11 @@ class RunningAppliance:
     ) -> None:
         self._folder = data
         self._environment = dict(environment or {})
-        self._brokers, self._slaves = (
+        self._brokers, slaves, replicas = (
             int(options[options.index(name) + 1]) if name in options else default
-            for name, default in (("--brokers", 1), ("--slaves", 0))
+            for name, default in (("--brokers", 1), ("--slaves", 0), ("--replicas", 1))
         )
+        self._slaves = max(slaves, replicas - 1)
         root = () if os.geteuid() else ("--allow-root",)
         self._command = [*command, "--data", str(data), "--no-install-reports", *root, *self._ports(), *options]
         self._lines: list[str] = []
@@ -59,6 +60,7 @@ class RunningAppliance:
         """Not 0, for which the appliance would choose: of those any connection may be given one before it listens."""
         above = [port for _, port in broker_ports(broker_processes(self._brokers, self._slaves, 0))]
         chosen = {"--http-port": free_ports(), "--namesrv-port": free_ports(), "--broker-port": free_ports(*above)}
+        chosen["--proxy-port"] = free_ports()
         return [word for option, port in chosen.items() for word in (option, str(port))]
 
     @property
@@ -68,7 +70,7 @@ class RunningAppliance:
     @property
     def web(self) -> psutil.Process:
         """The web process that runs now; `process` is the guardian above it."""
-        return self._children("manage.py up")[0]
+        return self._children("-m dashboard up")[0]
 
     def workers(self, role: str = "") -> list[psutil.Process]:
         """The worker processes, those of one role if it is named."""

@@ -5,6 +5,7 @@ DATA/dashboard/               db.sqlite3, copies/ of it, secret_key
 DATA/accounts/                appliance.yml, conf/plain_acl.yml, conf/acl/ (with --accounts)
 DATA/namesrv/                 namesrv.properties, kvConfig.json
 DATA/brokers/<name>/          broker.properties, store/
+DATA/etcd/                    node.json, data/ of etcd itself (with --replicas 3)
 DATA/reports/                 lake, runs, install.json, gantry.format
 DATA/logs/                    one file a process, rotated
 DATA/gantry.format            which format the folder has (store/startup/format_stamp.py)

@@ -175,7 +175,7 @@ class JsonFile:
             half.replace(self._backup)
         temporary.replace(self.path)
         self._is_main_sound = True
-        _sync_folder(self.path.parent)
+        sync_folder(self.path.parent)
         if self._is_mirrored:
             self._mirror()
 
@@ -191,7 +191,7 @@ class JsonFile:
                 file.flush()
                 os.fsync(file.fileno())
             half.replace(self._backup)
-            _sync_folder(self.path.parent)
+            sync_folder(self.path.parent)
         except OSError as exc:
             with contextlib.suppress(OSError):  # none at all is better than one of an earlier state
                 self._backup.unlink(missing_ok=True)
@@ -230,7 +230,7 @@ def _read_as(path: Path, parse: Callable[[dict[str, Any]], T], what: str) -> T |
         raise StateFileError(path, f"is not {what}: {exc!r}") from exc
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Make the rename itself durable."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:

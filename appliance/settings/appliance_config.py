@@ -21,14 +21,27 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from appliance.own_files import default_data
 from appliance.settings.attached import check_attached
 from appliance.settings.broker_processes import (
     BROKERS_MAX,
+    PROXIES_MAX,
+    REPLICAS,
     SLAVES_MAX,
     BrokerProcess,
     broker_processes,
 )
-from appliance.settings.checks import Check, Network, absolute_path, any_value, between, networks, networks_of, one_of
+from appliance.settings.checks import (
+    Check,
+    Network,
+    absolute_path,
+    any_value,
+    between,
+    networks,
+    networks_of,
+    numbers,
+    one_of,
+)
 from appliance.settings.lake_place import place_of
 from appliance.settings.service_urls import POSTGRESQL, REDIS, url
 from appliance.settings.sign_in import check_sign_in, is_loopback_name
@@ -37,7 +50,6 @@ from gantrymq.errors import ConfigError
 from gantrymq.remoting.signature import Credentials
 from gantrymq.remoting.tls import TlsConfig
 
-ROOT = Path(__file__).resolve().parents[2]  # the checkout: manage.py and deploy/ stand here
 X_FORWARDED, FORWARDED = "x-forwarded", "forwarded"  # families of headers that proxies set
 
 
@@ -69,7 +81,7 @@ def _log_level(name: str, value: str) -> str:
 class ApplianceConfig:
     """How the appliance runs. Checked when built, trusted after; `gantry up` replaces port 0 with a free port."""
 
-    data: Path = option(ROOT / "data", "folder for everything: messages, dashboard, reports, logs", check=_folder)
+    data: Path = option(default_data(), "folder for everything: messages, dashboard, reports, logs", check=_folder)
     bind: str = option("127.0.0.1", "address that every listener binds to", check=_address)
     advertise: str = option("", "address that clients use to connect; empty: the bind address, or this host's own")
     http_port: int = option(8080, "port of the dashboard and REST API (0: a free one)", check=between(0, 65535))
@@ -84,6 +96,19 @@ class ApplianceConfig:
         0,
         f"slaves of each broker, 0 to {SLAVES_MAX}: further processes that copy its messages, for trying and for tests",
         check=between(0, SLAVES_MAX),
+    )
+    replicas: int = option(
+        1,
+        f"members of each broker: 1, or {REPLICAS} that elect their master if etcd is on this machine",
+        check=numbers(1, REPLICAS),
+    )
+    proxy_port: int = option(
+        8081,
+        "port of the first proxy (gRPC, RocketMQ 5 clients); each further one is 1 above (0: a free one)",
+        check=between(0, 65535),
+    )
+    proxies: int = option(
+        1, f"number of proxies, 0 to {PROXIES_MAX}; each is its own process", check=between(0, PROXIES_MAX)
     )
     cluster: str = option("DefaultCluster", "name of the cluster the brokers belong to")
     attach: str = option(
@@ -240,6 +265,10 @@ class ApplianceConfig:
             object.__setattr__(self, name, item.metadata["check"](name, getattr(self, name)))
         if self.broker_port and any(broker.port >= 65535 for broker in self.broker_processes):
             raise ConfigError(f"broker_port={self.broker_port}: no room for {self.brokers} brokers 100 ports apart")
+        if self.slaves and self.replicas > 1:
+            raise ConfigError("replicas are a master and its slaves already: leave out slaves")
+        if self.proxy_port + self.proxies > 65536:
+            raise ConfigError(f"proxy_port={self.proxy_port}: no room for {self.proxies} proxies behind it")
         if not self.tls_cert and (self.tls_key or self.tls_trust or self.tls_mode in ("permissive", "enforcing")):
             raise ConfigError("TLS needs a certificate: name one with tls_cert (`gantry tls create FOLDER` makes one)")
         check_attached(self)
@@ -319,6 +348,14 @@ class ApplianceConfig:
         return self.data / "brokers"
 
     @property
+    def etcd_folder(self) -> Path:
+        return self.data / "etcd"
+
+    @property
+    def proxies_folder(self) -> Path:
+        return self.data / "proxies"
+
+    @property
     def reports_folder(self) -> Path:
         return self.data / "reports"
 
@@ -327,6 +364,13 @@ class ApplianceConfig:
         return self.data / "logs"
 
     # ---- who listens where
+
+    @property
+    def proxy_processes(self) -> tuple[tuple[str, int], ...]:
+        """Name and port of each proxy; none where the dashboard is attached to another cluster."""
+        if self.attach:
+            return ()
+        return tuple(("proxy" if n == 0 else f"proxy-{n + 1}", self.proxy_port + n) for n in range(self.proxies))
 
     @property
     def namesrv_address(self) -> str:
@@ -340,7 +384,12 @@ class ApplianceConfig:
     @property
     def broker_processes(self) -> tuple[BrokerProcess, ...]:
         """Brokers, each followed by its slaves; none where the dashboard is attached to another cluster."""
-        return () if self.attach else broker_processes(self.brokers, self.slaves, self.broker_port)
+        return () if self.attach else broker_processes(self.brokers, self.slaves_each, self.broker_port)
+
+    @property
+    def slaves_each(self) -> int:
+        """Processes beside each broker that start as its slaves."""
+        return max(self.slaves, self.replicas - 1)
 
     def broker_address_of(self, broker: BrokerProcess) -> str:
         return join_address(self.advertise, broker.port)

@@ -32,6 +32,11 @@ def check_attached(config: ApplianceConfig) -> None:
             split_address(address.strip())
         except ConnectError as exc:
             raise ConfigError(f"attach={config.attach}: name its name servers as host:port;host:port") from exc
-    own = {"accounts": config.accounts, "slaves": config.slaves, "brokers": config.brokers != 1}
+    own = {
+        "accounts": config.accounts,
+        "slaves": config.slaves,
+        "brokers": config.brokers != 1,
+        "replicas": config.replicas != 1,
+    }
     if given := [name for name, is_given in own.items() if is_given]:
         raise ConfigError(f"attach starts no brokers, so leave out {' and '.join(given)}")

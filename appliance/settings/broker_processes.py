@@ -13,9 +13,11 @@ from dataclasses import dataclass
 
 BROKERS_MAX = 26  # one letter each: broker-a … broker-z
 SLAVES_MAX = 3
+REPLICAS = 3  # members of a name that elect their master: one may be lost, and the rest still confirm
 BROKER_PORT_STEP = 100  # the second broker listens this far above the first
 SLAVE_PORT_STEP = 10  # a broker's first slave listens this far above it
 VIP_PORT_BELOW = 2  # RocketMQ's "fast" listener of a broker stands two ports below the main one
+PROXIES_MAX = 16
 HA_PORT_ABOVE = 1  # and its port for slaves one above
 
 

@@ -32,6 +32,17 @@ def between(lowest: float, highest: float, *, or_zero: bool = False) -> Check:
     return check
 
 
+def numbers(*allowed: int) -> Check:
+    """One of a few numbers."""
+
+    def check(name: str, value: int) -> int:
+        if value not in allowed:
+            raise ConfigError(f"{name}={value}: use {' or '.join(map(str, allowed))}")
+        return value
+
+    return check
+
+
 def one_of(*words: str, unshown: tuple[str, ...] = ()) -> Check:
     """One of the words; `unshown` ones are accepted as well, and no error names them."""
     shown = " or ".join(filter(None, (", ".join(words[:-1]), words[-1])))

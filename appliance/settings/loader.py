@@ -18,11 +18,12 @@ from typing import Any
 
 from appliance.settings.ignored import FIXED, IGNORED, OTHER_NAMES, is_fixed_at
 from appliance.settings.properties_file import lines_of
-from appliance.settings.roles import BrokerConfig, NamesrvConfig
+from appliance.settings.roles import BrokerConfig, NamesrvConfig, ProxyConfig
 from appliance.settings.tls import NOT_FROM_TLS_FILE
 from gantrymq.errors import ConfigError
 from store.base.config import LONG_MAX, MessageStoreConfig
 
+SHOWN_CHARS = 80  # of a line that can't be read
 TYPING_ERROR_RATIO = 0.85  # of difflib: one or two letters of a key
 
 
@@ -38,7 +39,7 @@ def read_properties(text: str) -> dict[str, str]:
             continue
         key, separator, value = line.partition("=")
         if not separator or not key.strip():
-            raise ConfigError(f"line {number}: expected key=value, found {line!r}")
+            raise ConfigError(f"line {number}: expected key=value, found {line!r:.{SHOWN_CHARS}}")
         properties[key.strip()] = value.strip()
     return properties
 
@@ -49,6 +50,13 @@ def load_namesrv_config(
     """(settings, ignored keys) of a namesrv.conf; the defaults without a file."""
     properties = _with_tls_file(_properties_of(path) | dict(overrides or {}))
     (config,), ignored = _build((NamesrvConfig,), properties, path)
+    return config, ignored
+
+
+def load_proxy_config(path: Path | None, overrides: Mapping[str, str] | None = None) -> tuple[ProxyConfig, list[str]]:
+    """(settings, ignored keys) of a proxy's properties file; the defaults without a file."""
+    properties = _with_tls_file(_properties_of(path) | dict(overrides or {}))
+    (config,), ignored = _build((ProxyConfig,), properties, path)
     return config, ignored
 
 
@@ -89,6 +97,8 @@ def _properties_of(path: Path | None) -> dict[str, str]:
         return read_properties(path.read_text())
     except OSError as exc:
         raise ConfigError(f"can't read {path}: {exc.strerror}") from exc
+    except UnicodeDecodeError as exc:
+        raise ConfigError(f"{path} is damaged: byte {exc.start} is none of UTF-8") from exc
     except ConfigError as exc:
         raise ConfigError(f"{path}: {exc}") from exc
 

@@ -134,8 +134,9 @@ class ReplicationSettings:
         False,
         rocketmq="automaticFailover",
         doc=(
-            "a master steps down when etcd does not confirm it within failoverLeaseSeconds; needs etcdEndpoints, "
-            "SYNC_MASTER, allAckInSyncStateSet and readConfirmedOnly at all brokers of a name (not RocketMQ's)"
+            "a slave in sync becomes the master when the master is gone, and a master steps down when etcd does not "
+            "confirm it within failoverLeaseSeconds; needs etcdEndpoints, SYNC_MASTER, allAckInSyncStateSet and "
+            "readConfirmedOnly at all brokers of a name (not RocketMQ's)"
         ),
     )
     failover_lease_s: int = setting(

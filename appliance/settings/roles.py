@@ -283,6 +283,24 @@ class BrokerConfig(ReplicationSettings, SocketSettings, TlsSettings, AclSettings
         return outward_address()
 
 
+@dataclass(frozen=True, kw_only=True)
+class ProxyConfig(TlsSettings, AclSettings):
+    """One proxy: gRPC for RocketMQ 5 clients (RocketMQ: ProxyConfig)."""
+
+    bind_address: str = setting(LOOPBACK, rocketmq="bindAddress", doc="address to listen on")
+    listen_port: int = setting(
+        8081, rocketmq="grpcServerPort", doc="port of gRPC, TLS and plain; 0: a free one", within=(0, 65_535)
+    )
+    namesrv_addresses: str = setting(
+        f"{LOOPBACK}:9876", rocketmq="namesrvAddr", doc="host:port;host:port of all name servers"
+    )
+    acl_enable: bool = setting(False, rocketmq="aclEnable", doc="require accounts of clients: see rocketmqHome")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.check_acl()
+
+
 def outward_address() -> str:
     """This host's address on its default route; loopback when there is none. No packet is sent."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:

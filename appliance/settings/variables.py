@@ -16,6 +16,7 @@ TOKEN_VARIABLE = "GANTRY_TOKEN"  # and with which token; lines of curl use it, t
 URL_VARIABLE = "GANTRY_URL"  # and this one
 PARENT_VARIABLE = "GANTRY_PARENT_PID"  # the process with which a child ends
 GUARDIAN_VARIABLE = "GANTRY_GUARDIAN_FD"  # the web process's end of the guardian's socket pair
+UNPACK_VARIABLE = "GANTRY_UNPACK"  # where the single file unpacks: deploy/binary/launcher reads it
 
 RESERVED_VARIABLES = (
     CONFIG_VARIABLE,
@@ -26,6 +27,7 @@ RESERVED_VARIABLES = (
     URL_VARIABLE,
     PARENT_VARIABLE,
     GUARDIAN_VARIABLE,
+    UNPACK_VARIABLE,
 )
 RESERVED_PREFIXES = ("GANTRY_TEST_", "GANTRY_BENCH_")  # switches of tests and benchmarks
 

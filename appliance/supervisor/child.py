@@ -12,7 +12,7 @@ import contextlib
 import errno
 import json
 import signal
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,9 +34,13 @@ class ChildSpec:
     role: str
     command: tuple[str, ...]
     address: str = ""  # where it will listen, as far as known before its READY line
+    says_ready: bool = True  # False: a program of others, which serves when `address` answers
     is_service: bool = True  # False: a job, which ends on its own, prints no READY, and is never started again
     ready_timeout_s: float = 60.0  # opening a large store after a crash takes a while
     environment: Mapping[str, str] = field(default_factory=dict)
+    # Told of each process that was reaped: its pid, and when it started, in ticks.
+    on_death: Callable[[int, int | None], Coroutine[Any, Any, None]] | None = None
+    hold_file: Path | None = None  # while it exists, the process does not run
 
 
 class ChildNotReady(GantryError):
@@ -64,6 +68,11 @@ class Child:
     @property
     def pid(self) -> int | None:
         return self._handle.pid if self._handle else None
+
+    @property
+    def started_ticks(self) -> int | None:
+        """What tells it from another process that gets its pid later."""
+        return self._handle.started_ticks if self._handle else None
 
     @property
     def started_at(self) -> float | None:
@@ -106,8 +115,10 @@ class Child:
         was_ready = self._handle.ready.done()  # an adopted process: its port was checked by an earlier supervisor
         try:
             async with deadline:
-                line = await self._or_exit(asyncio.shield(self._handle.ready))
-                self.facts = _facts_of(line)
+                if self.spec.says_ready:
+                    self.facts = _facts_of(await self._or_exit(asyncio.shield(self._handle.ready)))
+                else:
+                    self.facts = {"listen": self.spec.address}
                 if (listen := self.facts.get("listen")) and not was_ready:
                     await self._or_exit(_until_port_answers(listen))
         except TimeoutError:

@@ -23,9 +23,10 @@ from typing import Any
 
 from appliance.process import logs
 from appliance.process.data_folder import DataFolderInUse, DataFolderLock
+from appliance.process.process_identity import children_of
 from appliance.settings.appliance_config import ApplianceConfig
 from appliance.supervisor.backoff import Backoff
-from appliance.supervisor.process_identity import children_of
+from appliance.supervisor.service_manager import READY, STOPPING, ServiceManager
 from appliance.supervisor.spawner import Spawner
 from appliance.supervisor.web_process import COMMAND, Ending, WebProcess
 from gantrymq.timeouts import timeout
@@ -52,6 +53,7 @@ class Guardian:
         self._web: WebProcess | None = None
         self._spawner = Spawner(self._tell)
         self._stopping = asyncio.Event()
+        self._service = ServiceManager()
         self._backoff = Backoff()
         self._has_served = False
         self._web_starts = 0
@@ -65,11 +67,14 @@ class Guardian:
         for number in STOP_SIGNALS:
             if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # ignored under nohup
                 loop.add_signal_handler(number, self._ask_to_stop, number)
+        beating = asyncio.create_task(self._service.beat())
         try:
             return await self._keep_web_running()
         finally:
+            self._service.tell(STOPPING)
             await self._spawner.stop_all(self._stop_grace_s)
             await self._end_orphans()
+            beating.cancel()
 
     async def _keep_web_running(self) -> int:
         """Run web processes one after the other, until one reports that everything is stopped, or none comes up."""
@@ -110,6 +115,7 @@ class Guardian:
     async def _announce(self, web: WebProcess) -> None:
         await web.serves.wait()
         self._has_served = True
+        self._service.tell(READY)
         if self._endings:
             after_s = time.time() - self._endings[-1]["at"]
             logger.info(
@@ -134,6 +140,7 @@ class Guardian:
     def _ask_to_stop(self, number: signal.Signals) -> None:
         """Pass the signal to the web process, which stops the others in order; without one run() stops them."""
         self._stopping.set()
+        self._service.tell(STOPPING)
         if self._web is not None:
             self._web.ask_to_stop(signal.SIGTERM if number == signal.SIGHUP else number)
 

@@ -17,9 +17,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from appliance.process.process_identity import is_same, kill_same
 from appliance.settings.variables import GUARDIAN_VARIABLE
 from appliance.supervisor.link_messages import MESSAGE_BYTES_MAX, decode, encode
-from appliance.supervisor.process_identity import is_same, kill_same
 from gantrymq.errors import GantryError
 
 logger = logging.getLogger(__name__)

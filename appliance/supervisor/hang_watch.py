@@ -23,13 +23,16 @@ ANSWER_TIMEOUT_S = 3600.0  # HangTimer ends the waiting, long before
 
 
 class HangWatch:
-    """Watches one process. `limit_s`: so long it may be silent while it could speak."""
+    """Watches one process. `limit_s`: so long it may be silent while it could speak. speaks_http: etcd does."""
 
-    def __init__(self, address: str, pid: int, *, limit_s: float, tls: TlsConfig | None = None) -> None:
+    def __init__(
+        self, address: str, pid: int, *, limit_s: float, tls: TlsConfig | None = None, speaks_http: bool = False
+    ) -> None:
         host, _, port = address.rpartition(":")
         self._address = f"{WILDCARDS.get(host, host)}:{port}"
         self._limit_s = limit_s
         self._tls = tls
+        self._speaks_http = speaks_http
         self._waits = CpuWait(pid)
 
     async def until_hung(self) -> None:
@@ -63,4 +66,18 @@ class HangWatch:
 
     async def _ask(self, client: RemotingClient) -> None:
         with contextlib.suppress(GantryError, OSError):  # a connection that is refused or closed: its end is alive
+            if self._speaks_http:
+                await _ask_by_http(self._address)
+                return
             await client.invoke(self._address, RemotingCommand.request(NO_CODE), timeout_s=ANSWER_TIMEOUT_S)
+
+
+async def _ask_by_http(address: str) -> None:
+    """Return when something was answered, or the connection was ended."""
+    host, _, port = address.rpartition(":")
+    reader, writer = await asyncio.open_connection(host.strip("[]"), int(port))
+    try:
+        writer.write(b"GET /version HTTP/1.0\r\n\r\n")
+        await reader.read(1)
+    finally:
+        writer.close()

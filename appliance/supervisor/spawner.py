@@ -18,9 +18,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from appliance.process.process_identity import start_ticks
 from appliance.settings.variables import PARENT_VARIABLE
 from appliance.supervisor.child_output import ChildOutput
-from appliance.supervisor.process_identity import start_ticks
 from gantrymq.timeouts import timeout
 
 logger = logging.getLogger(__name__)

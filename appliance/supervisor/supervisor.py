@@ -32,6 +32,7 @@ from gantrymq.remoting.tls import TlsConfig
 logger = logging.getLogger(__name__)
 
 START_ATTEMPTS = 3
+HOLD_LOOK_S = 0.5  # how often a hold file is looked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,9 @@ class ProcessStatus:
     name: str
     role: str
     pid: int | None
-    state: str  # waiting, starting, running, restarting, crash loop, stopping, stopped; jobs: running, done, failed
+    state: (
+        str  # waiting, starting, running, restarting, crash loop, stopping, stopped, held; jobs: running, done, failed
+    )
     restarts: int
     started_at: float | None  # seconds since the epoch
     exit_code: int | None  # of the last run that ended
@@ -97,6 +100,7 @@ class Keeper:
         self._exit_code: int | None = None
         self._has_served = False
         self._attempts = 0
+        self._telling: set[asyncio.Task[None]] = set()
 
     def status(self) -> ProcessStatus:
         child = self._child
@@ -118,13 +122,38 @@ class Keeper:
         self._learn_of_earlier_lives()
         try:
             while True:
+                await self._while_held()
                 lived_s = await self._live()
+                if self.is_held:
+                    continue
                 if not self.spec.is_service:
                     self._become("done" if self._exit_code == 0 else "failed")
                     return
                 await self._pause(self._backoff.next_delay_s(lived_s))
         finally:
             await self._stop()
+
+    @property
+    def is_held(self) -> bool:
+        """Whether it is not to run: its broker is drained."""
+        return self.spec.hold_file is not None and self.spec.hold_file.exists()
+
+    async def _while_held(self) -> None:
+        if not self.is_held:
+            return
+        running = self._link.running(self.spec.name)
+        if running is not None:  # an earlier supervisor's
+            return
+        self._become("held")
+        logger.info("process is held", extra={"event": "process_held", "child": self.spec.name})
+        while self.is_held:  # noqa: ASYNC110  # who removes a file sets no event
+            await asyncio.sleep(HOLD_LOOK_S)
+
+    async def _stop_when_held(self, child: Child) -> None:
+        while not self.is_held:  # noqa: ASYNC110  # who makes a file sets no event
+            await asyncio.sleep(HOLD_LOOK_S)
+        self._become("stopping")
+        await child.stop(self._stop_grace_s)
 
     def _learn_of_earlier_lives(self) -> None:
         """Take over restarts and exit code from an earlier supervisor, so that the dashboard's counts go on."""
@@ -168,23 +197,29 @@ class Keeper:
             self._give_up_at_start(str(exc))
         self.serving.clear()
         self._log_end()
+        self._tell_of_death(child)
         return time.monotonic() - served_from if served_from is not None else 0.0
 
     async def _until_end(self, child: Child) -> int | None:
-        """Wait for the end of the process; one that answers nothing any more is killed."""
-        listen = child.facts.get("listen")
-        if not self.spec.is_service or not listen or not self._hang.seconds:
-            return await child.wait()
-        killing = asyncio.create_task(self._kill_when_hung(child, listen), name=f"hang watch of {self.spec.name}")
+        """Wait for the end of the process; one that answers nothing any more is killed, one that is held is stopped."""
+        listen, name = child.facts.get("listen"), self.spec.name
+        watches: list[asyncio.Task[None]] = []
+        if self.spec.is_service and listen and self._hang.seconds:
+            watches.append(asyncio.create_task(self._kill_when_hung(child, listen), name=f"hang watch of {name}"))
+        if self.spec.hold_file is not None:
+            watches.append(asyncio.create_task(self._stop_when_held(child), name=f"hold watch of {name}"))
         try:
             return await child.wait()
         finally:
-            killing.cancel()
-            await asyncio.gather(killing, return_exceptions=True)
+            for task in watches:
+                task.cancel()
+            await asyncio.gather(*watches, return_exceptions=True)
 
     async def _kill_when_hung(self, child: Child, listen: str) -> None:
         assert child.pid is not None
-        watch = HangWatch(listen, child.pid, limit_s=self._hang.seconds, tls=self._hang.tls)
+        watch = HangWatch(
+            listen, child.pid, limit_s=self._hang.seconds, tls=self._hang.tls, speaks_http=not self.spec.says_ready
+        )
         try:
             await watch.until_hung()
         except Exception:  # a bug in watching must not end what is watched
@@ -193,6 +228,15 @@ class Keeper:
         facts = {"event": "process_hangs", "child": self.spec.name, "pid": child.pid, "silent_s": self._hang.seconds}
         logger.error("process does not answer: killed, it is started again", extra=facts)
         child.kill()
+
+    def _tell_of_death(self, child: Child) -> None:
+        """Not of one whose exit code is unknown: without the guardian no exit was reaped."""
+        if self.spec.on_death is not None and child.exit_code is not None and child.pid is not None:
+            telling = asyncio.create_task(
+                self.spec.on_death(child.pid, child.started_ticks), name=f"death of {self.spec.name}"
+            )
+            self._telling.add(telling)
+            telling.add_done_callback(self._telling.discard)
 
     def _give_up_at_start(self, reason: str) -> None:
         if self.spec.is_service and not self._has_served and self._attempts >= START_ATTEMPTS:
@@ -218,6 +262,8 @@ class Keeper:
 
     async def _stop(self) -> None:
         self.serving.clear()
+        for task in self._telling:
+            task.cancel()
         child = self._child
         if child is not None and child.is_running:
             self._become("stopping")
@@ -300,7 +346,9 @@ class Supervisor:
     async def _until_stage_serves(self, stage: Sequence[Keeper]) -> None:
         """Wait for all services of the stage. Raises the error of a keeper that fails meanwhile."""
         serving: asyncio.Future[Any] = asyncio.ensure_future(
-            asyncio.gather(*(keeper.serving.wait() for keeper in stage if keeper.spec.is_service))
+            asyncio.gather(
+                *(keeper.serving.wait() for keeper in stage if keeper.spec.is_service and not keeper.is_held)
+            )
         )
         try:
             while not serving.done():

@@ -15,7 +15,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from appliance.settings.appliance_config import ROOT
 from appliance.settings.variables import GUARDIAN_VARIABLE, PARENT_VARIABLE
 from appliance.supervisor.hang_timer import TICK_S, CpuWait, HangTimer
 from appliance.supervisor.link_messages import MESSAGE_BYTES_MAX, decode, encode
@@ -26,7 +25,7 @@ logger = logging.getLogger(__name__)
 FIRST_BEAT_FACTOR = 12  # loading Django takes longer than the limit between two beats
 UNREAD_BYTES_MAX = 1 << 20
 FAREWELL_S = 1.0  # for reading the messages that it sent before it ended
-COMMAND = (sys.executable, "-P", str(ROOT / "manage.py"), "up")
+COMMAND = (sys.executable, "-P", "-m", "dashboard", "up")
 
 
 @dataclass(frozen=True, slots=True)

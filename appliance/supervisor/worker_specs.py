@@ -6,18 +6,24 @@ of a properties file, so any setting of RocketMQ's broker.conf can be added ther
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import os
 import socket
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from appliance.settings.appliance_config import ROOT, ApplianceConfig, join_address
+from appliance.own_files import ROOT
+from appliance.process.held_broker import hold_file
+from appliance.process.local_etcd import LocalEtcd, local_etcd
+from appliance.settings.appliance_config import ApplianceConfig, join_address
 from appliance.settings.broker_processes import BrokerProcess
 from appliance.settings.loader import read_properties
 from appliance.settings.properties_file import key_of
 from appliance.settings.replaced_file import replace_file
 from appliance.supervisor.child import ChildSpec
+from appliance.supervisor.witness import broker_died
 
 FILE_BYTES = "mappedFileSizeCommitLog"
 HEADER = "# gantry up writes these lines at every start; add other settings of RocketMQ below them; they are kept:"
@@ -26,13 +32,22 @@ WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
 def worker_stages(config: ApplianceConfig) -> list[list[ChildSpec]]:
-    """The processes to start, in order: the name server, then all brokers at once. Writes their properties files.
+    """The processes to start, in order: etcd, if it decides, the name server, all brokers at once, proxies.
 
-    None where the dashboard is attached to another cluster.
+    Writes their properties files. None where the dashboard is attached to another cluster.
     """
     if config.attach:
         return []
-    return [[_namesrv(config)], [_broker(config, broker) for broker in config.broker_processes]]
+    etcd = etcd_of(config)
+    first = [[_etcd(config, etcd)]] if etcd is not None else []
+    brokers = [_broker(config, broker, etcd) for broker in config.broker_processes]
+    proxies = [_proxy(config, name, port) for name, port in config.proxy_processes]
+    return [*first, [_namesrv(config)], brokers, *([proxies] if proxies else [])]
+
+
+def etcd_of(config: ApplianceConfig) -> LocalEtcd | None:
+    """The etcd that this start has laid out; None where an administrator decides about promotions."""
+    return local_etcd(config.etcd_folder) if config.replicas > 1 else None
 
 
 def gantry_command(*arguments: str) -> tuple[str, ...]:
@@ -44,6 +59,18 @@ def gantry_environment() -> dict[str, str]:
     """Variables with which the checkout's packages are found from any working folder."""
     others = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path not in ("", str(ROOT))]
     return {"PYTHONPATH": os.pathsep.join([str(ROOT), *others]), "PYTHONUNBUFFERED": "1"}
+
+
+def _etcd(config: ApplianceConfig, etcd: LocalEtcd) -> ChildSpec:
+    command = (sys.executable, "-P", "-m", "appliance.supervisor.etcd_node", str(config.etcd_folder))
+    return ChildSpec(
+        name="etcd",
+        role="etcd",
+        command=command,
+        address=etcd.address,
+        says_ready=False,
+        environment=gantry_environment(),
+    )
 
 
 def _namesrv(config: ApplianceConfig) -> ChildSpec:
@@ -59,7 +86,7 @@ def _namesrv(config: ApplianceConfig) -> ChildSpec:
     return _worker(config, "namesrv", "namesrv", path, config.namesrv_address)
 
 
-def _broker(config: ApplianceConfig, broker: BrokerProcess) -> ChildSpec:
+def _broker(config: ApplianceConfig, broker: BrokerProcess, etcd: LocalEtcd | None) -> ChildSpec:
     folder = config.brokers_folder / broker.name
     managed = {
         "brokerName": broker.broker_name,
@@ -71,12 +98,27 @@ def _broker(config: ApplianceConfig, broker: BrokerProcess) -> ChildSpec:
         "storePathRootDir": str(folder / "store"),
         **_stores_beside(config, broker),
         **_replication(config, broker),
+        **_replicas(config, etcd),
         **_accounts(config),
         **_tls(config),
     }
     path = folder / "broker.properties"
-    write_managed_properties(path, managed, _first_role(broker))
-    return _worker(config, broker.name, "broker", path, config.broker_address_of(broker))
+    write_managed_properties(path, managed, _first_lines(config, broker))
+    spec = _worker(config, broker.name, "broker", path, config.broker_address_of(broker))
+    return dataclasses.replace(spec, on_death=functools.partial(broker_died, path), hold_file=hold_file(folder))
+
+
+def _proxy(config: ApplianceConfig, name: str, port: int) -> ChildSpec:
+    managed = {
+        "bindAddress": config.bind,
+        "grpcServerPort": str(port),
+        "namesrvAddr": join_address(WILDCARDS.get(config.bind, config.bind), config.namesrv_port),
+        **_proxy_accounts(config),
+        **_tls(config),
+    }
+    path = config.proxies_folder / f"{name}.properties"
+    write_managed_properties(path, managed)
+    return _worker(config, name, "proxy", path, join_address(config.advertise, port))
 
 
 def _stores_beside(config: ApplianceConfig, broker: BrokerProcess) -> dict[str, str]:
@@ -88,7 +130,7 @@ def _stores_beside(config: ApplianceConfig, broker: BrokerProcess) -> dict[str, 
 
 def _replication(config: ApplianceConfig, broker: BrokerProcess) -> dict[str, str]:
     """What both sides of a pair have, since either may be the master one day. Only this machine may copy."""
-    if not config.slaves:
+    if not config.slaves_each:
         return {}
     local = WILDCARDS.get(config.bind, config.bind)
     found = socket.getaddrinfo(local, None, type=socket.SOCK_STREAM)
@@ -107,9 +149,21 @@ def _replication(config: ApplianceConfig, broker: BrokerProcess) -> dict[str, st
     return lines
 
 
-def _first_role(broker: BrokerProcess) -> dict[str, str]:
-    """Not managed, because a promotion changes them."""
-    return {"brokerRole": "SLAVE", "brokerId": str(broker.first_id)} if broker.starts_as_slave else {}
+def _replicas(config: ApplianceConfig, etcd: LocalEtcd | None) -> dict[str, str]:
+    """What makes a message confirmed that all members in sync have, and no other: the same at all members, since each
+    may be the master. With etcd they elect it themselves."""
+    if config.replicas == 1:
+        return {}
+    lines = {"allAckInSyncStateSet": "true", "readConfirmedOnly": "true"}
+    return lines | ({"etcdEndpoints": etcd.url, "automaticFailover": "true"} if etcd is not None else {})
+
+
+def _first_lines(config: ApplianceConfig, broker: BrokerProcess) -> dict[str, str]:
+    """Not managed: a promotion changes the role, and a person may want another minimum."""
+    role = {"brokerRole": "SLAVE", "brokerId": str(broker.first_id)} if broker.starts_as_slave else {}
+    if config.replicas == 1:
+        return role
+    return {"brokerRole": "SYNC_MASTER", "minInSyncReplicas": str(config.replicas - 1)} | role
 
 
 def _accounts(config: ApplianceConfig) -> dict[str, str]:
@@ -128,6 +182,11 @@ def _namesrv_accounts(config: ApplianceConfig) -> dict[str, str]:
     if not config.accounts:
         return {}
     return {"rocketmqHome": str(config.accounts_folder), "writeAccess": "signed"}
+
+
+def _proxy_accounts(config: ApplianceConfig) -> dict[str, str]:
+    """The same for a proxy, which signs with its clients' accounts and has none."""
+    return {"aclEnable": "true", "rocketmqHome": str(config.accounts_folder)} if config.accounts else {}
 
 
 def _tls(config: ApplianceConfig) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import signal
 import ssl
 import subprocess
@@ -41,18 +42,32 @@ class EtcdMember:
         self._runner = runner
         self._process: subprocess.Popen[bytes] | None = None
 
-    def start(self, members: Sequence[EtcdMember]) -> None:
+    def start(self, members: Sequence[EtcdMember], *options: str) -> None:
+        """members: of the cluster, this one included. options: further ones of etcd."""
         command = [
             *self._runner, str(self._program), "--name", self.name, "--data-dir", str(self._folder / self.name),
             "--listen-client-urls", self.url, "--advertise-client-urls", self.url,
             "--listen-peer-urls", self.peer_url, "--initial-advertise-peer-urls", self.peer_url,
             "--initial-cluster", ",".join(f"{each.name}={each.peer_url}" for each in members),
-            "--auto-compaction-retention", "1h",
+            "--auto-compaction-retention", "1h", *options,
         ]  # fmt: skip
         if self._certificate is not None:
             command += ["--cert-file", str(self._certificate[0]), "--key-file", str(self._certificate[1])]
         with (self._folder / f"{self.name}.log").open("ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log)
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def add(self, member: EtcdMember) -> None:
+        """Have the cluster of this one expect that member, which is to start with an empty folder. It refuses for some
+        seconds after the member before has come."""
+        command = [str(require_tool("etcdctl", REASON)), "--endpoints", self.url, "member", "add", member.name]
+        command += [f"--peer-urls={member.peer_url}"]
+        environment = {**os.environ, "ETCDCTL_API": "3"}
+        wait_until(lambda: subprocess.run(command, env=environment, capture_output=True, check=False).returncode == 0)
 
     def signal(self, number: signal.Signals) -> None:
         assert self._process is not None

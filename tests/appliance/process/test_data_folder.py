@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from appliance.own_files import ROOT
 from appliance.process.data_folder import DataFolderInUse, DataFolderLock, ensure_secret, lay_out
-from appliance.settings.appliance_config import ROOT, ApplianceConfig
+from appliance.settings.appliance_config import ApplianceConfig
 
 
 def test_folder_and_secret_belong_to_their_owner_alone(tmp_path: Path) -> None:

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from appliance.cli import preflight
+from appliance.own_files import ROOT
 from appliance.process.data_folder import lay_out
 from appliance.process.formats import DATA, REPORTS
-from appliance.settings.appliance_config import ROOT, ApplianceConfig
+from appliance.settings.appliance_config import ApplianceConfig
 from store.base.errors import NewerFormat
 from store.startup.format_stamp import STAMP_NAME, STORE, FolderFormat, kept_folder, read_stamp, write_stamp
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import gc
 import weakref
 from collections.abc import AsyncIterator
@@ -11,6 +10,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from appliance.process.gc_pacing import THRESHOLDS, GcPacer
+from tests.waiting import aside
 
 
 class Cycle:
@@ -21,13 +21,9 @@ class Cycle:
 @pytest.fixture
 async def collecting() -> AsyncIterator[None]:
     before = gc.get_threshold()
-    task = asyncio.create_task(GcPacer().run())
-    await asyncio.sleep(0)
-    assert gc.get_threshold() == THRESHOLDS
-    yield
-    task.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await task
+    async with aside(GcPacer().run()):
+        assert gc.get_threshold() == THRESHOLDS
+        yield
     assert gc.get_threshold() == before
 
 

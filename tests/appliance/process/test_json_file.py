@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import itertools
 import json
 import time
@@ -21,6 +20,7 @@ from appliance.process.json_file import (
     document_text,
     member_text,
 )
+from tests.waiting import aside
 
 GOLDEN = Path(__file__).parents[1] / "broker" / "golden_config"
 
@@ -157,16 +157,13 @@ async def test_many_changes_make_one_write(file: JsonFile) -> None:
         return json.dumps(state).encode()
 
     writer = StateWriter(file, render, delay_s=0.01)
-    task = asyncio.create_task(writer.run())
-    for n in range(1, 101):
-        state["n"] = n
-        writer.changed()
-    await asyncio.wait_for(writer.saved(), 30)
-    assert file.load() == {"n": 100}
-    assert renderings == [100]
-    task.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await task
+    async with aside(writer.run()):
+        for n in range(1, 101):
+            state["n"] = n
+            writer.changed()
+        await asyncio.wait_for(writer.saved(), 30)
+        assert file.load() == {"n": 100}
+        assert renderings == [100]
 
 
 async def test_a_long_write_is_followed_by_a_longer_pause(file: JsonFile, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,43 +175,33 @@ async def test_a_long_write_is_followed_by_a_longer_pause(file: JsonFile, monkey
 
     monkeypatch.setattr(file, "write", slow)
     writer = StateWriter(file, lambda: b"{}", delay_s=0, share_max=0.25)
-    task = asyncio.create_task(writer.run())
-    async with asyncio.timeout(30):
-        while len(began) < 3:
-            writer.changed()
-            await asyncio.sleep(0.001)
-    task.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await task
+    async with aside(writer.run()):
+        async with asyncio.timeout(30):
+            while len(began) < 3:
+                writer.changed()
+                await asyncio.sleep(0.001)
     assert all(later - earlier >= 0.4 for earlier, later in itertools.pairwise(began[:3]))
 
 
 async def test_what_is_left_is_written_when_the_writer_ends(file: JsonFile) -> None:
     state = {"n": 0}
     writer = StateWriter(file, lambda: json.dumps(state).encode(), delay_s=60)
-    task = asyncio.create_task(writer.run())
-    await asyncio.sleep(0)
-    state["n"] = 7
-    writer.changed()
-    task.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await task
+    async with aside(writer.run()):
+        state["n"] = 7
+        writer.changed()
     assert file.load() == {"n": 7}
 
 
 async def test_a_change_during_a_write_is_written_after_it(file: JsonFile) -> None:
     state = {"n": 0}
     writer = StateWriter(file, lambda: json.dumps(state).encode(), delay_s=0)
-    task = asyncio.create_task(writer.run())
-    for n in range(1, 20):
-        state["n"] = n
-        writer.changed()
-        await asyncio.sleep(0.001)
-    await asyncio.wait_for(writer.saved(), 30)
-    assert file.load() == {"n": 19}
-    task.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await task
+    async with aside(writer.run()):
+        for n in range(1, 20):
+            state["n"] = n
+            writer.changed()
+            await asyncio.sleep(0.001)
+        await asyncio.wait_for(writer.saved(), 30)
+        assert file.load() == {"n": 19}
 
 
 def test_persist_writes_only_what_changed(file: JsonFile) -> None:

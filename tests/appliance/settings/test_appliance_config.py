@@ -88,6 +88,16 @@ def test_slaves_stand_beside_their_broker(tmp_path: Path) -> None:
     assert len(set(ports)) == 12
 
 
+def test_replicas_are_three_and_no_slaves_beside(tmp_path: Path) -> None:
+    config = load({"brokers": 2, "replicas": 3}, folder=tmp_path)
+    names = [broker.name for broker in config.broker_processes]
+    assert names == [name + more for name in ("broker-a", "broker-b") for more in ("", "-2", "-3")]
+    with pytest.raises(ConfigError, match="replicas=2: use 1 or 3"):
+        load({"replicas": 2}, folder=tmp_path)
+    with pytest.raises(ConfigError, match="leave out slaves"):
+        load({"replicas": 3, "slaves": 1}, folder=tmp_path)
+
+
 def test_a_wildcard_bind_advertises_an_address_that_clients_can_connect_to(tmp_path: Path) -> None:
     config = load({"bind": "0.0.0.0"}, folder=tmp_path)
     assert not config.is_loopback

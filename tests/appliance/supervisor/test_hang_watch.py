@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.settings.appliance_config import ROOT
+from appliance.own_files import ROOT
 from appliance.supervisor import hang_watch
 from appliance.supervisor.child import ChildSpec
 from appliance.supervisor.hang_timer import CpuWait

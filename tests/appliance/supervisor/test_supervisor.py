@@ -17,7 +17,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from appliance.settings.appliance_config import ROOT
+from appliance.own_files import ROOT
+from appliance.process.process_identity import start_ticks
 from appliance.supervisor.child import ChildSpec
 from appliance.supervisor.supervisor import StartFailed, Supervisor
 from tests.appliance.supervisor.guarded import Guarded
@@ -96,6 +97,46 @@ async def test_a_killed_process_serves_again_within_three_seconds(tmp_path: Path
         assert time.monotonic() - started < time_limit(3)
         status = supervisor.snapshot()[0]
         assert (status.restarts, status.exit_code) == (1, -signal.SIGKILL)
+
+
+async def test_the_death_of_a_process_is_told_by_what_tells_it_from_the_next_one(
+    tmp_path: Path, guarded: Guarded
+) -> None:
+    deaths = list[tuple[int, int | None]]()
+
+    async def died(pid: int, started_ticks: int | None) -> None:
+        deaths.append((pid, started_ticks))
+
+    spec = service("worker", tmp_path / "journal", on_death=died)
+    supervisor = Supervisor([[spec]], guarded.link, logs_folder=tmp_path)
+    async with running(supervisor):
+        await asyncio.wait_for(supervisor.wait_serving(), WITHIN_S)
+        pid = supervisor.snapshot()[0].pid
+        assert pid is not None
+        expected = pid, start_ticks(pid)
+        os.kill(pid, signal.SIGKILL)
+        await until(lambda: deaths == [expected])
+        await until(lambda: supervisor.snapshot()[0].pid not in (None, pid))
+    assert deaths == [expected]  # one that is stopped by the supervisor gives its role up itself
+
+
+async def test_without_a_guardian_no_death_is_told(tmp_path: Path, guarded: Guarded) -> None:
+    """An end that nobody has reaped may be another process's."""
+    deaths = list[int]()
+
+    async def died(pid: int, started_ticks: int | None) -> None:
+        deaths.append(pid)
+
+    spec = service("worker", tmp_path / "journal", on_death=died)
+    supervisor = Supervisor([[spec]], guarded.link, logs_folder=tmp_path)
+    async with running(supervisor):
+        await asyncio.wait_for(supervisor.wait_serving(), WITHIN_S)
+        pid = supervisor.snapshot()[0].pid
+        assert pid is not None
+        guarded.hang_up()
+        os.kill(pid, signal.SIGKILL)
+        await until(lambda: supervisor.snapshot()[0].state != "running")
+    assert deaths == []
 
 
 async def test_a_process_that_does_not_come_up_at_the_start_ends_the_start_and_says_why(
@@ -237,3 +278,30 @@ async def test_without_a_guardian_a_process_that_ignores_sigterm_is_killed_all_t
     with contextlib.suppress(asyncio.CancelledError):
         await asyncio.wait_for(task, WITHIN_S)
     await until(lambda: not process.is_running() or process.status() == psutil.STATUS_ZOMBIE)
+
+
+async def test_a_held_process_ends_in_order_and_runs_again_when_it_is_released(
+    tmp_path: Path, guarded: Guarded
+) -> None:
+    journal, mark = tmp_path / "journal", tmp_path / "held"
+    spec = service("worker", journal, hold_file=mark)
+    supervisor = Supervisor([[spec]], guarded.link, logs_folder=tmp_path)
+    async with running(supervisor):
+        await asyncio.wait_for(supervisor.wait_serving(), WITHIN_S)
+        mark.touch()
+        await until(lambda: supervisor.snapshot()[0].state == "held")
+        assert journal.read_text() == "start worker\nstop worker\n"
+        mark.unlink()
+        await until(lambda: supervisor.snapshot()[0].state == "running")
+        assert supervisor.snapshot()[0].restarts == 0
+
+
+async def test_a_start_does_not_wait_for_a_process_that_is_held(tmp_path: Path, guarded: Guarded) -> None:
+    mark = tmp_path / "held"
+    mark.touch()
+    stages = [[service("held", tmp_path / "journal", hold_file=mark)], [service("next", tmp_path / "other")]]
+    supervisor = Supervisor(stages, guarded.link, logs_folder=tmp_path)
+    async with running(supervisor):
+        await asyncio.wait_for(supervisor.wait_serving(), WITHIN_S)
+        assert [one.state for one in supervisor.snapshot()] == ["held", "running"]
+    assert not (tmp_path / "journal").exists()

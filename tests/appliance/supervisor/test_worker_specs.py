@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from appliance.process.local_etcd import LocalEtcd
 from appliance.settings.appliance_config import ApplianceConfig
 from appliance.settings.loader import load_broker_config, load_namesrv_config
 from appliance.settings.properties_file import PropertiesFile
@@ -12,7 +15,7 @@ from appliance.supervisor.worker_specs import FOOTER, HEADER, worker_stages, wri
 
 def test_the_name_server_comes_before_the_brokers(tmp_path: Path) -> None:
     stages = worker_stages(ApplianceConfig(data=tmp_path, brokers=2))
-    assert [[spec.name for spec in stage] for stage in stages] == [["namesrv"], ["broker-a", "broker-b"]]
+    assert [[spec.name for spec in stage] for stage in stages] == [["namesrv"], ["broker-a", "broker-b"], ["proxy"]]
 
 
 def test_workers_understand_the_files_they_are_given(tmp_path: Path) -> None:
@@ -45,6 +48,22 @@ def test_a_slave_has_its_masters_name_and_file_size_and_only_this_machine_may_co
     assert slave[1].commit_log_file_bytes == master[1].commit_log_file_bytes == 16777216
     assert master[0].slaves_enable and master[0].ha_listen_port == 20001
     assert not master[0].why_no_slave("127.0.0.1", "") and master[0].why_no_slave("10.0.0.1", "10.0.0.2")
+
+
+@pytest.mark.parametrize("has_etcd", [True, False])
+def test_replicas_confirm_alike_and_elect_their_master_where_etcd_is(tmp_path: Path, has_etcd: bool) -> None:
+    if has_etcd:
+        (tmp_path / "etcd").mkdir()
+        (tmp_path / "etcd" / "node.json").write_text(LocalEtcd("/usr/bin/etcd", 1, 2).to_json())
+    stages = worker_stages(ApplianceConfig(data=tmp_path, replicas=3, proxies=0))
+    names = [[spec.name for spec in stage] for stage in stages]
+    assert names == [["etcd"]] * has_etcd + [["namesrv"], ["broker-a", "broker-a-2", "broker-a-3"]]
+    files = [tmp_path / "brokers" / name / "broker.properties" for name in names[-1]]
+    members = [load_broker_config(path)[0] for path in files]
+    assert [(each.broker_role, each.broker_id) for each in members] == [("SYNC_MASTER", 0), ("SLAVE", 1), ("SLAVE", 2)]
+    for each in members:
+        assert each.all_ack_in_sync and each.read_confirmed_only and each.min_in_sync_replicas == 2
+        assert each.automatic_failover == has_etcd and each.etcd_endpoints == ("http://127.0.0.1:1" if has_etcd else "")
 
 
 def test_a_role_that_a_promotion_has_changed_stays(tmp_path: Path) -> None:

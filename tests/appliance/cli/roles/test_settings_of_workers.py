@@ -9,7 +9,7 @@ import sys
 from asyncio.subprocess import PIPE, Process
 from pathlib import Path
 
-from appliance.settings.appliance_config import ROOT
+from appliance.own_files import ROOT
 from gantrymq import AdminClient
 from gantrymq.remoting.codes import RequestCode
 from tests.waiting import WITHIN_S

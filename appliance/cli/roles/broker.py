@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from appliance.cli.worker import open_log, run_worker, settings_file
+from appliance.cli.roles.worker import open_log, run_worker, settings_file
 from appliance.settings.live import shown_text
 from appliance.settings.loader import load_broker_config
 

@@ -21,6 +21,7 @@ from appliance.process import logs
 from appliance.process.malloc import keep_freed_memory
 from appliance.process.stall_watch import StallWatch
 from appliance.process.tasks import running
+from appliance.process.thread_stacks import print_stacks_when_asked
 from appliance.settings.ignored import explain_ignored
 from appliance.settings.properties_file import PropertiesFile
 
@@ -39,6 +40,7 @@ class Controller(AbstractAsyncContextManager[Any], Protocol):
 def run_worker(controller: Controller, role: str, host: str, facts: Mapping[str, Any]) -> int:
     """Serve until SIGTERM or SIGINT. Returns the exit code."""
     keep_freed_memory()
+    print_stacks_when_asked()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(controller, role, host, facts))
     return 0

@@ -3,17 +3,40 @@
 from __future__ import annotations
 
 import os
+import secrets
 import signal
 from pathlib import Path
 
 START_TIME_FIELD = 19  # of /proc/PID/stat, counted after the name: ticks since the boot
 PARENT_FIELD = 1
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+SESSION_BYTES = 8
 
 
 def start_ticks(pid: int) -> int | None:
     """When the process started, in ticks; None when there is none, or only a zombie."""
     fields = _stat(pid)
     return None if not fields or fields[0] in ("Z", "X") else int(fields[START_TIME_FIELD])
+
+
+def identity(pid: int, started_ticks: int | None) -> str:
+    """A name that no other process has or had, on any machine: boot of the machine, namespace of the pid, pid, start.
+    "": it can't be told. For a process of this one's namespace."""
+    try:
+        boot, namespace = BOOT_ID.read_text(encoding="ascii").strip(), Path("/proc/self/ns/pid").readlink()
+    except (OSError, ValueError):
+        return ""
+    return "" if started_ticks is None or not boot else f"{boot}/{namespace}/{pid}/{started_ticks}"
+
+
+def new_session() -> str:
+    """A name for something of this process, never the same: it begins with the process's identity."""
+    return f"{identity(os.getpid(), start_ticks(os.getpid()))}/{secrets.token_hex(SESSION_BYTES)}"
+
+
+def is_of(session: str, process: str) -> bool:
+    """Whether a session is of the process of that identity."""
+    return process != "" and session.startswith(f"{process}/")
 
 
 def is_same(pid: int, started_ticks: int | None) -> bool:

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 
-from appliance.supervisor.process_identity import children_of, is_same, kill_same, start_ticks
+from appliance.process.process_identity import children_of, is_same, kill_same, start_ticks
 from tests.waiting import WITHIN_S
 
 

@@ -1,0 +1,42 @@
+"""Where the appliance's own files are, in a checkout and installed from wheels.
+
+                 checkout            wheels
+    packages     its folder          site-packages
+    locks        deploy/locks        appliance/locks, which deploy/build-wheels puts there
+    site         build/site          dashboard/site, the same; in a checkout only deploy/site makes it
+    data         its data/           $XDG_DATA_HOME/gantrymq: nothing is written beside the packages
+
+Needs no package: deploy/up asks for the settings before any is installed.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]  # where `import appliance` finds it
+_IN_CHECKOUT = ROOT / "deploy" / "locks"
+LOCKS = _IN_CHECKOUT if _IN_CHECKOUT.is_dir() else ROOT / "appliance" / "locks"
+SITE = ROOT / "build" / "site" if _IN_CHECKOUT.is_dir() else ROOT / "dashboard" / "site"
+
+
+def default_data() -> Path:
+    """The data folder when none is named."""
+    if (ROOT / "pyproject.toml").is_file():
+        return ROOT / "data"
+    if folder := os.environ.get("XDG_DATA_HOME"):
+        return Path(folder) / "gantrymq"
+    try:
+        return Path("~/.local/share/gantrymq").expanduser()
+    except RuntimeError:  # an account without a home, as containers have them
+        return Path.cwd() / "gantrymq"
+
+
+def how_to_add(extra: str) -> str:
+    """What installs packages that most installations do not need."""
+    command = (
+        f"deploy/extra {extra}"
+        if (ROOT / "deploy" / "extra").is_file()
+        else f"pip install 'gantrymq-appliance[{extra}]'"
+    )
+    return f"install it with `{command}`"
