@@ -14,25 +14,13 @@ import os
 import sys
 from collections.abc import Sequence
 
+from appliance.cli.commands import COMMANDS, module_of, parser_of
 from appliance.cli.parser import CommandParser
 from appliance.cli.terminal import TerminalText
 from appliance.process.parent_death import end_with_parent
 from gantrymq.errors import ConfigError, GantryError
 
-COMMANDS = {
-    "up": "start the whole appliance: name server, brokers, dashboard, reports",
-    "namesrv": "run one name server",
-    "broker": "run one broker",
-    "report": "compute a historical report with Spark",
-    "admin": "inspect and change a running cluster: topics, groups, messages, settings, accounts",
-    "users": "manage the users of the dashboard: accounts, roles, passwords, locks, sessions",
-    "store": "inspect a store folder, verify it, repair it",
-    "bench": "measure this broker and Apache RocketMQ",
-    "tls": "create certificates for TLS between your own machines",
-    "install-reports": "install the report stack (Spark, and a Java)",
-    "version": "print the version",
-}
-ROOMS = {"admin": "appliance.cli.admin.main"}  # commands that are more than a module
+WITHOUT_COMMAND = "up"  # `gantry` and `gantry --brokers 2` start the appliance
 PRIVATE_UMASK = 0o077  # files are readable by their owner only, also in copies of the data folder
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -46,23 +34,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _run(list(sys.argv[1:] if arguments is None else arguments))
 
 
-def module_of(command: str) -> str:
-    """The module that has this command's `add_arguments` and `run`."""
-    return ROOMS.get(command, f"appliance.cli.{command.replace('-', '_')}")
-
-
 def _run(given: list[str]) -> int:
     if given[:1] == ["--version"]:
         given = ["version"]
+    if not given or (given[0].startswith("-") and given[0] not in ("-h", "--help")):
+        given = [WITHOUT_COMMAND, *given]
     chosen = _top_parser().parse_args(given[:1]).command
-    module = importlib.import_module(module_of(chosen))
-    parser = CommandParser(
-        prog=f"gantry {chosen}", description=module.__doc__ or COMMANDS[chosen], chooses=chosen == "admin"
-    )
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    module.add_arguments(parser)
+    parser = parser_of(chosen)
     try:
-        return int(module.run(parser.parse_args(given[1:])))
+        return int(importlib.import_module(module_of(chosen)).run(parser.parse_args(given[1:])))
     except GantryError as exc:
         print(f"gantry {chosen}: {exc}", file=sys.stderr)
         return EXIT_USAGE if isinstance(exc, ConfigError) else EXIT_FAILED
@@ -73,9 +53,9 @@ def _top_parser() -> argparse.ArgumentParser:
     parser = CommandParser(
         prog="gantry",
         chooses=True,
-        usage="gantry COMMAND …",
+        usage="gantry [COMMAND] …",
         description="GantryMQ: a message broker that speaks Apache RocketMQ 4.9.",
-        epilog=f"commands:\n{lines}\n\n`gantry COMMAND --help` shows the options of a command.",
+        epilog=f"commands:\n{lines}\n\nwithout a command: `gantry up`. `gantry COMMAND --help` shows options.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="store_true", help="print the version and exit")

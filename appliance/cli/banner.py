@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from appliance.settings.appliance_config import ApplianceConfig
+from appliance.settings.appliance_config import ApplianceConfig, join_address
 from appliance.settings.broker_processes import BrokerProcess
 from appliance.settings.tls import PERMISSIVE
 
@@ -41,6 +41,10 @@ def banner(config: ApplianceConfig, *, version: str, token: str | None, reports:
 def _own_cluster(config: ApplianceConfig) -> list[tuple[str, str]]:
     rows = [("Name server", f"{config.namesrv_address}   (NAMESRV_ADDR of clients)")]
     rows += [_broker_row(config, broker) for broker in config.broker_processes]
+    rows += [
+        ("RocketMQ 5", f"{join_address(config.advertise, port)}   (endpoints of gRPC clients)")
+        for _, port in config.proxy_processes
+    ]
     rows += [("Advertised", f"{config.advertise}   {_reach(config)}")]
     if config.accounts:
         rows += [("Accounts", f"{config.accounts_folder / 'conf' / 'plain_acl.yml'}   (clients need one)")]

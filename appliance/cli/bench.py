@@ -39,7 +39,6 @@ from appliance.bench.generator.build import generator_program
 from appliance.bench.generator.drive import LoadProgram
 from appliance.bench.load_spec import Load
 from appliance.bench.peer import Peer
-from appliance.bench.profile import render_profile
 from appliance.bench.report import render
 from appliance.bench.reports.beside import RATE, Beside, measure_beside
 from appliance.bench.reports.fill import BODY_BYTES
@@ -55,7 +54,6 @@ from gantrymq.errors import ConfigError
 
 THIS = "ours"  # checkout, as the option says it
 OFF = "gantry-off"
-PROFILED = ("send-16x8", "batch-4x2", "pull-8")
 # Start-up and idle memory of Apache's broker are taken with a small heap: what it could do at best.
 IDLE_HEAP = "256m"
 REPORTS_FULL, REPORTS_QUICK = (1_000_000, 10_000_000), (100_000,)
@@ -103,9 +101,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     _add_places_and_memory(parser)
     _add_of_reports(parser)
-    parser.add_argument(
-        "--profile", type=Path, metavar="FILE", help="don't compare: run this broker under cProfile, write it to FILE"
-    )
 
 
 def _add_of_reports(parser: argparse.ArgumentParser) -> None:
@@ -163,7 +158,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.messages or arguments.rate:
         raise ConfigError("--messages and --rate are for: gantry bench reports")
     settings = _settings(arguments)
-    scenarios = _scenarios(arguments.scenario or _default_scenarios(arguments))
+    scenarios = _scenarios(arguments.scenario or (SCALED if arguments.brokers else None))
     makers = makers_of(arguments)
     signal.signal(signal.SIGTERM, _leave)  # an exception, so that the large stores are removed in any case
     if arguments.brokers:
@@ -171,23 +166,15 @@ def run(arguments: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="gantry-bench-", dir=arguments.work) as work:
         results = Bench(makers, Path(work), settings, _say, load_generator()).run(scenarios)
     print(render(results), flush=True)
-    if arguments.profile:
-        print(render_profile(arguments.profile))
     _write_json(arguments, results.as_json())
     return int(not results.are_right)
-
-
-def _default_scenarios(arguments: argparse.Namespace) -> Sequence[str] | None:
-    if arguments.brokers:
-        return SCALED
-    return PROFILED if arguments.profile else None
 
 
 def _run_scaling(
     arguments: argparse.Namespace, settings: RunSettings, scenarios: list[Scenario], makers: Mapping[str, MakePeer]
 ) -> int:
-    if len(makers) != 1 or APACHE in makers or arguments.profile:
-        raise ConfigError("--brokers measures GantryMQ alone: leave out --peer and --profile, or use --peer off")
+    if len(makers) != 1 or APACHE in makers:
+        raise ConfigError("--brokers measures GantryMQ alone: leave out --peer, or use --peer off")
     (make,) = makers.values()
     with tempfile.TemporaryDirectory(prefix="gantry-bench-", dir=arguments.work) as work:
         peers = [make(Path(work) / f"broker-{number}", {}, False) for number in range(1, arguments.brokers + 1)]
@@ -209,7 +196,7 @@ def load_generator() -> Load:
 
 
 def _run_reports(arguments: argparse.Namespace) -> int:
-    for name in ("peer", "scenario", "profile", "patience", "python", "brokers"):
+    for name in ("peer", "scenario", "patience", "python", "brokers"):
         if getattr(arguments, name):
             raise ConfigError(
                 f"bench reports has no --{name}: use --quick, --messages, --rounds, --seconds, --rate and --json"
@@ -269,8 +256,6 @@ def _scenarios(names: Sequence[str] | None) -> list[Scenario]:
 
 def makers_of(arguments: argparse.Namespace) -> dict[str, MakePeer]:
     """The peers to measure, by their labels. Raises ConfigError for one that there is not or that cannot run."""
-    if arguments.profile:
-        return {GANTRY: _gantry(arguments, GANTRY)}
     if arguments.brokers and not arguments.peer:
         return {GANTRY: _gantry(arguments, GANTRY)}
     wanted = arguments.peer or [THIS, *(["off"] if _has_fast_path(arguments.python) else []), "apache"]
@@ -304,7 +289,6 @@ def _gantry(arguments: argparse.Namespace, label: str, environment: Mapping[str,
             home,
             label=label,
             broker_properties=properties,
-            profile=None if idle else arguments.profile,
             python=arguments.python,
             environment=environment,
         )

@@ -23,10 +23,10 @@ from pathlib import Path
 
 from packaging.markers import Marker
 
+from appliance.own_files import LOCKS
 from appliance.reports.install_state import are_packages_there
-from appliance.settings.appliance_config import ROOT, ApplianceConfig
+from appliance.settings.appliance_config import ApplianceConfig
 
-LOCKS = ROOT / "deploy" / "locks"
 LOCK = LOCKS / "reports.lock"
 STATE_FILE = "install.json"
 ATTEMPTS = 3

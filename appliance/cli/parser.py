@@ -38,6 +38,29 @@ class CommandParser(argparse.ArgumentParser):
             self.error(self._about_extras(extras))
         return known, extras
 
+    # -- for completion ------------------------------------------------------------------------------------------------
+
+    def option(self, word: str) -> argparse.Action | None:
+        """The option of this name."""
+        return self._option_string_actions.get(word)
+
+    def option_names(self) -> dict[str, str]:
+        """The long names that the help shows, with a line about each."""
+        return {
+            name: (action.help or "").replace("%%", "%")
+            for action in self._actions
+            if action.help != argparse.SUPPRESS
+            for name in action.option_strings
+            if name.startswith("--")
+        }
+
+    def positional(self, at: int) -> argparse.Action | None:
+        """What the word with this number, from 0 on, is for; None: there is no such word."""
+        actions = self._get_positional_actions()
+        if at < len(actions):
+            return actions[at]
+        return actions[-1] if actions and actions[-1].nargs in ("*", "+") else None
+
     def _check_leading_options(self, words: Sequence[str]) -> None:
         """Refuse an option that stands before the word it belongs to: its value would be taken for that word."""
         at = 0
@@ -82,6 +105,13 @@ class CommandParser(argparse.ArgumentParser):
             raise argparse.ArgumentError(action, f"{str(value)!r} is not one of {known}{guess}")
         what = str(action.metavar).lower()
         raise argparse.ArgumentError(None, f"there is no {what} {str(value)!r}{guess}; known: {known}")
+
+
+def words_for(action: argparse.Action) -> dict[str, str]:
+    """The words that an action knows, with a line about each; none where any word will do."""
+    if isinstance(action, argparse._SubParsersAction):
+        return {each.dest: each.help or "" for each in action._get_subactions()}
+    return {str(word): "" for word in action.choices or ()}
 
 
 def did_you_mean(word: str, known: Sequence[str]) -> str:

@@ -1,6 +1,7 @@
 """Checks before the appliance starts; each problem is one sentence with the exact fix.
 
-A fatal `Finding` prevents the start; the others are printed and the appliance starts.
+A fatal `Finding` prevents the start; the others are printed and the appliance starts. `gantry doctor` has this
+list, too.
 """
 
 from __future__ import annotations
@@ -10,18 +11,21 @@ import resource
 import socket
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from appliance.cli.checks.finding import Finding
+from appliance.cli.checks.machine import check_certificate, check_clock, check_interpreter, check_memory
 from appliance.cli.privileges import ROOT_REFUSED, is_root_refused
 from appliance.fast_path.loader import ON, why_missing
 from appliance.process import formats
 from appliance.process.data_folder import DataFolderInUse, DataFolderLock
+from appliance.process.local_etcd import local_etcd
 from appliance.reports.errors import BashNotFound, JavaNotFound
 from appliance.reports.java import find_java, need_bash
 from appliance.settings.appliance_config import ApplianceConfig
-from appliance.settings.broker_processes import BrokerProcess
+from appliance.settings.broker_processes import REPLICAS, BrokerProcess
 from appliance.settings.loader import load_broker_config
+from appliance.supervisor.etcd_node import find_etcd
 from gantrymq.errors import ConfigError
 from store.base.config import MessageStoreConfig
 from store.upkeep.disk_space import disk_space
@@ -32,12 +36,6 @@ OPEN_FILES_WANTED = 65_536
 MAP_COUNT_WANTED = 65_530  # Linux's default; a consume queue is a mapping, so are commit-log and index files
 
 
-@dataclass(frozen=True)
-class Finding:
-    sentence: str
-    is_fatal: bool = True
-
-
 def check_all(config: ApplianceConfig) -> list[Finding]:
     """All findings, in the order in which a person would fix them."""
     in_use = list(check_lock(config))
@@ -46,18 +44,26 @@ def check_all(config: ApplianceConfig) -> list[Finding]:
     newer = list(check_formats(config))
     if any(finding.is_fatal for finding in newer):  # a newer version's settings may mean something else as well
         return newer
+    return [*newer, *check_machine(config), *check_ports(config)]
+
+
+def check_machine(config: ApplianceConfig) -> list[Finding]:
+    """What can be looked at while an appliance runs, too."""
     return [
-        *newer,
         *check_bind(config),
         *check_tls(config),
+        *check_certificate(config),
         *(list(check_folder(config.data)) or check_space(config.data, store_settings(config))),
-        *check_ports(config),
+        *check_memory(config),
+        *check_clock(),
+        *check_interpreter(),
         *check_open_files(),
         *check_map_count(),
         *check_user(config),
         *([] if config.attach else check_java(config)),
         *([] if config.attach else check_fast_path(config)),
         *check_attached(config),
+        *check_replicas(config),
     ]
 
 
@@ -119,6 +125,30 @@ def check_attached(config: ApplianceConfig) -> Iterator[Finding]:
             _ = config.client_credentials
         except ConfigError as exc:
             yield Finding(f"The account for the cluster at {config.attach} can't be used: {exc}.")
+
+
+def check_replicas(config: ApplianceConfig) -> Iterator[Finding]:
+    """Whether etcd can decide which member is the master, and whether it has done so here before.
+
+    Members whose in-sync set is on record in etcd must not go on without it: what they acknowledged then would not
+    count in the record, and could be lost at the next start with it.
+    """
+    if config.attach:
+        return
+    has_record = local_etcd(config.etcd_folder) is not None
+    program = find_etcd() if config.replicas > 1 else None
+    if program is None and has_record:
+        yield Finding(
+            f"The brokers of {config.data} have replicas: start with --replicas {REPLICAS}. To go on without, start so "
+            f"once more, run `gantry admin ha remove` for each broker, stop, and delete {config.etcd_folder}."
+        )
+    elif program is not None and not program.path:
+        went_on = (
+            f"etcd has the brokers' record in {config.etcd_folder}, and can't be started: {program.why_none}."
+            if has_record
+            else f"The brokers' masters are not elected: {program.why_none}. Until then an administrator promotes."
+        )
+        yield Finding(went_on, is_fatal=has_record)
 
 
 def check_lock(config: ApplianceConfig) -> Iterator[Finding]:
@@ -205,6 +235,8 @@ def wanted_ports(config: ApplianceConfig) -> Iterator[tuple[str, int, str]]:
     yield "name server", config.namesrv_port, "--namesrv-port"
     for what, port in broker_ports(config.broker_processes):
         yield what, port, "--broker-port"
+    for what, port in config.proxy_processes:
+        yield f"{what}, for RocketMQ 5 clients", port, "--proxy-port"
 
 
 def broker_ports(brokers: Sequence[BrokerProcess]) -> Iterator[tuple[str, int]]:

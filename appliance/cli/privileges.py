@@ -17,11 +17,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from appliance.own_files import ROOT
 from appliance.process.data_folder import FOLDER_MODE
-from appliance.settings.appliance_config import ROOT, ApplianceConfig
+from appliance.settings.appliance_config import ApplianceConfig
 from gantrymq.errors import ConfigError
 
-NEEDED = (Path(sys.executable), ROOT / "manage.py")  # what the account must be able to read
+NEEDED = (Path(sys.executable), ROOT / "appliance" / "__main__.py")  # what the account must be able to read
 HELP = {"-h", "--help"}
 ROOT_REFUSED = (
     "GantryMQ does not need root, and as root a flaw in it would endanger the whole machine: start it as another "
@@ -48,7 +49,7 @@ def drop_privileges(config: ApplianceConfig, needed: Sequence[Path] = NEEDED) ->
     for path in needed:
         if not os.access(path, os.R_OK):
             raise ConfigError(
-                f"user={config.user}: this account can't read {path}; move the checkout to a folder that it can read"
+                f"user={config.user}: this account can't read {path}; install GantryMQ in a folder that it can read"
             )
 
 

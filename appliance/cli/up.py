@@ -17,11 +17,13 @@ from typing import Any
 
 from appliance.acl.own_account import ensure_own_account
 from appliance.cli import preflight
+from appliance.cli.checks.finding import Finding
 from appliance.cli.privileges import drop_privileges
 from appliance.process.data_folder import lay_out
 from appliance.settings.appliance_config import ApplianceConfig, describe
 from appliance.settings.broker_processes import broker_processes
 from appliance.settings.variables import CONFIG_VARIABLE
+from appliance.supervisor.etcd_node import lay_out_etcd
 from appliance.supervisor.worker_specs import gantry_environment
 from gantrymq.errors import ConfigError, GantryError
 
@@ -44,7 +46,7 @@ TEXT_OPTIONS = {  # and what their value is called
     "log_level": "LEVEL",
     "user": "NAME",
 }
-NUMBER_OPTIONS = ("http_port", "namesrv_port", "broker_port", "brokers", "slaves")
+NUMBER_OPTIONS = ("http_port", "namesrv_port", "broker_port", "brokers", "slaves", "replicas", "proxy_port", "proxies")
 SWITCHES = ("accounts", "allow_open_network", "allow_root")
 
 
@@ -76,6 +78,8 @@ def run(arguments: argparse.Namespace) -> int:
     config = with_real_ports(config)
     _tell(preflight.check_all(config))
     lay_out(config)
+    if config.replicas > 1:
+        lay_out_etcd(config.etcd_folder)
     if config.accounts:
         ensure_own_account(config.accounts_folder)
     environment = {**os.environ, **config.to_environment(), **gantry_environment()}
@@ -95,6 +99,8 @@ def with_real_ports(config: ApplianceConfig) -> ApplianceConfig:
         if getattr(config, name) == 0:
             ports[name] = _free_port(config.bind, taken)
             taken.add(ports[name])
+    if config.proxy_port == 0:
+        ports["proxy_port"] = _free_port(config.bind, taken, config.proxies)
     return dataclasses.replace(config, **ports)
 
 
@@ -102,28 +108,35 @@ def _free_broker_port(config: ApplianceConfig) -> int:
     """A port whose neighbours for the VIP listeners, and those of all further brokers, are free as well."""
     for _ in range(PORT_TRIES):
         base = _free_port(config.bind, set())
-        wanted = [port for _, port in preflight.broker_ports(broker_processes(config.brokers, config.slaves, base))]
+        wanted = [
+            port for _, port in preflight.broker_ports(broker_processes(config.brokers, config.slaves_each, base))
+        ]
         if max(wanted) <= 65535 and all(preflight.is_port_free(config.bind, port) for port in wanted):
             return base
     raise ConfigError("no free port for the brokers was found: name one with --broker-port")
 
 
-def _free_port(host: str, taken: set[int]) -> int:
+def _free_port(host: str, taken: set[int], count: int = 1) -> int:
+    """The first of so many free ports in a row."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     while True:
         with socket.socket(family, socket.SOCK_STREAM) as probe:
             probe.bind((host, 0))
             port = int(probe.getsockname()[1])
-        if port not in taken:
+        further = range(port + 1, port + count)
+        if port not in taken and all(
+            each <= 65535 and each not in taken and preflight.is_port_free(host, each) for each in further
+        ):
             return port
 
 
-def _tell(findings: Iterable[preflight.Finding]) -> None:
+def _tell(findings: Iterable[Finding]) -> None:
     """Print what was found; stop when something fatal is among it."""
     fatal = 0
     for finding in findings:
         fatal += finding.is_fatal
-        print(f"{'✗' if finding.is_fatal else '!'} {finding.sentence}", file=sys.stderr)
+        if not finding.is_good:
+            print(f"{finding.mark} {finding.sentence}", file=sys.stderr)
     if fatal:
         raise NotReady("not started: fix 1 problem first" if fatal == 1 else f"not started: fix {fatal} problems first")
 

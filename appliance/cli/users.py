@@ -24,8 +24,9 @@ import pwd
 import sys
 from pathlib import Path
 
-from appliance.settings.appliance_config import ROOT, ApplianceConfig, describe
+from appliance.settings.appliance_config import ApplianceConfig, describe
 from appliance.settings.variables import CONFIG_VARIABLE
+from appliance.supervisor.worker_specs import gantry_environment
 from gantrymq.errors import GantryError
 
 DATABASE = "db.sqlite3"
@@ -83,15 +84,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Become `manage.py users`, which has access to the accounts. Returns only after an error."""
+    """Become `python -m dashboard users`, which has access to the accounts. Returns only after an error."""
     options = dict(vars(arguments))
     config = ApplianceConfig.load({"data": options.pop("data")}, config_file=options.pop("config"))
     if not config.database_url:
         check_database(config.dashboard_folder / DATABASE)
-    environment = {**os.environ, **config.to_environment()}
+    environment = {**os.environ, **config.to_environment(), **gantry_environment()}
     environment.pop(CONFIG_VARIABLE, None)  # what it said is in the variables now
     sys.stdout.flush()
-    os.execve(sys.executable, [sys.executable, str(ROOT / "manage.py"), "users", json.dumps(options)], environment)
+    os.execve(sys.executable, [sys.executable, "-P", "-m", "dashboard", "users", json.dumps(options)], environment)
 
 
 def check_database(path: Path) -> None:

@@ -7,8 +7,9 @@ import sys
 
 import pytest
 
-from appliance.__main__ import COMMANDS, main
-from appliance.settings.appliance_config import ROOT
+from appliance.__main__ import main
+from appliance.cli.commands import COMMANDS
+from appliance.own_files import ROOT
 from gantrymq import __version__
 
 

@@ -14,6 +14,7 @@
 These call the dashboard and need an API token in GANTRY_TOKEN or --token-file (`gantry users token NAME` creates one):
 
   gantry admin alerts list --open                 also: alert-rules, alert-channels, mutes
+  gantry admin definitions diff FILE              also: export, apply FILE
   gantry admin users list                         also: invitations, tokens, password
   gantry admin reports runs                       also: topic-changes, dead-letter-runs, pause, resume, move
 
@@ -57,7 +58,9 @@ NOUNS = {
     "ha": ("ha.verbs", "epochs and in-sync sets in etcd: start, show, explain"),
     "config": ("cluster", "settings of brokers and name servers"),
     "kv": ("namesrv", "the name servers' key-value store"),
-    "perm": ("namesrv", "stop and allow writes to a broker, to drain it"),
+    "perm": ("namesrv", "stop and allow writes to a broker, in routes only"),
+    "drain": ("draining.verbs", "take a broker out of service: no new writes, groups finish, then it stops"),
+    "undrain": ("draining.verbs", "undo a drain"),
     "clean": ("namesrv", "remove expired queues, unused topics, expired log files"),
     "topics": ("topics", "topics: their queues, permission, attributes, traffic"),
     "stats": ("topics", "traffic of every topic and group"),
@@ -76,6 +79,7 @@ NOUNS = {
     "move": ("rest.table", "reset a group's offsets in several topics, by shift or copy, too; undo it"),
     "topic-changes": ("rest.table", "one change for many topics: start, follow, stop"),
     "dead-letter-runs": ("rest.table", "runs that resend dead letters: start, follow, stop, resume"),
+    "definitions": ("rest.definitions", "topics, groups, accounts, alerts as one YAML file: export, diff, apply"),
     "alerts": ("rest.table", "open and past alerts, and the notifications sent"),
     "alert-rules": ("rest.table", "rules that open alerts"),
     "alert-channels": ("rest.table", "where alerts are sent; send a test"),
@@ -117,14 +121,18 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def parse(noun: str, rest: list[str], common: argparse.Namespace | None = None) -> argparse.Namespace:
-    """The chosen noun's parser only: building them all would take longer than most answers."""
+    return parser_of(noun).parse_args(_joined(rest), common)
+
+
+def parser_of(noun: str) -> CommandParser:
+    """The parser of what follows a noun: that one only, building them all would take longer than most answers."""
     module = importlib.import_module(f"appliance.cli.admin.{NOUNS[noun][0]}")
     commands: dict[str, Command] = module.COMMANDS[noun]
     prog = f"gantry admin {noun}"
     if list(commands) == [""]:
         parser = CommandParser(prog=prog)
         add_command(parser, commands[""])
-        return parser.parse_args(rest, common)
+        return parser
     parser = CommandParser(prog=prog, description=sentence(NOUNS[noun][1]), usage=f"{prog} VERB …")
     parser.epilog = (
         f"`{prog} VERB --help` tells the options of one verb, `gantry admin --help` those of all (-n, --json)."
@@ -135,7 +143,7 @@ def parse(noun: str, rest: list[str], common: argparse.Namespace | None = None) 
         add_command(
             verbs.add_parser(verb, help=command.summary, aliases=command.aliases, prog=f"{prog} {verb}"), command
         )
-    return parser.parse_args(_joined(rest), common)
+    return parser
 
 
 def _joined(words: list[str]) -> list[str]:

@@ -12,7 +12,8 @@ import pytest
 
 from appliance.acl.own_account import ensure_own_account
 from appliance.cli.banner import banner, snippet
-from appliance.settings.appliance_config import ROOT, ApplianceConfig
+from appliance.own_files import ROOT
+from appliance.settings.appliance_config import ApplianceConfig
 from tests.certificates import authority, server_fields
 from tests.harness import serving
 

@@ -17,7 +17,8 @@ from tests.appliance.cli.running_gantry import run_gantry
     [
         ("amdin", "there is no command 'amdin' (did you mean admin?)"),
         ("stroe check x", "did you mean store?"),
-        ("--nope", "see `gantry --help`"),
+        ("--nope", "see `gantry up --help`"),
+        ("--borkers 2", "did you mean --brokers?"),
         ("store chek x", "did you mean check?"),
         ("store --json check x", "options of a verb come after the verb"),
         ("store dump x recods", "did you mean records?"),
@@ -45,11 +46,16 @@ def test_a_wrong_line_is_exit_code_2_and_says_what_would_be_right(
     assert (ran.code, ran.out, hint in ran.err) == (2, "", True), ran
 
 
-@pytest.mark.parametrize("line", ["", "admin", "admin topics", "admin accounts", "store", "tls"])
+@pytest.mark.parametrize("line", ["admin", "admin topics", "admin accounts", "store", "tls"])
 def test_a_command_without_words_explains_itself(line: str, capsys: pytest.CaptureFixture[str]) -> None:
     ran = run_gantry(capsys, *line.split())
     assert (ran.code, ran.out, ran.err.startswith(f"usage: gantry {line}".rstrip())) == (2, "", True)
     assert ran.err == run_gantry(capsys, *line.split(), "--help").out
+
+
+def test_without_a_command_it_is_the_one_that_starts_the_appliance(capsys: pytest.CaptureFixture[str]) -> None:
+    ran = run_gantry(capsys, "--data", "/nowhere", "--brokers", "0")
+    assert (ran.code, ran.err) == (2, run_gantry(capsys, "up", "--data", "/nowhere", "--brokers", "0").err)
 
 
 def test_the_version_is_told_by_option_too(capsys: pytest.CaptureFixture[str]) -> None:

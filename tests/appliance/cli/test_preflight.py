@@ -11,6 +11,7 @@ import pytest
 from appliance.cli import preflight
 from appliance.cli.up import with_real_ports
 from appliance.process.data_folder import DataFolderLock
+from appliance.process.local_etcd import LocalEtcd
 from appliance.settings.appliance_config import ApplianceConfig
 from store.base.config import MessageStoreConfig
 from store.upkeep.disk_space import DiskSpace
@@ -25,6 +26,21 @@ def make_config(folder: Path, **changes: object) -> ApplianceConfig:
 
 def test_a_machine_that_is_ready_has_nothing_fatal(tmp_path: Path) -> None:
     assert not [found for found in preflight.check_all(make_config(tmp_path)) if found.is_fatal]
+
+
+def test_without_etcd_replicas_start_as_long_as_nothing_is_on_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    (found,) = preflight.check_replicas(make_config(tmp_path, replicas=3))
+    assert not found.is_fatal and "no etcd on this machine" in found.sentence and "promotes" in found.sentence
+    assert not list(preflight.check_replicas(make_config(tmp_path)))
+    (tmp_path / "etcd").mkdir()
+    (tmp_path / "etcd" / "node.json").write_text(LocalEtcd("/usr/bin/etcd", 1, 2).to_json())
+    (found,) = preflight.check_replicas(make_config(tmp_path, replicas=3))
+    assert found.is_fatal and "has the brokers' record" in found.sentence
+    (found,) = preflight.check_replicas(make_config(tmp_path))
+    assert found.is_fatal and "start with --replicas 3" in found.sentence
 
 
 def test_root_is_refused_unless_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,5 +159,5 @@ def test_a_fast_path_that_is_insisted_on_has_to_be_there(tmp_path: Path, monkeyp
 def test_free_ports_leave_room_for_every_broker(tmp_path: Path) -> None:
     config = make_config(tmp_path, brokers=3)
     ports = [port for _, port, _ in preflight.wanted_ports(config)]
-    assert len(set(ports)) == len(ports) == 2 + 2 * 3
+    assert len(set(ports)) == len(ports) == 2 + 2 * 3 + 1
     assert all(preflight.is_port_free("127.0.0.1", port) for port in ports)

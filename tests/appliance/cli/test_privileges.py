@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from appliance.cli.privileges import drop_privileges
-from appliance.settings.appliance_config import ROOT, ApplianceConfig
+from appliance.own_files import ROOT
+from appliance.settings.appliance_config import ApplianceConfig
 from gantrymq.errors import ConfigError
 
 OTHER = "nobody"

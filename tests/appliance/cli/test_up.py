@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from appliance.settings.appliance_config import ROOT
+from appliance.own_files import ROOT
 from gantrymq import Message, SyncProducer
 from gantrymq.errors import GantryError
 from tests.appliance_process import RunningAppliance
@@ -119,7 +119,7 @@ def test_a_signal_stops_everything_cleanly_and_nothing_is_lost(
     """However it was started: `manage.py up` is the same command."""
     with RunningAppliance(tmp_path / "data", "--brokers", "2", command=(sys.executable, *command)) as gantry:
         workers = gantry.workers()
-        assert len(workers) == 3
+        assert len(workers) == 4
         assert send(gantry.namesrv, "keep me") == "SEND_OK"
         assert gantry.stop(number) == 0
         assert not [child for child in workers if child.is_running()]

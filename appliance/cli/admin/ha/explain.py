@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from appliance.cli.admin.output import when
 from appliance.register.register import HA_INIT
 from appliance.register.term import IN_SYNC, Term, View
+from gantrymq.client.admin.failover import FailoverMember, FailoverPause, FailoverStatus
 from gantrymq.client.admin.members import Member
 
 
-def explain(broker_name: str, view: View, members: list[Member]) -> list[str]:
-    """Sentences: the record, its owner, the other members."""
+def explain(broker_name: str, view: View, members: list[Member], told: FailoverStatus | None = None) -> list[str]:
+    """Sentences: the record, its owner, the other members. told: with automatic failover, who takes over by itself."""
     term = view.term
     if term is None:
         return [f"etcd has no record of {broker_name}: {HA_INIT}"]
@@ -21,6 +23,8 @@ def explain(broker_name: str, view: View, members: list[Member]) -> list[str]:
         _owner(term, owner),
         *(line for member in others if (line := _other_master(term, member))),
     ]
+    if told is not None and told.is_automatic:
+        return lines + by_itself(told)
     candidates = [member for member in others if not why_not(term, member)]
     if candidates:
         best = max(candidates, key=lambda member: (member.end, member.address))
@@ -29,6 +33,32 @@ def explain(broker_name: str, view: View, members: list[Member]) -> list[str]:
         lines.append(f"if {term.owner} died now: no member could take over without --accept-unknown or --force")
     lines += [f"{member.address}: {why_not(term, member) or 'can take over'}" for member in others]
     return lines
+
+
+def by_itself(told: FailoverStatus) -> list[str]:
+    """What automatic failover would do if the master died now, and why each other member would not take over."""
+    if told.pause is not None:
+        first = f"if {told.master} died now: no broker would take over, {paused(told.pause)}"
+    elif told.next_master:
+        first = (
+            f"if {told.master} died now: {told.next_master} would take over by itself in about {told.next_in_s:.0f} s, "
+            "or about 1 s when a supervisor sees it die"
+        )
+    else:
+        first = f"if {told.master} died now: no broker would take over by itself"
+    others = [each for each in told.members if not each.is_master]
+    return [first, *(f"{each.address or f'member {each.number}'}: {_would(each, told)}" for each in others)]
+
+
+def _would(member: FailoverMember, told: FailoverStatus) -> str:
+    if member.refusal:
+        return member.refusal
+    return "would take over" if member.address == told.next_master else "could take over, after the better one"
+
+
+def paused(pause: FailoverPause) -> str:
+    until = "" if not pause.until_ms else f", until {when(pause.until_ms)} as planned"
+    return f"{pause.who} has paused failover since {when(pause.since_ms)}{until}: {pause.why or 'no reason given'}"
 
 
 def why_not(term: Term, member: Member) -> str:

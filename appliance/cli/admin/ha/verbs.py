@@ -3,50 +3,19 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
 from typing import Any
 
 from appliance.cli.admin.command import Command, Shown
 from appliance.cli.admin.failures import NotThere
+from appliance.cli.admin.ha import failover
 from appliance.cli.admin.ha.explain import explain, why_not
+from appliance.cli.admin.ha.looking import Seen, broker_arguments, look
 from appliance.cli.admin.output import ago
 from appliance.cli.tables import Cell, table
-from appliance.register.opening import open_etcd
-from appliance.register.register import HA_INIT, Register
-from appliance.register.term import View
-from gantrymq.client.admin.calls import ask_each
+from appliance.register.register import HA_INIT
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.client.admin.members import Member
 from gantrymq.errors import ConfigError, GantryError
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """The record, and what the members answer."""
-
-    register: Register
-    view: View
-    members: list[Member]
-
-
-async def _look(admin: AdminClient, arguments: argparse.Namespace) -> Seen:
-    members = (await admin.succession.known(arguments.broker)).members
-    configs, _failures = await ask_each([each.address for each in members if each.answers], admin.brokers.config)
-    told = next((config for config in configs.values() if config.get("etcdEndpoints")), {})
-    endpoints = arguments.etcd or told.get("etcdEndpoints", "")
-    if not endpoints:
-        raise ConfigError(
-            f"no broker of {arguments.broker} that answers has etcdEndpoints: set it at all of them and start them "
-            "again, or name etcd with --etcd"
-        )
-    cluster = arguments.cluster_name or next(
-        (config["brokerClusterName"] for config in configs.values() if config.get("brokerClusterName")), ""
-    )
-    if not cluster:
-        raise ConfigError("no broker answers that names its cluster: use --cluster-name")
-    client = open_etcd(endpoints, arguments.etcd_user, arguments.etcd_password_file, arguments.etcd_ca)
-    register = Register(client, cluster, arguments.broker)
-    return Seen(register, await register.view(), members)
 
 
 def _master(seen: Seen, arguments: argparse.Namespace) -> Member:
@@ -71,7 +40,7 @@ def _master(seen: Seen, arguments: argparse.Namespace) -> Member:
 
 
 async def plan_init(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
-    seen = await _look(admin, arguments)
+    seen = await look(admin, arguments)
     if seen.view.term is not None:
         raise ConfigError(f"etcd has epoch {seen.view.term.epoch} of {seen.view.term.owner} on record already")
     master = _master(seen, arguments)
@@ -82,7 +51,7 @@ async def plan_init(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
 
 async def init(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
     shown = await plan_init(admin, arguments)
-    seen = await _look(admin, arguments)
+    seen = await look(admin, arguments)
     master = _master(seen, arguments)
     group = master.info.get("memberGroup", "none")
     await seen.register.init(master.log_epoch, master.info["epochId"], master.address, "" if group == "none" else group)
@@ -97,7 +66,7 @@ def _to_join(member: Member) -> str:
 
 
 async def plan_join(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
-    seen = await _look(admin, arguments)
+    seen = await look(admin, arguments)
     if seen.view.term is None:
         raise NotThere(f"etcd has no record of {arguments.broker}: {HA_INIT}")
     document = {"broker": arguments.broker, "joins": [each.address for each in seen.members if each.answers]}
@@ -106,7 +75,7 @@ async def plan_join(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
 
 async def join(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
     await plan_join(admin, arguments)
-    return await _join(admin, arguments.broker, (await _look(admin, arguments)).members)
+    return await _join(admin, arguments.broker, (await look(admin, arguments)).members)
 
 
 async def _join(admin: AdminClient, broker: str, members: list[Member]) -> Shown:
@@ -125,7 +94,7 @@ async def _join(admin: AdminClient, broker: str, members: list[Member]) -> Shown
 
 
 async def plan_adopt(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
-    seen = await _look(admin, arguments)
+    seen = await look(admin, arguments)
     if seen.view.term is None:
         raise NotThere(f"etcd has no record of {arguments.broker}: {HA_INIT}")
     master, term = _master(seen, arguments), seen.view.term
@@ -138,14 +107,14 @@ async def plan_adopt(admin: AdminClient, arguments: argparse.Namespace) -> Shown
 
 async def adopt(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
     shown = await plan_adopt(admin, arguments)
-    seen = await _look(admin, arguments)
+    seen = await look(admin, arguments)
     master = _master(seen, arguments)
     await seen.register.adopt(seen.view, master.log_epoch, master.info["epochId"], master.address)
     return shown
 
 
 async def plan_remove(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
-    seen = await _look(admin, arguments)
+    seen = await look(admin, arguments)
     if seen.view.term is None:
         raise NotThere(f"etcd has no record of {arguments.broker}")
     lines = [
@@ -156,7 +125,7 @@ async def plan_remove(admin: AdminClient, arguments: argparse.Namespace) -> Show
 
 
 async def remove(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
-    seen = await _look(admin, arguments)
+    seen = await look(admin, arguments)
     if seen.view.term is None:
         raise NotThere(f"etcd has no record of {arguments.broker}")
     await seen.register.remove(seen.view)
@@ -164,7 +133,7 @@ async def remove(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
 
 
 async def show_members(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
-    seen = await _look(admin, arguments)
+    seen = await look(admin, arguments)
     term = seen.view.term
     rows: list[dict[str, Any]] = [
         {
@@ -190,7 +159,7 @@ async def show_members(admin: AdminClient, arguments: argparse.Namespace) -> Sho
 
 
 async def show_history(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
-    history = (await _look(admin, arguments)).view.history
+    history = (await look(admin, arguments)).view.history
     rows: list[list[Cell]] = [
         [each.epoch, each.owner, each.reason, None if each.start < 0 else each.start, ago(each.at_ms)]
         for each in history
@@ -203,24 +172,14 @@ async def show_history(admin: AdminClient, arguments: argparse.Namespace) -> Sho
 
 
 async def show_explanation(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
-    seen = await _look(admin, arguments)
-    lines = explain(arguments.broker, seen.view, seen.members)
-    return Shown({"broker": arguments.broker, "explanation": lines}, lines)
-
-
-def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("broker", metavar="BROKER", help="name that its master and slaves share")
-    parser.add_argument(
-        "--etcd", metavar="URL", help="http://HOST:PORT, several with ',' (default: as the brokers say)"
-    )
-    parser.add_argument("--etcd-user", default="", metavar="NAME", help="user of etcd")
-    parser.add_argument("--etcd-password-file", default="", metavar="FILE", help="its password, in the first line")
-    parser.add_argument("--etcd-ca", default="", metavar="FILE", help="authorities of etcd's certificates (PEM)")
-    parser.add_argument("--cluster-name", metavar="NAME", help="cluster of the broker (default: as the brokers say)")
+    seen = await look(admin, arguments)
+    told = await failover.told(admin, arguments, seen)
+    lines = explain(arguments.broker, seen.view, seen.members, told)
+    return Shown({"broker": arguments.broker, "explanation": lines, "failover": told.to_dict()}, lines)
 
 
 def _master_arguments(parser: argparse.ArgumentParser) -> None:
-    _arguments(parser)
+    broker_arguments(parser)
     parser.add_argument("--master", metavar="HOST:PORT", help="the master whose log counts (default: the only one)")
     parser.add_argument("--accept-unknown", action="store_true", help="go on although a member does not answer")
 
@@ -228,10 +187,28 @@ def _master_arguments(parser: argparse.ArgumentParser) -> None:
 COMMANDS = {
     "ha": {
         "init": Command("create the record: this master's log counts", init, _master_arguments, plan_init),
-        "join": Command("give each store its number in etcd", join, _arguments, plan_join),
-        "members": Command("master and slaves, and which of them can be promoted", show_members, _arguments),
-        "history": Command("which broker was the master, since when and by what", show_history, _arguments),
-        "explain": Command("which slave can be promoted, and why others cannot", show_explanation, _arguments),
+        "join": Command("give each store its number in etcd", join, broker_arguments, plan_join),
+        "members": Command("master and slaves, and which of them can be promoted", show_members, broker_arguments),
+        "history": Command("which broker was the master, since when and by what", show_history, broker_arguments),
+        "explain": Command(
+            "who would be the master if this one died now, and why others would not", show_explanation, broker_arguments
+        ),
+        "status": Command(
+            "who is the master since when, who is in sync, and the last changes", failover.show_status, broker_arguments
+        ),
+        "pause": Command(
+            "have no broker become the master by itself, for maintenance",
+            failover.pause,
+            failover.pause_arguments,
+            failover.plan_pause,
+        ),
+        "switchover": Command(
+            "have a broker that is in sync become the master, through etcd",
+            failover.switch_over,
+            failover.switch_arguments,
+            failover.plan_switch,
+        ),
+        "resume": Command("end the pause", failover.resume, failover.resume_arguments, failover.plan_resume),
         "adopt": Command(
             "update an outdated record, after etcd was restored from a backup",
             adopt,
@@ -239,6 +216,6 @@ COMMANDS = {
             plan_adopt,
             loses=True,
         ),
-        "remove": Command("delete the record", remove, _arguments, plan_remove, loses=True),
+        "remove": Command("delete the record", remove, broker_arguments, plan_remove, loses=True),
     }
 }

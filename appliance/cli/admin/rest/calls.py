@@ -27,13 +27,13 @@ Body = dict[str, Any]
 
 
 def lines_of(answer: Any, rows: str | None, columns: Sequence[str]) -> list[str]:
-    """A table where the answer is a list, or holds one under the key `rows`; else its facts, and lists below them."""
-    items = answer if isinstance(answer, list) else answer.get(rows) if rows else None
+    """A table where the answer holds a list under the key `rows`; else its facts, and lists below them."""
+    items = answer.get(rows) if rows else None
     if items is not None:
         lines = table([name.replace("_", " ") for name in columns], [[cell(item.get(name)) for name in columns]
                                                                     for item in items])  # fmt: skip
-        total = answer.get("total") if isinstance(answer, dict) else None
-        return [*lines, f"{len(items)} of {total}"] if total is not None and total > len(items) else lines
+        following = answer.get("next")
+        return [*lines, f"{len(items)} of {answer['total']}; the next: --cursor {following}"] if following else lines
     lists = {key: value for key, value in answer.items() if value and _is_rows(value)}
     lines = facts([(key.replace("_", " "), cell(value)) for key, value in answer.items() if key not in lists])
     for key, value in lists.items():
@@ -171,14 +171,14 @@ class Call:
         assert self.before is not None
         path, rows = self.before
         answer = await rest.call("GET", path.format(**self._named(arguments)))
-        if not self.ids or (not rows and not isinstance(answer, list)):
+        if not self.ids or not rows:
             return dict(answer)
         wanted = str(getattr(arguments, f"id_{self.ids[-1]}"))
-        items = answer if isinstance(answer, list) else answer[rows]
+        items = answer[rows]
         for item in items:
-            if str(item.get("id", item.get("run"))) == wanted:
+            if str(item.get("id")) == wanted:
                 return dict(item)
-        known = ", ".join(str(item.get("id", item.get("run"))) for item in items[:20]) or "none"
+        known = ", ".join(str(item.get("id")) for item in items[:20]) or "none"
         raise NotThere(f"there is none with the id {wanted}; known: {known}")
 
     def _named(self, arguments: argparse.Namespace) -> dict[str, str]:

@@ -23,14 +23,16 @@ NEVER = {"dry_run"}  # --dry-run is of every verb
 
 # Field of REST: its option, and the one that says null, no, or the empty list.
 OPTIONS = {
-    "again": "--again --not-again", "begin": "--from", "channels": "--channel --all-channels",
-    "clear": "--clear --clear-at-threshold", "clear_s": "--clear-for", "end": "--to", "for_s": "--for",
-    "interval_minutes": "--every", "is_on": "--on --off", "life_days": "--days", "offset": "--skip",
-    "only_open": "--open --all", "pattern": "--about", "prefixes": "--names --all-names", "q": "--find",
-    "reports": "--report", "retention_messages": "--keep-messages", "retention_ms": "--keep-ms",
-    "rule": "--rule --every-rule", "seconds": "--seconds --no-promise", "settings": "--set", "topics": "--topic",
+    "again": "--again --not-again", "channel_ids": "--channel --all-channels", "clear": "--clear --clear-at-threshold",
+    "clear_s": "--clear-for", "ends_at": "--until", "for_s": "--for", "interval_minutes": "--every",
+    "is_on": "--on --off", "life_days": "--days", "only_open": "--open --all", "pattern": "--about",
+    "prefixes": "--names --all-names", "q": "--find", "reports": "--report", "retention_messages": "--keep-messages",
+    "retention_ms": "--keep-ms", "rule_id": "--rule --every-rule", "seconds": "--seconds --no-promise",
+    "settings": "--set", "since": "--from", "topics": "--topic", "until": "--to",
 }  # fmt: skip
-HINTS = {"for_s": "30s, 5min", "clear_s": "30s, 5min", "settings": "secrets take --ask", "until": "or 2h, from now"}
+AGO = "or 2h, which is that long ago"
+HINTS = {"for_s": "30s, 5min", "clear_s": "30s, 5min", "settings": "secrets take --ask",
+         "ends_at": "or 2h, from now", "at": AGO, "since": AGO, "until": AGO}  # fmt: skip
 
 
 @functools.cache
@@ -115,7 +117,7 @@ def _reader(key: str, rule: Mapping[str, Any]) -> Callable[[str], Any]:
     if "enum" in rule:
         return choice(*rule["enum"])
     if rule.get("format") == "date-time":
-        return _moment
+        return functools.partial(_moment, is_ahead=key.endswith("_at"))
     if rule["type"] == "number":
         return seconds if key.endswith("_s") else number
     if rule["type"] == "integer":
@@ -124,15 +126,16 @@ def _reader(key: str, rule: Mapping[str, Any]) -> Callable[[str], Any]:
     return str
 
 
-def _moment(text: str) -> str:
-    """A moment, or how long from now, as REST takes it."""
+def _moment(text: str, *, is_ahead: bool) -> str:
+    """A moment, or how long from now or ago, as REST takes it."""
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
         try:
-            at = datetime.now(UTC) + timedelta(seconds=seconds(text))
+            away = timedelta(seconds=seconds(text))
+            at = datetime.now(UTC) + (away if is_ahead else -away)
         except argparse.ArgumentTypeError:
             raise argparse.ArgumentTypeError(
-                f"{text!r} is not a time: use 2h (from now), or 2026-11-21T10:00"
+                f"{text!r} is not a time: use 2h ({'from now' if is_ahead else 'ago'}), or 2026-11-21T10:00"
             ) from None
     return at.astimezone().isoformat(timespec="seconds") if at.tzinfo is None else at.isoformat()

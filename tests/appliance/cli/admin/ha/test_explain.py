@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import pytest
 
 from appliance.cli.admin.ha.explain import explain, why_not
 from appliance.failover.view import Holder
 from appliance.register.term import IN_SYNC, LOCAL, Term, View
+from gantrymq.client.admin.failover import FailoverMember, FailoverPause, FailoverStatus
 from gantrymq.client.admin.members import Member
 
 ONE, TWO, THREE = "10.0.0.1:10911", "10.0.0.2:10911", "10.0.0.3:10911"
@@ -43,6 +45,29 @@ def test_the_member_with_the_longest_log_of_the_set_would_be_the_next_master() -
     lines = explain("broker-a", View(term, 7), [member(ONE, master=True), member(TWO, end=90), member(THREE, end=95)])
     assert f"{ONE} is the master of that epoch" in lines
     assert f"if {ONE} died now: `gantry admin promote broker-a` makes {THREE} the master" in lines
+
+
+def told(**more: Any) -> FailoverStatus:
+    members = (
+        FailoverMember(1, ONE, in_sync=True, is_master=True),
+        FailoverMember(2, TWO, in_sync=True, is_master=False, has_told=True),
+        FailoverMember(3, THREE, in_sync=False, is_master=False, has_told=True, refusal="member 3 is not in sync"),
+    )
+    status = FailoverStatus("broker-a", is_automatic=True, master=ONE, members=members, next_master=TWO, next_in_s=6.0)
+    return dataclasses.replace(status, **more)
+
+
+def test_with_automatic_failover_it_says_who_takes_over_when_and_why_others_do_not() -> None:
+    lines = explain("broker-a", View(TERM, 7), [member(ONE, master=True), member(TWO)], told())
+    assert (
+        f"if {ONE} died now: {TWO} would take over by itself in about 6 s, or about 1 s when a supervisor sees it die"
+    ) in lines
+    assert f"{THREE}: member 3 is not in sync" in lines
+
+
+def test_while_it_is_paused_it_says_by_whom_and_why() -> None:
+    lines = explain("broker-a", View(TERM, 7), [], told(pause=FailoverPause("ops", "disks", 1_000, 0), next_master=""))
+    assert any("no broker would take over, ops has paused failover since" in line and "disks" in line for line in lines)
 
 
 def test_without_a_record_it_says_how_to_begin_one() -> None:

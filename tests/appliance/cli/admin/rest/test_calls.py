@@ -42,19 +42,19 @@ def ask(*words: str, answers: dict[str, Any] | None = None) -> tuple[str, str, A
     return call
 
 
-THERE = {"/alerts/mutes": [{"id": 9}]}  # what is there before it is taken away
+THERE = {"/alerts/mutes": {"items": [{"id": 9}]}}  # what is there before it is taken away
 SAME = [
     (["alert-rules", "create", "late", "group-behind", "--threshold", "300", "--for", "5min", "--off"],
      ("POST", "/alerts/rules",
       {"name": "late", "kind": "group-behind", "threshold": 300, "for_s": 300, "is_on": False})),
     (["alert-rules", "create", "late", "disk-used", "--threshold", "80.5", "--channel", "3", "--channel", "4"],
-     ("POST", "/alerts/rules", {"name": "late", "kind": "disk-used", "threshold": 80.5, "channels": [3, 4]})),
+     ("POST", "/alerts/rules", {"name": "late", "kind": "disk-used", "threshold": 80.5, "channel_ids": [3, 4]})),
     (["alert-channels", "create", "mails", "mail", "--set", "host=mail.example", "--set", "port=587"],
      ("POST", "/alerts/channels",
       {"name": "mails", "kind": "mail", "settings": {"host": "mail.example", "port": 587}})),
     (["alert-channels", "test", "4"], ("POST", "/alerts/channels/4/test", None)),
     (["mutes", "create", "two words", "--until", "2026-11-21T10:00:00+00:00", "--rule", "2"],
-     ("POST", "/alerts/mutes", {"reason": "two words", "until": "2026-11-21T10:00:00+00:00", "rule": 2})),
+     ("POST", "/alerts/mutes", {"reason": "two words", "ends_at": "2026-11-21T10:00:00+00:00", "rule_id": 2})),
     (["mutes", "end", "9"], ("DELETE", "/alerts/mutes/9", None)),
     (["users", "set", "ada", "--role", "operator"], ("PUT", "/users/ada", {"role": "operator"})),
     (["users", "set", "a@b.org", "--all-names"], ("PUT", "/users/a%40b.org", {"prefixes": []})),
@@ -72,12 +72,12 @@ SAME = [
     (["reports", "stop", "20261123T153518Z-d42bef"], ("POST", "/reports/runs/20261123T153518Z-d42bef/stop", None)),
     (["pause", "%RETRY%g"], ("PUT", "/groups/%25RETRY%25g/consuming", {"is_on": False})),
     (["move", "g", "a", "b", "--to", "shift", "--by=-10"],
-     ("POST", "/groups/g/resets", {"topics": ["a", "b"], "to": "shift", "by": -10})),
+     ("POST", "/groups/g/reset", {"topics": ["a", "b"], "to": "shift", "by": -10})),
     (["topic-changes", "start", "a", "b", "--what", "queues", "--read-queues", "4", "--write-queues", "2"],
      ("POST", "/topic-changes",
       {"what": "queues", "topics": ["a", "b"], "read_queues": 4, "write_queues": 2})),
     (["dead-letter-runs", "start", "g", "--find", "error=Timeout", "--target", "group", "--rate", "10", "--again"],
-     ("POST", "/dead-letters/g/runs", {"q": "error=Timeout", "to": "group", "rate": 10, "again": True})),
+     ("POST", "/dead-letters/g/runs", {"q": "error=Timeout", "target": "group", "rate": 10, "again": True})),
     (["dead-letter-runs", "resume", "g", "3"], ("POST", "/dead-letters/g/runs/3/resume", None)),
 ]  # fmt: skip
 
@@ -101,12 +101,12 @@ def test_a_query_reaches_rest_as_one() -> None:
 
 RULE: dict[str, Any] = {
     "id": 3, "name": "late", "kind": "group-behind", "threshold": 300.0, "clear": 240.0, "for_s": 10.0, "clear_s": 60.0,
-    "pattern": "", "level": "attention", "is_on": True, "channels": [1], "is_preset": True,
+    "pattern": "", "level": "attention", "is_on": True, "channel_ids": [1], "is_preset": True,
 }  # fmt: skip
 
 
 def test_what_is_not_given_stays_as_it_is() -> None:
-    rules = {"/alerts/rules": [RULE]}
+    rules = {"/alerts/rules": {"items": [RULE]}}
     method, path, body, _ = ask("alert-rules", "set", "3", "--off", "--clear-at-threshold", answers=rules)
     assert (method, path) == ("PUT", "/alerts/rules/3")
     assert body == {key: RULE[key] for key in RULE if key not in ("id", "is_preset")} | {"is_on": False, "clear": None}

@@ -1,0 +1,34 @@
+"""The folder of a broker that an appliance on this machine runs: found by its name and port, not by its settings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from appliance.process.held_broker import hold_file
+from appliance.settings.loader import read_properties
+from gantrymq.errors import ConfigError
+
+
+def folder_of(brokers: Path, address: str) -> Path:
+    """The folder of the broker that listens at this address. Raises ConfigError where none does."""
+    port = address.rpartition(":")[2]
+    for folder, settings in _all(brokers):
+        if settings.get("listenPort") == port:
+            return folder
+    raise ConfigError(
+        f"no broker of {brokers.parent} listens at {address}: run the command where it runs, as the owner of its data "
+        "folder, and name that folder with --data; or leave --stop out, and stop the broker by hand"
+    )
+
+
+def held_folders(brokers: Path, name: str) -> list[Path]:
+    """Those of this broker name that are held."""
+    return [folder for folder, its in _all(brokers) if its.get("brokerName") == name and hold_file(folder).exists()]
+
+
+def _all(brokers: Path) -> list[tuple[Path, dict[str, str]]]:
+    try:
+        paths = sorted(brokers.glob("*/broker.properties"))
+        return [(path.parent, read_properties(path.read_text(encoding="utf-8"))) for path in paths]
+    except OSError as exc:
+        raise ConfigError(f"{brokers} can't be read ({exc.strerror}): run the command as its owner") from exc

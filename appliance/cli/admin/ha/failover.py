@@ -1,0 +1,201 @@
+"""The verbs of automatic failover: what it would do, and how a person pauses it."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import getpass
+import os
+import time
+import uuid
+
+from appliance.broker.failover.on_record import Seen as SeenFigures
+from appliance.broker.failover.told import status_of
+from appliance.cli.admin.command import Shown
+from appliance.cli.admin.failures import NotThere
+from appliance.cli.admin.ha.explain import by_itself, paused
+from appliance.cli.admin.ha.looking import Seen, broker_arguments, look
+from appliance.cli.admin.output import ago, duration, when
+from appliance.cli.tables import Cell, facts, table
+from appliance.failover.lease import RENEW_EVERY_S
+from appliance.failover.view import Pause, Switch
+from appliance.process.awake import awake_s
+from gantrymq.client.admin.client import AdminClient
+from gantrymq.client.admin.failover import FailoverMember, FailoverStatus
+from gantrymq.errors import ConfigError, GantryError
+
+WHY_CHARS_MAX = 200
+SWITCH_S = 30.0
+LOOK_S = 0.1
+FRESH_S = 2 * RENEW_EVERY_S  # a master that is there has renewed within it
+
+
+async def told(admin: AdminClient, arguments: argparse.Namespace, seen: Seen | None = None) -> FailoverStatus:
+    """As a broker tells it, which has watched the others; read from etcd when no broker answers."""
+    try:
+        status = await admin.succession.failover(arguments.broker)
+    except GantryError:
+        status = FailoverStatus(arguments.broker, unknown="no broker answers")
+    if not status.unknown:
+        return status
+    view = (seen or await look(admin, arguments)).view
+    return status_of(FailoverStatus(arguments.broker), view, SeenFigures().recent(view.figures, awake_s()))
+
+
+async def show_status(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
+    status = await told(admin, arguments)
+    return Shown(status.to_dict(), [status.unknown] if status.unknown else _lines(status))
+
+
+def _lines(status: FailoverStatus) -> list[str]:
+    pairs: list[tuple[str, Cell]] = [
+        ("master", status.master if status.state == "open" else f"none: {status.master} has given up its role"),
+        ("since", f"{when(status.since_ms)} ({ago(status.since_ms)})" if status.since_ms else None),
+        ("epoch", status.epoch),
+        ("in sync", ", ".join(status.in_sync)),
+        ("a send waits for", "all of them" if status.is_complete else "not all of them"),
+        ("automatic failover", f"on, lease {status.lease_s:.0f} s" if status.is_automatic else "off"),
+        ("paused", None if status.pause is None else paused(status.pause)),
+        ("switchover", None if status.switch is None else f"to {status.switch.address} has been asked for"),
+    ]
+    rows: list[list[Cell]] = [
+        [each.epoch, each.master, each.reason, None if each.out_ms < 0 else duration(each.out_ms), ago(each.at_ms)]
+        for each in status.changes
+    ]
+    changes = table(("epoch", "master", "by", "without a master", "when"), rows, empty="no changes on record")
+    tails = [
+        f"{each.address} keeps what only it had: `gantry store dump {each.folder} records --body`"
+        for each in status.kept_tails
+    ]
+    return [*facts(pairs), *(by_itself(status) if status.is_automatic else []), *tails, "", *changes]
+
+
+async def plan_pause(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
+    seen = await _with_record(admin, arguments)
+    if seen.view.pause is not None:
+        raise ConfigError(f"{seen.view.pause.who} has paused failover already: {seen.view.pause.why}")
+    lines = [f"no broker of {arguments.broker} becomes the master by itself until `gantry admin ha resume`"]
+    return Shown({"broker": arguments.broker, "why": arguments.why}, lines)
+
+
+async def pause(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
+    shown, seen = await plan_pause(admin, arguments), await _with_record(admin, arguments)
+    now_ms = int(time.time() * 1000)
+    until_ms = now_ms + int(arguments.minutes * 60_000) if arguments.minutes else 0
+    await seen.register.pause(seen.view, Pause(arguments.who or _user(), arguments.why, now_ms, until_ms))
+    return shown
+
+
+async def plan_resume(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
+    """Once it is resumed, a master that does not renew is replaced: a person has to want that."""
+    seen = await _with_record(admin, arguments)
+    if seen.view.pause is None:
+        raise ConfigError(f"failover of {arguments.broker} is not paused")
+    if seen.view.beat is not None and not arguments.force:
+        await asyncio.sleep(FRESH_S)
+        now = await seen.register.view()
+        if now.beat_revision == seen.view.beat_revision:
+            owner = "" if now.term is None else now.term.owner
+            raise ConfigError(
+                f"{owner} has not renewed in etcd for {FRESH_S:.0f} s: without the pause another broker replaces it. "
+                "Start it first, or --force"
+            )
+    return Shown({"broker": arguments.broker}, [f"the pause ends: {paused_by(seen)}"])
+
+
+def paused_by(seen: Seen) -> str:
+    assert seen.view.pause is not None
+    return f"{seen.view.pause.who} began it {ago(seen.view.pause.since_ms)}: {seen.view.pause.why}"
+
+
+async def resume(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
+    shown, seen = await plan_resume(admin, arguments), await _with_record(admin, arguments)
+    await seen.register.resume(seen.view)
+    return shown
+
+
+async def plan_switch(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
+    status, target = await _target(admin, arguments)
+    lines = [f"{status.master} gives its role to {target.address} once that has everything; nothing is lost"]
+    return Shown({"broker": arguments.broker, "from": status.master, "to": target.address}, lines)
+
+
+async def _target(admin: AdminClient, arguments: argparse.Namespace) -> tuple[FailoverStatus, FailoverMember]:
+    status = await told(admin, arguments)
+    if status.unknown or not status.is_automatic:
+        why = status.unknown or "automaticFailover is off"
+        raise ConfigError(f"{why}: use `gantry admin switchover {arguments.broker}`")
+    if status.pause is not None:
+        raise ConfigError(f"{paused(status.pause)}. Use `gantry admin ha resume` first")
+    wanted = arguments.to or status.next_master
+    if not wanted:
+        raise ConfigError(f"no other member can become the master: {status.why_none}")
+    target = next((each for each in status.members if each.address == wanted), None)
+    if target is None or target.is_master:
+        raise ConfigError(f"{wanted} is " + ("no member that has joined" if target is None else "the master already"))
+    if target.refusal:
+        raise ConfigError(f"{wanted} can't become the master: {target.refusal}")
+    return status, target
+
+
+async def switch_over(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
+    """Ask in etcd, and wait: it happens, or it is cancelled."""
+    (status, target), seen = await _target(admin, arguments), await _with_record(admin, arguments)
+    assert seen.view.term is not None
+    asked, began = str(uuid.uuid4()), time.monotonic()
+    switch = Switch(asked, target.number, True, 0, seen.view.term.epoch, seen.view.term_revision)
+    await seen.register.switch(seen.view, switch)
+    while time.monotonic() - began < SWITCH_S:
+        view = await seen.register.view()
+        if view.term is not None and view.term.epoch > switch.epoch:
+            took_s = time.monotonic() - began
+            document = {"broker": arguments.broker, "master": view.term.owner, "epoch": view.term.epoch}
+            lines = [f"{view.term.owner} is the master in epoch {view.term.epoch}, {took_s:.1f} s later"]
+            troubles = [] if view.term.owner == target.address else [f"{target.address} was slower"]
+            return Shown(document, lines, troubles)
+        if view.cancelled[0] == asked:
+            raise GantryError(f"{status.master} goes on as the master: {view.cancelled[1]}")
+        await asyncio.sleep(LOOK_S)
+    view = await seen.register.view()
+    if view.switch is not None and view.switch.id == asked:
+        await seen.register.drop_switch(view, f"it has not happened within {SWITCH_S:.0f} s")
+    raise GantryError(
+        f"{target.address} has not become the master within {SWITCH_S:.0f} s: the switchover is cancelled"
+    )
+
+
+def switch_arguments(parser: argparse.ArgumentParser) -> None:
+    broker_arguments(parser)
+    parser.add_argument("--to", metavar="HOST:PORT", help="the next master (default: the one that would take over now)")
+
+
+async def _with_record(admin: AdminClient, arguments: argparse.Namespace) -> Seen:
+    seen = await look(admin, arguments)
+    if seen.view.term is None:
+        raise NotThere(f"etcd has no record of {arguments.broker}")
+    return seen
+
+
+def pause_arguments(parser: argparse.ArgumentParser) -> None:
+    broker_arguments(parser)
+    parser.add_argument("--why", required=True, type=_why, help="for those who find it paused")
+    parser.add_argument("--who", default="", help="who pauses it (default: the user of this shell)")
+    parser.add_argument("--minutes", type=float, default=0.0, metavar="N", help="planned time: it does not end it")
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a user id without a name, as in a container
+        return f"uid {os.getuid()}"
+
+
+def _why(text: str) -> str:
+    if not 0 < len(text) <= WHY_CHARS_MAX:
+        raise argparse.ArgumentTypeError(f"1 to {WHY_CHARS_MAX} characters")
+    return text
+
+
+def resume_arguments(parser: argparse.ArgumentParser) -> None:
+    broker_arguments(parser)
+    parser.add_argument("--force", action="store_true", help="also when the master does not renew in etcd")

@@ -1,0 +1,205 @@
+"""Make a backup of the data folder while the appliance runs: messages, offsets, settings, accounts, database, reports.
+
+  gantry backup /mnt/backups                 a new folder in it, named by the time
+  gantry backup /mnt/backups --keep 7        and remove the oldest, so that seven are left
+  gantry restore /mnt/backups --data DIR     the newest of them
+
+Every message that was acknowledged before the command began is in the backup. Each backup is whole; files of the log
+that did not change since the one before are hard links to it, and cost no room. Logs and locks are left out, and so is
+a database in PostgreSQL: pg_dump copies that. Run it as the user who owns the data folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+from appliance.cli.backup import copying
+from appliance.cli.backup.manifest import CONTENT, NAME, BackupError, Entry, Manifest, newest_backup, read_manifest
+from appliance.cli.backup.stores import FIRST, LEFT_OUT, LOG, HeldLog, held_logs, log_end
+from appliance.process.version import VERSION
+from appliance.settings.appliance_config import ApplianceConfig, describe
+
+STAMP = "%Y%m%dT%H%M%SZ"
+DATABASE = "db.sqlite3"
+LEFT_OUT_FOLDERS = frozenset({"logs", "reports/jre", "reports/work", "dashboard/copies", "dashboard/locale"})
+DELTA_LOG = "_delta_log"  # names the files of a table: it is copied before them, so that all that it names are there
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", type=Path, metavar="DIR", help="folder of backups, on another disk")
+    parser.add_argument("--data", type=Path, metavar="DIR", help=describe("data"))
+    parser.add_argument("--config", type=Path, metavar="FILE", help="settings file (default: gantry.toml, if there)")
+    parser.add_argument("--keep", type=int, default=0, metavar="N", help="remove older backups, so that N are left")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    config = ApplianceConfig.load({"data": arguments.data}, config_file=arguments.config)
+    backup = Backup(config, arguments.folder).make()
+    manifest = read_manifest(backup)
+    size = sum(entry.size_bytes for entry in manifest.files.values())
+    print(f"{backup}: {len(manifest.files)} files, {size:,} bytes, {manifest.ended_at - manifest.began_at:.1f} s")
+    if manifest.database == "postgresql":
+        print("the dashboard's database is in PostgreSQL and not in this backup: use pg_dump")
+    if arguments.keep > 0:
+        for old in sorted(path.parent for path in arguments.folder.glob(f"*/{NAME}"))[: -arguments.keep]:
+            (old / NAME).unlink()  # first: half a backup must not look like one
+            shutil.rmtree(old)
+            print(f"{old}: removed")
+    return 0
+
+
+class Backup:
+    """One backup: `make` it once."""
+
+    def __init__(self, config: ApplianceConfig, folder: Path) -> None:
+        self._config = config
+        self._data = config.data
+        self._folder = folder
+        self._before = newest_backup(folder)
+        self._known = read_manifest(self._before) if self._before else None
+        self._manifest = Manifest(VERSION, time.time())
+        self._backup = folder / time.strftime(STAMP, time.gmtime())
+
+    def make(self) -> Path:
+        """Returns its folder. Raises BackupError; then what was copied is gone again."""
+        if not self._data.is_dir():
+            raise BackupError(f"{self._data} is not there: name the data folder with --data")
+        if self._folder.resolve().is_relative_to(self._data.resolve()):
+            raise BackupError(f"{self._folder} is in the data folder: name a folder elsewhere, best on another disk")
+        try:
+            self._backup.mkdir(parents=True, mode=copying.FOLDER_MODE)
+        except OSError as exc:
+            raise BackupError(f"{self._backup} can't be made ({exc.strerror})") from exc
+        try:
+            with ExitStack() as stack:
+                self._copy_all(stack)
+            self._manifest.ended_at = time.time()
+            self._manifest.write(self._backup)
+        except OSError as exc:
+            shutil.rmtree(self._backup, ignore_errors=True)
+            raise BackupError(f"the backup failed: {exc}") from exc
+        except BaseException:
+            shutil.rmtree(self._backup, ignore_errors=True)
+            raise
+        return self._backup
+
+    def _copy_all(self, stack: ExitStack) -> None:
+        logs = list(held_logs(self._config.brokers_folder))
+        for log in logs:
+            log.begin(stack)
+        stores = {log.root for log in logs}
+        for log in logs:  # small files first: none of them knows more than what is copied after it
+            for name in FIRST:
+                self._copy_tree(log.root / name, stores)
+        self._copy_database()
+        self._copy_tree(self._data, stores)
+        for log in logs:
+            self._copy_tree(log.root, set())
+        for log in logs:
+            self._copy_log(log, stack)
+            log.check_unchanged()
+
+    def _copy_tree(self, top: Path, elsewhere: set[Path]) -> None:
+        """All that is not copied yet. elsewhere: folders that have their own turn."""
+        for path in [top] if top.is_file() else _walk(top, self._data, elsewhere):
+            name = self._name_of(path)
+            if name in self._manifest.files:
+                continue
+            try:
+                self._take(path, name)
+            except FileNotFoundError:
+                self._forget_older(path)
+
+    def _take(self, path: Path, name: str) -> None:
+        known = self._known.files.get(name) if self._known else None
+        if known and self._before and _is_closed(path) and _is_same(path, known):
+            copying.link(self._before / CONTENT / name, self._backup / CONTENT / name)
+            self._manifest.files[name] = known
+        else:
+            self._manifest.files[name] = copying.copy(path, self._backup / CONTENT / name)
+
+    def _forget_older(self, path: Path) -> None:
+        """A queue's file went while its folder was copied: those before it went, too, and a gap would be damage."""
+        if not path.name.isdecimal():
+            return
+        for other in list(self._manifest.files):
+            where = self._data / other
+            if where.parent == path.parent and where.name.isdecimal() and where.name < path.name:
+                del self._manifest.files[other]
+                (self._backup / CONTENT / other).unlink()
+
+    def _copy_log(self, log: HeldLog, stack: ExitStack) -> None:
+        """The log, up to its last whole record: everything that the copies before name is below that."""
+        log.hold(stack)
+        end = self._manifest.log_ends[log.broker] = log_end(log.root, time.time() * 1000)
+        for name, descriptor in sorted(log.files.items()):
+            if int(name) >= end and int(name):
+                continue  # prepared ahead, or begun since
+            path = log.root / LOG / name
+            key, to = self._name_of(path), self._backup / CONTENT / self._name_of(path)
+            known = self._known.files.get(key) if self._known else None
+            was_full = self._known is not None and self._known.log_ends.get(log.broker, 0)
+            if known and self._before and was_full >= int(name) + known.size_bytes and _is_same(path, known):
+                copying.link(self._before / CONTENT / key, to)
+                self._manifest.files[key] = known
+            else:
+                self._manifest.files[key] = copying.copy_open(descriptor, to, end=end - int(name))
+
+    def _copy_database(self) -> None:
+        source, name = self._config.dashboard_folder / DATABASE, f"dashboard/{DATABASE}"
+        if self._config.database_url:
+            self._manifest.database = "postgresql"
+        elif source.is_file():
+            self._manifest.database = "sqlite"
+            whole = self._backup / "database.new"
+            address = f"{source.absolute().as_uri()}?mode=ro"
+            with closing(sqlite3.connect(address, uri=True)) as theirs, closing(sqlite3.connect(whole)) as ours:
+                theirs.backup(ours)
+                ours.execute("PRAGMA journal_mode=DELETE")  # whole in one file
+                found = ours.execute("PRAGMA quick_check(1)").fetchone()[0]
+            if found != "ok":
+                raise BackupError(f"{source} is damaged: {found}")
+            self._manifest.files[name] = copying.copy(whole, self._backup / CONTENT / name)
+            whole.unlink()
+
+    def _name_of(self, path: Path) -> str:
+        return path.relative_to(self._data).as_posix()
+
+
+def _walk(top: Path, data: Path, elsewhere: set[Path]) -> Iterator[Path]:
+    """The files below a folder, in the order of their names; a table's log first."""
+    try:
+        entries = sorted(top.iterdir(), key=lambda path: (path.name != DELTA_LOG, path.name))
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    for path in entries:
+        name = path.relative_to(data).as_posix()
+        if path.is_symlink() or path.name in LEFT_OUT or path.name.endswith((".tmp", ".new")):
+            continue
+        if path.is_dir():
+            is_log = path.name == LOG and path.parent.name == "store"
+            if path not in elsewhere and not is_log and name not in LEFT_OUT_FOLDERS:
+                yield from _walk(path, data, elsewhere)
+        elif path.is_file() and not name.startswith((f"dashboard/{DATABASE}", "gantry.lock")):
+            yield path
+
+
+def _is_closed(path: Path) -> bool:
+    """Whether a file has a number and a later one is beside it: of a queue or an index, which only grow."""
+    if not path.name.isdecimal():
+        return False
+    return any(other.name.isdecimal() and other.name > path.name for other in path.parent.iterdir())
+
+
+def _is_same(path: Path, known: Entry) -> bool:
+    try:
+        facts = path.stat()
+    except FileNotFoundError:
+        return False
+    return (facts.st_size, facts.st_mtime_ns) == (known.size_bytes, known.mtime_ns)

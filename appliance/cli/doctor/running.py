@@ -1,0 +1,77 @@
+"""The cluster that this appliance runs, looked at as a client would: name servers, brokers' addresses, slaves."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+from appliance.cli.checks.finding import Finding, good, warning
+from appliance.settings.appliance_config import ApplianceConfig
+from appliance.settings.sign_in import is_loopback_name
+from gantrymq import AdminClient
+from gantrymq.errors import GantryError
+from gantrymq.remoting.bodies import ClusterInfo
+from gantrymq.timeouts import timeout
+
+REACH_S = 3.0
+MASTER = 0
+AT_ONCE = 32  # brokers that are tried at the same time
+
+
+async def look(config: ApplianceConfig) -> list[Finding]:
+    """Ask the name servers, then try each address that they give out."""
+    found: list[Finding] = []
+    try:
+        async with AdminClient(
+            config.namesrv_address, credentials=config.client_credentials, tls=config.client_tls
+        ) as admin:
+            info = await admin.cluster.info()
+    except GantryError as exc:
+        return [Finding(f"The name server at {config.namesrv_address} does not answer ({exc}): see its log.")]
+    found.append(good(f"The name server at {config.namesrv_address} answers."))
+    addresses = [
+        (broker, address)
+        for broker, data in sorted(info.broker_addr_table.items())
+        for _, address in sorted(data.broker_addrs.items())
+    ]
+    if not addresses:
+        found.append(Finding("No broker is registered at the name server: see the brokers' logs."))
+    room = asyncio.Semaphore(AT_ONCE)
+    found += await asyncio.gather(*(_reach(config, broker, address, room) for broker, address in addresses))
+    return [*found, *_slaves(config, info)]
+
+
+async def _reach(config: ApplianceConfig, broker: str, address: str, room: asyncio.Semaphore) -> Finding:
+    host, _, port = address.rpartition(":")
+    async with room:
+        try:
+            async with timeout(REACH_S):
+                _, writer = await asyncio.open_connection(host.strip("[]"), int(port))
+        except (OSError, ValueError, TimeoutError) as exc:
+            why = str(exc) or f"no answer within {REACH_S:g} s"
+            return Finding(
+                f"Clients get the address {address} of {broker}, which can't be reached from here ({why}): start the "
+                "broker, or advertise another address (--advertise)."
+            )
+    writer.close()
+    if is_loopback_name(host.strip("[]")) and not config.is_loopback:
+        return warning(
+            f"Clients get the address {address} of {broker}, which only this machine reaches: name another with "
+            "--advertise."
+        )
+    return good(f"Clients get the address {address} of {broker}, which can be reached from here.")
+
+
+def _slaves(config: ApplianceConfig, info: ClusterInfo) -> Iterator[Finding]:
+    """Those that are to run and are not registered."""
+    if not config.slaves_each or config.attach:
+        return
+    for broker, data in sorted(info.broker_addr_table.items()):
+        there = sum(number != MASTER for number in data.broker_addrs)
+        if there < config.slaves_each:
+            yield warning(
+                f"{broker} has {there} of {config.slaves_each} slaves at the name server: the Overview and their logs "
+                "say why the others are not there."
+            )
+        else:
+            yield good(f"{broker} has its {there} slaves.")

@@ -1,0 +1,201 @@
+"""A backup of an appliance under load, restored elsewhere and counted; what is refused; what the second one costs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from appliance.__main__ import main
+from appliance.cli.backup.manifest import CONTENT, NAME, newest_backup, read_manifest
+from gantrymq import (
+    ConsumeFrom,
+    ConsumeResult,
+    Message,
+    SyncAdminClient,
+    SyncProducer,
+    SyncPullConsumer,
+    SyncPushConsumer,
+    TopicConfig,
+)
+from gantrymq.remoting import fastjson
+from tests.any_disk import SLOW_DISK
+from tests.appliance_process import PROPERTIES, RunningAppliance
+from tests.waiting import wait_until
+
+TOPIC, GROUP = "backed-up", "readers"
+LOG_FILE_BYTES = 1 << 20
+BODY = b"." * 2000
+BEFORE = 1000  # messages, some two files of the log
+
+
+@dataclass
+class Load:
+    """A producer and a consumer that go on while backups are made."""
+
+    namesrv: str
+    acknowledged: list[int] = field(default_factory=list)
+    consumed: int = 0
+    ends: threading.Event = field(default_factory=threading.Event)
+
+    def send(self) -> None:
+        with SyncProducer(self.namesrv) as producer:
+            number = 0
+            while not self.ends.is_set():
+                producer.send(Message(TOPIC, b"%d " % number + BODY))
+                self.acknowledged.append(number)
+                number += 1
+
+    def consume(self) -> None:
+        def listener(messages: object) -> ConsumeResult:
+            self.consumed += len(messages)  # type: ignore[arg-type]
+            return ConsumeResult.SUCCESS
+
+        consumer = SyncPushConsumer(self.namesrv, group=GROUP, listener=listener, consume_from=ConsumeFrom.FIRST_OFFSET)
+        consumer.subscribe(TOPIC)
+        with consumer:
+            self.ends.wait()
+
+
+@dataclass
+class Made:
+    """Two backups of one appliance, and what had been acknowledged when the first one began."""
+
+    folder: Path
+    first: Path
+    second: Path
+    acknowledged: set[int]
+    went_on: int  # messages that were sent while the first one was made
+
+
+def committed(data: Path) -> dict[str, int]:
+    """What the group has committed by the file that the broker writes now and then."""
+    path = data / "brokers" / "broker-a" / "store" / "config" / "consumerOffset.json"
+    if not path.exists():
+        return {}
+    found: dict[str, int] = fastjson.loads(path.read_bytes())["offsetTable"].get(f"{TOPIC}@{GROUP}", {})
+    return found
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
+    data, folder = tmp_path_factory.mktemp("run") / "data", tmp_path_factory.mktemp("backups")
+    properties = data / "brokers" / "broker-a" / "broker.properties"
+    properties.parent.mkdir(parents=True, mode=0o700)
+    lines = {
+        **PROPERTIES,
+        **SLOW_DISK,
+        "mappedFileSizeCommitLog": str(LOG_FILE_BYTES),
+        "flushConsumerOffsetInterval": "500",
+    }
+    properties.write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
+    with RunningAppliance(data) as gantry:
+        with SyncAdminClient(gantry.namesrv) as admin:
+            admin.topics.create(TopicConfig(TOPIC, read_queue_nums=4, write_queue_nums=4))
+        load = Load(gantry.namesrv)
+        threads = [threading.Thread(target=load.send), threading.Thread(target=load.consume)]
+        for thread in threads:
+            thread.start()
+        try:
+            wait_until(lambda: len(load.acknowledged) >= BEFORE and committed(data))
+            acknowledged = set(load.acknowledged)
+            assert main(["backup", str(folder), "--data", str(data)]) == 0
+            went_on = len(load.acknowledged) - len(acknowledged)
+            first = newest_backup(folder)
+            assert first is not None
+            first = first.rename(first.with_name("0-first"))  # two may be made within a second
+            assert main(["backup", str(folder), "--data", str(data)]) == 0
+            second = newest_backup(folder)
+            assert second is not None and second != first
+        finally:
+            load.ends.set()
+            for thread in threads:
+                thread.join()
+    yield Made(folder, first, second, acknowledged, went_on)
+
+
+def test_a_backup_under_load_has_all_that_was_acknowledged_before_it(made: Made, tmp_path: Path) -> None:
+    assert made.went_on > 0, "the load stood still: this proves nothing"
+    data = tmp_path / "elsewhere"
+    assert main(["restore", str(made.first), "--data", str(data)]) == 0
+    kept = committed(data)
+    with RunningAppliance(data) as gantry:
+        with SyncAdminClient(gantry.namesrv) as admin:
+            ends = {queue.queue_id: offset.max_offset for queue, offset in admin.topics.offsets(TOPIC).items()}
+        seen: list[int] = []
+        with SyncPullConsumer(gantry.namesrv, group="counting", consume_from=ConsumeFrom.FIRST_OFFSET) as consumer:
+            consumer.subscribe(TOPIC)
+            while len(seen) < sum(ends.values()):
+                seen.extend(int(message.body.split()[0]) for message in consumer.poll())
+        assert made.acknowledged <= set(seen)
+        assert len(seen) == len(set(seen)), "one message came back twice"
+    assert kept, "the consumer had committed nothing: this proves nothing"
+    assert all(0 <= offset <= ends[int(queue)] for queue, offset in kept.items())
+
+
+def test_the_second_backup_links_the_files_of_the_log_that_did_not_change(made: Made) -> None:
+    logs = Path(CONTENT) / "brokers" / "broker-a" / "store" / "commitlog"
+    first = {path.name: path.stat().st_ino for path in (made.first / logs).iterdir()}
+    second = {path.name: path.stat().st_ino for path in (made.second / logs).iterdir()}
+    assert len(first) >= 2
+    same = {name for name in first if second[name] == first[name]}
+    assert same == set(sorted(first)[:-1]), "all but the one that was being written"
+    assert main(["restore", str(made.second), "--check"]) == 0
+
+
+def test_secrets_and_database_are_in_it_and_readable_by_the_owner_alone(made: Made) -> None:
+    manifest = read_manifest(made.first)
+    assert manifest.database == "sqlite"
+    assert {"dashboard/db.sqlite3", "dashboard/secret_key", "gantry.format"} <= set(manifest.files)
+    assert not {name for name in manifest.files if name.startswith("logs/") or name.endswith("/lock")}
+    modes = {path.stat().st_mode & 0o077 for path in made.first.rglob("*") if path.is_file()}
+    assert modes == {0}
+
+
+def flip(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("name", [NAME, f"{CONTENT}/dashboard/db.sqlite3", f"{CONTENT}/gantry.format"])
+@pytest.mark.parametrize("damage", [flip, Path.unlink, lambda path: os.truncate(path, 1)], ids=["flip", "gone", "cut"])
+def test_a_damaged_backup_is_refused_and_leaves_nothing(
+    made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, damage: Callable[[Path], None]
+) -> None:
+    backup = tmp_path / "backup"
+    shutil.copytree(made.first, backup, ignore=shutil.ignore_patterns("commitlog", "consumequeue", "index"))
+    damage(backup / name)
+    assert main(["restore", str(backup), "--data", str(tmp_path / "data")]) == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["backup"]
+    assert any(word in capsys.readouterr().err for word in ("damaged", "has no whole backup"))
+
+
+def test_a_folder_with_something_in_it_is_refused(made: Made, tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("mine")
+    assert main(["restore", str(made.first), "--data", str(tmp_path)]) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_a_folder_in_the_data_folder_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["backup", str(tmp_path / "backups"), "--data", str(tmp_path)]) == 1
+    assert "name a folder elsewhere" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_older_backups_go_when_so_many_are_kept(tmp_path: Path) -> None:
+    data, folder = tmp_path / "data", tmp_path / "backups"
+    data.mkdir()
+    (data / "gantry.format").write_text("1\n")
+    for name in ("1", "2", "3"):
+        assert main(["backup", str(folder), "--data", str(data)]) == 0
+        newest = newest_backup(folder)
+        assert newest is not None
+        newest.rename(folder / name)
+    assert main(["backup", str(folder), "--data", str(data), "--keep", "2"]) == 0
+    assert len(list(folder.iterdir())) == 2

@@ -1,0 +1,98 @@
+"""`gantry doctor`, `gantry ready` and /readyz beside an appliance that runs, and beside one that does not."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from appliance.__main__ import main
+from tests.appliance_process import RunningAppliance
+
+
+@pytest.fixture(scope="module")
+def gantry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningAppliance]:
+    with RunningAppliance(tmp_path_factory.mktemp("run") / "data", "--slaves", "1") as running:
+        yield running
+
+
+@pytest.fixture
+def settings(gantry: RunningAppliance, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What `gantry up` was given here."""
+    monkeypatch.setenv("GANTRY_NAMESRV_PORT", gantry.namesrv.rpartition(":")[2])
+    monkeypatch.setenv("GANTRY_SLAVES", "1")
+    monkeypatch.setenv("GANTRY_ALLOW_ROOT", "1")
+
+
+@pytest.mark.usefixtures("settings")
+def test_the_doctor_finds_name_server_addresses_slaves_and_the_disk(
+    gantry: RunningAppliance, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = main(["doctor", "--data", gantry.data, "--json"])
+    found = {one["text"]: one["level"] for one in json.loads(capsys.readouterr().out)}
+    problems = [text for text, level in found.items() if level == "problem"]
+    assert (code, problems) == (0, [])
+    for words in (f"name server at {gantry.namesrv} answers", f"the address {gantry.broker} of broker-a, which can be "
+                  "reached", "broker-a has its 1 slaves", "writes a second", "Python 3", "fast path"):  # fmt: skip
+        assert [text for text in found if words in text], words
+
+
+def test_a_name_server_that_does_not_answer_is_a_problem(
+    gantry: RunningAppliance, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("GANTRY_NAMESRV_PORT", "1")
+    monkeypatch.setenv("GANTRY_ALLOW_ROOT", "1")
+    assert main(["doctor", "--data", gantry.data]) == 1
+    assert "✗ The name server at 127.0.0.1:1 does not answer" in capsys.readouterr().out
+
+
+def test_before_a_start_the_doctor_says_what_up_would(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("HTTP_PORT", "NAMESRV_PORT"):
+        monkeypatch.setenv(f"GANTRY_{name}", "0")
+    monkeypatch.setenv("GANTRY_BIND", "0.0.0.0")
+    monkeypatch.setenv("GANTRY_ALLOW_ROOT", "1")
+    assert main(["doctor", "--data", str(tmp_path)]) == 1
+    out = capsys.readouterr().out
+    assert out.startswith("✗ ") and "use --accounts" in out
+    assert f"No appliance runs on {tmp_path}" in out
+
+
+@pytest.mark.parametrize("live", [(), ("--live",)])
+@pytest.mark.parametrize("role", ["web", "namesrv", "broker"])
+def test_each_process_is_live_and_ready(
+    gantry: RunningAppliance, capsys: pytest.CaptureFixture[str], role: str, live: tuple[str, ...]
+) -> None:
+    address = {"web": gantry.http, "namesrv": gantry.namesrv, "broker": gantry.broker}[role]
+    assert main(["ready", role, address, *live]) == 0
+    assert capsys.readouterr().out == f"{role} {address}: {'live' if live else 'ready'}\n"
+
+
+def test_the_page_for_programs_says_nothing_else(gantry: RunningAppliance) -> None:
+    with urllib.request.urlopen(f"{gantry.url}/readyz") as answer:
+        assert (answer.status, answer.read()) == (200, b"ok\n")
+
+
+@pytest.mark.parametrize("live", [(), ("--live",)])
+def test_a_stopped_broker_is_neither(
+    gantry: RunningAppliance, capsys: pytest.CaptureFixture[str], live: tuple[str, ...]
+) -> None:
+    (broker, *_) = [one for one in gantry.workers("broker") if "broker-a/" in " ".join(one.cmdline())]
+    os.kill(broker.pid, signal.SIGSTOP)
+    try:
+        assert main(["ready", "broker", gantry.broker, "--timeout", "1", *live]) == 1
+    finally:
+        os.kill(broker.pid, signal.SIGCONT)
+    assert "no answer" in capsys.readouterr().out
+
+
+def test_nothing_listens_there(capsys: pytest.CaptureFixture[str]) -> None:
+    for role in ("web", "namesrv", "broker"):
+        assert main(["ready", role, "127.0.0.1:1"]) == 1
+    assert capsys.readouterr().out.count("no answer") == 3
