@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from gantrymq.remoting.signature import Credentials
     from gantrymq.remoting.tls import TlsConfig
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "AdminClient",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
+from collections.abc import Iterator
 
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram
 
@@ -37,32 +39,29 @@ class PrometheusInterceptor(Interceptor):
 
     async def send(self, call: SendCall, proceed: SendProceed) -> SendResult:
         """Count the messages and measure the send, in seconds, tries included."""
-        started = time.monotonic()
-        outcome = "cancelled"
-        try:
+        with _counted(call, self._sent, self._send_s) as told:
             result = await proceed()
-            outcome = result.status.name.lower()
+            told["outcome"] = result.status.name.lower()
             return result
-        except Exception as exc:
-            outcome = type(exc).__name__
-            raise
-        finally:
-            labels = (call.messages[0].topic, call.group, outcome)
-            self._sent.labels(*labels).inc(len(call.messages))
-            self._send_s.labels(*labels).observe(time.monotonic() - started)
 
     async def consume(self, call: ConsumeCall, proceed: ConsumeProceed) -> ConsumeResult | RetryLater:
         """Count the messages and measure the listener call, in seconds."""
-        started = time.monotonic()
-        outcome = "cancelled"
-        try:
+        with _counted(call, self._consumed, self._consume_s) as told:
             result = await proceed()
-            outcome = "success" if result is ConsumeResult.SUCCESS else "later"
+            told["outcome"] = "success" if result is ConsumeResult.SUCCESS else "later"
             return result
-        except Exception as exc:
-            outcome = type(exc).__name__
-            raise
-        finally:
-            labels = (call.messages[0].topic, call.group, outcome)
-            self._consumed.labels(*labels).inc(len(call.messages))
-            self._consume_s.labels(*labels).observe(time.monotonic() - started)
+
+
+@contextlib.contextmanager
+def _counted(call: SendCall | ConsumeCall, messages: Counter, seconds: Histogram) -> Iterator[dict[str, str]]:
+    """Count and measure what is done inside, which says its outcome unless it raises."""
+    started, told = time.monotonic(), {"outcome": "cancelled"}
+    try:
+        yield told
+    except Exception as exc:
+        told["outcome"] = type(exc).__name__
+        raise
+    finally:
+        labels = (call.messages[0].topic, call.group, told["outcome"])
+        messages.labels(*labels).inc(len(call.messages))
+        seconds.labels(*labels).observe(time.monotonic() - started)

@@ -1,9 +1,9 @@
 """What may be said of a topic beside its queues: its attributes, as RocketMQ 5 has them.
 
     GantryMQ's own    retention.ms, retention.messages: see appliance/broker/topics/topic_retention.py
-    RocketMQ 5's      message.type and the like: a GantryMQ broker keeps them and gives them back, and nothing more
+    RocketMQ 5's      message.type, which proxies enforce; others are kept and given back, and nothing more
 
-Tools made for 5.x send RocketMQ's with every topic (its dashboard: message.type), and read them back. Their values are
+Tools made for 5.x send some with every topic, and read them back. Their values are
 checked as 5.x does. `without_effect` says which ones change nothing, for those who show attributes to a person.
 """
 
@@ -36,11 +36,11 @@ class AttributeRule(NamedTuple):
 OWN = {RETENTION_MS: AttributeRule(high=10**OWN_DIGITS_MAX - 1)}
 OWN[RETENTION_MESSAGES] = OWN[RETENTION_MS]
 
+MESSAGE_TYPE = "message.type"  # which messages a proxy takes; FIFO: its consumers get them in order
+
 # RocketMQ: TopicAttributes, TopicMessageType
 ROCKETMQ_5 = {
-    "message.type": AttributeRule(
-        ("UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", "PRIORITY", "LITE", "MIXED")
-    ),
+    MESSAGE_TYPE: AttributeRule(("UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", "PRIORITY", "LITE", "MIXED")),
     "queue.type": AttributeRule(("SimpleCQ", "BatchCQ"), is_changeable=False),
     "cleanup.policy": AttributeRule(("DELETE", "COMPACTION"), is_changeable=False),
     "reserve.time": AttributeRule(low=-1),
@@ -50,8 +50,8 @@ RULES = OWN | ROCKETMQ_5
 
 
 def without_effect(names: Iterable[str]) -> list[str]:
-    """Those of the attributes that a GantryMQ broker keeps and does nothing with, by name."""
-    return sorted(name for name in names if name not in OWN)
+    """Those of the attributes that GantryMQ keeps and does nothing with, by name."""
+    return sorted(name for name in names if name not in OWN and name != MESSAGE_TYPE)
 
 
 def wrong_value(name: str, value: object) -> str | None:

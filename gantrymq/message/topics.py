@@ -62,6 +62,11 @@ def retry_topic(group: str) -> str:
     return RETRY_PREFIX + group
 
 
+def pop_retry_topic(group: str, topic: str) -> str:
+    """Return the topic that holds what the group, which pops, will consume again of `topic` (RocketMQ 5's)."""
+    return f"{RETRY_PREFIX}{group}_{topic}"
+
+
 def dlq_topic(group: str) -> str:
     """Return the topic of the group's dead letters."""
     return DLQ_PREFIX + group

@@ -110,6 +110,21 @@ class RemotingClient:
         connection = self._connections.get(address)
         return None if connection is None or not connection.takes_calls else connection
 
+    def silent_for(self, seconds: float) -> set[str]:
+        """The addresses where a call waits that long for anything from the peer. Long polls don't count."""
+        return {address for address, each in self._connections.items() if each.waits_s() >= seconds}
+
+    def end_silent(self, address: str, seconds: float, reason: str) -> None:
+        """Close the connection to the address when calls wait, long polls too, and nothing came for that long;
+        otherwise end its long polls."""
+        connection = self._connections.get(address)
+        if connection is None:
+            return
+        if connection.waits_s(long_polls=True) >= seconds:
+            connection.close(reason)
+        else:
+            connection.end_long_polls(reason)
+
     async def connection(self, address: str, request: RemotingCommand, timeout_s: float) -> ClientConnection:
         """A connection with room for the request: for callers that pipeline with submit."""
         self.home.enter()

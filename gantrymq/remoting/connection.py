@@ -21,6 +21,7 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol, cast
 
 from gantrymq.errors import ConnectError, FrameError, GantryError
+from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import RemotingCommand
 from gantrymq.remoting.failures import WANTS_TLS, not_connected, timed_out
 from gantrymq.remoting.outages import Outages
@@ -37,6 +38,7 @@ CLOSED_BY_PEER = "closed by the peer"
 READ_BYTES = 1 << 16  # at once; a buffer of the connection's own, for asyncio's is mapped and unmapped for each read
 FRAMES_A_WRITE = 64  # joined at most: the peer begins with them meanwhile
 SWEEP_STEP_S = 0.01  # deadlines this close together share one wake-up
+LONG_POLLS = frozenset({RequestCode.PULL_MESSAGE.value, RequestCode.LITE_PULL_MESSAGE.value})
 
 RequestReceived = Callable[["ClientConnection", RemotingCommand], None]
 
@@ -111,6 +113,20 @@ class ClientConnection(asyncio.BufferedProtocol):
     def in_flight(self) -> int:
         """Calls that wait for their answer."""
         return len(self._calls)
+
+    def waits_s(self, *, long_polls: bool = False) -> float:
+        """For how long the oldest call waits for anything from the peer; 0 when none does. long_polls: count them."""
+        calls = self._calls.values()
+        oldest = next((call for call in calls if long_polls or call.code not in LONG_POLLS), None)
+        return 0.0 if oldest is None else self._loop.time() - max(oldest.started_at, self._received_at)
+
+    def end_long_polls(self, reason: str) -> None:
+        """Fail those that wait, with ConnectError. The connection and all else go on; late answers are left out."""
+        for opaque in [opaque for opaque, call in self._calls.items() if call.code in LONG_POLLS]:
+            call = self._calls.pop(opaque)
+            if not call.future.done():
+                call.future.set_exception(not_connected(self.address, reason, call.code))
+        self._wake_room_waiters()
 
     @property
     def has_room(self) -> bool:

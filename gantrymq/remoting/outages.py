@@ -73,38 +73,12 @@ class Outages:
         """Work that will be tried again failed at a place, such as a broker. member: one of several for which the same
         work is done there, such as a queue: the state ends when it works for all of them again."""
         after_s = None if self._is_of_connection(failure) else self._failed(work, place, member)
-        if after_s == 0:
-            logger.warning(
-                "%s failed (place=%s, member=%s): %s",
-                work,
-                place,
-                member,
-                failure,
-                extra={
-                    "event": "work_failed",
-                    "work": work,
-                    "place": place,
-                    "member": member,
-                    "error": str(failure),
-                },
-            )
-        elif after_s is not None:
+        if after_s:
             self._log_still_failing(work, place, after_s, failure)
-        else:
-            logger.debug(
-                "%s failed (place=%s, member=%s): %s",
-                work,
-                place,
-                member,
-                failure,
-                extra={
-                    "event": "work_failed_again",
-                    "work": work,
-                    "place": place,
-                    "member": member,
-                    "error": str(failure),
-                },
-            )
+            return
+        level, event = (logging.WARNING, "work_failed") if after_s == 0 else (logging.DEBUG, "work_failed_again")
+        facts = {"event": event, "work": work, "place": place, "member": member, "error": str(failure)}
+        logger.log(level, "%s failed (place=%s, member=%s): %s", work, place, member, failure, extra=facts)
 
     def _log_still_failing(self, work: str, place: str, after_s: float, failure: GantryError) -> None:
         members = len(self._open[work, place].members)

@@ -143,6 +143,13 @@ class Credentials:
             raise ConfigError(f"{absent} is missing: an account needs an access key and a secret key")
         return cls(access_key, secret_key)
 
+    @classmethod
+    def of_key(cls, access_key: str, key: SigningKey) -> Credentials:
+        """An account for one that has its key worked in already, and not its secret."""
+        found = cls(access_key, "")
+        object.__setattr__(found, "_key", key)
+        return found
+
     def sign(self, request: RemotingCommand, stamper: Stamper | None = None) -> None:
         """Put account, stamp and signature into the request's ext fields."""
         ext_fields = request.ext_fields

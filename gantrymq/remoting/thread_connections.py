@@ -11,6 +11,7 @@ does every call while a new connection can't be made, and every call of a client
 from __future__ import annotations
 
 import logging
+import math
 import socket
 import struct
 import threading
@@ -38,12 +39,13 @@ _TIMEVAL = struct.Struct("@ll")  # seconds, microseconds
 class ThreadConnection:
     """One socket to one address, for one call at a time."""
 
-    __slots__ = ("_protocol", "_socket", "_timeout_s", "address", "stamper", "used_at")
+    __slots__ = ("_protocol", "_socket", "_timeout_s", "address", "called_at", "stamper", "used_at")
 
     def __init__(self, address: str, connected: socket.socket) -> None:
         self.address: str = address
         self.stamper: Stamper = Stamper()  # a stamp is good for one connection only
         self.used_at: float = 0.0
+        self.called_at: float = math.inf  # when the call under way began
         self._socket = connected
         self._protocol = RemotingProtocol()
         self._timeout_s = 0.0
@@ -60,7 +62,8 @@ class ThreadConnection:
 
     def call(self, code: int, opaque: int, frame: bytes, timeout_s: float) -> RemotingCommand:
         """The answer to a request. RequestTimeout, ConnectError: the connection is of no use any more."""
-        deadline = time.monotonic() + timeout_s
+        self.called_at = now = time.monotonic()
+        deadline = now + timeout_s
         if timeout_s != self._timeout_s:
             self._limit(timeout_s)
         try:
@@ -135,6 +138,7 @@ class ThreadConnections:
     def give_back(self, connection: ThreadConnection) -> None:
         """The call has its answer: another may follow on the connection."""
         connection.used_at = now = time.monotonic()
+        connection.called_at = math.inf
         old: ThreadConnection | None = None
         with self._lock:
             is_closed = self._is_closed
@@ -170,6 +174,20 @@ class ThreadConnections:
                 connection.hang_up()
         for connection in unused:
             self.drop(connection, "client closed")
+
+    def silent_for(self, seconds: float) -> set[str]:
+        """The addresses where a call waits that long for its answer."""
+        began_before = time.monotonic() - seconds
+        with self._lock:
+            return {each.address for each in self._all if each.called_at <= began_before}
+
+    def end_silent(self, address: str, seconds: float, reason: str) -> None:
+        """End the calls there that wait for that long, with ConnectError."""
+        began_before = time.monotonic() - seconds
+        with self._lock:
+            for each in self._all:
+                if each.address == address and each.called_at <= began_before:
+                    each.hang_up()
 
     def abandon(self) -> None:
         """In a child of a fork: close this process's copies; the parent goes on with its own. The lock may be held by

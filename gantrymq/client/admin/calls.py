@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import TypeVar
+from typing import TypedDict, TypeVar
 
 from gantrymq.client.connection.broker_calls import BrokerCalls
 from gantrymq.client.connection.name_servers import NameServers
@@ -18,6 +18,15 @@ from gantrymq.remoting.tls import TlsConfig
 
 T = TypeVar("T")
 K = TypeVar("K")
+
+
+class AdminKeywords(TypedDict, total=False):
+    """How an AdminClient connects: see AdminCalls."""
+
+    timeout_s: float
+    credentials: Credentials | None
+    tls: ssl.SSLContext | TlsConfig | None
+    serialize_type: int
 
 
 class AdminCalls(BrokerCalls):

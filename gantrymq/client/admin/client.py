@@ -11,14 +11,13 @@ Each part stands in the module of its name; what calls over several brokers retu
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Self
+from typing import Self, Unpack
 
 from gantrymq.client.admin.accounts import AccountAdmin
 from gantrymq.client.admin.brokers import BrokerAdmin
-from gantrymq.client.admin.calls import AdminCalls
+from gantrymq.client.admin.calls import AdminCalls, AdminKeywords
 from gantrymq.client.admin.clients import ClientAdmin
 from gantrymq.client.admin.cluster import ClusterAdmin
 from gantrymq.client.admin.groups import GroupAdmin
@@ -27,29 +26,17 @@ from gantrymq.client.admin.name_servers import NameServerAdmin
 from gantrymq.client.admin.offsets import OffsetAdmin
 from gantrymq.client.admin.succession import SuccessionAdmin
 from gantrymq.client.admin.topics import TopicAdmin
-from gantrymq.remoting.command import JSON
-from gantrymq.remoting.signature import Credentials
-from gantrymq.remoting.tls import TlsConfig
 
 
 class AdminClient:
     """Administers a cluster: `async with AdminClient("host:port;host:port") as admin`.
 
-    calls: single requests, for what the parts have no method for.
+    timeout_s: of one request, 5.0; credentials, tls and serialize_type as of a producer. calls: single requests, for
+    what the parts have no method for.
     """
 
-    def __init__(
-        self,
-        name_servers: str | Sequence[str],
-        *,
-        timeout_s: float = 5.0,
-        credentials: Credentials | None = None,
-        tls: ssl.SSLContext | TlsConfig | None = None,
-        serialize_type: int = JSON,
-    ) -> None:
-        self.calls: AdminCalls = AdminCalls(
-            name_servers, timeout_s=timeout_s, credentials=credentials, tls=tls, serialize_type=serialize_type
-        )
+    def __init__(self, name_servers: str | Sequence[str], **keywords: Unpack[AdminKeywords]) -> None:
+        self.calls: AdminCalls = AdminCalls(name_servers, **keywords)
         self.cluster: ClusterAdmin = ClusterAdmin(self.calls)
         self.brokers: BrokerAdmin = BrokerAdmin(self.calls)
         self.name_servers: NameServerAdmin = NameServerAdmin(self.calls)

@@ -8,7 +8,7 @@ from gantrymq.client.admin.calls import AdminCalls, ask_each
 from gantrymq.client.admin.cluster import ClusterAdmin
 from gantrymq.client.admin.groups import GroupAdmin
 from gantrymq.client.admin.offsets import OffsetAdmin
-from gantrymq.client.admin.results import Delivery, DirectResult, MessageTrace
+from gantrymq.client.admin.results import Delivery, DeliveryState, DirectResult, MessageTrace
 from gantrymq.client.admin.topics import TopicAdmin
 from gantrymq.client.connection.answer_fields import int_field
 from gantrymq.client.connection.received_messages import read_messages, read_sound_messages
@@ -234,7 +234,9 @@ class MessageAdmin:
         found: list[Delivery] = []
         for group in await self._topics.groups_at(address, message.topic):
             written = offsets.get(f"{message.topic}@{group}", {}).get(message.queue_id)
-            state = "unknown" if written is None else "consumed" if written > message.queue_offset else "not yet"
+            state: DeliveryState = "unknown"
+            if written is not None:
+                state = "consumed" if written > message.queue_offset else "not yet"
             found.append(Delivery(group, state, (await self._groups.members(group)).is_online))
         return found
 

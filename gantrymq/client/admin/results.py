@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from gantrymq.client.produce.trace_records import TraceRecord
 from gantrymq.errors import GantryError
@@ -73,12 +74,15 @@ class MessageTrace:
     records: list[TraceRecord]
 
 
+DeliveryState = Literal["consumed", "not yet", "unknown"]
+
+
 @dataclass(slots=True)
 class Delivery:
-    """Whether a group has consumed a message. state: "consumed", "not yet" or "unknown"; online: it has members."""
+    """Whether a group has consumed a message; online: it has members."""
 
     group: str
-    state: str
+    state: DeliveryState
     is_online: bool
 
 

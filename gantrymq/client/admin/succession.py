@@ -8,18 +8,22 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import logging
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
 
+import orjson
+
 from gantrymq.client.admin.brokers import BrokerAdmin
 from gantrymq.client.admin.calls import AdminCalls, ask_each
 from gantrymq.client.admin.cluster import ClusterAdmin
+from gantrymq.client.admin.failover import FailoverStatus
 from gantrymq.client.admin.members import EPOCH_OF, Known, Member, NameServerView
 from gantrymq.client.admin.promotion import Promotion, chosen, judge
 from gantrymq.client.connection.answer_fields import int_field
-from gantrymq.errors import ConfigError, ConnectError, GantryError, RequestTimeout, ResponseError
+from gantrymq.errors import BodyError, ConfigError, ConnectError, GantryError, RequestTimeout, ResponseError
 from gantrymq.remoting.bodies import ClusterInfo
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.timeouts import timeout
@@ -181,6 +185,46 @@ class SuccessionAdmin:
         """Have a member join its group in etcd; return its number there. GantryError."""
         answer = await self._calls.call(address, RequestCode.JOIN_GROUP, {"brokerName": broker_name})
         return int_field(answer, "memberNumber", address)
+
+    async def failover(self, broker_name: str, *addresses: str) -> FailoverStatus:
+        """What etcd has on record, as the first of these brokers that answers tells it; without addresses of all
+        members that are known. One that etcd answers counts more. ConfigError; GantryError when none answers."""
+        asked = addresses or tuple(each.address for each in await self.view(broker_name) if each.answers)
+        answers, failures = await ask_each(asked, self.failover_at)
+        if not answers:
+            raise next(iter(failures.values()), ConfigError(f"no broker of {broker_name} answers"))
+        best = min(answers.values(), key=lambda told: bool(told.unknown))
+        tails = tuple(each for told in answers.values() for each in told.kept_tails)
+        return dataclasses.replace(best, kept_tails=tails)
+
+    async def failover_at(self, address: str) -> FailoverStatus:
+        """The same, of one broker. ConnectError, RequestTimeout, ResponseError; BodyError."""
+        answer = await self._calls.call(address, RequestCode.GET_FAILOVER)
+        try:
+            return FailoverStatus.from_dict(orjson.loads(answer.body))
+        except (ValueError, TypeError, AttributeError) as exc:
+            raise BodyError(f"{address}: the answer is not understood: {exc!r}") from exc
+
+    async def pause_failover(self, broker_name: str, *, who: str, why: str, until_ms: int = 0) -> None:
+        """Have no broker of this name become the master by itself. until_ms: the planned end, for people; 0: none.
+
+        ResponseError when it is paused already, or etcd does not answer.
+        """
+        await self._ask_any(broker_name, {"who": who, "why": why, "until": str(until_ms)})
+
+    async def resume_failover(self, broker_name: str, *, who: str, force: bool = False) -> None:
+        """End the pause. ResponseError while the master does not renew in etcd, since it would be replaced then; force:
+        also then."""
+        await self._ask_any(broker_name, {"ends": "true", "who": who, "force": str(force).lower()})
+
+    async def _ask_any(self, broker_name: str, fields: dict[str, str]) -> None:
+        """Have the first member that answers change the pause in etcd. A request without an answer may have done it."""
+        members = [each for each in await self.view(broker_name) if each.answers]
+        if not members:
+            raise ConfigError(f"no broker of {broker_name} answers")
+        first = min(members, key=lambda each: not each.is_master)
+        asked = {"brokerName": broker_name, **fields}
+        await self._calls.call(first.address, RequestCode.PAUSE_FAILOVER, asked)
 
     # -- steps --------------------------------------------------------------------------------------------------------
 

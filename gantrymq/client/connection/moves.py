@@ -72,10 +72,18 @@ class Moves:
         self, broker_name: str, topic: str, failure: GantryError, *, changed: Callable[[], object] | None = None
     ) -> None:
         """A request about the topic failed at this broker. changed: called when the topic's route is another one."""
-        if not may_have_moved(failure) or not self._is_at_fault(broker_name, address_of(failure)):
+        if may_have_moved(failure):
+            self.suspect(broker_name, topic, address_of(failure), changed=changed)
+
+    def suspect(
+        self, broker_name: str, topic: str, address: str, *, changed: Callable[[], object] | None = None
+    ) -> None:
+        """The broker may serve elsewhere than at this address, "" when none was known. topic: one that it has."""
+        if not self._is_at_fault(broker_name, address):
             return
-        now = asyncio.get_running_loop().time()
-        self._reports[broker_name] = _Report(now, topic, address_of(failure), changed)
+        before = self._reports.get(broker_name)
+        changed = changed or (before.changed if before is not None else None)
+        self._reports[broker_name] = _Report(asyncio.get_running_loop().time(), topic, address, changed)
         if broker_name not in self._seeking:
             self._seeking.add(broker_name)
             self._background.start(self._seek(broker_name), f"look where {broker_name} is")

@@ -82,12 +82,14 @@ class Routes:
 
     def __init__(self, name_servers: NameServers, namespace: Namespace = NO_NAMESPACE) -> None:
         self.known: dict[str, TopicRoute] = {}
-        self.on_moved: Callable[[str], object] = lambda address: None  # called with a master's new address
+        # Called with a broker's name, its master's last address, None when none was known, and the new one.
+        self.on_moved: Callable[[str, str | None, str], object] = lambda name, before, now: None
         self.new_topic_queues: int = QUEUES_OF_NEW_TOPIC  # of topics that are made by their first message
         self._name_servers = name_servers
         self._outages = name_servers.outages
         self._namespace = namespace
         self._addresses: dict[str, dict[int, str]] = {}
+        self._masters: dict[str, str] = {}  # the last known ones: between two masters a route may show none
         self._looking_up = asyncio.Lock()
         self._looked_at: dict[str, float] = {}
 
@@ -170,6 +172,12 @@ class Routes:
             raise ConnectError(broker_name, "no address of this broker is known")
         return found
 
+    def served_by(self, address: str) -> list[tuple[str, str]]:
+        """The brokers whose master serves there, each with a topic of it."""
+        names = [name for name, found in self._addresses.items() if found.get(0) == address]
+        topics = ((name, (topic for topic, route in self.known.items() if name in route.addresses)) for name in names)
+        return [(name, topic) for name, found in topics if (topic := next(found, None)) is not None]
+
     def masters(self) -> list[str]:
         """The addresses of all known masters."""
         return [found[0] for found in self._addresses.values() if 0 in found]
@@ -223,12 +231,14 @@ class Routes:
 
     def _learn(self, topic: str, route: TopicRoute) -> None:
         self.known[topic] = route
+        masters = {name: found[0] for name, found in route.addresses.items() if 0 in found}
         moved = [
-            (name, self.address(name), found[0])
-            for name, found in route.addresses.items()
-            if name in self._addresses and 0 in found and found[0] != self.address(name)
+            (name, self._masters.get(name), now)
+            for name, now in masters.items()
+            if name in self._addresses and now != self.address(name)
         ]
         self._addresses.update(route.addresses)
+        self._masters |= masters
         for name, before, now in moved:
             logger.info(
                 "master serves elsewhere (broker=%s, before=%s, now=%s)",
@@ -237,4 +247,4 @@ class Routes:
                 now,
                 extra={"event": "broker_moved", "broker": name, "before": before, "now": now},
             )
-            self.on_moved(now)
+            self.on_moved(name, before, now)

@@ -17,10 +17,12 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from gantrymq.client.connection.background import Background, every
 from gantrymq.client.connection.broker_calls import BrokerCalls
+from gantrymq.client.connection.greetings import Greetings
 from gantrymq.client.connection.moves import Moves
 from gantrymq.client.connection.name_servers import NameServers
 from gantrymq.client.connection.options import ClientOptions
 from gantrymq.client.connection.routes import REFRESH_S, Routes
+from gantrymq.client.connection.silence import Silence
 from gantrymq.errors import ClientClosed, ConnectError, GantryError, ResponseError
 from gantrymq.forks import notice_fork
 from gantrymq.message.ids import local_address
@@ -38,6 +40,7 @@ logger: logging.Logger = logging.getLogger(__name__)
 REMARK_REPEAT_S = 600.0  # between two log lines of the same remark
 COME_BACK_S = 1.0  # between two tries of a consumer to connect to a broker it has lost
 REJOIN_S = 3 * COME_BACK_S  # in which the consumers of a broker that was started anew come back
+MISSING_MAX_S = 4 * REJOIN_S  # in which those that have not come back by then are still expected, at the most
 HEARTBEAT_S = 30.0  # RocketMQ: heartbeatBrokerInterval; brokers forget a client after 120 s of silence
 # Answers to a heartbeat that the same heartbeat gets again: it asks for too much, or for what the account may not have.
 REFUSED_FOR_GOOD = frozenset({ResponseCode.INVALID_PARAMETER.value, ResponseCode.NO_PERMISSION.value})
@@ -76,12 +79,15 @@ class ClientSession:
         self.calls: BrokerCalls = BrokerCalls(self.remoting, namespace=self.namespace)
         self.background: Background = Background()
         self.moves: Moves = Moves(self.routes, self.background)
+        self.silence: Silence = Silence(self.routes, self.moves, self.remoting)
         self.routes.on_moved = self._meet_again
+        self.when_moved: list[Callable[[str], object]] = []  # called with the name of a broker that has a new master
         self.is_open: bool = False
         self._was_closed = False
         self._heartbeat = heartbeat
         self._heartbeat_slaves = heartbeat_slaves
-        self.refusal: ResponseError | None = None  # of the last heartbeats, by a broker that will not change its mind
+        self.greetings: Greetings = Greetings(self.background, self._greet)
+        self._refusals: dict[str, ResponseError] = {}  # of a broker's last heartbeat: it will not change its mind
         self._greeted: set[str] = set()
         self.before_greeting: Callable[[str], Awaitable[None]] | None = None  # of a broker that may have forgotten us
         self._connected_to: set[str] = set()  # brokers, once at least
@@ -90,7 +96,6 @@ class ClientSession:
         self.remoting.on_connected = self._connected
         self._remarks: dict[str, tuple[str, float]] = {}  # by broker: what it said last, and when that was logged
         self._brokers_changed = asyncio.Event()
-        self._greeting = asyncio.Lock()
 
     def _name_client(self) -> None:
         self._process_id = os.getpid()
@@ -112,8 +117,9 @@ class ClientSession:
         self.remoting.home.enter()
         self.is_open = True
         self.background.start(self._refresh_routes(), "refresh routes")
+        self.background.start(self.silence.watch(), "look for silent brokers")
         self.background.start(
-            every(HEARTBEAT_S, self.send_heartbeats, self.outages, wake=self._brokers_changed), "heartbeats"
+            every(HEARTBEAT_S, self._begin_heartbeats, self.outages, wake=self._brokers_changed), "heartbeats"
         )
 
     def abandon(self) -> None:
@@ -174,11 +180,11 @@ class ClientSession:
         except GantryError as exc:
             logger.info("route not refreshed: %s", exc, extra={"event": "route_not_refreshed", "topic": topic})
 
-    def is_just_back(self, address: str | None) -> bool:
-        """Whether the broker was connected to again less than REJOIN_S ago: it may have been started anew, and know
+    def is_just_back(self, address: str | None, within_s: float = REJOIN_S) -> bool:
+        """Whether the broker was connected to again less than within_s ago: it may have been started anew, and know
         only some of its clients yet."""
         at = None if address is None else self._back_at.get(address)
-        return at is not None and asyncio.get_running_loop().time() - at < REJOIN_S
+        return at is not None and asyncio.get_running_loop().time() - at < within_s
 
     def _connected(self, address: str) -> None:
         """Greet a broker at once when the connection to it is not the first: started anew, it would answer pulls for
@@ -210,11 +216,15 @@ class ClientSession:
         if not self._greeted.issuperset(self._addresses()):
             self._brokers_changed.set()
 
-    def _meet_again(self, address: str) -> None:
+    def _meet_again(self, name: str, before: str | None, address: str) -> None:
         """A broker is the master now: it has not heard of this client in that role."""
+        if before is not None and before != address:
+            self.silence.moved(before)
         self._greeted.discard(address)
         self._forgetful.add(address)  # what its master was told last may not have come to it
         self._brokers_changed.set()
+        for act in self.when_moved:
+            act(name)
         self.moves.moved()
 
     async def greet_new_brokers(self) -> None:
@@ -224,10 +234,15 @@ class ClientSession:
 
     async def greeting(self, address: str, timeout_s: float) -> RemotingCommand | None:
         """What the broker answered to the last heartbeat over the connection to it; one is sent if there was none."""
-        async with timeout(timeout_s), self._greeting:
-            if (known := self.known_greeting(address)) is None:
-                await self.calls.heartbeat(address, self._heartbeat(self.client_id))
-                known = self.known_greeting(address)
+        if (known := self.known_greeting(address)) is None:
+            begun = self.greetings.begin(address)
+            async with timeout(timeout_s):
+                await asyncio.wait([begun])
+            if begun.cancelled():
+                raise ClientClosed("closed meanwhile")
+            if (failure := begun.result()) is not None:
+                raise failure
+            known = self.known_greeting(address)
         return known
 
     def known_greeting(self, address: str) -> RemotingCommand | None:
@@ -235,30 +250,39 @@ class ClientSession:
         connection = self.remoting.open_connection(address)
         return None if connection is None else connection.greeting
 
-    async def send_heartbeats(self) -> None:
-        """Register this client at every broker that matters, or keep it registered."""
-        addresses = self._addresses()
-        heartbeat = self._heartbeat(self.client_id)
-        self._greeted.update(addresses)
-        sending = (self._greet(address, heartbeat) for address in addresses)
-        outcomes = await asyncio.gather(*sending, return_exceptions=True)
-        refusals = (each for each in outcomes if isinstance(each, ResponseError) and each.code in REFUSED_FOR_GOOD)
-        self.refusal = next(refusals, None)
-        for address, outcome in zip(addresses, outcomes, strict=True):
-            if isinstance(outcome, GantryError):
-                self.outages.failed("heartbeat", address, outcome)
-            elif isinstance(outcome, BaseException):
-                raise outcome
-            else:
-                self.outages.worked("heartbeat", address)
-                self._note_remark(address, outcome)
+    @property
+    def refusal(self) -> ResponseError | None:
+        """Of the last heartbeat to a broker of the routes that will not change its mind, None when none said so."""
+        return next((self._refusals[each] for each in self._addresses() if each in self._refusals), None)
 
-    async def _greet(self, address: str, heartbeat: HeartbeatData) -> str | None:
-        if address in self._forgetful:
-            if self.before_greeting is not None:
-                await self.before_greeting(address)
-            self._forgetful.discard(address)
-        return await self.calls.heartbeat(address, heartbeat)
+    async def send_heartbeats(self) -> None:
+        """Register this client at every broker that matters, or keep it registered. Waits for their answers, but not
+        for those of brokers that did not give one the last time."""
+        await self.greetings.round(self._addresses())
+
+    async def _begin_heartbeats(self) -> None:
+        for address in self._addresses():
+            self.greetings.begin(address)
+
+    async def _greet(self, address: str) -> GantryError | None:
+        self._greeted.add(address)
+        try:
+            if address in self._forgetful:
+                if self.before_greeting is not None:
+                    await self.before_greeting(address)
+                self._forgetful.discard(address)
+            remark = await self.calls.heartbeat(address, self._heartbeat(self.client_id))
+        except GantryError as exc:
+            if isinstance(exc, ResponseError) and exc.code in REFUSED_FOR_GOOD:
+                self._refusals[address] = exc
+            else:
+                self._refusals.pop(address, None)
+            self.outages.failed("heartbeat", address, exc)
+            return exc
+        self._refusals.pop(address, None)
+        self.outages.worked("heartbeat", address)
+        self._note_remark(address, remark)
+        return None
 
     def _note_remark(self, address: str, remark: str | None) -> None:
         """Log what a broker said about this client's groups; the same again only after REMARK_REPEAT_S."""

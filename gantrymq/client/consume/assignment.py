@@ -17,7 +17,7 @@ from typing import Any
 
 from gantrymq.client.connection.background import Background
 from gantrymq.client.connection.callbacks import tell
-from gantrymq.client.connection.session import REJOIN_S, ClientSession
+from gantrymq.client.connection.session import MISSING_MAX_S, REJOIN_S, ClientSession
 from gantrymq.client.consume.offset_store import OffsetStore
 from gantrymq.client.consume.options import ConsumerOptions
 from gantrymq.client.consume.process_queue import ProcessQueue
@@ -46,20 +46,21 @@ def finished_offset(process_queue: ProcessQueue) -> int | None:
 class GroupShare:
     """This client's share of a topic: all of it when broadcasting, else what the strategy makes of the members.
 
-    `not_registered` is called when the brokers don't list this client as a member.
+    `not_registered` is called with the address of a broker that does not list this client as a member.
     """
 
     def __init__(
         self,
         session: ClientSession,
         options: ConsumerOptions,
-        not_registered: Callable[[], None],
+        not_registered: Callable[[str], None],
     ) -> None:
         self._session = session
         self._group = options.group
         self._model = options.model
         self._strategy = options.strategy
         self._not_registered = not_registered
+        self._members: frozenset[str] = frozenset()  # when this client's share was said last
 
     async def __call__(self, topic: str) -> list[MessageQueue] | None:
         """This client's queues of the topic, None when that can't be said now."""
@@ -77,8 +78,11 @@ class GroupShare:
         except ResponseError:
             members = []  # the group is unknown to this broker, and so is this client
         if self._session.client_id not in members:
-            self._not_registered()  # which asks for another round
+            self._not_registered(address)  # which asks for another round
             return None
+        if self._session.is_just_back(address, MISSING_MAX_S) and not self._members.issubset(members):
+            return None  # the others know newer offsets of their queues than the broker, and are about to come back
+        self._members = frozenset(members)
         return share_of(self._session.client_id, route.readable, members, self._strategy)
 
 
@@ -134,8 +138,7 @@ class Assignment:
         for topic in wanted:
             try:
                 share = await self._share(topic)
-                if share is not None:
-                    is_complete &= await self._hold(topic, share)
+                is_complete &= share is not None and await self._hold(topic, share)
                 self._session.outages.worked("rebalance", topic)
             except RouteNotFound:
                 is_complete = False  # no message was sent to it yet

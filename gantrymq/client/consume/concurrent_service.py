@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from gantrymq.client.consume.listener_calls import ListenerCalls
 from gantrymq.client.consume.options import PushConsumerOptions
 from gantrymq.client.consume.process_queue import ProcessQueue
-from gantrymq.client.consume.workers import Workers
+from gantrymq.client.consume.workers import ConsumeService
 from gantrymq.client.results import ConsumeResult, DeadLetter, RetryLater
 from gantrymq.message.model import MessageExt
 
@@ -23,30 +23,17 @@ Bury = Callable[[list[MessageExt]], Awaitable[list[MessageExt]]]
 LOCAL_RETRY_S = 5.0  # RocketMQ: submitConsumeRequestLater; when a failed message could not even be sent back
 
 
-class ConcurrentConsumeService:
+class ConcurrentConsumeService(ConsumeService):
     """Consumes pulled messages in any order. `send_back` has failed messages delivered again after so many seconds
     (None: when the broker decides), `bury` makes them dead letters. Both return those they could not send: they are
     given to the listener again here."""
 
     def __init__(self, calls: ListenerCalls, send_back: SendBack, bury: Bury, options: PushConsumerOptions) -> None:
-        self._calls = calls
+        super().__init__(calls, options.concurrency)
         self._send_back = send_back
         self._bury = bury
         self._batch_size = options.batch_size
         self._work: asyncio.Queue[tuple[ProcessQueue, list[MessageExt]]] = asyncio.Queue()  # bounded by FlowLimits
-        self._workers = Workers(options.concurrency, self._work_on)
-
-    def start(self) -> None:
-        self._calls.start()
-        self._workers.start()
-
-    def begin_nothing_more(self) -> None:
-        self._workers.is_stopping = True
-
-    async def stop(self, wait_s: float) -> bool:
-        has_ended = await self._workers.stop(wait_s)
-        self._calls.close()
-        return has_ended
 
     def submit(self, process_queue: ProcessQueue, messages: list[MessageExt]) -> None:
         """Have the messages consumed, in portions of the batch size."""

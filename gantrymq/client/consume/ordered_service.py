@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from gantrymq.client.consume.listener_calls import ListenerCalls
 from gantrymq.client.consume.options import PushConsumerOptions
 from gantrymq.client.consume.process_queue import ProcessQueue
-from gantrymq.client.consume.workers import Workers
+from gantrymq.client.consume.workers import ConsumeService
 from gantrymq.client.results import ConsumeResult, DeadLetter, RetryLater
 from gantrymq.message.model import MessageExt
 
@@ -22,7 +22,7 @@ SUSPEND_S_MIN, SUSPEND_S_MAX = 0.01, 30.0  # as the Java client bounds it
 WAIT_S = 0.1  # until a queue is looked at again whose lock is missing, or whose former call still runs
 
 
-class OrderedConsumeService:
+class OrderedConsumeService(ConsumeService):
     """Consumes pulled messages in order. `give_up` sends messages that failed too often to the dead letters, `bury`
     those that a DeadLetter names; both return those they could not send."""
 
@@ -34,7 +34,7 @@ class OrderedConsumeService:
         may_consume: Callable[[ProcessQueue], bool],
         options: PushConsumerOptions,
     ) -> None:
-        self._calls = calls
+        super().__init__(calls, options.concurrency)
         self._give_up = give_up
         self._bury = bury
         self._may_consume = may_consume
@@ -43,19 +43,6 @@ class OrderedConsumeService:
         self._max_reconsume_times = options.max_reconsume_times
         self._ready: asyncio.Queue[ProcessQueue] = asyncio.Queue()  # each queue is in it once at most
         self._scheduled: set[ProcessQueue] = set()  # in `_ready`, being consumed, or waiting to be looked at again
-        self._workers = Workers(options.concurrency, self._work_on)
-
-    def start(self) -> None:
-        self._calls.start()
-        self._workers.start()
-
-    def begin_nothing_more(self) -> None:
-        self._workers.is_stopping = True
-
-    async def stop(self, wait_s: float) -> bool:
-        has_ended = await self._workers.stop(wait_s)
-        self._calls.close()
-        return has_ended
 
     def submit(self, process_queue: ProcessQueue, messages: list[MessageExt]) -> None:
         """Messages were added to the queue: have a worker look at it."""

@@ -12,7 +12,6 @@ without when `commit` is called.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
@@ -40,7 +39,6 @@ from gantrymq.remoting.command import RemotingCommand
 
 COMMIT_S = 5.0  # RocketMQ: autoCommitIntervalMillis
 POLL_S = 5.0  # RocketMQ: pollTimeoutMillis
-SOON_S = 1.0  # from a new registration to the next look at the queues: the group has to learn of it
 
 
 class PullConsumer(Client):
@@ -202,13 +200,8 @@ class PullConsumer(Client):
         await self._greet()
         self._assignment.rebalance_wanted.set()
 
-    def _not_registered(self) -> None:
-        self._background.start(self._register(), "heartbeat on change")
-
-    async def _register(self) -> None:
-        await self._greet()
-        await asyncio.sleep(SOON_S)
-        self._assignment.rebalance_wanted.set()
+    def _not_registered(self, address: str) -> None:
+        self._session.greetings.join(address, self._assignment.rebalance_wanted.set)
 
     async def _ids_changed(self, address: str, request: RemotingCommand) -> None:
         if request.ext_fields.get("consumerGroup") == self._session.namespace.wrap(self.group):

@@ -59,7 +59,7 @@ class PullContext:
     commit_offset: Callable[[ProcessQueue], int | None]  # to tell the broker with a pull; None: it does not keep it
     received: Callable[[ProcessQueue, list[MessageExt]], None]
     offset_moved: Callable[[ProcessQueue, int], None]  # the broker says that the offset is outside the queue
-    not_registered: Callable[[], None]  # the broker does not know this consumer (yet, or any more)
+    not_registered: Callable[[str], None]  # the broker at that address does not know this consumer (yet, or any more)
     rebalance: Callable[[], None]  # a topic's brokers are others than before
     is_paused: Callable[[ProcessQueue], bool] = lambda process_queue: False
     says_subscription: bool = False  # with each pull, so that no heartbeat has to have told it before
@@ -106,7 +106,7 @@ async def _keep_pulling(context: PullContext, process_queue: ProcessQueue, place
         except GantryError as exc:
             context.session.outages.failed(PULL, queue.broker_name, exc, member=place)
             if isinstance(exc, ResponseError) and exc.code in NOT_REGISTERED:
-                context.not_registered()
+                context.not_registered(exc.address)
                 broker_id = 0
                 await asyncio.sleep(unknown_pause_s)
                 unknown_pause_s = min(unknown_pause_s * 2, PAUSE_S)

@@ -145,13 +145,13 @@ class PushConsumer(Client):
             commit_offset=self._commit_offset,
             received=self._on_received,
             offset_moved=self._on_offset_moved,
-            not_registered=self._heartbeat_wanted.set,
+            not_registered=self._not_registered,
             rebalance=lambda: self._assignment.rebalance_wanted.set(),
         )
         return Assignment(
             self._session,
             self._options,
-            share=GroupShare(self._session, self._options, self._heartbeat_wanted.set),
+            share=GroupShare(self._session, self._options, self._not_registered),
             offsets=offset_store(self._session, self._options),
             background=self._background,
             keep_pulling=lambda process_queue: keep_pulling(context, process_queue),
@@ -283,15 +283,21 @@ class PushConsumer(Client):
         return HeartbeatData(client_id, [ProducerData(INNER_PRODUCER_GROUP)], [consumer])
 
     async def _heartbeat_when_wanted(self) -> None:
-        """Send a heartbeat soon when a broker does not know this client, or when the subscription changed."""
+        """Send heartbeats soon when the subscription changed."""
         while True:
             await self._heartbeat_wanted.wait()
             self._heartbeat_wanted.clear()
             await self._tell_subscriptions()
-            if self._session.refusal is not None:
-                self._take_back(self._session.refusal)
-            self._assignment.rebalance_wanted.set()
+            self._greeted()
             await asyncio.sleep(SOON_S)
+
+    def _not_registered(self, address: str) -> None:
+        self._session.greetings.join(address, self._greeted)
+
+    def _greeted(self) -> None:
+        if self._session.refusal is not None:
+            self._take_back(self._session.refusal)
+        self._assignment.rebalance_wanted.set()
 
     async def _tell_subscriptions(self) -> None:
         told = dict(self._subscriptions)

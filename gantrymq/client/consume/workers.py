@@ -1,4 +1,4 @@
-"""The tasks of a push consumer that call the listener, and the interface of the services that use them.
+"""The tasks of a push consumer that call the listener, and what the services that use them have in common.
 
 `concurrent_service` and `ordered_service` say in which order the messages are consumed and what becomes of failed ones.
 """
@@ -8,31 +8,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
-from typing import Protocol
 
 from gantrymq.client.connection.background import Background, wait_for_event
-from gantrymq.client.consume.listener_calls import ThreadsEnded
+from gantrymq.client.consume.listener_calls import ListenerCalls, ThreadsEnded
 from gantrymq.client.consume.process_queue import ProcessQueue
 from gantrymq.message.model import MessageExt
 
 logger: logging.Logger = logging.getLogger(__name__)
-
-
-class ConsumeService(Protocol):
-    """Gives pulled messages to the listener and acts on its answer (RocketMQ: ConsumeMessageService)."""
-
-    def start(self) -> None:
-        """Begin to consume what is submitted."""
-
-    async def stop(self, wait_s: float) -> bool:
-        """Begin no further call; wait for calls in progress, `wait_s` at most. Whether all have ended."""
-
-    def begin_nothing_more(self) -> None:
-        """Have no further listener call begun. From a signal's handler, too, while a listener blocks the event loop."""
-
-    def submit(self, process_queue: ProcessQueue, messages: list[MessageExt]) -> None:
-        """Have messages consumed that the process queue holds already."""
 
 
 class Workers:
@@ -77,3 +61,34 @@ class Workers:
             )
         await self.background.close()
         return has_ended
+
+
+class ConsumeService(ABC):
+    """Gives pulled messages to the listener and acts on its answer (RocketMQ: ConsumeMessageService)."""
+
+    def __init__(self, calls: ListenerCalls, concurrency: int) -> None:
+        self._calls = calls
+        self._workers = Workers(concurrency, self._work_on)
+
+    def start(self) -> None:
+        """Begin to consume what is submitted."""
+        self._calls.start()
+        self._workers.start()
+
+    async def stop(self, wait_s: float) -> bool:
+        """Begin no further call; wait for calls in progress, `wait_s` at most. Whether all have ended."""
+        has_ended = await self._workers.stop(wait_s)
+        self._calls.close()
+        return has_ended
+
+    def begin_nothing_more(self) -> None:
+        """Have no further listener call begun. From a signal's handler, too, while a listener blocks the event loop."""
+        self._workers.is_stopping = True
+
+    @abstractmethod
+    def submit(self, process_queue: ProcessQueue, messages: list[MessageExt]) -> None:
+        """Have messages consumed that the process queue holds already."""
+
+    @abstractmethod
+    async def _work_on(self) -> None:
+        """What each worker does until it is stopped."""

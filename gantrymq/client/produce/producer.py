@@ -80,6 +80,7 @@ class Producer(Client):
         self._traces = dispatcher_of(self._session, options)
         self._batching = Background()
         self._thread_connections = ThreadConnections()
+        self._session.silence.watched.append(self._thread_connections)
         self._handing: set[asyncio.Task[None]] = set()
         self._tracer = None if self._traces is None else SendTracer(self._traces, group)
         # Nothing is done but to send.

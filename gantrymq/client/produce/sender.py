@@ -61,6 +61,7 @@ class Sender:
         self.group = group
         self.faults = faults
         self.silences: Silences = Silences()
+        session.when_moved.append(self.silences.answered)  # another host was silent
         self._session = session
         self._namespace = session.namespace
         self._routes = session.routes

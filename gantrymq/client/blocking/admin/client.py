@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Sequence
+from typing import Unpack
 
+from gantrymq.client.admin.calls import AdminKeywords
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.client.blocking.admin.accounts import SyncAccountAdmin
 from gantrymq.client.blocking.admin.brokers import SyncBrokerAdmin
@@ -17,9 +18,6 @@ from gantrymq.client.blocking.admin.offsets import SyncOffsetAdmin
 from gantrymq.client.blocking.admin.succession import SyncSuccessionAdmin
 from gantrymq.client.blocking.admin.topics import SyncTopicAdmin
 from gantrymq.client.blocking.base import BlockingLife
-from gantrymq.remoting.command import JSON
-from gantrymq.remoting.signature import Credentials
-from gantrymq.remoting.tls import TlsConfig
 
 
 class SyncAdminClient(BlockingLife):
@@ -30,20 +28,8 @@ class SyncAdminClient(BlockingLife):
 
     _client: AdminClient
 
-    def __init__(
-        self,
-        name_servers: str | Sequence[str],
-        *,
-        timeout_s: float = 5.0,
-        credentials: Credentials | None = None,
-        tls: ssl.SSLContext | TlsConfig | None = None,
-        serialize_type: int = JSON,
-    ) -> None:
-        super().__init__(
-            lambda: AdminClient(
-                name_servers, timeout_s=timeout_s, credentials=credentials, tls=tls, serialize_type=serialize_type
-            )
-        )
+    def __init__(self, name_servers: str | Sequence[str], **keywords: Unpack[AdminKeywords]) -> None:
+        super().__init__(lambda: AdminClient(name_servers, **keywords))
         self.cluster: SyncClusterAdmin = SyncClusterAdmin(lambda: self._client.cluster, self._run)
         self.brokers: SyncBrokerAdmin = SyncBrokerAdmin(lambda: self._client.brokers, self._run)
         self.name_servers: SyncNameServerAdmin = SyncNameServerAdmin(lambda: self._client.name_servers, self._run)

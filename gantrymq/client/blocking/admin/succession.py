@@ -6,6 +6,7 @@ Written from gantrymq.client.admin.succession, which is the one to change, by
 
 from __future__ import annotations
 
+from gantrymq.client.admin.failover import FailoverStatus
 from gantrymq.client.admin.members import Known, Member
 from gantrymq.client.admin.promotion import Promotion
 from gantrymq.client.admin.succession import Changed, SuccessionAdmin
@@ -70,3 +71,24 @@ class SyncSuccessionAdmin(BlockingPart[SuccessionAdmin]):
     def join(self, broker_name: str, address: str) -> int:
         """Have a member join its group in etcd; return its number there. GantryError."""
         return self._run(self._part().join(broker_name, address))
+
+    def failover(self, broker_name: str, *addresses: str) -> FailoverStatus:
+        """What etcd has on record, as the first of these brokers that answers tells it; without addresses of all
+        members that are known. One that etcd answers counts more. ConfigError; GantryError when none answers."""
+        return self._run(self._part().failover(broker_name, *addresses))
+
+    def failover_at(self, address: str) -> FailoverStatus:
+        """The same, of one broker. ConnectError, RequestTimeout, ResponseError; BodyError."""
+        return self._run(self._part().failover_at(address))
+
+    def pause_failover(self, broker_name: str, *, who: str, why: str, until_ms: int = 0) -> None:
+        """Have no broker of this name become the master by itself. until_ms: the planned end, for people; 0: none.
+
+        ResponseError when it is paused already, or etcd does not answer.
+        """
+        self._run(self._part().pause_failover(broker_name, who=who, why=why, until_ms=until_ms))
+
+    def resume_failover(self, broker_name: str, *, who: str, force: bool = False) -> None:
+        """End the pause. ResponseError while the master does not renew in etcd, since it would be replaced then; force:
+        also then."""
+        self._run(self._part().resume_failover(broker_name, who=who, force=force))

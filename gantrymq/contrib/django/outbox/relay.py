@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Self
 
 from django.db import DatabaseError, InterfaceError, close_old_connections, reset_queries, transaction
+from django.db.models import Q
 from django.utils import timezone
 
 from gantrymq.client.blocking.producer import SyncProducer
@@ -24,9 +25,8 @@ from gantrymq.client.produce.retry import may_pass
 from gantrymq.client.results import SendResult
 from gantrymq.contrib.django.models import OutboxMessage, OutboxState, can_lock_rows
 from gantrymq.contrib.django.outbox.choosing import Chain, chosen
-from gantrymq.contrib.django.outbox.cleaning import clean
 from gantrymq.contrib.django.outbox.writing import message_of
-from gantrymq.contrib.django.settings import POWER_MAX, GantrySettings
+from gantrymq.contrib.django.settings import POWER_MAX, GantrySettings, OutboxSettings
 from gantrymq.errors import ClientClosed, GantryError, MessageRejected, WrongType
 
 logger: logging.Logger = logging.getLogger(__name__)
@@ -192,3 +192,21 @@ def _rest(chains: list[Chain], outcomes: Sequence[Outcome | None]) -> list[Chain
     """What is left of the chains whose first message was sent; behind a failure nothing goes."""
     pairs = zip(chains, outcomes, strict=True)
     return [chain[1:] for chain, outcome in pairs if isinstance(outcome, SendResult) and len(chain) > 1]
+
+
+STEP_ROWS = 1000  # removed in one transaction
+ENDED = (OutboxState.SENT, OutboxState.DISCARDED)
+
+
+def clean(alias: str, own: OutboxSettings) -> int:
+    """Remove what ended more than `keep_sent_s` ago, and of the rest all but the latest `keep_sent_rows`. Unsent
+    messages stay. Several processes may do so at once. Returns how many rows are gone."""
+    ended = OutboxMessage.objects.using(alias).filter(state__in=ENDED)
+    old = Q(ended_at__lt=timezone.now() - timedelta(seconds=own.keep_sent_s))
+    beyond = ended.order_by("-ended_at").values_list("ended_at", flat=True)[own.keep_sent_rows : own.keep_sent_rows + 1]
+    for first_too_many in beyond:
+        old |= Q(ended_at__lte=first_too_many)
+    gone = 0
+    while ids := list(ended.filter(old).values_list("pk", flat=True)[:STEP_ROWS]):
+        gone += OutboxMessage.objects.using(alias).filter(pk__in=ids, state__in=ENDED).delete()[0]
+    return gone

@@ -11,7 +11,6 @@ SLAVE = "10.0.0.2:10911"
 OTHER = "10.0.0.3:10911"
 MASTER = "10.0.0.1:10911"
 TOLD = {"inSyncSetTold": f"{OTHER},{SLAVE}", "inSyncEpochTold": "2", "confirmedOffsetTold": "900"}
-STILL_THERE = NameServerView("ns", True, {0: MASTER, 1: SLAVE}, {"masterGoneMs": "60000", "epochNumber": "2"})
 GONE = NameServerView("ns", True, {1: SLAVE}, {"masterGoneMs": "60000", "epochNumber": "2"})
 
 

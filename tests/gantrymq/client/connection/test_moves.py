@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
 from collections.abc import AsyncIterator
 
 import pytest
 
-from gantrymq import Message, MessageQueue, Producer, TransactionProducer, TransactionState
+from gantrymq import Message, MessageQueue, Producer, SyncProducer, TransactionProducer, TransactionState
 from gantrymq.client.connection.moves import FIRST_PAUSE_S, SEEK_S, SOON_PAUSE_S, SOON_S, may_have_moved, pause_after
+from gantrymq.client.connection.options import ClientOptions
 from gantrymq.client.connection.routes import LOOK_AGAIN_S
+from gantrymq.client.connection.session import ClientSession
+from gantrymq.client.produce.sender import Sender
+from gantrymq.client.results import SendResult
 from gantrymq.errors import ConnectError, GantryError, RequestTimeout, ResponseError
-from gantrymq.remoting.bodies import BrokerData, QueueData, TopicRouteData
+from gantrymq.remoting.bodies import BrokerData, HeartbeatData, QueueData, TopicRouteData
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
+from tests.gantrymq.client.seen import until
 from tests.gantrymq.remoting.scripted import ScriptedServer, scripted_server
+from tests.waiting import WITHIN_S
 
 ROUTE = RequestCode.GET_ROUTEINFO_BY_TOPIC
 HOST = "7F00000100002A9F"
@@ -28,6 +35,8 @@ class Group:
         self.master = ""
         self.has_handed_over = False
         self.hangs_up = False
+        self.is_silent = False
+        self.leaves_unanswered: int | None = None  # a code
         self.was_heard: list[str] = []  # by the new master: names of requests
         self.asked = 0
 
@@ -40,6 +49,8 @@ class Group:
         writer.write(request.reply(body=route.to_json()).encode())
 
     def old(self, server: ScriptedServer, writer: asyncio.StreamWriter, request: RemotingCommand) -> None:
+        if self.is_silent or request.code == self.leaves_unanswered:
+            return
         if request.code == RequestCode.HEART_BEAT or not self.has_handed_over:
             self._take(writer, request)
             return
@@ -89,6 +100,95 @@ async def test_the_route_is_asked_for_at_once_and_the_new_master_tried_before_th
         assert "SEND_MESSAGE_V2" in group.was_heard
         while "HEART_BEAT" not in group.was_heard:  # it has to know the client, too
             await asyncio.sleep(0.005)
+
+
+async def test_a_send_to_a_master_that_stands_still_is_tried_at_its_successor_before_its_time_is_up() -> None:
+    async with members() as (group, names, _old, new), Producer(names) as producer:
+        await producer.send(Message("T", b"before"))
+        group.is_silent = True
+        asked = group.asked
+        sending = asyncio.create_task(producer.send(Message("T", b"after"), timeout_s=7200))
+        await until(lambda: group.asked > asked)
+        group.master = new
+        async with asyncio.timeout(WITHIN_S):
+            assert (await sending).queue == MessageQueue("T", "a", 0)
+
+
+async def test_so_is_the_send_of_a_thread() -> None:
+    async with members() as (group, names, _old, new):
+        sent: list[SendResult] = []
+
+        def send() -> None:
+            with SyncProducer(names) as producer:
+                producer.send(Message("T", b"before"))
+                producer.send(Message("T", b"by a connection of the thread"))
+                group.is_silent = True
+                sent.append(producer.send(Message("T", b"after"), timeout_s=7200))
+
+        thread = threading.Thread(target=send, daemon=True)
+        thread.start()
+        await until(lambda: group.is_silent)
+        asked = group.asked
+        await until(lambda: group.asked > asked)
+        group.master = new
+        await until(lambda: bool(sent))
+        await asyncio.to_thread(thread.join)
+
+
+async def test_the_silence_of_an_old_master_is_none_of_its_successor() -> None:
+    async with members() as (group, names, _old, new):
+        session = ClientSession(ClientOptions(name_servers=names), heartbeat=HeartbeatData)
+        session.open()
+        sender = Sender(session, "g")
+        await sender.queues("T", WITHIN_S)
+        sender.silences.failed("a")
+        sender.silences.failed("b")
+        group.master = new
+        await session.routes.look_again("T")
+        assert list(sender.silences.known) == ["b"]
+        await session.close()
+
+
+async def test_a_pull_at_a_master_that_stands_still_ends_when_another_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gantrymq.client.connection.silence.SILENT_S", 0.05)
+    async with members() as (group, names, old, new):
+        session = ClientSession(ClientOptions(name_servers=names), heartbeat=HeartbeatData)
+        session.open()
+        await session.routes.to_read("T")
+        group.is_silent = True
+        pulling = asyncio.create_task(session.calls.call(old, RequestCode.PULL_MESSAGE, timeout_s=7200))
+        await asyncio.sleep(0.3)  # some looks, which find no call that says anything: long polls may wait
+        assert group.asked == 1
+        group.master = new
+        assert await session.routes.look_again("T")
+        with pytest.raises(ConnectError, match="serves elsewhere"):
+            await pulling
+        await session.close()
+
+
+async def test_a_pull_that_waits_at_an_old_master_that_answers_others_ends_too_and_nothing_else_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Only its slaves and etcd do not reach it."""
+    monkeypatch.setattr("gantrymq.client.connection.silence.SILENT_S", 3600.0)
+    async with members() as (group, names, old, new):
+        session = ClientSession(ClientOptions(name_servers=names), heartbeat=HeartbeatData)
+        session.open()
+        await session.routes.to_read("T")
+        group.leaves_unanswered = RequestCode.PULL_MESSAGE
+        pulling = asyncio.create_task(session.calls.call(old, RequestCode.PULL_MESSAGE, timeout_s=7200))
+        await session.calls.call(old, RequestCode.HEART_BEAT)
+        group.leaves_unanswered = RequestCode.SEND_MESSAGE_V2
+        sending = asyncio.create_task(session.calls.call(old, RequestCode.SEND_MESSAGE_V2, timeout_s=7200))
+        await session.calls.call(old, RequestCode.HEART_BEAT)
+        group.master = new
+        assert await session.routes.look_again("T")
+        with pytest.raises(ConnectError, match="serves elsewhere"):
+            await pulling
+        await session.calls.call(old, RequestCode.HEART_BEAT)
+        assert not sending.done()
+        sending.cancel()
+        await session.close()
 
 
 async def test_a_herd_of_refused_sends_asks_no_more_than_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,8 +21,7 @@ from gantrymq import Message, SyncAdminClient, SyncPullConsumer, TopicConfig  # 
 from gantrymq.contrib.django import OutboxFull, put_in_outbox, send_on_commit  # noqa: E402
 from gantrymq.contrib.django import settings as own  # noqa: E402
 from gantrymq.contrib.django.models import OutboxMessage, OutboxState  # noqa: E402
-from gantrymq.contrib.django.outbox.cleaning import clean  # noqa: E402
-from gantrymq.contrib.django.outbox.relay import Relay  # noqa: E402
+from gantrymq.contrib.django.outbox.relay import Relay, clean  # noqa: E402
 from gantrymq.contrib.django.outbox.writing import forget_counts  # noqa: E402
 from gantrymq.errors import MessageRejected  # noqa: E402
 from gantrymq.testing import wait_for  # noqa: E402
