@@ -46,6 +46,7 @@ class ApachePeer(Peer):
 
     heap: the broker's, as -Xms and -Xmx take it. java_properties: what -D gives. is_measured: with the collector of
     RocketMQ's own scripts, and all of Java's compilers; otherwise it starts with less work. java_flags: for both.
+    pom: names another version's jars.
     """
 
     label = "apache"
@@ -59,6 +60,7 @@ class ApachePeer(Peer):
         java_properties: Mapping[str, object] | None = None,
         java_flags: Sequence[str] = (),
         is_measured: bool = True,
+        pom: Path = POM,
     ) -> None:
         super().__init__(home, broker_properties=broker_properties)
         self._namesrv_flags = (*(() if is_measured else QUICK_START_FLAGS), *java_flags)
@@ -66,7 +68,7 @@ class ApachePeer(Peer):
         self._java_properties = {**JAVA_DISK_MARKS, **(java_properties or {})}
         self.heap = heap
         self._java = maven.find_tool("java", "Apache RocketMQ runs on Java 17")
-        self._jars = maven.copied_jars(POM)
+        self._jars = maven.copied_jars(pom)
 
     @property
     def version(self) -> str:
@@ -76,13 +78,13 @@ class ApachePeer(Peer):
 
     def _namesrv_command(self, properties: Path) -> list[str | Path]:
         flags = (f"-Xms{NAMESRV_HEAP}", f"-Xmx{NAMESRV_HEAP}", *self._namesrv_flags)
-        return self._command("namesrv", flags, "org.apache.rocketmq.namesrv.NamesrvStartup", properties)
+        return self.command("namesrv", flags, "org.apache.rocketmq.namesrv.NamesrvStartup", properties)
 
     def broker_command(self, properties: Path) -> list[str | Path]:
         flags = (f"-Xms{self.heap}", f"-Xmx{self.heap}", *self._broker_flags)
-        return self._command("broker", flags, "org.apache.rocketmq.broker.BrokerStartup", properties)
+        return self.command("broker", flags, "org.apache.rocketmq.broker.BrokerStartup", properties)
 
-    def _command(self, role: str, flags: tuple[str, ...], main: str, properties: Path) -> list[str | Path]:
+    def command(self, role: str, flags: tuple[str, ...], main: str, properties: Path) -> list[str | Path]:
         conf = self.home / "conf"
         conf.mkdir(exist_ok=True)
         (conf / f"logback_{role}.xml").write_text(_LOGBACK.format(home=self.home, role=role))

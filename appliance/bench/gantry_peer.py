@@ -22,7 +22,7 @@ _FACTS_TIMEOUT_S = 120.0
 _FACTS = """
 import json
 import platform
-import appliance.cli.broker, uvloop
+import appliance.cli.roles.broker, uvloop
 from gantrymq import __version__
 try:
     from appliance.fast_path.loader import status
@@ -35,7 +35,7 @@ print(json.dumps([__version__, python, fast_path]))
 
 
 class GantryPeer(Peer):
-    """`python -m appliance namesrv` and `broker`. With `profile` the broker runs under cProfile and writes it there.
+    """`python -m appliance namesrv` and `broker`.
 
     python: the interpreter, with everything installed that the broker needs; checkout: whose code it runs.
     environment: further variables, such as FAST_PATH_OFF.
@@ -49,14 +49,12 @@ class GantryPeer(Peer):
         *,
         label: str = "gantry",
         broker_properties: Mapping[str, str] | None = None,
-        profile: Path | None = None,
         python: Path | None = None,
         checkout: Path = CHECKOUT,
         environment: Mapping[str, str] | None = None,
     ) -> None:
         self.label = label
         super().__init__(home, broker_properties=broker_properties)
-        self._profile = profile
         self._python = str(python or sys.executable)
         self._checkout = checkout
         self.environment = dict(environment or {})
@@ -72,10 +70,7 @@ class GantryPeer(Peer):
         return [self._python, "-P", "-m", "appliance", "namesrv", "-c", properties]
 
     def broker_command(self, properties: Path) -> list[str | Path]:
-        command: list[str | Path] = [self._python, "-P"]
-        if self._profile is not None:
-            command += ["-m", "cProfile", "-o", self._profile]
-        return [*command, "-m", "appliance", "broker", "-c", properties]
+        return [self._python, "-P", "-m", "appliance", "broker", "-c", properties]
 
     def _env(self) -> dict[str, str]:
         return {**self.environment, "PYTHONPATH": str(self._checkout)}

@@ -96,10 +96,14 @@ class Peer(abc.ABC):
 
     def join_as_slave(self, master: Peer) -> None:
         """Belong to another peer's broker set and name server; only start_broker may be called then."""
-        self.home.mkdir(parents=True, exist_ok=True)
+        self.share_name_server(master)
         self.broker_name = master.broker_name
-        self._namesrv_port = master._namesrv_port
         self._extra_properties |= {"brokerId": "1", "brokerRole": "SLAVE"}
+
+    def share_name_server(self, other: Peer) -> None:
+        """Belong to another peer's name server; of these two only the broker may be started then."""
+        self.home.mkdir(parents=True, exist_ok=True)
+        self._namesrv_port = other._namesrv_port
 
     def start_namesrv(self) -> None:
         self._launch_namesrv()
@@ -160,6 +164,10 @@ class Peer(abc.ABC):
         self.stop()
 
     # -- settings -----------------------------------------------------------------------------------------------------
+
+    def change(self, properties: Mapping[str, str]) -> None:
+        """Settings of the broker's next starts."""
+        self._extra_properties.update(properties)
 
     def namesrv_properties(self) -> dict[str, str]:
         return {"listenPort": str(self._namesrv_port), "kvConfigPath": str(self.home / "kvConfig.json")}

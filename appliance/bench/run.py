@@ -12,7 +12,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from appliance.bench import rpc
-from appliance.bench.frames import send_ring
+from appliance.bench.frames import DIGITS, key_prefix, message_properties, send_frame
 from appliance.bench.fsync_rate import fsyncs_per_s
 from appliance.bench.load_spec import Load, LoadSpec
 from appliance.bench.maven import ToolError
@@ -32,6 +32,7 @@ from appliance.bench.scenarios import PULL_TOPIC, QUEUES, Scenario
 from appliance.bench.setups import PLAIN, SYNC, Setup
 from appliance.bench.warm_up import RunSettings, warm_up_loads
 from gantrymq.errors import ConfigError, GantryError
+from gantrymq.remoting.codes import RequestCode
 
 FIRST_MESSAGE_TIMEOUT_S = 60.0
 QUIET_S = 0.5  # so long the machine must have been idle before a patient run
@@ -322,13 +323,14 @@ def queue_length(peer: Peer) -> int:
 
 def _store_first_message(peer: Peer, deadline: float) -> None:
     """Try to send to a topic that the broker creates by itself, until it is stored."""
+    message = message_properties(key_prefix(), "0" * DIGITS)
+    frame = send_frame(RequestCode.SEND_MESSAGE_V2, "FirstMessage", 0, message, bytes(1024))
     while True:
         if peer.broker.exit_code is not None:
             raise PeerError(f"{peer.label}: broker ended: {peer.broker.last_output()}")
         try:
             with rpc.connect(peer.broker_address, timeout_s=2.0) as connection:
-                ring = send_ring("FirstMessage", [0], 1024, 1)
-                if rpc.call_frame(connection, ring.take(1)[0]).code == 0:
+                if rpc.call_frame(connection, frame).code == 0:
                     return
         except GantryError:
             if time.monotonic() > deadline:

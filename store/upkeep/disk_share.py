@@ -56,8 +56,10 @@ class DiskShares(NamedTuple):
 
     by_folder: Mapping[Path, DiskUse]
     own_ratio: float  # as the ratio that decides, by the own ratios of the disks
-    store_bytes: int  # on all disks together
+    store_bytes: int  # on all disks together, which are these, what is free, and what is reserved
     others_bytes: int
+    free_bytes: int
+    reserved_bytes: int
 
 
 class OthersBytes:
@@ -163,8 +165,9 @@ class ShareCounter:
         own_ratio = max(min(uses[folder].own_ratio for folder in log_folders), uses[folders[-1]].own_ratio)
         each_disk = {devices[folder]: use for folder, use in uses.items()}.values()
         return DiskShares(
-            uses, own_ratio, sum(use.store_bytes for use in each_disk), sum(use.others_bytes for use in each_disk)
-        )
+            uses, own_ratio, sum(use.store_bytes for use in each_disk), sum(use.others_bytes for use in each_disk),
+            sum(use.space.free_bytes for use in each_disk), sum(use.space.reserved_bytes for use in each_disk),
+        )  # fmt: skip
 
     def _save(self) -> None:
         try:

@@ -6,9 +6,11 @@ too, and what cleaning takes away has to count. Disk blocks that the store only 
 
 from __future__ import annotations
 
+import itertools
 import os
+import statistics
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -17,15 +19,24 @@ CLEAN_RATIO_DEFAULT = 0.75
 FORCIBLY_RATIO = 0.85  # age no longer protects a file above; a setting may say otherwise, as with the next
 WARNING_RATIO = 0.90  # writes are refused above
 WINDOW_S = 1800.0
+LATELY_S = 300.0  # a disk that began to fill up a moment ago is seen here first
 WINDOW_MIN_S = 60.0  # less says nothing
+PIECES = 6  # of a window: how far their rates lie apart says how much the whole rate is worth
+ERRORS = 2.5  # standard errors of the rate on either side: 19 times of 20, with so many pieces
+REACH = 24  # a window that is not whole yet foretells so many times its own length
 FOREVER_S = 10 * 365 * 86400.0  # a disk that would last so long is not filling up
 
 
 class DiskSpace(NamedTuple):
-    """Bytes in use and bytes there are; blocks reserved for the administrator are neither."""
+    """Bytes in use and bytes there are; those reserved for the administrator are neither."""
 
     used_bytes: int
     total_bytes: int
+    reserved_bytes: int = 0
+
+    @property
+    def free_bytes(self) -> int:
+        return self.total_bytes - self.used_bytes
 
     @property
     def ratio(self) -> float:
@@ -37,7 +48,8 @@ def disk_space(path: Path) -> DiskSpace:
     """Look at the path's file system; a path to come counts as its parent. OSError when the disk does not answer."""
     stat = os.statvfs(existing(path))
     used = stat.f_blocks - stat.f_bfree
-    return DiskSpace(used * stat.f_frsize, (used + stat.f_bavail) * stat.f_frsize)
+    reserved = (stat.f_bfree - stat.f_bavail) * stat.f_frsize
+    return DiskSpace(used * stat.f_frsize, (used + stat.f_bavail) * stat.f_frsize, reserved)
 
 
 def existing(path: Path) -> Path:
@@ -71,6 +83,20 @@ class DiskForecast:
     next_mark: float | None = None  # a ratio: cleaning starts, cleaning by force starts, writes are refused
     seconds_to_next_mark: float | None = None
     seconds_to_full: float | None = None  # until writes are refused
+    earliest_full_s: float | None = None  # the same by the fastest and by the slowest rate that is likely
+    latest_full_s: float | None = None
+
+
+class Trend(NamedTuple):
+    """Bytes a second, and how far that may be wrong. span_s: of the readings behind it."""
+
+    rate: float
+    error: float
+    span_s: float
+
+    @property
+    def is_significant(self) -> bool:
+        return self.rate > self.error
 
 
 class DiskForecaster:
@@ -101,19 +127,52 @@ class DiskForecaster:
             self._readings.popleft()
 
     def forecast(self) -> DiskForecast:
-        """Go on from the last reading at the rate since the oldest."""
+        """Go on from the last reading at the rate of the window that fills the disk first, if it is significant."""
         if not self._readings:
             return DiskForecast()
-        (first_at, first_used), (last_at, used) = self._readings[0], self._readings[-1]
+        last_at, used = self._readings[-1]
         ratio = used / self._total_bytes if self._total_bytes else 0.0
         mark = next((mark for mark in self._marks if ratio <= mark), None)
-        if last_at - first_at < WINDOW_MIN_S:
+        readings = tuple(self._readings)
+        whole = trend_of(readings)
+        if whole.span_s < WINDOW_MIN_S:
             return DiskForecast(next_mark=mark)
-        rate = (used - first_used) / (last_at - first_at)
-        return DiskForecast(rate, mark, self._seconds_to(mark, used, rate), self._seconds_to(self._full_at, used, rate))
+        lately = trend_of([each for each in readings if last_at - each[0] <= LATELY_S])
+        trends = [trend for trend in (whole, lately) if trend.is_significant and self._reaches(trend, used)]
+        fastest = max(trends, key=lambda trend: trend.rate, default=None)
+        if fastest is None:
+            return DiskForecast(whole.rate, mark)
+        return DiskForecast(
+            whole.rate,
+            mark,
+            self._seconds_to(mark, used, fastest.rate),
+            self._seconds_to(self._full_at, used, fastest.rate),
+            self._seconds_to(self._full_at, used, fastest.rate + fastest.error),
+            self._seconds_to(self._full_at, used, fastest.rate - fastest.error),
+        )
+
+    def _reaches(self, trend: Trend, used: int) -> bool:
+        """Whether so short a time can say anything of so long a one."""
+        seconds = self._seconds_to(self._full_at, used, trend.rate)
+        return trend.span_s > WINDOW_S - LATELY_S or (seconds is not None and seconds <= REACH * trend.span_s)
 
     def _seconds_to(self, mark: float | None, used: int, rate: float) -> float | None:
         if mark is None or rate <= 0:
             return None
         seconds = max(mark * self._total_bytes - used, 0) / rate
         return seconds if seconds < FOREVER_S else None
+
+
+def trend_of(readings: Sequence[tuple[float, int]]) -> Trend:
+    """Readings are seconds and bytes, oldest first. The rates of the pieces of their time are compared."""
+    (first_at, first), (last_at, last) = readings[0], readings[-1]
+    span_s = last_at - first_at
+    if span_s <= 0:
+        return Trend(0.0, 0.0, 0.0)
+    ends = [readings[0]]
+    for at, used in readings[1:]:
+        if at - ends[-1][0] >= span_s / PIECES or at == last_at:
+            ends.append((at, used))
+    rates = [(right[1] - left[1]) / (right[0] - left[0]) for left, right in itertools.pairwise(ends)]
+    error = ERRORS * statistics.stdev(rates) / len(rates) ** 0.5 if len(rates) > 1 else float("inf")
+    return Trend((last - first) / span_s, error, span_s)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from appliance.bench.frames import PullFrame, TimedFrame, send_ring
+from appliance.bench.frames import PullFrame, TimedFrame
 from gantrymq.message.properties import decode_properties
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import RemotingCommand
 from gantrymq.remoting.protocol import RemotingProtocol
+from tests.faults.kit.frame_ring import send_ring
 
 
 def _commands(views: list[memoryview]) -> list[RemotingCommand]:

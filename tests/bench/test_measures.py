@@ -1,9 +1,8 @@
-"""What is read from the kernel and from a profile, on texts and tables made by hand."""
+"""What is read from the kernel, on texts made by hand."""
 
 from __future__ import annotations
 
 from appliance.bench.processes import PortRange, free_ports, sum_smaps
-from appliance.bench.profile import split_by_stage
 from appliance.bench.warm_up import free_memory, touch_free_memory
 
 SMAPS = """\
@@ -39,20 +38,6 @@ def test_no_port_comes_again_before_all_others() -> None:
     taken = [port + delta for port in (ports.free(1, -2) for _ in range(20)) for delta in (-2, 0, 1)]
     assert len(set(taken)) == len(taken)
     assert {port // 200 for port in taken} == {102}
-
-
-def test_the_time_of_c_functions_counts_for_the_stage_that_called_them() -> None:
-    send = ("/x/appliance/broker/processors/send.py", 1, "send")
-    append = ("/x/store/log/commit_log.py", 1, "append")
-    crc = ("~", 0, "<built-in crc32>")
-    poll = ("~", 0, "<built-in poll>")
-    table = {
-        send: (1, 1, 2.0, 9.0, {}),
-        append: (1, 1, 3.0, 4.0, {send: (1, 1, 3.0, 4.0)}),
-        crc: (2, 2, 1.5, 1.5, {send: (1, 1, 0.5, 0.5), append: (1, 1, 1.0, 1.0)}),
-        poll: (1, 1, 7.0, 7.0, {}),
-    }
-    assert split_by_stage(table) == {"processors": 2.5, "store: commit log": 4.0, "event loop": 7.0}
 
 
 def test_free_memory_is_what_machine_and_container_have() -> None:

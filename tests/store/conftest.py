@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -82,18 +80,6 @@ def message(
 ) -> StoreMessage:
     pairs = [pair for pair in (keys and f"KEYS\x01{keys}", tags and f"TAGS\x01{tags}", properties) if pair]
     return StoreMessage(topic, queue_id, body, "\x02".join(pairs).encode(), 0, sys_flag, 1, HOST, HOST)
-
-
-@contextlib.asynccontextmanager
-async def running(store: MessageStore) -> AsyncIterator[None]:
-    """The store's background work while the block runs."""
-    task = asyncio.create_task(store.run())
-    try:
-        yield
-    finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
 
 
 def read_all(store: MessageStore, topic: str, queue_id: int = 0) -> list[bytes]:

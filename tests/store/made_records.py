@@ -13,7 +13,6 @@ from gantrymq.message.record import RecordFields
 from gantrymq.message.topics import SCHEDULE_TOPIC, TIMER_TOPIC
 
 V4, V6 = ids.encode_host("127.0.0.1", 10911), ids.encode_host("::1", 10911)
-TIMESTAMP_AT = 56
 PROPERTIES = (
     b"",
     b"TAGS\x01a",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import random
 import resource
 import shutil
@@ -23,7 +22,7 @@ from store.startup import log_cut
 from store.startup.dispatch import Dispatcher
 from store.upkeep import flush
 from tests.store.conftest import OpenStore, message, read_all, small_config
-from tests.waiting import WITHIN_S
+from tests.waiting import WITHIN_S, aside
 
 TOPICS = 250
 QUEUES = 8
@@ -64,13 +63,9 @@ def run_until_synced(store: MessageStore) -> None:
     """Run the store as a broker does until the checkpoint covers what it has."""
 
     async def work() -> None:
-        running = asyncio.create_task(store.run())
-        async with asyncio.timeout(WITHIN_S):
+        async with aside(store.run()), asyncio.timeout(WITHIN_S):
             while store.checkpoint.synced.end_offset < store.max_physical_offset:
                 await asyncio.sleep(0.01)
-        running.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await running
 
     asyncio.run(work())
 

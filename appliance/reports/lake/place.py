@@ -26,8 +26,21 @@ import pyarrow.fs as arrow_fs
 import pyarrow.parquet as pq
 
 from appliance.reports.errors import PlaceUnreachable, ReportError
-from appliance.reports.lake.hadoop import have_hadoops_classes
 from appliance.settings.lake_place import StoreAddress
+
+NEEDED = ("hadoop-client-", "commons-lang3-", "commons-logging-", "slf4j-", "jcl-over-slf4j-", "log4j-")
+
+
+def have_hadoops_classes() -> None:
+    """Set CLASSPATH for this process, which its JVM reads when it starts: Hadoop's settings, then Spark's jars."""
+    from pyspark.find_spark_home import _find_spark_home  # tasks of Spark write to other places without it
+
+    if os.environ.get("CLASSPATH"):
+        return
+    jars = sorted(str(jar) for jar in (Path(_find_spark_home()) / "jars").glob("*.jar") if jar.name.startswith(NEEDED))
+    settings = filter(None, [os.environ.get("HADOOP_CONF_DIR")])  # name nodes behind one name, Kerberos
+    os.environ["CLASSPATH"] = os.pathsep.join([*settings, *jars])
+
 
 DAY = "date"
 

@@ -17,7 +17,6 @@ TALKERS = 100
 NO_CAUSE = "no cause reported"
 PERCENTILES = (0.5, 0.9, 0.99)
 TOPIC_CHARS_MAX = 32767  # more than a record can hold
-_EARLIER = {"day_before": 1, "week_before": 7}
 
 
 def traffic_per_topic_and_hour(

@@ -8,7 +8,6 @@ which waits for the disk, is measured by the clock.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import random
 import time
@@ -25,6 +24,7 @@ from store import MessageStore, MessageStoreConfig, StoreBatch, StoreMessage, Ta
 from store.batch import build_batch
 from store.log.mapped_file import MappedFile
 from store.log.scan import scan_file
+from tests.waiting import aside
 
 HOST = ids.encode_host("127.0.0.1", 10911)
 BODY_BYTES = 1024
@@ -66,18 +66,14 @@ class StoreStages:
         return self._stages
 
     async def _all(self) -> None:
-        running = asyncio.create_task(self._store.run())
-        await asyncio.sleep(0)
-        self._append()
-        self._batches()
-        await asyncio.sleep(1.5)  # units get to their files
-        self._dispatch()
-        self._reads()
-        self._index()
-        await self._group_commit()
-        running.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await running
+        async with aside(self._store.run()):
+            self._append()
+            self._batches()
+            await asyncio.sleep(1.5)  # units get to their files
+            self._dispatch()
+            self._reads()
+            self._index()
+            await self._group_commit()
 
     def _cost(self, name: str, work: Callable[[], object], count: int, *, messages: int = 1, note: str = "") -> float:
         best = float("inf")

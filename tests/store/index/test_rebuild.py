@@ -12,8 +12,8 @@ from gantrymq.message import record
 from store import MessageStore, MessageStoreConfig
 from store.index import rebuild as index_rebuild
 from store.index.file import ENTRY, HEADER_BYTES
-from tests.store.conftest import message, running, small_config
-from tests.waiting import WITHIN_S
+from tests.store.conftest import message, small_config
+from tests.waiting import WITHIN_S, aside
 
 COUNT = 350
 ENTRIES = 50  # of a file
@@ -107,7 +107,7 @@ async def test_after_a_clean_stop_a_damaged_file_is_made_anew(tmp_path: Path, da
     before = spoil(paths[place], damage)
     store = opened(config)
     assert len(found(store)) >= COUNT - ENTRIES
-    async with running(store):
+    async with aside(store.run()):
         await rebuilt(store)
         assert found(store) == list(range(COUNT))
         assert index_files(config) == paths
@@ -137,7 +137,7 @@ async def test_after_a_crash_a_damaged_file_is_made_anew(tmp_path: Path, damage:
     store.abandon()
     spoil(index_files(config)[2], damage)
     store = opened(config)
-    async with running(store):
+    async with aside(store.run()):
         found(store)  # some damage shows when a chain is followed
         await rebuilt(store)
         assert found(store) == list(range(COUNT))
@@ -150,7 +150,7 @@ async def test_a_chain_that_leads_astray_is_noticed_by_the_query_that_follows_it
     config = written(tmp_path / "store")
     spoil(index_files(config)[3], swapped_entries)
     store = opened(config)
-    async with running(store):
+    async with aside(store.run()):
         assert not any(getattr(each, "event", "") == "index_file_damaged" for each in caplog.records)
         assert COUNT - ENTRIES <= len(found(store)) < COUNT
         (report,) = [each for each in caplog.records if getattr(each, "event", "") == "index_file_damaged"]
@@ -180,7 +180,7 @@ async def test_an_index_of_one_file_that_is_gone_is_made_anew(
         path.unlink()
     store = opened(config)
     store.put_message(message(keys="after"))
-    async with running(store):
+    async with aside(store.run()):
         await rebuilt(store)
         assert found(store) == list(range(COUNT))
         assert len(store.query_message("T", "after", 9, 0, FOREVER).buffers) == 1
@@ -192,14 +192,14 @@ async def test_a_stop_in_between_loses_nothing(tmp_path: Path, monkeypatch: pyte
     config = written(tmp_path / "store")
     spoil(index_files(config)[3], zeroed_header)
     store = opened(config)
-    async with running(store):
+    async with aside(store.run()):
         while not store.index_rebuilder.current:
             await asyncio.sleep(0)
         await asyncio.sleep(0.005)
     assert store.parts.index.markers()
     store.close()
     store = opened(config)
-    async with running(store):
+    async with aside(store.run()):
         await rebuilt(store)
         assert found(store) == list(range(COUNT))
     store.close()
@@ -217,7 +217,7 @@ async def test_of_a_damaged_stretch_of_the_log_only_the_damaged_messages_are_mis
         data[at + 4] ^= 1
 
     spoil(path, torn)
-    async with running(store):
+    async with aside(store.run()):
         await rebuilt(store)
         assert found(store) == [number for number in range(COUNT) if number != 170]
     store.close()
@@ -228,7 +228,7 @@ async def test_a_file_whose_messages_have_expired_is_forgotten(tmp_path: Path) -
     spoil(index_files(config)[0], zeroed_header)
     store = opened(config)
     store.parts.log.queue.files.pop(0).delete()
-    async with running(store):
+    async with aside(store.run()):
         await rebuilt(store)
     assert len(index_files(config)) >= 6
     assert found(store)[-1] == COUNT - 1

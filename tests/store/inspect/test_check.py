@@ -12,8 +12,7 @@ from gantrymq import __version__
 from store import MessageStoreConfig
 from store.inspect.check import CheckResult, check_store
 from store.inspect.findings import Finding, Level
-from store.inspect.folder import NoStoreFolder, StoreFolder
-from store.inspect.lock import lock_holder
+from store.inspect.folder import NoStoreFolder, StoreFolder, lock_holder
 from store.startup.format_stamp import write_stamp
 from tests.store.conftest import FakeClock, OpenStore
 from tests.store.golden import GOLDEN_STORES, unpack

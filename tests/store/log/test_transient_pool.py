@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -16,21 +14,9 @@ from store import GetMessageStatus, MessageStore, PutMessageStatus, StoreBatch
 from store.inspect.folder import StoreFolder
 from store.inspect.verify import verify_store
 from tests.store.conftest import HOST, OpenStore, message, read_all, small_config
-from tests.waiting import WITHIN_S
+from tests.waiting import WITHIN_S, aside
 
 OK = PutMessageStatus.PUT_OK
-
-
-@contextlib.asynccontextmanager
-async def running(store: MessageStore) -> AsyncIterator[None]:
-    task = asyncio.create_task(store.run())
-    await asyncio.sleep(0.01)  # its parts begin
-    try:
-        yield
-    finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
 
 
 @pytest.fixture
@@ -64,7 +50,8 @@ async def test_listeners_hear_of_it_then_and_not_before(tmp_path: Path, open_sto
     store = open_store(small_config(tmp_path, transient_pool_enable=True, commit_interval_ms=30))
     heard: list[tuple[int, int]] = []
     store.arrival_listener = lambda _topic, _queue_id, offset, _codes: heard.append((offset, len(numbers(store))))
-    async with running(store):
+    async with aside(store.run()):
+        await asyncio.sleep(0.01)  # its parts begin
         put(store, 0, 1)
         body = encode_batch([Message("T", b"000001"), Message("T", b"000002")])
         assert store.put_batch(StoreBatch("T", 0, body, b"", 0, 0, 1, HOST, HOST)).status is OK

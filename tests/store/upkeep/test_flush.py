@@ -11,8 +11,8 @@ import pytest
 from store import MessageStore, PutMessageStatus, RunningFlags
 from store.index.file import IndexFile
 from store.upkeep import flush
-from tests.store.conftest import FakeClock, OpenStore, message, running, small_config
-from tests.waiting import WITHIN_S, until
+from tests.store.conftest import FakeClock, OpenStore, message, small_config
+from tests.waiting import WITHIN_S, aside, until
 
 
 async def flushed(store: MessageStore, end_offset: int) -> bool:
@@ -35,7 +35,7 @@ async def test_many_who_wait_are_served_by_few_syncs(
         return sync()
 
     monkeypatch.setattr(store.parts.log, "sync", counted)
-    async with running(store):
+    async with aside(store.run()):
         ends = [put.physical_offset + put.size_bytes for put in (store.put_message(message()) for _ in range(100))]
         assert all(await asyncio.gather(*(flushed(store, end) for end in ends)))
     assert syncs <= 3
@@ -65,7 +65,7 @@ async def test_a_disk_that_fails_ends_writing(
 
     with monkeypatch.context() as patch:
         patch.setattr(store.parts.log, "sync", fail)
-        async with running(store):
+        async with aside(store.run()):
             put = store.put_message(message())
             assert not await flushed(store, put.physical_offset + put.size_bytes)
             assert store.put_message(message()).status is PutMessageStatus.SERVICE_NOT_AVAILABLE
@@ -76,7 +76,7 @@ async def test_a_disk_that_fails_ends_writing(
 
 async def test_queues_reach_their_files_by_themselves(tmp_path: Path, open_store: OpenStore) -> None:
     store = open_store(small_config(tmp_path, consume_queue_flush_interval_ms=10))
-    async with running(store):
+    async with aside(store.run()):
         for _ in range(150):  # more than one file of 100 units
             store.put_message(message())
         async with asyncio.timeout(WITHIN_S):
@@ -95,7 +95,7 @@ async def test_queues_reach_their_files_by_themselves(tmp_path: Path, open_store
 
 async def test_async_flush_follows_by_itself(tmp_path: Path, open_store: OpenStore) -> None:
     store = open_store(small_config(tmp_path, flush_interval_ms=10))
-    async with running(store):
+    async with aside(store.run()):
         store.put_message(message(bytes(20000)))
         async with asyncio.timeout(WITHIN_S):
             while store.flushed_offset < store.max_physical_offset:
@@ -112,7 +112,7 @@ async def test_units_of_many_queues_wait_until_there_are_many_units_or_bytes(
     if limit:
         monkeypatch.setattr(flush, limit, 50)
     store = open_store(small_config(tmp_path, consume_queue_flush_interval_ms=5))
-    async with running(store):
+    async with aside(store.run()):
         await asyncio.sleep(0)
         for number in range(60):
             store.put_message(message(queue_id=number % 3))

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")
 
-from appliance.reports.lake.hadoop import have_hadoops_classes
+from appliance.reports.lake.place import have_hadoops_classes
 
 WANTED = (  # what libhdfs asks the JVM for when it starts, and what a client opens a file with
     "org/apache/hadoop/fs/FileSystem.class",

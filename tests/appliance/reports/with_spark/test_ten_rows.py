@@ -127,7 +127,7 @@ def test_the_rates_of_a_group_are_those_that_its_offsets_tell(spark: SparkSessio
 
 
 def test_what_is_unused_of_ten_rows_is_what_a_person_counts(spark: SparkSession) -> None:
-    from appliance.reports.runner.listed_names import NAMES_DDL
+    from appliance.reports.runner.inputs import NAMES_DDL
     from appliance.reports.transforms import TRANSFORMS, Scope
 
     day = 24 * HOUR_MS
