@@ -1,0 +1,104 @@
+"""The document as text: YAML out; YAML, and so JSON, in, as untrusted input: bounded, no tags, no aliases."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+from django.utils.translation import gettext
+from pydantic import ValidationError
+
+from dashboard.definitions.schemas import TEXT_BYTES_MAX, Definitions
+from gantrymq.errors import GantryError
+
+PROBLEMS_MAX = 20
+NESTING_MAX = 8
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+HEAD = "# Definitions of a GantryMQ cluster. Nothing here is secret: accounts and channels keep theirs.\n"
+
+
+class DocumentRefused(GantryError):
+    """The text is no document of definitions; the message says where."""
+
+
+def as_text(document: Definitions) -> str:
+    """The document as YAML; sections and fields that it does not have are absent."""
+    values = document.model_dump(mode="json", exclude_unset=True, exclude_none=True)
+    return HEAD + yaml.safe_dump(values, sort_keys=False, allow_unicode=True, default_flow_style=False, width=120)
+
+
+def read(text: str) -> Definitions:
+    """Raises DocumentRefused."""
+    if len(text.encode()) > TEXT_BYTES_MAX:
+        raise DocumentRefused(gettext("The document is larger than %(most)s bytes.") % {"most": TEXT_BYTES_MAX})
+    try:
+        _refuse_tricks(text)
+        values = _values(text)
+    except (yaml.YAMLError, ValueError, RecursionError) as exc:
+        mark = getattr(exc, "problem_mark", None)
+        told = {"why": getattr(exc, "problem", None) or str(exc), "line": mark.line + 1 if mark else 1}
+        raise DocumentRefused(gettext("This is not YAML, line %(line)s: %(why)s") % told) from exc
+    if not isinstance(values, dict):
+        raise DocumentRefused(gettext("The document is a mapping of sections: topics, groups, accounts and others."))
+    try:
+        document = Definitions.model_validate(values)
+    except ValidationError as exc:
+        raise DocumentRefused(_where(exc)) from exc
+    _refuse_doubles(document)
+    return document
+
+
+def items_of(document: Definitions) -> dict[str, dict[str, dict[str, Any]]]:
+    """Section to name to the fields that are said. A section that is absent is not in it."""
+    values = document.model_dump(mode="json", exclude_unset=True, exclude_none=True)
+    return {section: _by_name(items) for section, items in values.items() if section != "version"}
+
+
+def name_of(item: dict[str, Any]) -> str:
+    return str(item.get("name") or item.get("access_key"))
+
+
+def _by_name(items: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    return {name_of(item): item for item in items}
+
+
+def _refuse_tricks(text: str) -> None:
+    """A few lines of aliases can be gigabytes, and deep nesting costs a stack. Raises DocumentRefused, YAMLError."""
+    depth = 0
+    for event in yaml.parse(text, Loader=_Loader):
+        if isinstance(event, yaml.AliasEvent):
+            raise DocumentRefused(gettext("Aliases (*name) are not taken: write it out."))
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > NESTING_MAX:
+            raise DocumentRefused(gettext("The document is nested too deeply."))
+
+
+def _values(text: str) -> object:
+    """Plain values: the safe loader makes nothing else. Raises YAMLError."""
+    loader = _Loader(text)
+    try:
+        return loader.get_single_data()
+    finally:
+        loader.dispose()
+
+
+def _refuse_doubles(document: Definitions) -> None:
+    """Two items of one name would undo each other. Raises DocumentRefused."""
+    for section, items in document.model_dump(mode="json", exclude_unset=True, exclude_none=True).items():
+        if section != "version" and len(_by_name(items)) < len(items):
+            names = [name_of(item) for item in items]
+            double = next(name for name in names if names.count(name) > 1)
+            told = gettext("%(section)s: %(name)s is there twice.")
+            raise DocumentRefused(told % {"section": section, "name": double})
+
+
+def _where(failure: ValidationError) -> str:
+    """ "topics, 3, write_queues: …; …"."""
+    errors = failure.errors(include_url=False, include_input=False)
+    told = [f"{', '.join(_place(one['loc']))}: {one['msg']}" for one in errors[:PROBLEMS_MAX]]
+    return "; ".join(told) + (" …" if len(errors) > PROBLEMS_MAX else "")
+
+
+def _place(parts: tuple[int | str, ...]) -> list[str]:
+    """Items are counted from one, as people count."""
+    return [str(part + 1) if isinstance(part, int) else part for part in parts]

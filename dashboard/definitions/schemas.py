@@ -1,0 +1,168 @@
+"""The document: what each section holds, in the words of REST. Fields come from the schemas that REST has already.
+
+What an item does not say stays as it is; of a new one it is the default. A section that is absent is not looked at.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Annotated, Any, Literal, get_type_hints
+
+from ninja import Field, Schema
+from pydantic import ConfigDict, create_model
+
+from appliance.settings.alert_names import ChannelKind, RuleKind
+from dashboard.alerts.schemas import ChannelIn, ChannelKindName, RuleFields, RuleKindName
+from dashboard.groups.forms import GROUP_CHARS_MAX
+from dashboard.rest.values import Given, Order, Out
+from dashboard.topics.schemas import TopicChange
+from gantrymq.client.admin.accounts import Account
+from gantrymq.message.topics import TOPIC_CHARS_MAX
+from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig
+
+ITEMS_MAX = 10_000  # of a section
+CHANGES_MAX = 500  # of one import: what is more is left for the next one
+TEXT_BYTES_MAX = 1 << 20
+WORD = r"^[^\s,=]+$"  # what ends a word on the wire is in none
+Section = Literal["topics", "groups", "accounts", "alert_channels", "alert_rules"]
+What = Literal["create", "change", "delete"]
+AccountPerm = Literal["DENY", "PUB", "SUB", "PUB|SUB"]
+STRICT = ConfigDict(extra="forbid")  # a name with a typing error must not pass as nothing
+
+
+class TopicDefinition(TopicChange):
+    """A topic, the same on each broker that holds it. A retention of 0: no limit of the topic's own."""
+
+    model_config = STRICT
+    name: str = Field(min_length=1, max_length=TOPIC_CHARS_MAX)
+
+
+class AccountDefinition(Given):
+    """A broker account, without its secret: one that is there keeps its own, a new one gets one, shown once.
+
+    topic_perms, group_perms: by name; white_remote_address: addresses that need no signature, "" for none.
+    """
+
+    model_config = STRICT
+    access_key: str = Field(pattern=WORD, max_length=255)
+    admin: bool = False
+    default_topic_perm: AccountPerm = "DENY"
+    default_group_perm: AccountPerm = "DENY"
+    topic_perms: dict[Annotated[str, Field(pattern=WORD)], AccountPerm] = {}
+    group_perms: dict[Annotated[str, Field(pattern=WORD)], AccountPerm] = {}
+    white_remote_address: str = Field("", pattern=r"^[^\s]*$")
+
+    def changed(self, account: Account) -> Account:
+        """The account of a broker with what is said here."""
+        wanted: dict[str, Any] = {name: getattr(self, name) for name in self.model_fields_set}
+        for name in ("topic_perms", "group_perms"):
+            if name in wanted:
+                wanted[name] = [f"{key}={perm}" for key, perm in wanted[name].items()]
+        return dataclasses.replace(account, **wanted)
+
+
+class ChannelDefinition(ChannelIn):
+    """A channel of alerts, without its secrets; settings as REST shows them."""
+
+    model_config = STRICT
+    kind: ChannelKindName = ChannelKind.MAIL  # of a new one it has to be said
+    settings: dict[str, str | int | bool | None] = Field({}, max_length=20)  # type: ignore[assignment]
+
+
+class RuleDefinition(RuleFields):
+    """An alert rule. channels: by name; none is all."""
+
+    model_config = STRICT
+    kind: RuleKindName = RuleKind.GROUP_BEHIND  # of a new one it has to be said, as the threshold
+    threshold: float = Field(0, ge=0)
+    channels: list[str] = Field([], max_length=50)
+
+
+def _group_fields() -> dict[str, Any]:
+    """What a broker keeps of a group, all but its name."""
+    types = get_type_hints(SubscriptionGroupConfig)
+    bounded = {bool: bool, int: Annotated[int, Field(ge=0, lt=1 << 31)]}
+    return {
+        field.name: (bounded[types[field.name]], field.default)
+        for field in dataclasses.fields(SubscriptionGroupConfig)
+        if field.name != "group_name"
+    }
+
+
+class _GroupName(Given):
+    """A consumer group, the same on each broker."""
+
+    model_config = STRICT
+    name: str = Field(pattern=r"^[%|a-zA-Z0-9_-]+$", max_length=GROUP_CHARS_MAX)
+
+
+GroupDefinition = create_model("GroupDefinition", __base__=_GroupName, **_group_fields())
+
+
+class Definitions(Order):
+    """The whole document."""
+
+    version: Literal[1] = 1
+    topics: list[TopicDefinition] | None = Field(None, max_length=ITEMS_MAX)
+    groups: list[GroupDefinition] | None = Field(None, max_length=ITEMS_MAX)  # type: ignore[valid-type]
+    accounts: list[AccountDefinition] | None = Field(None, max_length=ITEMS_MAX)
+    alert_channels: list[ChannelDefinition] | None = Field(None, max_length=ITEMS_MAX)
+    alert_rules: list[RuleDefinition] | None = Field(None, max_length=ITEMS_MAX)
+
+
+# ---- of REST
+
+
+class DefinitionsOut(Schema):
+    """text: the document, as YAML. It holds no secret."""
+
+    text: str
+
+
+class DefinitionsIn(Order):
+    """A document to import."""
+
+    text: str = Field(max_length=TEXT_BYTES_MAX, description="the document, as YAML or JSON")
+    delete: bool = Field(False, description="also delete what the document's sections do not name")
+    dry_run: bool = Field(False, description="check and say what would change")
+    digest: str = Field(
+        "", max_length=64, description="of the preview: when something else would change by now, nothing does"
+    )
+
+
+class DefinitionChangeOut(Out):
+    """One change. before, after: the fields that differ. refusal: why it can't be done. result null: not tried."""
+
+    section: Section
+    name: str
+    what: What
+    before: dict[str, Any]
+    after: dict[str, Any]
+    refusal: str
+    result: Literal["done", "failed"] | None = None
+    detail: str = ""
+
+
+class LeftAloneOut(Out):
+    """What is there and the document does not name."""
+
+    section: Section
+    name: str
+
+
+class NewAccountOut(Out):
+    """A new broker account. shown_once: what it signs with; only the brokers keep it."""
+
+    name: str
+    shown_once: str
+
+
+class DefinitionChangesOut(Schema):
+    """is_done: false for a dry run. left: changes beyond those of one import; import again for them."""
+
+    is_done: bool
+    digest: str
+    changes: list[DefinitionChangeOut]
+    left: int
+    left_alone: list[LeftAloneOut]
+    new_accounts: list[NewAccountOut]

@@ -1,0 +1,308 @@
+"""Definitions: what is exported can be imported, what is planned is done, and nothing goes without being asked."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+import yaml
+from django.conf import settings
+
+from appliance.cli.admin.command import Shown
+from appliance.cli.admin.main import parse
+from appliance.cli.admin.rest.client import Rest
+from dashboard.alerts.editing import save_channel
+from dashboard.cluster.gateway import Gateway, use_gateway
+from dashboard.definitions.document import DocumentRefused, read
+from dashboard.definitions.importing import exported, imported, planned
+from dashboard.definitions.plan import plan_of
+from dashboard.models.alerts import AlertChannel, AlertRule
+from dashboard.models.audit import AuditEntry, Result, Way
+from dashboard.models.management import User
+from dashboard.topics.changes import Asker
+from gantrymq import AdminClient, Credentials
+from gantrymq.errors import ConfigError, ResponseError
+from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig
+from tests.appliance.acl.cluster import ADMIN, guarded
+from tests.dashboard.conftest import Api, Client, api_for, patient_gateway
+from tests.harness import ServingCluster
+
+Topic = Callable[..., Awaitable[str]]
+ASKER = Asker("ada", Way.PAGE, "127.0.0.1", "")
+
+
+def text_of(**sections: Any) -> str:
+    return json.dumps({"version": 1, **sections})
+
+
+async def test_what_was_exported_changes_nothing_and_holds_every_section(
+    make_topic: Topic, gateway: Gateway, admin: User
+) -> None:
+    await make_topic("def-orders", queues=3)
+    await gateway.topics.change("def-orders", retention_ms=60_000)
+    await (await gateway.calls.admin()).groups.create(SubscriptionGroupConfig("def-readers", retry_max_times=3))
+    api = await api_for(admin, "config")
+    status, answer = await api.call("get", "/definitions")
+    document = yaml.safe_load(answer["text"])
+    assert status == 200 and document.keys() >= {"version", "topics", "groups", "alert_rules"}
+    [topic] = [one for one in document["topics"] if one["name"] == "def-orders"]
+    assert topic == {
+        "name": "def-orders", "write_queues": 3, "read_queues": 3, "order": False, "retention_ms": 60_000,
+        "retention_messages": 0, "perm": "read-write",
+    }  # fmt: skip
+    [group] = [one for one in document["groups"] if one["name"] == "def-readers"]
+    assert group["retry_max_times"] == 3
+    status, plan = await api.call("post", "/definitions", {"text": answer["text"], "delete": True, "dry_run": True})
+    assert (status, plan["changes"], plan["left_alone"], plan["is_done"]) == (200, [], [], False)
+
+
+async def test_an_import_creates_and_changes_and_a_second_one_has_nothing_to_do(
+    make_topic: Topic, gateway: Gateway, admin: User
+) -> None:
+    await make_topic("def-old", queues=2)
+    text = text_of(
+        topics=[{"name": "def-old", "read_queues": 4, "write_queues": 4}, {"name": "def-new", "perm": "read"}],
+        groups=[{"name": "def-group", "retry_max_times": 5}],
+        alert_rules=[{"name": "def-late", "kind": "group-behind", "threshold": 300}],
+    )
+    api = await api_for(admin, "config")
+    _, plan = await api.call("post", "/definitions", {"text": text, "dry_run": True})
+    assert [(one["what"], one["name"]) for one in plan["changes"]] == [
+        ("change", "def-old"), ("create", "def-new"), ("create", "def-group"), ("create", "def-late"),
+    ]  # fmt: skip
+    assert plan["changes"][0]["before"] == {"read_queues": 2, "write_queues": 2}
+    assert "def-new" not in {row.name for row in (await gateway.topics.list()).rows}
+    status, done = await api.call("post", "/definitions", {"text": text, "digest": plan["digest"]})
+    assert status == 200 and {one["result"] for one in done["changes"]} == {"done"}, done
+    assert (await gateway.topics.get("def-old")).first_settings.write_queues == 4
+    assert (await gateway.topics.get("def-new")).first_settings.perm_text == "read only"
+    assert (await AlertRule.objects.aget(name="def-late")).threshold == 300
+    assert (await planned(gateway, text, delete=False)).changes == ()
+    written = {one.target: one.action async for one in AuditEntry.objects.all()}
+    assert written["def-old"] == "topic changed" and written["def-group"] == "group created or changed"
+    assert written[""] == "definitions imported"
+
+
+async def test_nothing_is_deleted_unless_asked_and_then_only_in_named_sections(
+    make_topic: Topic, gateway: Gateway, admin: User
+) -> None:
+    await make_topic("def-gone")
+    await (await gateway.calls.admin()).groups.create(SubscriptionGroupConfig("def-stays"))
+    rows = (await gateway.topics.list()).rows
+    text = text_of(topics=[{"name": row.name} for row in rows if row.kind == "normal" and row.name != "def-gone"])
+    plan = await planned(gateway, text, delete=False)
+    assert plan.changes == () and ("topics", "def-gone") in plan.left_alone
+    done = await imported(gateway, text, ASKER, delete=True)
+    assert [(one.change.what, one.change.name, one.is_done) for one in done.dealt] == [("delete", "def-gone", True)]
+    assert "def-stays" in (await gateway.groups.settings(patiently=True))[0]
+
+
+async def test_an_import_after_something_else_changed_does_nothing(make_topic: Topic, admin: User) -> None:
+    await make_topic("def-moved", queues=2)
+    api = await api_for(admin, "config")
+    text = text_of(topics=[{"name": "def-moved", "read_queues": 4, "write_queues": 4}])
+    _, plan = await api.call("post", "/definitions", {"text": text, "dry_run": True})
+    _, other = await api.call("post", "/definitions", {"text": text.replace("4", "3")})
+    assert other["is_done"]
+    status, refusal = await api.call("post", "/definitions", {"text": text, "digest": plan["digest"]})
+    assert (status, "after the preview" in refusal["detail"]) == (409, True)
+
+
+async def test_one_change_that_fails_stops_no_other_and_is_told_before(gateway: Gateway, admin: User) -> None:
+    text = text_of(
+        topics=[{"name": "%RETRY%x"}, {"name": "def-after"}, {"name": "def-odd", "read_queues": 1, "write_queues": 2}],
+        alert_rules=[
+            {"name": "def-r", "kind": "disk-used", "threshold": 90, "channels": ["nowhere"]},
+            {"name": "def-q"},
+        ],
+    )
+    plan = await planned(gateway, text, delete=False)
+    assert {one.name for one in plan.changes if one.refusal} == {"%RETRY%x", "def-odd", "def-r", "def-q"}
+    done = await imported(gateway, text, ASKER, delete=False)
+    assert [one.change.name for one in done.dealt if one.is_done] == ["def-after"]
+    failed = await AuditEntry.objects.filter(target="def-r").alatest("number")
+    assert failed.result == Result.FAILED and "nowhere" in failed.told
+
+
+async def test_channels_keep_their_secrets_and_give_none_out(gateway: Gateway, admin: User) -> None:
+    from asgiref.sync import sync_to_async
+
+    mail = {"host": "mail.example", "port": 587, "security": "starttls", "username": "u", "password": "hush-hush-hush",
+            "sender": "a@b.example", "recipients": "c@d.example"}  # fmt: skip
+    await sync_to_async(save_channel)("def-mail", "mail", mail, True)
+    await sync_to_async(save_channel)("def-chat", "slack", {"url": "https://hooks.example/T0/very-secret"}, True)
+    text = await exported(gateway)
+    assert "hush" not in text and "very-secret" not in text and "hooks.example" not in text
+    assert (await planned(gateway, text, delete=True)).changes == ()
+    changed = text.replace("sender: a@b.example", "sender: z@b.example").replace("c@d.example", "e@f.example")
+    done = await imported(gateway, changed, ASKER, delete=False)
+    assert [one.is_done for one in done.dealt] == [True], done.dealt
+    known = (await AlertChannel.objects.aget(name="def-mail")).known_settings()
+    assert (known["password"], known["sender"]) == ("hush-hush-hush", "z@b.example")
+    elsewhere = await imported(gateway, changed.replace("mail.example", "other.example"), ASKER, delete=False)
+    assert not elsewhere.dealt[0].is_done and "not sent to another server" in elsewhere.dealt[0].told
+    switched = re.sub(r"(name: def-chat\n  kind: slack\n)", r"\1  is_on: false\n", changed).replace(
+        "  is_on: true\n", ""
+    )
+    await imported(gateway, switched, ASKER, delete=False)
+    chat = await AlertChannel.objects.aget(name="def-chat")
+    assert (chat.is_on, chat.known_settings()["url"]) == (False, "https://hooks.example/T0/very-secret")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("- a", "mapping of sections"),
+        ("topics: [", "line 2"),
+        ("topics:\n- name: a\n  wriet_queues: 3\n", "topics, 1, wriet_queues"),
+        ("topics:\n- {name: a, write_queues: '3'}\n", "topics, 1, write_queues"),
+        ("topics:\n- {name: a}\n- {name: a}\n", "a is there twice"),
+        ("topics: &x [{name: a}]\ngroups: *x\n", "Aliases"),
+        ("topics: " + "[" * 50 + "]" * 50, "nested too deeply"),
+        ("x: !!python/object/apply:os.system [ls]", "YAML"),
+        ("version: 2", "version"),
+        ("accounts:\n- {access_key: 'a,b'}\n", "access_key"),
+        ("#" * ((1 << 20) + 1), "larger than"),
+    ],
+)
+def test_a_document_that_is_none_is_refused_with_its_place(text: str, told: str) -> None:
+    with pytest.raises(DocumentRefused, match=re.escape(told)):
+        read(text)
+
+
+def test_what_is_not_said_stays_and_what_differs_between_brokers_is_a_change() -> None:
+    there = {"topics": {"a": {"write_queues": 2, "perm": "read"}, "b": {"perm": "read"}}}
+    plan = plan_of(there, {"topics": {"a": {"name": "a", "perm": "read"}, "b": {"write_queues": 2}}}, delete=True)
+    assert [(one.name, one.before, one.after) for one in plan.changes] == [
+        ("b", {"write_queues": None}, {"write_queues": 2})
+    ]
+
+
+async def test_readers_and_operators_get_no_definitions(users: dict[str, User], gateway: Gateway) -> None:
+    for role in ("reader", "operator"):
+        api = await api_for(users[role], "config")
+        assert (await api.call("get", "/definitions"))[0] == 403
+        assert (await api.call("post", "/definitions", {"text": "version: 1"}))[0] == 403
+
+
+async def test_a_page_previews_and_does_what_it_showed(log_in: Client, make_topic: Topic, gateway: Gateway) -> None:
+    await make_topic("def-page", queues=2)
+    client = await log_in("admin")
+    page = (await client.get("/definitions")).content.decode()
+    assert "gantry admin definitions export" in html.unescape(page)
+    assert b"def-page" in (await client.get("/definitions/export.yaml")).content
+    rows = [row.name for row in (await gateway.topics.list()).rows if row.kind == "normal" and row.name != "def-page"]
+    text = text_of(topics=[{"name": "def-shown", "write_queues": 3}, *({"name": name} for name in rows)])
+    answer = await client.post("/definitions", {"text": "topics: ["})
+    assert answer.status_code == 422 and "not YAML" in answer.content.decode()
+    form = {"text": text, "delete": "on"}
+    page = (await client.post("/definitions", form)).content.decode()
+    assert "def-shown" in page and "def-page" in page
+    digest = re.search(r'name="digest" value="(\w+)"', page)[1]  # type: ignore[index]
+    answer = await client.post("/definitions", form | {"digest": digest, "typed_name": "7"})
+    assert answer.status_code == 422 and "Nothing was changed" in answer.content.decode()
+    answer = await client.post("/definitions", form | {"digest": digest, "typed_name": "1"})
+    assert answer.status_code == 200 and "Imported" in answer.content.decode()
+    names = {row.name for row in (await gateway.topics.list()).rows}
+    assert "def-shown" in names and "def-page" not in names
+
+
+# ---- accounts
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def guarded_gateway(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, admin: User
+) -> AsyncIterator[tuple[Gateway, ServingCluster]]:
+    """A cluster with accounts, and the dashboard's gateway to it, which signs."""
+    credentials = tmp_path / "own.yml"
+    credentials.write_text(f"accessKey: {ADMIN.access_key}\nsecretKey: {ADMIN.secret_key}\n")
+    async with guarded(tmp_path, credentials_file=credentials) as running:
+        instance = patient_gateway(running.namesrv_address, monkeypatch, ADMIN)
+        monkeypatch.setattr(type(settings.APPLIANCE), "client_credentials", ADMIN)
+        use_gateway(instance)
+        yield instance, running
+        use_gateway(None)
+        await instance.close()
+
+
+async def test_accounts_are_made_with_a_secret_shown_once_and_keep_it(
+    guarded_gateway: tuple[Gateway, ServingCluster],
+) -> None:
+    gateway, running = guarded_gateway
+    before = await exported(gateway)
+    assert ADMIN.access_key not in before, "the dashboard's own account is no definition"
+    text = text_of(accounts=[{"access_key": "shop-app", "topic_perms": {"orders": "PUB|SUB"}}])
+    done = await imported(gateway, text, ASKER, delete=False)
+    assert [one.is_done for one in done.dealt] == [True], done.dealt
+    secret = done.secrets["shop-app"]
+    again = await exported(gateway)
+    assert secret not in again and "orders: PUB|SUB" in again
+    assert (await planned(gateway, again, delete=True)).changes == ()
+    changed = text_of(accounts=[{"access_key": "shop-app", "topic_perms": {"orders": "SUB"}, "admin": True}])
+    done = await imported(gateway, changed, ASKER, delete=False)
+    assert [one.is_done for one in done.dealt] == [True] and done.secrets == {}
+    async with AdminClient(running.namesrv_address, credentials=Credentials("shop-app", secret)) as application:
+        assert "shop-app" in [
+            one.access_key for one in (await application.accounts.all_at(running.broker_address)).accounts
+        ]
+    own = text_of(accounts=[{"access_key": ADMIN.access_key, "admin": False}])
+    [refused] = (await planned(gateway, own, delete=False)).changes
+    assert "signs with this account" in refused.refusal
+    done = await imported(gateway, own, ASKER, delete=True)
+    assert {one.change.name: one.is_done for one in done.dealt}["shop-app"]
+    async with AdminClient(running.namesrv_address, credentials=Credentials("shop-app", secret)) as application:
+        with pytest.raises(ResponseError):
+            await application.accounts.all_at(running.broker_address)
+
+
+async def test_a_cluster_without_access_control_refuses_accounts_and_exports_none(
+    gateway: Gateway, admin: User
+) -> None:
+    assert "accounts" not in yaml.safe_load(await exported(gateway))
+    with pytest.raises(DocumentRefused, match=r"accounts: .*aclEnable"):
+        await planned(gateway, text_of(accounts=[{"access_key": "shop-app"}]), delete=False)
+
+
+# ---- the shell
+
+
+class Bridge(Rest):
+    """REST of this process, for the shell's verbs."""
+
+    def __init__(self, api: Api) -> None:
+        super().__init__("http://127.0.0.1:8080", "gmq_x", timeout_s=1)
+        self._api = api
+
+    async def call(self, method: str, path: str, body: Any = None, query: Any = None) -> Any:
+        status, answer = await self._api.call(method.lower(), path, body)
+        assert status == 200, answer
+        return answer
+
+
+async def test_a_file_of_a_repository_is_compared_and_applied(gateway: Gateway, admin: User, tmp_path: Path) -> None:
+    rest = Bridge(await api_for(admin, "config"))
+    file = tmp_path / "definitions.yaml"
+    file.write_text("topics:\n- name: def-shell\n  write_queues: 2\n")
+
+    async def shell(*words: str) -> Shown:
+        arguments = parse("definitions", list(words))
+        if arguments.command.loses:
+            await arguments.command.plan(rest, arguments)
+        return await arguments.command.act(rest, arguments)
+
+    shown = await shell("diff", str(file))
+    assert shown.is_failure and "def-shell" in "\n".join(shown.lines)
+    shown = await shell("apply", str(file))
+    assert not shown.is_failure and "done" in "\n".join(shown.lines)
+    assert not (await shell("diff", str(file))).is_failure
+    file.write_text("\n".join((await shell("export")).lines))
+    assert (await shell("diff", str(file), "--delete")).lines == ["nothing differs"]
+    with pytest.raises(ConfigError, match="can't be read"):
+        await shell("diff", str(tmp_path / "nowhere.yaml"))
