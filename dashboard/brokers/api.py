@@ -2,38 +2,40 @@
 
 from __future__ import annotations
 
-import logging
+import time
 from datetime import UTC, datetime
 from typing import Literal, cast
 
 from django.http import HttpRequest
-from ninja import Field, Query, Router, Schema
+from ninja import Field, Query, Schema
 
 from dashboard.access.permissions import Permission
 from dashboard.audit.notes import note, note_nothing
+from dashboard.brokers import master_change
 from dashboard.brokers.changes import SettingChanged, changes_of, newest_by_key
+from dashboard.brokers.failover_schemas import FailoverOut, PauseIn, ResumeIn
 from dashboard.brokers.master_change import change_master, choose_log
-from dashboard.brokers.schemas import BrokerOut
-from dashboard.brokers.succession_form import BYTES_MAX
-from dashboard.brokers.succession_schemas import (
+from dashboard.brokers.schemas import (
     UNKNOWN,
+    BrokerOut,
     MasterOut,
     SettlementIn,
     SettlementOut,
     SuccessionIn,
     SuccessionOut,
 )
+from dashboard.brokers.succession_form import BYTES_MAX
 from dashboard.cluster.errors import BrokerNotFound, ClusterUnreachable
 from dashboard.cluster.gateway import gateway
 from dashboard.cluster.settings_table import BrokerSetting, read_changes
 from dashboard.rest.auth import Token
-from dashboard.rest.refusals import REFUSALS, FormProblem, NotPossible, caller
+from dashboard.rest.lists import Listed
+from dashboard.rest.refusals import FormProblem, NotPossible
+from dashboard.rest.routes import Routes
 from dashboard.rest.values import Given, Out
 from dashboard.status.board import Snapshot, board
 
-logger = logging.getLogger(__name__)
-
-router = Router()
+router = Routes(asks_cluster=True)
 LOOK = Token(Permission.CLUSTER_READ)
 READ = Token(Permission.CONFIG_READ)
 WRITE = Token(Permission.CONFIG_WRITE)
@@ -42,10 +44,8 @@ WRITE = Token(Permission.CONFIG_WRITE)
 Source = Literal["default", "file", "changed while it runs", "follows from others", "set"]  # settings_table.SOURCES
 
 
-class BrokerList(Schema):
+class BrokerList(Listed[BrokerOut]):
     """Masters and slaves, by name."""
-
-    brokers: list[BrokerOut]
 
 
 class SettingOut(Schema):
@@ -75,11 +75,8 @@ class SettingOut(Schema):
         )  # fmt: skip
 
 
-class SettingsOut(Schema):
+class SettingList(Listed[SettingOut]):
     """Everything a broker runs with; confidential values are masked."""
-
-    broker: str
-    settings: list[SettingOut]
 
 
 class SettingsIn(Given):
@@ -98,22 +95,20 @@ class ChangeOut(Out):
 
 
 class SettingsChanged(Schema):
-    """What was changed, or would be. remark: the broker's, if it made one."""
+    """What was changed, or would be. detail: the broker's remark, if it made one."""
 
     broker: str
     is_done: bool
     changes: list[ChangeOut]
-    remark: str | None = None
+    detail: str | None = None
 
 
-@router.get("", response={200: BrokerList} | REFUSALS, auth=LOOK, summary="List brokers with their figures",
-            operation_id="list_brokers")  # fmt: skip
+@router.get("", auth=LOOK, summary="List brokers with their figures")
 async def list_brokers(request: HttpRequest) -> BrokerList:
-    return BrokerList(brokers=[BrokerOut.of_state(state) for state in _seen().brokers])
+    return BrokerList.whole(map(BrokerOut.of_state, _seen().brokers))
 
 
-@router.get("/{name}", response={200: BrokerOut} | REFUSALS, auth=LOOK, summary="One broker's figures",
-            operation_id="get_broker")  # fmt: skip
+@router.get("/{name}", auth=LOOK, summary="One broker's figures")
 async def get_broker(request: HttpRequest, name: str) -> BrokerOut:
     for state in _seen().brokers:
         if state.name == name:
@@ -127,16 +122,14 @@ def _seen() -> Snapshot:
     return board.snapshot
 
 
-@router.get("/{name}/config", response={200: SettingsOut} | REFUSALS, auth=READ, summary="A broker's settings",
-            operation_id="get_broker_config")  # fmt: skip
-async def get_broker_config(request: HttpRequest, name: str) -> SettingsOut:
+@router.get("/{name}/config", auth=READ, summary="A broker's settings")
+async def get_broker_config(request: HttpRequest, name: str) -> SettingList:
     rows = await gateway().brokers.settings(await gateway().brokers.get(name))
     changed = newest_by_key(await changes_of(name))
-    return SettingsOut(broker=name, settings=[SettingOut.of(row, changed.get(row.key)) for row in rows])
+    return SettingList.whole(SettingOut.of(row, changed.get(row.key)) for row in rows)
 
 
-@router.put("/{name}/config", response={200: SettingsChanged} | REFUSALS, auth=WRITE,
-            summary="Change a broker's settings while it runs", operation_id="update_broker_config")  # fmt: skip
+@router.put("/{name}/config", auth=WRITE, response=409, summary="Change a broker's settings while it runs")
 async def update_broker_config(request: HttpRequest, name: str, body: SettingsIn) -> SettingsChanged:
     broker = await gateway().brokers.get(name)
     changes, problems = read_changes(await gateway().brokers.settings(broker), body.changes)
@@ -146,44 +139,38 @@ async def update_broker_config(request: HttpRequest, name: str, body: SettingsIn
     if body.dry_run or not changes:
         note_nothing(request)
         return out
-    out.remark = await gateway().brokers.change_settings(broker, changes)
+    out.detail = await gateway().brokers.change_settings(broker, changes)
     note(
         request,
         "broker settings changed",
         name,
         {item.key: {"before": item.before, "after": item.after} for item in changes},
     )
-    logger.info(
-        "broker settings changed",
-        extra={
-            "event": "broker_config_changed",
-            "broker": name,
-            "remark": out.remark,
-            "changes": {change.key: [change.before, change.after] for change in changes},
-            **caller(request),
-        },
-    )
     return out
 
 
-@router.get("/{name}/succession", response={200: SuccessionOut} | REFUSALS, auth=WRITE,
-            summary="Preview a switchover or promotion of a broker", operation_id="plan_master_change")  # fmt: skip
+@router.get("/{name}/succession", auth=WRITE, response=409, summary="Preview a switchover or promotion of a broker")
 async def plan_master_change(
     request: HttpRequest,
     name: str,
-    to: str | None = Query(None, max_length=255, description="a slave's address; absent: the longest log"),
+    successor: str | None = Query(None, max_length=255, description="a slave's address; absent: the longest log"),
     accept_loss: int = Query(0, ge=0, le=BYTES_MAX),
     accept_unknown: bool = Query(False, description=UNKNOWN),
 ) -> SuccessionOut:
-    plan = await gateway().succession.plan(name, to, accepted_loss=accept_loss, accepts_unknown=accept_unknown)
+    plan = await gateway().succession.plan(name, successor, accepted_loss=accept_loss, accepts_unknown=accept_unknown)
     return SuccessionOut.of(plan)
 
 
-@router.post("/{name}/succession", response={200: MasterOut} | REFUSALS, auth=WRITE,
-             summary="Switch over to a slave, or promote one", operation_id="change_master")  # fmt: skip
+@router.post(
+    "/{name}/succession",
+    auth=WRITE,
+    response=409,
+    summary="Switch over to a slave, or promote one",
+    operation_id="change_master",
+)
 async def change_broker_master(request: HttpRequest, name: str, body: SuccessionIn) -> MasterOut:
     plan = await gateway().succession.plan(
-        name, body.to, accepted_loss=body.accept_loss, accepts_unknown=body.accept_unknown
+        name, body.successor, accepted_loss=body.accept_loss, accepts_unknown=body.accept_unknown
     )
     if not plan.is_possible:
         note_nothing(request)
@@ -195,14 +182,12 @@ async def change_broker_master(request: HttpRequest, name: str, body: Succession
     return MasterOut.of(await change_master(gateway(), request, plan, username))
 
 
-@router.get("/{name}/settlement", response={200: SettlementOut} | REFUSALS, auth=WRITE,
-            summary="Compare masters whose logs differ", operation_id="plan_settlement")  # fmt: skip
+@router.get("/{name}/settlement", auth=WRITE, response=409, summary="Compare masters whose logs differ")
 async def plan_settlement(request: HttpRequest, name: str) -> SettlementOut:
     return SettlementOut.of(await gateway().succession.settlement(name))
 
 
-@router.post("/{name}/settlement", response={200: MasterOut} | REFUSALS, auth=WRITE,
-             summary="Choose which master's log counts", operation_id="settle_masters")  # fmt: skip
+@router.post("/{name}/settlement", auth=WRITE, response=409, summary="Choose which master's log counts")
 async def settle_masters(request: HttpRequest, name: str, body: SettlementIn) -> MasterOut:
     found = await gateway().succession.settlement(name)
     if body.seen != found.seen:
@@ -215,3 +200,25 @@ async def settle_masters(request: HttpRequest, name: str, body: SettlementIn) ->
     return MasterOut.of(
         await choose_log(gateway(), request, name, body.keep, username, accepts_unknown=body.accept_unknown)
     )
+
+
+@router.get(
+    "/{name}/failover", auth=LOOK, response=409, summary="Automatic failover of a broker, as etcd has it on record"
+)
+async def get_failover(request: HttpRequest, name: str) -> FailoverOut:
+    return FailoverOut.of_status(await gateway().succession.failover(name))
+
+
+@router.post("/{name}/failover/pause", auth=WRITE, response=409, summary="Pause automatic failover of a broker")
+async def pause_failover(request: HttpRequest, name: str, body: PauseIn) -> FailoverOut:
+    until_ms = int((time.time() + body.minutes * 60) * 1000) if body.minutes else 0
+    username = request.auth.user.username  # type: ignore[attr-defined]
+    await master_change.pause_failover(gateway(), request, name, username, body.reason, until_ms)
+    return FailoverOut.of_status(await gateway().succession.failover(name))
+
+
+@router.post("/{name}/failover/resume", auth=WRITE, response=409, summary="Resume automatic failover of a broker")
+async def resume_failover(request: HttpRequest, name: str, body: ResumeIn) -> FailoverOut:
+    username = request.auth.user.username  # type: ignore[attr-defined]
+    await master_change.resume_failover(gateway(), request, name, username, is_forced=body.force)
+    return FailoverOut.of_status(await gateway().succession.failover(name))

@@ -11,7 +11,6 @@ from typing import Any
 from django.conf import settings
 from django.db.models import Q
 
-from appliance.settings.broker_processes import broker_processes
 from dashboard.audit.listing import OWN_ACCOUNT
 from dashboard.models.audit import AuditEntry, Result, Way
 
@@ -40,7 +39,7 @@ async def changes_of(broker: str) -> list[SettingChanged]:
 
 async def entries_of(broker: str, most: int) -> list[AuditEntry]:
     """All that was done to the broker, the newest first, also by requests to the process of one of its slaves."""
-    members = broker_processes(settings.APPLIANCE.brokers, settings.APPLIANCE.slaves, 0)
+    members = settings.APPLIANCE.broker_processes
     names = {broker, *(member.name for member in members if member.broker_name == broker)}
     rows = AuditEntry.objects.filter(Q(target__in=names) | Q(target__startswith=f"{broker}:"))
     return [one async for one in rows.exclude(way=Way.REMOTING, who=OWN_ACCOUNT).order_by("-number")[:most]]

@@ -59,3 +59,20 @@ async def change_master(gateway: Gateway, request: HttpRequest, plan: Succession
     logger.warning("master changed", extra={"event": "master_changed", "seconds": round(changed.seconds, 3), **facts})
     note(request, "master changed", plan.broker_name, noted)
     return changed
+
+
+async def pause_failover(
+    gateway: Gateway, request: HttpRequest, name: str, username: str, why: str, until_ms: int
+) -> None:
+    """Pause it, and leave who asked for it in the log. Raises NoSuccessor."""
+    await gateway.succession.pause(name, username, why, until_ms)
+    facts = {"broker": name, "username": username, "why": why}
+    logger.warning("failover paused", extra={"event": "failover_paused", **facts})
+    note(request, "failover paused", name, {"why": why, "until_ms": until_ms})
+
+
+async def resume_failover(gateway: Gateway, request: HttpRequest, name: str, username: str, *, is_forced: bool) -> None:
+    """End the pause, and leave who asked for it in the log. Raises NoSuccessor."""
+    await gateway.succession.resume(name, username, is_forced=is_forced)
+    logger.warning("failover resumed", extra={"event": "failover_resumed", "broker": name, "username": username})
+    note(request, "failover resumed", name, {"force": is_forced})

@@ -11,6 +11,8 @@ from django.utils.translation import gettext_lazy as _
 from dashboard.forms.base import BaseForm
 
 BYTES_MAX = (1 << 63) - 1
+WHY_CHARS_MAX = 200
+MINUTES_MAX = 7 * 24 * 60
 
 
 class SettlementForm(BaseForm):
@@ -69,3 +71,31 @@ class SuccessionForm(BaseForm):
     @property
     def accepts_unknown(self) -> bool:
         return bool(self.cleaned_data.get("accept_unknown"))
+
+
+class PauseForm(BaseForm):
+    """why: for those who find it paused; minutes: how long it is planned for, which does not end it."""
+
+    why = forms.CharField(label=_("Reason"), max_length=WHY_CHARS_MAX)
+    minutes = forms.IntegerField(
+        label=_("Planned minutes"),
+        required=False,
+        min_value=1,
+        max_value=MINUTES_MAX,
+        help_text=_("For those who find it paused: it does not end the pause."),
+    )
+
+    def until_ms(self, now: float) -> int:
+        """The planned end, 0 without one."""
+        minutes = self.cleaned_data["minutes"]
+        return int((now + minutes * 60) * 1000) if minutes else 0
+
+
+class ResumeForm(BaseForm):
+    """force: also while the master does not renew in etcd, so that it is replaced."""
+
+    force = forms.BooleanField(
+        label=_("Also if the master does not answer"),
+        required=False,
+        help_text=_("A master that does not renew in etcd is replaced as soon as the pause ends."),
+    )

@@ -10,7 +10,7 @@ from dashboard.cluster import browse
 from dashboard.cluster.calls import CALL_ERRORS, CALLS_AT_ONCE, Answer, ClusterCalls
 from dashboard.cluster.errors import BrokerUnreachable, NotAllowed, Refused, explain
 from dashboard.cluster.message_requests import MessageCalls
-from dashboard.cluster.trace_steps import Step, seen_by, steps_of
+from dashboard.cluster.trace_steps import Lane, Step, lanes_of, seen_by, steps_of
 from dashboard.cluster.values import TopicDetail
 from dashboard.language.sentences import gettext
 from dashboard.limits.names import current, unlimited
@@ -40,6 +40,10 @@ class Trace:
 
     steps: tuple[Step, ...]
     why: str = ""
+
+    @property
+    def lanes(self) -> list[Lane]:
+        return lanes_of(self.steps)
 
 
 class MessageFate:

@@ -4,6 +4,7 @@
     q3 @ 1204                    a place in this topic; "orders q3 @ 1204" in another, "broker-a q3 @ 1204" at a broker
     tag:paid  key:order-17       the tag, one of the keys
     name=value                   a property; name="" is without it
+    $.customer.id=7  $.sum>100   inside a body of JSON or MessagePack, packed or not (bodies/json_path.py)
     hello "two words"            words in the body, upper or lower case
 
 Conditions and words that stand together must all hold. Quotes keep a text together and take its meaning away.
@@ -15,6 +16,8 @@ import re
 from dataclasses import dataclass
 
 from dashboard.language.sentences import gettext, joined
+from dashboard.messages.bodies.body_view import document_of
+from dashboard.messages.bodies.json_path import JsonCondition, read_path
 from gantrymq.message.model import MessageExt
 
 QUERY_CHARS_MAX = 500
@@ -22,6 +25,7 @@ CONDITIONS_MAX = 16
 # "orders broker-a q3 @ 1204": what stands before the queue is told apart by who asks, who knows the brokers.
 _PLACE = re.compile(r"(?:(?P<before>\S+(?:\s+\S+)?)\s+)?q(?P<queue>\d{1,9})\s*@\s*(?P<offset>\d{1,18})")
 _PART = re.compile(
+    r'(?P<path>\$[.\[](?:"[^"]*"|[^\s"=<>!])*)(?:(?P<order>!=|<=|>=|=|<|>)(?:"(?P<limit>[^"]*)"|(?P<bare>\S*)))?(?=\s|$)|'
     r'"(?P<phrase>[^"]*)"|(?P<name>[^\s:="]+)(?P<sign>[:=])(?:"(?P<quoted>[^"]*)"|(?P<value>\S*))|(?P<word>\S+)'
 )
 
@@ -46,16 +50,17 @@ class MessageQuery:
     keys: tuple[str, ...] = ()
     properties: tuple[tuple[str, str], ...] = ()
     words: tuple[str, ...] = ()
+    json: tuple[JsonCondition, ...] = ()
     problem: str = ""
 
     @property
     def is_empty(self) -> bool:
-        return not (self.place or self.tags or self.keys or self.properties or self.words or self.problem)
+        return not (self.place or self.tags or self.keys or self.properties or self.words or self.json or self.problem)
 
     @property
     def indexed(self) -> str:
         """What the brokers' index can be asked for: the single word, or a key that is the only condition."""
-        others = len(self.keys) != 1 or self.tags or self.properties or self.words
+        others = len(self.keys) != 1 or self.tags or self.properties or self.words or self.json
         return self.single or ("" if others else self.keys[0])
 
     @property
@@ -68,6 +73,7 @@ class MessageQuery:
             f"{name} = {value}" if value else (gettext("no %(name)s") % {"name": name})
             for name, value in self.properties
         ]
+        told += [one.text for one in self.json]
         told += [(gettext("“%(word)s” in the body") % {"word": word}) for word in self.words]
         return joined(told)
 
@@ -77,6 +83,10 @@ class MessageQuery:
             return False
         if any(message.properties.get(name, "") != value for name, value in self.properties):
             return False
+        if self.json:
+            document = document_of(bytes(message.body))
+            if not all(one.holds(document) for one in self.json):
+                return False
         if not self.words:
             return True
         body = bytes(message.body).decode("utf-8", "replace").casefold()
@@ -99,10 +109,15 @@ def understand(text: str) -> MessageQuery:
     keys: list[str] = []
     properties: list[tuple[str, str]] = []
     words: list[str] = []
+    inside: list[JsonCondition] = []
     parts = list(_PART.finditer(text))
     for part in parts:
         name, sign, value = part["name"], part["sign"], part["quoted"] if part["quoted"] is not None else part["value"]
-        if sign == "=":
+        steps = read_path(part["path"]) if part["path"] else None
+        if steps is not None:
+            limit = part["limit"] if part["limit"] is not None else part["bare"]
+            inside.append(JsonCondition(part[0], steps, part["order"] or "", limit or ""))
+        elif sign == "=":
             properties.append((name, value))
         elif sign == ":" and name in ("tag", "key", "id") and value:
             (tags if name == "tag" else keys).append(value)
@@ -114,4 +129,4 @@ def understand(text: str) -> MessageQuery:
             problem=(gettext("At most %(conditions_max)s conditions at a time.") % {"conditions_max": CONDITIONS_MAX}),
         )
     single = words[0] if len(parts) == 1 and words and parts[0]["phrase"] is None else ""
-    return MessageQuery(text, None, single, tuple(tags), tuple(keys), tuple(properties), tuple(words))
+    return MessageQuery(text, None, single, tuple(tags), tuple(keys), tuple(properties), tuple(words), tuple(inside))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 
 from dashboard.cluster import browse
@@ -30,6 +31,7 @@ from gantrymq.message.ids import decode_offset_message_id
 from gantrymq.message.model import Message, MessageExt
 from gantrymq.message.topics import may_clients_send_to
 from gantrymq.remoting.bodies import PERM_WRITE
+from gantrymq.remoting.codes import ResponseCode
 
 INDEX_STEP_MS = 1000  # the index knows whole seconds
 
@@ -158,6 +160,29 @@ class MessageCalls:
             tuple(detail.failures) + tuple(failures) + tuple(more), elsewhere,
             tuple(lost for lost in damaged.values() if queue in (None, _queue_key(lost))),
         )  # fmt: skip
+
+    async def with_unique_id(self, topics: Sequence[str], msg_id: str) -> tuple[list[MessageExt], list[PartialFailure]]:
+        """The messages with this unique id of the first topic that has one; and the brokers that did not answer.
+
+        A broker is asked for one topic after the other: the index finds a topic's message by both names.
+        """
+
+        async def ask(admin: AdminClient, broker: BrokerRef) -> list[MessageExt]:
+            for topic in topics:
+                try:
+                    found = await admin.messages.query_at(broker.address, topic, msg_id, unique=True)
+                except ResponseError as exc:
+                    if exc.code != ResponseCode.TOPIC_NOT_EXIST:  # it is at another broker
+                        raise
+                    continue
+                if found:
+                    return found
+            return []
+
+        answers, failures = await self._calls.ask_brokers((await self._calls.cluster()).brokers, ask)
+        found = [_named(message, broker.name) for broker, messages in answers for message in messages]
+        best = min((topics.index(message.topic) for message in found), default=0)
+        return [message for message in found if message.topic == topics[best]], failures
 
     async def at_offset_id(self, text: str) -> list[MessageExt]:
         """The message of an offset id; [] when the text is none, or no message of a topic one may see is there."""

@@ -11,17 +11,28 @@ import contextlib
 from dataclasses import dataclass
 
 from dashboard.cluster.calls import CALL_ERRORS, CLUSTER_MAX_AGE_S, ClusterCalls
-from dashboard.cluster.errors import BrokerNotFound, BrokerUnreachable, ClusterUnreachable, NoSuccessor, explain
+from dashboard.cluster.errors import (
+    BrokerNotFound,
+    BrokerUnreachable,
+    ClusterUnreachable,
+    GatewayError,
+    NoSuccessor,
+    NotAllowed,
+    explain,
+)
 from dashboard.language.sentences import gettext
+from gantrymq.client.admin.failover import FailoverStatus
 from gantrymq.client.admin.members import Member
 from gantrymq.client.admin.promotion import Promotion
 from gantrymq.client.admin.succession import TURN_TIMEOUT_S, Changed
-from gantrymq.errors import ConfigError, GantryError
+from gantrymq.errors import ConfigError, GantryError, ResponseError
+from gantrymq.remoting.codes import ResponseCode
 from gantrymq.timeouts import timeout
 
 LOOK_TIMEOUT_S = 10.0  # a member that is gone may cost the client's own limit, twice
 SHOWN_TIMEOUT_S = 10.0  # for the new master to register: it does so as it opens
 LOOK_AGAIN_S = 0.1
+FAILOVER_TIMEOUT_S = 6.0  # etcd is given 2 s for each of up to two questions, and a pause 2 s between them
 CHANGE_TIMEOUT_S = 2 * TURN_TIMEOUT_S  # above what the steps themselves take at most
 
 
@@ -143,6 +154,40 @@ class SuccessionCalls:
                 await self._until_registered(changed)
         return changed
 
+    async def failover(self, broker_name: str, *addresses: str) -> FailoverStatus:
+        """What etcd has on record of the name, as a broker tells it. BrokerUnreachable when none does, NotAllowed when
+        the broker knows nothing of it."""
+        if not addresses:
+            await self._check_name(broker_name)
+        try:
+            return await self._calls.call(
+                lambda admin: admin.succession.failover(broker_name, *addresses), FAILOVER_TIMEOUT_S
+            )
+        except CALL_ERRORS as exc:
+            raise _refusal(broker_name, exc, BrokerUnreachable) from exc
+
+    async def pause(self, broker_name: str, who: str, why: str, until_ms: int) -> None:
+        """Have no member become the master by itself. Raises NoSuccessor: it says why not."""
+        await self._check_name(broker_name)
+        try:
+            await self._calls.call(
+                lambda admin: admin.succession.pause_failover(broker_name, who=who, why=why, until_ms=until_ms),
+                FAILOVER_TIMEOUT_S,
+            )
+        except CALL_ERRORS as exc:
+            raise _refusal(broker_name, exc, NoSuccessor) from exc
+
+    async def resume(self, broker_name: str, who: str, *, is_forced: bool) -> None:
+        """End the pause. Raises NoSuccessor while the master does not renew, unless forced."""
+        await self._check_name(broker_name)
+        try:
+            await self._calls.call(
+                lambda admin: admin.succession.resume_failover(broker_name, who=who, force=is_forced),
+                FAILOVER_TIMEOUT_S,
+            )
+        except CALL_ERRORS as exc:
+            raise _refusal(broker_name, exc, NoSuccessor) from exc
+
     async def settlement(self, broker_name: str) -> Settlement:
         """Whose log could be chosen. BrokerNotFound, BrokerUnreachable."""
         await self._check_name(broker_name)
@@ -176,3 +221,14 @@ class SuccessionCalls:
             ):
                 return
             await asyncio.sleep(LOOK_AGAIN_S)
+
+
+def _refusal(broker_name: str, exc: Exception, otherwise: type[GatewayError]) -> GatewayError:
+    """A broker that answers with no is no failure: it has no automatic failover, or says why not now."""
+    if isinstance(exc, ResponseError) and exc.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+        return NotAllowed(
+            gettext("%(name)s has no automatic failover: it is no broker of GantryMQ, or an older one.")
+            % {"name": broker_name}
+        )
+    kind = NotAllowed if isinstance(exc, ResponseError) else otherwise
+    return kind(f"{broker_name}: {explain(exc)}")

@@ -177,7 +177,8 @@ class TopicCalls:
         self._told.changed()
         self._told_extents.changed()
 
-    async def create(self, name: str, *, queues: int, perm: int = PERM_READ | PERM_WRITE, order: bool = False,
+    async def create(self, name: str, *, queues: int, read_queues: int | None = None,
+                           perm: int = PERM_READ | PERM_WRITE, order: bool = False,
                            retention_ms: int | None = None, retention_messages: int | None = None,
                            broker_names: Iterable[str] = ()) -> None:  # fmt: skip
         """Create on the named brokers, on all when none is named. Raises TopicExists, NotAllowed, Refused."""
@@ -194,7 +195,7 @@ class TopicCalls:
         kept = {RETENTION_MS: retention_ms, RETENTION_MESSAGES: retention_messages}
         config = TopicConfig(
             topic_name=name,
-            read_queue_nums=queues,
+            read_queue_nums=queues if read_queues is None else read_queues,
             write_queue_nums=queues,
             perm=perm,
             order=order,

@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Iterator
 
 from django.http import HttpRequest, HttpResponse
-from django.views.decorators.http import require_safe
 
 from dashboard.access.permissions import Permission, requires
 from dashboard.exporter.broker_figures import broker_families
 from dashboard.exporter.exposition import CONTENT_TYPE, Family, exposition
+from dashboard.exporter.failover_figures import failover_families
 from dashboard.exporter.topic_figures import group_families, topic_families
 from dashboard.status.board import Snapshot, board
 from dashboard.status.check import Level
@@ -19,7 +19,6 @@ from dashboard.status.verdict import judge
 
 
 @requires(Permission.METRICS_READ, token=True)
-@require_safe
 async def metrics(request: HttpRequest) -> HttpResponse:
     snapshot = board.snapshot
     if snapshot is None:
@@ -58,6 +57,7 @@ def families(snapshot: Snapshot) -> Iterator[Family]:
     yield from _of_the_cluster(snapshot)
     yield from _of_processes(snapshot)
     yield from broker_families(snapshot.brokers)
+    yield from failover_families(snapshot.failovers, snapshot.at)
     dead = dict(snapshot.stored.dead_letters) if snapshot.stored is not None else {}
     yield from group_families(snapshot.groups, dead, clusters)
     yield from topic_families(dict(snapshot.topics), clusters)

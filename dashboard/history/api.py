@@ -6,22 +6,23 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from django.http import HttpRequest
-from ninja import Field, Query, Router, Schema
+from ninja import Field, Query, Schema
 
 from dashboard.access.permissions import Permission
 from dashboard.history.charts import Line, chart_of, range_of
 from dashboard.history.series import name_for
 from dashboard.rest.auth import Token
-from dashboard.rest.refusals import REFUSALS
+from dashboard.rest.routes import Routes
 
-router = Router()
+router = Routes()
 READ = Token(Permission.CLUSTER_READ)
 Kind = Literal[
-    "in", "out", "stored", "disk", "broker-in", "broker-out", "broker-disk", "broker-full-in-s", "broker-silent-s",
+    "in", "out", "stored", "disk", "lag", "dead",
+    "broker-in", "broker-out", "broker-disk", "broker-full-in-s", "broker-silent-s",
     "slave-behind-s", "slave-behind-bytes", "slave-behind-messages", "slave-in-sync", "slave-bytes-rate",
     "topic-in", "topic-out", "topic-lag", "topic-bytes",
     "group-lag", "group-behind-s", "group-in", "group-out", "group-alone-s", "group-rising-s",
-    "dead-letters",
+    "dead-letters", "no-successor-s", "in-sync-small-s", "etcd-answer-s", "failover-paused-s",
 ]  # fmt: skip
 
 
@@ -33,18 +34,17 @@ class HistoryMarkOut(Schema):
 
 
 class HistoryOut(Schema):
-    """One series. values: one for each step from `begin` on; null is not known."""
+    """One series. values: one for each step from `since` on; null is not known."""
 
     kind: Kind
     subject: str
-    begin: datetime
+    since: datetime
     step_s: int = Field(description="seconds between two values")
     values: list[float | None]
     marks: list[HistoryMarkOut]
 
 
-@router.get("", response={200: HistoryOut} | REFUSALS, auth=READ, summary="A series over time",
-            operation_id="get_history")  # fmt: skip
+@router.get("", auth=READ, summary="A series over time")
 async def get_history(
     request: HttpRequest,
     kind: Kind,
@@ -54,7 +54,7 @@ async def get_history(
     line = Line(kind, name_for(kind, subject), "")
     chart = await chart_of(kind, "", [line], range_of(span), request.auth)  # type: ignore[attr-defined]
     return HistoryOut(
-        kind=kind, subject=subject, begin=_moment(chart.points[0][0] or 0.0), step_s=chart.step_s,
+        kind=kind, subject=subject, since=_moment(chart.points[0][0] or 0.0), step_s=chart.step_s,
         values=[point[1] for point in chart.points],
         marks=[HistoryMarkOut(at=_moment(mark.at), text=mark.text) for mark in chart.marks],
     )  # fmt: skip

@@ -22,7 +22,7 @@ from dashboard.models.history import HistoryBlock, HistoryMark
 
 MARKS_MAX = 100
 CHANGES_READ_MAX = 1000  # of which marks are made
-TABLE_ROWS_MAX = 120
+TABLE_ROWS_MAX = 30  # a page has up to eight charts, and each its table
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +99,13 @@ class Chart:
 
     @property
     def data(self) -> dict[str, object]:
-        """What the script draws."""
+        """What the script draws. points: without their times, which are a step apart."""
         return {
+            "begin": self.points[0][0] if self.points else None,
             "step": self.step_s,
             "unit": self.unit,
             "lines": [[line.label, line.style] for line in self.lines],
-            "points": [[None if value is None else round(value, 3) for value in point] for point in self.points],
+            "points": [[None if value is None else round(value, 3) for value in point[1:]] for point in self.points],
             "marks": [[round(mark.at), mark.text] for mark in self.marks],
         }
 
@@ -129,15 +130,15 @@ async def chart_of(
     step = span.step_s if has_seconds else max(span.step_s, MINUTE)
     stored = SECOND if step < MINUTE else MINUTE if step < HOUR else HOUR
     begin = (until - span.seconds) // step * step
-    columns = [await _values(line.series, stored, step, begin, until) for line in lines]
+    columns = [await values_of(line.series, stored, step, begin, until) for line in lines]
     columns = [
         {at: value * line.scale for at, value in column.items()} for line, column in zip(lines, columns, strict=True)
     ]
     points = tuple((float(at), *(column.get(at) for column in columns)) for at in range(begin, until - step + 1, step))
-    return Chart(title, unit, tuple(lines), span, step, points, await _marks(begin, until, step, principal))
+    return Chart(title, unit, tuple(lines), span, step, points, await marks_of(begin, until, step, principal))
 
 
-async def _values(series: str, stored: int, step: int, begin: int, until: int) -> dict[int, float]:
+async def values_of(series: str, stored: int, step: int, begin: int, until: int) -> dict[int, float]:
     """By the begin of each step; what is not known is not there."""
     rows = HistoryBlock.objects.filter(
         series=series[: HistoryBlock.SERIES_MAX], step_s=stored, start__gte=block_start(stored, begin), start__lt=until
@@ -166,7 +167,7 @@ def _folded(changes: Sequence[AuditEntry], step: int) -> list[Mark]:
     return marks
 
 
-async def _marks(begin: int, until: int, step: int, principal: Principal | None) -> tuple[Mark, ...]:
+async def marks_of(begin: int, until: int, step: int, principal: Principal | None) -> tuple[Mark, ...]:
     """Restarts; changes too, for who may see the audit log. The newest, if there are many."""
     since, end = datetime.fromtimestamp(begin, UTC), datetime.fromtimestamp(until, UTC) + timedelta(seconds=1)
     restarts = HistoryMark.objects.filter(at__gte=since, at__lt=end).order_by("-at")[:MARKS_MAX]

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from itertools import islice
 
 from dashboard.status.board import FRESH_S, BrokerState, Snapshot, WatchedGroup
+from dashboard.status.cluster_metrics import total_lag
+from dashboard.status.failover import Failover, seconds_of_etcd, seconds_paused, seconds_thin, seconds_unfilled
 from dashboard.status.readers import readers_of
 from dashboard.status.slave_metrics import seen_slaves
 from gantrymq.remoting.admin_bodies import SlaveDifference
@@ -21,6 +23,7 @@ SEPARATOR = ":"
 MEAN, MOST, LEAST, LAST = "mean", "most", "least", "last"  # what a minute, and an hour, keeps of its values
 
 IN, OUT, STORED, DISK = "in", "out", "stored", "disk"
+LAG, DEAD = "lag", "dead"  # of all groups together; dead letters of all of them
 BROKER_IN, BROKER_OUT, BROKER_DISK = "broker-in", "broker-out", "broker-disk"
 BROKER_FULL_IN, BROKER_SILENT = "broker-full-in-s", "broker-silent-s"
 SLAVE_BEHIND, SLAVE_BYTES, SLAVE_MESSAGES = "slave-behind-s", "slave-behind-bytes", "slave-behind-messages"
@@ -29,15 +32,17 @@ TOPIC_IN, TOPIC_OUT, TOPIC_LAG, TOPIC_SIZE = "topic-in", "topic-out", "topic-lag
 GROUP_LAG, GROUP_BEHIND, GROUP_IN, GROUP_OUT = "group-lag", "group-behind-s", "group-in", "group-out"
 GROUP_ALONE, GROUP_RISING = "group-alone-s", "group-rising-s"
 DEAD_LETTERS = "dead-letters"
+NO_SUCCESSOR, IN_SYNC_SMALL = "no-successor-s", "in-sync-small-s"
+ETCD_ANSWER, FAILOVER_PAUSED = "etcd-answer-s", "failover-paused-s"
 
 KEEPS = {  # kind → what is kept of the values of a longer step
-    IN: MEAN, OUT: MEAN, STORED: LAST, DISK: MOST,
+    IN: MEAN, OUT: MEAN, STORED: LAST, DISK: MOST, LAG: MOST, DEAD: MOST,
     BROKER_IN: MEAN, BROKER_OUT: MEAN, BROKER_DISK: MOST,
     BROKER_FULL_IN: LEAST, BROKER_SILENT: MOST,
     SLAVE_BEHIND: MOST, SLAVE_BYTES: MOST, SLAVE_MESSAGES: MOST, SLAVE_IN_SYNC: MEAN, SLAVE_FED: MEAN,
     TOPIC_IN: MEAN, TOPIC_OUT: MEAN, TOPIC_LAG: MOST, TOPIC_SIZE: LAST,
     GROUP_LAG: MOST, GROUP_BEHIND: MOST, GROUP_IN: MEAN, GROUP_OUT: MEAN, GROUP_ALONE: MOST, GROUP_RISING: MOST,
-    DEAD_LETTERS: MOST,
+    DEAD_LETTERS: MOST, NO_SUCCESSOR: MOST, IN_SYNC_SMALL: MOST, ETCD_ANSWER: MOST, FAILOVER_PAUSED: MOST,
 }  # fmt: skip
 OF_SLAVES = (SLAVE_BEHIND, SLAVE_BYTES, SLAVE_MESSAGES, SLAVE_IN_SYNC, SLAVE_FED)
 EACH_SECOND = frozenset((IN, OUT, BROKER_IN, BROKER_OUT, *OF_SLAVES))  # kinds that are kept by the second, too
@@ -77,6 +82,11 @@ def each_second(snapshot: Snapshot) -> Readings:
     return found | of_slaves(snapshot)
 
 
+def of_failover(snapshot: Snapshot, kind: str) -> dict[str, float | None]:
+    """One of these kinds, by broker name; None: not known now."""
+    return {name: _OF_FAILOVER[kind](each, snapshot.at) for name, each in snapshot.failovers.items()}
+
+
 def now_and_then(snapshot: Snapshot) -> Readings:
     """What is looked at in turn: topics, groups, dead letters. The busiest of each kind."""
     found: Readings = {}
@@ -90,7 +100,13 @@ def now_and_then(snapshot: Snapshot) -> Readings:
         found |= _busiest(kind, ((group.name, value(group)) for group in groups))
     found |= _busiest(GROUP_ALONE, ((group.name, seconds_alone(group, snapshot.at)) for group in groups))
     found |= _busiest(GROUP_RISING, ((group.name, seconds_rising(group)) for group in groups))
+    lag, is_whole = total_lag(snapshot)
+    if lag is not None and is_whole:
+        found[LAG] = lag
+    for kind in _OF_FAILOVER:
+        found |= _busiest(kind, of_failover(snapshot, kind).items())
     if snapshot.stored is not None:
+        found[DEAD] = sum(count for _, count in snapshot.stored.dead_letters)
         found |= _busiest(DEAD_LETTERS, snapshot.stored.dead_letters)
     return found
 
@@ -132,6 +148,12 @@ _OF_SLAVE: dict[str, Callable[[SlaveDifference], float | None]] = {
     SLAVE_MESSAGES: lambda slave: slave.behind_messages if slave.behind_messages >= 0 else None,
     SLAVE_IN_SYNC: lambda slave: float(slave.in_sync),
     SLAVE_FED: lambda slave: slave.bytes_per_second,
+}
+_OF_FAILOVER: dict[str, Callable[[Failover, float], float | None]] = {
+    NO_SUCCESSOR: seconds_unfilled,
+    IN_SYNC_SMALL: seconds_thin,
+    ETCD_ANSWER: seconds_of_etcd,
+    FAILOVER_PAUSED: seconds_paused,
 }
 _OF_GROUPS: dict[str, Callable[[WatchedGroup], float | None]] = {
     GROUP_LAG: lambda group: group.lag,

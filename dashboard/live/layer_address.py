@@ -6,6 +6,7 @@ import hashlib
 import importlib.util
 from typing import Any
 
+from appliance.own_files import how_to_add
 from appliance.settings.appliance_config import ApplianceConfig
 from gantrymq.errors import ConfigError
 
@@ -19,7 +20,7 @@ def channel_layer(config: ApplianceConfig, secret_key: str) -> dict[str, Any]:
     if not config.channel_layer_url:
         return {"BACKEND": "channels.layers.InMemoryChannelLayer"}
     if importlib.util.find_spec("channels_redis") is None:
-        raise ConfigError("channel_layer_url needs channels-redis: install it with `deploy/extra redis`")
+        raise ConfigError(f"channel_layer_url needs channels-redis: {how_to_add('redis')}")
     host = {"address": config.channel_layer_url, "socket_connect_timeout": CONNECT_S, "socket_timeout": ANSWER_S}
     return {
         "BACKEND": "channels_redis.core.RedisChannelLayer",

@@ -3,7 +3,7 @@ database.
 
 One round may take at most ROUND_TIMEOUT_S; a slow broker costs its own facts only. Rates are differences of the
 brokers' counters: a counter that went back (a restart) gives no rate rather than a wrong one. What needs a call for
-each topic or group is read in turn: stored_count.py, group_watch.py.
+each topic or group is read in turn: stored_count.py, book_watch.py.
 """
 
 from __future__ import annotations
@@ -23,22 +23,21 @@ from dashboard.cluster.errors import GatewayError
 from dashboard.cluster.gateway import Gateway, gateway
 from dashboard.cluster.values import BrokerRef
 from dashboard.database import state as database
+from dashboard.groups.group_cache import group_book
 from dashboard.history.keeper import HistoryKeeper
-from dashboard.live import frames
-from dashboard.live.broker_minutes import BrokerMinutes
+from dashboard.live import failover_watch, frames
+from dashboard.live.book_watch import GROUPS_EACH_S, TOPICS_EACH_S, keep_looking
 from dashboard.live.check_log import CheckLog
 from dashboard.live.group_minutes import GroupMinutes
-from dashboard.live.group_watch import GroupWatch
 from dashboard.live.history import Minute, keep_minute
 from dashboard.live.layer import probe, send_frame
 from dashboard.live.layer import state as layer
 from dashboard.live.minute_rows import keep_rows
+from dashboard.live.minutes import BrokerMinutes, SlaveMinutes
 from dashboard.live.parts import part_watch
 from dashboard.live.report_pause import pause_reports
-from dashboard.live.slave_minutes import SlaveMinutes
 from dashboard.live.stored_count import StoredCount
 from dashboard.live.tail import TopicTail, topic_tail
-from dashboard.live.topic_watch import TopicWatch
 from dashboard.reports import checks as report_checks
 from dashboard.status import processes
 from dashboard.status.board import (
@@ -79,7 +78,7 @@ class Sampler:
         self._states: dict[str, BrokerState] = {}
         self._ever_seen: set[str] = set()
         self._count = StoredCount(self._gateway, self._expected)
-        self._groups = GroupWatch(self._gateway)
+        self._failovers = failover_watch.FailoverWatch(self._gateway, lambda: self._states.values())
         self._minute = Minute()
         self._rows = (SlaveMinutes(), GroupMinutes(), BrokerMinutes())
         self._check_log = CheckLog()
@@ -91,8 +90,13 @@ class Sampler:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._each_second(), name="sampler")
                 group.create_task(self._count.run(), name="sampler-topics")
-                group.create_task(self._groups.run(), name="sampler-groups")
-                group.create_task(TopicWatch(self._gateway).run(), name="sampler-topic-figures")
+                group.create_task(
+                    keep_looking(group_book.look_round, self._gateway, GROUPS_EACH_S), name="sampler-groups"
+                )
+                group.create_task(
+                    keep_looking(topic_book.look, self._gateway, TOPICS_EACH_S), name="sampler-topic-figures"
+                )
+                group.create_task(self._failovers.run(), name="sampler-failover")
                 group.create_task(self._history.run(), name="history")
                 group.create_task(TrailReader().run(), name="audit trails")
                 group.create_task(self._tail.run(self._gateway), name="topic-tail")
@@ -126,10 +130,17 @@ class Sampler:
             processes=tuple(processes.sample()),
             stored=self._count.total(),
             stored_why=self._count.why,
-            groups=self._groups.seen,
+            groups=group_book.seen,
             topics=self._count.topics(),
             topic_sizes=topic_book.sizes,
-            problems=(*database.problems(time.time()), *layer.problems(), *report_checks.problems()),
+            failovers=dict(self._failovers.seen),
+            open_of_rules=self._board.open_of_rules,
+            problems=(
+                *database.problems(time.time()),
+                *layer.problems(),
+                *report_checks.problems(),
+                *failover_watch.problems(),
+            ),
         )
         point = self._board.put(snapshot)
         self._check_log.note(judge(snapshot).problems, snapshot.at)
@@ -220,9 +231,13 @@ def read_facts(broker: BrokerRef, info: Mapping[str, str], now: float, before: B
         disk_text=info.get("commitLogDirCapacity", ""),
         disk_growth=_float(info, "diskGrowthBytesPerSecond") if has_forecast else None,
         disk_full_in_s=_float(info, "diskSecondsToFull") if has_forecast else None,
+        disk_full_earliest_s=_float(info, "diskSecondsToFullEarliest"),
+        disk_full_latest_s=_float(info, "diskSecondsToFullLatest"),
         store_trouble=info.get("storeTrouble", ""),
         disk_store_bytes=_int(info, "diskStoreBytes"),
         disk_others_bytes=_int(info, "diskOthersBytes"),
+        disk_free_bytes=_int(info, "diskFreeBytes"),
+        disk_reserved_bytes=_int(info, "diskReservedBytes"),
         disk_filled_by_others=info.get("diskFilledByOthers") == "true",
         commit_log_bytes=last - max(first, 0) if first is not None and last is not None else None,
         behind_bytes=_int(info, "dispatchBehindBytes"),

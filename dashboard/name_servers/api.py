@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from django.http import HttpRequest
-from ninja import Field, Query, Router, Schema
+from ninja import Field, Query, Schema
 
 from dashboard.access.permissions import Permission
 from dashboard.forms.base import BaseForm
 from dashboard.name_servers.entries import ORDER_TOPICS, entries_of, put, remove
 from dashboard.name_servers.form import NAME_CHARS_MAX, VALUE_CHARS_MAX, EntryForm, NamespaceForm, PlaceForm
 from dashboard.rest.auth import Token
-from dashboard.rest.refusals import REFUSALS, FormProblem
+from dashboard.rest.lists import Listed
+from dashboard.rest.refusals import FormProblem
+from dashboard.rest.routes import Routes
 from dashboard.rest.values import Order
 
-router = Router()
+router = Routes(asks_cluster=True)
 
 READ_ENTRIES = Token(Permission.CONFIG_READ)
 WRITE_ENTRIES = Token(Permission.CONFIG_WRITE)
@@ -26,11 +28,8 @@ class EntryOut(Schema):
     value: str
 
 
-class EntryList(Schema):
+class EntryList(Listed[EntryOut]):
     """The entries of a namespace, by key; none when there is no such namespace."""
-
-    namespace: str
-    entries: list[EntryOut]
 
 
 class EntryIn(Order):
@@ -50,24 +49,21 @@ class EntryChanged(Schema):
     after: str | None
 
 
-@router.get("/kv", response={200: EntryList} | REFUSALS, auth=READ_ENTRIES,
-            summary="The name servers' key-value entries of a namespace", operation_id="list_kv_entries")  # fmt: skip
+@router.get("/kv", auth=READ_ENTRIES, summary="The name servers' key-value entries of a namespace")
 async def list_kv_entries(request: HttpRequest, namespace: str = ORDER_TOPICS) -> EntryList:
     _checked(NamespaceForm({"namespace": namespace}))
     rows = await entries_of(namespace)
-    return EntryList(namespace=namespace, entries=[EntryOut(key=key, value=value) for key, value in rows])
+    return EntryList.whole(EntryOut(key=key, value=value) for key, value in rows)
 
 
-@router.put("/kv", response={200: EntryChanged} | REFUSALS, auth=WRITE_ENTRIES,
-            summary="Set an entry at every name server", operation_id="set_kv_entry")  # fmt: skip
-async def put_kv_entry(request: HttpRequest, body: EntryIn) -> EntryChanged:
+@router.put("/kv", auth=WRITE_ENTRIES, summary="Set an entry at every name server")
+async def set_kv_entry(request: HttpRequest, body: EntryIn) -> EntryChanged:
     _checked(EntryForm(body.dict()))
     before = await put(request, body.namespace, body.key, body.value)
     return EntryChanged(namespace=body.namespace, key=body.key, before=before, after=body.value)
 
 
-@router.delete("/kv", response={200: EntryChanged} | REFUSALS, auth=WRITE_ENTRIES,
-               summary="Remove an entry from every name server", operation_id="remove_kv_entry")  # fmt: skip
+@router.delete("/kv", auth=WRITE_ENTRIES, response=404, summary="Remove an entry from every name server")
 async def remove_kv_entry(
     request: HttpRequest, namespace: str = Query(..., max_length=255), key: str = Query(..., max_length=255)
 ) -> EntryChanged:

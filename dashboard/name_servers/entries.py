@@ -5,7 +5,6 @@ No request of RocketMQ lists the namespaces: a namespace has to be named.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -20,8 +19,6 @@ from gantrymq.client.admin.calls import ask_each
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.errors import PartlyDone, ResponseError
 from gantrymq.remoting.codes import RequestCode, ResponseCode
-
-logger = logging.getLogger(__name__)
 
 SET, REMOVED = "name server's KV entry set", "name server's KV entry removed"
 # A silent name server costs the client's own limit: only then another one is asked, or is it known which took it.
@@ -109,7 +106,6 @@ async def _change(
         namespace,
         {"key": key, "failed_at": ", ".join(failed_at)} | changed({"value": before}, {"value": after}),
     )
-    logger.info(action, extra={"event": "kv_entry_changed", "namespace": namespace, "key": key, "failed_at": failed_at})
     if failed_at:
         text = gettext("Some name servers did not confirm it: %(addresses)s. Repeat it when they answer.")
         raise Refused(text % {"addresses": ", ".join(failed_at)})

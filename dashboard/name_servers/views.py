@@ -9,19 +9,15 @@ from django.contrib import messages as notes
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods
 
-from dashboard.access.permissions import Permission, requires
+from dashboard.access.permissions import FORM, Permission, requires
 from dashboard.audit.notes import note_nothing
-from dashboard.cluster.errors import GatewayError
-from dashboard.http.error_pages import gateway_error
 from dashboard.language.sentences import gettext
 from dashboard.name_servers.entries import ORDER_TOPICS, entries_of, no_entry, put, remove, value_of
 from dashboard.name_servers.form import EntryForm, NamespaceForm, NewValueForm, PlaceForm, TypedKeyForm
 
 
-@requires(Permission.CONFIG_WRITE)
-@require_http_methods(["GET", "HEAD", "POST"])
+@requires(Permission.CONFIG_WRITE, FORM)
 async def entries(request: HttpRequest) -> HttpResponse:
     """GET: the entries of ?namespace=. POST: a new one; what is there already is changed on its own page."""
     wanted = request.GET.get("namespace", "").strip() or ORDER_TOPICS
@@ -29,19 +25,16 @@ async def entries(request: HttpRequest) -> HttpResponse:
     form = EntryForm(request.POST if is_sent else None, initial={"namespace": wanted})
     chosen = NamespaceForm({"namespace": wanted})
     there = ""
-    try:
-        if is_sent and form.is_valid():
-            given = form.cleaned_data
-            wanted = given["namespace"]
-            if await value_of(wanted, given["key"]) is None:
-                await put(request, wanted, given["key"], given["value"])
-                notes.success(request, gettext("%(key)s is set.") % {"key": given["key"]})
-                return redirect(_address("name-server-entries", namespace=wanted))
-            there = _address("name-server-entry", namespace=wanted, key=given["key"])
-            form.add_error("key", gettext("This entry exists already. Nothing was changed."))
-        rows = await entries_of(wanted) if chosen.is_valid() else []
-    except GatewayError as exc:
-        return gateway_error(request, exc)
+    if is_sent and form.is_valid():
+        given = form.cleaned_data
+        wanted = given["namespace"]
+        if await value_of(wanted, given["key"]) is None:
+            await put(request, wanted, given["key"], given["value"])
+            notes.success(request, gettext("%(key)s is set.") % {"key": given["key"]})
+            return redirect(_address("name-server-entries", namespace=wanted))
+        there = _address("name-server-entry", namespace=wanted, key=given["key"])
+        form.add_error("key", gettext("This entry exists already. Nothing was changed."))
+    rows = await entries_of(wanted) if chosen.is_valid() else []
     if is_sent:
         note_nothing(request)
     shown = [(key, value, _address("name-server-entry", namespace=wanted, key=key)) for key, value in rows]
@@ -51,8 +44,7 @@ async def entries(request: HttpRequest) -> HttpResponse:
     )
 
 
-@requires(Permission.CONFIG_WRITE)
-@require_http_methods(["GET", "HEAD", "POST"])
+@requires(Permission.CONFIG_WRITE, FORM)
 async def entry(request: HttpRequest) -> HttpResponse:
     """One entry: another value, or away with it (`do` says which), once its key was typed."""
     place = PlaceForm(request.GET)
@@ -60,18 +52,15 @@ async def entry(request: HttpRequest) -> HttpResponse:
         raise Http404
     namespace, key = place.cleaned_data["namespace"], place.cleaned_data["key"]
     sent = {name: request.POST if request.POST.get("do") == name else None for name in ("put", "remove")}
-    try:
-        value = await value_of(namespace, key)
-        if value is None:
-            raise no_entry(namespace, key)
-        new = NewValueForm(sent["put"], name=key, undone="changed", initial={"value": value}, auto_id="put_%s")
-        away = TypedKeyForm(sent["remove"], name=key, auto_id="remove_%s")
-        is_as_seen = request.method != "POST" or request.POST.get("seen") == value
-        if is_as_seen and (new.is_valid() or away.is_valid()):
-            await _do(request, namespace, key, new.cleaned_data["value"] if new.is_bound else None)
-            return redirect(_address("name-server-entries", namespace=namespace))
-    except GatewayError as exc:
-        return gateway_error(request, exc)
+    value = await value_of(namespace, key)
+    if value is None:
+        raise no_entry(namespace, key)
+    new = NewValueForm(sent["put"], name=key, undone="changed", initial={"value": value}, auto_id="put_%s")
+    away = TypedKeyForm(sent["remove"], name=key, auto_id="remove_%s")
+    is_as_seen = request.method != "POST" or request.POST.get("seen") == value
+    if is_as_seen and (new.is_valid() or away.is_valid()):
+        await _do(request, namespace, key, new.cleaned_data["value"] if new.is_bound else None)
+        return redirect(_address("name-server-entries", namespace=namespace))
     if request.method == "POST":
         note_nothing(request)
     context = {

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from django.http import HttpRequest
-from ninja import Router
 
 from dashboard.access.permissions import Permission
 from dashboard.cluster.errors import ClusterUnreachable
 from dashboard.overview.schemas import ClusterOut
 from dashboard.rest.auth import Token
-from dashboard.rest.refusals import REFUSALS
+from dashboard.rest.routes import Routes
 from dashboard.status.board import board
 from dashboard.status.verdict import judge
 
-router = Router()
+router = Routes()
 
 READ = Token(Permission.CLUSTER_READ)
 
 
-@router.get("", response={200: ClusterOut} | REFUSALS, auth=READ,
-            summary="The state of the cluster", operation_id="get_cluster")  # fmt: skip
+@router.get("", auth=READ, summary="The state of the cluster")
 async def get_cluster(request: HttpRequest) -> ClusterOut:
     snapshot = board.snapshot
     if snapshot is None:

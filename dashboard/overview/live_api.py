@@ -11,10 +11,9 @@ import json
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
-from typing import Any
 
-from django.http import HttpRequest, StreamingHttpResponse
-from ninja import Query, Router
+from django.http import HttpRequest, HttpResponseBase, StreamingHttpResponse
+from ninja import Query
 
 from dashboard.access.permissions import Permission, Principal, bearer_principal
 from dashboard.cluster.gateway import gateway
@@ -24,11 +23,13 @@ from dashboard.live.tail import topic_tail
 from dashboard.messages.schemas import MessageOut
 from dashboard.overview.schemas import ClusterOut
 from dashboard.rest.auth import Token
-from dashboard.rest.refusals import REFUSALS, NotPossible
+from dashboard.rest.refusals import NotPossible
+from dashboard.rest.rendering import json_text
+from dashboard.rest.routes import Routes
 from dashboard.status.board import board
 from dashboard.status.verdict import judge
 
-router = Router()
+router = Routes(asks_cluster=True)
 READ = Token(Permission.TOPICS_READ)  # of a topic; the cluster needs more
 STREAM_SECONDS_MAX = 600.0  # what a client that reads nothing can make the process keep is bounded by this
 STREAMS_OF_ONE_ACCOUNT_MAX = 20
@@ -41,12 +42,11 @@ TOO_MANY = "Too many topics are watched at the moment."
 _open_streams: Counter[int] = Counter()
 
 
-@router.get("", response={200: None} | REFUSALS, auth=READ, summary="News as server-sent events",
-            operation_id="stream_news")  # fmt: skip
+@router.get("", auth=READ, response=(404, 409), summary="News as server-sent events")
 async def stream_news(
     request: HttpRequest,
     topic: str = Query("", max_length=127, description="its messages, instead of the cluster's state"),
-) -> Any:
+) -> HttpResponseBase:
     owner: Principal = request.auth  # type: ignore[attr-defined]
     if not owner.may(Permission.MESSAGES_READ if topic else Permission.CLUSTER_READ):
         raise NotPossible(f"This token cannot read {'messages' if topic else 'about the cluster'}.", status=403)
@@ -72,7 +72,7 @@ async def cluster_states() -> AsyncIterator[tuple[str, str] | None]:
         snapshot = board.snapshot
         if snapshot is not None and snapshot.at != seen:
             seen = snapshot.at
-            yield "cluster", ClusterOut.of(snapshot, judge(snapshot)).model_dump_json()
+            yield "cluster", json_text(ClusterOut.of(snapshot, judge(snapshot)).dict())
         else:
             yield None
         await asyncio.sleep(LOOK_S)
@@ -91,8 +91,8 @@ async def messages_of(topic: str, queues: Sequence[QueueExtent], account: int) -
                     await asyncio.sleep(LOOK_S)
                     continue
                 lines = [MessageOut.of(message).dict() for message in reversed(messages)]
-                told = {"topic": topic, "messages": lines, "more": more + arrivals.take_lost()}
-                yield "messages", json.dumps(told, default=str, ensure_ascii=False)
+                told = {"topic": topic, "items": lines, "more": more + arrivals.take_lost()}
+                yield "messages", json_text(told)
     except NoPlace:
         yield "refused", json.dumps({"detail": TOO_MANY})
 

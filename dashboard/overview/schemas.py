@@ -31,7 +31,7 @@ class ClusterOut(Schema):
     level: str
     sentence: str
     problems: list[str]
-    name_server: str
+    name_servers: str
     in_rate: float | None
     out_rate: float | None
     stored_messages: int | None
@@ -46,7 +46,7 @@ class ClusterOut(Schema):
             level=verdict.level.word,
             sentence=verdict.sentence,
             problems=[f"{problem.title}: {problem.evidence}" for problem in verdict.problems],
-            name_server=snapshot.namesrv,
+            name_servers=snapshot.namesrv,
             in_rate=snapshot.known_sum("in_rate")[0],
             out_rate=snapshot.known_sum("out_rate")[0],
             stored_messages=snapshot.stored.messages if snapshot.stored else None,

@@ -17,6 +17,7 @@ from dashboard.cluster.group_values import GroupPlace
 from dashboard.cluster.values import TopicMetrics
 from dashboard.language.sentences import gettext, joined
 from dashboard.status.check import Check
+from dashboard.status.failover import Failovers
 from dashboard.status.processes import ProcessFacts
 from dashboard.status.services import LaneCounts, Services
 
@@ -104,9 +105,13 @@ class BrokerFacts:
     disk_text: str = ""
     disk_growth: float | None = None  # bytes/s of all on the partition; only GantryMQ's brokers say, old enough ones
     disk_full_in_s: float | None = None  # until writes are refused; None when unknown or not filling up
+    disk_full_earliest_s: float | None = None  # the likely range of that, where a broker says it
+    disk_full_latest_s: float | None = None
     store_trouble: str = ""  # why messages are refused or wait for the disk, in the broker's words
     disk_store_bytes: int | None = None  # of the disk's bytes, those of the store; only GantryMQ's brokers say
     disk_others_bytes: int | None = None
+    disk_free_bytes: int | None = None  # with used and reserved ones the whole of the file system
+    disk_reserved_bytes: int | None = None  # for the administrator: no broker can write there
     disk_filled_by_others: bool = False  # young messages stay, so only refusing is left
     commit_log_bytes: int | None = None
     behind_bytes: int | None = None
@@ -176,7 +181,7 @@ class WatchedGroup:
     alone_since: float | None = None
     is_partial: bool = False  # a broker was not heard: at least so much
     places: tuple[GroupPlace, ...] = ()
-    in_rate: float | None = None  # stored in its topics, but for retries
+    in_rate: float | None = None  # of about the last minute (groups/trend.py): stored in its topics, but for retries
     out_rate: float | None = None
     disagrees: bool = False
     is_suspended: bool = False
@@ -185,7 +190,6 @@ class WatchedGroup:
     history: tuple[tuple[float, int], ...] = ()  # (when, lag), the oldest first
     idle_since: float | None = None  # nothing was consumed from then on
     rising_since: float | None = None  # its lag has grown from then on
-    out_mean: float | None = None  # of the last minute, as members tell their own rates
     seen_since: float = 0.0
 
 
@@ -203,7 +207,9 @@ class Snapshot:
     problems: tuple[Check, ...] = ()  # of the appliance itself
     groups: tuple[WatchedGroup, ...] = ()
     topics: Mapping[str, TopicMetrics] = field(default_factory=dict)  # as counted last, without the system's
+    failovers: Failovers = field(default_factory=dict)  # by broker name, of those with a record in etcd
     topic_sizes: Mapping[str, int] = field(default_factory=dict)  # bytes in the logs, of those that are known
+    open_of_rules: int = 0  # alerts that rules have opened
 
     @property
     def masters(self) -> tuple[BrokerState, ...]:
@@ -224,6 +230,11 @@ class Snapshot:
     def has_master_page(self) -> bool:
         """Whether there is, or was, something to choose a master from."""
         return self.has_slaves or self.had_masters_changed
+
+    @property
+    def members(self) -> list[BrokerState]:
+        """All brokers, each master before its slaves."""
+        return sorted(self.brokers, key=lambda broker: (broker.broker_name, broker.broker_id))
 
     def slaves_of(self, name: str) -> tuple[BrokerState, ...]:
         """The slaves of a broker, by its name."""
@@ -267,6 +278,7 @@ class Board:
 
     def __init__(self) -> None:
         self.snapshot: Snapshot | None = None
+        self.open_of_rules = 0  # alerts, as of the last look; the next snapshot carries it
         self.points: deque[Point] = deque(maxlen=HISTORY_S)
 
     def put(self, snapshot: Snapshot) -> Point:
@@ -278,6 +290,7 @@ class Board:
 
     def clear(self) -> None:
         self.snapshot = None
+        self.open_of_rules = 0
         self.points.clear()
 
 

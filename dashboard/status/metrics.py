@@ -11,6 +11,8 @@ from dashboard.cluster import units
 from dashboard.cluster.values import TopicDetail, TopicSummary
 from dashboard.language.sentences import gettext, joined, ngettext
 from dashboard.status.board import BrokerFacts, BrokerState, Snapshot
+from dashboard.status.cluster_metrics import put_broker, put_totals
+from dashboard.status.disk_metrics import put_disk
 from dashboard.status.metric import Metrics, shape_of
 from dashboard.status.processes import ProcessFacts
 from dashboard.status.readers import Readers
@@ -87,26 +89,10 @@ def overview_metrics(snapshot: Snapshot, verdict: Verdict | None = None) -> Metr
     """The metrics of the Overview."""
     verdict = verdict or judge(snapshot)
     metrics = Metrics(now=snapshot.at)
-    for name, key in (("in_rate", "cluster.in"), ("out_rate", "cluster.out")):
-        value, at, why = snapshot.known_sum(name)
-        metrics.put(key, units.rate(value), at, why)
-    stored = snapshot.stored
-    least, why = "", snapshot.stored_why
-    if stored is not None and stored.missing:
-        least, why = units.AT_LEAST, gettext("without %(brokers)s") % {"brokers": joined(stored.missing)}
-    for key, number in (("stored", stored.messages if stored else None), ("topics", stored.topics if stored else None)):
-        text = units.count(number)
-        text = text if text == units.UNKNOWN else least + text
-        metrics.put(f"cluster.{key}", text, stored.at if stored else None, why)
-    answering = sum(1 for broker in snapshot.brokers if broker.is_answering)
-    metrics.put(
-        "cluster.brokers",
-        gettext("%(known)s of %(all)s") % {"known": answering, "all": len(snapshot.brokers)},
-        snapshot.at,
-        snapshot.namesrv_why,
-    )
+    put_totals(metrics, snapshot)
     for broker in snapshot.brokers:
         _broker(metrics, broker, snapshot.at)
+        put_broker(metrics, broker, snapshot)
         put_slaves(metrics, broker, snapshot)
     for process in snapshot.processes:
         _process(metrics, process)
@@ -209,6 +195,7 @@ def _broker(metrics: Metrics, broker: BrokerState, now: float) -> None:
     metrics.bars[f"{prefix}.disk"] = facts.disk_ratio
     metrics.put(f"{prefix}.disk.full", _full_in(facts), facts.at, why or _why_no_forecast(facts))
     metrics.put(f"{prefix}.log", units.size(facts.commit_log_bytes), facts.at, why)
+    put_disk(metrics, prefix, facts, why)
     metrics.put(f"{prefix}.behind", units.size(facts.behind_bytes), facts.at, why)
     uptime = None if facts.boot_ms is None else facts.at - facts.boot_ms / 1000
     metrics.put(f"{prefix}.uptime", units.duration(uptime), facts.at, why)

@@ -32,6 +32,7 @@ class Guardian(Protocol):
     endings: list[dict[str, Any]]
 
 
+NOT_RUNNING = ("waiting", "starting", "restarting", "crash loop", "stopping", "stopped")
 ENDING_TOLD_S = 3600.0  # a web process that was started again is nothing to look at any more
 
 
@@ -70,6 +71,11 @@ def attach(supervisor: Supervisor, guardian: Guardian) -> None:
 def names_of(role: str) -> frozenset[str]:
     """The processes of a role that are to run here."""
     return frozenset(str(one.name) for one in (_supervisor.snapshot() if _supervisor else ()) if str(one.role) == role)
+
+
+def not_running() -> list[Any]:
+    """The supervisor's processes that are to run and do not; a job that ended is none of them."""
+    return [one for one in (_supervisor.snapshot() if _supervisor else ()) if one.state in NOT_RUNNING]
 
 
 def sample() -> list[ProcessFacts]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from django.utils.translation import gettext_noop
 
@@ -10,6 +11,7 @@ from dashboard.cluster import units
 from dashboard.language.sentences import again, gettext, joined, ngettext
 from dashboard.status.board import FRESH_S, SILENT_S, BrokerFacts, BrokerState, Snapshot
 from dashboard.status.check import Check, Level
+from dashboard.status.failover import failover_problems
 from dashboard.status.group_checks import dead_letter_problems, group_problems
 from dashboard.status.processes import ProcessFacts
 from dashboard.status.service_checks import service_problems
@@ -45,6 +47,9 @@ def judge(snapshot: Snapshot | None) -> Verdict:
     if snapshot is None:
         return Verdict(Level.WARN, gettext("Reading the cluster for the first time …"), ())
     problems = sorted(_problems(snapshot), key=lambda problem: -problem.level)
+    if not problems and snapshot.open_of_rules:
+        alerts = ngettext("%(count)s alert is open", "%(count)s alerts are open", snapshot.open_of_rules)
+        return Verdict(Level.WARN, alerts % {"count": units.count(snapshot.open_of_rules)}, (), "/alerts")
     if not problems:
         return Verdict(Level.GOOD, _all_good(snapshot), ())
     worst = problems[0]
@@ -85,7 +90,9 @@ def _problems(snapshot: Snapshot) -> list[Check]:
         )
     for broker in snapshot.brokers:
         found += _broker_problems(broker, snapshot)
+    found += _disks(snapshot)
     found += without_master(snapshot)
+    found += failover_problems(snapshot.failovers, snapshot.at)
     for process in snapshot.processes:
         found += process_problems(process)
     found += group_problems(snapshot.groups, snapshot.at)
@@ -112,7 +119,7 @@ def _broker_problems(broker: BrokerState, snapshot: Snapshot) -> list[Check]:
         ]
     if facts is None:
         return []
-    return _disk_problems(facts) + _store_problems(facts) + _lane_problems(facts) + service_problems(facts)
+    return _store_problems(facts) + _lane_problems(facts) + service_problems(facts)
 
 
 def _silent_title(broker: BrokerState, now: float | None) -> str:
@@ -125,6 +132,33 @@ def _silent_title(broker: BrokerState, now: float | None) -> str:
     if broker.is_slave:
         return gettext("Slave %(name)s has not answered for %(time)s") % names
     return gettext("%(name)s has not answered for %(time)s") % names
+
+
+def _disks(snapshot: Snapshot) -> list[Check]:
+    """What is wrong with disks: once for each, though several brokers keep their logs on it.
+
+    Brokers say no more of their disk than its size and how full it is: on one host, those that say the same share one.
+    """
+    found: dict[tuple[str, str, str], Check] = {}
+    sharing: dict[tuple[str, str, str], list[str]] = {}
+    for broker in snapshot.brokers:
+        facts = broker.facts
+        is_silent = broker.why is not None and (facts is None or snapshot.at - facts.at > SILENT_S)
+        if facts is None or is_silent:
+            continue
+        for check in _disk_problems(facts):
+            total = facts.disk_text.partition(",")[0]
+            disk = broker.address.rpartition(":")[0], total or facts.name, check.title
+            found.setdefault(disk, check)
+            sharing.setdefault(disk, []).append(facts.name)
+    return [_shared(check, sharing[disk][1:]) for disk, check in found.items()]
+
+
+def _shared(check: Check, others: Sequence[str]) -> Check:
+    if not others:
+        return check
+    also = gettext("On the same disk: %(brokers)s.") % {"brokers": joined(others)}
+    return replace(check, evidence=joined([check.evidence, also], " "))
 
 
 def _disk_problems(facts: BrokerFacts) -> list[Check]:
@@ -156,11 +190,14 @@ def _forecast(facts: BrokerFacts) -> list[Check]:
     full_in_s = facts.disk_full_in_s
     if full_in_s is None or full_in_s > FULL_SOON_S:
         return []
+    level, within_s = (Level.BAD, FULL_NOW_S) if full_in_s <= FULL_NOW_S else (Level.WARN, FULL_SOON_S)
     return [
         Check(
-            Level.BAD if full_in_s <= FULL_NOW_S else Level.WARN,
-            gettext("The disk is filling: full in %(time)s") % {"time": units.duration(round(full_in_s))},
-            joined([_growing(facts), disk_in_words(facts.disk_text), _whose_bytes(facts)], " "),
+            level,  # the title stays the same from look to look
+            gettext("The disk will be full within %(time)s") % {"time": units.duration(round(within_s))},
+            joined(
+                [_growing(facts), _full_in(facts, full_in_s), disk_in_words(facts.disk_text), _whose_bytes(facts)], " "
+            ),
             gettext(
                 "Writes are rejected above %(mark)s. Free some space, add a disk, or keep messages for a shorter time."
             )
@@ -168,6 +205,14 @@ def _forecast(facts: BrokerFacts) -> list[Check]:
             name=_disk_of(facts),
         )
     ]
+
+
+def _full_in(facts: BrokerFacts, seconds: float) -> str:
+    earliest, latest = facts.disk_full_earliest_s, facts.disk_full_latest_s
+    if earliest is None or latest is None or units.duration(round(earliest)) == units.duration(round(latest)):
+        return gettext("Full in %(time)s at this rate.") % {"time": units.duration(round(seconds))}
+    times = {"earliest": units.duration(round(earliest)), "latest": units.duration(round(latest))}
+    return gettext("Full in %(earliest)s to %(latest)s at this rate.") % times
 
 
 def _growing(facts: BrokerFacts) -> str:
@@ -281,6 +326,15 @@ def process_problems(process: ProcessFacts) -> list[Check]:
         ]
     if process.state in ("running", "done", "stopped"):
         return []
+    if process.state == "held":
+        return [
+            Check(
+                Level.WARN,
+                gettext("%(name)s is drained and stopped") % {"name": process.name},
+                "",
+                gettext("gantry admin undrain %(name)s starts it again.") % {"name": process.name},
+            )
+        ]
     is_passing = process.state in ("waiting", "starting", "restarting", "stopping") or process.role == "report"
     title = gettext(STATES[process.state]) if process.state in STATES else gettext("Process %(name)s is %(state)s")
     return [

@@ -14,6 +14,7 @@ _KNOWN = {
     "starting": gettext_noop("starting"),
     "stopping": gettext_noop("stopping"),
     "stopped": gettext_noop("stopped"),
+    "held": gettext_noop("drained and stopped"),
     "waiting": gettext_noop("waiting"),
     "restarting": gettext_noop("restarting"),
     "crash loop": gettext_noop("crash loop"),

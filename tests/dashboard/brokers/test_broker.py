@@ -32,7 +32,7 @@ async def test_a_broker_has_a_page_with_its_own_history(gateway: Gateway, log_in
     client = await log_in(Role.READER)
     page = (await client.get("/broker/broker-a?range=15m")).content.decode()
     assert "Messages per second" in page and "321" in page and "654" in page
-    assert "Disk" in page and ",47.0]" in page and "Recent changes" not in page
+    assert "Disk" in page and "[47.0]" in page and "Recent changes" not in page
     assert 'href="/broker/broker-a"' in (await client.get("/")).content.decode()
 
 

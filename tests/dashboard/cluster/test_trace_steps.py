@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dashboard.cluster.trace_steps import steps_of
+from dashboard.cluster.trace_steps import lanes_of, steps_of
 from gantrymq.client.produce.trace_records import ConsumeOutcome, TraceKind, TraceRecord
 from gantrymq.message.model import MessageExt
 
@@ -44,3 +44,23 @@ def test_an_outcome_of_another_client_is_harmless() -> None:
     ended = record(TraceKind.SUB_AFTER, request_id="r", is_success=False, outcome=99)
     *_, handled = steps_of(STORED, [record(TraceKind.SUB_BEFORE, 1100, group="g", request_id="r"), ended])
     assert (handled.outcome, handled.is_bad) == ("failed", True)
+
+
+def test_a_waterfall_has_the_sender_and_broker_first_then_each_group_with_its_tries() -> None:
+    steps = steps_of(
+        STORED,
+        [
+            record(TraceKind.PUB, 1000, group="p"),
+            record(TraceKind.SUB_BEFORE, 1050, group="slow", request_id="s1"),
+            record(TraceKind.SUB_BEFORE, 1011, group="fast", request_id="f1"),
+            record(TraceKind.SUB_AFTER, request_id="f1", cost_ms=0),
+            record(TraceKind.SUB_BEFORE, 1090, group="slow", request_id="s2", retry_times=1),
+        ],
+    )
+    before, fast, slow = lanes_of(steps)
+    assert [step.what for step in before.steps] == ["Sent", "Stored"] and before.waited == ""
+    assert (fast.name, slow.name) == ("fast", "slow")
+    assert [step.what for step in slow.steps] == ["Handled, try 1", "Handled, try 2"]
+    assert [step.after_ms for step in slow.steps] == [50, 90]
+    assert fast.waited.startswith("1") and slow.waited.startswith("40")
+    assert before.steps[1].took == "" and fast.steps[0].took == "< 1 ms", "clients report whole milliseconds"

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from appliance.reports.samples.kinds import BrokerSample, GroupSample
 from dashboard.cluster.group_values import GroupPlace
-from dashboard.live.broker_minutes import BrokerMinutes
 from dashboard.live.group_minutes import GROUPS_A_MINUTE, GroupMinutes
+from dashboard.live.minutes import BrokerMinutes
 from dashboard.status.board import Snapshot, WatchedGroup
 from tests.dashboard.status.masters import MASTER, seen, state
 

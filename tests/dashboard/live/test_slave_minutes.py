@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from appliance.reports.samples.kinds import SlaveSample
-from dashboard.live.slave_minutes import SlaveMinutes
+from dashboard.live.minutes import SlaveMinutes
 from gantrymq.remoting.admin_bodies import SlaveDifference
 from tests.dashboard.status.masters import CONNECTION, STRANGER, telling
 

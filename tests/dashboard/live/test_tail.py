@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -20,7 +19,7 @@ from gantrymq.message.model import Message
 from tests.dashboard.conftest import Client, patient_gateway
 from tests.dashboard.live.socket_client import connected, frame_of
 from tests.gantrymq.damaged_log import COUNT, body_byte, spoilt
-from tests.waiting import WITHIN_S
+from tests.waiting import WITHIN_S, aside
 
 Topic = Callable[..., Awaitable[str]]
 
@@ -46,11 +45,8 @@ async def test_a_slow_topic_holds_up_no_other(gateway: Gateway, monkeypatch: pyt
     watching = SlowTopic()
     watching.watch("slow", 1, lambda: None)
     watching.watch("quick", 1, lambda: None)
-    task = asyncio.create_task(watching.run(gateway))
-    await asyncio.wait_for(watching.often.wait(), 60)
-    task.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await task
+    async with aside(watching.run(gateway)):
+        await asyncio.wait_for(watching.often.wait(), 60)
     assert watching.looks["slow"] == 1
 
 

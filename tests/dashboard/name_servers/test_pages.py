@@ -78,8 +78,8 @@ async def test_a_program_does_the_same_and_each_call_is_noted_once(users: dict[s
     assert await api.call("put", "/cluster/kv", wanted) == (200, changed)
     assert await api.call("put", "/cluster/kv", wanted) == (200, changed | {"before": "broker-a:4"})
     entries = [{"key": "orders", "value": "broker-a:4"}]
-    listed = await api.call("get", f"/cluster/kv?namespace={SPACE}")
-    assert listed == (200, {"namespace": SPACE, "entries": entries})
+    status, listed = await api.call("get", f"/cluster/kv?namespace={SPACE}")
+    assert (status, listed["items"]) == (200, entries)
     away = f"/cluster/kv?namespace={SPACE}&key=orders"
     assert await api.call("delete", away) == (200, changed | {"before": "broker-a:4", "after": None})
     assert (await api.call("delete", away))[0] == 404

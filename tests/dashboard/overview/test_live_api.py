@@ -67,7 +67,7 @@ async def test_it_tells_a_topics_messages_as_they_arrive(
         await asyncio.sleep(0)
     name, told = waiting.result()
     assert (name, told["topic"], told["more"]) == ("messages", topic, 0)
-    assert [message["preview"] for message in told["messages"]] == ["after"]
+    assert [message["preview"] for message in told["items"]] == ["after"]
     await events.aclose()  # type: ignore[attr-defined]
 
 

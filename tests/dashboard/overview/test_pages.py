@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from html import unescape
 from typing import Any
 
 import pytest
 from django.test import AsyncClient
+from django.utils import timezone
 
 from dashboard.cluster.gateway import Gateway
+from dashboard.history.block_builder import HistoryBook
 from dashboard.live.sampler import Sampler
+from dashboard.models.alerts import AlertRow
+from dashboard.models.history import HistoryBlock
 from dashboard.models.management import ApiToken, Role, User
+from dashboard.overview.sparks import sparks
 from dashboard.status.board import board
 from dashboard.status.verdict import judge
 from gantrymq.message.model import Message
@@ -58,8 +64,43 @@ async def test_the_overview_says_one_sentence_and_shows_the_figures(
     [sentence] = re.findall(r"<h1[^>]*>([^<]*)</h1>", page)
     assert unescape(sentence) == judge(board.snapshot).sentence
     assert "1 of 1" in page and cluster.broker.config.broker_name in page
-    for lane in ("send", "pull", "query", "transaction"):
-        assert f".lane.{lane}.size" in page
+    for figure in ("in", "out", "lag", "dead", "stored", "disk"):
+        assert f'data-live="cluster.{figure}"' in page, figure
+    assert ".lane." not in page, "lanes are on the broker's page"
+
+
+async def test_the_overview_tells_what_happened_lately(log_in: Client, gateway: Gateway) -> None:
+    await Sampler(gateway).sample()
+    client = await log_in("admin")
+    empty = await page_of(client, "/")
+    assert "Nothing within a day" in empty
+    now = timezone.now()
+    await AlertRow.objects.acreate(subject="x", level=2, title="The disk is full", text="", begun_at=now)
+    await AlertRow.objects.acreate(subject="y", level=1, title="older", text="", begun_at=now - timedelta(days=2))
+    page = await page_of(client, "/")
+    lately = page.partition('class="card lately"')[2].partition("</section>")[0]
+    assert "The disk is full" in lately and "older" not in lately
+
+
+async def test_a_tile_has_the_line_of_its_last_hour(log_in: Client, gateway: Gateway) -> None:
+    now = 1_700_000_040.0
+    assert (await sparks(now))["lag"].points == ""
+    book = HistoryBook()
+    for minute, lag in enumerate((5.0, 15.0, 10.0)):
+        book.add({"lag": lag}, now - 180 + 60 * minute)
+    book.flush()
+    for key, values in book.due(100):
+        await HistoryBlock.objects.acreate(series=key.series, step_s=key.step_s, start=key.start, values=values)
+    points = [tuple(map(float, point.split(","))) for point in (await sparks(now))["lag"].points.split()]
+    assert [y for _, y in points] == [22.0, 2.0, 12.0], "the least at the bottom, the most at the top"
+
+
+async def test_the_brokers_page_has_every_broker_and_process(log_in: Client, gateway: Gateway) -> None:
+    await Sampler(gateway).sample()
+    page = await page_of(await log_in("reader"), "/brokers")
+    assert board.snapshot is not None
+    [broker] = board.snapshot.brokers
+    assert f'href="/broker/{broker.name}"' in page and "takes messages" in page
     assert "process.web.state" in page
 
 

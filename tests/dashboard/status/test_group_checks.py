@@ -65,10 +65,42 @@ def test_a_disk_that_is_full_within_the_hour_is_the_worst() -> None:
         verdict = judge(replace(CALM, brokers=(state,), groups=(BEHIND,)))
         return verdict.level, shown(verdict.sentence)
 
-    assert verdict_for(52 * 60) == (Level.BAD, "The disk is filling: full in 52 min, and 1 more")
+    assert verdict_for(52 * 60) == (Level.BAD, "The disk will be full within 1 h, and 1 more")
     assert verdict_for(5 * 3600)[0] is Level.WARN
     for seconds in (None, 7 * 3600.0):
         assert verdict_for(seconds) == (Level.WARN, "orders-mail is 24 min behind")
+
+
+def test_the_range_of_a_forecast_is_said_and_its_title_stays_the_same() -> None:
+    def forecast(seconds: float, earliest: float, latest: float) -> tuple[str, str]:
+        facts = replace(
+            FACTS, disk_growth=1e6, disk_full_in_s=seconds, disk_full_earliest_s=earliest, disk_full_latest_s=latest
+        )
+        (problem,) = judge(replace(CALM, brokers=(BrokerState("broker-a", "a", facts),))).problems
+        return shown(problem.title), shown(problem.evidence)
+
+    title, evidence = forecast(2.5 * 3600, 2 * 3600, 4 * 3600)
+    assert title == "The disk will be full within 6 h" == forecast(5.5 * 3600, 4 * 3600, 9 * 3600)[0]
+    assert "Full in 2 h to 4 h at this rate." in evidence
+    assert "Full in 5 h at this rate." in forecast(5 * 3600, 5 * 3600, 5 * 3600)[1]
+
+
+def test_an_alert_that_a_rule_opened_is_no_all_good() -> None:
+    verdict = judge(replace(CALM, open_of_rules=2))
+    assert (verdict.level, verdict.sentence, verdict.link) == (Level.WARN, "2 alerts are open", "/alerts")
+    assert judge(replace(CALM, groups=(BEHIND,), open_of_rules=2)).sentence != verdict.sentence
+
+
+def test_brokers_on_one_disk_are_one_problem() -> None:
+    def full(name: str, host: str, disk: str) -> BrokerState:
+        facts = replace(FACTS, name=name, disk_growth=1e6, disk_full_in_s=3000.0, disk_text=disk)
+        return BrokerState(name, f"{host}:10911", facts)
+
+    one, other = "Total : 252.0 GiB, Free : 61.4 GiB.", "Total : 100.0 GiB, Free : 9 GiB."
+    states = (full("a", "h", one), full("b", "h", one), full("c", "h", other), full("d", "i", one))
+    found = judge(replace(CALM, brokers=states)).problems
+    assert [problem.name for problem in found] == ["disk of a", "disk of c", "disk of d"]
+    assert "On the same disk: b." in found[0].evidence and "same disk" not in found[1].evidence
 
 
 def test_a_name_that_is_no_address_leads_to_the_list() -> None:

@@ -35,6 +35,18 @@ def attach(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("attach")
+@pytest.mark.parametrize(
+    ("state", "names"), [("running", []), ("done", []), ("crash loop", ["a"]), ("starting", ["a"])]
+)
+def test_what_is_to_run_and_does_not_is_named(monkeypatch: pytest.MonkeyPatch, state: str, names: list[str]) -> None:
+    attached = Attached(time.time())
+    status = ProcessStatus("a", "broker", None, state, 0, None, None, "127.0.0.1:1", None)
+    monkeypatch.setattr(attached, "snapshot", lambda: [status], raising=False)
+    processes.attach(attached, attached)
+    assert [one.name for one in processes.not_running()] == names
+
+
+@pytest.mark.usefixtures("attach")
 def test_a_web_process_that_follows_says_what_it_follows_and_what_it_adopted() -> None:
     attached = Attached(time.time() - 10)
     processes.attach(attached, attached)

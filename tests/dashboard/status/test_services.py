@@ -161,7 +161,7 @@ def test_a_broker_that_tells_none_of_it_shows_nothing_made_up() -> None:
         assert metrics[f"broker.broker-a.{name}"].text == "—", name
 
 
-async def test_the_overview_shows_every_lane_and_the_services_of_a_real_broker(
+async def test_a_brokers_page_shows_every_lane_and_the_services_of_a_real_broker(
     log_in: Client, gateway: Gateway
 ) -> None:
     sampler = Sampler(gateway)
@@ -173,7 +173,7 @@ async def test_the_overview_shows_every_lane_and_the_services_of_a_real_broker(
     assert (services.name_servers_known, services.name_servers_all) == (1, 1)
     assert services.connections and services.tls == "disabled" and len(services.lanes) == 9
     assert services.fast_path.startswith(("on", "off ("))
-    page = (await (await log_in("reader")).get("/")).content.decode()
+    page = (await (await log_in("reader")).get(f"/broker/{broker.name}")).content.decode()
     for name in ("namesrv", "connections", "held", "timer.pending", "tx.pending", "saved", "fast_path", "lanes.side"):
         assert f'data-live="broker.{broker.name}.{name}"' in page, name
     assert "5 more lanes" in page

@@ -1,0 +1,87 @@
+"""What REST tells of automatic failover, and takes to pause it."""
+
+from __future__ import annotations
+
+from ninja import Field, Schema
+
+from dashboard.brokers.succession_form import MINUTES_MAX, WHY_CHARS_MAX
+from dashboard.rest.values import MaybeFromMs, Order, Out, named
+from gantrymq.client.admin.failover import FailoverStatus
+
+
+class PauseOut(Out):
+    """No member becomes the master by itself. ends_at: the planned end, for people."""
+
+    created_by: str = named("who")
+    reason: str = named("why")
+    created_at: MaybeFromMs = named("since_ms")
+    ends_at: MaybeFromMs = named("until_ms")
+
+
+class FailoverMemberOut(Out):
+    """A member on record. refusal: why it would not become the master if the master ended now; "": it could."""
+
+    number: int
+    address: str
+    is_master: bool
+    in_sync: bool
+    refusal: str
+
+
+class FailoverChangeOut(Out):
+    """A new master. without_master_s: how long there was none; null: not known."""
+
+    epoch: int
+    master: str
+    reason: str
+    at: MaybeFromMs = named("at_ms")
+    without_master_s: float | None
+
+
+class FailoverOut(Schema):
+    """problem: why nothing is known; "": it is. next_master: who takes over if the master ends now, null: none, and
+    next_problem says why. in_sync_min: below so many brokers in sync no messages are taken."""
+
+    broker: str
+    problem: str
+    is_automatic: bool
+    lease_s: float
+    epoch: int
+    master: str | None
+    master_since: MaybeFromMs
+    in_sync: list[str]
+    in_sync_min: int
+    pause: PauseOut | None
+    members: list[FailoverMemberOut]
+    changes: list[FailoverChangeOut]
+    next_master: str | None
+    next_in_s: float | None
+    next_problem: str
+
+    @classmethod
+    def of_status(cls, told: FailoverStatus) -> FailoverOut:
+        return cls(
+            broker=told.broker_name, problem=told.unknown, is_automatic=told.is_automatic, lease_s=told.lease_s,
+            epoch=told.epoch, master=told.master or None, master_since=told.since_ms, in_sync=list(told.in_sync),  # type: ignore[arg-type]
+            in_sync_min=told.in_sync_min, pause=None if told.pause is None else PauseOut.of(told.pause),
+            members=[FailoverMemberOut.of(each) for each in told.members],
+            changes=[
+                FailoverChangeOut.of(each, without_master_s=None if each.out_ms < 0 else each.out_ms / 1000)
+                for each in told.changes
+            ],
+            next_master=told.next_master or None, next_in_s=told.next_in_s if told.next_master else None,
+            next_problem=told.why_none,
+        )  # fmt: skip
+
+
+class PauseIn(Order):
+    """reason: for those who find it paused. minutes: how long it is planned for, which does not end it."""
+
+    reason: str = Field(min_length=1, max_length=WHY_CHARS_MAX, examples=["disks are replaced"])
+    minutes: int | None = Field(None, ge=1, le=MINUTES_MAX)
+
+
+class ResumeIn(Order):
+    """force: also while the master does not renew in etcd, so that it is replaced."""
+
+    force: bool = False

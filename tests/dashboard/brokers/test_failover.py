@@ -1,0 +1,91 @@
+"""Automatic failover on a broker's “Master” page, and for programs: who takes over, paused and resumed by whom."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from html import unescape
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from dashboard.cluster.gateway import use_gateway
+from dashboard.live.failover_watch import FailoverWatch
+from dashboard.models.audit import AuditEntry
+from dashboard.models.management import Role, User
+from dashboard.status.board import BrokerFacts, BrokerState
+from tests.appliance.broker.failover.automatic import member
+from tests.appliance.broker.replication.brokers import group
+from tests.appliance.broker.replication.recorded import OnRecord
+from tests.dashboard.conftest import Client, api_for, patient_gateway
+from tests.servers.etcd import etcd
+from tests.waiting import until
+
+PAGE = "/broker/broker-a/succession"
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def on_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[OnRecord]:
+    with etcd(tmp_path / "etcd") as (node,):
+        async with group(tmp_path) as brokers:
+            instance = patient_gateway(brokers.namesrv_address, monkeypatch)
+            use_gateway(instance)
+            yield OnRecord(brokers, node)
+            use_gateway(None)
+            await instance.close()
+
+
+@pytest.mark.slow
+async def test_an_administrator_pauses_and_resumes_what_the_page_shows(
+    on_record: OnRecord, log_in: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, operator = await log_in(), await log_in(Role.OPERATOR)
+    api = await api_for(await User.objects.aget(role=Role.ADMIN), "config")
+    place = "/brokers/broker-a/failover"
+
+    async def shown() -> str:
+        return unescape((await client.get(PAGE)).content.decode())
+
+    async with member(on_record, "two", 1) as two, member(on_record, "one", 0) as one:
+        await on_record.begin(one)
+        await on_record.join(one, two)
+        await on_record.until_in_sync(one, two)
+        takes_over = f"<code>{two.controller.address}</code> takes over in about"
+
+        async def is_ready() -> bool:
+            return takes_over in await shown()
+
+        await until(is_ready)
+        assert f"<code>{one.controller.address}</code>" in await shown()
+        assert (await operator.post(f"{PAGE[:-11]}/failover/pause", {"why": "disks"})).status_code == 403
+        done = await client.post("/broker/broker-a/failover/pause", {"why": "disks are replaced", "minutes": "30"})
+        assert done.status_code == 302
+        page = await shown()
+        assert "admin paused failover" in page and "disks are replaced" in page and takes_over not in page
+        _, told = await api.call("get", place)
+        assert told["pause"]["created_by"] == "admin" and told["next_master"] is None and told["epoch"] == 1
+        assert [change["reason"] for change in told["changes"]] == ["init"]
+        status, refused = await api.call("post", f"{place}/pause", {"reason": "again"})
+        assert status == 409 and "paused already" in refused["detail"]
+        status, told = await api.call("post", f"{place}/resume", {})
+        assert (status, told["pause"]) == (200, None)
+        await until(is_ready)  # the slave says so of itself each two seconds
+        noted = [(item.action, item.way) async for item in AuditEntry.objects.filter(target="broker-a")]
+        assert ("failover paused", "page") in noted and ("failover resumed", "rest") in noted
+        await _is_watched(on_record, [one.controller.address, two.controller.address])
+
+
+async def _is_watched(on_record: OnRecord, addresses: list[str]) -> None:
+    from dashboard.cluster.gateway import gateway
+
+    states = [
+        BrokerState("broker-a", at, BrokerFacts("broker-a", at, 0.0, told={"epochRegister": "etcd"}))
+        for at in addresses
+    ]
+    watch = FailoverWatch(gateway(), lambda: states)
+    await watch.look()
+    assert watch.seen["broker-a"].watched is not None and watch.seen["broker-a"].status is not None
+    assert watch.seen["broker-a"].status.next_master == addresses[1]
+    states.clear()
+    await watch.look()
+    assert watch.seen == {}
