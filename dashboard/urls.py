@@ -9,18 +9,14 @@ from dashboard.alerts import channel_views as alert_channels
 from dashboard.alerts import views as alerts
 from dashboard.api import document
 from dashboard.audit import views as audit
-from dashboard.brokers import config_views as config
-from dashboard.brokers import succession_views as succession
+from dashboard.brokers import failover_views as failover
 from dashboard.brokers import views as broker
 from dashboard.clients import views as clients
 from dashboard.connect import views as connect
-from dashboard.dead_letters import discard_views as discard
-from dashboard.dead_letters import run_views as runs
 from dashboard.dead_letters import views as letters
+from dashboard.definitions import views as definitions
 from dashboard.exporter import page as metrics
 from dashboard.find import views as find
-from dashboard.groups import change_views as group_changes
-from dashboard.groups import list_views as group_list
 from dashboard.groups import views as groups
 from dashboard.http import error_pages as errors
 from dashboard.live.sockets import LiveSocket
@@ -32,7 +28,6 @@ from dashboard.overview import views as overview
 from dashboard.people import first_run_views as first_run
 from dashboard.people import invitation_views as invitation
 from dashboard.people import password_views as password
-from dashboard.people import token_views as tokens
 from dashboard.people import views as people
 from dashboard.preferences import views as preferences
 from dashboard.security import views as security
@@ -41,7 +36,7 @@ from dashboard.sign_in import views as session
 from dashboard.topics import change_views as topic_changes
 from dashboard.topics import figure_views as topic_figures
 from dashboard.topics import views as topics
-from dashboard.web import static_files
+from dashboard.web import documentation, static_files
 
 TOPIC = r"^topic/(?P<name>[%|a-zA-Z0-9_-]{1,127})"
 
@@ -73,18 +68,19 @@ urlpatterns: list[URLPattern | URLResolver] = [
     re_path(TOPIC + r"/settings$", topics.settings, name="topic-settings"),
     re_path(TOPIC + r"/delete$", topics.delete, name="topic-delete"),
     # consumer groups
-    path("groups", group_list.groups, name="groups"),
+    path("groups", groups.groups, name="groups"),
     re_path(GROUP + r"$", groups.group, name="group"),
     re_path(GROUP + r"/reset$", groups.reset, name="group-reset"),
     re_path(GROUP + r"/stacks$", groups.stacks, name="group-stacks"),
-    re_path(GROUP + r"/consuming$", group_changes.consuming, name="group-consuming"),
-    re_path(GROUP + r"/delete$", group_changes.delete, name="group-delete"),
+    re_path(GROUP + r"/consuming$", groups.consuming, name="group-consuming"),
+    re_path(GROUP + r"/delete$", groups.delete, name="group-delete"),
     # clients
     path("connect", connect.connect, name="connect"),
     path("connect/send", connect.send_one, name="connect-send"),
     path("clients", clients.clients, name="clients"),
     path("clients/disconnect", clients.disconnect, name="client-disconnect"),
-    # traces
+    # messages by their ids, and traces
+    re_path(r"^messages/(?P<msg_id>[^/]{1,255})$", message.by_id, name="message"),
     path("traces", traces.traces, name="traces"),
     path("traces/further", traces.further, name="traces-further"),
     re_path(r"^trace/(?P<msg_id>[^/]{1,255})$", traces.one, name="trace"),
@@ -92,10 +88,10 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("dead-letters", letters.dead_letters, name="dead-letters"),
     re_path(DEAD_LETTERS + r"$", letters.group, name="dead-letters-group"),
     re_path(DEAD_LETTERS + r"/resend$", letters.put_back, name="dead-letters-resend"),
-    re_path(DEAD_LETTERS + r"/runs$", runs.runs, name="resend-runs"),
-    re_path(DEAD_LETTERS + r"/runs/start$", runs.start, name="resend-start"),
-    re_path(DEAD_LETTERS + r"/runs/(?P<number>[0-9]{1,18})/do$", runs.do, name="resend-do"),
-    re_path(DEAD_LETTERS + r"/discard$", discard.discard, name="dead-letters-discard"),
+    re_path(DEAD_LETTERS + r"/runs$", letters.runs, name="resend-runs"),
+    re_path(DEAD_LETTERS + r"/runs/start$", letters.start, name="resend-start"),
+    re_path(DEAD_LETTERS + r"/runs/(?P<number>[0-9]{1,18})/do$", letters.do, name="resend-do"),
+    re_path(DEAD_LETTERS + r"/discard$", letters.discard, name="dead-letters-discard"),
     path("alerts", alerts.alerts, name="alerts"),
     path("alerts/deliveries", alerts.deliveries, name="alert-deliveries"),
     path("alerts/rules/new", alerts.rule, name="alert-rule-new"),
@@ -112,10 +108,15 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("audit/export.<str:form>", audit.export, name="audit-export"),
     path("reports/", include("dashboard.reports.urls")),
     # brokers
+    path("brokers", broker.brokers, name="brokers"),
     re_path(r"^broker/(?P<name>[^/]{1,255})$", broker.broker, name="broker"),
-    re_path(r"^broker/(?P<name>[^/]{1,255})/config$", config.config, name="broker-config"),
-    re_path(r"^broker/(?P<name>[^/]{1,255})/succession$", succession.succession, name="broker-succession"),
-    re_path(r"^broker/(?P<name>[^/]{1,255})/settlement$", succession.settle, name="broker-settlement"),
+    re_path(r"^broker/(?P<name>[^/]{1,255})/config$", broker.config, name="broker-config"),
+    re_path(r"^broker/(?P<name>[^/]{1,255})/succession$", broker.succession, name="broker-succession"),
+    re_path(r"^broker/(?P<name>[^/]{1,255})/settlement$", broker.settle, name="broker-settlement"),
+    re_path(r"^broker/(?P<name>[^/]{1,255})/failover/pause$", failover.pause, name="broker-failover-pause"),
+    re_path(r"^broker/(?P<name>[^/]{1,255})/failover/resume$", failover.resume, name="broker-failover-resume"),
+    path("definitions", definitions.definitions, name="definitions"),
+    path("definitions/export.yaml", definitions.export, name="definitions-export"),
     path("name-server/entries", name_servers.entries, name="name-server-entries"),
     path("name-server/entry", name_servers.entry, name="name-server-entry"),
     # accounts
@@ -130,19 +131,22 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("people/<int:user_id>", people.person, name="person"),
     path("people/invitations/<int:invitation_id>/withdraw", people.withdraw, name="invitation-withdraw"),
     path("invitation", invitation.invitation, name="invitation"),
-    path("tokens", tokens.tokens, name="tokens"),
-    path("tokens/<int:token_id>/revoke", tokens.revoke, name="token-revoke"),
+    path("tokens", people.tokens, name="tokens"),
+    path("tokens/<int:token_id>/revoke", people.revoke, name="token-revoke"),
     path("find", find.find, name="find"),
     path("preferences/theme", preferences.theme, name="theme"),
     path("preferences/language", preferences.language, name="language"),
     path("words/<slug:language>/<slug:version>.js", preferences.words, name="words"),
     path("preferences/times", preferences.times, name="times"),
+    path("docs/", documentation.docs, name="docs"),
+    re_path(r"^docs/(?P<path>[\w./-]{1,200})$", documentation.docs, name="docs-page"),
     # programs
     path("api/v1/openapi.json", document.openapi, name="api-openapi"),
     path("api/v1/docs", document.docs, name="api-docs"),
     path("api/v1/", api.urls),
     path("metrics", metrics.metrics, name="metrics"),
     path("healthz", health.healthz, name="healthz"),
+    path("readyz", health.readyz, name="readyz"),
     path("static/<path:path>", static_files.serve, name="static"),
 ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -10,7 +11,7 @@ from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, ValidationError
 from ninja.openapi.schema import OpenAPISchema
 
-from dashboard.access.permissions import Permission, requires
+from dashboard.access.permissions import Permission
 from dashboard.alerts import api as alerts
 from dashboard.audit import api as audit
 from dashboard.brokers import api as brokers
@@ -18,6 +19,7 @@ from dashboard.clients import api as clients
 from dashboard.cluster.errors import GatewayError
 from dashboard.connect import api as connect
 from dashboard.dead_letters import api as dead_letters
+from dashboard.definitions import api as definitions
 from dashboard.groups import api as groups
 from dashboard.history import api as history
 from dashboard.http.problems import MEDIA_TYPE, problem
@@ -27,11 +29,10 @@ from dashboard.name_servers import api as name_servers
 from dashboard.overview import api as cluster
 from dashboard.overview import live_api as live
 from dashboard.people import api as users
-from dashboard.people import token_api as tokens
 from dashboard.reports import api as reports
-from dashboard.reports import settings_api as report_settings
 from dashboard.rest.auth import Forbidden
 from dashboard.rest.refusals import FormProblem, NotPossible
+from dashboard.rest.rendering import Renderer
 from dashboard.security import api as security
 from dashboard.topics import api as topics
 
@@ -48,6 +49,8 @@ class Api(NinjaAPI):
                 for status, answer in operation["responses"].items():
                     if int(status) >= 400 and "application/json" in answer.get("content", {}):
                         answer["content"] = {MEDIA_TYPE: answer["content"]["application/json"]}
+                    if int(status) == HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE:  # before it is known what is asked
+                        answer["content"] = {"text/plain": {"schema": {"type": "string"}}}
         return document
 
 
@@ -59,9 +62,11 @@ api = Api(
     docs_url=None,  # served by document.py, behind the log-in
     openapi_url=None,
     urls_namespace="api",
+    renderer=Renderer(),
 )
 api.add_router("/topics", topics.router, tags=["topics"])
 api.add_router("/topics", messages.router, tags=["messages"])
+api.add_router("/messages", messages.by_id, tags=["messages"])
 api.add_router("/traces", messages.told, tags=["messages"])
 api.add_router("/topic-changes", topics.changes, tags=["topics"])
 api.add_router("/groups", groups.router, tags=["groups"])
@@ -70,18 +75,18 @@ api.add_router("/brokers", brokers.router, tags=["brokers"])
 api.add_router("/connect", connect.router, tags=["cluster"])
 api.add_router("/clients", clients.router, tags=["clients"])
 api.add_router("/reports", reports.router, tags=["reports"])
-api.add_router("/reports", report_settings.router, tags=["reports"])
 api.add_router("/history", history.router, tags=["cluster"])
 api.add_router("/alerts", alerts.router, tags=["alerts"])
 api.add_router("/audit", audit.router, tags=["audit"])
 api.add_router("/live", live.router, tags=["cluster"])
-api.add_router("/tokens", tokens.router, tags=["accounts"])
+api.add_router("/tokens", users.tokens, tags=["accounts"])
 api.add_router("/users", users.users, tags=["accounts"])
 api.add_router("/account", users.account, tags=["accounts"])
 api.add_router("/invitations", users.invited, tags=["accounts"])
 api.add_router("/security", security.router, tags=["accounts"])
 api.add_router("/cluster", cluster.router, tags=["cluster"])
 api.add_router("/cluster", name_servers.router, tags=["cluster"])
+api.add_router("/definitions", definitions.router, tags=["cluster"])
 
 
 @api.exception_handler(GatewayError)
@@ -126,7 +131,7 @@ def _guarded_urls() -> Any:
     shown = [pattern for pattern in patterns if isinstance(pattern, URLPattern) and pattern.name != "api-root"]
     for pattern in shown:
         view: Any = pattern.callback
-        requires(Permission.OPEN)(view)
+        view.permission = Permission.OPEN
         view.checks_itself = True
     return (shown, *names)
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_safe
 
 from dashboard.access.permissions import Permission, requires
 from dashboard.api.reference import operations
 
 
 @requires(Permission.TOPICS_READ, token=True)
-@require_safe
 async def openapi(request: HttpRequest) -> HttpResponse:
     from dashboard.api import api
 
@@ -19,7 +17,6 @@ async def openapi(request: HttpRequest) -> HttpResponse:
 
 
 @requires(Permission.ACCOUNT)
-@require_safe
 async def docs(request: HttpRequest) -> HttpResponse:
     from dashboard.api import api
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from django import forms
 
-from dashboard.forms.fields import parse_duration
+from dashboard.forms.fields import WhenField, parse_duration
 
 Values = Mapping[str, Any]
 SECRETS = ("url", "secret", "password")
@@ -36,7 +36,7 @@ def rule_body(values: Values) -> dict[str, Any]:
         "clear_s": _seconds(values["clear_s"], 60),
         "level": "problem" if str(values["level"]) == "2" else "attention",
         "is_on": bool(values["is_on"]),
-        "channels": [int(key) for key in values.get("channels") or ()],
+        "channel_ids": [int(key) for key in values.get("channels") or ()],
     }
     clear = _number(values["clear"], None)
     return body | ({"clear": clear} if clear is not None else {}) | _given(values, "pattern")
@@ -63,8 +63,8 @@ def mute_body(values: Values) -> dict[str, Any]:
     """A mute; the moment of its end as it is now."""
     ends = _seconds(values["until"], None)
     until = (datetime.now(UTC) + timedelta(seconds=ends)).isoformat(timespec="seconds") if ends else values["until"]
-    body = {"reason": values["reason"] or "maintenance", "until": until}
-    return body | ({"rule": int(values["rule"])} if values["rule"] else {}) | _given(values, "pattern")
+    body = {"reason": values["reason"] or "maintenance", "ends_at": until}
+    return body | ({"rule_id": int(values["rule"])} if values["rule"] else {}) | _given(values, "pattern")
 
 
 def plan_body(values: Values) -> dict[str, Any]:
@@ -87,7 +87,28 @@ def promise_body(values: Values) -> dict[str, Any]:
 
 def weekly_body(values: Values) -> dict[str, Any]:
     """When the summary of a week is sent."""
-    return {"channels": [int(key) for key in values["channels"] or ()]} | _given(values, "cron", "zone")
+    return {"channel_ids": [int(key) for key in values["channels"] or ()]} | _given(values, "cron", "zone")
+
+
+def move_body(wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """The same for REST: numbers as numbers, and only what was filled in."""
+    given = {key: wanted[key] for key in ("topics", "to", "at", "offset", "by", "source") if wanted.get(key)}
+    numbers = {key: int(value) if key in ("offset", "by") else value for key, value in given.items()}
+    return numbers | ({"at": moment_text(str(given["at"]))} if "at" in given else {})
+
+
+def put_back_body(chosen: Mapping[str, str]) -> dict[str, str]:
+    """What REST takes for the chosen letters."""
+    return {key: moment_text(text) if key in ("since", "until") else text for key, text in chosen.items()}
+
+
+def moment_text(text: str) -> str:
+    """A time of a form as REST takes it; what the form refuses stays, so that REST says what is wrong with it."""
+    try:
+        at_ms = WhenField(required=False).clean(text)
+    except forms.ValidationError:
+        return text
+    return datetime.fromtimestamp((at_ms or 0) / 1000, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 BODIES: dict[str, Callable[[Values], dict[str, Any]]] = {

@@ -36,14 +36,14 @@ def curl_line(url: str, body: Mapping[str, Any] | None = None, *, method: str = 
 def topic_body(values: Mapping[str, Any]) -> dict[str, Any]:
     """What REST takes for the main fields of a topic's form, as it is filled in; a name only where the form has one."""
     queues = str(values.get("queues") or "8")
-    body: dict[str, Any] = {"queues": int(queues) if queues.isdecimal() else queues, "perm": values.get("perm")}
+    body: dict[str, Any] = {"write_queues": int(queues) if queues.isdecimal() else queues, "perm": values.get("perm")}
     return {"name": values["name"] or "orders"} | body if "name" in values else body
 
 
 def topic_words(body: Mapping[str, Any]) -> list[str]:
     """The same as options of `gantry admin topics create` and `set`."""
     perm = {"read-write": "rw", "read": "r", "write": "w"}.get(str(body["perm"]), "rw")
-    return ["-q", str(body["queues"]), "--perm", perm]
+    return ["-q", str(body["write_queues"]), "--perm", perm]
 
 
 def move_words(group: str, wanted: Mapping[str, Any]) -> list[str]:
@@ -59,12 +59,6 @@ def move_words(group: str, wanted: Mapping[str, Any]) -> list[str]:
         case "copy" if len(topics) == 1:
             return ["clone", str(wanted["source"]), group, *topics]
     return []
-
-
-def move_body(wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """The same for REST: numbers as numbers, and only what was filled in."""
-    given = {key: wanted[key] for key in ("topics", "to", "at", "offset", "by", "source") if wanted.get(key)}
-    return {key: int(value) if key in ("offset", "by") else value for key, value in given.items()}
 
 
 def put_back_words(group: str, chosen: Mapping[str, str]) -> list[str]:

@@ -13,7 +13,8 @@ from dashboard.http.middleware import AsyncMiddleware
 
 LOOK_S = 0.5
 _left_behind: set[asyncio.Future[HttpResponseBase]] = set()  # the loop keeps weak references only
-NEED_NO_DATABASE = ("/healthz", "/words/", settings.STATIC_URL)  # the page with the reason has styles and scripts, too
+# The page with the reason has styles and scripts, too.
+NEED_NO_DATABASE = ("/healthz", "/readyz", "/words/", settings.STATIC_URL)
 
 
 class DatabaseGuard(AsyncMiddleware):

@@ -8,7 +8,7 @@ from django.utils import translation
 from dashboard.http.middleware import AsyncMiddleware
 from dashboard.language.choice import PLAIN
 
-FOR_PROGRAMS = ("/api/", "/metrics", "/healthz")
+FOR_PROGRAMS = ("/api/", "/metrics", "/healthz", "/readyz")
 FOR_PEOPLE = ("/api/v1/docs",)
 
 

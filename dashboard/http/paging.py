@@ -28,3 +28,11 @@ def page_of(request: HttpRequest, rows: Sequence[Row], rows_max: int) -> Page[Ro
     number = int(asked) if asked.isdecimal() and len(asked) <= DIGITS_MAX else 1
     number = min(max(1, number), pages)
     return Page(number, pages, rows[(number - 1) * rows_max : number * rows_max])
+
+
+def head_cell(key: str, label: str, sort: str, down: bool, *, rises: bool) -> dict[str, str]:
+    """The head of a column that a list sorts by: what a click on it asks for. rises: it starts with the smallest."""
+    is_current = key == sort
+    next_down = not down if is_current else not rises
+    aria = ("descending" if down else "ascending") if is_current else "none"
+    return {"key": key, "label": label, "down": "1" if next_down else "0", "aria": aria}

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal, TypeVar
 
 from django.http import HttpRequest
 from ninja import Field, Schema
 
+from dashboard.forms.base import BaseForm
 from gantrymq.errors import GantryError
 
 
@@ -20,16 +21,25 @@ class Problem(Schema):
     fields: dict[str, list[str]] | None = None
 
 
-# 400: the request could not be read; 405: the address has other methods; 422: what was read can't be taken.
-REFUSALS = dict.fromkeys((400, 401, 403, 404, 405, 409, 422, 502, 503), Problem)
-
-
 class FormProblem(GantryError):
     """The body was refused; `problems` maps fields to sentences."""
 
     def __init__(self, problems: dict[str, list[str]]) -> None:
         super().__init__("some fields can't be taken")
         self.problems = problems
+
+
+FormT = TypeVar("FormT", bound=BaseForm)
+
+
+def checked(form: FormT, **names: str) -> FormT:
+    """The form, whose `cleaned_data` can be used now. names: what REST calls its fields.
+
+    Raises FormProblem.
+    """
+    if not form.is_valid():
+        raise FormProblem({names.get(name, name): texts for name, texts in form.problems().items()})
+    return form
 
 
 class NotPossible(GantryError):
@@ -40,7 +50,6 @@ class NotPossible(GantryError):
         self.status = status
 
 
-def caller(request: HttpRequest) -> dict[str, Any]:
-    """The account and the token's start, for the log."""
-    principal = request.auth  # type: ignore[attr-defined]
-    return {"username": str(principal.user), "token": principal.token.prefix if principal.token else ""}
+def caller(request: HttpRequest) -> str:
+    """The account's name."""
+    return str(request.auth.user)  # type: ignore[attr-defined]

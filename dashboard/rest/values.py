@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from typing import Annotated, Any, Self
 
-from ninja import Field, Query, Schema
-from pydantic import AwareDatetime, BeforeValidator, ConfigDict, ModelWrapValidatorHandler, model_validator
+from ninja import Field, Schema
+from pydantic import BeforeValidator, ConfigDict, ModelWrapValidatorHandler, model_validator
 
 NUMBER_MAX = 1 << 53
-Offset = Annotated[int, Query(ge=0, le=1_000_000)]  # of the first row that a list gives
+Key = Annotated[int, Field(ge=1, lt=1 << 63)]  # of a row; the database knows no larger one
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d.*")
 
 
 class Given(Schema):
@@ -25,15 +27,27 @@ class Given(Schema):
         return handler(values)
 
 
-def _as_text(value: Any) -> Any:
-    if not isinstance(value, str | datetime):
-        raise ValueError("a moment is a text as ISO 8601 has it")
-    return value
+def _as_moment(value: Any) -> datetime:
+    """Numbers are refused: 0.5 is no moment, and 1970 is not meant."""
+    if isinstance(value, datetime):
+        return value
+    if not isinstance(value, str) or not _MOMENT.fullmatch(value):
+        raise ValueError(MOMENT_WANTED)
+    try:
+        found = datetime.fromisoformat(value.upper())
+        return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise ValueError(MOMENT_WANTED) from None
 
 
-# JSON has no type for a moment.
-Moment = Annotated[datetime, BeforeValidator(_as_text), Field(strict=False)]
-AwareMoment = Annotated[AwareDatetime, BeforeValidator(_as_text), Field(strict=False)]
+# What comes in: a moment as ISO 8601 has it, in UTC unless it names a zone. JSON has no type for it.
+MOMENT_WANTED = "a moment is a text such as 2026-11-21T07:30:00Z"
+Moment = Annotated[datetime, BeforeValidator(_as_moment), Field(strict=False)]
+
+
+def text_of(moment: datetime | None) -> str:
+    """As the pages' forms take it."""
+    return "" if moment is None else moment.isoformat()
 
 
 class Order(Given):
@@ -61,9 +75,9 @@ class Out(Schema):
         return cls(**{name: getattr(value, str(attribute)) for name, attribute in fields.items()}, **more)
 
 
-def named(attribute: str) -> Any:
+def named(attribute: str, default: Any = ...) -> Any:
     """The field of an Out that the value calls otherwise."""
-    return Field(validation_alias=attribute)
+    return Field(default, validation_alias=attribute)
 
 
 def moment(at_ms: Any) -> Any:
@@ -80,9 +94,3 @@ FromMs = Annotated[datetime, BeforeValidator(moment)]
 MaybeFromMs = Annotated[datetime | None, BeforeValidator(moment)]
 FromSeconds = Annotated[datetime, BeforeValidator(_of_seconds)]
 MaybeFromSeconds = Annotated[datetime | None, BeforeValidator(_of_seconds)]
-# What could not be asked: "broker-a: no answer".
-Troubles = Annotated[list[str], BeforeValidator(lambda failures: [_sentence(one) for one in failures])]
-
-
-def _sentence(failure: Any) -> str:
-    return failure if isinstance(failure, str) else f"{failure.what}: {failure.reason}"

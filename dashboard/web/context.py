@@ -17,6 +17,8 @@ from dashboard.access.permissions import Permission, Principal
 from dashboard.language.choice import html_tag
 from dashboard.language.compiled import words_version
 from dashboard.models.management import Times
+from dashboard.status.board import board
+from dashboard.status.verdict import judge
 
 THEMES = ("auto", "light", "dark")
 THEME_COOKIE = "gantry_theme"
@@ -25,29 +27,52 @@ WORDS_VERSION = words_version()
 
 @dataclass(frozen=True, slots=True)
 class NavEntry:
-    """One line of the navigation. key: the first part of the address, which marks the current entry."""
+    """One line of the navigation. key: the first part of the address, which marks the current entry.
+
+    waiting: how many problems or messages wait there; 0 is not shown.
+    """
 
     key: str
     label: str | Promise
     href: str
     icon: str
+    waiting: int = 0
 
 
-_ENTRIES = (
-    ("", _("Overview"), "overview", "overview", Permission.CLUSTER_READ),
-    ("topics", _("Topics"), "topics", "topics", Permission.TOPICS_READ),
-    ("groups", _("Groups"), "groups", "groups", Permission.GROUPS_READ),
-    ("connect", _("Connect"), "connect", "connect", Permission.CLUSTER_READ),
-    ("clients", _("Clients"), "clients", "clients", Permission.CLUSTER_READ),
-    ("traces", _("Traces"), "traces", "route", Permission.MESSAGES_READ),
-    ("dead-letters", _("Dead letters"), "dead-letters", "dead", Permission.MESSAGES_READ),
-    ("alerts", _("Alerts"), "alerts", "bell", Permission.CLUSTER_READ),
-    ("reports", _("Reports"), "reports:index", "reports", Permission.REPORTS_READ),
-    ("audit", _("Audit"), "audit", "audit", Permission.AUDIT_READ),
-    ("security", _("Security"), "security", "shield", Permission.USERS_WRITE),
-    ("people", _("Users"), "people", "people", Permission.USERS_WRITE),
-    ("tokens", _("API tokens"), "tokens", "tokens", Permission.ACCOUNT),
-)
+@dataclass(frozen=True, slots=True)
+class NavSection:
+    """A heading of the navigation, and the pages below it."""
+
+    label: str | Promise
+    entries: list[NavEntry]
+
+
+_SECTIONS = (
+    (_("Look"), (
+        ("", _("Overview"), "overview", "overview", Permission.CLUSTER_READ),
+        ("topics", _("Topics"), "topics", "topics", Permission.TOPICS_READ),
+        ("groups", _("Groups"), "groups", "groups", Permission.GROUPS_READ),
+        ("traces", _("Traces"), "traces", "route", Permission.MESSAGES_READ),
+        ("clients", _("Clients"), "clients", "clients", Permission.CLUSTER_READ),
+        ("brokers", _("Brokers"), "brokers", "brokers", Permission.CLUSTER_READ),
+    )),
+    (_("Repair"), (
+        ("alerts", _("Alerts"), "alerts", "bell", Permission.CLUSTER_READ),
+        ("dead-letters", _("Dead letters"), "dead-letters", "dead", Permission.MESSAGES_READ),
+    )),
+    (_("History"), (
+        ("reports", _("Reports"), "reports:index", "reports", Permission.REPORTS_READ),
+        ("audit", _("Audit"), "audit", "audit", Permission.AUDIT_READ),
+    )),
+    (_("Set up"), (
+        ("connect", _("Connect"), "connect", "connect", Permission.CLUSTER_READ),
+        ("security", _("Security"), "security", "shield", Permission.USERS_WRITE),
+        ("people", _("Users"), "people", "people", Permission.USERS_WRITE),
+        ("tokens", _("API tokens"), "tokens", "tokens", Permission.ACCOUNT),
+        ("definitions", _("Definitions"), "definitions", "reports", Permission.CONFIG_WRITE),
+    )),
+)  # fmt: skip
+_PART_OF = {"topic": "topics", "group": "groups", "trace": "traces", "broker": "brokers", "name-server": "brokers"}
 
 
 def chrome(request: HttpRequest) -> dict[str, Any]:
@@ -57,7 +82,7 @@ def chrome(request: HttpRequest) -> dict[str, Any]:
     theme = request.COOKIES.get(THEME_COOKIE, "auto")
     return {
         "principal": principal,
-        "section": {"topic": "topics", "group": "groups", "trace": "traces"}.get(section, section),
+        "section": _PART_OF.get(section, section),
         "theme": theme if theme in THEMES else "auto",
         "page_language": get_language(),
         "language_tag": html_tag(get_language()),
@@ -69,10 +94,29 @@ def chrome(request: HttpRequest) -> dict[str, Any]:
     }
 
 
-def navigation_of(principal: Principal | None) -> list[NavEntry]:
-    """The pages that the account may open."""
-    return [
-        NavEntry(key, label, reverse(name), icon)
-        for key, label, name, icon, permission in _ENTRIES
-        if principal is not None and principal.may(permission)
-    ]
+def navigation_of(principal: Principal | None) -> list[NavSection]:
+    """The pages that the account may open, below their headings."""
+    if principal is None:
+        return []
+    waiting = _waiting()
+    sections = (
+        NavSection(
+            label,
+            [
+                NavEntry(key, name, reverse(view), icon, waiting.get(key, 0))
+                for key, name, view, icon, permission in entries
+                if principal.may(permission)
+            ],
+        )
+        for label, entries in _SECTIONS
+    )
+    return [section for section in sections if section.entries]
+
+
+def _waiting() -> dict[str, int]:
+    """What waits, by the page where people deal with it: open alerts of checks and rules, and dead letters."""
+    snapshot = board.snapshot
+    if snapshot is None:
+        return {}
+    dead = sum(count for _group, count in snapshot.stored.dead_letters) if snapshot.stored is not None else 0
+    return {"alerts": len(judge(snapshot).problems) + snapshot.open_of_rules, "dead-letters": dead}

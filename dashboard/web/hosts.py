@@ -7,7 +7,8 @@ import re
 from django.conf import settings
 from django.http.request import split_domain_port, validate_host
 
-ONLY_FOR_PROGRAMS = (b"/api/", b"/healthz")  # no cookie opens them without TLS, so nothing is lost on the way
+# No cookie opens them without TLS, so nothing is lost on the way.
+ONLY_FOR_PROGRAMS = (b"/api/", b"/healthz", b"/readyz")
 _TARGET = re.compile(rb"/[!-~]*")
 
 

@@ -12,13 +12,13 @@ import gzip
 import hashlib
 import mimetypes
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from django.contrib.staticfiles import finders
 from django.contrib.staticfiles.storage import StaticFilesStorage
 from django.http import Http404, HttpRequest, HttpResponse
-from django.views.decorators.http import require_safe
 
 from dashboard.access.permissions import Permission, requires
 
@@ -28,6 +28,7 @@ ALWAYS_ASK = "no-cache"
 KEEP_BYTES_MAX = 2 * 1024 * 1024  # a larger answer is read again rather than kept
 TEXT_TYPES = ("text/", "application/javascript", "application/json", "image/svg")
 SUFFIXES_SERVED = {".css", ".js", ".svg", ".png", ".ico", ".webmanifest", ".woff2", ".txt"}
+Find = Callable[[str], Path | None]  # a name to the file that has it
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,25 +45,29 @@ class StaticFile:
         return self.content_type.startswith(TEXT_TYPES)
 
 
-class _Shelf:
-    """Files by name, looked up once and again when they changed; finished answers by digest and encoding."""
+class Shelf:
+    """Files by name, looked up once and again when they changed; finished answers by digest and encoding.
 
-    def __init__(self) -> None:
+    keep_bytes_max: of a finished answer; 0 keeps none.
+    """
+
+    def __init__(self, find: Find, keep_bytes_max: int = KEEP_BYTES_MAX) -> None:
+        self._find = find
+        self._keep_bytes_max = keep_bytes_max
         self._files: dict[str, StaticFile] = {}
         self._bodies: dict[tuple[str, bool], bytes] = {}
         self._lock = threading.Lock()
 
     def find(self, name: str) -> StaticFile | None:
-        """The file of that name, None when no finder has it."""
+        """The file of that name, None when there is none."""
         known = self._files.get(name)
         if known is not None and _modified_ns(known.path) == known.modified_ns:
             return known
-        found = finders.find(name)
-        if not isinstance(found, str) or Path(found).suffix not in SUFFIXES_SERVED:
+        path = self._find(name)
+        if path is None:
             return None
-        path = Path(found)
         digest = hashlib.sha256(path.read_bytes()).hexdigest()[:HASH_CHARS]
-        content_type = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+        content_type = mimetypes.guess_type(path.name, strict=False)[0] or "application/octet-stream"
         file = StaticFile(path, _modified_ns(path), digest, content_type)
         with self._lock:
             self._files[name] = file
@@ -76,7 +81,7 @@ class _Shelf:
         body = file.path.read_bytes()
         if compressed:
             body = gzip.compress(body, 6, mtime=0)
-        if len(body) <= KEEP_BYTES_MAX:
+        if len(body) <= self._keep_bytes_max:
             with self._lock:
                 self._bodies[file.digest, compressed] = body
         return body
@@ -89,7 +94,12 @@ def _modified_ns(path: Path) -> int:
         return -1
 
 
-shelf = _Shelf()
+def _in_an_app(name: str) -> Path | None:
+    found = finders.find(name)
+    return Path(found) if isinstance(found, str) and Path(found).suffix in SUFFIXES_SERVED else None
+
+
+shelf = Shelf(_in_an_app)
 
 
 class HashedStaticStorage(StaticFilesStorage):
@@ -103,18 +113,23 @@ class HashedStaticStorage(StaticFilesStorage):
 
 
 @requires(Permission.OPEN)
-@require_safe
 async def serve(request: HttpRequest, path: str) -> HttpResponse:
     """GET /static/<hash>/<path>, or /static/<path>."""
     first, _, rest = path.partition("/")
     has_hash = len(first) == HASH_CHARS and all(char in "0123456789abcdef" for char in first)
-    file = await asyncio.to_thread(shelf.find, rest if has_hash else path)
+    name = rest if has_hash else path
+    return await answer(request, shelf, name, first if has_hash else "")
+
+
+async def answer(request: HttpRequest, shelf: Shelf, name: str, digest: str = "") -> HttpResponse:
+    """The file, or 304. digest: of the version that the address names. Raises Http404."""
+    file = await asyncio.to_thread(shelf.find, name)
     if file is None:
         raise Http404
     etag = f'"{file.digest}"'
     headers = {
         "ETag": etag,
-        "Cache-Control": YEAR if has_hash and first == file.digest else ALWAYS_ASK,
+        "Cache-Control": YEAR if digest == file.digest else ALWAYS_ASK,
         "Vary": "Accept-Encoding",
     }
     if request.headers.get("If-None-Match") == etag:

@@ -19,6 +19,7 @@ OPEN = {
     "language",
     "words",
     "healthz",
+    "readyz",
     "static",
 }
 EXAMPLES = {
@@ -46,8 +47,14 @@ def example_address(route: str) -> str:
 
 
 METHODS = ("get", "post", "put", "patch", "delete")
-_PARTS = {"name": "no-such", "run_id": "no-such", "place": "broker-a.0.0", "form": "csv"} | dict.fromkeys(
-    ("token_id", "number", "run", "invitation_id", "rule_id", "channel_id", "mute_id"), "1000000"
+_PARTS = {
+    "name": "no-such",
+    "run_id": "no-such",
+    "place": "broker-a.0.0",
+    "form": "csv",
+    "message_id": "no-such",
+} | dict.fromkeys(
+    ("token_id", "number", "run", "run_id", "invitation_id", "rule_id", "channel_id", "mute_id"), "1000000"
 )
 
 

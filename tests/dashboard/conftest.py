@@ -23,6 +23,7 @@ from dashboard.status.board import board
 from dashboard.topics.topic_cache import topic_book
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.message.model import Message
+from gantrymq.remoting.signature import Credentials
 from tests.harness import ServingCluster, serving
 from tests.suite.unit_guard import brokers_beside
 from tests.waiting import WITHIN_S
@@ -49,11 +50,11 @@ async def gateway(cluster: ServingCluster, monkeypatch: pytest.MonkeyPatch) -> A
     await instance.close()
 
 
-def patient_gateway(namesrv: str, monkeypatch: pytest.MonkeyPatch) -> Gateway:
+def patient_gateway(namesrv: str, monkeypatch: pytest.MonkeyPatch, credentials: Credentials | None = None) -> Gateway:
     """A gateway that waits for each answer: the limits of pages are short, and a test's process may be held up."""
     monkeypatch.setattr("dashboard.cluster.calls.KNOWN_WAIT_S", WITHIN_S)  # or a list may show what was known before
     monkeypatch.setattr("dashboard.cluster.calls.AdminClient", functools.partial(AdminClient, timeout_s=WITHIN_S))
-    instance = Gateway(namesrv)
+    instance = Gateway(namesrv, credentials=credentials)
     ask = instance.calls.call
 
     async def patiently(question: Callable[[AdminClient], Awaitable[Any]], timeout_s: float = 0.0) -> Any:

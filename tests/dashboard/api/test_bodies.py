@@ -14,6 +14,7 @@ from dashboard.api import api as operations
 from dashboard.cluster.gateway import Gateway
 from dashboard.models.alerts import AlertRule
 from dashboard.models.management import User
+from dashboard.rest.values import MOMENT_WANTED
 from tests.dashboard.conftest import api_for
 
 RULE = {"name": "strict", "kind": "disk-used", "threshold": 75}
@@ -39,21 +40,21 @@ async def test_what_is_no_object_is_refused_by_every_write(body: Any, users: dic
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("is_on", "false"), ("is_on", 0), ("threshold", "75"), ("for_s", True), ("channels", ["1"]), ("name", 5)],
+    [("is_on", "false"), ("is_on", 0), ("threshold", "75"), ("for_s", True), ("channel_ids", ["1"]), ("name", 5)],
 )
 async def test_a_value_of_another_type_is_not_made_to_fit(
     field: str, value: Any, users: dict[str, User], gateway: Gateway
 ) -> None:
     api = await api_for(users["admin"])
     status, answer = await api.call("post", "/alerts/rules", RULE | {field: value})
-    assert status == 422 and list(answer["fields"]) == ["0" if field == "channels" else field]
+    assert status == 422 and list(answer["fields"]) == ["0" if field == "channel_ids" else field]
     assert not await AlertRule.objects.filter(name="strict").aexists()
 
 
 async def test_a_moment_is_given_as_text(users: dict[str, User], gateway: Gateway) -> None:
     api = await api_for(users["admin"])
     until = (timezone.now() + timedelta(hours=1)).isoformat()
-    silence = {"reason": "a new disk", "until": until}
+    silence = {"reason": "a new disk", "ends_at": until}
     assert (await api.call("post", "/alerts/mutes", silence))[0] == 201
-    status, answer = await api.call("post", "/alerts/mutes", silence | {"until": 4_000_000_000})
-    assert status == 422 and answer["fields"] == {"until": ["Value error, a moment is a text as ISO 8601 has it"]}
+    status, answer = await api.call("post", "/alerts/mutes", silence | {"ends_at": 4_000_000_000})
+    assert status == 422 and answer["fields"] == {"ends_at": [f"Value error, {MOMENT_WANTED}"]}

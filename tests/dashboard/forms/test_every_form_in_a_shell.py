@@ -42,21 +42,23 @@ WITHOUT: dict[str, tuple[int, str]] = {
     "people/first_run.html": (1, "there is no token before the first account; `gantry users add` is on the page"),
     "people/invitation.html": (1, "for who has no account yet"),
     "brokers/config.html": (1, "the look at the difference, whose page has the lines"),
+    "definitions/definitions.html": (1, "what the preview shows is done by `apply`, whose lines stand below"),
     "topics/change.html": (1, "the look before the change, which has the lines"),
 }
 
 
 # `commands` with words of a verb that asks brokers, and without: then a verb asks REST.
 TAG = re.compile(r"{% (?:url '(api:\w+)'[^%]*as api|commands \"(\w+)\" (api\S*) (\S+)((?: [^%]+?)?)) %}")
-# Writes of REST that brokers and name servers take as well, and the verb that asks those.
+# Writes of REST that brokers and name servers take as well, and the verb that asks those; `apply` previews first.
 BY_THE_CLUSTER = {
+    "pause_failover": "ha pause", "resume_failover": "ha resume",
     "create_topic": "topics create", "update_topic": "topics set", "delete_topic": "topics delete",
     "send_message": "send", "resend_message": "messages resend", "deliver_message": "messages deliver",
-    "reset_group": "reset", "delete_group": "groups delete", "resend_dead_letters": "dead-letters resend",
+    "delete_group": "groups delete", "resend_dead_letters": "dead-letters resend",
     "discard_dead_letters": "dead-letters discard", "update_broker_config": "config set",
     "change_master": "switchover", "settle_masters": "settle",
     "disconnect_client": "clients disconnect", "set_kv_entry": "kv set",
-    "remove_kv_entry": "kv delete",
+    "remove_kv_entry": "kv delete", "import_definitions": "definitions apply",
 }  # fmt: skip
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import shlex
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
+from dashboard.forms.rest_bodies import move_body, put_back_body
 from dashboard.forms.shell_commands import (
     admin_line,
     curl_line,
-    move_body,
     move_words,
     put_back_words,
     topic_body,
@@ -38,11 +39,10 @@ def test_the_token_is_the_shells_and_the_body_is_json() -> None:
     ("wanted", "words", "body"),
     [
         ({"to": "end"}, ["reset", "g", "t", "--to", "end"], {"to": "end"}),
-        ({"to": "time", "at": "2 h"}, ["reset", "g", "t", "--to", "2h"], {"to": "time", "at": "2 h"}),
         (
             {"to": "time", "at": "2026-11-21 07:30"},
             ["reset", "g", "t", "--to", "2026-11-21T07:30:00+00:00"],
-            {"to": "time", "at": "2026-11-21 07:30"},
+            {"to": "time", "at": "2026-11-21T07:30:00Z"},
         ),
         (
             {"to": "end", "topics": ["t", "u"]},
@@ -60,10 +60,21 @@ def test_a_move_is_said_as_both_take_it(wanted: dict[str, Any], words: list[str]
     assert (move_words("g", filled), move_body(filled)) == (words, {"topics": ["t"]} | body)
 
 
+def test_so_long_ago_is_a_word_of_the_shell_and_a_moment_of_rest() -> None:
+    wanted = {"to": "time", "at": "2 h", "topics": ["t"]}
+    assert move_words("g", wanted) == ["reset", "g", "t", "--to", "2h"]
+    ago = datetime.now(UTC) - datetime.fromisoformat(move_body(wanted)["at"])
+    assert timedelta(hours=2) <= ago < timedelta(hours=3)
+    assert put_back_body({"q": "x", "since": "soon"}) == {"q": "x", "since": "soon"}
+
+
 def test_a_topics_form_is_said_as_both_take_it() -> None:
     body = topic_body({"name": "", "queues": 8, "perm": "read"})
-    assert (body, topic_words(body)) == ({"name": "orders", "queues": 8, "perm": "read"}, ["-q", "8", "--perm", "r"])
-    assert topic_body({"queues": "x", "perm": "write"}) == {"queues": "x", "perm": "write"}
+    assert (body, topic_words(body)) == (
+        {"name": "orders", "write_queues": 8, "perm": "read"},
+        ["-q", "8", "--perm", "r"],
+    )
+    assert topic_body({"queues": "x", "perm": "write"}) == {"write_queues": "x", "perm": "write"}
 
 
 @pytest.mark.parametrize(

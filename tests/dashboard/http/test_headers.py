@@ -73,12 +73,12 @@ async def test_only_static_files_are_served(path: str) -> None:
 
 async def test_s05_an_error_shows_no_stack_path_or_setting(log_in: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """S05."""
-    from dashboard.people import token_views as tokens
+    from dashboard.people import views
 
     def broken(*args: object) -> None:
         raise RuntimeError("a secret detail of /srv/gantry")
 
-    monkeypatch.setattr(tokens, "TokenForm", broken)
+    monkeypatch.setattr(views, "TokenForm", broken)
     client = await log_in()
     client.raise_request_exception = False
     response = await client.get("/tokens")

@@ -115,7 +115,13 @@ async def test_lists_have_its_own_names_only(log_in: Client, names: str) -> None
         assert MINE in shown and THEIRS in shown, address
         own = (await client.get(address)).content.decode()
         assert MINE in own and CANARY not in own, address
-    for found in ("/topics?q=theirs", "/topics/export.csv", f"/topic/{MINE}/groups", f"/topic/{MINE}?q={names}"):
+    for found in (
+        "/topics?q=theirs",
+        "/topics/export.csv",
+        f"/topic/{MINE}/groups",
+        f"/topic/{MINE}?q={names}",
+        f"/messages/{names}",
+    ):
         assert CANARY not in await text_of(await client.get(found)), found
 
 
@@ -132,8 +138,8 @@ async def test_no_rest_operation_shows_or_takes_another_name(log_in: Client, nam
         assert CANARY not in json.dumps(answer), (method, there)
     _, topics = await api.call("get", "/topics")
     _, groups = await api.call("get", "/groups")
-    assert [row["name"] for row in topics["topics"]] == [MINE] and topics["total"] == 1
-    assert [row["name"] for row in groups["groups"]] == [MINE]
+    assert [row["name"] for row in topics["items"]] == [MINE] and topics["total"] == 1
+    assert [row["name"] for row in groups["items"]] == [MINE]
     assert (await api.call("get", f"/topics/{MINE}"))[0] == 200
     assert (await api.call("get", "/live"))[0] == (await api.call("get", f"/live?topic={THEIRS}"))[0] == 403
     assert (await api.call("get", f"/live?topic={MINE}"))[0] == 200
@@ -145,10 +151,10 @@ async def test_names_in_bodies_are_looked_at_too(log_in: Client, names: str, gat
     api = await api_for(await limit())
     fields = {"name": f"{CANARY}new", "queues": "2", "perm": "read-write", "keep_for": "", "keep_messages": ""}
     assert (await client.post("/topics/create", fields)).status_code == 403
-    assert (await api.call("post", "/topics", {"name": f"{CANARY}new", "queues": 2}))[0] == 403
-    copied = {"topic": MINE, "to": "copy", "source": THEIRS}
+    assert (await api.call("post", "/topics", {"name": f"{CANARY}new", "write_queues": 2}))[0] == 403
+    copied = {"topics": [MINE], "to": "copy", "source": THEIRS}
     assert (await api.call("post", f"/groups/{MINE}/reset", copied))[0] in (403, 422)
-    assert (await api.call("post", f"/groups/{MINE}/reset", {"topic": THEIRS, "to": "end"}))[0] in (403, 422)
+    assert (await api.call("post", f"/groups/{MINE}/reset", {"topics": [THEIRS], "to": "end"}))[0] in (403, 422)
     with pytest.raises(TopicNotFound):
         await gateway.topics.get(f"{CANARY}new")
     assert not [one async for one in AuditEntry.objects.filter(result="done")]

@@ -9,8 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from dashboard.api import api
-from dashboard.cluster.values import PartialFailure
-from dashboard.rest.values import FromSeconds, MaybeFromMs, Out, Troubles, named
+from dashboard.rest.values import FromSeconds, MaybeFromMs, Out, named
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +28,6 @@ class Queue:
 class Topic:
     name: str
     queues: tuple[Queue, ...]
-    failures: tuple[PartialFailure, ...] = ()
 
 
 class QueueOut(Out):
@@ -42,17 +40,15 @@ class QueueOut(Out):
 class TopicOut(Out):
     name: str
     queues: list[QueueOut]
-    troubles: Troubles = named("failures")
     level: str
 
 
 def test_fields_properties_and_values_within_come_under_their_names_in_rest_and_nothing_else() -> None:
-    topic = Topic("orders", (Queue("a", 1500), Queue("b", 0)), (PartialFailure("c", "no answer"),))
+    topic = Topic("orders", (Queue("a", 1500), Queue("b", 0)))
     out = TopicOut.of(topic, level="good")
     assert out.dict() == {
         "name": "orders",
         "level": "good",
-        "troubles": ["c: no answer"],
         "queues": [
             {"broker": "a", "key": "a.0", "written_at": datetime.fromtimestamp(1.5, UTC),
              "read_at": datetime.fromtimestamp(1.5, UTC)},
@@ -70,7 +66,7 @@ def test_what_a_value_lacks_is_an_error_and_not_a_null() -> None:
 
 def test_an_answer_within_an_answer_is_taken_as_it_is() -> None:
     queue = QueueOut.of(Queue("a", 1500))
-    assert TopicOut(name="orders", queues=[queue], troubles=[], level="good").queues[0] is queue
+    assert TopicOut(name="orders", queues=[queue], level="good").queues[0] is queue
 
 
 def every(kind: type[Out]) -> list[type[Out]]:

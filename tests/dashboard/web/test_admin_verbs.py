@@ -78,7 +78,7 @@ def test_a_reader_may_look_and_change_nothing(
 ) -> None:
     monkeypatch.setenv("GANTRY_TOKEN", readers_token)
     assert shell("alerts", "list").code == 0
-    rule = str(shell("alert-rules", "list", "--json").json[0]["id"])
+    rule = str(shell("alert-rules", "list", "--json").json["items"][0]["id"])
     for words in (["users", "list"], ["alert-rules", "set", rule, "--off"], ["invitations", "create", "Eve"]):
         refused = shell(*words)
         assert (refused.code, refused.out) == (1, "") and "does not allow that; it needs" in refused.err, words
