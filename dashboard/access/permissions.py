@@ -8,12 +8,13 @@ Each request has a `Principal`: an account, by its session cookie, or an account
 
 from __future__ import annotations
 
+import functools
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Any
 
 from django.conf import settings
 from django.contrib.auth import alogout, get_user
@@ -25,9 +26,11 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.http import urlencode
 from django.utils.translation import gettext
+from django.views.decorators.http import require_http_methods
 
 from dashboard.access.tokens import find_token
-from dashboard.http.error_pages import error_card, not_found
+from dashboard.cluster.errors import GatewayError
+from dashboard.http.error_pages import error_card, gateway_error, not_found
 from dashboard.http.middleware import AsyncMiddleware
 from dashboard.http.problems import problem
 from dashboard.language.choice import speak
@@ -159,16 +162,31 @@ def enter(principal: Principal, permission: Permission, parts: Mapping[str, Any]
         raise principal.names.refusal()
 
 
-View = TypeVar("View", bound=Callable[..., Any])
+LOOK = ("GET", "HEAD")
+ACT = ("POST",)
+FORM = (*LOOK, *ACT)
+View = Callable[..., Coroutine[Any, Any, HttpResponseBase]]
 
 
-def requires(permission: Permission, *, token: bool = False) -> Callable[[View], View]:
-    """Declare the permission that a view requires. `token=True`: an API token is accepted as well as a session."""
+def requires(permission: Permission, methods: tuple[str, ...] = LOOK, *, token: bool = False) -> Callable[[View], View]:
+    """Declare the permission and the methods of a view; what the cluster could not do becomes an error page.
+
+    token=True: an API token is accepted as well as a session.
+    """
 
     def mark(view: View) -> View:
-        view.permission = permission  # type: ignore[attr-defined]
-        view.takes_token = token  # type: ignore[attr-defined]
-        return view
+        checked = require_http_methods(list(methods))(view)
+
+        @functools.wraps(view)
+        async def shown(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+            try:
+                return await checked(request, *args, **kwargs)
+            except GatewayError as exc:
+                return gateway_error(request, exc)
+
+        shown.permission = permission  # type: ignore[attr-defined]
+        shown.takes_token = token  # type: ignore[attr-defined]
+        return shown
 
     return mark
 

@@ -14,9 +14,8 @@ from django.urls import reverse
 from django.utils import timezone, translation
 from django.utils.http import urlencode
 from django.utils.translation import gettext
-from django.views.decorators.http import require_http_methods, require_POST
 
-from dashboard.access.permissions import Permission, requires
+from dashboard.access.permissions import ACT, FORM, Permission, requires
 from dashboard.access.tokens import shown_once
 from dashboard.alerts import editing
 from dashboard.alerts.alert_rows import address_of_page
@@ -28,23 +27,20 @@ from dashboard.audit.notes import changed, note
 from dashboard.models.alerts import AlertChannel, AlertDelivery, ChannelKind
 
 
-@requires(Permission.CONFIG_WRITE)
-@require_http_methods(["GET", "HEAD", "POST"])
+@requires(Permission.CONFIG_WRITE, FORM)
 async def create(request: HttpRequest, kind: str) -> HttpResponse:
     if kind not in ChannelKind.values:
         raise Http404
     return await _edit(request, kind, None)
 
 
-@requires(Permission.CONFIG_WRITE)
-@require_http_methods(["GET", "HEAD", "POST"])
+@requires(Permission.CONFIG_WRITE, FORM)
 async def channel(request: HttpRequest, channel_id: int) -> HttpResponse:
     row = await _channel(channel_id)
     return await _edit(request, row.kind, row)
 
 
-@requires(Permission.CONFIG_WRITE)
-@require_POST
+@requires(Permission.CONFIG_WRITE, ACT)
 async def test(request: HttpRequest, channel_id: int) -> HttpResponse:
     """Send one notice now, and show the request and the answer."""
     row = await _channel(channel_id)
@@ -54,8 +50,7 @@ async def test(request: HttpRequest, channel_id: int) -> HttpResponse:
     return render(request, "alerts/test.html", context)
 
 
-@requires(Permission.CONFIG_WRITE)
-@require_http_methods(["GET", "HEAD", "POST"])
+@requires(Permission.CONFIG_WRITE, FORM)
 async def delete(request: HttpRequest, channel_id: int) -> HttpResponse:
     """What is lost; then the button."""
     row = await _channel(channel_id)

@@ -114,6 +114,10 @@ def _slave_behind(snapshot: Snapshot) -> Readings:
     return found
 
 
+def _failover(kind: str) -> Callable[[Snapshot], Readings]:
+    return lambda snapshot: series.of_failover(snapshot, kind)
+
+
 def _cluster_in(snapshot: Snapshot) -> Readings:
     return {CLUSTER: series.each_second(snapshot).get(series.IN)}
 
@@ -210,6 +214,15 @@ KINDS: dict[str, Kind] = {
             _slave_behind,
             series.SLAVE_BEHIND,
         ),
+        *(
+            Kind(key, label, "broker", "s", _failover(kept), kept, "broker-succession")
+            for key, label, kept in (
+                (RuleKind.NO_SUCCESSOR, gettext_noop("No member could take over"), series.NO_SUCCESSOR),
+                (RuleKind.IN_SYNC_SMALL, gettext_noop("In-sync set has no spare member"), series.IN_SYNC_SMALL),
+                (RuleKind.ETCD_SLOW, gettext_noop("etcd answers late or not at all"), series.ETCD_ANSWER),
+                (RuleKind.FAILOVER_PAUSED, gettext_noop("Failover is paused"), series.FAILOVER_PAUSED),
+            )
+        ),
         Kind(
             RuleKind.IN_ABOVE, gettext_noop("Messages arrive faster than"), "cluster", "msg/s", _cluster_in, series.IN
         ),
@@ -276,6 +289,10 @@ PRESETS = (
     Preset(gettext_noop("A disk is 75 % used"), RuleKind.DISK_USED, 75, 72, 300, 600, Level.WARN),
     Preset(gettext_noop("A broker does not answer"), RuleKind.BROKER_SILENT, 15, 0, 0, 5, Level.BAD),
     Preset(gettext_noop("A slave is behind"), RuleKind.SLAVE_BEHIND, 30, 5, 30, 60, Level.WARN),
+    Preset(gettext_noop("No member could take over"), RuleKind.NO_SUCCESSOR, 30, 0, 0, 10, Level.BAD),
+    Preset(gettext_noop("One more lost member stops sends"), RuleKind.IN_SYNC_SMALL, 60, 0, 0, 10, Level.WARN),
+    Preset(gettext_noop("etcd is slow or away"), RuleKind.ETCD_SLOW, 1, 0.5, 10, 30, Level.BAD),
+    Preset(gettext_noop("A pause of failover was forgotten"), RuleKind.FAILOVER_PAUSED, 3600, 0, 0, 0, Level.WARN),
 )
 
 

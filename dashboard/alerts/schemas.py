@@ -10,6 +10,7 @@ from ninja import Field, Schema
 from appliance.settings.alert_names import ChannelKind, RuleKind, RuleLevel
 from dashboard.alerts.editing import RuleValues, shown_settings
 from dashboard.models.alerts import AlertChannel, AlertMute, AlertRow, AlertRule
+from dashboard.rest.lists import Listed
 from dashboard.rest.values import NUMBER_MAX, Given, Moment, Out, named
 from dashboard.status.check import Level
 
@@ -34,8 +35,8 @@ Pattern = Annotated[
 ]
 
 
-class RuleIn(Given):
-    """A rule. clear: in the unit of the threshold."""
+class RuleFields(Given):
+    """What a rule is, but for its channels. clear: in the unit of the threshold."""
 
     name: str = Field(min_length=1, max_length=AlertRule.NAME_MAX, description="its name in notifications")
     kind: RuleKindName
@@ -52,14 +53,21 @@ class RuleIn(Given):
     pattern: Pattern = ""
     level: RuleLevelName = RuleLevel.ATTENTION
     is_on: bool = Field(True, description="the rule is on")
-    channels: list[RowId] = Field([], max_length=50, description="the id of a channel that is notified; empty: all")
 
-    def values(self) -> RuleValues:
+    def values_with(self, channels: list[int]) -> RuleValues:
         return RuleValues(
             name=self.name, kind=self.kind, pattern=self.pattern, threshold=self.threshold, clear=self.clear,
-            for_s=self.for_s, clear_s=self.clear_s, level=LEVELS[self.level], is_on=self.is_on,
-            channels=self.channels,
+            for_s=self.for_s, clear_s=self.clear_s, level=LEVELS[self.level], is_on=self.is_on, channels=channels,
         )  # fmt: skip
+
+
+class RuleIn(RuleFields):
+    """A rule. clear: in the unit of the threshold."""
+
+    channel_ids: list[RowId] = Field([], max_length=50, description="the id of a channel that is notified; empty: all")
+
+    def values(self) -> RuleValues:
+        return self.values_with(self.channel_ids)
 
 
 class RuleOut(RuleIn):
@@ -74,31 +82,35 @@ class RuleOut(RuleIn):
             id=row.pk, is_preset=bool(row.preset), name=row.name, kind=RuleKind(row.kind), threshold=row.threshold,
             clear=row.clear, for_s=row.for_s, clear_s=row.clear_s, pattern=row.pattern,
             level=_level(row.level), is_on=row.is_on,
-            channels=[channel.pk for channel in row.channels.all()],
+            channel_ids=[channel.pk for channel in row.channels.all()],
         )  # fmt: skip
 
 
-class WouldHaveOut(Schema):
-    """How often a rule would have rung. hours: how many of the days' hours are known."""
+class RuleList(Listed[RuleOut]):
+    """All rules."""
+
+
+class RulePreviewOut(Schema):
+    """How often a rule would have opened an alert. hours: how many of the days' hours are known."""
 
     times: int
     days: int
     hours: int
-    last: datetime | None
+    last_at: datetime | None
 
 
 class AlertOut(Schema):
-    """One alert. rule null: a check of the Overview opened it, subject is its name; level, title and worst are then of
-    its worst moment. ended_at null: it is open. is_told: channels got it.
+    """One alert. rule_id null: a check of the Overview opened it, subject is its name; level, title and worst are of
+    its worst moment then. ended_at null: it is open. is_told: channels got it.
     """
 
-    rule: int | None
+    rule_id: int | None
     subject: str
     level: RuleLevelName
     title: str
     text: str
     worst: str
-    begun_at: datetime
+    started_at: datetime
     ended_at: datetime | None
     duration_s: float
     is_told: bool
@@ -106,17 +118,14 @@ class AlertOut(Schema):
     @classmethod
     def of(cls, row: AlertRow) -> AlertOut:
         return cls(
-            rule=row.rule_id, subject=row.subject, level=_level(row.level), title=row.title, text=row.text,
-            worst=row.worst or row.text, begun_at=row.begun_at, ended_at=row.ended_at, duration_s=row.duration_s,
+            rule_id=row.rule_id, subject=row.subject, level=_level(row.level), title=row.title, text=row.text,
+            worst=row.worst or row.text, started_at=row.begun_at, ended_at=row.ended_at, duration_s=row.duration_s,
             is_told=row.is_told,
         )  # fmt: skip
 
 
-class AlertList(Schema):
-    """Some of the alerts, the open ones first, then the newest."""
-
-    total: int
-    alerts: list[AlertOut]
+class AlertList(Listed[AlertOut]):
+    """The open ones first, then the newest."""
 
 
 class ChannelIn(Given):
@@ -149,46 +158,51 @@ class ChannelOut(Schema):
 
 
 class MuteIn(Given):
-    """No notifications until then. rule: its id; null: every rule."""
+    """No notifications until then. rule_id null: every rule."""
 
-    rule: RowId | None = Field(None, description="the id of one rule; absent: every rule")
+    rule_id: RowId | None = Field(None, description="the id of one rule; absent: every rule")
     pattern: Pattern = ""
     reason: str = Field(min_length=1, max_length=200, description="why")
-    until: Moment = Field(description="when notifications are sent again: 2026-11-21T10:00:00Z")
+    ends_at: Moment = Field(description="when notifications are sent again: 2026-11-21T10:00:00Z")
 
 
 class MuteOut(MuteIn):
     """A mute that is in force."""
 
     id: int
-    who: str
-    begun_at: datetime
+    created_by: str
+    created_at: datetime
 
     @classmethod
     def of(cls, row: AlertMute) -> MuteOut:
         return cls(
-            id=row.pk, rule=row.rule.pk if row.rule else None, pattern=row.pattern, reason=row.reason,
-            until=row.until, who=row.who, begun_at=row.begun_at,
+            id=row.pk, rule_id=row.rule.pk if row.rule else None, pattern=row.pattern, reason=row.reason,
+            ends_at=row.until, created_by=row.who, created_at=row.begun_at,
         )  # fmt: skip
+
+
+class MuteList(Listed[MuteOut]):
+    """Those in force."""
+
+
+class ChannelList(Listed[ChannelOut]):
+    """By name."""
 
 
 class NoticeOut(Out):
     """One notice to one channel. answer: the begin of the last one."""
 
     id: int = named("pk")
-    channel: int = named("channel_id")
+    channel_id: int
     what: Literal["fired", "resolved", "test", "weekly"]
     title: str
     state: Literal["waiting", "sent", "failed"]
     attempts: int
-    made_at: datetime
+    created_at: datetime = named("made_at")
     due_at: datetime
     ended_at: datetime | None
     answer: str
 
 
-class DeliveryList(Schema):
-    """Some of the deliveries, the newest first."""
-
-    total: int
-    deliveries: list[NoticeOut]
+class NoticeList(Listed[NoticeOut]):
+    """The newest first."""

@@ -12,9 +12,8 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.utils.translation import gettext, gettext_noop
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from dashboard.access.permissions import Permission, requires
+from dashboard.access.permissions import ACT, FORM, Permission, requires
 from dashboard.alerts import editing, preview
 from dashboard.alerts.alert_rows import kept_days
 from dashboard.alerts.forms import MuteForm, RuleForm, choices_of, rule_initial
@@ -32,7 +31,6 @@ PAGE_DELIVERIES = 50
 
 
 @requires(Permission.CLUSTER_READ)
-@require_safe
 async def alerts(request: HttpRequest) -> HttpResponse:
     """All of it; the history as the address says: q, show=open, page."""
     wanted, only_open = request.GET.get("q", "").strip()[:TEXT_MAX], request.GET.get("show") == "open"
@@ -48,7 +46,6 @@ async def alerts(request: HttpRequest) -> HttpResponse:
 
 
 @requires(Permission.CLUSTER_READ)
-@require_safe
 async def deliveries(request: HttpRequest) -> HttpResponse:
     """The delivery log."""
     rows = AlertDelivery.objects.select_related("channel")
@@ -60,7 +57,6 @@ async def deliveries(request: HttpRequest) -> HttpResponse:
 
 
 @requires(Permission.CLUSTER_READ)
-@require_safe
 async def would_have(request: HttpRequest, rule_id: int) -> HttpResponse:
     """A line for the list: how often the rule would have rung."""
     row = await _rule(rule_id)
@@ -68,8 +64,7 @@ async def would_have(request: HttpRequest, rule_id: int) -> HttpResponse:
     return render(request, "alerts/_would_have.html", {"found": found, "days": preview.DAYS})
 
 
-@requires(Permission.ALARMS_WRITE)
-@require_http_methods(["GET", "HEAD", "POST"])
+@requires(Permission.ALARMS_WRITE, FORM)
 async def rule(request: HttpRequest, rule_id: int = 0) -> HttpResponse:
     """A new rule, or one that is there."""
     row = await _rule(rule_id) if rule_id else None
@@ -93,8 +88,7 @@ async def rule(request: HttpRequest, rule_id: int = 0) -> HttpResponse:
     return render(request, "alerts/rule.html", context, status=422 if request.method == "POST" else 200)
 
 
-@requires(Permission.ALARMS_WRITE)
-@require_POST
+@requires(Permission.ALARMS_WRITE, ACT)
 async def rule_do(request: HttpRequest, rule_id: int) -> HttpResponse:
     """Switch a rule on or off, delete it, or have it back."""
     row = await AlertRule.objects.filter(pk=rule_id).afirst()
@@ -108,8 +102,7 @@ async def rule_do(request: HttpRequest, rule_id: int) -> HttpResponse:
     return redirect("alerts")
 
 
-@requires(Permission.ALARMS_WRITE)
-@require_http_methods(["GET", "HEAD", "POST"])
+@requires(Permission.ALARMS_WRITE, FORM)
 async def mute(request: HttpRequest) -> HttpResponse:
     """Hold back notices, for a while."""
     rules = [(str(row.pk), name_in_words(row.name)) for row in await sync_to_async(shown_rules)()]
@@ -130,8 +123,7 @@ async def mute(request: HttpRequest) -> HttpResponse:
     return render(request, "alerts/mute.html", {"form": form}, status=422 if request.method == "POST" else 200)
 
 
-@requires(Permission.ALARMS_WRITE)
-@require_POST
+@requires(Permission.ALARMS_WRITE, ACT)
 async def mute_end(request: HttpRequest, mute_id: int) -> HttpResponse:
     row = await AlertMute.objects.filter(pk=mute_id).select_related("rule").afirst()
     if row is None:

@@ -69,6 +69,7 @@ class AlertWatch:
         await self._read_rules()
         if snapshot is not None and is_new:
             self._by_rules.note(self._rules, self._readings(snapshot), snapshot.at)
+            self._board.open_of_rules = len(self._by_rules.open)
         await sync_to_async(alert_rows.write)(self._by_rules)
         await sync_to_async(alert_rows.write_checks)(self._by_checks, time.time())
         if time.monotonic() - self._forgotten_at >= FORGET_EACH_S:

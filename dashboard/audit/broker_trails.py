@@ -51,6 +51,8 @@ ACTIONS = {
     "PROMOTE_SLAVE": "slave promoted",
     "TELL_EPOCH": "broker notified of a new master",
     "JOIN_GROUP": "broker joined its group in etcd",
+    "PAUSE_FAILOVER": "failover paused or resumed",
+    "SET_MESSAGE_REQUEST_MODE": "consume mode changed",
     "HOLD_MESSAGES": "sends held back or resumed",
     "CLOSE_CONNECTIONS": "client disconnected",
     "PUT_KV_CONFIG": "name server's KV entry set",

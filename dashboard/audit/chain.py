@@ -89,7 +89,8 @@ def append(changes: Sequence[Change]) -> list[AuditEntry]:
         transaction.on_commit(partial(outside.after_commit, made[-1]))
     for entry in made:
         facts = {"event": "audit", "number": entry.number, "hash": entry.entry_hash, "username": entry.who,
-                 "way": entry.way, "action": entry.action, "target": entry.target, "result": entry.result}  # fmt: skip
+                 "way": entry.way, "address": entry.address, "action": entry.action, "target": entry.target,
+                 "result": entry.result}  # fmt: skip
         logger.info("audited", extra=facts)
     return made
 

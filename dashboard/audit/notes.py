@@ -24,9 +24,13 @@ class Note:
 def note(
     request: HttpRequest, action: str, target: str = "", details: Mapping[str, Any] | None = None, *, who: str = ""
 ) -> None:
-    """The request changed something: say what, in words for a list. What is None or "" in the details is left out."""
+    """The request changed something: say what, in words for a list. It becomes an entry, and a line in the log.
+
+    What is None or "" in the details is left out, and the target's name.
+    """
     noted: list[Note] = request.__dict__.setdefault(ATTRIBUTE, [])
-    shown = {key: value for key, value in (details or {}).items() if value not in (None, "")}
+    given = (details or {}).items()
+    shown = {key: value for key, value in given if value not in (None, "") and (key, value) != ("name", target)}
     noted.append(Note(action, target, shown, who))
 
 

@@ -9,7 +9,6 @@ from django import forms
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
 from django.utils.translation import gettext_lazy as _
-from django.views.decorators.http import require_safe
 
 from dashboard.access.permissions import Permission, requires
 from dashboard.audit import chain
@@ -50,7 +49,6 @@ def _moment(at_ms: int | None) -> datetime | None:
 
 
 @requires(Permission.AUDIT_READ)
-@require_safe
 async def audit(request: HttpRequest) -> HttpResponse:
     """The list as the address says: q, who, way, result, since, until, own, page; with check=1 the chain is walked."""
     form = AuditForm(request.GET)
@@ -69,7 +67,6 @@ async def audit(request: HttpRequest) -> HttpResponse:
 
 
 @requires(Permission.AUDIT_READ)
-@require_safe
 async def export(request: HttpRequest, form: str) -> HttpResponseBase:
     """What the list shows, all pages of it, as JSON lines or CSV."""
     asked = AuditForm(request.GET)

@@ -31,6 +31,10 @@ ACTIONS = frozenset(
         gettext_noop("slave promoted"),
         gettext_noop("broker notified of a new master"),
         gettext_noop("broker joined its group in etcd"),
+        gettext_noop("failover paused or resumed"),
+        gettext_noop("consume mode changed"),
+        gettext_noop("failover paused"),
+        gettext_noop("failover resumed"),
         gettext_noop("sends held back or resumed"),
         gettext_noop("client disconnected"),
         gettext_noop("name server's KV entry set"),
@@ -95,6 +99,7 @@ ACTIONS = frozenset(
         gettext_noop("wrong attempts forgotten"),
         gettext_noop("token created"),
         gettext_noop("token revoked"),
+        gettext_noop("definitions imported"),
     )
 )
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import logging
-
 from django.http import HttpRequest
-from ninja import Field, Query, Router, Schema
+from ninja import Field, Query, Schema
 
 from dashboard.access.permissions import Permission
 from dashboard.audit.notes import note
@@ -14,13 +12,11 @@ from dashboard.clients.listing import client_book
 from dashboard.clients.selection import in_order, select
 from dashboard.cluster.gateway import gateway
 from dashboard.rest.auth import Token
-from dashboard.rest.refusals import REFUSALS, caller
-from dashboard.rest.values import Given, MaybeFromSeconds, Offset, Out, named
+from dashboard.rest.lists import Cursor, Limit, Listed, part_of
+from dashboard.rest.routes import Routes
+from dashboard.rest.values import Given, MaybeFromSeconds, Out, named
 
-logger = logging.getLogger(__name__)
-
-router = Router()
-LIST_MAX = 500
+router = Routes(asks_cluster=True)
 READ = Token(Permission.CLUSTER_READ)
 WRITE = Token(Permission.CLIENTS_WRITE)
 
@@ -50,13 +46,10 @@ class ClientOut(Out):
     connections: list[ConnectionOut]
 
 
-class ClientList(Schema):
+class ClientList(Listed[ClientOut]):
     """The clients that match. telling_less: brokers of Apache, which tell neither TLS, accounts nor rates."""
 
-    clients: list[ClientOut]
-    total: int
     telling_less: list[str]
-    troubles: list[str]
 
 
 class DisconnectIn(Given):
@@ -65,38 +58,35 @@ class DisconnectIn(Given):
     client_id: str = Field(min_length=1, max_length=1024)
 
 
-class Disconnected(Schema):
-    """How many connections each broker closed. The client may connect again."""
+class ClosedOut(Schema):
+    """How many connections a broker closed."""
 
-    client_id: str
-    closed: dict[str, int]
+    broker: str
+    closed: int
 
 
-@router.get("", response={200: ClientList} | REFUSALS, auth=READ, summary="List connected clients",
-            operation_id="list_clients")  # fmt: skip
+class ClosedList(Listed[ClosedOut]):
+    """By broker. The client may connect again."""
+
+
+@router.get("", auth=READ, summary="List connected clients")
 async def list_clients(
     request: HttpRequest,
     q: str = Query("", max_length=255, description="part of id, address, group, account or language"),
     tools: bool = Query(False, description="connections without a client id, too"),
     twice: bool = Query(False, description="only ids that two processes use"),
-    offset: Offset = 0,
-    limit: int = Query(100, ge=1, le=LIST_MAX),
+    cursor: Cursor = "",
+    limit: Limit = 100,
 ) -> ClientList:
+    part = part_of(cursor, limit)
     listing = await client_book.listing(gateway())
     found = in_order(select(listing, q, with_tools=tools, only_twice=twice), "client", down=False)
-    return ClientList(
-        clients=[ClientOut.of(one) for one in found[offset : offset + limit]],
-        total=len(found),
-        telling_less=list(listing.telling_less),
-        troubles=[f"{one.what}: {one.reason}" for one in listing.failures],
-    )
+    items, silent = map(ClientOut.of, found[part.rows]), list(listing.telling_less)
+    return ClientList.cut(part, items, len(found), listing.failures, telling_less=silent)
 
 
-@router.post("/disconnect", response={200: Disconnected} | REFUSALS, auth=WRITE,
-             summary="Close a client's connections", operation_id="disconnect_client")  # fmt: skip
-async def disconnect_client(request: HttpRequest, body: DisconnectIn) -> Disconnected:
+@router.post("/disconnect", auth=WRITE, response=(404, 409), summary="Close a client's connections")
+async def disconnect_client(request: HttpRequest, body: DisconnectIn) -> ClosedList:
     closed = await disconnect(gateway(), await find_client(gateway(), body.client_id))
     note(request, "client disconnected", body.client_id, {name: f"{count} closed" for name, count in closed.items()})
-    facts = {"event": "client_disconnected", "client": body.client_id, **caller(request)}
-    logger.info("client disconnected", extra=facts)
-    return Disconnected(client_id=body.client_id, closed=closed)
+    return ClosedList.whole(ClosedOut(broker=broker, closed=count) for broker, count in closed.items())

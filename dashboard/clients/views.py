@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,9 +10,8 @@ from django.contrib import messages as notes
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext_noop
-from django.views.decorators.http import require_http_methods, require_safe
 
-from dashboard.access.permissions import Permission, requires
+from dashboard.access.permissions import FORM, Permission, requires
 from dashboard.audit.notes import note
 from dashboard.clients.closing import disconnect as close_connections
 from dashboard.clients.closing import find_client
@@ -21,14 +19,10 @@ from dashboard.clients.listing import client_book
 from dashboard.clients.selection import SORTS, in_order, select
 from dashboard.clients.values import ClientListing, ConnectedClient
 from dashboard.cluster import units
-from dashboard.cluster.errors import GatewayError
 from dashboard.cluster.gateway import gateway
-from dashboard.http.error_pages import gateway_error
-from dashboard.http.paging import page_of
+from dashboard.http.paging import head_cell, page_of
 from dashboard.language.sentences import gettext
 from dashboard.status.metric import Metrics, shape_of
-
-logger = logging.getLogger(__name__)
 
 PAGE_ROWS = 50
 
@@ -56,31 +50,21 @@ def client_metrics(rows: Sequence[ConnectedClient], listing: ClientListing) -> M
 
 
 @requires(Permission.CLUSTER_READ)
-@require_safe
 async def clients(request: HttpRequest) -> HttpResponse:
     """The list as the address says: q, show=tools, twice, sort, down, page."""
     template = "clients/_list.html" if request.headers.get("HX-Target") == "client-list" else "clients/clients.html"
-    try:
-        return render(request, template, await _context(request))
-    except GatewayError as exc:
-        return gateway_error(request, exc)
+    return render(request, template, await _context(request))
 
 
-@requires(Permission.CLIENTS_WRITE)
-@require_http_methods(["GET", "HEAD", "POST"])
+@requires(Permission.CLIENTS_WRITE, FORM)
 async def disconnect(request: HttpRequest) -> HttpResponse:
     """What it means (GET), and doing it (POST): the field `id` names the client."""
     client_id = (request.POST if request.method == "POST" else request.GET).get("id", "")
-    try:
-        client = await find_client(gateway(), client_id)
-        if request.method != "POST":
-            return render(request, "clients/disconnect.html", {"client": client, "body": {"client_id": client_id}})
-        closed = await close_connections(gateway(), client)
-    except GatewayError as exc:
-        return gateway_error(request, exc)
+    client = await find_client(gateway(), client_id)
+    if request.method != "POST":
+        return render(request, "clients/disconnect.html", {"client": client, "body": {"client_id": client_id}})
+    closed = await close_connections(gateway(), client)
     note(request, "client disconnected", client_id, {name: f"{count} closed" for name, count in closed.items()})
-    facts = {"event": "client_disconnected", "client": client_id, "username": str(request.user)}
-    logger.info("client disconnected", extra=facts)
     notes.success(
         request,
         gettext("%(count)s connections of %(client_id)s closed. It may connect again.")
@@ -101,7 +85,7 @@ async def _context(request: HttpRequest) -> dict[str, Any]:
         "listing": listing,
         "rows": page.rows,
         "metrics": client_metrics(page.rows, listing),
-        "columns": {key: _column(key, sort, down) for key in SORTS},
+        "columns": {key: head_cell(key, "", sort, down, rises=key not in ("rate", "connections")) for key in SORTS},
         "q": text,
         "shows_tools": with_tools,
         "only_twice": only_twice,
@@ -113,11 +97,3 @@ async def _context(request: HttpRequest) -> dict[str, Any]:
         "pages": page.pages,
         "namesrv_address": django_settings.APPLIANCE.namesrv_address,
     }
-
-
-def _column(key: str, sort: str, down: bool) -> dict[str, str]:
-    """A head cell: what a click on it asks for. Columns of numbers start with the greatest."""
-    is_current = key == sort
-    next_down = not down if is_current else key in ("rate", "connections")
-    aria = ("descending" if down else "ascending") if is_current else "none"
-    return {"down": "1" if next_down else "0", "aria": aria}

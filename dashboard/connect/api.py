@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from django.http import HttpRequest
-from ninja import Query, Router, Schema
+from ninja import Query, Schema
 
 from dashboard.access.permissions import Permission
 from dashboard.cluster.gateway import gateway
@@ -11,10 +11,10 @@ from dashboard.connect.checks import ERROR_CHARS_MAX, examine, explain
 from dashboard.connect.looking import current_ticks
 from dashboard.rest.auth import Token
 from dashboard.rest.checks import CheckOut
-from dashboard.rest.refusals import REFUSALS
+from dashboard.rest.routes import Routes
 from dashboard.status.board import board
 
-router = Router()
+router = Routes(asks_cluster=True)
 READ = Token(Permission.CLUSTER_READ)
 
 
@@ -23,7 +23,7 @@ class TickOut(Schema):
 
     title: str
     is_done: bool
-    told: str
+    detail: str
 
 
 class MeaningOut(Schema):
@@ -42,8 +42,7 @@ class ConnectOut(Schema):
     meanings: list[MeaningOut]
 
 
-@router.get("", response={200: ConnectOut} | REFUSALS, auth=READ, summary="Checks for connecting an application",
-            operation_id="examine_connection")  # fmt: skip
+@router.get("", auth=READ, summary="Checks for connecting an application")
 async def examine_connection(
     request: HttpRequest,
     error: str = Query("", max_length=ERROR_CHARS_MAX, description="an error that a client printed, to be explained"),
@@ -51,7 +50,9 @@ async def examine_connection(
     checks = await examine(gateway(), board.snapshot)
     return ConnectOut(
         name_servers=gateway().namesrv,
-        ticks=[TickOut(title=one.title, is_done=one.is_done, told=one.told) for one in await current_ticks(gateway())],
+        ticks=[
+            TickOut(title=one.title, is_done=one.is_done, detail=one.told) for one in await current_ticks(gateway())
+        ],
         checks=[CheckOut.of(one) for one in checks],
         meanings=[MeaningOut(meaning=meaning, advice=advice) for meaning, advice in explain(error)],
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from appliance.own_files import how_to_add
 from appliance.settings.appliance_config import ApplianceConfig
 from gantrymq.errors import ConfigError
 
@@ -62,7 +63,7 @@ def server_parts(url: str) -> dict[str, str]:
         from psycopg import ProgrammingError
         from psycopg.conninfo import conninfo_to_dict
     except ImportError as exc:
-        raise ConfigError("database_url needs psycopg: install it with `deploy/extra postgresql`") from exc
+        raise ConfigError(f"database_url needs psycopg: {how_to_add('postgresql')}") from exc
     try:
         parts = {name: str(value) for name, value in conninfo_to_dict(url).items()}
     except ProgrammingError:  # its words may hold a part of the password

@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy as _
 from dashboard.cluster.browse import CURSOR_CHARS_MAX
 from dashboard.dead_letters.put_back import RATE_DEFAULT, RATE_MAX, TO_GROUP, TO_TOPIC, Wish
 from dashboard.forms.base import BaseForm
-from dashboard.messages.search_form import MessageSearchForm
+from dashboard.messages.forms import MessageSearchForm
 
 TO_CHOICES = [
     (TO_GROUP, _("This group only")),

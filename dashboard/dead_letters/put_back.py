@@ -7,11 +7,9 @@ two people do it at once; and of one whose answer was lost it is known that it i
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 from django.http import HttpRequest
 from django.utils import timezone
@@ -23,15 +21,12 @@ from dashboard.cluster.errors import BrokerUnreachable, GatewayError
 from dashboard.cluster.gateway import Gateway
 from dashboard.cluster.message_search import Search
 from dashboard.cluster.values import TopicDetail
-from dashboard.dead_letters.causes import cause_of
-from dashboard.dead_letters.letters import STEP_LETTERS, is_before, passed
+from dashboard.dead_letters.letters import STEP_LETTERS, cause_of, is_before, passed
 from dashboard.limits.names import NameRefused
 from dashboard.models import PutBackRow, PutBackState
 from gantrymq.client.results import LostMessage
 from gantrymq.message.model import MessageExt
 from gantrymq.message.properties import RETRY_TOPIC
-
-logger = logging.getLogger(__name__)
 
 STEP_S = 2.0  # one step goes on for so long at most; the page then shows how far it came
 PAGE_LETTERS = 32
@@ -213,11 +208,10 @@ class _Walk:
         self._step.results.append(Result(place, letter.msg_id, cause_of(letter), str(state), told))
 
 
-def log_step(request: HttpRequest, name: str, step: PutBackStep, who: dict[str, Any]) -> None:
-    """Who put back how many, in the process's log and in the audit log; which ones stands in a table of its own."""
-    counts = {state: step.count(state) for state in ("sent", "failed", "begun", "before")}
-    logger.info("dead letters resent", extra={"event": "dead_letters_put_back", "group": name} | counts | who)
+def note_step(request: HttpRequest, name: str, step: PutBackStep) -> None:
+    """Who put back how many, in the audit log; which ones stands in a table of its own."""
     if step.results:
+        counts = {state: step.count(state) for state in ("sent", "failed", "begun", "before")}
         note(request, "dead letters resent", name, counts)
     else:
         note_nothing(request)

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 from ninja import Field, Schema
 
 from dashboard.cluster.browse import CURSOR_CHARS_MAX
 from dashboard.cluster.message_query import QUERY_CHARS_MAX
 from dashboard.dead_letters.letters import DeadGroup
-from dashboard.dead_letters.put_back import RATE_DEFAULT, RATE_MAX
+from dashboard.dead_letters.put_back import RATE_DEFAULT, RATE_MAX, PutBackStep
 from dashboard.models import PutBackRun
-from dashboard.rest.values import FromMs, MaybeFromMs, Order, Out, named
+from dashboard.rest.lists import Listed, sentences
+from dashboard.rest.values import FromMs, MaybeFromMs, Moment, Order, Out, named, text_of
 
 
 class LetterCauseOut(Out):
     """Letters that failed for one reason. cause: empty when no client told one; condition: finds them, as q.
 
-    newest: the place of the newest in the topic of dead letters. = named("place")
+    newest_place: of the newest in the topic of dead letters.
     """
 
     cause: str = named("error")
@@ -27,11 +28,11 @@ class LetterCauseOut(Out):
     first_at: FromMs = named("first_ms")
     last_at: FromMs = named("last_ms")
     condition: str
-    newest: str = named("place")
+    newest_place: str = named("place")
 
 
 class DeadGroupOut(Out):
-    """A group with dead letters. causes: of the newest looked_at; stored: null and trouble when it can't be read."""
+    """A group with dead letters. causes: of the newest looked_at; stored: null and problem when it can't be read."""
 
     group: str = named("name")
     topic: str
@@ -39,49 +40,49 @@ class DeadGroupOut(Out):
     last_at: MaybeFromMs = named("last_ms")
     looked_at: int
     causes: list[LetterCauseOut]
-    trouble: str = named("why")
+    problem: str = named("why")
 
     @classmethod
     def of_group(cls, row: DeadGroup) -> DeadGroupOut:
         return cls.of(row, topic=f"%DLQ%{row.name}")
 
 
-class DeadGroupList(Schema):
+class DeadGroupList(Listed[DeadGroupOut]):
     """Those with the newest letters first."""
 
-    groups: list[DeadGroupOut]
-    total: int
-    troubles: list[str]
 
+class CauseList(Listed[LetterCauseOut]):
+    """A group's letters by cause, of those looked at."""
 
-class CausesOut(Schema):
-    """A group's letters by cause, of those looked at. older: give it back to look further, null at the end."""
-
-    causes: list[LetterCauseOut]
     scanned: int
     matched: int
-    older: str | None
-    troubles: list[str]
 
 
 class PutBackRunIn(Order):
-    """A run. older: as a count's begin: what was counted and nothing newer."""
+    """A run. cursor: as a count's begin: what was counted and nothing newer."""
 
     q: str = Field(
         "", max_length=QUERY_CHARS_MAX, description="which messages: a key, an id, name=value, words of the body"
     )
-    since: str = Field("", max_length=40, description="2026-11-21 07:30, or 2 h for two hours ago")
-    until: str = Field("", max_length=40, description="as since")
+    since: Moment | None = Field(None, description="stored from then on: 2026-11-21T07:30:00Z")
+    until: Moment | None = Field(None, description="stored until then")
     queue: str = Field("", max_length=300, description="only of this queue: broker-a.0")
-    to: Literal["group", "topic"] = Field("group", description="to this group alone, or for all groups of the topic")
+    target: Literal["group", "topic"] = Field(
+        "group", description="to this group alone, or for all groups of the topic"
+    )
     rate: int = Field(RATE_DEFAULT, ge=1, le=RATE_MAX, description="messages per second")
     again: bool = Field(False, description="include messages resent before")
-    older: str = Field("", max_length=CURSOR_CHARS_MAX, description="where it begins, as an earlier answer says")
+    cursor: str = Field("", max_length=CURSOR_CHARS_MAX, description="where it begins, as an earlier answer says")
     wanted: int | None = Field(None, ge=0, le=(1 << 31) - 1, description="how many were counted")
+
+    def form_data(self) -> dict[str, Any]:
+        """As the pages' form takes it."""
+        times = {"since": text_of(self.since), "until": text_of(self.until)}
+        return self.dict(exclude={"cursor", "target"}) | times | {"older": self.cursor, "to": self.target}
 
 
 class PutBackIn(PutBackRunIn):
-    """One step. dry_run only counts. Go on with the answer's older until it is null."""
+    """One step. dry_run only counts. Go on with the answer's next until it is null."""
 
     dry_run: bool = False
 
@@ -89,25 +90,29 @@ class PutBackIn(PutBackRunIn):
 class PutBackResult(Out):
     """What became of one letter. state: sent, failed, begun (not known: the answer was lost) or before (left alone).
 
-    told: the id of the new message, or why it failed.
+    detail: the id of the new message, or why it failed.
     """
 
     place: str
     message_id: str
     cause: str
     state: Literal["sent", "failed", "begun", "before"]
-    told: str
+    detail: str = named("told")
 
 
-class PutBackOut(Out):
-    """scanned: looked at; matched: dealt with, or counted."""
+class PutBackOut(Listed[PutBackResult]):
+    """begin: the cursor of what was looked at; scanned: looked at; matched: dealt with, or counted."""
 
     begin: str
-    older: str | None
     scanned: int
     matched: int
-    results: list[PutBackResult]
-    troubles: list[str]
+
+    @classmethod
+    def of_step(cls, step: PutBackStep) -> PutBackOut:
+        return cls(
+            items=[PutBackResult.of(one) for one in step.results], total=None, next=step.older,
+            problems=sentences(step.troubles), begin=step.begin, scanned=step.scanned, matched=step.matched,
+        )  # fmt: skip
 
 
 class PutBackRecord(Out):
@@ -117,58 +122,52 @@ class PutBackRecord(Out):
     cause: str
     target: str
     state: Literal["sent", "failed", "begun"]
-    told: str
-    username: str
+    detail: str = named("told")
+    sent_by: str = named("username")
     at: datetime
 
 
-class PutBackRecords(Schema):
+class PutBackRecords(Listed[PutBackRecord]):
     """Newest first."""
-
-    results: list[PutBackRecord]
-    total: int
 
 
 class PutBackRunOut(Out):
-    """A run that puts letters back. older: where it goes on, null at the end; told: why it failed.
+    """A run that puts letters back. next: where it goes on, null at the end; detail: why it failed.
 
     unknown: the broker's answer was lost; before: left alone, as they were put back by an earlier run.
     """
 
-    run: int = named("pk")
+    id: int = named("pk")
     group: str
     state: Literal["running", "done", "stopped", "failed"]
     q: str
     since: MaybeFromMs = named("since_ms")
     until: MaybeFromMs = named("until_ms")
     queue: str
-    to: Literal["group", "topic"]
+    target: Literal["group", "topic"] = named("to")
     rate: int
     again: bool = named("is_again")
     begin: str
-    older: str | None
+    next: str | None = named("older")
     wanted: int | None
     scanned: int
     sent: int
     failed: int
     unknown: int
     before: int
-    username: str
+    started_by: str = named("username")
     stopped_by: str
-    told: str
+    detail: str = named("told")
     started_at: datetime
     changed_at: datetime
 
     @classmethod
     def of_run(cls, row: PutBackRun) -> PutBackRunOut:
-        return cls.of(row, older=row.older or None)
+        return cls.of(row, next=row.older or None)
 
 
-class PutBackRunList(Schema):
+class PutBackRunList(Listed[PutBackRunOut]):
     """Newest first."""
-
-    runs: list[PutBackRunOut]
-    total: int
 
 
 class DiscardOut(Schema):

@@ -13,7 +13,6 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.urls import reverse
 from django.utils.http import urlencode
 from django.utils.translation import gettext, gettext_lazy
-from django.views.decorators.http import require_safe
 
 from appliance.reports.catalogue import REPORTS
 from dashboard.access.permissions import Permission, Principal, requires
@@ -23,8 +22,8 @@ from dashboard.cluster.gateway import gateway
 from dashboard.cluster.group_values import is_system_group
 from dashboard.cluster.message_scan import TimeSpan
 from dashboard.cluster.topic_requests import LISTING_SHARED_S
-from dashboard.cluster.values import TopicSummary
 from dashboard.groups.group_cache import group_book
+from dashboard.messages.by_id import last_write_ms
 from dashboard.messages.trace_events import TraceWish
 from dashboard.messages.trace_search import look
 from dashboard.web.context import navigation_of
@@ -43,16 +42,20 @@ _ACTIONS = (
     (gettext_lazy("Create an API token"), "tokens", "", Permission.ACCOUNT),
     (gettext_lazy("Change your password"), "password", "", Permission.ACCOUNT),
     (gettext_lazy("Read about the REST API"), "api-docs", "", Permission.ACCOUNT),
+    (gettext_lazy("Read the documentation"), "docs", "", Permission.ACCOUNT),
 )
 
 
 @requires(Permission.ACCOUNT)
-@require_safe
 async def find(request: HttpRequest) -> HttpResponse:
     """Those whose name has the text `q`; names that begin with it come first."""
     principal: Principal = request.principal  # type: ignore[attr-defined]
     text = request.GET.get("q", "").strip()[:TEXT_CHARS_MAX]
-    pages = [_item(gettext("Page"), str(entry.label), entry.href) for entry in navigation_of(principal)]
+    pages = [
+        _item(gettext("Page"), str(entry.label), entry.href)
+        for section in navigation_of(principal)
+        for entry in section.entries
+    ]
     actions = [
         _item(gettext("Action"), str(label), reverse(name) + query)
         for label, name, query, needs in _ACTIONS
@@ -116,7 +119,7 @@ async def _by_key(text: str) -> list[dict[str, str]]:
     step = await look(gateway(), TraceWish(text), TimeSpan())
     told = dict.fromkeys(event.topic for event in step.events if event.topic)
     rows = (await gateway().topics.list(max_age_s=LISTING_SHARED_S)).rows
-    newest = sorted((row for row in rows if row.kind == "normal"), key=_last_write, reverse=True)
+    newest = sorted((row for row in rows if row.kind == "normal"), key=last_write_ms, reverse=True)
     places = list(told) or [row.name for row in newest[:KEY_TOPICS_MAX]]
     query = urlencode({"q": text})
     found = [
@@ -128,10 +131,6 @@ async def _by_key(text: str) -> list[dict[str, str]]:
         for topic in places
     ]
     return found + ([_item(gettext("Traces"), text, f"{reverse('traces')}?{query}")] if told else [])
-
-
-def _last_write(row: TopicSummary) -> int:
-    return row.metrics.value.last_write_ms if row.metrics is not None and row.metrics.value is not None else 0
 
 
 def _item(kind: str, label: str, href: str) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """What was seen of consumer groups, shared by all tabs: a page asks no broker for what was just looked at.
 
-The watch (`dashboard/live/group_watch.py`) looks at a few groups a second, those first that pages show. So the number
+The watch (`dashboard/live/book_watch.py`) looks at a few groups a second, those first that pages show. So the number
 of tabs changes nothing about what the brokers are asked.
 """
 

@@ -11,7 +11,7 @@ from django.utils.translation import gettext, ngettext
 from dashboard.cluster import units
 from dashboard.cluster.group_values import GroupDetail, QueuePlace
 from dashboard.groups.member_load import HeldMessage, MemberLoad
-from dashboard.groups.trend import Direction, State, direction, state
+from dashboard.groups.trend import State, state
 from dashboard.status.board import WatchedGroup
 from dashboard.status.check import Check, Level
 
@@ -200,7 +200,7 @@ def _filter(detail: GroupDetail, seen: WatchedGroup, loads: Sequence[MemberLoad]
     filters = {expression for _, expression, _ in detail.subscriptions if expression not in ("*", "")}
     answered = all(load.has_answered and load.ok_rate is not None for load in loads)
     watched_s = seen.at - seen.history[0][0] if seen.history else 0.0
-    moves = seen.out_mean
+    moves = seen.out_rate
     if not filters or not loads or not answered or watched_s < FILTER_WATCHED_S or not moves or moves < FILTER_RATE_MIN:
         return
     handled = sum((load.ok_rate or 0.0) + (load.failed_rate or 0.0) for load in loads)
@@ -218,7 +218,7 @@ def _filter(detail: GroupDetail, seen: WatchedGroup, loads: Sequence[MemberLoad]
 
 
 def _more_than_it_takes(seen: WatchedGroup) -> Iterator[Check]:
-    if direction(seen) is Direction.GROWING and seen.in_rate and seen.out_rate is not None:
+    if state(seen) is State.FALLING_BEHIND and seen.in_rate and seen.out_rate is not None:
         yield Check(
             Level.WARN,
             gettext("Messages arrive faster than the group consumes them"),

@@ -15,14 +15,15 @@ from dashboard.groups.moving import Moved
 from dashboard.groups.trend import Direction, State
 from dashboard.groups.whole import GroupView
 from dashboard.rest.checks import CheckOut
-from dashboard.rest.values import NUMBER_MAX, Given, MaybeFromMs, MaybeFromSeconds, Order, Out, named
+from dashboard.rest.lists import Listed, sentences
+from dashboard.rest.values import NUMBER_MAX, Given, MaybeFromMs, MaybeFromSeconds, Moment, Order, Out, named
 from gantrymq.client.admin.results import QueueMove
 
 
 class GroupOut(Out):
     """A consumer group in a list. lag: messages not consumed yet; lag_ms: age of the oldest of them.
 
-    is_partial: a broker did not answer, so that the numbers are the least that can be; why names it.
+    is_partial: a broker did not answer, so that the numbers are the least that can be; problem names it.
     """
 
     name: str
@@ -32,7 +33,7 @@ class GroupOut(Out):
     disagrees: bool
     is_suspended: bool
     last_consumed_stored_at: MaybeFromMs = named("last_consumed_ms")
-    why: str | None = None
+    problem: str | None = named("why", None)
     is_partial: bool = False
 
 
@@ -70,12 +71,8 @@ class SeenGroupOut(GroupOut):
         )  # fmt: skip
 
 
-class GroupList(Schema):
-    """Groups, sorted as asked for. troubles: brokers that could not be asked, whose groups may be missing."""
-
-    groups: list[SeenGroupOut | GroupOut]
-    total: int
-    troubles: list[str]
+class GroupList(Listed[SeenGroupOut | GroupOut]):
+    """Groups, sorted as asked for."""
 
 
 class PlaceOut(Out):
@@ -98,7 +95,7 @@ class HeldOut(Out):
     broker: str = named("broker_name")
     queue_id: int
     offset: int = named("queue_offset")
-    id: str = named("msg_id")
+    message_id: str = named("msg_id")
     held_ms: int
     tries: int
 
@@ -146,7 +143,7 @@ class PartyOut(Schema):
 
 
 class GroupDetailOut(Schema):
-    """One consumer group whole. is_partial: a broker of troubles is missing in it, lags are the least that can be.
+    """One consumer group whole. is_partial: a broker of problems is missing in it, lags are the least that can be.
 
     checks: why it is behind, the likeliest first. seen: the group as the list has it.
     """
@@ -160,7 +157,7 @@ class GroupDetailOut(Schema):
     members: list[MemberOut]
     subscriptions: list[SubscriptionOut]
     disagreement: list[PartyOut]
-    troubles: list[str]
+    problems: list[str]
     checks: list[CheckOut]
     seen: SeenGroupOut
     is_partial: bool = False
@@ -183,7 +180,7 @@ class GroupDetailOut(Schema):
             disagreement=[
                 PartyOut(members=party.client_ids, subscriptions=party.subscriptions) for party in detail.parties
             ],
-            troubles=[f"{failure.what}: {failure.reason}" for failure in detail.failures],
+            problems=sentences(detail.failures),
             checks=[CheckOut.of(one) for one in view.checks],
             seen=SeenGroupOut.of_row(view.row),
             is_partial=detail.is_partial,
@@ -211,13 +208,12 @@ class ConsumingOut(Schema):
     brokers: list[str]
 
 
-class ResetTo(Order):
-    """Where a group is to go on."""
+class ResetIn(Order):
+    """Where a group is to go on in each of these topics. When one can't be moved now, none is."""
 
+    topics: list[str] = Field(..., min_length=1, max_length=TOPICS_MAX, description="one or more")
     to: Literal["end", "begin", "time", "offset", "shift", "copy", "undo"] = Field(examples=["time"])
-    at: str | None = Field(
-        None, description="for time: 2026-11-21T07:30:00Z, UTC unless a zone is given; or how long ago, 2h"
-    )
+    at: Moment | None = Field(None, description="for time: what was stored from then on")
     offset: int | None = Field(None, ge=0, le=NUMBER_MAX, description="for offset: in every queue")
     by: int | None = Field(
         None,
@@ -227,18 +223,6 @@ class ResetTo(Order):
     )
     source: str | None = Field(None, description="for copy: the group whose offsets are copied")
     dry_run: bool = Field(False, description="show what would happen and change nothing")
-
-
-class ResetIn(ResetTo):
-    """Where a group is to go on in a topic."""
-
-    topic: str
-
-
-class ResetsIn(ResetTo):
-    """Where a group is to go on in each of these topics. When one can't be moved now, none is."""
-
-    topics: list[str] = Field(..., min_length=1, max_length=TOPICS_MAX, description="one or more")
 
 
 class MoveOut(Out):
@@ -257,32 +241,32 @@ class MoveOut(Out):
 
 
 class ResetOut(Out):
-    """What a reset did, or would do. consumers_told: running members follow; false: the offsets were written.
+    """What a reset did, or would do. is_online: members run; consumers_told: they were told, and follow; false: the
+    offsets were written, or nothing was done.
 
     is_verified: every queue was looked at afterwards and stands there; null where members follow by and by, and where
-    nothing was done. trouble: why it was perhaps not, or not wholly, done.
+    nothing was done. problem: why it was perhaps not, or not wholly, done.
     """
 
     group: str
     topic: str
     is_done: bool
+    is_online: bool
     consumers_told: bool
     skipped: int
     repeated: int
     refusal: str | None
     is_verified: bool | None
     queues: list[MoveOut]
-    trouble: str = ""
+    problem: str = ""
 
     @classmethod
     def of_move(cls, moved: Moved, *, is_done: bool) -> ResetOut:
         return cls.of(
             moved.plan, is_done=is_done, consumers_told=moved.was_told, is_verified=moved.is_verified,
-            queues=[MoveOut.of_move(move) for move in moved.plan.moves], trouble=moved.trouble,
+            queues=[MoveOut.of_move(move) for move in moved.plan.moves], problem=moved.trouble,
         )  # fmt: skip
 
 
-class ResetsOut(Schema):
+class ResetList(Listed[ResetOut]):
     """One for each topic, in the order asked for."""
-
-    resets: list[ResetOut]

@@ -13,9 +13,14 @@ from gantrymq.message.topics import is_retry_topic
 
 HISTORY_MAX = 24  # looks that a sparkline has
 HISTORY_EACH_S = 5.0
+RATE_S = 60.0  # the window of every rate of a group, as members tell their own: older looks count less and less
+RATE_MIN = 0.05  # what is left of a rate that has ended
 TREND_S = 60.0  # a direction is that of the last minute, or of the last two looks where they lie further apart
 STEADY_RATIO = 0.02  # a lag that changes by less is steady
 STEADY_MESSAGES = 2
+BEHIND_MIN_MS = 10_000  # a lag that is shorter in time than this is in flight, whichever way it goes
+SURE_LOOKS = 4  # so many looks show how much a lag jumps about; fewer are taken as they are
+SURE_TIMES = 3.0  # a slope counts that is so many times its own standard error
 STUCK_S = 20.0  # so long without one message consumed, while members are there and messages wait
 
 
@@ -56,23 +61,35 @@ def watched(row: GroupSummary, before: WatchedGroup | None, now: float) -> Watch
         row.name, row.lag, row.lag_ms, row.members, now, alone_since, row.is_partial, places,
         in_rate=in_rate, out_rate=out_rate, disagrees=row.disagrees, is_suspended=row.is_suspended,
         last_consumed_ms=row.last_consumed_ms, why=row.why, history=_history(row, before, now),
-        idle_since=_idle_since(before, out_rate, now), out_mean=_mean(before, out_rate, now),
+        idle_since=_idle_since(row, before),
         seen_since=before.seen_since if before is not None else now,
     )  # fmt: skip
     return replace(group, rising_since=_rising_since(group, before))
 
 
 def with_rates(places: Iterable[GroupPlace], before: WatchedGroup | None, now: float) -> tuple[GroupPlace, ...]:
-    """The places with what was consumed and stored a second since the last look; None where that is not known."""
+    """The places with what was consumed and stored a second, the mean of about the last RATE_S; None: not known."""
     if before is None or now <= before.at:
         return tuple(places)
     since_s = now - before.at
+    old = {(place.topic, place.broker_name): place for place in before.places}
+
+    def mean(number: int | None, known: float | None) -> float | None:
+        if number is None:
+            return None
+        rate = number / since_s
+        if known is None:
+            return rate
+        kept = math.exp(-since_s / RATE_S)
+        found = kept * known + (1 - kept) * rate
+        return found if rate or found >= RATE_MIN else 0.0
 
     def rated(place: GroupPlace, consumed: int | None, stored: int | None) -> GroupPlace:
+        was = old.get((place.topic, place.broker_name))
         return replace(
             place,
-            consume_rate=None if consumed is None else consumed / since_s,
-            produce_rate=None if stored is None else stored / since_s,
+            consume_rate=mean(consumed, was.consume_rate if was else None),
+            produce_rate=mean(stored, was.produce_rate if was else None),
         )
 
     return tuple(rated(*each) for each in differences(places, before.places))
@@ -98,7 +115,7 @@ def direction(group: WatchedGroup) -> Direction:
     if begin is None or group.lag is None:
         return Direction.UNKNOWN
     change = group.lag - begin[1]
-    if abs(change) <= max(STEADY_MESSAGES, STEADY_RATIO * begin[1]):
+    if abs(change) <= max(STEADY_MESSAGES, STEADY_RATIO * begin[1]) or not _is_clear(group, begin[0]):
         return Direction.STEADY
     return Direction.GROWING if change > 0 else Direction.SHRINKING
 
@@ -123,7 +140,10 @@ def state(group: WatchedGroup) -> State:
         return _idle(group)
     if group.idle_since is not None and group.at - group.idle_since >= STUCK_S:
         return State.STUCK
-    return _HEADING.get(direction(group), State.STEADY)
+    heading = direction(group)
+    if heading is Direction.GROWING and group.lag_ms is not None and group.lag_ms < BEHIND_MIN_MS:
+        return State.STEADY
+    return _HEADING.get(heading, State.STEADY)
 
 
 def retries(group: WatchedGroup) -> int | None:
@@ -152,6 +172,18 @@ def _begin(group: WatchedGroup) -> tuple[float, int] | None:
     return begin
 
 
+def _is_clear(group: WatchedGroup, since: float) -> bool:
+    """Whether the looks since then lie along a slope, and not anyhow: least squares, against its standard error."""
+    looks = [look for look in group.history if look[0] >= since]
+    if len(looks) < SURE_LOOKS:
+        return True
+    mean_at, mean_lag = (sum(look[side] for look in looks) / len(looks) for side in (0, 1))
+    spread = sum((at - mean_at) ** 2 for at, _ in looks)
+    slope = sum((at - mean_at) * (lag - mean_lag) for at, lag in looks) / spread
+    rest = sum((lag - mean_lag - slope * (at - mean_at)) ** 2 for at, lag in looks)
+    return abs(slope) > SURE_TIMES * math.sqrt(rest / (len(looks) - 2) / spread)
+
+
 def _history(row: GroupSummary, before: WatchedGroup | None, now: float) -> tuple[tuple[float, int], ...]:
     """The looks so far and this one, unless the last one was just now. A lag that is not whole is no part of it."""
     history = before.history if before is not None else ()
@@ -160,11 +192,12 @@ def _history(row: GroupSummary, before: WatchedGroup | None, now: float) -> tupl
     return (*history, (now, row.lag))[-HISTORY_MAX:]
 
 
-def _idle_since(before: WatchedGroup | None, out_rate: float | None, now: float) -> float | None:
+def _idle_since(row: GroupSummary, before: WatchedGroup | None) -> float | None:
     """Since when nothing was consumed; None when something was, or nothing is known."""
-    if out_rate != 0 or before is None:
+    if before is None:
         return None
-    return before.idle_since or before.at
+    consumed = [number for _, number, _ in differences(row.places, before.places)]
+    return before.idle_since or before.at if consumed and all(number == 0 for number in consumed) else None
 
 
 def _rising_since(group: WatchedGroup, before: WatchedGroup | None) -> float | None:
@@ -174,14 +207,6 @@ def _rising_since(group: WatchedGroup, before: WatchedGroup | None) -> float | N
     if heading is Direction.GROWING:
         return known or group.at
     return known if heading is Direction.UNKNOWN else None
-
-
-def _mean(before: WatchedGroup | None, out_rate: float | None, now: float) -> float | None:
-    """The rate of about the last minute: older looks count less and less."""
-    if before is None or before.out_mean is None or out_rate is None:
-        return out_rate
-    kept = math.exp(-(now - before.at) / TREND_S)
-    return kept * before.out_mean + (1 - kept) * out_rate
 
 
 def _sum(rates: Iterable[float | None]) -> float | None:

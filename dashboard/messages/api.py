@@ -1,26 +1,28 @@
-"""/api/v1/topics/NAME/messages: find, get, what became of one, send, send again."""
+"""/api/v1/topics/NAME/messages, /messages/ID: find, get, what became of one, send, send again."""
 
 from __future__ import annotations
 
 import base64
 import binascii
 import logging
-from typing import Any, Literal
+from typing import Literal
 
-from django.http import HttpRequest
-from ninja import Query, Router, Status
+from django.http import HttpRequest, HttpResponseBase
+from ninja import Query
 
 from dashboard.access.permissions import Permission
 from dashboard.audit.notes import note
-from dashboard.cluster.browse import read_cursor
+from dashboard.cluster.browse import CURSOR_CHARS_MAX
 from dashboard.cluster.errors import TopicNotFound
 from dashboard.cluster.gateway import gateway
 from dashboard.cluster.message_values import read_place
+from dashboard.forms.fields import DURATION_MS_MAX
+from dashboard.messages.by_id import message_by_id
 from dashboard.messages.export import export_response
-from dashboard.messages.forms import BODY_BYTES_MAX, TestMessageForm
+from dashboard.messages.forms import BODY_BYTES_MAX, MessageSearchForm, TestMessageForm, TraceForm
 from dashboard.messages.schemas import (
     DeliverIn,
-    FateOut,
+    DeliveryList,
     HandledOut,
     MessageDetailOut,
     MessageIn,
@@ -29,127 +31,125 @@ from dashboard.messages.schemas import (
     TraceEventList,
     TraceOut,
 )
-from dashboard.messages.search_form import MessageSearchForm
-from dashboard.messages.trace_form import TraceForm
 from dashboard.messages.trace_search import look
 from dashboard.rest.auth import Token
-from dashboard.rest.refusals import REFUSALS, FormProblem, caller
+from dashboard.rest.lists import Cursor, Limit, Since, Until, place_of
+from dashboard.rest.refusals import FormProblem, caller, checked
+from dashboard.rest.routes import Routes
+from dashboard.rest.values import text_of
 from gantrymq.errors import MessageRejected
 from gantrymq.message.model import Message, MessageExt
 
 logger = logging.getLogger(__name__)
 
-router = Router()
-told = Router()
-LIST_MAX = 200
+router = Routes(asks_cluster=True)
+told = Routes(asks_cluster=True)
+by_id = Routes(asks_cluster=True)
+ROWS_MAX = 200  # of an answer: each is looked at whole
 READ = Token(Permission.MESSAGES_READ)
 SEND = Token(Permission.MESSAGES_SEND)
 
 
-@router.get("/{name}/messages", response={200: MessageList} | REFUSALS, auth=READ, summary="Find messages of a topic",
-            operation_id="find_messages")  # fmt: skip
+@router.get("/{name}/messages", auth=READ, summary="Find messages of a topic")
 async def find_messages(
     request: HttpRequest,
     name: str,
     q: str = Query("", description="an id, a key, q3 @ 1204, tag:paid, name=value, words in the body"),
-    since: str = Query("", description="2026-11-21 07:30, or 2 h for two hours ago"),
-    until: str = Query("", description="as since"),
+    since: Since = None,
+    until: Until = None,
     queue: str = Query("", description="only this one: broker-a.3"),
-    older: str = Query("", description="from the previous answer"),
-    limit: int = Query(64, ge=1, le=LIST_MAX),
+    cursor: Cursor = "",
+    limit: Limit = 100,
 ) -> MessageList:
-    asked = MessageSearchForm({"q": q, "since": since, "until": until, "queue": queue})
-    if not asked.is_valid():
-        raise FormProblem(asked.problems())
+    search = MessageSearchForm({"q": q, "since": text_of(since), "until": text_of(until), "queue": queue})
+    asked, older = checked(search).search(), place_of(cursor)
     detail = await gateway().topics.get(name)
-    return MessageList.of_look(
-        await gateway().lookup.look(detail, asked.search(), older=read_cursor(older), limit=limit)
-    )
+    return MessageList.of_look(await gateway().lookup.look(detail, asked, older=older, limit=min(limit, ROWS_MAX)))
 
 
-@router.get("/{name}/messages.{form}", response={200: None} | REFUSALS, auth=READ,
-            summary="Messages as a file of JSON lines (jsonl) or CSV", operation_id="export_messages")  # fmt: skip
+@router.get("/{name}/messages.{form}", auth=READ, summary="Messages as a file of JSON lines (jsonl) or CSV")
 async def export_messages(
     request: HttpRequest,
     name: str,
     form: Literal["jsonl", "csv"],
     q: str = "",
-    since: str = "",
-    until: str = "",
+    since: Since = None,
+    until: Until = None,
     queue: str = "",
-    older: str = Query("", description="of the last line of a truncated file"),
-) -> Any:
-    asked = MessageSearchForm({"q": q, "since": since, "until": until, "queue": queue})
-    if not asked.is_valid():
-        raise FormProblem(asked.problems())
+    cursor: str = Query("", max_length=CURSOR_CHARS_MAX, description="of the last line of a truncated file"),
+) -> HttpResponseBase:
+    search = MessageSearchForm({"q": q, "since": text_of(since), "until": text_of(until), "queue": queue})
+    asked, older = checked(search).search(), place_of(cursor)
     detail = await gateway().topics.get(name)
-    facts = {"event": "messages_exported", "topic": name}
-    logger.info("messages exported", extra=facts | caller(request))
-    return export_response(detail, asked.search(), form, read_cursor(older))
+    facts = {"event": "messages_exported", "topic": name, "username": caller(request)}
+    logger.info("messages exported", extra=facts)
+    return export_response(detail, asked, form, older)
 
 
-@router.get("/{name}/messages/{place}", response={200: MessageDetailOut} | REFUSALS, auth=READ,
-            summary="One message by queue and offset", operation_id="get_message")  # fmt: skip
+@router.get("/{name}/messages/{place}", auth=READ, summary="One message by queue and offset")
 async def get_message(request: HttpRequest, name: str, place: str) -> MessageDetailOut:
     return MessageDetailOut.of(await _found(name, place), name)
 
 
-@router.get("/{name}/messages/{place}/groups", response={200: FateOut} | REFUSALS, auth=READ,
-            summary="Which groups consumed a message", operation_id="get_message_groups")  # fmt: skip
-async def get_message_groups(request: HttpRequest, name: str, place: str) -> FateOut:
-    return FateOut.of(await gateway().fate.deliveries(await _found(name, place)))
+@router.get("/{name}/messages/{place}/groups", auth=READ, summary="Which groups consumed a message")
+async def get_message_groups(request: HttpRequest, name: str, place: str) -> DeliveryList:
+    return DeliveryList.of(await gateway().fate.deliveries(await _found(name, place)))
 
 
-@router.get("/{name}/messages/{place}/trace", response={200: TraceOut} | REFUSALS, auth=READ,
-            summary="A message's trace, as clients reported it", operation_id="get_message_trace")  # fmt: skip
+@router.get("/{name}/messages/{place}/trace", auth=READ, summary="A message's trace, as clients reported it")
 async def get_message_trace(request: HttpRequest, name: str, place: str) -> TraceOut:
     return TraceOut.of(await gateway().fate.trace(await _found(name, place)))
 
 
-@told.get("", response={200: TraceEventList} | REFUSALS, auth=READ, summary="Find traces that clients reported",
-          operation_id="find_traces")  # fmt: skip
+@by_id.get("/{message_id}", auth=READ, summary="One message by its id alone")
+async def get_message_by_id(
+    request: HttpRequest,
+    message_id: str,
+    topic: str = Query("", description="look in this topic only; empty: where traces and the newest topics have it"),
+) -> MessageDetailOut:
+    found = await message_by_id(gateway(), message_id, topic)
+    return MessageDetailOut.of(found, found.topic)
+
+
+@told.get("", auth=READ, summary="Find traces that clients reported")
 async def find_traces(
     request: HttpRequest,
     q: str = Query("", description="a message's id, or one of its keys"),
     topic: str = "",
     group: str = "",
     which: Literal["all", "failed", "slow"] = "all",
-    slow: str = Query("", description="threshold for slow: 1 s, 200 ms"),
-    since: str = Query("", description="2026-11-21 07:30, or 2 h for two hours ago"),
-    until: str = Query("", description="as since"),
-    older: str = Query("", description="from the previous answer"),
+    slow_ms: int | None = Query(None, ge=1, le=DURATION_MS_MAX, description="threshold for slow"),
+    since: Since = None,
+    until: Until = None,
+    cursor: Cursor = "",
 ) -> TraceEventList:
-    asked = {"q": q, "topic": topic, "group": group, "which": which, "slow": slow, "since": since, "until": until}
-    form = TraceForm(asked)
-    if not form.is_valid():
-        raise FormProblem(form.problems())
-    return TraceEventList.of_step(await look(gateway(), form.wish(), form.span(), read_cursor(older)))
+    asked = {"q": q, "topic": topic, "group": group, "which": which, "slow": f"{slow_ms} ms" if slow_ms else ""}
+    form = checked(TraceForm(asked | {"since": text_of(since), "until": text_of(until)}), slow="slow_ms")
+    return TraceEventList.of_step(await look(gateway(), form.wish(), form.span(), place_of(cursor)))
 
 
-@router.post("/{name}/messages/{place}/resend", response={201: SentOut} | REFUSALS, auth=SEND,
-             summary="Send a copy as a new message", operation_id="resend_message")  # fmt: skip
-async def resend_message(request: HttpRequest, name: str, place: str) -> Status[SentOut]:
+@router.post("/{name}/messages/{place}/resend", auth=SEND, response=(201, 409), summary="Send a copy as a new message")
+async def resend_message(request: HttpRequest, name: str, place: str) -> SentOut:
     sent = await gateway().fate.resend(await _found(name, place))
-    _log(request, "message resent", "message_resent", name, place=place)
-    return Status(201, SentOut.of_result(sent))
+    note(request, "message resent", name, {"place": place})
+    return SentOut.of_result(sent)
 
 
-@router.post("/{name}/messages/{place}/deliver", response={200: HandledOut} | REFUSALS, auth=SEND,
-             summary="Deliver a message again to one client", operation_id="deliver_message")  # fmt: skip
+@router.post(
+    "/{name}/messages/{place}/deliver", auth=SEND, response=409, summary="Deliver a message again to one client"
+)
 async def deliver_message(request: HttpRequest, name: str, place: str, body: DeliverIn) -> HandledOut:
-    handled = await gateway().fate.deliver(await _found(name, place), body.group, body.client)
-    _log(request, "message delivered again", "message_delivered", name, place=place, group=body.group)
-    return HandledOut(outcome=handled.outcome, took_ms=handled.took_ms, remark=handled.remark)
+    handled = await gateway().fate.deliver(await _found(name, place), body.group, body.client_id)
+    note(request, "message delivered again", name, {"place": place, "group": body.group})
+    return HandledOut(outcome=handled.outcome, took_ms=handled.took_ms, detail=handled.remark)
 
 
-@router.post("/{name}/messages", response={201: SentOut} | REFUSALS, auth=SEND, summary="Send a message",
-             operation_id="send_message")  # fmt: skip
-async def send_message(request: HttpRequest, name: str, body: MessageIn) -> Status[SentOut]:
-    given = body.dict(include={"tag", "delay_level", "deliver"})
+@router.post("/{name}/messages", auth=SEND, response=(201, 409), summary="Send a message")
+async def send_message(request: HttpRequest, name: str, body: MessageIn) -> SentOut:
+    given = body.dict(include={"tag", "delay_level"}) | {"deliver": _delivery(body)}
     form = TestMessageForm(given | {"key": _key_text(body.keys), "properties": _property_lines(body.properties)})
-    if not form.is_valid():
-        raise FormProblem({"keys" if name == "key" else name: texts for name, texts in form.problems().items()})
-    wanted = form.cleaned_data
+    late = "deliver_at" if body.deliver_at else "deliver_in_ms"
+    wanted = checked(form, key="keys", deliver=late).cleaned_data
     content = _content(body)
     try:
         message = Message(
@@ -159,8 +159,8 @@ async def send_message(request: HttpRequest, name: str, body: MessageIn) -> Stat
     except MessageRejected as exc:
         raise FormProblem({"body": [str(exc)]}) from exc
     sent = await gateway().messages.send(message)
-    _log(request, "message sent by hand", "message_sent", name)
-    return Status(201, SentOut.of_result(sent))
+    note(request, "message sent by hand", name)
+    return SentOut.of_result(sent)
 
 
 async def _found(name: str, place: str) -> MessageExt:
@@ -170,9 +170,11 @@ async def _found(name: str, place: str) -> MessageExt:
     return await gateway().messages.get(name, *found)
 
 
-def _log(request: HttpRequest, text: str, event: str, topic: str, **facts: str) -> None:
-    logger.info(text, extra={"event": event, "topic": topic} | facts | caller(request))
-    note(request, text, topic, facts)
+def _delivery(given: MessageIn) -> str:
+    """When, as the form takes it."""
+    if given.deliver_at is not None and given.deliver_in_ms is not None:
+        raise FormProblem({"deliver_in_ms": ["Give deliver_at or deliver_in_ms, not both."]})
+    return f"{given.deliver_in_ms} ms" if given.deliver_in_ms else text_of(given.deliver_at)
 
 
 def _content(given: MessageIn) -> bytes:

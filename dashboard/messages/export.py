@@ -1,7 +1,7 @@
 """The messages of a search as JSON lines or CSV, streamed, newest first. Pages and REST give out the same.
 
 A file is bounded in messages, in bytes, and in what is looked at for it. One that is cut says so in its last line, with
-the cursor to go on from: `older`.
+the cursor to go on from: `next`.
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ def export_response(detail: TopicDetail, wanted: Search, form: str, older: Mappi
 
 def _end(form: str, cut: str, cursor: Mapping[str, int]) -> bytes:
     if form == "jsonl":
-        return _json({"cut": cut, "older": write_cursor(cursor)})
-    return _csv_row((f"cut: {cut}", f"older: {write_cursor(cursor)}"))
+        return _json({"cut": cut, "next": write_cursor(cursor)})
+    return _csv_row((f"cut: {cut}", f"next: {write_cursor(cursor)}"))
 
 
 def _damaged_line(form: str, place: str, damage: str) -> bytes:

@@ -9,9 +9,13 @@ from django import forms
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from dashboard.cluster.message_query import QUERY_CHARS_MAX, understand
+from dashboard.cluster.message_search import Search
 from dashboard.cluster.units import duration
 from dashboard.forms.base import BaseForm
-from dashboard.forms.fields import parse_duration, parse_moment
+from dashboard.forms.fields import DurationField, parse_duration, parse_moment
+from dashboard.forms.span import SpanForm
+from dashboard.messages.trace_events import ALL, FAILED, SLOW, TraceWish
 
 BODY_BYTES_MAX = 4 * 1024 * 1024  # what a broker takes (maxMessageSize)
 PROPERTY_LINES_MAX = 64
@@ -124,3 +128,44 @@ class TestMessageForm(BaseForm):
         if len(body) > BODY_BYTES_MAX:
             raise forms.ValidationError(gettext("A message can have up to 4 MiB."))
         return body
+
+
+class MessageSearchForm(SpanForm):
+    """Empty asks for the newest of all."""
+
+    q = forms.CharField(label=_("Find"), required=False, max_length=QUERY_CHARS_MAX, strip=True)
+    queue = forms.CharField(required=False, max_length=300)
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        query = understand(cleaned.get("q") or "")
+        if query.problem:
+            self.add_error("q", query.problem)
+        return cleaned
+
+    def search(self) -> Search:
+        """What is asked for; call it when the form is valid."""
+        given = self.cleaned_data
+        return Search(understand(given["q"]), self.span(), given["queue"] or None)
+
+
+TEXT_CHARS_MAX = 255
+SLOW_MS = 1000
+
+
+class TraceForm(SpanForm):
+    """Empty asks for the newest of all."""
+
+    q = forms.CharField(label=_("Message id or key"), required=False, max_length=TEXT_CHARS_MAX, strip=True)
+    topic = forms.CharField(label=_("Topic"), required=False, max_length=127, strip=True)
+    group = forms.CharField(label=_("Group"), required=False, max_length=255, strip=True)
+    which = forms.ChoiceField(
+        label=_("Which"), required=False, choices=((ALL, _("all")), (FAILED, _("failed")), (SLOW, _("slow")))
+    )
+    slow = DurationField(label=_("Slow from"), required=False)
+
+    def wish(self) -> TraceWish:
+        """What is asked for; call it when the form is valid."""
+        given = self.cleaned_data
+        slow_ms = SLOW_MS if given["slow"] is None else given["slow"]
+        return TraceWish(given["q"], given["topic"], given["group"], given["which"] or ALL, slow_ms)

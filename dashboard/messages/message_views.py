@@ -6,28 +6,25 @@ the body).
 
 from __future__ import annotations
 
-import logging
 import re
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils.translation import gettext, gettext_lazy
-from django.views.decorators.http import require_POST, require_safe
 
-from dashboard.access.permissions import Permission, requires
+from dashboard.access.permissions import ACT, Permission, requires
 from dashboard.audit.notes import note, note_nothing
 from dashboard.cluster.errors import GatewayError, MessageNotFound
 from dashboard.cluster.gateway import gateway
 from dashboard.cluster.message_values import MessageLine, read_place
-from dashboard.http.error_pages import gateway_error
 from dashboard.messages.bodies.body_view import view_body
-from dashboard.messages.program import python_of
+from dashboard.messages.by_id import message_by_id
+from dashboard.messages.trace_search import life
 from dashboard.topics.views import topic_context
 from gantrymq.message import properties as names
 from gantrymq.message.model import MessageExt
-
-logger = logging.getLogger(__name__)
 
 TABS = {
     "message": gettext_lazy("Message"),
@@ -38,65 +35,67 @@ TABS = {
 
 
 @requires(Permission.MESSAGES_READ)
-@require_safe
 async def message(request: HttpRequest, name: str, place: str) -> HttpResponse:
     """One message whole: a page of its own, or the fragment that opens below its row."""
-    try:
-        found = await _found(name, place)
-        context = await message_context(found, name, request.GET.get("tab"), request.GET.get("as"))
-        return await _shown(request, name, context)
-    except GatewayError as exc:
-        return gateway_error(request, exc)
+    found = await _found(name, place)
+    context = await message_context(found, name, request.GET.get("tab"), request.GET.get("as"))
+    return await _shown(request, name, context)
 
 
 @requires(Permission.MESSAGES_READ)
-@require_safe
+async def by_id(request: HttpRequest, msg_id: str) -> HttpResponse:
+    """The message with this id, by its id alone; where it is no longer stored what clients reported of it."""
+    try:
+        found = await message_by_id(gateway(), msg_id, request.GET.get("topic", ""))
+    except MessageNotFound:
+        if await life(gateway(), msg_id) is not None:
+            return redirect("trace", msg_id)
+        raise
+    context = await message_context(found, found.topic, request.GET.get("tab"), request.GET.get("as"))
+    return await _shown(request, found.topic, context | {"at": request.path})
+
+
+@requires(Permission.MESSAGES_READ)
 async def body(request: HttpRequest, name: str, place: str) -> HttpResponse:
     """The body's bytes as a file. Never shown by the browser, whatever they are."""
-    try:
-        found = await _found(name, place)
-    except GatewayError as exc:
-        return gateway_error(request, exc)
+    found = await _found(name, place)
     response = HttpResponse(bytes(found.body), content_type="application/octet-stream")
     file_name = re.sub(r"[^A-Za-z0-9_-]+", "-", f"{name}-{place}")[:120]
     response["Content-Disposition"] = f'attachment; filename="{file_name}.bin"'
     return response
 
 
-@requires(Permission.MESSAGES_SEND)
-@require_POST
+@requires(Permission.MESSAGES_SEND, ACT)
 async def again(request: HttpRequest, name: str, place: str) -> HttpResponse:
     """Send it again as a new message, or have one client handle it now; shows the tab with what came of it."""
     done: dict[str, Any] = {}
+    found = await _found(name, place)
     try:
-        found = await _found(name, place)
-        try:
-            if request.POST.get("do") == "deliver":
-                group, _, client = request.POST.get("client", "").partition(" ")
-                done["handled"] = await gateway().fate.deliver(found, group, client)
-                done["handled_by"] = client
-                _log(request, "message delivered again", "message_delivered", name, place, group=group, client=client)
-            else:
-                sent = await gateway().fate.resend(found)
-                done |= {"resent": sent, "resent_place": _place_of(sent.queue, sent.queue_offset)}
-                _log(request, "message resent", "message_resent", name, place, to=sent.queue.topic)
-        except GatewayError as exc:
-            done["refusal"] = str(exc)
-            note_nothing(request)
-        context = await message_context(found, name, "consumers", None)
-        return await _shown(request, name, context | done)
+        if request.POST.get("do") == "deliver":
+            group, _, client = request.POST.get("client", "").partition(" ")
+            done["handled"] = await gateway().fate.deliver(found, group, client)
+            done["handled_by"] = client
+            note(request, "message delivered again", name, {"place": place, "group": group, "client": client})
+        else:
+            sent = await gateway().fate.resend(found)
+            done |= {"resent": sent, "resent_place": _place_of(sent.queue, sent.queue_offset)}
+            note(request, "message resent", name, {"place": place, "to": sent.queue.topic})
     except GatewayError as exc:
-        return gateway_error(request, exc)
+        done["refusal"] = str(exc)
+        note_nothing(request)
+    context = await message_context(found, name, "consumers", None)
+    return await _shown(request, name, context | done)
 
 
 async def message_context(found: MessageExt, topic: str, tab: str | None, form: str | None) -> dict[str, Any]:
     """What the templates of a message need, with what its tab asks of the cluster. A tab that fails says why."""
     hidden = {names.KEYS, names.TAGS, names.UNIQ_KEY}
-    tab = tab if tab in TABS else "message"
+    tab, line = tab if tab in TABS else "message", MessageLine.of(found)
     context: dict[str, Any] = {
         "topic": topic,
         "message": found,
-        "line": MessageLine.of(found),
+        "line": line,
+        "at": reverse("topic-message", args=[topic, line.place]),
         "message_tab": tab,
         "message_tabs": TABS.items(),
         "born_host": f"{found.born_host[0]}:{found.born_host[1]}",
@@ -104,7 +103,9 @@ async def message_context(found: MessageExt, topic: str, tab: str | None, form: 
     try:
         if tab == "consumers":
             fate = context["fate"] = await gateway().fate.deliveries(found)
-            context["first_client"] = next(({"group": group, "client": client} for group, client in fate.clients), {})
+            context["first_client"] = next(
+                ({"group": group, "client_id": client} for group, client in fate.clients), {}
+            )
         elif tab == "trace":
             context["trace"] = await gateway().fate.trace(found)
         elif tab == "related":
@@ -137,6 +138,21 @@ def _place_of(queue: Any, offset: int) -> str:
     return f"{queue.broker_name}.{queue.queue_id}.{offset}"
 
 
-def _log(request: HttpRequest, text: str, event: str, topic: str, place: str, **facts: str) -> None:
-    logger.info(text, extra={"event": event, "topic": topic, "place": place, "username": str(request.user)} | facts)
-    note(request, text, topic, {"place": place, **facts})
+BODY_BYTES_MAX = 16 * 1024
+_NOT_FREE = frozenset(
+    {value for name, value in vars(names).items() if name.isupper() and isinstance(value, str)} | names.DELAYING
+)
+
+
+def python_of(message: MessageExt) -> str | None:
+    """The program's text; None for a body too large to stand in one."""
+    body = bytes(message.body)
+    if len(body) > BODY_BYTES_MAX:
+        return None
+    free = {name: value for name, value in message.properties.items() if name not in _NOT_FREE}
+    arguments = [repr(message.topic), repr(body)]
+    arguments += [f"tags={message.tags!r}"] if message.tags else []
+    arguments += [f"keys={message.keys!r}"] if message.keys else []
+    arguments += [f"properties={free!r}"] if free else []
+    lines = "".join(f"    {argument},\n" for argument in arguments)
+    return f"from gantrymq import Message\n\nmessage = Message(\n{lines})\n"

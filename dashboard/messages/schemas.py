@@ -11,15 +11,17 @@ from ninja import Field, Schema
 from dashboard.cluster.message_fate import Fate
 from dashboard.cluster.message_lookup import Looked
 from dashboard.cluster.message_values import MessageLine
+from dashboard.forms.fields import DURATION_MS_MAX
 from dashboard.messages.forms import DELAYS_S, PROPERTY_LINES_MAX
 from dashboard.messages.trace_events import TraceEvent
 from dashboard.messages.trace_search import TraceStep
-from dashboard.rest.values import FromMs, Given, Out, Troubles, named
+from dashboard.rest.lists import Listed, sentences
+from dashboard.rest.values import FromMs, Given, Moment, Out, named
+from gantrymq.client.admin.results import DeliveryState
 from gantrymq.client.results import SendResult
 from gantrymq.message.model import MessageExt
 
 How = Literal["newest", "place", "index", "search"]
-DeliveryState = Literal["consumed", "not yet", "unknown"]
 DELAY_LEVEL_MAX = len(DELAYS_S)
 
 
@@ -32,7 +34,7 @@ class MessageOut(Out):
     place: str
     message_id: str = named("msg_id")
     broker: str = named("broker_name")
-    queue: int = named("queue_id")
+    queue_id: int
     offset: int = named("queue_offset")
     stored_at: FromMs = named("stored_ms")
     tag: str
@@ -42,23 +44,24 @@ class MessageOut(Out):
     damage: str
 
 
-class MessageList(Out):
-    """Newest first. older: give it back to look further, null when all was looked at; a list may be empty before that.
+class MessageList(Listed[MessageOut]):
+    """Newest first; a list may be empty before all was looked at.
 
     understood: how the text was taken; how: newest, place, index or search; elsewhere: the topic that the id is of.
     """
 
-    messages: list[MessageOut] = named("lines")
     how: How
-    understood: str = named("told")
+    understood: str
     scanned: int
-    older: str | None
     elsewhere: str | None
-    troubles: Troubles = named("failures")
 
     @classmethod
     def of_look(cls, looked: Looked) -> MessageList:
-        return cls.of(looked, elsewhere=looked.elsewhere[0] if looked.elsewhere else None)
+        return cls(
+            items=[MessageOut.of(line) for line in looked.lines], total=None, next=looked.older,
+            problems=sentences(looked.failures), how=cast(How, looked.how), understood=looked.told,
+            scanned=looked.scanned, elsewhere=looked.elsewhere[0] if looked.elsewhere else None,
+        )  # fmt: skip
 
 
 class MessageDetailOut(Schema):
@@ -108,7 +111,7 @@ class MessageDetailOut(Schema):
 
 
 class MessageIn(Given):
-    """A message to send. body is text, or body_base64 bytes; deliver: "90 s", or "2026-11-21 07:30" (UTC)."""
+    """A message to send. body is text, or body_base64 bytes; deliver_at or deliver_in_ms: not before then."""
 
     body: str | None = None
     body_base64: str | None = None
@@ -116,7 +119,8 @@ class MessageIn(Given):
     keys: list[str] = Field(default_factory=list, max_length=32, description="without spaces")
     properties: dict[str, str] = Field(default_factory=dict, max_length=PROPERTY_LINES_MAX)
     delay_level: int = Field(0, ge=0, le=DELAY_LEVEL_MAX)
-    deliver: str = Field("", max_length=40)
+    deliver_at: Moment | None = None
+    deliver_in_ms: int | None = Field(None, ge=1, le=DURATION_MS_MAX)
 
 
 class SentOut(Out):
@@ -125,39 +129,35 @@ class SentOut(Out):
     message_id: str = named("msg_id")
     topic: str
     broker: str
-    queue: int
+    queue_id: int
     offset: int = named("queue_offset")
 
     @classmethod
     def of_result(cls, sent: SendResult) -> SentOut:
         queue = sent.queue
-        return cls.of(sent, topic=queue.topic, broker=queue.broker_name, queue=queue.queue_id)
+        return cls.of(sent, topic=queue.topic, broker=queue.broker_name, queue_id=queue.queue_id)
 
 
 class DeliveryOut(Schema):
-    """One group: consumed (its offset is past the message), not yet, or unknown; clients: who is online."""
+    """One group: consumed (its offset is past the message), not yet, or unknown; client_ids: who is online."""
 
     group: str
     state: DeliveryState
-    clients: list[str]
+    client_ids: list[str]
 
 
-class FateOut(Schema):
+class DeliveryList(Listed[DeliveryOut]):
     """For each group of the topic whether it consumed the message."""
 
-    groups: list[DeliveryOut]
-
     @classmethod
-    def of(cls, fate: Fate) -> FateOut:
-        return cls(
-            groups=[
-                DeliveryOut(
-                    group=item.group,
-                    state=cast(DeliveryState, item.state),
-                    clients=[client for group, client in fate.clients if group == item.group],
-                )
-                for item in fate.deliveries
-            ]
+    def of(cls, fate: Fate) -> DeliveryList:
+        return cls.whole(
+            DeliveryOut(
+                group=item.group,
+                state=item.state,
+                client_ids=[client for group, client in fate.clients if group == item.group],
+            )
+            for item in fate.deliveries
         )
 
 
@@ -173,10 +173,10 @@ class StepOut(Out):
 
 
 class TraceOut(Out):
-    """The steps in the order of time; why there are none of clients."""
+    """The steps in the order of time. problem: why there are none of clients; "": there are."""
 
     steps: list[StepOut]
-    why: str
+    problem: str = named("why")
 
 
 class TraceEventOut(Out):
@@ -198,33 +198,33 @@ class TraceEventOut(Out):
         return cls.of(event, what=event.kind.value, keys=event.keys.split())
 
 
-class TraceEventList(Out):
-    """Newest first. older: give it back to look further, null when all was looked at. scanned: trace messages."""
+class TraceEventList(Listed[TraceEventOut]):
+    """Newest first. scanned: trace messages."""
 
-    events: list[TraceEventOut]
     scanned: int
-    older: str | None
     is_off: bool = Field(description="the cluster has no trace topic")
-    troubles: Troubles = named("failures")
 
     @classmethod
     def of_step(cls, step: TraceStep) -> TraceEventList:
-        return cls.of(step, events=[TraceEventOut.of_event(event) for event in step.events])
+        return cls(
+            items=[TraceEventOut.of_event(event) for event in step.events], total=None, next=step.older,
+            problems=sentences(step.failures), scanned=step.scanned, is_off=step.is_off,
+        )  # fmt: skip
 
 
 class DeliverIn(Given):
     """The client that is to handle the message once more."""
 
     group: str = Field(min_length=1, max_length=255)
-    client: str = Field(min_length=1, max_length=255)
+    client_id: str = Field(min_length=1, max_length=255)
 
 
 class HandledOut(Schema):
-    """What the client's handler answered: CR_SUCCESS, CR_LATER, CR_THROW_EXCEPTION …"""
+    """What the client's handler answered: CR_SUCCESS, CR_LATER, CR_THROW_EXCEPTION …; detail: what it said."""
 
     outcome: str
     took_ms: int
-    remark: str | None
+    detail: str | None
 
 
 def _moment(at_ms: int) -> datetime:

@@ -18,7 +18,7 @@ from dashboard.cluster.gateway import Gateway
 from dashboard.cluster.message_query import MessageQuery
 from dashboard.cluster.message_scan import TimeSpan
 from dashboard.cluster.message_search import Search
-from dashboard.cluster.trace_steps import Step, seen_by, steps_of
+from dashboard.cluster.trace_steps import Lane, Step, lanes_of, seen_by, steps_of
 from dashboard.cluster.values import PartialFailure, TopicDetail
 from dashboard.limits.names import current, unlimited
 from dashboard.messages.trace_events import TraceEvent, TraceWish, events_of, topics_of
@@ -72,6 +72,10 @@ class TraceLife:
     steps: tuple[Step, ...]
     place: str = ""
 
+    @property
+    def lanes(self) -> list[Lane]:
+        return lanes_of(self.steps)
+
 
 async def look(gateway: Gateway, wish: TraceWish, span: TimeSpan, older: Mapping[str, int] | None = None) -> TraceStep:
     """The next step. Raises GatewayError."""
@@ -109,6 +113,12 @@ async def life(gateway: Gateway, msg_id: str) -> TraceLife | None:
             place = f"{message.broker_name}.{message.queue_id}.{message.queue_offset}"
             return TraceLife(topic, steps_of(message, records), place)
     return TraceLife(topic, steps_of(None, records))
+
+
+async def topic_of(gateway: Gateway, msg_id: str) -> str:
+    """Where its sender reported that it sent the message; "" when no sender did. Raises GatewayError."""
+    with unlimited():
+        return topics_of(await _records(gateway, msg_id)).get(msg_id, "")
 
 
 def seen_part(event: TraceEvent) -> TraceEvent | None:

@@ -6,30 +6,24 @@ from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
 from django.urls import reverse
-from django.views.decorators.http import require_safe
 
 from dashboard.access.permissions import Permission, requires
 from dashboard.cluster import units
 from dashboard.cluster.browse import read_cursor
 from dashboard.cluster.errors import GatewayError
 from dashboard.cluster.gateway import gateway
-from dashboard.http.error_pages import gateway_error
-from dashboard.messages.trace_form import TraceForm
+from dashboard.messages.forms import TraceForm
 from dashboard.messages.trace_search import TraceStep, life, look
 from dashboard.messages.views import step_answer
 
 
 @requires(Permission.MESSAGES_READ)
-@require_safe
 async def traces(request: HttpRequest) -> HttpResponse:
     """The address holds what is asked for (q, topic, group, which, slow, since, until) and older, a cursor."""
     form = TraceForm(request.GET.dict())
     step = TraceStep()
     if form.is_valid():
-        try:
-            step = await look(gateway(), form.wish(), form.span(), read_cursor(request.GET.get("older", "")))
-        except GatewayError as exc:
-            return gateway_error(request, exc)
+        step = await look(gateway(), form.wish(), form.span(), read_cursor(request.GET.get("older", "")))
     context = {"form": form, "step": step, "took": units.milliseconds(step.took_ms)}
     context["is_narrowed"] = any(request.GET.get(name) for name in ("q", "topic", "group", "since", "until")) or (
         request.GET.get("which", "all") != "all"
@@ -38,7 +32,6 @@ async def traces(request: HttpRequest) -> HttpResponse:
 
 
 @requires(Permission.MESSAGES_READ)
-@require_safe
 async def further(request: HttpRequest) -> HttpResponse:
     """One more step, for the script: the rows, and the cursor of the step after it."""
     form = TraceForm(request.GET.dict())
@@ -53,13 +46,9 @@ async def further(request: HttpRequest) -> HttpResponse:
 
 
 @requires(Permission.MESSAGES_READ)
-@require_safe
 async def one(request: HttpRequest, msg_id: str) -> HttpResponse:
     """The life of one message: on its own page while it is stored, else here."""
-    try:
-        found = await life(gateway(), msg_id)
-    except GatewayError as exc:
-        return gateway_error(request, exc)
+    found = await life(gateway(), msg_id)
     if found is None:
         raise Http404
     if found.place:

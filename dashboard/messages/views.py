@@ -9,9 +9,8 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_POST, require_safe
 
-from dashboard.access.permissions import Permission, requires
+from dashboard.access.permissions import ACT, Permission, requires
 from dashboard.audit.notes import note
 from dashboard.cluster import units
 from dashboard.cluster.browse import read_cursor
@@ -20,12 +19,10 @@ from dashboard.cluster.gateway import gateway
 from dashboard.cluster.message_scan import ScanStep
 from dashboard.cluster.message_values import read_place
 from dashboard.cluster.values import TopicDetail
-from dashboard.http.error_pages import gateway_error
 from dashboard.live.tail import render_lines
 from dashboard.messages.export import export_response
-from dashboard.messages.forms import TestMessageForm
+from dashboard.messages.forms import MessageSearchForm, TestMessageForm
 from dashboard.messages.message_views import message_context
-from dashboard.messages.search_form import MessageSearchForm
 from dashboard.messages.trace_search import TraceStep
 from dashboard.topics.views import topic_context
 from gantrymq.errors import MessageRejected
@@ -38,19 +35,14 @@ RANGES = ("5 min", "15 min", "1 h", "6 h", "24 h", "7 d")
 
 
 @requires(Permission.MESSAGES_READ)
-@require_safe
 async def messages(request: HttpRequest, name: str) -> HttpResponse:
     """The topic's first page. The address holds what is asked for (q, since, until, queue), older (a cursor), open (a
     message's place) and tail=off (a list that stands still)."""
-    try:
-        context = await _page_context(request, name)
-    except GatewayError as exc:
-        return gateway_error(request, exc)
+    context = await _page_context(request, name)
     return render(request, "messages/messages.html", context)
 
 
 @requires(Permission.MESSAGES_READ)
-@require_safe
 async def search(request: HttpRequest, name: str) -> HttpResponse:
     """One more step of a search, for the script: the rows, and the cursor of the step after it."""
     asked = MessageSearchForm(request.GET.dict())
@@ -79,22 +71,17 @@ def step_answer(step: ScanStep | TraceStep, rows: Sequence[str]) -> JsonResponse
 
 
 @requires(Permission.MESSAGES_READ)
-@require_safe
 async def export(request: HttpRequest, name: str, form: str) -> HttpResponseBase:
     """What is asked for as a file."""
     asked = MessageSearchForm(request.GET.dict())
     if not asked.is_valid():
         return redirect(f"{reverse('topic', args=[name])}?{request.GET.urlencode()}")  # the page says what is wrong
-    try:
-        detail = await gateway().topics.get(name)
-    except GatewayError as exc:
-        return gateway_error(request, exc)
+    detail = await gateway().topics.get(name)
     logger.info("messages exported", extra={"event": "messages_exported", "topic": name, "username": str(request.user)})
     return export_response(detail, asked.search(), form, read_cursor(request.GET.get("older", "")))
 
 
-@requires(Permission.MESSAGES_SEND)
-@require_POST
+@requires(Permission.MESSAGES_SEND, ACT)
 async def send(request: HttpRequest, name: str) -> HttpResponse:
     """Send a test message; the answer says where it went."""
     form = TestMessageForm(request.POST)
@@ -125,10 +112,7 @@ async def send(request: HttpRequest, name: str) -> HttpResponse:
         return render(request, "messages/_send_form.html", context, status=status)
     if status == 200:
         return redirect("topic", name)
-    try:
-        detail = await gateway().topics.get(name)
-    except GatewayError as exc:
-        return gateway_error(request, exc)
+    detail = await gateway().topics.get(name)
     return render(
         request,
         "messages/messages.html",

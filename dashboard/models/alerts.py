@@ -11,8 +11,22 @@ from django.utils.translation import gettext_lazy as _
 
 from appliance.settings import alert_names
 from dashboard.language.choice import PLAIN
-from dashboard.models.words import RowWithWords
+from dashboard.language.sentences import said
 from dashboard.status.check import Level
+
+
+class RowWithWords(models.Model):
+    """words: JSON, the codes of texts by field (dashboard/language/sentences.py); "" in rows of earlier versions."""
+
+    words = models.TextField(blank=True, default="")
+
+    class Meta:
+        abstract = True
+
+    def said(self, field: str) -> str:
+        """A text of the row in the language that is active; as it was written where nothing else is known."""
+        known = json.loads(self.words) if self.words else {}
+        return said(known[field]) if field in known else str(getattr(self, field))
 
 
 class ChannelKind(models.TextChoices):

@@ -5,20 +5,19 @@ Needs a token of the scope admin.
 
 from __future__ import annotations
 
-import logging
 from urllib.parse import urlencode
 
 from asgiref.sync import sync_to_async
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
-from ninja import Query, Router, Status
+from ninja import Query
 
 from dashboard.access import hashing
 from dashboard.access.in_flight import TooManyAtOnce
 from dashboard.access.log_in import try_password
 from dashboard.access.permissions import Permission
-from dashboard.access.tokens import living_tokens
+from dashboard.access.tokens import TooManyTokens, create_token, living_tokens, revoke_token
 from dashboard.audit.notes import changed, note, note_nothing
 from dashboard.cluster import units
 from dashboard.http.client_address import client_address
@@ -33,6 +32,10 @@ from dashboard.people.schemas import (
     InvitationOut,
     PasswordIn,
     SessionsEnded,
+    TokenIn,
+    TokenList,
+    TokenMade,
+    TokenOut,
     UserChange,
     UserDetailOut,
     UserList,
@@ -40,42 +43,38 @@ from dashboard.people.schemas import (
 )
 from dashboard.people.user_accounts import UserProblem
 from dashboard.rest.auth import Token
-from dashboard.rest.refusals import REFUSALS, FormProblem, NotPossible, Problem, caller
-from dashboard.rest.values import Offset
+from dashboard.rest.lists import Cursor, Limit, part_of
+from dashboard.rest.refusals import FormProblem, NotPossible
+from dashboard.rest.routes import Routes
 
-logger = logging.getLogger(__name__)
-
-users = Router()
-invited = Router()
-account = Router()
-LIST_MAX = 500
+users = Routes()
+invited = Routes()
+account = Routes()
 PEOPLE = Token(Permission.USERS_WRITE)
 OWN = Token(Permission.ACCOUNT)
 
 
-@users.get("", response={200: UserList} | REFUSALS, auth=PEOPLE, summary="List accounts",
-           operation_id="list_users")  # fmt: skip
+@users.get("", auth=PEOPLE, summary="List accounts")
 async def list_users(
     request: HttpRequest,
     q: str = Query("", max_length=64, description="part of the name"),
-    offset: Offset = 0,
-    limit: int = Query(100, ge=1, le=LIST_MAX),
+    cursor: Cursor = "",
+    limit: Limit = 100,
 ) -> UserList:
+    part = part_of(cursor, limit)
     rows = User.objects.filter(username__icontains=q).order_by("username")
-    found = [user async for user in rows[offset : offset + limit]]
+    found = [user async for user in rows[part.rows]]
     issuers = {row.user_id: row.issuer async for row in Identity.objects.filter(user__in=found)}
     shown = [UserOut.of(user, issuer=issuers.get(user.pk, "")) for user in found]
-    return UserList(users=shown, total=await rows.acount())
+    return UserList.cut(part, shown, await rows.acount())
 
 
-@users.get("/{name}", response={200: UserDetailOut} | REFUSALS, auth=PEOPLE,
-           summary="One account with its sessions and tokens", operation_id="get_user")  # fmt: skip
+@users.get("/{name}", auth=PEOPLE, summary="One account with its sessions and tokens")
 async def get_user(request: HttpRequest, name: str) -> UserDetailOut:
     return await _whole(await _named(name))
 
 
-@users.put("/{name}", response={200: UserDetailOut} | REFUSALS, auth=PEOPLE,
-           summary="Change an account's role and names, close it or open it", operation_id="update_user")  # fmt: skip
+@users.put("/{name}", auth=PEOPLE, response=409, summary="Change an account's role and names, close it or open it")
 async def update_user(request: HttpRequest, name: str, body: UserChange) -> UserDetailOut:
     user = await _named(name)
     if user.pk == request.auth.user.pk:  # type: ignore[attr-defined]
@@ -102,8 +101,7 @@ async def update_user(request: HttpRequest, name: str, body: UserChange) -> User
     return await _whole(await _named(name))
 
 
-@users.delete("/{name}/sessions", response={200: SessionsEnded} | REFUSALS, auth=PEOPLE,
-              summary="End an account's sessions", operation_id="end_sessions")  # fmt: skip
+@users.delete("/{name}/sessions", auth=PEOPLE, summary="End an account's sessions")
 async def end_sessions(
     request: HttpRequest, name: str, session: str = Query("", max_length=64, description="only the one of this id")
 ) -> SessionsEnded:
@@ -118,16 +116,14 @@ async def end_sessions(
     return SessionsEnded(ended=ended)
 
 
-@invited.get("", response={200: InvitationList} | REFUSALS, auth=PEOPLE, summary="List open invitations",
-             operation_id="list_invitations")  # fmt: skip
+@invited.get("", auth=PEOPLE, summary="List open invitations")
 async def list_invitations(request: HttpRequest) -> InvitationList:
     rows = invitations.open_invitations().order_by("expires_at")
-    return InvitationList(invitations=[InvitationOut.of_row(row) async for row in rows])
+    return InvitationList.whole([InvitationOut.of_row(row) async for row in rows])
 
 
-@invited.post("", response={201: InvitationMade} | REFUSALS, auth=PEOPLE,
-              summary="Invite a user; the link is shown once", operation_id="create_invitation")  # fmt: skip
-async def create_invitation(request: HttpRequest, body: InvitationIn) -> Status[InvitationMade]:
+@invited.post("", auth=PEOPLE, response=(201, 409), summary="Invite a user; the link is shown once")
+async def create_invitation(request: HttpRequest, body: InvitationIn) -> InvitationMade:
     maker: User = request.auth.user  # type: ignore[attr-defined]
     try:
         made, secret = await sync_to_async(invitations.invite)(maker, Role(body.role), body.label, tuple(body.prefixes))
@@ -136,23 +132,20 @@ async def create_invitation(request: HttpRequest, body: InvitationIn) -> Status[
         raise NotPossible(_sentence(exc)) from exc
     note(request, "user invited", body.label, invitations.facts(body.role, tuple(body.prefixes)))
     link = request.build_absolute_uri(f"{reverse('invitation')}?{urlencode({'token': secret})}")
-    return Status(201, InvitationMade.of_row(made, link=link))
+    return InvitationMade.of_row(made, link=link)
 
 
-@invited.delete("/{int:invitation_id}", response={204: None} | REFUSALS, auth=PEOPLE,
-                summary="Withdraw an invitation", operation_id="withdraw_invitation")  # fmt: skip
-async def withdraw_invitation(request: HttpRequest, invitation_id: int) -> Status[None]:
+@invited.delete("/{int:invitation_id}", auth=PEOPLE, summary="Withdraw an invitation")
+async def withdraw_invitation(request: HttpRequest, invitation_id: int) -> None:
     ended = await sync_to_async(invitations.withdraw)(invitation_id)
     if ended is None:
         note_nothing(request)
         raise NotPossible("There is no such open invitation.", status=404)
     note(request, "invitation withdrawn", ended.label)
-    return Status(204, None)
 
 
-@users.delete("/{name}/tokens/{int:token_id}", response={204: None} | REFUSALS, auth=PEOPLE,
-              summary="Revoke a token of an account", operation_id="revoke_token_of")  # fmt: skip
-async def revoke_token_of(request: HttpRequest, name: str, token_id: int) -> Status[None]:
+@users.delete("/{name}/tokens/{int:token_id}", auth=PEOPLE, summary="Revoke a token of an account")
+async def revoke_token_of(request: HttpRequest, name: str, token_id: int) -> None:
     user = await _named(name)
     token = await ApiToken.objects.filter(user=user, revoked_at=None, pk=token_id).afirst()
     if token is None:
@@ -160,7 +153,6 @@ async def revoke_token_of(request: HttpRequest, name: str, token_id: int) -> Sta
         raise NotPossible("This token no longer exists.", status=404)
     await ApiToken.objects.filter(pk=token.pk).aupdate(revoked_at=timezone.now())
     note(request, "token revoked", user.username, {"token": token.name})
-    return Status(204, None)
 
 
 async def _limit(request: HttpRequest, user: User, prefixes: tuple[str, ...]) -> None:
@@ -195,8 +187,7 @@ def _sentence(exc: UserProblem) -> str:
     return text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")
 
 
-@account.put("/password", response={200: SessionsEnded, 429: Problem} | REFUSALS, auth=OWN,
-             summary="Change your password; other sessions end", operation_id="change_own_password")  # fmt: skip
+@account.put("/password", auth=OWN, response=429, summary="Change your password; other sessions end")
 async def change_own_password(request: HttpRequest, body: PasswordIn) -> SessionsEnded:
     user: User = request.auth.user  # type: ignore[attr-defined]
     note_nothing(request)
@@ -214,5 +205,33 @@ async def change_own_password(request: HttpRequest, body: PasswordIn) -> Session
         raise NotPossible("Too many requests at once. Try again in a moment.", status=429) from exc
     ended = await sync_to_async(user_accounts.change_password)(outcome.user, new_hash)
     note(request, "password changed", str(user), {"sessions_ended": ended})
-    logger.info("password changed", extra={"event": "password_changed", "sessions": ended} | caller(request))
     return SessionsEnded(ended=ended)
+
+
+tokens = Routes()
+
+
+@tokens.get("", auth=OWN, summary="List your tokens")
+async def list_tokens(request: HttpRequest) -> TokenList:
+    user = request.auth.user  # type: ignore[attr-defined]
+    return TokenList.whole([TokenOut.of(row) async for row in living_tokens(user)])
+
+
+@tokens.post("", auth=OWN, response=(201, 409), summary="Create a token; it is shown once", operation_id="create_token")
+async def make_token(request: HttpRequest, body: TokenIn) -> TokenMade:
+    user = request.auth.user  # type: ignore[attr-defined]
+    try:
+        row, secret = await create_token(user, body.name, body.scope, body.life_days)
+    except TooManyTokens as exc:
+        raise NotPossible(str(exc)) from exc
+    note(request, "token created", body.name, {"scope": body.scope, "days": body.life_days})
+    return TokenMade.of(row, shown_once=secret)
+
+
+@tokens.delete("/{int:token_id}", auth=OWN, summary="Revoke one of your tokens", operation_id="revoke_token")
+async def end_token(request: HttpRequest, token_id: int) -> None:
+    user = request.auth.user  # type: ignore[attr-defined]
+    if not await revoke_token(user, token_id):
+        note_nothing(request)
+        raise NotPossible("This token no longer exists.", status=404)
+    note(request, "token revoked", f"token {token_id}")

@@ -7,23 +7,21 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext
 from django.views.decorators.debug import sensitive_post_parameters
-from django.views.decorators.http import require_http_methods
 
 from dashboard.access import hashing
 from dashboard.access.in_flight import TooManyAtOnce
 from dashboard.access.known_browsers import remember
 from dashboard.access.log_in import start_session
 from dashboard.access.log_in_limit import RETRY_AFTER_S
-from dashboard.access.permissions import Permission, requires
+from dashboard.access.permissions import FORM, Permission, requires
 from dashboard.audit.notes import note
 from dashboard.http.client_address import client_address
 from dashboard.people import first_run as setup
 from dashboard.people.forms import FirstRunForm
 
 
-@requires(Permission.OPEN)
+@requires(Permission.OPEN, FORM)
 @sensitive_post_parameters("password", "again", "token")
-@require_http_methods(["GET", "HEAD", "POST"])
 async def first_run(request: HttpRequest) -> HttpResponse:
     token = (request.POST if request.method == "POST" else request.GET).get("token", "").strip()
     if not await sync_to_async(setup.token_opens)(token):

@@ -7,14 +7,13 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext
 from django.views.decorators.debug import sensitive_post_parameters
-from django.views.decorators.http import require_http_methods
 
 from dashboard.access import hashing
 from dashboard.access.in_flight import TooManyAtOnce
 from dashboard.access.known_browsers import remember
 from dashboard.access.log_in import start_session
 from dashboard.access.log_in_limit import RETRY_AFTER_S
-from dashboard.access.permissions import Permission, requires
+from dashboard.access.permissions import FORM, Permission, requires
 from dashboard.audit.notes import note
 from dashboard.http.client_address import client_address
 from dashboard.people import invitations
@@ -22,9 +21,8 @@ from dashboard.people.forms import NewAccountForm
 from dashboard.people.user_accounts import UserProblem
 
 
-@requires(Permission.OPEN)
+@requires(Permission.OPEN, FORM)
 @sensitive_post_parameters("password", "again", "token")
-@require_http_methods(["GET", "HEAD", "POST"])
 async def invitation(request: HttpRequest) -> HttpResponse:
     """The form, and what takes it; without an open invitation neither."""
     token = (request.POST if request.method == "POST" else request.GET).get("token", "").strip()[:200]

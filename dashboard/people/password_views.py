@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import logging
-
 from asgiref.sync import sync_to_async
 from django.contrib import messages as notes
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext
 from django.views.decorators.debug import sensitive_post_parameters
-from django.views.decorators.http import require_http_methods
 
 from dashboard.access import hashing
 from dashboard.access.in_flight import TooManyAtOnce
 from dashboard.access.known_browsers import remember
 from dashboard.access.log_in import start_session, try_password
 from dashboard.access.log_in_limit import RETRY_AFTER_S
-from dashboard.access.permissions import Permission, requires
+from dashboard.access.permissions import FORM, Permission, requires
 from dashboard.audit.notes import note, note_nothing
 from dashboard.cluster import units
 from dashboard.http.client_address import client_address
@@ -25,12 +22,9 @@ from dashboard.models.management import User
 from dashboard.people import user_accounts
 from dashboard.people.forms import PasswordForm
 
-logger = logging.getLogger(__name__)
 
-
-@requires(Permission.ACCOUNT)
+@requires(Permission.ACCOUNT, FORM)
 @sensitive_post_parameters("current", "password", "again")
-@require_http_methods(["GET", "HEAD", "POST"])
 async def password(request: HttpRequest) -> HttpResponse:
     user: User = request.principal.user  # type: ignore[attr-defined]
     if issuer := await sync_to_async(user_accounts.issuer_of)(user):
@@ -59,7 +53,6 @@ async def password(request: HttpRequest) -> HttpResponse:
     ended = await sync_to_async(user_accounts.change_password)(outcome.user, new_hash)
     await start_session(request, outcome.user)
     note(request, "password changed", str(user), {"sessions_ended": ended})
-    logger.info("password changed", extra={"event": "password_changed", "username": str(user), "sessions": ended})
     notes.success(request, gettext("Your password is changed. Other browsers are logged out; API tokens keep working."))
     response = redirect("overview")
     remember(request, response, user.username)

@@ -9,6 +9,7 @@ from ninja import Field, Schema
 
 from dashboard.limits.names import PREFIX, PREFIXES_MAX
 from dashboard.models.management import Invitation
+from dashboard.rest.lists import Listed
 from dashboard.rest.values import Given, Out, named
 
 RoleName = Literal["reader", "operator", "admin"]
@@ -43,10 +44,8 @@ class TokenMade(TokenOut):
     shown_once: str
 
 
-class TokenList(Schema):
+class TokenList(Listed[TokenOut]):
     """The newest first."""
-
-    items: list[TokenOut]
 
 
 class SessionOut(Out):
@@ -78,11 +77,8 @@ class UserDetailOut(UserOut):
     api_access: list[TokenOut]
 
 
-class UserList(Schema):
+class UserList(Listed[UserOut]):
     """Accounts by name."""
-
-    users: list[UserOut]
-    total: int
 
 
 class UserChange(Given):
@@ -127,12 +123,12 @@ class InvitationOut(Out):
     label: str
     role: RoleName
     prefixes: list[str]
-    made_by: str
+    created_by: str
     expires_at: datetime
 
     @classmethod
     def of_row(cls, row: Invitation, **more: Any) -> Self:
-        return cls.of(row, prefixes=row.name_prefixes.split(), made_by=row.made_by.username, **more)
+        return cls.of(row, prefixes=row.name_prefixes.split(), created_by=row.made_by.username, **more)
 
 
 class InvitationMade(InvitationOut):
@@ -141,7 +137,5 @@ class InvitationMade(InvitationOut):
     link: str
 
 
-class InvitationList(Schema):
+class InvitationList(Listed[InvitationOut]):
     """Those that end next first."""
-
-    invitations: list[InvitationOut]

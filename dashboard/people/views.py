@@ -1,4 +1,4 @@
-"""People: who may log in, as what, since when; one-time invitations. For administrators."""
+"""People: who may log in, as what, since when; one-time invitations; an account's API tokens."""
 
 from __future__ import annotations
 
@@ -14,23 +14,21 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.http import urlencode
 from django.utils.translation import gettext
-from django.views.decorators.http import require_http_methods, require_POST
 
-from dashboard.access.permissions import ROLE_PERMISSIONS, Permission, requires
-from dashboard.access.tokens import shown_once
+from dashboard.access.permissions import ACT, FORM, ROLE_PERMISSIONS, Permission, requires
+from dashboard.access.tokens import TooManyTokens, create_token, revoke_token, shown_once
 from dashboard.audit.notes import changed, note, note_nothing
 from dashboard.language.sentences import joined
 from dashboard.models.identities import Identity
 from dashboard.models.management import ApiToken, Role, User
 from dashboard.people import invitations, user_accounts
-from dashboard.people.forms import InvitationForm
+from dashboard.people.forms import InvitationForm, TokenForm
 from dashboard.people.user_accounts import UserProblem
 
 PEOPLE_MAX = 500  # in the list
 
 
-@requires(Permission.USERS_WRITE)
-@require_http_methods(["GET", "HEAD", "POST"])
+@requires(Permission.USERS_WRITE, FORM)
 async def people(request: HttpRequest) -> HttpResponse:
     """The accounts and open invitations; a POST makes an invitation, whose link is shown once."""
     user = request.principal.user  # type: ignore[attr-defined]
@@ -54,8 +52,7 @@ async def people(request: HttpRequest) -> HttpResponse:
     return render(request, "people/people.html", context, status=status)
 
 
-@requires(Permission.USERS_WRITE)
-@require_POST
+@requires(Permission.USERS_WRITE, ACT)
 async def withdraw(request: HttpRequest, invitation_id: int) -> HttpResponse:
     """End an invitation before it is used."""
     ended = await sync_to_async(invitations.withdraw)(invitation_id)
@@ -67,8 +64,7 @@ async def withdraw(request: HttpRequest, invitation_id: int) -> HttpResponse:
     return redirect("people")
 
 
-@requires(Permission.USERS_WRITE)
-@require_http_methods(["GET", "HEAD", "POST"])
+@requires(Permission.USERS_WRITE, FORM)
 async def person(request: HttpRequest, user_id: int) -> HttpResponse:
     """One account: its role, sessions and tokens, and what an administrator may do about them."""
     found = await User.objects.filter(pk=user_id).afirst()
@@ -187,3 +183,44 @@ def _person_context(found: User) -> dict[str, Any]:
         "tokens": list(ApiToken.objects.filter(user=found, revoked_at=None)[:200]),
         "now": timezone.now(),
     }
+
+
+@requires(Permission.ACCOUNT, FORM)
+async def tokens(request: HttpRequest) -> HttpResponse:
+    user = request.principal.user  # type: ignore[attr-defined]
+    status = 200
+    form = TokenForm(request.POST if request.method == "POST" else None)
+    if request.method == "POST":
+        status = 422
+        made = await _make(user, form) if form.is_valid() else ""
+        if made:
+            wanted = form.cleaned_data
+            note(request, "token created", wanted["name"], {"scope": wanted["scope"], "days": wanted["life_days"]})
+            return redirect(f"{reverse('tokens')}?{urlencode({'made': shown_once.put(user, made)})}")
+    secret = shown_once.take(user, request.GET["made"]) if request.method == "GET" and "made" in request.GET else None
+    rows = [token async for token in ApiToken.objects.filter(user=user, revoked_at=None)[:200]]
+    context = {"form": form, "tokens": rows, "secret": secret, "now": timezone.now(), "host": request.get_host()}
+    return render(request, "people/tokens.html", context, status=status)
+
+
+@requires(Permission.ACCOUNT, FORM)
+async def revoke(request: HttpRequest, token_id: int) -> HttpResponse:
+    """What would stop working; then the button."""
+    user = request.principal.user  # type: ignore[attr-defined]
+    if request.method != "POST":
+        token = await ApiToken.objects.filter(user=user, pk=token_id, revoked_at=None).afirst()
+        return redirect("tokens") if token is None else render(request, "people/revoke.html", {"token": token})
+    if await revoke_token(user, token_id):
+        note(request, "token revoked", f"token {token_id}")
+        notes.success(request, gettext("Token revoked. Calls with it are rejected from now on."))
+    return redirect("tokens")
+
+
+async def _make(user: User, form: TokenForm) -> str:
+    """The new token's secret; "" when the account has enough of them, which the form says then."""
+    wanted = form.cleaned_data
+    try:
+        return (await create_token(user, wanted["name"], wanted["scope"], wanted["life_days"]))[1]
+    except TooManyTokens as exc:
+        form.add_error(None, str(exc))
+        return ""

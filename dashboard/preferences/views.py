@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
+
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils import translation
 from django.views.decorators.cache import cache_control
-from django.views.decorators.http import require_POST, require_safe
 from django.views.i18n import JavaScriptCatalog
 
-from dashboard.access.permissions import Permission, requires
+from dashboard.access.permissions import ACT, Permission, requires
 from dashboard.audit.notes import note_nothing
 from dashboard.language.choice import PLAIN, languages
 from dashboard.models.management import Times, User
@@ -18,8 +19,7 @@ from dashboard.sign_in.views import safe_target
 from dashboard.web.context import THEME_COOKIE, THEMES
 
 
-@requires(Permission.OPEN)
-@require_POST
+@requires(Permission.OPEN, ACT)
 async def theme(request: HttpRequest) -> HttpResponse:
     """Light, dark, or as the system says: a cookie of this browser."""
     note_nothing(request)
@@ -27,8 +27,7 @@ async def theme(request: HttpRequest) -> HttpResponse:
     return _back_with_cookie(request, THEME_COOKIE, chosen if chosen in THEMES else "auto")
 
 
-@requires(Permission.OPEN)
-@require_POST
+@requires(Permission.OPEN, ACT)
 async def language(request: HttpRequest) -> HttpResponse:
     """Kept with the account, so that it is the same in each browser; before log-in in a cookie only."""
     note_nothing(request)  # how the pages look for one person
@@ -47,8 +46,7 @@ def _back_with_cookie(request: HttpRequest, name: str, value: str) -> HttpRespon
     return response
 
 
-@requires(Permission.ACCOUNT)
-@require_POST
+@requires(Permission.ACCOUNT, ACT)
 async def times(request: HttpRequest) -> HttpResponse:
     """UTC, the browser's own zone, or both: kept with the account, and changes nothing for others."""
     note_nothing(request)
@@ -60,12 +58,16 @@ async def times(request: HttpRequest) -> HttpResponse:
 
 
 @requires(Permission.OPEN)
-@require_safe
 @cache_control(public=True, max_age=365 * 86400, immutable=True)
 async def words(request: HttpRequest, language: str, version: str) -> HttpResponse:
     """GET /words/<language>/<version>.js: gettext for the scripts, and their texts. A new text has a new version."""
     with translation.override(language if language in languages() else PLAIN):
-        return JavaScriptCatalog().get(request)
+        response = JavaScriptCatalog().get(request)
+    response.headers["Vary"] = "Accept-Encoding"
+    if "gzip" in request.headers.get("Accept-Encoding", ""):  # it has no secret that a length could give away
+        response.content = gzip.compress(response.content, mtime=0)
+        response.headers["Content-Encoding"] = "gzip"
+    return response
 
 
 words.is_static = True  # type: ignore[attr-defined]  # no session is looked up for it

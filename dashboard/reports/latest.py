@@ -29,16 +29,20 @@ async def results() -> dict[str, ReportRun]:
 
 
 async def overview(scheduled: Collection[str]) -> list[dict[str, Any]]:
-    """A row for each report: its last result, how the last run is going or went, whether the schedule has it."""
+    """A row for each report: its last result, how the last run is going or went, whether the schedule has it.
+
+    is_quiet: there is nothing to look at, neither rows nor a run under way nor an error.
+    """
     newest = await newest_of_each(ReportRun.objects.filter(report__in=REPORTS))
     found, now = await results(), time.time()
     return [
         {
             "report": in_words(report),
-            "run": newest.get(report.name),
+            "run": (run := newest.get(report.name)),
             "result": (result := found.get(report.name)),
             "age": units.ago(result.created_at.timestamp(), now) if result is not None else "",
             "is_scheduled": report.name in scheduled,
+            "is_quiet": not (result is not None and result.rows) and (run is None or not (run.is_live or run.error)),
         }
         for report in REPORTS.values()
     ]

@@ -26,13 +26,14 @@ from appliance.reports.install_state import install_state
 from appliance.reports.runs import RunFolder, RunStatus, remove_work_of_the_dead
 from dashboard.models.reports import ReportPlan, ReportRun
 from dashboard.reports import checks, latest, weekly
-from dashboard.reports.runs.plans import ensure_plans
+from dashboard.reports.runs.plans import count_first_messages, ensure_plans
 from dashboard.reports.runs.queue import claim_next, due_at, enqueue_due, waiting
 from dashboard.reports.runs.results import result_bytes
 from dashboard.reports.runs.retries import begin_again, try_again
 from dashboard.reports.runs.shell_runs import ERROR_CHARS_MAX, ShellRuns, close
 from dashboard.reports.runs.stopping import STOPPED, stoppable
 from dashboard.reports.runs.warm_session import WarmSession
+from dashboard.status.board import board
 
 logger = logging.getLogger(__name__)
 
@@ -52,6 +53,7 @@ class ReportSchedule:
             command if command is not None else [sys.executable, "-m", "appliance"], str(self._data)
         )
         self._shell_runs = ShellRuns(self._data)
+        self._has_first_result = False
 
     async def run(self) -> None:
         """Serve until cancelled; a run in progress is stopped then and noted as such."""
@@ -84,6 +86,9 @@ class ReportSchedule:
             await self.forget_old_runs()
         await checks.look()
         await weekly.look()
+        stored = board.snapshot.stored if board.snapshot is not None else None
+        if not self._has_first_result and stored is not None and stored.messages:
+            self._has_first_result = await count_first_messages(datetime.now(UTC))
 
     async def step(self, now: datetime | None = None) -> bool:
         """Enqueue what is due, do the oldest waiting run. Returns whether there was one."""

@@ -11,7 +11,8 @@ from appliance.reports.catalogue import REPORTS, Report
 from dashboard.models.reports import ReportRun
 from dashboard.reports.forms import SECONDS_MAX, TOPICS_MAX
 from dashboard.reports.runs.cron import CRON_CHARS_MAX
-from dashboard.rest.values import AwareMoment, FromMs, Given, Out, named
+from dashboard.rest.lists import Listed
+from dashboard.rest.values import FromMs, Given, Key, Moment, Out, named
 from gantrymq.message.topics import GROUP_CHARS_MAX, TOPIC_CHARS_MAX
 
 ReportName = Literal[tuple(REPORTS)]  # type: ignore[valid-type]
@@ -30,39 +31,37 @@ Cron = Annotated[
 
 
 class ReportOut(Schema):
-    """A report that there is. columns: of its rows; last_run, last_result: ids of runs."""
+    """A report that there is. columns: of its rows; last_run_id: of any; last_result_run_id: of one with a result."""
 
     name: str
     title: str
     about: str
     columns: list[str]
-    last_run: str | None
-    last_result: str | None
+    last_run_id: str | None
+    last_result_run_id: str | None
 
     @classmethod
     def of(cls, report: Report, run: ReportRun | None, result: ReportRun | None) -> ReportOut:
         return cls(
             name=report.name, title=report.title, about=report.about, columns=[one.name for one in report.columns],
-            last_run=run.run_id if run else None, last_result=result.run_id if result else None,
+            last_run_id=run.run_id if run else None, last_result_run_id=result.run_id if result else None,
         )  # fmt: skip
 
 
-class ReportList(Schema):
+class ReportList(Listed[ReportOut]):
     """In the catalogue's order."""
-
-    reports: list[ReportOut]
 
 
 class RunIn(Given):
-    """A report to compute: of the last days, or from begin to end, which is exclusive. topics: only these.
+    """A report to compute: of the last days, or since then until then, which is exclusive. topics: only these.
 
     zone: whose days and months are meant.
     """
 
     report: ReportName  # type: ignore[valid-type]
     days: Days = Field(7, description="how far back")
-    begin: AwareMoment | None = Field(None, description="instead of days: 2026-11-21T00:00:00Z")
-    end: AwareMoment | None = Field(None, description="end of the range, exclusive")
+    since: Moment | None = Field(None, description="instead of days: 2026-11-21T00:00:00Z")
+    until: Moment | None = Field(None, description="end of the range, exclusive")
     topics: list[Annotated[str, Field(max_length=TOPIC_CHARS_MAX)]] = Field(
         [], max_length=TOPICS_MAX, description="only these topics"
     )
@@ -71,12 +70,12 @@ class RunIn(Given):
     def form(self) -> dict[str, Any]:
         """The same as the page's form takes it."""
         given = {"report": self.report, "days": str(self.days), "topics": " ".join(self.topics), "zone": self.zone}
-        times = {"begin": self.begin, "end": self.end}
+        times = {"begin": self.since, "end": self.until}
         return given | {name: at.astimezone(UTC).replace(tzinfo=None).isoformat() for name, at in times.items() if at}
 
 
 class RunOut(Out):
-    """A run. error: of an incomplete one, what is missing; rows: of its result, result_bytes: as CSV.
+    """A run. detail: why it failed, or what an incomplete one lacks; rows: of its result, result_bytes: as CSV.
 
     ingested_rows: messages that it added to the lake. attempt: above 1 it is tried again.
     """
@@ -84,37 +83,34 @@ class RunOut(Out):
     id: str = named("run_id")
     report: str
     state: RunState
-    begin: FromMs = named("begin_ms")
-    end: FromMs = named("end_ms")
+    since: FromMs = named("begin_ms")
+    until: FromMs = named("end_ms")
     topics: list[str]
     zone: str
     attempt: int
-    requested_by: str | None
+    started_by: str | None
     created_at: datetime
     started_at: datetime | None
-    finished_at: datetime | None
+    ended_at: datetime | None = named("finished_at")
     duration_s: float | None
     rows: int | None
     result_bytes: int | None
     ingested_rows: int | None
-    error: str
+    detail: str = named("error")
 
     @classmethod
     def of_run(cls, run: ReportRun) -> RunOut:
-        return cls.of(run, requested_by=run.requested_by.username if run.requested_by else None)
+        return cls.of(run, started_by=run.requested_by.username if run.requested_by else None)
 
 
-class RunList(Schema):
+class RunList(Listed[RunOut]):
     """The newest first."""
-
-    runs: list[RunOut]
-    total: int
 
 
 class ResultOut(Schema):
     """The rows that the page shows; the whole result is a file: /reports/runs/ID/result.csv."""
 
-    run: str
+    run_id: str
     report: str
     page: dict[str, Any]
 
@@ -148,14 +144,23 @@ class ScheduleOut(Out):
 class LogOut(Schema):
     """The end of what the run's process said."""
 
-    run: str
+    run_id: str
     text: str
 
 
-class PromisesOut(Schema):
-    """Seconds that consumer groups may be behind, by name; "" is for all others."""
+class PromiseOut(Schema):
+    """Seconds that a consumer group may be behind; the group "" is all others."""
 
-    promises: dict[str, float]
+    group: str
+    seconds: float
+
+
+class PromiseList(Listed[PromiseOut]):
+    """By group."""
+
+    @classmethod
+    def of(cls, promises: dict[str, float]) -> PromiseList:
+        return cls.whole(PromiseOut(group=group, seconds=seconds) for group, seconds in sorted(promises.items()))
 
 
 class PromiseIn(Given):
@@ -168,7 +173,7 @@ class PromiseIn(Given):
 class WeeklyIn(Given):
     """When the summary of a week is sent, and by which mail channels (their numbers); none: not at all."""
 
-    channels: list[int] = Field(max_length=50, description="the ids of mail channels")
+    channel_ids: list[Key] = Field(max_length=50, description="the ids of mail channels")
     cron: Cron = "0 8 * * mon"
     zone: Zone = "UTC"
 
@@ -176,7 +181,7 @@ class WeeklyIn(Given):
 class WeeklyOut(Schema):
     """The same, and when it is sent next; null: never."""
 
-    channels: list[int]
+    channel_ids: list[int]
     cron: str
     zone: str
-    next_at: datetime | None
+    next_run_at: datetime | None

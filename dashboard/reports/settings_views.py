@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 from django.contrib import messages as notes
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
 from django.utils.translation import gettext
-from django.views.decorators.http import require_POST
 
-from dashboard.access.permissions import Permission, requires
+from dashboard.access.permissions import ACT, Permission, requires
 from dashboard.audit.notes import changed, note, note_nothing
 from dashboard.forms.base import BaseForm
 from dashboard.models.alerts import AlertChannel, ChannelKind
@@ -19,8 +17,6 @@ from dashboard.reports.forms import INTERVALS, RANGES, PlanForm, PromiseForm, We
 from dashboard.reports.runs import plans
 from dashboard.reports.runs import promises as group_promises
 from dashboard.reports.weekly import send_now, set_weekly, weekly_mail
-
-logger = logging.getLogger(__name__)
 
 
 async def settings_context(plan: plans.Schedule) -> dict[str, Any]:
@@ -59,8 +55,7 @@ async def settings_context(plan: plans.Schedule) -> dict[str, Any]:
     }
 
 
-@requires(Permission.REPORTS_RUN)
-@require_POST
+@requires(Permission.REPORTS_RUN, ACT)
 async def schedule(request: HttpRequest) -> HttpResponseBase:
     form = PlanForm(request.POST)
     if not form.is_valid():
@@ -68,13 +63,11 @@ async def schedule(request: HttpRequest) -> HttpResponseBase:
     before = await plans.schedule()
     await plans.set_schedule(**form.cleaned_data)
     note(request, "report schedule changed", "", changed(before.facts(), (await plans.schedule()).facts()))
-    logger.info("report schedule changed", extra={"event": "report_schedule_changed", **form.cleaned_data})
     notes.success(request, gettext("Schedule saved."))
     return redirect("reports:index")
 
 
-@requires(Permission.REPORTS_RUN)
-@require_POST
+@requires(Permission.REPORTS_RUN, ACT)
 async def promises(request: HttpRequest) -> HttpResponseBase:
     """Set a group's promise, or take it away."""
     form = PromiseForm(request.POST)
@@ -88,33 +81,28 @@ async def promises(request: HttpRequest) -> HttpResponseBase:
         notes.warning(request, str(refusal))
         return redirect("reports:index")
     note(request, "promise of a group changed", group, {"seconds": seconds})
-    logger.info("promise changed", extra={"event": "promise_changed", "group": group, "seconds": seconds})
     notes.success(request, gettext("Promise saved.") if seconds is not None else gettext("Promise removed."))
     return redirect("reports:index")
 
 
-@requires(Permission.REPORTS_RUN)
-@require_POST
+@requires(Permission.REPORTS_RUN, ACT)
 async def weekly(request: HttpRequest) -> HttpResponseBase:
     form = WeeklyForm(request.POST, channels=await _mail_channels())
     if not form.is_valid():
         return refused(gettext("The weekly mail is unchanged."), form)
     await set_weekly(**form.cleaned_data)
     note(request, "weekly mail changed", "", form.cleaned_data)
-    logger.info("weekly mail changed", extra={"event": "weekly_changed", **form.cleaned_data})
     notes.success(
         request, gettext("Weekly mail saved.") if form.cleaned_data["channels"] else gettext("The weekly mail is off.")
     )
     return redirect("reports:index")
 
 
-@requires(Permission.REPORTS_RUN)
-@require_POST
+@requires(Permission.REPORTS_RUN, ACT)
 async def send_weekly(request: HttpRequest) -> HttpResponseBase:
     """Have the summary of the last seven days sent now."""
     if await send_now():
         note(request, "weekly mail sent by hand", "", {})
-        logger.info("weekly mail requested", extra={"event": "weekly_asked"})
         notes.success(request, gettext("The summary is being computed; it is sent when its reports are ready."))
     else:
         note_nothing(request)

@@ -101,7 +101,7 @@ def run_commands(request: HttpRequest, run: ReportRun) -> list[str]:
     for topic in run.topics:
         words += ["--topic", topic]
     words += ["--zone", run.zone] if run.zone != "UTC" else []
-    body: dict[str, Any] = {"report": run.report, "begin": _moment(run.begin_ms), "end": _moment(run.end_ms)}
+    body: dict[str, Any] = {"report": run.report, "since": _moment(run.begin_ms), "until": _moment(run.end_ms)}
     body |= {"topics": list(run.topics)} if run.topics else {}
     body |= {"zone": run.zone} if run.zone != "UTC" else {}
     url = request.build_absolute_uri(reverse("api:run_report"))

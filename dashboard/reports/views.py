@@ -7,7 +7,6 @@ Spark, Arrow or numpy, and no size of report makes the web process grow.
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -18,13 +17,12 @@ from django.contrib import messages as notes
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext, ngettext
-from django.views.decorators.http import require_POST, require_safe
 
 from appliance.reports.catalogue import REPORTS, TRAFFIC, Kind, Report
 from appliance.reports.errors import ReportError
 from appliance.reports.install_state import install_state
 from appliance.reports.runs import HOUR_MS, RunFolder
-from dashboard.access.permissions import Permission, requires
+from dashboard.access.permissions import ACT, Permission, requires
 from dashboard.audit.notes import note, note_nothing
 from dashboard.cluster import units
 from dashboard.language.report_words import in_words
@@ -40,15 +38,12 @@ from dashboard.reports.settings_views import refused, settings_context
 from dashboard.reports.snippets import run_commands, snippets
 from dashboard.reports.tables import has_zone, table_context
 
-logger = logging.getLogger(__name__)
-
 RUNS_SHOWN = 25
 TOPICS_ON_INDEX = 10  # the whole report lists more (the slice in index.html says so too)
 CHART_HOURS_MIN = 12  # the least that the chart spans
 
 
 @requires(Permission.REPORTS_READ)
-@require_safe
 async def index(request: HttpRequest) -> HttpResponse:
     if settings.APPLIANCE.attach:
         return render(request, "reports/elsewhere.html", {"why": gettext(NO_STORES)})
@@ -73,7 +68,6 @@ async def index(request: HttpRequest) -> HttpResponse:
 
 
 @requires(Permission.REPORTS_READ)
-@require_safe
 async def runs(request: HttpRequest) -> HttpResponse:
     """The list of runs as a fragment; the page asks for it again while something is going on."""
     if not request.headers.get("HX-Request"):
@@ -85,7 +79,6 @@ async def runs(request: HttpRequest) -> HttpResponse:
 
 
 @requires(Permission.REPORTS_READ)
-@require_safe
 async def detail(request: HttpRequest, run_id: str) -> HttpResponse:
     run = await _find(run_id)
     note_look()
@@ -116,7 +109,6 @@ async def detail(request: HttpRequest, run_id: str) -> HttpResponse:
 
 
 @requires(Permission.REPORTS_READ)
-@require_safe
 async def download(request: HttpRequest, run_id: str, report: str, suffix: str) -> HttpResponseBase:
     """The whole result as a file. Text cells of the CSV were made safe for spreadsheets when it was written."""
     run = await _find(run_id)
@@ -126,8 +118,7 @@ async def download(request: HttpRequest, run_id: str, report: str, suffix: str) 
     return response
 
 
-@requires(Permission.REPORTS_RUN)
-@require_POST
+@requires(Permission.REPORTS_RUN, ACT)
 async def run_now(request: HttpRequest) -> HttpResponseBase:
     form = RunForm(request.POST)
     if not form.is_valid():
@@ -138,8 +129,7 @@ async def run_now(request: HttpRequest) -> HttpResponseBase:
     )
 
 
-@requires(Permission.REPORTS_RUN)
-@require_POST
+@requires(Permission.REPORTS_RUN, ACT)
 async def run_again(request: HttpRequest, run_id: str) -> HttpResponseBase:
     """The same question once more: the same range, topics and zone."""
     run = await _find(run_id)
@@ -150,13 +140,11 @@ async def run_again(request: HttpRequest, run_id: str) -> HttpResponseBase:
     return await _ask_for(request, run.report, 0, range_ms=range_ms, topics=run.topics, zone=run.zone)
 
 
-@requires(Permission.REPORTS_RUN)
-@require_POST
+@requires(Permission.REPORTS_RUN, ACT)
 async def stop_run(request: HttpRequest, run_id: str) -> HttpResponseBase:
     run = await _find(run_id)
     if await stop(run):
         note(request, "report run stopped", run.report, {"run": run_id})
-        logger.info("report run stopped", extra={"event": "report_stopped", "run": run_id})
         notes.success(request, gettext("The run is being stopped."))
     else:
         note_nothing(request)
@@ -180,7 +168,6 @@ async def _ask_for(request: HttpRequest, report: str, days: int, **scope: Any) -
     else:
         range_text = f"{_minute(run.begin_ms)} to {_minute(run.end_ms)}"
         note(request, "report requested", report, {"range": range_text, "topics": run.topics, "zone": run.zone})
-        logger.info("report requested", extra={"event": "report_asked", "run": run.run_id, "user": run.requested_by_id})
         return redirect("reports:detail", run_id=run.run_id)  # it shows how far the run is, then what came out
     return redirect("reports:index")
 
@@ -260,10 +247,12 @@ async def _runs_context(request: HttpRequest) -> dict[str, Any]:
     note_look()
     rows = [_row(run) async for run in ReportRun.objects.select_related("requested_by")[:RUNS_SHOWN]]
     plan = await plans.schedule()
+    overview = await latest.overview(plan.reports if plan.is_on else ())
     return {
         "rows": rows,
         "plan": plan,
-        "overview": await latest.overview(plan.reports if plan.is_on else ()),
+        "overview": [row for row in overview if not row["is_quiet"]],
+        "quiet": [row for row in overview if row["is_quiet"]],
         "is_live": any(row["run"].is_live for row in rows),
         "steps": await _steps(row["run"] for row in rows),
         "install": install_state(settings.APPLIANCE.data),

@@ -4,28 +4,24 @@ from __future__ import annotations
 
 from django.conf import settings
 from django.http import HttpRequest
-from ninja import Router, Schema
 
 from dashboard.access.permissions import Permission
 from dashboard.cluster.gateway import gateway
 from dashboard.rest.auth import Token
 from dashboard.rest.checks import CheckOut
-from dashboard.rest.refusals import REFUSALS
+from dashboard.rest.lists import Listed
+from dashboard.rest.routes import Routes
 from dashboard.security.review import review
 
-router = Router()
+router = Routes(asks_cluster=True)
 PEOPLE = Token(Permission.USERS_WRITE)
 
 
-class SecurityOut(Schema):
-    """The worst first. troubles: what could not be looked at."""
-
-    checks: list[CheckOut]
-    troubles: list[str]
+class CheckList(Listed[CheckOut]):
+    """The worst first."""
 
 
-@router.get("", response={200: SecurityOut} | REFUSALS, auth=PEOPLE, summary="Security findings",
-            operation_id="get_security")  # fmt: skip
-async def get_security(request: HttpRequest) -> SecurityOut:
+@router.get("", auth=PEOPLE, summary="Security findings")
+async def get_security(request: HttpRequest) -> CheckList:
     found = await review(gateway(), settings.APPLIANCE)
-    return SecurityOut(checks=[CheckOut.of(one) for one in found.checks], troubles=found.troubles)
+    return CheckList.whole(map(CheckOut.of, found.checks), found.troubles)

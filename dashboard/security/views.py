@@ -5,7 +5,6 @@ from __future__ import annotations
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_safe
 
 from dashboard.access.permissions import Permission, requires
 from dashboard.cluster.gateway import gateway
@@ -13,7 +12,6 @@ from dashboard.security.review import review
 
 
 @requires(Permission.USERS_WRITE)
-@require_safe
 async def security(request: HttpRequest) -> HttpResponse:
     found = await review(gateway(), settings.APPLIANCE)
     return render(request, "security/security.html", {"review": found, "settings": settings.APPLIANCE})

@@ -14,7 +14,6 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.debug import sensitive_variables
-from django.views.decorators.http import require_GET
 
 from dashboard.access.log_in import start_session
 from dashboard.access.permissions import Permission, requires
@@ -34,8 +33,7 @@ logger = logging.getLogger(__name__)
 _log_limit = LogLimit()
 
 
-@requires(Permission.OPEN)
-@require_GET
+@requires(Permission.OPEN, ("GET",))
 async def start(request: HttpRequest) -> HttpResponse:
     """Send the browser to the provider; what it has to bring back with the answer is in its cookie."""
     config = settings.APPLIANCE
@@ -56,9 +54,8 @@ async def start(request: HttpRequest) -> HttpResponse:
     return response
 
 
-@requires(Permission.OPEN)
+@requires(Permission.OPEN, ("GET",))
 @sensitive_variables()
-@require_GET
 async def back(request: HttpRequest) -> HttpResponse:
     """Take the provider's answer: a session, or the log-in page with the reason."""
     config = settings.APPLIANCE
@@ -102,8 +99,6 @@ def _write_down(request: HttpRequest, admitted: Admitted) -> None:
     if admitted.changes:
         note(request, "role changed by a sign-in", who, admitted.changes | {"provider": by}, who=who)
     note(request, "logged in", details={"provider": by}, who=who)
-    facts = {"event": "login", "username": who, "address": client_address(request), "provider": by}
-    logger.info("logged in", extra=facts)
 
 
 def _failed(request: HttpRequest, problem: SignInProblem, target: str) -> HttpResponse:

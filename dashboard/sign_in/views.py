@@ -11,11 +11,10 @@ from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext, gettext_lazy
 from django.views.decorators.debug import sensitive_post_parameters
-from django.views.decorators.http import require_http_methods, require_POST
 
 from dashboard.access.known_browsers import remember
 from dashboard.access.log_in import Outcome, start_session, try_password
-from dashboard.access.permissions import Permission, requires
+from dashboard.access.permissions import ACT, FORM, Permission, requires
 from dashboard.audit.notes import note
 from dashboard.cluster import units
 from dashboard.http.client_address import client_address
@@ -28,9 +27,8 @@ logger = logging.getLogger(__name__)
 WRONG = gettext_lazy("Name and password don't match.")
 
 
-@requires(Permission.OPEN)
+@requires(Permission.OPEN, FORM)
 @sensitive_post_parameters("password")
-@require_http_methods(["GET", "HEAD", "POST"])
 async def login(request: HttpRequest) -> HttpResponse:
     target = safe_target(request, request.POST.get("next") or request.GET.get("next", ""))
     if request.method != "POST":
@@ -46,9 +44,6 @@ async def login(request: HttpRequest) -> HttpResponse:
         return _refused(request, form, target, outcome)
     await start_session(request, outcome.user)
     note(request, "logged in", who=str(outcome.user))
-    logger.info(
-        "logged in", extra={"event": "login", "username": str(outcome.user), "address": client_address(request)}
-    )
     response = redirect(target)
     remember(request, response, username)
     return response
@@ -79,8 +74,7 @@ def _refused(request: HttpRequest, form: LoginForm, target: str, outcome: Outcom
     return response
 
 
-@requires(Permission.ACCOUNT)
-@require_POST
+@requires(Permission.ACCOUNT, ACT)
 async def logout(request: HttpRequest) -> HttpResponse:
     note(request, "logged out")
     signs_in_there = await Identity.objects.filter(user=request.principal.user).aexists()  # type: ignore[attr-defined]

@@ -137,6 +137,8 @@ def bar_level(ratio: float | None, marks: Sequence[float]) -> str:
 _ICONS = {
     "overview": '<path d="M3 13a9 9 0 0 1 18 0M12 13l4-4M5.5 18.5h13"/>',
     "topics": '<path d="M4 6h16M4 12h16M4 18h10"/>',
+    "brokers": '<rect x="4" y="4" width="16" height="6.5" rx="1.5"/>'
+    '<rect x="4" y="13.5" width="16" height="6.5" rx="1.5"/><path d="M7.5 7.25h.01M7.5 16.75h.01"/>',
     "clients": '<rect x="3" y="5" width="11" height="8" rx="1.5"/><path d="M6 17h5M8.5 13v4"/>'
     '<circle cx="18.5" cy="15.5" r="2.5"/><path d="M14 9h4.5v4"/>',
     "connect": '<path d="M9 3v5M15 3v5M6 8h12v3a6 6 0 0 1-12 0V8ZM12 17v4"/>',

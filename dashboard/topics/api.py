@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from django.http import HttpRequest
-from ninja import Field, Path, Query, Router, Schema, Status
+from ninja import Field, Path, Query, Schema
 
 from dashboard.access.permissions import Permission
 from dashboard.audit.notes import changed, note
@@ -20,25 +19,23 @@ from dashboard.http.client_address import client_address
 from dashboard.http.request_ids import request_id
 from dashboard.models.audit import Way
 from dashboard.rest.auth import Token
-from dashboard.rest.refusals import REFUSALS, FormProblem, caller
-from dashboard.rest.values import NUMBER_MAX, Offset, Order, Out, named
+from dashboard.rest.lists import Cursor, Limit, Listed, part_of
+from dashboard.rest.refusals import FormProblem, caller, checked
+from dashboard.rest.routes import Routes
+from dashboard.rest.values import NUMBER_MAX, Order, Out, named
 from dashboard.status.readers import Readers, readers_of
 from dashboard.topics import change_runs
-from dashboard.topics.change_form import TopicChangesForm
 from dashboard.topics.change_runs import ChangeRun
 from dashboard.topics.changes import TOPICS_MAX, Asker, What
-from dashboard.topics.figure_schemas import TopicFiguresOut
-from dashboard.topics.forms import QUEUES_MAX, TopicChangeForm, TopicForm
-from dashboard.topics.schemas import Perm, TopicChange, TopicDetailOut, TopicIn, TopicList, TopicOut
+from dashboard.topics.forms import QUEUES_MAX, TopicChangeForm, TopicChangesForm, TopicForm
+from dashboard.topics.schemas import Perm, TopicChange, TopicDetailOut, TopicFiguresOut, TopicIn, TopicList, TopicOut
 from dashboard.topics.topic_cache import topic_book
 from gantrymq.message.topics import TOPIC_CHARS_MAX
 
-logger = logging.getLogger(__name__)
-
-router = Router()
-changes = Router()
+router = Routes(asks_cluster=True)
+changes = Routes()
 RUN_MAX = 1 << 31
-LIST_MAX = 500
+FORM_NAMES = {"queues": "write_queues", "keep_for": "retention_ms", "keep_messages": "retention_messages"}
 READ = Token(Permission.TOPICS_READ)
 WRITE = Token(Permission.TOPICS_WRITE)
 
@@ -70,22 +67,22 @@ class TopicChangesIn(Order):
 
 
 class TopicChangeResult(Schema):
-    """One topic. result: null while it waits. told: more about it, or why it failed."""
+    """One topic. result: null while it waits. detail: more about it, or why it failed."""
 
     topic: str
     result: Literal["done", "failed"] | None
-    told: str
+    detail: str
 
 
 class TopicChangesOut(Out):
-    """A run; the newest 50 are known. resumed_at: when it went on after a restart; told: why it failed."""
+    """A run; the newest 50 are known. resumed_at: when it went on after a restart; detail: why it failed."""
 
-    run: int = named("number")
+    id: int = named("number")
     what: What
     state: Literal["running", "done", "stopped", "failed"]
     started_at: datetime
     resumed_at: datetime | None
-    told: str
+    detail: str = named("told")
     done: int
     failed: int
     topics: list[TopicChangeResult]
@@ -98,67 +95,67 @@ class TopicChangesOut(Out):
                 TopicChangeResult(
                     topic=name,
                     result=None if dealt is None else "done" if dealt.is_done else "failed",
-                    told=dealt.told if dealt else "",
+                    detail=dealt.told if dealt else "",
                 )
                 for name, dealt in run.rows
             ],
         )  # fmt: skip
 
 
-@router.get("", response={200: TopicList} | REFUSALS, auth=READ, summary="List topics", operation_id="list_topics")
+class TopicChangesList(Listed[TopicChangesOut]):
+    """The newest first."""
+
+
+@router.get("", auth=READ, summary="List topics")
 async def list_topics(
     request: HttpRequest,
     q: str = Query("", description="part of the name"),
     system: bool = Query(False, description="the cluster's own topics too"),
     retry: bool = Query(False, description="retry and dead-letter topics too"),
-    offset: Offset = 0,
-    limit: int = Query(100, ge=1, le=LIST_MAX),
+    cursor: Cursor = "",
+    limit: Limit = 100,
 ) -> TopicList:
+    part = part_of(cursor, limit)
     listing = await gateway().topics.list()
     kinds = {"normal"} | ({"system"} if system else set()) | ({"retry", "dead letter"} if retry else set())
     rows = [row for row in listing.rows if row.kind in kinds and q.lower() in row.name.lower()]
-    shown = await gateway().topics.with_metrics(rows[offset : offset + limit])
+    shown = await gateway().topics.with_metrics(rows[part.rows])
     readers = readers_of(group_book.seen)
-    return TopicList(
-        topics=[TopicOut.of_row(row, _figures(row, readers)) for row in shown],
-        total=len(rows),
-        troubles=[f"{failure.what}: {failure.reason}" for failure in listing.failures],
-    )
+    items = (TopicOut.of_row(row, _figures(row, readers)) for row in shown)
+    return TopicList.cut(part, items, len(rows), listing.failures)
 
 
-@router.post("", response={201: TopicDetailOut} | REFUSALS, auth=WRITE, summary="Create a topic",
-             operation_id="create_topic")  # fmt: skip
-async def create_topic(request: HttpRequest, body: TopicIn) -> Status[TopicDetailOut]:
-    form = TopicForm(_form_data(body.dict(exclude_none=True)))
-    if not form.is_valid():
-        raise FormProblem(form.problems())
+@router.post("", auth=WRITE, response=(201, 409), summary="Create a topic")
+async def create_topic(request: HttpRequest, body: TopicIn) -> TopicDetailOut:
+    given = body.dict(exclude_none=True)
+    form = checked(TopicForm(_form_data(given)), **FORM_NAMES)
     wanted = form.cleaned_data
+    if body.read_queues is not None and body.read_queues < body.write_queues:
+        told = "At least as many as write_queues: messages of the others would never be read."
+        raise FormProblem({"read_queues": [told]})
     await gateway().topics.create(
         wanted["name"],
         queues=wanted["queues"],
+        read_queues=body.read_queues,
         perm=wanted["perm"],
         order=wanted["order"],
         retention_ms=wanted["keep_for"],
         retention_messages=wanted["keep_messages"],
     )
-    _log(request, "topic created", "topic_created", wanted["name"], **wanted)
-    return Status(201, TopicDetailOut.of_detail(await gateway().topics.get(wanted["name"])))
+    note(request, "topic created", wanted["name"], wanted)
+    return TopicDetailOut.of_detail(await gateway().topics.get(wanted["name"]))
 
 
-@router.get("/{name}", response={200: TopicDetailOut} | REFUSALS, auth=READ, summary="One topic",
-            operation_id="get_topic")  # fmt: skip
+@router.get("/{name}", auth=READ, summary="One topic")
 async def get_topic(request: HttpRequest, name: str) -> TopicDetailOut:
     return TopicDetailOut.of_detail(await gateway().topics.get(name))
 
 
-@router.put("/{name}", response={200: TopicDetailOut} | REFUSALS, auth=WRITE, summary="Change a topic",
-            operation_id="update_topic")  # fmt: skip
+@router.put("/{name}", auth=WRITE, response=409, summary="Change a topic")
 async def update_topic(request: HttpRequest, name: str, body: TopicChange) -> TopicDetailOut:
     given = body.dict(exclude_none=True)
-    form = TopicChangeForm({"queues": 1, "perm": "read-write"} | _form_data(given))
-    if not form.is_valid():
-        raise FormProblem(form.problems())
-    queues = form.cleaned_data["queues"] if "queues" in given else None
+    form = checked(TopicChangeForm({"queues": 1, "perm": "read-write"} | _form_data(given)), **FORM_NAMES)
+    queues = body.write_queues
     perm = form.cleaned_data["perm"] if "perm" in given else None
     before = await gateway().topics.get(name)
     await gateway().topics.change(
@@ -171,58 +168,46 @@ async def update_topic(request: HttpRequest, name: str, body: TopicChange) -> To
         retention_messages=form.cleaned_data["keep_messages"] or body.retention_messages,
     )
     now = await gateway().topics.get(name)
-    _log(request, "topic changed", "topic_changed", name,
-         **changed(asdict(before.first_settings), asdict(now.first_settings)))  # fmt: skip
+    note(request, "topic changed", name, changed(asdict(before.first_settings), asdict(now.first_settings)))
     return TopicDetailOut.of_detail(now)
 
 
-@router.delete("/{name}", response={204: None} | REFUSALS, auth=WRITE, summary="Delete a topic and its messages",
-               operation_id="delete_topic")  # fmt: skip
-async def delete_topic(request: HttpRequest, name: str) -> Status[None]:
+@router.delete("/{name}", auth=WRITE, response=409, summary="Delete a topic and its messages")
+async def delete_topic(request: HttpRequest, name: str) -> None:
     await gateway().topics.delete(name)
-    _log(request, "topic deleted", "topic_deleted", name)
-    return Status(204, None)
+    note(request, "topic deleted", name)
 
 
-@router.get("/{name}/figures", response={200: TopicFiguresOut} | REFUSALS, auth=READ,
-            summary="A topic's bytes, producers and groups", operation_id="get_topic_figures")  # fmt: skip
+@router.get("/{name}/figures", auth=READ, summary="A topic's bytes, producers and groups")
 async def get_topic_figures(request: HttpRequest, name: str) -> TopicFiguresOut:
     detail = await gateway().topics.get(name)
     return _figures(TopicSummary(detail.name, detail.kind, detail.settings), readers_of(group_book.seen))
 
 
-@changes.post("", response={202: TopicChangesOut} | REFUSALS, auth=WRITE, summary="Change or delete many topics",
-             operation_id="change_topics")  # fmt: skip
-async def change_topics(request: HttpRequest, body: TopicChangesIn) -> Status[TopicChangesOut]:
-    form = TopicChangesForm(body.form_data())
-    if not form.is_valid():
-        raise FormProblem(form.problems())
-    wanted, username = form.wanted(), caller(request)["username"]
+@changes.post("", auth=WRITE, response=(202, 409), summary="Change or delete many topics")
+async def change_topics(request: HttpRequest, body: TopicChangesIn) -> TopicChangesOut:
+    form = checked(TopicChangesForm(body.form_data()), **FORM_NAMES)
+    wanted, username = form.wanted(), caller(request)
     asker = Asker(username, Way.REST, client_address(request), request_id())
     run = await change_runs.change_runs.start(wanted, body.topics, asker)
     note(request, "change of many topics started", "", wanted.facts | {"run": run.number, "topics": len(run.topics)})
-    facts = {"event": "topic_changes_started", "run": run.number, "topics": len(run.topics)}
-    logger.info("change of many topics started", extra=facts | caller(request))
-    return Status(202, TopicChangesOut.of_run(run))
+    return TopicChangesOut.of_run(run)
 
 
-@changes.get("", response={200: list[TopicChangesOut]} | REFUSALS, auth=WRITE, summary="Runs that changed many topics",
-            operation_id="list_topic_changes")  # fmt: skip
-async def list_topic_changes(request: HttpRequest) -> list[TopicChangesOut]:
-    return [TopicChangesOut.of_run(run) for run in await change_runs.newest()]
+@changes.get("", auth=WRITE, summary="Runs that changed many topics")
+async def list_topic_changes(request: HttpRequest) -> TopicChangesList:
+    return TopicChangesList.whole(TopicChangesOut.of_run(run) for run in await change_runs.newest())
 
 
-@changes.get("/{run}", response={200: TopicChangesOut} | REFUSALS, auth=WRITE, summary="Progress of a run",
-            operation_id="get_topic_changes")  # fmt: skip
-async def get_topic_changes(request: HttpRequest, run: int = Path(..., ge=1, le=RUN_MAX)) -> TopicChangesOut:
-    return TopicChangesOut.of_run(await change_runs.found(run))
+@changes.get("/{run_id}", auth=WRITE, summary="Progress of a run")
+async def get_topic_changes(request: HttpRequest, run_id: int = Path(..., ge=1, le=RUN_MAX)) -> TopicChangesOut:
+    return TopicChangesOut.of_run(await change_runs.found(run_id))
 
 
-@changes.post("/{run}/stop", response={200: TopicChangesOut} | REFUSALS, auth=WRITE,
-             summary="Stop after the current topic", operation_id="stop_topic_changes")  # fmt: skip
-async def stop_topic_changes(request: HttpRequest, run: int = Path(..., ge=1, le=RUN_MAX)) -> TopicChangesOut:
-    found = await change_runs.stop(run, caller(request)["username"])
-    note(request, "change of many topics stopped", "", {"run": run, "dealt_with": len(found.dealt)})
+@changes.post("/{run_id}/stop", auth=WRITE, response=409, summary="Stop after the current topic")
+async def stop_topic_changes(request: HttpRequest, run_id: int = Path(..., ge=1, le=RUN_MAX)) -> TopicChangesOut:
+    found = await change_runs.stop(run_id, caller(request))
+    note(request, "change of many topics stopped", "", {"run": run_id, "dealt_with": len(found.dealt)})
     return TopicChangesOut.of_run(found)
 
 
@@ -233,10 +218,5 @@ def _figures(row: TopicSummary, readers: Mapping[str, Readers]) -> TopicFiguresO
 def _form_data(given: dict[str, Any]) -> dict[str, Any]:
     """A body as the pages' form takes it; 0 takes a retention away, which the form says by nothing."""
     kept_ms, kept = given.pop("retention_ms", None), given.pop("retention_messages", None)
+    given = {("queues" if name == "write_queues" else name): value for name, value in given.items()}
     return given | {"keep_for": f"{kept_ms} ms" if kept_ms else "", "keep_messages": kept or ""}
-
-
-def _log(request: HttpRequest, text: str, event: str, topic: str, **details: Any) -> None:
-    """In the process's log and in the audit log."""
-    logger.info(text, extra={"event": event, "topic": topic} | caller(request))
-    note(request, text, topic, {key: value for key, value in details.items() if key != "name"})

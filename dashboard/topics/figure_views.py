@@ -5,14 +5,11 @@ from __future__ import annotations
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.translation import gettext
-from django.views.decorators.http import require_safe
 
 from dashboard.access.permissions import Permission, requires
-from dashboard.cluster.errors import GatewayError
 from dashboard.cluster.gateway import gateway
 from dashboard.history.charts import Line, chart_of, range_of
 from dashboard.history.series import TOPIC_IN, TOPIC_LAG, TOPIC_OUT, TOPIC_SIZE, name_for
-from dashboard.http.error_pages import gateway_error
 from dashboard.topics.topic_cache import topic_book
 from dashboard.topics.views import topic_context
 
@@ -20,13 +17,9 @@ MIB = 1 << 20
 
 
 @requires(Permission.TOPICS_READ)
-@require_safe
 async def charts(request: HttpRequest, name: str) -> HttpResponse:
     """In and out, the lag of the group that is furthest behind, and the bytes; the address has the range."""
-    try:
-        detail = await gateway().topics.get(name)
-    except GatewayError as exc:
-        return gateway_error(request, exc)
+    detail = await gateway().topics.get(name)
     span, principal = range_of(request.GET.get("range", "")), request.principal  # type: ignore[attr-defined]
     rates = (
         Line(gettext("in"), name_for(TOPIC_IN, name), "in"),
@@ -43,12 +36,8 @@ async def charts(request: HttpRequest, name: str) -> HttpResponse:
 
 
 @requires(Permission.TOPICS_READ)
-@require_safe
 async def producers(request: HttpRequest, name: str) -> HttpResponse:
     """Connected clients that sent the newest messages."""
-    try:
-        detail = await gateway().topics.get(name)
-    except GatewayError as exc:
-        return gateway_error(request, exc)
+    detail = await gateway().topics.get(name)
     facts = topic_book.facts(name, detail.addresses)
     return render(request, "topics/producers.html", await topic_context(detail, "producers") | {"facts": facts})

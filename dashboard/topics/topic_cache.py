@@ -1,6 +1,6 @@
 """What each topic takes in the logs, and who sends to it, shared by all tabs: a page asks no broker for it.
 
-The watch (`dashboard/live/topic_watch.py`) asks each master for the next few hundred topics, in turn.
+The watch (`dashboard/live/book_watch.py`) asks each master for the next few hundred topics, in turn.
 """
 
 from __future__ import annotations

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 from django.conf import settings as django_settings
@@ -14,51 +14,43 @@ from django.contrib import messages as notes
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.utils.translation import get_language, gettext, gettext_noop
-from django.views.decorators.http import require_http_methods, require_safe
+from django.utils.translation import get_language, gettext
 
-from dashboard.access.permissions import Permission, requires
+from dashboard.access.permissions import FORM, Permission, requires
 from dashboard.audit.notes import changed, note
 from dashboard.cluster.errors import GatewayError, NotAllowed, TopicExists
 from dashboard.cluster.gateway import gateway
 from dashboard.cluster.topic_requests import LISTING_SHARED_S, READ_FOR_A_LIST_MAX
-from dashboard.cluster.values import TopicDetail, TopicListing, TopicMetrics, TopicSummary
+from dashboard.cluster.values import TopicDetail, TopicListing, TopicSummary
 from dashboard.forms.base import TypedNameForm
 from dashboard.forms.fields import duration_text
 from dashboard.groups.group_cache import group_book
-from dashboard.http.error_pages import gateway_error
-from dashboard.http.paging import page_of
+from dashboard.http.paging import head_cell, page_of
 from dashboard.limits.names import NameLimit, current
 from dashboard.status.board import board
 from dashboard.status.metric import Metrics
 from dashboard.status.metrics import topic_list_metrics, topic_metrics
 from dashboard.status.readers import Readers, readers_of
-from dashboard.topics.export import csv_response
+from dashboard.topics.columns import SORTS, Line, csv_response, in_order
 from dashboard.topics.forms import PERMS, TopicChangeForm, TopicForm
 from dashboard.topics.metrics import put_figures, put_size
 from dashboard.topics.topic_cache import topic_book
 
-logger = logging.getLogger(__name__)
-
 PAGE_ROWS = 50
-SORTS = ("name", "stored", "rate", "out", "size", "written", "queues", "groups", "lag", "senders")
 FRAGMENTS_MAX = 32
 
 
-_NO_READERS = Readers()
 # The list as it was drawn last, by address and language: tabs that share a listing see the same.
 _fragments: dict[tuple[str, str], tuple[TopicListing, asyncio.Task[bytes]]] = {}
 _readers_known: tuple[tuple[int, NameLimit] | None, Mapping[str, Readers]] = (None, {})
 
 
 @requires(Permission.TOPICS_READ)
-@require_safe
 async def topics(request: HttpRequest) -> HttpResponse:
     return await _list(request, TopicForm())
 
 
-@requires(Permission.TOPICS_WRITE)
-@require_http_methods(["GET", "HEAD", "POST"])
+@requires(Permission.TOPICS_WRITE, FORM)
 async def create(request: HttpRequest) -> HttpResponse:
     """The form by itself, and what takes it; on the list it stands inline."""
     if request.method != "POST":
@@ -81,7 +73,7 @@ async def create(request: HttpRequest) -> HttpResponse:
             form.add_error(None, str(exc))
             status = exc.status
         else:
-            _log(request, "topic created", "topic_created", form.cleaned_data["name"], **form.cleaned_data)
+            note(request, "topic created", form.cleaned_data["name"], form.cleaned_data)
             notes.success(request, (gettext("Topic %(name)s created.") % {"name": form.cleaned_data["name"]}))
             target = reverse("topic", args=[form.cleaned_data["name"]])
             return HttpResponse(headers={"HX-Redirect": target}) if _is_fragment(request) else redirect(target)
@@ -90,34 +82,22 @@ async def create(request: HttpRequest) -> HttpResponse:
 
 
 @requires(Permission.TOPICS_READ)
-@require_safe
 async def queues(request: HttpRequest, name: str) -> HttpResponse:
-    try:
-        detail = await gateway().topics.get(name)
-    except GatewayError as exc:
-        return gateway_error(request, exc)
+    detail = await gateway().topics.get(name)
     return render(request, "topics/queues.html", await topic_context(detail, "queues"))
 
 
 @requires(Permission.TOPICS_READ)
-@require_safe
 async def groups(request: HttpRequest, name: str) -> HttpResponse:
-    try:
-        detail = await gateway().topics.get(name)
-        rows, failures = await gateway().groups.of_topic(detail)
-    except GatewayError as exc:
-        return gateway_error(request, exc)
+    detail = await gateway().topics.get(name)
+    rows, failures = await gateway().groups.of_topic(detail)
     context = await topic_context(detail, "groups") | {"groups": rows, "failures": [*detail.failures, *failures]}
     return render(request, "topics/groups.html", context)
 
 
-@requires(Permission.TOPICS_WRITE)
-@require_http_methods(["GET", "HEAD", "POST"])
+@requires(Permission.TOPICS_WRITE, FORM)
 async def settings(request: HttpRequest, name: str) -> HttpResponse:
-    try:
-        detail = await gateway().topics.get(name)
-    except GatewayError as exc:
-        return gateway_error(request, exc)
+    detail = await gateway().topics.get(name)
     status = 200
     if request.method == "POST":
         form = TopicChangeForm(request.POST)
@@ -138,8 +118,9 @@ async def settings(request: HttpRequest, name: str) -> HttpResponse:
                 status = exc.status
             else:
                 after = await gateway().topics.get(name)
-                _log(request, "topic changed", "topic_changed", name,
-                     **changed(asdict(detail.first_settings), asdict(after.first_settings)))  # fmt: skip
+                note(
+                    request, "topic changed", name, changed(asdict(detail.first_settings), asdict(after.first_settings))
+                )
                 notes.success(request, gettext("Settings saved on every broker that holds the topic."))
                 return redirect("topic-settings", name)
     else:
@@ -158,21 +139,17 @@ async def settings(request: HttpRequest, name: str) -> HttpResponse:
     return render(request, "topics/settings.html", context, status=status)
 
 
-@requires(Permission.TOPICS_WRITE)
-@require_http_methods(["GET", "HEAD", "POST"])
+@requires(Permission.TOPICS_WRITE, FORM)
 async def delete(request: HttpRequest, name: str) -> HttpResponse:
     """What would be lost, in numbers; then the typed name."""
-    try:
-        detail = await gateway().topics.get(name)
-        rows, _ = await gateway().groups.of_topic(detail)
-        form = TypedNameForm(request.POST if request.method == "POST" else None, name=name)
-        if request.method == "POST" and form.is_valid():
-            await gateway().topics.delete(name)
-            _log(request, "topic deleted", "topic_deleted", name)
-            notes.success(request, (gettext("Topic %(name)s deleted.") % {"name": name}))
-            return redirect("topics")
-    except GatewayError as exc:
-        return gateway_error(request, exc)
+    detail = await gateway().topics.get(name)
+    rows, _ = await gateway().groups.of_topic(detail)
+    form = TypedNameForm(request.POST if request.method == "POST" else None, name=name)
+    if request.method == "POST" and form.is_valid():
+        await gateway().topics.delete(name)
+        note(request, "topic deleted", name)
+        notes.success(request, (gettext("Topic %(name)s deleted.") % {"name": name}))
+        return redirect("topics")
     context = await topic_context(detail, "settings") | {"form": form, "groups": rows}
     return render(request, "topics/delete.html", context, status=422 if request.method == "POST" else 200)
 
@@ -197,13 +174,10 @@ async def topic_context(detail: TopicDetail, tab: str) -> dict[str, Any]:
 async def _list(request: HttpRequest, form: TopicForm) -> HttpResponse:
     """The list as the address says: q, sort, down, show, page."""
     is_part = request.headers.get("HX-Target") == "topic-list"
-    try:
-        listing = await gateway().topics.list(max_age_s=LISTING_SHARED_S if is_part else 0.0)
-        if is_part:
-            return HttpResponse(await _shared_fragment(request, listing))
-        return render(request, "topics/topics.html", await _list_context(request, listing) | {"form": form})
-    except GatewayError as exc:
-        return gateway_error(request, exc)
+    listing = await gateway().topics.list(max_age_s=LISTING_SHARED_S if is_part else 0.0)
+    if is_part:
+        return HttpResponse(await _shared_fragment(request, listing))
+    return render(request, "topics/topics.html", await _list_context(request, listing) | {"form": form})
 
 
 async def _shared_fragment(request: HttpRequest, listing: TopicListing) -> bytes:
@@ -223,15 +197,11 @@ async def _shared_fragment(request: HttpRequest, listing: TopicListing) -> bytes
 
 
 @requires(Permission.TOPICS_READ)
-@require_safe
 async def export(request: HttpRequest) -> HttpResponse:
     """The list as the address says, all pages of it, as CSV."""
-    try:
-        listing = await gateway().topics.list(max_age_s=LISTING_SHARED_S)
-    except GatewayError as exc:
-        return gateway_error(request, exc)
+    listing = await gateway().topics.list(max_age_s=LISTING_SHARED_S)
     _, found = found_rows(request, listing)
-    return csv_response(_sorted(request, found, _readers()), _counted(), _readers(), topic_book)
+    return csv_response(_lines(request, found))
 
 
 def found_rows(request: HttpRequest, listing: TopicListing) -> tuple[int, list[TopicSummary]]:
@@ -251,15 +221,15 @@ def _sort_of(request: HttpRequest) -> str:
     return sort if sort in SORTS else "name"
 
 
-def _sorted(request: HttpRequest, found: Sequence[TopicSummary], readers: Mapping[str, Readers]) -> list[TopicSummary]:
-    counted = _counted()
-    sort = _sort_of(request)
-    return sorted(found, key=lambda row: _sort_key(row, sort, counted, readers), reverse=request.GET.get("down") == "1")
-
-
-def _counted() -> Mapping[str, TopicMetrics]:
-    """What the sampler counted in turn."""
-    return board.snapshot.topics if board.snapshot is not None else {}
+def _lines(request: HttpRequest, found: Iterable[TopicSummary]) -> list[Line]:
+    """What is known of these topics, by what the sampler counted in turn, in the order asked for."""
+    counted, readers = board.snapshot.topics if board.snapshot is not None else {}, _readers()
+    lines = [
+        Line(row, (row.metrics.value if row.metrics else None) or counted.get(row.name), readers.get(row.name),
+             partial(topic_book.facts, row.name, row.brokers))
+        for row in found
+    ]  # fmt: skip
+    return in_order(lines, _sort_of(request), down=request.GET.get("down") == "1")
 
 
 def _readers() -> Mapping[str, Readers]:
@@ -278,7 +248,7 @@ async def _list_context(request: HttpRequest, listing: TopicListing) -> dict[str
     sort, down, readers = _sort_of(request), request.GET.get("down") == "1", _readers()
     if sort in ("stored", "rate", "written") and len(found) <= READ_FOR_A_LIST_MAX:  # others: by what was counted
         found = await gateway().topics.with_metrics(found)
-    page = page_of(request, _sorted(request, found, readers), PAGE_ROWS)
+    page = page_of(request, [line.row for line in _lines(request, found)], PAGE_ROWS)
     rows = await gateway().topics.with_metrics(page.rows, reads_max=READ_FOR_A_LIST_MAX)
     return {
         "rows": rows,
@@ -290,7 +260,9 @@ async def _list_context(request: HttpRequest, listing: TopicListing) -> dict[str
         "q": wanted,
         "sort": sort,
         "down": down,
-        "columns": _columns(sort, down),
+        "columns": [
+            head_cell(key, gettext(label), sort, down, rises=key == "name") for key, (label, _) in SORTS.items()
+        ],
         "show": _shown_kinds(request),
         "page": page.number,
         "pages": page.pages,
@@ -304,67 +276,5 @@ def _list_metrics(rows: Sequence[TopicSummary], readers: Mapping[str, Readers]) 
     return metrics
 
 
-_LABELS = {
-    "name": gettext_noop("Topic"),
-    "rate": gettext_noop("In/s"),
-    "out": gettext_noop("Out/s"),
-    "stored": gettext_noop("Stored"),
-    "size": gettext_noop("Size"),
-    "groups": gettext_noop("Groups"),
-    "lag": gettext_noop("Worst lag"),
-    "senders": gettext_noop("Producers"),
-    "queues": gettext_noop("Queues"),
-    "written": gettext_noop("Last write"),
-}
-
-
-def _columns(sort: str, down: bool) -> list[dict[str, Any]]:
-    """Head cells: what a click on each asks for. Columns of numbers start with the biggest."""
-    columns = []
-    for key, label in _LABELS.items():
-        is_current = key == sort
-        next_down = (not down) if is_current else key != "name"
-        aria = ("descending" if down else "ascending") if is_current else "none"
-        columns.append(
-            {
-                "key": key,
-                "label": gettext(label),
-                "down": "1" if next_down else None,
-                "aria": aria,
-                "numeric": key != "name",
-            }
-        )
-    return columns
-
-
-def _sort_key(
-    row: TopicSummary, sort: str, counted: Mapping[str, TopicMetrics], readers: Mapping[str, Readers]
-) -> tuple[Any, ...]:
-    value = (row.metrics.value if row.metrics is not None else None) or counted.get(row.name)
-    if sort in ("groups", "lag", "out"):
-        known = readers.get(row.name) or _NO_READERS
-        wanted = {"groups": known.groups, "lag": known.lag if known.groups else -1, "out": known.out_rate}[sort]
-        return (-1 if wanted is None else wanted, row.name)
-    if sort in ("size", "senders"):
-        facts = topic_book.facts(row.name, row.brokers)
-        size = -1 if facts.size_bytes is None else facts.size_bytes
-        return (size if sort == "size" else len(facts.senders), row.name)
-    if sort == "queues":
-        return (row.write_queues, row.name)
-    if sort == "stored":
-        return (value.stored if value else -1, row.name)
-    if sort == "rate":
-        return (value.in_rate if value and value.in_rate is not None else -1.0, row.name)
-    if sort == "written":
-        return (value.last_write_ms if value else -1, row.name)
-    return (row.name.lower(), row.name)
-
-
 def _is_fragment(request: HttpRequest) -> bool:
     return bool(request.headers.get("HX-Request"))
-
-
-def _log(request: HttpRequest, text: str, event: str, topic: str, **details: Any) -> None:
-    """In the process's log and in the audit log."""
-    logger.info(text, extra={"event": event, "topic": topic, "username": str(request.user)})
-    note(request, text, topic, {key: value for key, value in details.items() if key != "name"})

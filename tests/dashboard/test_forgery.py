@@ -35,7 +35,7 @@ async def test_s13_every_unsafe_request_of_a_session_needs_the_forms_token(log_i
 
 async def test_s13_a_token_needs_no_cookie_and_no_forms_token(users: dict[str, User], gateway: Gateway) -> None:
     client = await api_for(users["operator"])
-    assert (await client.call("post", "/topics", {"name": "by-token", "queues": 1}))[0] == 201
+    assert (await client.call("post", "/topics", {"name": "by-token", "write_queues": 1}))[0] == 201
 
 
 async def test_s26_a_file_in_a_form_is_read_by_no_address(log_in: Client, gateway: Gateway) -> None:

@@ -26,7 +26,7 @@ from tests.dashboard.script_payloads import PAYLOADS
 
 Topic = Callable[..., Awaitable[str]]
 HARMLESS = "harmless"
-SCRIPTS_OF_A_PAGE = 6
+SCRIPTS_OF_A_PAGE = 5
 ADDRESSES = {"href", "src", "action", "formaction", "data", "xlink:href", "poster", "srcset"}
 
 

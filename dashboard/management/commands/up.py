@@ -27,8 +27,10 @@ from django.core.management.base import BaseCommand
 from django.db import DatabaseError, connection
 
 from appliance.cli import install_reports
+from appliance.cli.admin.ha.replicas import begin_records
 from appliance.cli.banner import banner, ready_line
 from appliance.process import logs
+from appliance.process.thread_stacks import print_stacks_when_asked
 from appliance.process.version import VERSION
 from appliance.settings.appliance_config import ApplianceConfig
 from appliance.supervisor.child import ChildSpec
@@ -43,6 +45,7 @@ SERVICE_RESTART_S = 5.0
 EXIT_CRASHED = 70  # sysexits: EX_SOFTWARE
 INSTALLER = "install-reports"
 REGISTERED_WITHIN_S = 30.0  # after a broker serves; it tries again each second
+ELECTED_WITHIN_S = 60.0  # a slave that was away copies first
 LOG_BYTES_MAX = 10 << 20
 LOGS_KEPT = 5
 
@@ -58,6 +61,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         config: ApplianceConfig = settings.APPLIANCE
         _open_log(config)
+        print_stacks_when_asked()
         sys.exit(Appliance(config, GuardianLink.from_environment()).serve())
 
 
@@ -176,6 +180,7 @@ class Appliance:
         if self._link.is_resumed:
             self._has_offered = True
             logger.info("web process is running again", extra={"event": "web_serves_again"})
+            await self._have_masters_elected()
             return
         await self._print_banner()
 
@@ -183,6 +188,7 @@ class Appliance:
         from dashboard.database.state import state as database
 
         await self._wait_for_routes()
+        await self._have_masters_elected()
         token = await asyncio.to_thread(_setup_token)
         self._has_offered = token is not None
         state = install_reports.read_state(self._config.reports_folder / install_reports.STATE_FILE).state
@@ -208,6 +214,12 @@ class Appliance:
                 file=sys.stderr,
                 flush=True,
             )
+
+    async def _have_masters_elected(self) -> None:
+        """With etcd: its record of each broker is there, and enough members are in sync. Otherwise say why not."""
+        for sentence in await begin_records(self._config, ELECTED_WITHIN_S):
+            logger.warning("no automatic failover", extra={"event": "no_automatic_failover", "why": sentence})
+            print(f"! {sentence}", file=sys.stderr, flush=True)
 
     def _offer_first_visit(self, is_another: bool) -> None:
         """Print a first-visit link for a database without accounts, if it is new or none was printed yet. Blocking."""

@@ -66,6 +66,14 @@ def view_body(message: MessageExt, wanted: str | None = None) -> BodyView:
     return BodyView(form, forms, shown, len(stored), len(body) > limit, note, tree)
 
 
+def document_of(body: bytes) -> Any:
+    """What the body is in JSON or MessagePack, unpacked where its producer packed it; None when it is neither."""
+    packed = unpack(body)
+    plain = body if packed is None else packed[1]
+    text = _text(plain)
+    return _json(text) if text is not None else messagepack(plain)
+
+
 def _shown(form: str, body: bytes, value: Any) -> tuple[str, SafeString | None, int]:
     """(the text, the text that folds, how many bytes are shown at most)."""
     if form in ("json", "messagepack"):

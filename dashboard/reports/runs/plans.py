@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from appliance.reports.catalogue import REPORTS
-from dashboard.models.reports import ReportPlan
+from appliance.reports.catalogue import REPORTS, TRAFFIC
+from dashboard.models.reports import ReportPlan, ReportRun
 from dashboard.reports.runs.cron import following
 
+FIRST_RESULT_AFTER = timedelta(minutes=2)  # the first messages come in a few minutes, which one report counts together
+EMPTY_RUNS_MAX = 3  # a cluster whose messages no report counts is not counted again and again
 FIRST_RUN_AFTER = timedelta(minutes=10)  # a fresh appliance has better things to do in its first minutes
 DEFAULT_INTERVAL_MINUTES = 60
 DEFAULT_DAYS = 7
@@ -99,3 +101,18 @@ async def set_schedule(
 def next_time(interval_minutes: int, cron: str, zone: str, now: datetime) -> datetime:
     """When such a plan runs next. Raises CronRefused."""
     return following(cron, zone, now) if cron else now + timedelta(minutes=interval_minutes)
+
+
+async def count_first_messages(now: datetime) -> bool:
+    """Runs that came before the first message counted nothing: let the next ones come soon, and not an hour later.
+
+    Call it when messages are stored. Returns whether there is nothing more to wait for: some result has rows.
+    """
+    results = ReportRun.objects.filter(state__in=ReportRun.WITH_RESULT, report=TRAFFIC)
+    if await results.filter(rows__gt=0).aexists():
+        return True
+    if 0 < await results.acount() <= EMPTY_RUNS_MAX:
+        soon = now + FIRST_RESULT_AFTER
+        waiting = ReportPlan.objects.filter(interval_minutes__gt=0, cron="", next_run_at__gt=soon)
+        await waiting.aupdate(next_run_at=soon)
+    return False

@@ -644,8 +644,20 @@
       const target = { o: "/", t: "/topics", g: "/groups", d: "/dead-letters", r: "/reports/" }[event.key];
       if (target && $(`.nav a[href="${target}"]`)) location.href = target;
     }
+    else if (event.key === "j" || event.key === "k") stepThroughRows(event.key === "j" ? 1 : -1);
     pendingKey = pendingKey === "g" ? "" : event.key;
   });
+
+  // j and k: the problems, then the rows of the page's tables, by the link of each; Enter opens it.
+  function stepThroughRows(step) {
+    const links = $$(".problem h2 a, .brokers tbody th a, tr[data-href] td.name > a, a[data-open]").filter((link) => link.checkVisibility());
+    if (!links.length) return;
+    const row = document.activeElement.closest(".problem, tr");
+    const at = links.findIndex((link) => row?.contains(link));
+    const next = links[at < 0 ? (step > 0 ? 0 : links.length - 1) : Math.min(links.length - 1, Math.max(0, at + step))];
+    next.focus();
+    next.scrollIntoView({ block: "nearest" });
+  }
 
   // A form whose fields depend on one choice: only those that the choice needs are shown.
   function showNeeded(form) {

@@ -22,6 +22,7 @@
     constructor(element) {
       this.element = element;
       Object.assign(this, JSON.parse(element.querySelector("[data-history-points]").textContent));
+      this.points = this.points.map((values, index) => [this.begin + index * this.step, ...values]);
       this.svg = element.appendChild(document.createElementNS("http://www.w3.org/2000/svg", "svg"));
       this.tip = element.appendChild(document.createElement("div"));
       this.tip.className = "chart-tip"; this.tip.hidden = true;

@@ -90,8 +90,8 @@ async def test_rest_shows_the_same(users: dict[str, User]) -> None:
         await one.asave()
     reader = await api_for(users["reader"], "read")
     status, answer = await reader.call("get", "/alerts?limit=1")
-    assert (status, answer["total"], [one["title"] for one in answer["alerts"]]) == (200, 2, ["goes on"])
-    assert answer["alerts"][0]["ended_at"] is None and answer["alerts"][0]["rule"] is None
+    assert (status, answer["total"], [one["title"] for one in answer["items"]]) == (200, 2, ["goes on"])
+    assert answer["items"][0]["ended_at"] is None and answer["items"][0]["rule_id"] is None
     assert (await reader.call("get", "/alerts?q=ENDED"))[1]["total"] == 1
 
 

@@ -43,15 +43,15 @@ async def test_the_first_rules_are_on_from_the_start_and_a_deleted_one_comes_bac
     rules = [row async for row in AlertRule.objects.filter(is_on=True)]
     assert {row.kind for row in rules} == {
         "group-behind", "group-alone", "group-rising", "dead-letters", "disk-full-in", "disk-used", "broker-silent",
-        "slave-behind",
+        "slave-behind", "no-successor", "in-sync-small", "etcd-slow", "failover-paused",
     }  # fmt: skip
     client, gone = await log_in("operator"), rules[0]
     await client.post(f"/alerts/rules/{gone.pk}/do", {"do": "delete"})
     await sync_to_async(ensure_presets)()
-    assert await AlertRule.objects.filter(deleted_at=None).acount() == 7
+    assert await AlertRule.objects.filter(deleted_at=None).acount() == 11
     assert "Undo" in await text_of(client, "/alerts")
     await client.post(f"/alerts/rules/{gone.pk}/do", {"do": "restore"})
-    assert await AlertRule.objects.filter(deleted_at=None).acount() == 8
+    assert await AlertRule.objects.filter(deleted_at=None).acount() == 12
     await client.post(f"/alerts/rules/{gone.pk}/do", {"do": "off"})
     assert not (await AlertRule.objects.aget(pk=gone.pk)).is_on
     actions = [entry.action async for entry in AuditEntry.objects.order_by("number")]
@@ -206,7 +206,7 @@ async def test_it_says_how_often_a_rule_would_have_rung(log_in: Client) -> None:
     writer = await api_for(await User.objects.aget(username="operator"))
     status, made = await writer.call("post", "/alerts/rules", RULE)
     assert status == 201 and made["clear_s"] == 60
-    status, found = await writer.call("get", f"/alerts/rules/{made['id']}/would-have-rung")
+    status, found = await writer.call("get", f"/alerts/rules/{made['id']}/preview")
     assert (status, found["times"], found["hours"]) == (200, 2, 1)
     page = await text_of(client, f"/alerts/rules/{made['id']}/would-have")
     assert "2 times" in page and "1\u202fhour" in page.replace(" hour", "\u202fhour")
@@ -219,7 +219,7 @@ async def test_rest_does_what_the_pages_do(users: dict[str, User]) -> None:
     assert (status, changed["threshold"], changed["pattern"]) == (200, 700, "orders-*")
     status, refused = await writer.call("put", f"/alerts/rules/{made['id']}", made | {"clear": 9000})
     assert status == 422 and "clear" in refused["fields"]
-    assert (await writer.call("post", "/alerts/rules", RULE | {"channels": [4711]}))[0] == 422
+    assert (await writer.call("post", "/alerts/rules", RULE | {"channel_ids": [4711]}))[0] == 422
     with http_receiver() as receiver:
         body = {"name": "hook", "kind": "webhook", "settings": {"url": receiver.url}}
         assert (await config.call("post", "/alerts/channels", body))[0] == 422
@@ -234,13 +234,15 @@ async def test_rest_does_what_the_pages_do(users: dict[str, User]) -> None:
         assert (status, sent["state"], len(receiver.requests)) == (200, "sent", 1)
     assert (await config.call("put", f"/alerts/channels/{channel['id']}", body | {"kind": "slack"}))[0] == 422
     until = (timezone.now() + timedelta(hours=1)).isoformat()
-    status, silence = await writer.call("post", "/alerts/mutes", {"until": until, "reason": "r", "rule": made["id"]})
-    assert status == 201 and len((await writer.call("get", "/alerts/mutes"))[1]) == 1
+    status, silence = await writer.call(
+        "post", "/alerts/mutes", {"ends_at": until, "reason": "r", "rule_id": made["id"]}
+    )
+    assert status == 201 and (await writer.call("get", "/alerts/mutes"))[1]["total"] == 1
     assert (await writer.call("delete", f"/alerts/mutes/{silence['id']}"))[0] == 204
-    assert (await writer.call("get", "/alerts/mutes"))[1] == []
+    assert (await writer.call("get", "/alerts/mutes"))[1]["items"] == []
     assert (await writer.call("get", "/alerts/deliveries"))[1]["total"] == 1
     assert (await config.call("delete", f"/alerts/channels/{channel['id']}"))[0] == 204
     assert (await writer.call("delete", f"/alerts/rules/{made['id']}"))[0] == 204
-    assert (await writer.call("get", "/alerts/rules"))[1] == []
+    assert (await writer.call("get", "/alerts/rules"))[1]["items"] == []
     assert (await writer.call("delete", f"/alerts/rules/{made['id']}"))[0] == 404
-    assert (await writer.call("get", "/alerts"))[1] == {"total": 0, "alerts": []}
+    assert (await writer.call("get", "/alerts"))[1] == {"items": [], "total": 0, "next": None, "problems": []}

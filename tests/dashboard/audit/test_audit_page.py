@@ -83,7 +83,7 @@ async def test_rest_gives_the_same(users: dict[str, User]) -> None:
     api = await api_for(users["operator"])
     status, found = await api.call("get", "/audit?who=alice&limit=1")
     assert status == 200 and found["total"] == 2
-    [entry] = found["entries"]
+    [entry] = found["items"]
     assert (entry["action"], entry["way"], entry["result"], entry["details"]) == (
         "group's offsets reset",
         "rest",

@@ -119,7 +119,7 @@ async def test_s60_a_change_bears_what_was_before_and_the_id_of_its_request(
     fields = {"queues": "3", "perm": "read-write", "keep_for": "", "keep_messages": ""}
     await client.post(f"/topic/{topic}/settings", fields, headers={"x-request-id": "deploy-17:step.4"})
     api = await api_for(await User.objects.aget(username="operator"))
-    await api.call("put", f"/topics/{topic}", {"queues": 5})
+    await api.call("put", f"/topics/{topic}", {"write_queues": 5})
     by_page, by_rest = [one for one in await entries() if one.action == "topic changed"]
     assert json.loads(by_page.details)["write_queues"] == {"before": 2, "after": 3}
     assert json.loads(by_rest.details)["write_queues"] == {"before": 3, "after": 5}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dashboard.cluster.message_query import understand
-from dashboard.dead_letters.causes import grouped
+from dashboard.dead_letters.letters import grouped
 from gantrymq.message.model import MessageExt
 
 HOST = ("127.0.0.1", 1)

@@ -38,7 +38,7 @@ async def test_groups_are_listed_with_their_lag_in_time(
     for address in ("/groups?q=rest-lag", f"/groups?topic={topic}"):
         status, listed = await api.call("get", address)
         assert (status, listed["total"]) == (200, 1), address
-        [group] = listed["groups"]
+        [group] = listed["items"]
         assert (group["name"], group["lag"], group["members"], group["disagrees"]) == ("rest-lag", 3, 0, False)
         assert group["lag_ms"] > 0
     status, whole = await api.call("get", "/groups/rest-lag")
@@ -50,8 +50,8 @@ async def test_groups_are_listed_with_their_lag_in_time(
 @pytest.mark.parametrize(
     ("name", "address", "body"),
     [
-        ("strict-a", "/groups/strict-a/reset", {"topic": "strict-a-topic", "to": "end", "dryrun": True}),
-        ("strict-b", "/groups/strict-b/resets", {"topics": ["strict-b-topic"], "to": "end", "dry-run": True}),
+        ("strict-a", "/groups/strict-a/reset", {"topics": ["strict-a-topic"], "to": "end", "dryrun": True}),
+        ("strict-b", "/groups/strict-b/reset", {"topics": ["strict-b-topic"], "to": "end", "dry-run": True}),
         ("strict-c", "/dead-letters/strict-c/runs", {"dry_run": True}),
         ("strict-d", "/topic-changes", {"what": "delete", "topics": ["strict-d-topic"], "dry_run": True}),
     ],
@@ -77,23 +77,24 @@ async def test_a_dry_run_says_what_would_happen_and_the_run_does_it(
 ) -> None:
     topic = await group_with_lag(gateway, cluster, make_topic, "rest-reset")
     api, admin = await api_for(users["operator"]), await gateway.calls.admin()
-    body: dict[str, Any] = {"topic": topic, "to": "end"}
+    body: dict[str, Any] = {"topics": [topic], "to": "end"}
     status, planned = await api.call("post", "/groups/rest-reset/reset", body | {"dry_run": True})
-    assert (status, planned["is_done"], planned["skipped"], planned["repeated"]) == (200, False, 3, 0)
-    assert planned["queues"][0]["before"] == 2 and planned["queues"][0]["after"] == 5
+    [plan] = planned["items"]
+    assert (status, plan["is_done"], plan["skipped"], plan["repeated"]) == (200, False, 3, 0)
+    assert plan["queues"][0]["before"] == 2 and plan["queues"][0]["after"] == 5
     assert await admin.offsets.get_at(cluster.broker_address, "rest-reset", topic, 0) == 2
     status, done = await api.call("post", "/groups/rest-reset/reset", body)
-    assert (status, done["is_done"], done["consumers_told"]) == (200, True, False)
+    assert (status, done["items"][0]["is_done"], done["items"][0]["consumers_told"]) == (200, True, False)
     assert await admin.offsets.get_at(cluster.broker_address, "rest-reset", topic, 0) == 5
-    moment = {"topic": topic, "to": "time", "at": "2020-01-01T00:00:00Z", "dry_run": True}
-    assert (await api.call("post", "/groups/rest-reset/reset", moment))[1]["repeated"] == 5
+    moment = {"topics": [topic], "to": "time", "at": "2020-01-01T00:00:00Z", "dry_run": True}
+    assert (await api.call("post", "/groups/rest-reset/reset", moment))[1]["items"][0]["repeated"] == 5
 
 
 @pytest.mark.parametrize(
     ("body", "field"),
     [
-        ({"to": "end"}, "topic"),
-        ({"topic": "other", "to": "end"}, "topic"),
+        ({"to": "end"}, "topics"),
+        ({"topics": ["other"], "to": "end"}, "topics"),
         ({"to": "sideways"}, "to"),
         ({"to": "time"}, "at"),
         ({"to": "offset", "offset": -1}, "offset"),
@@ -110,31 +111,9 @@ async def test_a_reset_that_can_not_be_is_named_by_field(
 ) -> None:
     if not any(row.name == "rest-field-topic" for row in (await gateway.topics.list()).rows):
         await group_with_lag(gateway, cluster, make_topic, "rest-field")
-    given = body if field == "topic" else {"topic": "rest-field-topic"} | body
+    given = body if field == "topics" else {"topics": ["rest-field-topic"]} | body
     status, answer = await (await api_for(users["operator"])).call("post", "/groups/rest-field/reset", given)
     assert status == 422 and field in answer["fields"]
-
-
-async def test_reading_moves_nothing(
-    users: Users,
-    gateway: Gateway,
-    cluster: ServingCluster,
-    make_topic: Topic,
-) -> None:
-    topic = await group_with_lag(gateway, cluster, make_topic, "rest-read")
-    for api in (await api_for(users["operator"], "read"), await api_for(users["reader"], "write")):
-        for dry_run in (True, False):
-            body = {"topic": topic, "to": "end", "dry_run": dry_run}
-            assert (await api.call("post", "/groups/rest-read/reset", body))[0] == 403
-
-
-async def test_settings_take_a_token_of_their_scope_and_an_administrator(users: Users, gateway: Gateway) -> None:
-    broker = (await gateway.brokers.list()).brokers[0].name
-    for user, scope in (("admin", "read"), ("admin", "write"), ("operator", "config"), ("reader", "config")):
-        api = await api_for(users[user], scope)
-        assert (await api.call("get", f"/brokers/{broker}/config"))[0] == 403, (user, scope)
-        assert (await api.call("put", f"/brokers/{broker}/config", {"changes": {}}))[0] == 403, (user, scope)
-    assert (await (await api_for(users["admin"], "config")).call("get", "/topics"))[0] == 200
 
 
 async def test_settings_are_read_checked_and_changed(
@@ -145,7 +124,7 @@ async def test_settings_are_read_checked_and_changed(
     broker, api = cluster.broker, await api_for(users["admin"], "config")
     address, before = f"/brokers/{broker.config.broker_name}/config", broker.config.trace_on
     status, seen = await api.call("get", address)
-    by_key = {item["key"]: item for item in seen["settings"]}
+    by_key = {item["key"]: item for item in seen["items"]}
     assert status == 200 and by_key["traceOn"]["value"] == str(before).lower() and by_key["traceOn"]["refusal"] is None
     assert by_key["storePathRootDir"]["refusal"]
 
@@ -154,7 +133,7 @@ async def test_settings_are_read_checked_and_changed(
     assert (status, planned["is_done"], len(planned["changes"])) == (200, False, 1)
     assert broker.config.trace_on is before
     status, done = await api.call("put", address, change)
-    assert (status, done["is_done"]) == (200, True) and "holds until" in done["remark"]
+    assert (status, done["is_done"]) == (200, True) and "holds until" in done["detail"]
     assert broker.config.trace_on is not before
     assert (await api.call("put", address, {"changes": {"traceOn": str(before).lower()}}))[0] == 200
 

@@ -43,7 +43,7 @@ def test_what_works_has_no_cause_and_neither_has_what_is_not_behind() -> None:
 
 
 HELD = HeldMessage("orders", "broker-a", 3, 17, HELD_LONG_MS, "ID", 0)
-GROWING = replace(STEADY, in_rate=42.0, out_rate=7.0, history=((NOW - 50, 100), (NOW, 400)))
+GROWING = replace(STEADY, lag_ms=60_000, in_rate=42.0, out_rate=7.0, history=((NOW - 50, 100), (NOW, 400)))
 
 
 @pytest.mark.parametrize(
@@ -79,9 +79,9 @@ def test_queues_and_rates_tell_why() -> None:
     assert titles(group(), GROWING, *TWO) == ["Messages arrive faster than the group consumes them"]
     assert titles(group(), replace(STEADY, out_rate=0.0, idle_since=NOW - 60), *TWO) == ["Its offset does not move"]
     filtered = group(subscriptions=(("orders", "paid", "TAG"),))
-    assert titles(filtered, replace(STEADY, out_mean=40.0), *TWO) == ["The filter skips about 75\u202f%"]
-    assert titles(filtered, replace(STEADY, out_mean=11.0), *TWO) == []
-    just_now = replace(STEADY, out_mean=40.0, history=((NOW - 10, 400), (NOW, 400)))
+    assert titles(filtered, replace(STEADY, out_rate=40.0), *TWO) == ["The filter skips about 75\u202f%"]
+    assert titles(filtered, replace(STEADY, out_rate=11.0), *TWO) == []
+    just_now = replace(STEADY, out_rate=40.0, history=((NOW - 10, 400), (NOW, 400)))
     assert titles(filtered, just_now, *TWO) == [], "a burst is no filter"
 
 

@@ -18,8 +18,7 @@ from dashboard.groups import group_cache as books
 from dashboard.groups import lag_checks, trend
 from dashboard.groups.group_cache import group_book
 from dashboard.groups.member_load import loads_of
-from dashboard.groups.moving import astray, move_all
-from dashboard.groups.undo import KEPT, undone
+from dashboard.groups.moving import KEPT, astray, move_all, undone
 from dashboard.models.group_moves import GroupMove
 from dashboard.models.management import Role, User
 from gantrymq import ConsumeResult
@@ -166,7 +165,7 @@ async def test_what_is_known_is_shown_when_one_broker_is_silent(
         assert f"without {SILENT}: no answer" in page
         assert f"≥{THIN}2" in (await client.get("/group/g-half")).content.decode()
         _, row = await api.call("get", "/groups?q=g-half")
-        assert (row["groups"][0]["lag"], row["groups"][0]["is_partial"]) == (2, True)
+        assert (row["items"][0]["lag"], row["items"][0]["is_partial"]) == (2, True)
         await late.close()
 
 
@@ -263,10 +262,11 @@ async def test_it_moves_by_so_many_messages_and_to_where_another_group_is(
     answer = await client.post("/group/g-shift/reset", form, follow=True)
     assert "are reset. The new offsets were read back and match" in answer.content.decode()
     status, told = await api.call(
-        "post", "/groups/g-shift/reset", {"topic": topic, "to": "copy", "source": "g-shift-other"}
+        "post", "/groups/g-shift/reset", {"topics": [topic], "to": "copy", "source": "g-shift-other"}
     )
-    assert (status, told["queues"][0]["before"], told["queues"][0]["after"], told["is_verified"]) == (200, 1, 7, True)
-    none = {"topic": topic, "to": "copy", "source": "g-shift-none"}
+    [done] = told["items"]
+    assert (status, done["queues"][0]["before"], done["queues"][0]["after"], done["is_verified"]) == (200, 1, 7, True)
+    none = {"topics": [topic], "to": "copy", "source": "g-shift-none"}
     assert (await api.call("post", "/groups/g-shift/reset", none))[0] == 409
 
 
@@ -276,7 +276,7 @@ async def test_a_move_can_be_undone_for_a_day(
     topic = await make_topic("reset-undo", queues=2, messages=[Message("reset-undo", b"x")] * 8)
     await placed(gateway, cluster, "g-undo", topic, {0: 1, 1: 2})
     client, api = await log_in(Role.OPERATOR), await api_for(await User.objects.aget(role="operator"))
-    undo = {"topic": topic, "to": "undo"}
+    undo = {"topics": [topic], "to": "undo"}
     assert (await api.call("post", "/groups/g-undo/reset", undo))[0] == 409, "it was never moved"
     assert "Undo" not in (await client.get("/group/g-undo")).content.decode()
 
@@ -286,8 +286,9 @@ async def test_a_move_can_be_undone_for_a_day(
     assert "Reset by operator" in page and "in: reset-undo" in page and "to=undo" in page
     assert "Undo" not in (await (await log_in("reader")).get("/group/g-undo")).content.decode()
     status, told = await api.call("post", "/groups/g-undo/reset", undo)
-    assert (status, told["is_verified"]) == (200, True)
-    assert {row["queue_id"]: row["after"] for row in told["queues"]} == {0: 1, 1: 2}
+    [done] = told["items"]
+    assert (status, done["is_verified"]) == (200, True)
+    assert {row["queue_id"]: row["after"] for row in done["queues"]} == {0: 1, 1: 2}
 
     await GroupMove.objects.aupdate(at=timezone.now() - KEPT)
     assert (await api.call("post", "/groups/g-undo/reset", undo))[0] == 409
@@ -321,7 +322,7 @@ async def test_several_topics_move_at_once(
     asked = urlencode({"topic": topics, "to": "end"}, doseq=True)
     page = (await client.get(f"/group/g-several/reset?{asked}")).content.decode()
     assert "<b>4 messages</b> are skipped" in page and "in 2 topics" in page
-    assert "gantry admin reset g-several several-1 several-2 --to end" in page and "/groups/g-several/resets" in page
+    assert "gantry admin reset g-several several-1 several-2 --to end" in page and "/groups/g-several/reset" in page
     form = {"topic": topics, "to": "end", "typed_name": "g-several"}
     answer = await client.post("/group/g-several/reset", form, follow=True)
     assert answer.content.decode().count("offsets in several-") == 2
@@ -331,14 +332,14 @@ async def test_several_topics_move_at_once(
     assert f'href="/group/g-several/reset?{asked.replace("end", "undo").replace("&", "&amp;")}"' in moved
     api = await api_for(await User.objects.aget(role=Role.OPERATOR))
     body = {"topics": topics, "to": "begin"}
-    status, told = await api.call("post", "/groups/g-several/resets", body | {"dry_run": True})
-    assert (status, [one["topic"] for one in told["resets"]]) == (200, topics)
-    assert not any(one["is_done"] for one in told["resets"])
-    _, told = await api.call("post", "/groups/g-several/resets", body)
-    assert [(one["is_done"], one["is_verified"], one["repeated"]) for one in told["resets"]] == [(True, True, 3)] * 2
+    status, told = await api.call("post", "/groups/g-several/reset", body | {"dry_run": True})
+    assert (status, [one["topic"] for one in told["items"]]) == (200, topics)
+    assert not any(one["is_done"] for one in told["items"])
+    _, told = await api.call("post", "/groups/g-several/reset", body)
+    assert [(one["is_done"], one["is_verified"], one["repeated"]) for one in told["items"]] == [(True, True, 3)] * 2
     assert await places(gateway, "g-several") == dict.fromkeys(topics, 0)
-    assert (await api.call("post", "/groups/g-several/resets", body | {"topics": [topics[0], "no-such"]}))[0] == 422
-    assert (await api.call("post", "/groups/g-several/resets", body | {"topics": []}))[0] == 422
+    assert (await api.call("post", "/groups/g-several/reset", body | {"topics": [topics[0], "no-such"]}))[0] == 422
+    assert (await api.call("post", "/groups/g-several/reset", body | {"topics": []}))[0] == 422
 
 
 async def places(gateway: Gateway, group: str) -> dict[str, int | None]:
@@ -439,7 +440,7 @@ async def test_two_looks_tell_rates_and_direction_on_the_page_and_over_rest(
     assert told[2].endswith("↗")
     api = await api_for(await User.objects.aget(role="admin"), "read")
     status, listed = await api.call("get", "/groups?q=g-rates&sort=lag&down=true")
-    [group] = listed["groups"]
+    [group] = listed["items"]
     assert (status, group["state"], group["direction"], group["retries"]) == (200, "no members", "growing", 0)
     assert group["in_rate"] is not None and group["out_rate"] == 0 and group["dead_letters"] is None
     assert group["lag_history"][0]["lag"] == 0 and group["seconds_to_zero"] is None
@@ -477,7 +478,7 @@ async def test_what_a_member_has_in_its_hands_is_shown_and_linked(
             status, told = await api.call("get", "/groups/g-held")
             member_id = told["members"][0]["client_id"]
             stacks = (await client.get("/group/g-held/stacks", {"client": member_id})).content.decode()
-            stacks_told = await api.call("get", f"/groups/g-held/stacks?{urlencode({'client': member_id})}")
+            stacks_told = await api.call("get", f"/groups/g-held/stacks?{urlencode({'client_id': member_id})}")
             stranger = await client.get("/group/g-held/stacks", {"client": "no-such"})
         finally:
             go_on.set()

@@ -25,8 +25,8 @@ NOW = 10_000.0
 
 
 def look(lag: int, done: int = 1000, *, members: int = 1, **changes: object) -> GroupSummary:
-    place = GroupPlace("orders", "broker-a", done, lag, lag * 10)
-    return replace(GroupSummary("g", lag, lag * 10, members=members, places=(place,)), **changes)  # type: ignore[arg-type]
+    place = GroupPlace("orders", "broker-a", done, lag, lag * 100)
+    return replace(GroupSummary("g", lag, lag * 100, members=members, places=(place,)), **changes)  # type: ignore[arg-type]
 
 
 def seen(*looks: GroupSummary, each_s: float = 10.0) -> WatchedGroup:
@@ -38,14 +38,15 @@ def seen(*looks: GroupSummary, each_s: float = 10.0) -> WatchedGroup:
     return group
 
 
-def test_rates_are_those_between_two_looks() -> None:
+def test_rates_begin_with_two_looks_and_follow_within_a_minute() -> None:
     first = seen(look(50, done=1000))
     assert (first.in_rate, first.out_rate, first.history) == (None, None, ((NOW, 50),))
     second = seen(look(50, done=1000), look(70, done=1100))
     assert (second.out_rate, second.in_rate) == (10.0, 12.0)
-    assert second.out_mean == 10.0, "a mean begins with the first rate, and follows slowly"
     burst = seen(look(0, done=0), look(0, done=100), look(0, done=1000))
-    assert burst.out_rate == 90.0 and burst.out_mean is not None and 10.0 < burst.out_mean < 30.0
+    assert burst.out_rate is not None and 10.0 < burst.out_rate < 30.0, "one look is no minute"
+    minutes = seen(look(0, done=0), look(0, done=1000), *[look(0, done=1000)] * 60)
+    assert minutes.out_rate == 0.0, "what is left of a rate that ended long ago is nothing"
     moved_back = seen(look(50, done=1000), look(1050, done=0))
     assert (moved_back.out_rate, moved_back.in_rate) == (None, 0.0)
     waiting = GroupPlace("%RETRY%g", "broker-a", 7, 3, 5)
@@ -80,6 +81,18 @@ def test_a_lag_rises_until_it_is_steady_and_a_look_at_one_broker_alone_changes_n
 def test_the_last_minute_decides(lags: tuple[int, ...], heading: Direction, doing: State, zero_s: float | None) -> None:
     group = seen(*(look(lag, done=1000 + at) for at, lag in enumerate(lags)))
     assert (direction(group), state(group), seconds_to_zero(group)) == (heading, doing, zero_s)
+
+
+def test_a_lag_of_a_few_seconds_is_no_falling_behind_however_it_grows() -> None:
+    group = seen(*(look(lag, done=lag) for lag in (10, 20, 30, 40)))
+    assert (direction(group), group.lag_ms, state(group)) == (Direction.GROWING, 4000, State.STEADY)
+
+
+def test_a_lag_that_jumps_about_has_no_direction_and_one_that_climbs_has() -> None:
+    jumping = seen(*(look(200 + change, done=at) for at, change in enumerate((0, 80, -60, 90, -70, 60))))
+    assert jumping.lag == 260 and (direction(jumping), state(jumping)) == (Direction.STEADY, State.STEADY)
+    climbing = seen(*(look(200 + 30 * at + change, done=at) for at, change in enumerate((0, 5, -6, 4, -3, 5))))
+    assert (direction(climbing), state(climbing)) == (Direction.GROWING, State.FALLING_BEHIND)
 
 
 def test_what_keeps_it_from_consuming_comes_first() -> None:

@@ -17,7 +17,7 @@ FOR_PROGRAMS = (
     "dashboard/web/", "dashboard/http/problems.py", "dashboard/settings.py", "dashboard/asgi.py",
     "dashboard/database/address.py", "dashboard/live/layer_address.py", "dashboard/live/sockets.py",
     "dashboard/language/catalog.py", "dashboard/language/told.py",
-    "dashboard/messages/program.py", "dashboard/reports/snippets.py", "dashboard/topics/shell_lines.py",
+    "dashboard/messages/message_views.py", "dashboard/reports/snippets.py", "dashboard/topics/change_views.py",
 )  # fmt: skip
 PARTS_FOR_PROGRAMS = re.compile(r"(^|_)(api|schemas|export)\.py$")  # of any feature
 # What is written into the database in English and said by dashboard/language/told.py, or is data.

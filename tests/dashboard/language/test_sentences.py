@@ -103,7 +103,7 @@ async def test_an_alert_of_a_check_is_kept_in_english_and_read_in_chinese(log_in
     assert "does not answer" not in page
     api = await api_for(await User.objects.aget(username="reader"))
     _, told = await api.call("get", "/alerts")
-    assert told["alerts"][0]["title"] == row.title
+    assert told["items"][0]["title"] == row.title
 
 
 def test_an_alert_knows_its_text_in_both_languages() -> None:

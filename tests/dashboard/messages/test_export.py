@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -57,13 +58,14 @@ async def test_a_file_that_is_cut_says_so_and_how_to_go_on(
     client = AsyncClient()
     found, older, files = [], "", 0
     while files == 0 or older:
-        given = {"since": "1 h", "older": older}
+        since = (datetime.now(UTC) - timedelta(hours=1)).isoformat()
+        given = {"since": since, "cursor": older}
         lines = [
             json.loads(line)
             for line in (await file_of(client, "/api/v1/topics/cut/messages.jsonl", secret, **given)).splitlines()
         ]
-        older = lines.pop()["older"] if "cut" in lines[-1] else ""
+        older = lines.pop()["next"] if "cut" in lines[-1] else ""
         found, files = found + [line["body"] for line in lines], files + 1
     assert (found, files) == (["4", "3", "2", "1", "0"], 3)
     *_, last = csv.reader(io.StringIO(await file_of(client, "/api/v1/topics/cut/messages.csv", secret)))
-    assert last[0].startswith("cut: 2 messages") and last[1].startswith("older: ")
+    assert last[0].startswith("cut: 2 messages") and last[1].startswith("next: ")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -127,18 +128,18 @@ async def test_rest_finds_gets_and_sends(gateway: Gateway, make_topic: Topic, us
         assert status == 200, answer
         return answer
 
-    assert (await find(""))["messages"][0]["preview"] == "Order 3 of Zoë"
+    assert (await find(""))["items"][0]["preview"] == "Order 3 of Zoë"
     found = await find("q=tag:paid&limit=1")
-    assert (found["how"], [item["keys"] for item in found["messages"]]) == ("search", [["k2"]])
-    rest = await find(f"q=tag:paid&older={found['older']}")
-    assert ([item["keys"] for item in rest["messages"]], rest["older"]) == ([["k0"]], None)
-    [indexed] = (await find("q=k1"))["messages"]
+    assert (found["how"], [item["keys"] for item in found["items"]]) == ("search", [["k2"]])
+    rest = await find(f"q=tag:paid&cursor={quote(found['next'])}")
+    assert ([item["keys"] for item in rest["items"]], rest["next"]) == ([["k0"]], None)
+    [indexed] = (await find("q=k1"))["items"]
     status, whole = await api.call("get", f"/topics/rest-messages/messages/{indexed['place']}")
     assert (status, whole["body"], whole["properties"]["region"]) == (200, "Order 1 of Zoë", "us")
     wanted = {"body_base64": "AP8=", "keys": ["bytes"], "properties": {"a": "b"}}
     status, sent = await api.call("post", "/topics/rest-messages/messages", wanted)
     assert status == 201
-    place = f"{sent['broker']}.{sent['queue']}.{sent['offset']}"
+    place = f"{sent['broker']}.{sent['queue_id']}.{sent['offset']}"
     _, whole = await api.call("get", f"/topics/rest-messages/messages/{place}")
     assert (whole["body"], whole["body_base64"], whole["properties"]["a"]) == (None, "AP8=", "b")
     for body in ({"body_base64": "!"}, {"delay_level": 99}, {"properties": {"KEYS": "x"}}):

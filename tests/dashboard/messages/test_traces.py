@@ -6,7 +6,9 @@ import itertools
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any
+from urllib.parse import quote
 
 import pytest_asyncio
 
@@ -66,8 +68,12 @@ async def told(
         yield Told(topic, group, sent.msg_id, key)
 
 
+def hour_ago() -> str:
+    return quote((datetime.now(UTC) - timedelta(hours=1)).isoformat())
+
+
 def rows(answer: dict[str, Any]) -> set[tuple[str, str, str]]:
-    return {(one["what"], one["topic"], one["group"]) for one in answer["events"]}
+    return {(one["what"], one["topic"], one["group"]) for one in answer["items"]}
 
 
 async def test_events_are_found_by_each_of_their_sides(told: Told, users: dict[str, User]) -> None:
@@ -85,11 +91,11 @@ async def test_events_are_found_by_each_of_their_sides(told: Told, users: dict[s
     assert rows(await find(f"topic={told.topic}")) == {sent, handled}
     assert rows(await find(f"group={told.group}")) == {handled}
     failed = await find(f"which=failed&topic={told.topic}")
-    assert rows(failed) == {handled} and all(one["is_bad"] for one in failed["events"])
-    assert rows(await find(f"which=slow&slow=1d&topic={told.topic}")) == set()
-    assert rows(await find(f"topic={told.topic}&since=1h")) == {sent, handled}
-    long_ago = await find("until=2020-01-01")
-    assert (long_ago["events"], long_ago["older"], long_ago["is_off"]) == ([], None, False)
+    assert rows(failed) == {handled} and all(one["is_bad"] for one in failed["items"])
+    assert rows(await find(f"which=slow&slow_ms=86400000&topic={told.topic}")) == set()
+    assert rows(await find(f"topic={told.topic}&since={hour_ago()}")) == {sent, handled}
+    long_ago = await find("until=2020-01-01T00:00")
+    assert (long_ago["items"], long_ago["next"], long_ago["is_off"]) == ([], None, False)
     assert (await api.call("get", "/traces?since=tomorrow"))[0] == 422
 
 
@@ -118,14 +124,14 @@ async def test_a_search_goes_on_from_its_cursor_and_misses_nothing(
     found: list[str] = []
     older, steps = "", 0
     while older is not None:
-        status, answer = await api.call("get", f"/traces?group=walkers&older={older}")
-        assert status == 200 and len(answer["events"]) <= 2
-        found += [one["message_id"] for one in answer["events"]]
-        assert all((one["outcome"], one["topic"]) == ("exception", "") for one in answer["events"])
-        older, steps = answer["older"], steps + 1
+        status, answer = await api.call("get", f"/traces?group=walkers&cursor={older}")
+        assert status == 200 and len(answer["items"]) <= 2
+        found += [one["message_id"] for one in answer["items"]]
+        assert all((one["outcome"], one["topic"]) == ("exception", "") for one in answer["items"])
+        older, steps = answer["next"], steps + 1
     assert found == [f"id-{number}" for number in reversed(range(6))] and steps >= 3
     monkeypatch.undo()
-    slow = (await api.call("get", "/traces?group=walkers&which=slow&slow=300ms"))[1]["events"]
+    slow = (await api.call("get", "/traces?group=walkers&which=slow&slow_ms=300"))[1]["items"]
     assert [one["took_ms"] for one in slow] == [500, 400, 300]
 
 
@@ -143,11 +149,11 @@ async def test_an_account_of_some_names_sees_their_traces_alone(told: Told, user
     reader = await User.objects.aget(pk=reader.pk)
     api = await api_for(reader, "read")
     for query in (f"q={told.msg_id}", f"q={told.key}", "", f"topic={told.topic}"):
-        assert (await api.call("get", f"/traces?{query}"))[1]["events"] == []
+        assert (await api.call("get", f"/traces?{query}"))[1]["items"] == []
     await User.objects.filter(pk=reader.pk).aupdate(name_prefixes="traced- tracers-")
     api = await api_for(await User.objects.aget(pk=reader.pk), "read")
     answer = (await api.call("get", f"/traces?q={told.msg_id}"))[1]
-    assert {one["what"] for one in answer["events"]} == {"Pub", "SubAfter"}
+    assert {one["what"] for one in answer["items"]} == {"Pub", "SubAfter"}
 
 
 async def test_an_account_of_some_names_is_told_of_no_other_group(told: Told, log_in: Client) -> None:
@@ -155,7 +161,7 @@ async def test_an_account_of_some_names_is_told_of_no_other_group(told: Told, lo
     reader = await User.objects.aget(username="reader")
     await User.objects.filter(pk=reader.pk).aupdate(name_prefixes=told.topic)  # it sees the topic, and no group
     api = await api_for(await User.objects.aget(pk=reader.pk), "read")
-    (sent,) = (await api.call("get", f"/traces?q={told.msg_id}"))[1]["events"]
+    (sent,) = (await api.call("get", f"/traces?q={told.msg_id}"))[1]["items"]
     assert (sent["what"], sent["group"]) == ("Pub", "")
     life = await client.get(f"/trace/{told.msg_id}", follow=True)
     place = life.redirect_chain[0][0].partition("?")[0].rpartition("/")[2]

@@ -50,7 +50,7 @@ async def test_an_account_changes_its_role_closes_and_opens(users: dict[str, Use
     status, changed = await api.call("put", "/users/READER", {"is_open": True})
     assert (status, changed["is_open"]) == (200, True)
     status, listed = await api.call("get", "/users?q=e")
-    assert [user["name"] for user in listed["users"]] == ["operator", "reader"]
+    assert [user["name"] for user in listed["items"]] == ["operator", "reader"]
     status, told = await api.call("put", "/users/admin", {"role": "reader"})
     assert (status, told["detail"]) == (409, "This is your own account: another administrator has to do that.")
     assert (await api.call("get", "/users/somebody-else"))[0] == 404
@@ -90,13 +90,11 @@ async def test_an_invitation_is_made_seen_and_withdrawn(users: dict[str, User]) 
     assert (status, address.path, len(parse_qs(address.query)["token"][0])) == (201, "/invitation", 43)
     assert (await AsyncClient().get(f"{address.path}?{address.query}")).status_code == 200
     _, listed = await api.call("get", "/invitations")
-    assert [(row["label"], row["role"], row["made_by"]) for row in listed["invitations"]] == [
-        ("Ada", "operator", "admin")
-    ]
+    assert [(row["label"], row["role"], row["created_by"]) for row in listed["items"]] == [("Ada", "operator", "admin")]
     link = made.pop("link")
-    assert listed["invitations"] == [made] and link
-    assert (await api.call("delete", f"/invitations/{listed['invitations'][0]['id']}"))[0] == 204
-    assert (await api.call("delete", f"/invitations/{listed['invitations'][0]['id']}"))[0] == 404
+    assert listed["items"] == [made] and link
+    assert (await api.call("delete", f"/invitations/{listed['items'][0]['id']}"))[0] == 204
+    assert (await api.call("delete", f"/invitations/{listed['items'][0]['id']}"))[0] == 404
     assert (await AsyncClient().get(f"{address.path}?{address.query}")).status_code != 200
 
 

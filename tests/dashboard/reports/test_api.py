@@ -12,12 +12,13 @@ from tests.dashboard.conftest import api_for
 async def test_a_report_is_asked_for_and_seen(users: dict[str, User]) -> None:
     api = await api_for(users["operator"])
     status, run = await api.call("post", "/reports/runs", {"report": "traffic", "days": 1})
-    assert (status, run["state"], run["requested_by"], run["rows"]) == (202, "queued", "operator", None)
+    assert (status, run["state"], run["started_by"], run["rows"]) == (202, "queued", "operator", None)
     assert await api.call("get", f"/reports/runs/{run['id']}") == (200, run)
-    assert (await api.call("get", "/reports/runs?report=traffic"))[1] == {"runs": [run], "total": 1}
-    assert (await api.call("get", "/reports/runs?report=sizes"))[1] == {"runs": [], "total": 0}
+    for report, runs in {"traffic": [run], "sizes": []}.items():
+        _, found = await api.call("get", f"/reports/runs?report={report}")
+        assert (found["items"], found["total"]) == (runs, len(runs))
     _, listed = await api.call("get", "/reports")
-    assert {one["name"]: one["last_run"] for one in listed["reports"]}["traffic"] == run["id"]
+    assert {one["name"]: one["last_run_id"] for one in listed["items"]}["traffic"] == run["id"]
     for address in (f"/reports/runs/{run['id']}/result", f"/reports/runs/{run['id']}/result.csv", "/reports/runs/no"):
         assert (await api.call("get", address))[0] == 404, address
     status, stopped = await api.call("post", f"/reports/runs/{run['id']}/stop")
@@ -48,20 +49,20 @@ async def test_the_schedule_comes_out_as_it_went_in(users: dict[str, User]) -> N
 
 async def test_a_run_may_have_a_range_topics_and_a_zone_of_its_own(users: dict[str, User]) -> None:
     api = await api_for(users["operator"])
-    wanted = {"report": "days", "begin": "2026-10-24T22:00:00Z", "end": "2026-10-26T00:00:00+01:00",
+    wanted = {"report": "days", "since": "2026-10-24T22:00:00Z", "until": "2026-10-26T00:00:00+01:00",
               "topics": ["orders", "mail"], "zone": "Europe/Berlin"}  # fmt: skip
     status, run = await api.call("post", "/reports/runs", wanted)
-    assert (status, run["begin"], run["end"]) == (202, "2026-10-24T22:00:00Z", "2026-10-25T23:00:00Z")
+    assert (status, run["since"], run["until"]) == (202, "2026-10-24T22:00:00.000Z", "2026-10-25T23:00:00.000Z")
     assert (run["topics"], run["zone"], run["attempt"], run["duration_s"]) == (
         ["orders", "mail"],
         "Europe/Berlin",
         1,
         None,
     )
-    assert await api.call("get", f"/reports/runs/{run['id']}/log") == (200, {"run": run["id"], "text": ""})
+    assert await api.call("get", f"/reports/runs/{run['id']}/log") == (200, {"run_id": run["id"], "text": ""})
     wrong: dict[str, dict[str, object]] = {
-        "end": {"end": None}, "zone": {"zone": "Mars"}, "topics": {"topics": ["a b/"]},
-        "begin": {"begin": "2026-10-24T22:00:00"},
+        "until": {"until": None}, "zone": {"zone": "Mars"}, "topics": {"topics": ["a b/"]},
+        "since": {"since": 0.5},
     }  # fmt: skip
     for field, change in wrong.items():
         status, told = await api.call("post", "/reports/runs", wanted | change)
@@ -81,23 +82,27 @@ async def test_the_schedule_takes_a_cron_line(users: dict[str, User]) -> None:
 async def test_promises_are_set_and_taken_away(users: dict[str, User]) -> None:
     api, reader = await api_for(users["operator"]), await api_for(users["reader"])
     assert (await api.call("put", "/reports/promises", {"seconds": 600}))[0] == 200
-    both = {"promises": {"": 600.0, "billing": 30.0}}
-    assert await api.call("put", "/reports/promises", {"group": "billing", "seconds": 30}) == (200, both)
-    assert await reader.call("get", "/reports/promises") == (200, both)
-    assert (await reader.call("put", "/reports/promises", {"group": "billing"}))[0] == 403
+    both = [{"group": "", "seconds": 600.0}, {"group": "billing", "seconds": 30.0}]
+    status, told = await api.call("put", "/reports/promises", {"group": "billing", "seconds": 30})
+    assert (status, told["items"]) == (200, both)
+    assert (await reader.call("get", "/reports/promises"))[1]["items"] == both
     assert (await api.call("put", "/reports/promises", {"group": "a b", "seconds": 3}))[0] == 422
-    assert await api.call("put", "/reports/promises", {"group": "billing"}) == (200, {"promises": {"": 600.0}})
+    assert (await api.call("put", "/reports/promises", {"group": "billing"}))[1]["items"] == both[:1]
 
 
 async def test_the_weekly_mail_needs_a_mail_channel(users: dict[str, User]) -> None:
     api = await api_for(users["operator"])
-    off = {"channels": [], "cron": "0 8 * * mon", "zone": "UTC", "next_at": None}
+    off = {"channel_ids": [], "cron": "0 8 * * mon", "zone": "UTC", "next_run_at": None}
     assert await api.call("get", "/reports/weekly") == (200, off)
-    status, told = await api.call("put", "/reports/weekly", {"channels": [7]})
-    assert (status, set(told["fields"])) == (422, {"channels"})
+    status, told = await api.call("put", "/reports/weekly", {"channel_ids": [7]})
+    assert (status, set(told["fields"])) == (422, {"channel_ids"})
+    for impossible in (0, 1 << 63):  # no key of the database
+        assert (await api.call("put", "/reports/weekly", {"channel_ids": [impossible]}))[0] == 422
     assert (await api.call("post", "/reports/weekly/send"))[0] == 409
     channel = await AlertChannel.objects.acreate(name="boss", kind="mail", settings="{}")
-    status, saved = await api.call("put", "/reports/weekly", {"channels": [channel.pk], "zone": "Europe/Berlin"})
-    assert (status, saved["channels"], saved["zone"]) == (200, [channel.pk], "Europe/Berlin") and saved["next_at"]
+    status, saved = await api.call("put", "/reports/weekly", {"channel_ids": [channel.pk], "zone": "Europe/Berlin"})
+    assert (status, saved["channel_ids"], saved["zone"]) == (200, [channel.pk], "Europe/Berlin") and saved[
+        "next_run_at"
+    ]
     assert (await api.call("post", "/reports/weekly/send"))[0] == 200
     assert (await api.call("post", "/reports/weekly/send"))[0] == 409, "one is being made"

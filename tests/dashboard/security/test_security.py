@@ -64,14 +64,14 @@ async def test_s65_each_planted_weakness_is_found_and_can_be_changed(
     await plant()
     api = await api_for(await User.objects.aget(role=Role.ADMIN), "admin")
     status, told = await api.call("get", "/security")
-    assert (status, told["troubles"]) == (200, [])
-    found = {one["name"]: one for one in told["checks"]}
+    assert (status, told["problems"]) == (200, [])
+    found = {one["name"]: one for one in told["items"]}
     planted = {
         "open-network", "no-tls", "any-host", "proxies-wide", "alarms-wide", "folder-open", "topics-by-sending",
         "account-unused", "token-long", "token-unused", "invitation-admin", "hook-plain", "mail-plain",
     }  # fmt: skip
     assert planted <= set(found)
-    levels = [one["level"] for one in told["checks"]]
+    levels = [one["level"] for one in told["items"]]
     assert levels == sorted(levels, reverse=True)
     page = (await client.get("/security")).content.decode()
     for code in planted:

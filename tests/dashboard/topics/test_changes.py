@@ -20,8 +20,8 @@ from dashboard.models.audit import AuditEntry, Result, Way
 from dashboard.models.management import User
 from dashboard.models.topic_changes import TopicChangeRun
 from dashboard.topics.change_runs import ChangeRun, ChangeRuns, change_runs, found, newest, stop
+from dashboard.topics.change_views import admin_lines
 from dashboard.topics.changes import Asker, TopicChange
-from dashboard.topics.shell_lines import admin_lines
 from gantrymq.message.model import Message
 from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig
 from tests.dashboard.conftest import Client, api_for
@@ -70,15 +70,19 @@ async def test_rest_deletes_many_and_tells_which_were_not(make_topic: Topic, gat
     api = await api_for(admin)
     status, started = await api.call("post", "/topic-changes", {"what": "delete", "topics": [*names, "bulk-nowhere"]})
     assert (status, started["state"]) == (202, "running")
-    await ended(started["run"])
-    _, run = await api.call("get", f"/topic-changes/{started['run']}")
+    await ended(started["id"])
+    _, run = await api.call("get", f"/topic-changes/{started['id']}")
     assert (run["state"], run["done"], run["failed"]) == ("done", 2, 1)
-    assert run["topics"][0] == {"topic": "bulk-nowhere", "result": "failed", "told": "There is no topic bulk-nowhere."}
+    assert run["topics"][0] == {
+        "topic": "bulk-nowhere",
+        "result": "failed",
+        "detail": "There is no topic bulk-nowhere.",
+    }
     left = {row.name for row in (await gateway.topics.list()).rows}
     assert not left & set(names)
     failed = await AuditEntry.objects.filter(target="bulk-nowhere").alatest("number")
     assert (failed.result, failed.action) == (Result.FAILED, "topic deleted")
-    assert (await api.call("post", f"/topic-changes/{started['run']}/stop"))[0] == 409
+    assert (await api.call("post", f"/topic-changes/{started['id']}/stop"))[0] == 409
     assert (await api.call("get", "/topic-changes/999999"))[0] == 404
     assert (await api.call("post", "/topic-changes", {"what": "queues", "topics": ["x"]}))[0] == 422
 

@@ -63,7 +63,7 @@ async def test_pages_csv_and_rest_tell_bytes_and_who_sends(
         _, told = await api.call("get", "/topics/figured/figures")
         assert told["size_bytes"] == facts.size_bytes and told["producers"][0]["last_stored_at"]
         _, listed = await api.call("get", "/topics?q=figured")
-        assert [one["figures"]["size_bytes"] for one in listed["topics"]] == [facts.size_bytes, 0]
+        assert [one["figures"]["size_bytes"] for one in listed["items"]] == [facts.size_bytes, 0]
     await look_at_all(topic_book, gateway)
     assert not [one for one in topic_book.facts("figured", ["broker-a"]).senders if one.groups], "it has disconnected"
 

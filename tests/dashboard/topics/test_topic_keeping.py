@@ -76,18 +76,18 @@ async def test_what_has_no_effect_here_is_shown_as_that(
     name = await make_topic("kept-only")
     config = cluster.broker.topics.configs[name]
     assert "without effect" not in (await client.get(f"/topic/{name}")).content.decode()
-    attributes = {"message.type": "FIFO", "retention.ms": "5000"}
+    attributes = {"queue.type": "BatchCQ", "message.type": "FIFO", "retention.ms": "5000"}
     cluster.broker.topics.update(dataclasses.replace(config, attributes=attributes))
     page = (await client.get(f"/topic/{name}")).content.decode()
-    assert "Kept, but without effect at a GantryMQ broker: message.type=FIFO</p>" in page
+    assert "Kept, but without effect at a GantryMQ broker: queue.type=BatchCQ</p>" in page
 
 
 async def test_rest_tells_what_has_no_effect_here(make_topic: Topic, cluster: ServingCluster, admin: User) -> None:
     name = await make_topic("kept-only-rest")
     config = cluster.broker.topics.configs[name]
-    cluster.broker.topics.update(dataclasses.replace(config, attributes={"message.type": "FIFO"}))
+    cluster.broker.topics.update(dataclasses.replace(config, attributes={"queue.type": "BatchCQ"}))
     status, told = await (await api_for(admin)).call("get", f"/topics/{name}")
-    assert (status, told["without_effect"]) == (200, ["message.type=FIFO"])
+    assert (status, told["without_effect"]) == (200, ["queue.type=BatchCQ"])
 
 
 async def test_rest_knows_retention_and_leaves_what_is_absent(

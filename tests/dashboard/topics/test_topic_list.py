@@ -14,7 +14,7 @@ from dashboard.cluster.group_values import GroupPlace
 from dashboard.cluster.values import TopicSettings, TopicSummary
 from dashboard.groups.group_cache import GroupBook, group_book
 from dashboard.status.board import WatchedGroup
-from dashboard.topics.export import COLUMNS, Line
+from dashboard.topics.columns import COLUMNS, Line
 from dashboard.topics.topic_cache import TopicFacts
 from tests.dashboard.conftest import Client
 
@@ -80,6 +80,6 @@ def test_the_csv_says_how_long_a_topic_keeps_where_all_brokers_agree(
     kept: tuple[int | None, ...], shown: int | None
 ) -> None:
     settings = tuple(TopicSettings(f"b{number}", 4, 4, 6, False, ms) for number, ms in enumerate(kept))
-    line = Line(TopicSummary("t", "normal", settings), None, None, TopicFacts(None, False, (), 0.0))
+    line = Line(TopicSummary("t", "normal", settings), None, None, lambda: TopicFacts(None, False, (), 0.0))
     assert COLUMNS["retention_ms"](line) == shown
     assert COLUMNS["stored"](line) is None, "what is not counted yet is no zero"

@@ -16,7 +16,7 @@ import pytest
 from dashboard.messages.bodies.body_view import view_body
 from dashboard.messages.bodies.json_tree import DEPTH_MAX, NODES_MAX, fold
 from dashboard.messages.bodies.unpack import UNPACKED_BYTES_MAX, messagepack, unpack
-from dashboard.messages.program import BODY_BYTES_MAX, python_of
+from dashboard.messages.message_views import BODY_BYTES_MAX, python_of
 from gantrymq.message.compression import compress_body
 from gantrymq.message.model import Message, MessageExt
 

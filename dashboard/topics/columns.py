@@ -1,33 +1,39 @@
-"""The list of topics as CSV: what was counted in turn, so that a broker is asked for nothing."""
+"""The columns of the list of topics: what it sorts by, and its CSV, by what was counted in turn."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 from django.http import HttpResponse
+from django.utils.translation import gettext_noop
 
 from dashboard.cluster.values import TopicMetrics, TopicSummary
 from dashboard.status.readers import Readers
-from dashboard.topics.topic_cache import TopicBook, TopicFacts
+from dashboard.topics.topic_cache import TopicFacts
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would compute
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What is known of one topic. counted, readers: None is not known yet."""
+    """What is known of one topic. counted, readers: None is not known yet. look: its bytes and producers, on demand."""
 
     row: TopicSummary
     counted: TopicMetrics | None
     readers: Readers | None
-    facts: TopicFacts
+    look: Callable[[], TopicFacts]
+
+    @property
+    def facts(self) -> TopicFacts:
+        return self.look()
 
 
-# A column is declared here and nowhere else: its name, and its value. What is not known is None, never 0.
+# A column is declared here and nowhere else: its name in CSV, and its value. What is not known is None, never 0.
 COLUMNS: dict[str, Callable[[Line], object]] = {
     "topic": lambda line: line.row.name,
     "kind": lambda line: line.row.kind,
@@ -51,15 +57,40 @@ COLUMNS: dict[str, Callable[[Line], object]] = {
 }
 
 
-def csv_response(
-    rows: Iterable[TopicSummary], counted: Mapping[str, TopicMetrics], readers: Mapping[str, Readers], book: TopicBook
-) -> HttpResponse:
+# Those of the page, by what its address calls them: their heads, and the column that they sort by.
+SORTS: dict[str, tuple[str, str]] = {
+    "name": (gettext_noop("Topic"), "topic"),
+    "rate": (gettext_noop("In/s"), "in_per_second"),
+    "out": (gettext_noop("Out/s"), "out_per_second"),
+    "stored": (gettext_noop("Stored"), "stored"),
+    "size": (gettext_noop("Size"), "size_bytes"),
+    "groups": (gettext_noop("Groups"), "groups"),
+    "lag": (gettext_noop("Worst lag"), "worst_lag"),
+    "senders": (gettext_noop("Producers"), "producers"),
+    "queues": (gettext_noop("Queues"), "write_queues"),
+    "written": (gettext_noop("Last write"), "last_write"),
+}
+
+
+def in_order(lines: Iterable[Line], sort: str, *, down: bool) -> list[Line]:
+    """By a column of the page; what is not known is the smallest, and names decide among equals."""
+    value = COLUMNS[SORTS[sort][1]]
+
+    def key(line: Line) -> tuple[Any, ...]:
+        if sort == "name":
+            return line.row.name.lower(), line.row.name
+        found = value(line)
+        return found is not None, found if found is not None else 0, line.row.name
+
+    return sorted(lines, key=key, reverse=down)
+
+
+def csv_response(lines: Iterable[Line]) -> HttpResponse:
     """What is not known is empty, never 0."""
     text = io.StringIO()
     writer = csv.writer(text)
     writer.writerow(COLUMNS)
-    for row in rows:
-        line = Line(row, counted.get(row.name), readers.get(row.name), book.facts(row.name, row.brokers))
+    for line in lines:
         writer.writerow([_harmless(value(line)) for value in COLUMNS.values()])
     response = HttpResponse(text.getvalue(), content_type="text/csv; charset=utf-8")
     response.headers["Content-Disposition"] = 'attachment; filename="topics.csv"'
