@@ -12,6 +12,7 @@ USUAL_ROUNDS = 12
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rounds", type=int, default=None, help="rounds of kill -9 and of power cuts (usual: 12)")
+    parser.addoption("--seed", type=int, default=None, help="the dice of such a run again")
     parser.addoption("--still", type=float, default=None, help="for so long a frozen master stands still, s")
 
 
@@ -23,8 +24,9 @@ def rounds(request: pytest.FixtureRequest) -> int:
 
 
 @pytest.fixture
-def seed() -> int:
-    """Printed with every failure: GANTRY_CRASH_SEED=N throws the same dice again."""
-    value = int(os.environ.get("GANTRY_CRASH_SEED") or time.time_ns() % 1_000_000)
+def seed(request: pytest.FixtureRequest) -> int:
+    """Printed with every failure: `--seed N` or GANTRY_CRASH_SEED=N throws the same dice again."""
+    asked = request.config.getoption("--seed", default=None) or os.environ.get("GANTRY_CRASH_SEED")
+    value = int(asked or time.time_ns() % 1_000_000)
     print(f"GANTRY_CRASH_SEED={value}")
     return value

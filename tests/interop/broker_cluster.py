@@ -119,8 +119,7 @@ class BrokerCluster:
                 if peer is self._first:
                     peer.launch()
                 else:
-                    peer.home.mkdir(parents=True, exist_ok=True)
-                    peer._namesrv_port = self._first._namesrv_port
+                    peer.share_name_server(self._first)
                     peer.relaunch_broker()
             self.wait_registered(self.names)
         except BaseException:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -43,28 +44,30 @@ def own_cluster(tmp_path: Path) -> Iterator[Peer]:
         yield running
 
 
+Client = TypeVar("Client")
+
+
+def client_of(make: Callable[[Path], Client], what: str, *tools: str, folder: Path) -> Client:
+    """A client with its programs; without one of its tools the test skips aloud, and fails in CI."""
+    for tool in tools:
+        require_tool(tool, f"it runs {what}")
+    try:
+        return make(folder)
+    except ToolError as exc:
+        missing(what, str(exc))
+        raise
+
+
 @pytest.fixture(scope="session")
 def java(tmp_path_factory: pytest.TempPathFactory) -> JavaClient:
-    """The official Java client; without java, javac or Maven the test skips aloud, and fails in CI."""
-    for tool in ("java", "javac", "mvn"):
-        require_tool(tool, "it runs the official Java client")
-    try:
-        return JavaClient(tmp_path_factory.mktemp("java"))
-    except ToolError as exc:
-        missing("the official Java client", str(exc))
-        raise
+    tools = ("java", "javac", "mvn")
+    return client_of(JavaClient, "the official Java client", *tools, folder=tmp_path_factory.mktemp("java"))
 
 
 @pytest.fixture(scope="session")
 def mqadmin(tmp_path_factory: pytest.TempPathFactory) -> MqAdmin:
-    """The official command line; without java or Maven the test skips aloud, and fails in CI."""
-    for tool in ("java", "mvn"):
-        require_tool(tool, "it runs RocketMQ's own command line")
-    try:
-        return MqAdmin(tmp_path_factory.mktemp("mqadmin"))
-    except ToolError as exc:
-        missing("RocketMQ's own command line", str(exc))
-        raise
+    what = "RocketMQ's own command line"
+    return client_of(MqAdmin, what, "java", "mvn", folder=tmp_path_factory.mktemp("mqadmin"))
 
 
 @pytest.fixture(scope="session")
@@ -76,22 +79,10 @@ def mqadmin_session(tmp_path_factory: pytest.TempPathFactory, mqadmin: MqAdmin) 
 
 @pytest.fixture(scope="session")
 def javascript(tmp_path_factory: pytest.TempPathFactory) -> JavaScriptClient:
-    """The npm client; without node or npm the test skips aloud, and fails in CI."""
-    for tool in ("node", "npm"):
-        require_tool(tool, "it runs the npm client ali-ons")
-    try:
-        return JavaScriptClient(tmp_path_factory.mktemp("javascript"))
-    except ToolError as exc:
-        missing("the npm client ali-ons", str(exc))
-        raise
+    what = "the npm client ali-ons"
+    return client_of(JavaScriptClient, what, "node", "npm", folder=tmp_path_factory.mktemp("javascript"))
 
 
 @pytest.fixture(scope="session")
 def go(tmp_path_factory: pytest.TempPathFactory) -> GoClient:
-    """The official Go client; without Go the test skips aloud, and fails in CI."""
-    require_tool("go", "it builds the official Go client")
-    try:
-        return GoClient(tmp_path_factory.mktemp("go"))
-    except ToolError as exc:
-        missing("the official Go client", str(exc))
-        raise
+    return client_of(GoClient, "the official Go client", "go", folder=tmp_path_factory.mktemp("go"))

@@ -17,6 +17,22 @@ ENVIRONMENT = {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local"}
 QUICK = ("-ldflags=-s -w", "-gcflags=all=-l -dwarf=false")
 BUILD = ("go", "build", "-mod=readonly", "-buildvcs=false", *QUICK, "-o", "programs", ".")
 
+FLOWS = (
+    "admin",
+    "broadcast",
+    "dead-letters",
+    "filters",
+    "namespace",
+    "ordered",
+    "poll",
+    "pull",
+    "requests",
+    "rotation",
+    "sends",
+    "trace",
+    "transactions",
+)
+
 
 class GoClient:
     """github.com/apache/rocketmq-client-go/v2, run by the programs in go/."""

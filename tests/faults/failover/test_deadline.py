@@ -5,7 +5,6 @@ pytest tests/faults/failover/test_deadline.py -s --still 20
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import time
@@ -14,68 +13,26 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.failover.recorded import gantry, holders
-from tests.faults.kit.replicas import SYNC, TOPIC, Replica, runtime_info
-from tests.faults.replication.history import Answer, check
-from tests.faults.replication.logs import read_log
+from appliance.bench import rpc
+from gantrymq.errors import ConnectError
+from gantrymq.remoting.codes import RequestCode, ResponseCode
+from gantrymq.remoting.command import RemotingCommand
+from tests.appliance.broker.replication.pair import PULL
+from tests.faults.failover.commits import GROUP, Commit, Committer, Look, lost_commits
+from tests.faults.failover.groups import LEASE_S, Scene, is_master, running
+from tests.faults.kit.replicas import TOPIC, runtime_info
+from tests.faults.replication.history import Answer
 from tests.faults.replication.recorder import Recorder
-from tests.harness import LocalCluster
-from tests.servers.etcd import EtcdMember, etcd, urls_of
+from tests.servers.etcd import etcd
 from tests.waiting import wait_until
 
-LEASE_S = 3
 STILL_S = 6.0  # twice the lease
-AUTOMATIC = SYNC | {
-    "automaticFailover": "true",
-    "readConfirmedOnly": "true",
-}
-
-
-class Scene:
-    """Three brokers in sync, and etcd's members."""
-
-    def __init__(self, brokers: list[LocalCluster], members: list[EtcdMember]) -> None:
-        self.brokers, self.members = brokers, members
-
-    def check(self, *recorders: Recorder, owner: LocalCluster) -> None:
-        """All logs alike, and as every sender was told."""
-        wait_until(lambda: len({runtime_info(each).get("commitLogMaxOffset") for each in self.brokers}) == 1)
-        logs = [read_log(each.broker_address, each.store) for each in self.brokers]
-        sends = [send for recorder in recorders for send in recorder.sends]
-        assert check(sends, logs, owner.broker_address) == []
-
-
-@contextlib.contextmanager
-def running(
-    folder: Path,
-    capsys: pytest.CaptureFixture[str],
-    members: list[EtcdMember],
-    *,
-    lease_s: int = LEASE_S,
-    may_take_over: bool = True,
-) -> Iterator[Scene]:
-    known = AUTOMATIC | {"etcdEndpoints": urls_of(members), "failoverLeaseSeconds": str(lease_s)}
-    of_slaves = known | {"automaticFailover": str(may_take_over).lower()}
-    with LocalCluster(folder / "master", broker_properties=known) as master:
-        slaves = [Replica(folder / f"slave{number}", master, number, of_slaves) for number in (1, 2)]
-        for slave in slaves:
-            slave.start_broker()
-        ran = gantry(capsys, master, "init", "--accept-unknown")
-        assert ran.code == 0, ran.err
-        wait_until(lambda: len(holders(members[0], master)) == 3)
-        yield Scene([master, *slaves], members)
-        for slave in slaves:
-            slave.stop()
 
 
 @pytest.fixture
 def one_etcd(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Scene]:
     with etcd(tmp_path / "etcd") as members, running(tmp_path, capsys, members) as scene:
         yield scene
-
-
-def is_master(broker: LocalCluster) -> bool:
-    return runtime_info(broker).get("brokerRole", "SLAVE") != "SLAVE"
 
 
 @pytest.mark.slow
@@ -142,10 +99,68 @@ def test_with_all_of_etcd_gone_the_master_stops_and_goes_on_in_its_epoch(one_etc
         assert "etcd does not prove" in told["masterProof"] and told["epoch"] == "1"
         time.sleep(STILL_S / 6)  # a while without etcd, in which nothing may be acknowledged
         assert recorder.count(Answer.ACKNOWLEDGED) == acknowledged
+        assert pulled(master.broker_address, 0).code == ResponseCode.SUCCESS  # what was confirmed may be read
+        (end,) = rpc.max_offsets(master.broker_address, TOPIC, 1)
+        assert pulled(master.broker_address, end).code == ResponseCode.SERVICE_NOT_AVAILABLE  # none waits for more
         member.signal(signal.SIGCONT)
         recorder.more()
     assert runtime_info(master)["epoch"] == "1"
     one_etcd.check(recorder, owner=master)
+
+
+@pytest.mark.slow
+def test_a_master_that_its_slaves_do_not_hear_refuses_commits_so_none_that_is_a_second_old_is_lost(
+    one_etcd: Scene,
+) -> None:
+    """Pulls go on. As long as nothing is sent, slaves that stand still are in sync."""
+    master, *slaves = one_etcd.brokers
+    serving = [master.broker_address]
+    wait_until(lambda: has_created(master.broker_address))
+    with Committer(TOPIC, lambda: serving[0]) as committer:
+        wait_until(lambda: len(committer.seen) > 20)
+        for each in slaves:
+            os.kill(each.broker.pid, signal.SIGSTOP)
+        wait_until(lambda: isinstance(committer.seen[-1], Look))  # after one that was refused
+        known = offset_at(master.broker_address)
+        ask(master.broker_address, RequestCode.PULL_MESSAGE, PULL | {"consumerGroup": GROUP} | COMMITS_FAR_AHEAD)
+        assert offset_at(master.broker_address) == known
+        os.kill(master.broker.pid, signal.SIGKILL)
+        for each in slaves:
+            os.kill(each.broker.pid, signal.SIGCONT)
+        wait_until(lambda: any(map(is_master, slaves)))
+        (serving[0],) = (each.broker_address for each in slaves if is_master(each))
+        wait_until(lambda: isinstance(last := committer.seen[-1], Commit) and last.member == serving[0])
+    assert lost_commits(committer.seen) == []
+
+
+def has_created(address: str) -> bool:
+    """A master that etcd does not prove for a moment closes the connection without an answer."""
+    try:
+        rpc.create_topic(address, TOPIC, 1)
+    except ConnectError:
+        return False
+    return True
+
+
+COMMITS_FAR_AHEAD = {"sysFlag": "5", "commitOffset": "1000000", "queueOffset": "0"}  # and it does not wait
+
+
+def ask(address: str, code: int, fields: dict[str, str]) -> RemotingCommand:
+    with rpc.connect(address) as connection:
+        return rpc.call(connection, RemotingCommand.request(code, fields))
+
+
+def pulled(address: str, offset: int) -> RemotingCommand:
+    """The answer to a pull that may wait."""
+    waits = {"sysFlag": "6", "suspendTimeoutMillis": "600000", "queueOffset": str(offset)}
+    return ask(address, RequestCode.PULL_MESSAGE, PULL | {"topic": TOPIC} | waits)
+
+
+def offset_at(address: str) -> int:
+    fields = {"consumerGroup": GROUP, "topic": TOPIC, "queueId": "0"}
+    answer = ask(address, RequestCode.QUERY_CONSUMER_OFFSET, fields)
+    assert answer.code == ResponseCode.SUCCESS, answer.remark
+    return int(answer.ext_fields["offset"])
 
 
 @pytest.mark.slow

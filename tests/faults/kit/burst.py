@@ -14,9 +14,9 @@ import sys
 from collections import Counter
 from dataclasses import dataclass, field
 
-from appliance.bench.frames import send_ring
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import RemotingCommand
+from tests.faults.kit.frame_ring import send_ring
 
 TOPIC = "Burst"
 BODY_BYTES = 900

@@ -11,7 +11,7 @@ import sys
 import time
 from dataclasses import dataclass, field
 
-from appliance.bench.frames import send_ring
+from tests.faults.kit.frame_ring import send_ring
 
 TOPIC = "Flood"
 BODY_BYTES = 128

@@ -236,6 +236,17 @@ def _delivered_though_gone(delivered: Sequence[Delivery], log: Log) -> Iterator[
         )
 
 
+def out_of_turn(delivered: Sequence[Delivery]) -> list[Finding]:
+    """What an ordered consumer was given before an earlier message that it had not been given."""
+    next_of: defaultdict[QueueKey, int] = defaultdict(int)
+    for each in delivered:
+        if each.queue_offset > next_of[each.queue]:
+            text = f"{each.queue.topic}/{each.queue.queue_id}: {each.queue_offset} before {next_of[each.queue]}"
+            return [Finding("delivered_out_of_turn", text)]
+        next_of[each.queue] = max(next_of[each.queue], each.queue_offset + 1)
+    return []
+
+
 _NEAR = 1 << 16  # a record of these tests is far smaller
 
 

@@ -3,34 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import threading
-from types import TracebackType
-from typing import Self
 
 from gantrymq import ConsumeFrom, MessageExt, PushConsumer
 from tests.faults.replication.history import Delivery, QueueKey
+from tests.waiting import Beside
 
-GROUP = "Readers"
+GROUP, ORDERED_GROUP = "Readers", "OrderedReaders"
 
 
-class Reader:
-    """Consumes on a thread of its own while its block runs."""
+class Reader(Beside):
+    """Consumes on a thread of its own while its block runs. ordered: as an ordered consumer."""
 
-    def __init__(self, topic: str, name_servers: str) -> None:
-        self._topic, self._name_servers = topic, name_servers
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._run()), name="reader")
+    def __init__(self, topic: str, name_servers: str, *, ordered: bool = False) -> None:
+        self._topic, self._name_servers, self._ordered = topic, name_servers, ordered
+        super().__init__(lambda: asyncio.run(self._run()), "reader")
         self.delivered: list[Delivery] = []
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._stop.set()
-        self._thread.join()
 
     async def _run(self) -> None:
         async def listener(messages: list[MessageExt]) -> None:
@@ -39,8 +26,12 @@ class Reader:
                 self.delivered.append(Delivery(queue, message.queue_offset, message.body))
 
         consumer = PushConsumer(
-            self._name_servers, group=GROUP, listener=listener, consume_from=ConsumeFrom.FIRST_OFFSET
+            self._name_servers,
+            group=ORDERED_GROUP if self._ordered else GROUP,
+            listener=listener,
+            ordered=self._ordered,
+            consume_from=ConsumeFrom.FIRST_OFFSET,
         )
         consumer.subscribe(self._topic)
         async with consumer:
-            await asyncio.to_thread(self._stop.wait)
+            await asyncio.to_thread(self.ends.wait)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-import threading
-from collections.abc import Callable
-from types import TracebackType
-from typing import Self
+import time
+from collections.abc import Callable, Iterator, Sequence
 
 from appliance.bench import rpc
 from appliance.bench.frames import send_fields
@@ -14,8 +13,9 @@ from gantrymq.errors import GantryError
 from gantrymq.message.ids import decode_offset_message_id
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
+from tests.faults.kit.nodes import Node
 from tests.faults.replication.history import Answer, QueueKey, Send
-from tests.waiting import wait_until
+from tests.waiting import Beside, wait_until
 
 # Said before anything is appended.
 REFUSALS = (ResponseCode.SERVICE_NOT_AVAILABLE, ResponseCode.SYSTEM_BUSY, ResponseCode.NO_PERMISSION)
@@ -24,7 +24,7 @@ PAUSE_S = 0.002
 AWAY_S = 0.05  # before the next try, when the member refuses or is gone
 
 
-class Recorder:
+class Recorder(Beside):
     """Sends while its block runs. member: "host:port" of who gets the next message, "" while none is to."""
 
     def __init__(self, sender: str, topic: str, member: Callable[[], str], *, body_bytes: int = 200) -> None:
@@ -32,9 +32,10 @@ class Recorder:
         self._topic = topic
         self._member = member
         self._body_bytes = body_bytes
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"recorder {sender}")
+        super().__init__(self._run, f"recorder {sender}")
         self.sends: list[Send] = []
+        self.acknowledged_at: list[float] = []
+        self.last_acknowledged: tuple[float, str] | None = None  # when, on the monotonic clock, and by which member
 
     def count(self, answer: Answer) -> int:
         return sum(send.answer is answer for send in list(self.sends))
@@ -44,23 +45,16 @@ class Recorder:
         enough = self.count(Answer.ACKNOWLEDGED) + count
         wait_until(lambda: self.count(Answer.ACKNOWLEDGED) >= enough)
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._stop.set()
-        self._thread.join()
-
     def _run(self) -> None:
-        while not self._stop.is_set():
+        while not self.ends.is_set():
             member = self._member()
             send = self._send(member) if member else None
             if send is not None:
                 self.sends.append(send)
-            self._stop.wait(PAUSE_S if send is not None and send.answer is Answer.ACKNOWLEDGED else AWAY_S)
+                if send.answer is Answer.ACKNOWLEDGED:
+                    self.acknowledged_at.append(time.monotonic())
+                    self.last_acknowledged = self.acknowledged_at[-1], send.member
+            self.ends.wait(PAUSE_S if send is not None and send.answer is Answer.ACKNOWLEDGED else AWAY_S)
 
     def _send(self, member: str) -> Send:
         number = len(self.sends)
@@ -87,3 +81,17 @@ class Recorder:
         queue = QueueKey(self._topic, int(fields["queueId"]))
         offset = int(fields["queueOffset"])
         return Send(self._sender, number, body, Answer.ACKNOWLEDGED, member, queue, offset, place)
+
+
+@contextlib.contextmanager
+def sending(members: Sequence[Node], topic: str) -> Iterator[list[Recorder]]:
+    """A sender to each of them, whatever it is: two masters would both be found."""
+    with contextlib.ExitStack() as stack:
+        yield [
+            stack.enter_context(Recorder(each.node, topic, lambda each=each: each.broker_address))  # type: ignore[misc]
+            for each in members
+        ]
+
+
+def acknowledged(recorders: Sequence[Recorder]) -> int:
+    return sum(recorder.count(Answer.ACKNOWLEDGED) for recorder in recorders)

@@ -6,12 +6,11 @@ pytest tests/faults/replication/test_network_rounds.py -s --rounds 30 --timeout 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import random
 import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -22,10 +21,10 @@ from gantrymq.errors import GantryError
 from tests.faults.kit.network import CUT, Network
 from tests.faults.kit.nodes import CLIENTS, ETCD, NAMES, Node, nodes
 from tests.faults.kit.replicas import SYNC, TOPIC, promote_checked, runtime_info
-from tests.faults.replication.history import Answer, check
+from tests.faults.replication.history import check
 from tests.faults.replication.logs import read_log
 from tests.faults.replication.reader import Reader
-from tests.faults.replication.recorder import Recorder
+from tests.faults.replication.recorder import acknowledged, sending
 from tests.waiting import wait_until
 
 ROUNDS = 1
@@ -41,7 +40,7 @@ def test_rounds_of_cut_networks_lose_nothing(
 ) -> None:
     dice = random.Random(seed)
     with nodes(tmp_path, SYNC | CONFIRMED, with_etcd=with_etcd) as three:
-        with sending(three) as recorders, Reader(TOPIC, three[0].namesrv_address) as reader:
+        with sending(three, TOPIC) as recorders, Reader(TOPIC, three[0].namesrv_address) as reader:
             for number in range(request.config.getoption("--rounds", default=None) or ROUNDS):
                 master = settled(three)
                 recorders[three.index(master)].more(30)
@@ -54,20 +53,6 @@ def test_rounds_of_cut_networks_lose_nothing(
         logs = [read_log(each.broker_address, each.store) for each in three]
     print(f"{acknowledged(recorders)} acknowledged of {len(sends)}, {len(reader.delivered)} delivered")
     assert check(sends, logs, master.broker_address, reader.delivered) == []
-
-
-@contextlib.contextmanager
-def sending(three: Sequence[Node]) -> Iterator[list[Recorder]]:
-    """A sender to each of them, whatever it is: two masters would both be found."""
-    with contextlib.ExitStack() as stack:
-        yield [
-            stack.enter_context(Recorder(each.node, TOPIC, lambda each=each: each.broker_address))  # type: ignore[misc]
-            for each in three
-        ]
-
-
-def acknowledged(recorders: Sequence[Recorder]) -> int:
-    return sum(recorder.count(Answer.ACKNOWLEDGED) for recorder in recorders)
 
 
 def one_round(three: list[Node], master: Node, dice: random.Random, *, with_etcd: bool) -> str:

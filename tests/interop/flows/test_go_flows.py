@@ -10,25 +10,10 @@ from typing import Any
 import pytest
 
 from tests.interop.broker_cluster import ADMIN, PEER, BrokerCluster
-from tests.interop.go_client import GoClient
+from tests.interop.go_client import FLOWS, GoClient
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
-FLOWS = (
-    "admin",
-    "broadcast",
-    "dead-letters",
-    "filters",
-    "namespace",
-    "ordered",
-    "poll",
-    "pull",
-    "requests",
-    "rotation",
-    "sends",
-    "trace",
-    "transactions",
-)
 MADE_BY_CLIENTS = {"admin", "namespace"}
 
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from appliance.bench import rpc
-from appliance.bench.maven import ToolError
 from appliance.bench.peer import Peer
-from tests.conftest import missing, require_tool
 from tests.interop.broker_cluster import PEER, BrokerCluster
 from tests.interop.clients import JAVA_SOURCES, ClientProgram, JavaClient
-from tests.interop.java_flows import assert_flows_work
+from tests.interop.java_flows import WITHOUT_REQUESTS, assert_flows_work, make_client
 from tests.interop.mqadmin.session import HERE, TOOLS_FIVE
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
@@ -24,8 +21,6 @@ PROGRAMS = (
     *(JAVA_SOURCES / f"{name}.java" for name in ("Consume", "Lines", "Patience", "Produce", "Run")),
     HERE / "java_tools" / "LitePull.java",
 )
-# 5.3.3's request() waits for the answer to its send instead of the reply, and gives up when that comes.
-WITHOUT_REQUESTS = ("requests",)
 # Lite pull asks with code 361, which Apache's 4.9 does not know.
 WITHOUT_ON_APACHE = ("lite-assign", "lite-subscribe") if PEER == "apache" else ()
 CASES = [
@@ -34,16 +29,6 @@ CASES = [
     pytest.param("5.4.0", "ROCKETMQ", False, 2, "ZLIB", (), id="5.4.0, ROCKETMQ, two brokers"),
     pytest.param("5.4.0", "JSON", True, 2, "LZ4", (), id="5.4.0, TLS, accounts, two brokers"),
 ]
-
-
-def make_client(logs: Path, pom: Path, programs: Sequence[Path] | None = None) -> JavaClient:
-    for name in ("java", "javac", "mvn"):
-        require_tool(name, "it runs RocketMQ 5's Java client")
-    try:
-        return JavaClient(logs, pom=pom, programs=programs)
-    except ToolError as exc:
-        missing("RocketMQ 5's Java client", str(exc))
-        raise
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,9 @@ import (
 )
 
 var programs = map[string]func(arguments []string) error{
-	"burst": burst,
-	"flows": flows,
+	"burst":  burst,
+	"flows":  flows,
+	"steady": steady,
 }
 
 func main() {

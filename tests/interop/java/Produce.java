@@ -1,3 +1,4 @@
+import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.client.producer.SendResult;
@@ -7,7 +8,7 @@ import org.apache.rocketmq.common.message.Message;
 /**
  * Sends numbered messages one after the other, number n to queue n modulo the number of queues; a send that fails is
  * tried again until it is acknowledged. Arguments: name server, topic, group, count, messages a second (0: no limit),
- * and "turns" when the client shall choose the queues itself.
+ * and "turns" when the client shall choose the queues itself. It ends at once when its standard input does.
  */
 public final class Produce {
     private static final String[] TAGS = {"TagA", "TagB", "TagC"};
@@ -23,6 +24,7 @@ public final class Produce {
         producer.setHeartbeatBrokerInterval(1000);
         Patience.patient(producer);
         producer.start();
+        endWithInput();
         Lines.say("STARTED");
         long start = System.nanoTime();
         for (int number = 0; number < count; number++) {
@@ -36,6 +38,21 @@ public final class Produce {
         }
         Lines.say("DONE");
         producer.shutdown();
+    }
+
+    private static void endWithInput() {
+        Thread watching = new Thread(() -> {
+            try {
+                while (System.in.read() >= 0) {
+                    continue;
+                }
+            } catch (IOException exception) {
+                Lines.say("INPUT", exception.toString());
+            }
+            Runtime.getRuntime().halt(0);
+        });
+        watching.setDaemon(true);
+        watching.start();
     }
 
     private static void send(DefaultMQProducer producer, String topic, int number, boolean isByTurns)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator
 from typing import Any
 
 from gantrymq import (
@@ -19,7 +19,7 @@ from gantrymq import (
 )
 from gantrymq.errors import GantryError
 from tests.interop.kinds.scene import Scene
-from tests.waiting import until
+from tests.waiting import aside, until
 
 FIRST = ConsumeFrom.FIRST_OFFSET
 LOOK_S = 0.05  # how often a reader looks whether what it needs is there
@@ -77,18 +77,6 @@ async def dead_letters(scene: Scene) -> AsyncIterator[None]:
 
     async with aside(read()):
         yield
-
-
-@contextlib.asynccontextmanager
-async def aside(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """Let the work go on while the block runs."""
-    task = asyncio.create_task(work)
-    try:
-        yield
-    finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
 
 
 @contextlib.asynccontextmanager

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from appliance.bench.gantry_peer import GantryPeer
-from appliance.settings.appliance_config import ROOT
+from appliance.own_files import ROOT
 from tests.interop.mqadmin.session import MqAdminSession
 
 pytestmark = pytest.mark.interop

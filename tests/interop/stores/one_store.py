@@ -78,7 +78,7 @@ class OneStore:
         """Start the broker of this make on the folder; return how many seconds it took to serve."""
         before, peer = self._current, self._makes[make]
         peer.broker_name = PROPERTIES["brokerName"]
-        peer._namesrv_port = self._makes["gantry"]._namesrv_port
+        peer.share_name_server(self._makes["gantry"])
         peer._broker_port = before._broker_port  # the stored ids and clients know the port
         self._current = peer
         start = time.monotonic()

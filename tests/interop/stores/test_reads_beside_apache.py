@@ -32,7 +32,6 @@ MESSAGES = 1500
 TAGS = ("TagA", "TagB", "TagC", "")
 HOST = ids.encode_host("127.0.0.1", 10911)
 PULLS, TIMES, KEYS, PLACES = 1200, 200, 150, 100
-SUGGESTS_BROKER = "suggestWhichBrokerId"
 Question = tuple[RequestCode, dict[str, str]]
 Answer = tuple[Any, ...]
 

@@ -1,33 +1,27 @@
-"""What happens to a slave's store while it copies, or rests: far behind, retention, torn files, damaged records.
+"""What happens to a slave's store while it copies, or rests: retention, torn files, damaged records.
 
 At the end both logs are read byte by byte: nothing acknowledged is missing, and what both have is the same.
-
-pytest tests/faults/replication/test_slave_store.py -k far_behind --rounds 10000    (megabytes)
 """
 
 from __future__ import annotations
 
-import asyncio
 import os
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from appliance.bench.peer import PeerError
-from gantrymq import AdminClient
 from tests.faults.kit.replicas import FILES, TOPIC, Replica, is_same, runtime_info
 from tests.faults.replication.history import check
 from tests.faults.replication.logs import read_log
 from tests.faults.replication.recorder import Recorder
+from tests.faults.replication.stores.store_files import delete_expired, log_files
 from tests.harness import LocalCluster
 from tests.waiting import wait_until
 
 FILE_BYTES = 1 << 20
-BEHIND_MB = 24  # usual; --rounds says another number
 BODY_BYTES = 4000
-EXPIRED_S = 100 * 3600.0  # beyond fileReservedTime
 
 
 @pytest.fixture
@@ -45,29 +39,9 @@ def slave(master: LocalCluster, tmp_path: Path) -> Iterator[LocalCluster]:
     peer.stop()
 
 
-def log_files(peer: LocalCluster) -> list[Path]:
-    return sorted(path for path in (peer.store / "commitlog").iterdir() if path.name.isdecimal())
-
-
 def fill(recorder: Recorder, master: LocalCluster, megabytes: int) -> None:
     end = int(runtime_info(master)["commitLogMaxOffset"]) + (megabytes << 20)
     wait_until(lambda: int(runtime_info(master).get("commitLogMaxOffset", "0")) >= end, within_s=600 + megabytes)
-
-
-def delete_expired(master: LocalCluster, count: int) -> int:
-    """Have the master delete so many of its oldest files, as if they were as old; return where its log begins then."""
-
-    async def ask() -> None:
-        async with AdminClient(master.namesrv_address, timeout_s=30) as admin:
-            await admin.brokers.delete_expired_commit_log(master.broker_address)
-
-    old = time.time() - EXPIRED_S
-    going = log_files(master)[:count]
-    for path in going:
-        os.utime(path, (old, old))
-    asyncio.run(ask())
-    wait_until(lambda: not any(path.exists() for path in going))
-    return int(log_files(master)[0].name)
 
 
 def assert_same_where_both_are(master: LocalCluster, slave: LocalCluster, recorder: Recorder) -> None:
@@ -76,25 +50,6 @@ def assert_same_where_both_are(master: LocalCluster, slave: LocalCluster, record
     kept = max(log.begin for log in logs)
     sends = [send for send in recorder.sends if send.physical_offset < 0 or send.physical_offset >= kept]
     assert check(sends, logs, slave.broker_address) == []
-
-
-@pytest.mark.slow
-def test_a_slave_far_behind_catches_up_while_the_master_deletes_what_it_has(
-    master: LocalCluster, slave: LocalCluster, request: pytest.FixtureRequest
-) -> None:
-    behind = request.config.getoption("--rounds", default=None) or BEHIND_MB
-    with Recorder("p", TOPIC, lambda: master.broker_address, body_bytes=BODY_BYTES) as recorder:
-        recorder.more()
-        wait_until(lambda: is_same(master, slave))
-        slave.kill_broker()
-        fill(recorder, master, behind)
-        slave.start_broker()
-        for number in range(4):
-            has = (number + 1) * behind // 5 << 20
-            wait_until(lambda has=has: int(runtime_info(slave).get("commitLogMaxOffset", "0")) > has, within_s=600)  # type: ignore[misc]
-            delete_expired(master, 1)
-        recorder.more()
-    assert_same_where_both_are(master, slave, recorder)
 
 
 @pytest.mark.slow

@@ -1,0 +1,176 @@
+"""Three brokers that take over by themselves and three members of etcd: each is a node with a disk of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from appliance.bench.gantry_peer import CHECKOUT
+from tests.faults.failover.loop_disk import LoopDisk, loop_disk
+from tests.faults.failover.recorded import holders
+from tests.faults.kit.books import library
+from tests.faults.kit.network import Network, network
+from tests.faults.kit.nodes import BROKERS, NAMES, Node
+from tests.faults.kit.replicas import SYNC, runtime_info
+from tests.servers.etcd import EtcdMember, urls_of
+from tests.waiting import wait_until
+
+REGISTER = ("etcd0", "etcd1", "etcd2")
+LEASE_S = 3
+AUTOMATIC = SYNC | {
+    "automaticFailover": "true",
+    "readConfirmedOnly": "true",
+    "failoverLeaseSeconds": str(LEASE_S),
+    "slaveTimeout": "2000",
+    "fileReservedTime": "10000",  # clocks that are set delete nothing
+}
+
+
+@dataclass
+class Group:
+    """disks: of the nodes, by name; empty where none may be mounted. clocks: files, by broker; empty without
+    faketime."""
+
+    net: Network
+    brokers: list[Node]
+    etcd: list[EtcdMember]
+    disks: dict[str, LoopDisk]
+    clocks: dict[str, Path]
+    killed: list[Node | EtcdMember] = field(default_factory=list)  # maybe in vain, as long as a disk is frozen
+
+    def kill(self, struck: Node | EtcdMember) -> None:
+        """SIGKILL, without waiting for its end."""
+        if struck not in self.killed:
+            self.killed.append(struck)
+            struck.signal(signal.SIGKILL) if isinstance(struck, EtcdMember) else os.kill(
+                struck.broker.pid, signal.SIGKILL
+            )
+
+    @property
+    def namesrv_pid(self) -> int:
+        return self.brokers[0].namesrv.pid
+
+    def heal(self) -> None:
+        """All is as it was, but for what is to come back by itself."""
+        self.net.heal()
+        for disk in self.disks.values():
+            disk.thaw()
+            disk.empty()
+        for member in self.etcd:
+            if member in self.killed:
+                member.kill()
+                member.start(self.etcd)
+            else:
+                member.signal(signal.SIGCONT)
+        os.kill(self.namesrv_pid, signal.SIGCONT)
+        for node in self.brokers:
+            if node in self.killed:
+                node.kill_broker()
+                node.start_broker()
+            else:
+                os.kill(node.broker.pid, signal.SIGCONT)
+        self.killed.clear()
+
+    def masters(self) -> list[Node]:
+        return [each for each in self.brokers if runtime_info(each).get("brokerRole", "SLAVE") != "SLAVE"]
+
+    def settled(self) -> Node:
+        """The only master, once both others are in sync with it, on record, and it takes messages."""
+        found: list[Node] = []
+
+        def is_settled() -> bool:
+            infos = [runtime_info(each) for each in self.brokers]
+            of_masters = [
+                (each, info)
+                for each, info in zip(self.brokers, infos, strict=True)
+                if info.get("brokerRole", "SLAVE") != "SLAVE"
+            ]
+            if len(of_masters) != 1:
+                return False
+            found[:], info = [of_masters[0][0]], of_masters[0][1]
+            is_whole = info.get("slavesInSyncSet", "").count(",") == 1
+            return is_whole and info["inSyncSetPublished"] == "on record" and info["messagesHeld"] == "false"
+
+        try:
+            wait_until(is_settled)
+        except TimeoutError:
+            self.tell()
+            raise
+        return found[0]
+
+    def tell(self) -> None:
+        """What each says of itself, for who looks at a failed test."""
+        for each in self.brokers:
+            info = runtime_info(each)
+            wanted = ("poch", "lave", "aster", "roof", "ailover", "ole")
+            print(each.node, {key: value for key, value in info.items() if any(part in key for part in wanted)})
+
+
+@contextlib.contextmanager
+def group(folder: Path) -> Iterator[Group]:
+    """The first broker is the master at first, the others are in sync; etcd has all on record."""
+    with contextlib.ExitStack() as stack:
+        net = stack.enter_context(network([*BROKERS, NAMES, *REGISTER]))
+        disks = {}
+        for name in (*BROKERS, *REGISTER):
+            path = folder / name / "store" if name in BROKERS else folder / name
+            if (disk := stack.enter_context(loop_disk(path))) is not None:
+                disks[name] = disk
+        etcd = [
+            EtcdMember(folder / name, name, None, host=net.address[name], runner=net.command(name)) for name in REGISTER
+        ]
+        for member in etcd:
+            stack.callback(member.kill)
+            member.start(etcd)
+        for member in etcd:
+            wait_until(lambda member=member: member.answers(""))  # type: ignore[misc]
+        brokers = [
+            Node(folder / name, net, name, number, AUTOMATIC | {"etcdEndpoints": urls_of(etcd)})
+            for number, name in enumerate(BROKERS)
+        ]
+        made = Group(net, brokers, etcd, disks, _clocks(folder, brokers))
+        for node in brokers:
+            stack.callback(node.stop)
+        brokers[0].start()
+        for node in brokers[1:]:
+            node.follow(brokers[0])
+            node.start_broker()
+        _put_on_record(brokers[0], etcd[0])
+        stack.callback(lambda: (net.heal(), made.heal()))
+        yield made
+
+
+def _clocks(folder: Path, brokers: list[Node]) -> dict[str, Path]:
+    """A file for each broker's time of day; the time that has passed is the real one."""
+    found = library("*/faketime/libfaketime.so.1")
+    if found is None:
+        return {}
+    clocks = {}
+    for node in brokers:
+        clocks[node.node] = folder / f"{node.node}.clock"
+        clocks[node.node].write_text("+0\n")
+        node.environment |= {
+            "LD_PRELOAD": str(found),
+            "FAKETIME_TIMESTAMP_FILE": str(clocks[node.node]),
+            "FAKETIME_NO_CACHE": "1",
+            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+            "NO_FAKE_STAT": "1",
+        }
+    return clocks
+
+
+def _put_on_record(master: Node, member: EtcdMember) -> None:
+    command = [sys.executable, "-P", "-m", "appliance", "admin", "-n", master.namesrv_address, "ha", "init"]
+    subprocess.run(
+        [*command, master.broker_name, "--accept-unknown", "--yes"],
+        check=True,
+        capture_output=True,
+        env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
+    )
+    wait_until(lambda: len(holders(member, master)) == len(BROKERS))

@@ -1,0 +1,65 @@
+"""Three brokers in sync with automatic failover, as processes, and the etcd that they know."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.faults.failover.recorded import gantry, holders
+from tests.faults.kit.replicas import SYNC, Replica, runtime_info
+from tests.faults.replication.history import check
+from tests.faults.replication.logs import read_log
+from tests.faults.replication.recorder import Recorder
+from tests.harness import LocalCluster
+from tests.servers.etcd import EtcdMember, urls_of
+from tests.waiting import wait_until
+
+LEASE_S = 3
+AUTOMATIC = SYNC | {
+    "automaticFailover": "true",
+    "readConfirmedOnly": "true",
+}
+
+
+class Scene:
+    """Three brokers in sync, and etcd's members."""
+
+    def __init__(self, brokers: list[LocalCluster], members: list[EtcdMember]) -> None:
+        self.brokers, self.members = brokers, members
+
+    def check(self, *recorders: Recorder, owner: LocalCluster) -> None:
+        """All logs alike, and as every sender was told."""
+        wait_until(lambda: len({runtime_info(each).get("commitLogMaxOffset") for each in self.brokers}) == 1)
+        logs = [read_log(each.broker_address, each.store) for each in self.brokers]
+        sends = [send for recorder in recorders for send in recorder.sends]
+        assert check(sends, logs, owner.broker_address) == []
+
+
+@contextlib.contextmanager
+def running(
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    members: list[EtcdMember],
+    *,
+    lease_s: int = LEASE_S,
+    may_take_over: bool = True,
+) -> Iterator[Scene]:
+    known = AUTOMATIC | {"etcdEndpoints": urls_of(members), "failoverLeaseSeconds": str(lease_s)}
+    of_slaves = known | {"automaticFailover": str(may_take_over).lower()}
+    with LocalCluster(folder / "master", broker_properties=known) as master:
+        slaves = [Replica(folder / f"slave{number}", master, number, of_slaves) for number in (1, 2)]
+        for slave in slaves:
+            slave.start_broker()
+        ran = gantry(capsys, master, "init", "--accept-unknown")
+        assert ran.code == 0, ran.err
+        wait_until(lambda: len(holders(members[0], master)) == 3)
+        yield Scene([master, *slaves], members)
+        for slave in slaves:
+            slave.stop()
+
+
+def is_master(broker: LocalCluster) -> bool:
+    return runtime_info(broker).get("brokerRole", "SLAVE") != "SLAVE"

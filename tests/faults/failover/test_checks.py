@@ -1,0 +1,39 @@
+"""The checks of a run's offsets, ordered deliveries and later messages: what they find, and what they let pass."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from tests.faults.failover.commits import Commit, Look, lost_commits
+from tests.faults.failover.later import not_come
+from tests.faults.replication.history import Delivery, QueueKey, out_of_turn
+
+QUEUE = QueueKey("T", 0)
+COMMITS = [Commit(at / 10, at / 10, "one", at) for at in range(100)]  # the last at 9.9 s
+
+
+@pytest.mark.parametrize(("offset", "kinds"), [(99, []), (89, []), (88, ["offset_back"]), (0, ["offset_back"])])
+def test_a_new_master_may_lack_the_commits_of_the_last_moments_only(offset: int, kinds: list[str]) -> None:
+    seen = [*COMMITS, Look(20.0, "two", offset), Commit(20.1, 20.1, "two", 100)]
+    assert [found.kind for found in lost_commits(seen)] == kinds
+
+
+def test_each_new_master_is_looked_at() -> None:
+    seen = [*COMMITS, Look(20.0, "two", 99), *(Commit(20 + at / 10, 20 + at / 10, "two", 100 + at) for at in range(50))]
+    assert not lost_commits(seen)
+    assert lost_commits([*seen, Look(30.0, "one", 99)])
+
+
+@pytest.mark.parametrize(
+    ("offsets", "is_well"), [([0, 1, 2], True), ([0, 1, 0, 1, 2], True), ([0, 2], False), ([1], False), ([], True)]
+)
+def test_an_ordered_consumer_may_get_messages_again_but_leaves_none_out(offsets: list[int], is_well: bool) -> None:
+    assert (not out_of_turn([Delivery(QUEUE, offset, b"") for offset in offsets])) is is_well
+
+
+def test_what_was_promised_comes_and_what_was_rolled_back_does_not() -> None:
+    come = Counter({b"timed": 2, b"kept": 1, b"dropped": 1})
+    assert not list(not_come([b"timed", b"kept"], [b"gone"], come))
+    assert [found.kind for found in not_come([b"late"], [b"dropped"], come)] == ["not_come", "rolled_back_but_come"]

@@ -1,0 +1,128 @@
+"""The commands of docs/operations/failover-runbook.md, where etcd has lost what it had, or sites are lost.
+
+pytest tests/faults/failover/test_runbook.py -s    (what the commands print)
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from appliance.bench import rpc
+from appliance.bench.frames import send_fields
+from gantrymq.remoting.codes import RequestCode, ResponseCode
+from gantrymq.remoting.command import RemotingCommand
+from tests.appliance.cli.running_gantry import run_gantry
+from tests.faults.failover.groups import is_master, running
+from tests.faults.failover.recorded import gantry, holders, on_record, term_of
+from tests.faults.kit.replicas import TOPIC, runtime_info
+from tests.faults.replication.recorder import Recorder
+from tests.harness import LocalCluster
+from tests.servers.etcd import etcd
+from tests.waiting import wait_until
+
+
+@pytest.mark.slow
+def test_an_etcd_that_is_lost_for_good_begins_anew_with_the_masters_log(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with etcd(tmp_path / "etcd") as members, running(tmp_path, capsys, members) as scene:
+        (member,), master = members, scene.brokers[0]
+        with Recorder("p", TOPIC, lambda: master.broker_address) as recorder:
+            recorder.more()
+            member.kill()
+            shutil.rmtree(tmp_path / "etcd" / member.name)
+            member.start(members)
+            wait_until(lambda: "has no record" in gantry(capsys, master, "status").out)
+            assert [is_master(each) for each in scene.brokers] == [True, False, False]
+            assert gantry(capsys, master, "init").code == 0
+            recorder.more()
+        wait_until(lambda: len(holders(member, master)) == 3)
+        scene.check(recorder, owner=master)
+
+
+@pytest.mark.slow
+def test_an_etcd_of_an_old_backup_is_brought_up_to_date_by_adopt(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with etcd(tmp_path / "etcd") as members, running(tmp_path, capsys, members) as scene:
+        (member,), first = members, scene.brokers[0]
+        data, backup = tmp_path / "etcd" / member.name, tmp_path / "backup"
+        member.kill()
+        shutil.copytree(data, backup)
+        member.start(members)
+        wait_until(lambda: member.answers(""))
+        switch = ("admin", "-n", first.namesrv_address, "switchover", first.broker_name, "--yes")
+        wait_until(lambda: run_gantry(capsys, *switch).code == 0)
+        (master,) = filter(is_master, scene.brokers)
+        with Recorder("p", TOPIC, lambda: master.broker_address) as recorder:
+            recorder.more()
+            member.kill()
+            shutil.rmtree(data)
+            shutil.copytree(backup, data)
+            member.start(members)
+            wait_until(lambda: "brings the record up to date" in gantry(capsys, first, "explain").out)
+            assert is_master(master) and runtime_info(master)["epoch"] == "2"
+            assert gantry(capsys, first, "adopt", "--yes").code == 0
+            recorder.more()
+        found = term_of(member, first)
+        assert found is not None and (found.epoch, found.owner) == (2, master.broker_address)
+        scene.check(recorder, owner=master)
+
+
+def send_alone(master: LocalCluster) -> int:
+    """The answer's code to one message."""
+    request = RemotingCommand.request(RequestCode.SEND_MESSAGE_V2, send_fields("Alone", TOPIC, 0, ""), b"alone")
+    with rpc.connect(master.broker_address) as connection:
+        return rpc.call(connection, request).code
+
+
+@pytest.mark.slow
+def test_what_remains_of_two_lost_sites_goes_on_and_takes_both_in_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each site has a broker and a member of etcd; the master's is among the lost ones."""
+    with etcd(tmp_path / "etcd", members=3) as members, running(tmp_path, capsys, members) as scene:
+        left, *lost = members
+        first, second, third = scene.brokers
+        with Recorder("before", TOPIC, lambda: first.broker_address) as before:
+            before.more()
+            for process in (first, third):
+                process.kill_broker()
+            for member in lost:
+                member.kill()
+        tell(capsys, second, "status")
+        left.kill()
+        left.start(members, "--force-new-cluster")
+        wait_until(lambda: is_master(second) and gantry(capsys, second, "explain").code == 0)
+        tell(capsys, second, "explain")
+        assert send_alone(second) == ResponseCode.SERVICE_NOT_AVAILABLE
+        second.stop_broker()
+        second.change({"minInSyncReplicas": "1"})
+        second.start_broker()
+        wait_until(lambda: send_alone(second) == ResponseCode.SLAVE_NOT_AVAILABLE)  # stored, as the only copy
+        with Recorder("after", TOPIC, lambda: second.broker_address) as after:
+            for number, member in enumerate(lost, 2):
+                shutil.rmtree(tmp_path / "etcd" / member.name)
+                left.add(member)
+                member.start(members[:number], "--initial-cluster-state", "existing")
+                wait_until(lambda member=member: member.answers(""))  # type: ignore[misc]
+            for broker in (first, third):
+                broker.start_broker()
+            wait_until(lambda: runtime_info(second).get("slavesInSyncSet", "").count(",") == 1)
+            after.more()
+            left.kill()  # the new ones are a majority
+            after.more()
+            wait_until(
+                lambda: sorted(on_record(lost[0], second)) == sorted(each.broker_address for each in scene.brokers)
+            )
+        tell(capsys, second, "status")
+        scene.check(before, after, owner=second)
+
+
+def tell(capsys: pytest.CaptureFixture[str], broker: LocalCluster, verb: str) -> None:
+    ran = gantry(capsys, broker, verb)
+    with capsys.disabled():
+        print(f"\n$ gantry admin ha {verb}\n{ran.out}{ran.err}")
