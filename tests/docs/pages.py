@@ -7,7 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = (*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")))
+PAGES = (
+    *sorted(ROOT.glob("*.md")),
+    ROOT / "appliance" / "README.md",
+    ROOT / "gantrymq" / "README.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+)
 BLOCK = re.compile(
     r"^(?:<!-- test: (?P<needs>\w+) -->\n)?(?P<indent> *)```(?P<language>\w*)\n(?P<code>.*?)^ *```$", re.M | re.S
 )

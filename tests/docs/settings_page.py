@@ -10,7 +10,7 @@ from typing import Any
 from appliance.settings import ignored as ignored_settings
 from appliance.settings.acl import AclSettings
 from appliance.settings.appliance_config import ApplianceConfig
-from appliance.settings.roles import BrokerConfig, NamesrvConfig
+from appliance.settings.roles import BrokerConfig, NamesrvConfig, ProxyConfig
 from appliance.settings.sockets import SocketSettings
 from appliance.settings.tls import TlsSettings
 from store.base.config import MessageStoreConfig
@@ -27,6 +27,7 @@ Written from the code by `python -m tests.docs.settings_page`; don't edit it by 
 - **A broker**: RocketMQ's own keys in `data/brokers/broker-a/broker.properties`, or in the file that
   `gantry broker -c` names. `gantry up` renews its own lines, between two comments that mark them; the others stay.
 - **The name server**: the same in `data/namesrv/namesrv.properties`, or in the file of `gantry namesrv -c`.
+- **A proxy**: the same in `data/proxies/proxy.properties`, or in the file of `gantry proxy -c`.
 
 What is marked *live* can be changed while the process runs: `gantry admin config set KEY=VALUE` (mqadmin:
 `updateBrokerConfig`, `updateNamesrvConfig`). The change is written into the file first; comments, order and unknown
@@ -44,9 +45,10 @@ def page() -> str:
         _section("Broker", _rows(BrokerConfig, without=_shared())),
         _section("Store of a broker", _rows(MessageStoreConfig)),
         _section("Name server", _rows(NamesrvConfig, without=_shared())),
-        _section("Sockets, of both", _rows(SocketSettings)),
-        _section("TLS, of both", _rows(TlsSettings)),
-        _section("Accounts, of both", _rows(AclSettings)),
+        _section("Proxy", _rows(ProxyConfig, without=_shared())),
+        _section("Sockets, of broker and name server", _rows(SocketSettings)),
+        _section("TLS, of all three", _rows(TlsSettings)),
+        _section("Accounts, of all three", _rows(AclSettings)),
         "## Accepted and without effect\n",
         "RocketMQ's keys that tune what does not exist here. A start names those it finds.\n",
         *(f"- {why}: {_quoted(keys)}" for why, keys in ignored_settings.by_reason(ignored_settings.IGNORED).items()),

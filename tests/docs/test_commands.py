@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from appliance.__main__ import COMMANDS, module_of
 from appliance.cli.admin import main as admin
+from appliance.cli.commands import COMMANDS, module_of
 from tests.docs.pages import PAGES, ROOT, SHELL
 
 PACKAGES = ("appliance", "dashboard", "gantrymq", "store", "tests")
 TYPED = [
-    (str(block), line.partition(" #")[0].strip())
+    (str(block), re.split(r" [#>]", line)[0].strip())
     for block in SHELL
     for line in block.code.splitlines()
     if re.match(r"\s*(gantry|deploy/up|\.venv/bin/gantry)( |$)", line)

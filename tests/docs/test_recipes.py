@@ -56,7 +56,7 @@ def run(arguments):
     return 0
 '''
     (checkout / "appliance/cli/greet_them.py").write_text(program)
-    add_line(checkout / "appliance/__main__.py", "COMMANDS = {", '    "greet-them": "greet somebody",')
+    add_line(checkout / "appliance/cli/commands.py", "COMMANDS = {", '    "greet-them": "greet somebody",')
     assert run(checkout, "-m", "appliance", "greet-them", "Ada") == "hello Ada\n"
     assert "greet somebody" in run(checkout, "-m", "appliance", "--help")
 
@@ -104,13 +104,11 @@ def test_a_new_page(checkout: Path) -> None:
     view = """
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_safe
 
 from dashboard.access.permissions import Permission, requires
 
 
 @requires(Permission.CONFIG_READ)
-@require_safe
 async def tea(request: HttpRequest) -> HttpResponse:
     return render(request, "tea/tea.html", {"pots": 3})
 """

@@ -1,0 +1,108 @@
+"""Every line for a shell is run by a test or listed with the reason; these are the lines that need one appliance."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.appliance_process import RunningAppliance
+from tests.docs.pages import ROOT
+from tests.docs.shell_lines import LINES, NOT_RUN, RUN, run_here, what_runs
+from tests.visitor import PASSWORD, Visitor, first_run_token
+
+SECRETS = PASSWORD + "\n"  # what a command asks for
+ACCOUNT = "appliance.yml"
+
+
+def test_every_line_is_run_by_a_test_or_has_a_reason() -> None:
+    tests = {what_runs(line) for line in LINES}
+    assert [test for test in tests if test and not (ROOT / test).is_file()] == []
+
+
+def test_no_rule_is_left_over() -> None:
+    def fits(page: str, start: str) -> bool:
+        return any(line.page == page and line.command.startswith(start) for line in LINES)
+
+    assert [(page, start) for page, start, _ in (*RUN, *NOT_RUN) if not fits(page, start)] == []
+
+
+class Shell:
+    """Runs lines as they stand on the page, in the folder of the test."""
+
+    def __init__(self, gantry: RunningAppliance, folder: Path) -> None:
+        self._folder = folder
+        program = folder / "bin" / "gantry"
+        program.parent.mkdir()
+        program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -P -m appliance "$@"\n')
+        program.chmod(0o755)
+        self.variables = os.environ | {
+            "PATH": f"{program.parent}{os.pathsep}{os.environ['PATH']}",
+            "PYTHONPATH": str(ROOT),
+            "GANTRY_DATA": gantry.data,
+            "GANTRY_NAMESRV": gantry.namesrv,
+            "GANTRYMQ_CREDENTIALS": str(Path(gantry.data) / "accounts" / ACCOUNT),
+        }
+
+    def run(self, line: str, replaced: Mapping[str, str], code: int = 0) -> str:
+        """What it prints. The line's exit code is `code`."""
+        for text, mine in replaced.items():
+            line = line.replace(text, mine)
+        done = subprocess.run(
+            ["bash", "-c", line], cwd=self._folder, env=self.variables, input=SECRETS, capture_output=True, text=True,
+            check=False, timeout=120,
+        )  # fmt: skip
+        assert done.returncode == code, f"{line}\n{done.stdout}\n{done.stderr}"
+        return done.stdout
+
+
+@pytest.fixture(scope="module")
+def gantry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningAppliance]:
+    with RunningAppliance(tmp_path_factory.mktemp("shown") / "data", "--accounts") as running:
+        visitor = Visitor(running.url)
+        visitor.become_admin(first_run_token(running.output))
+        for topic in ("orders", "prices", "demo"):
+            visitor.send_message(topic, "shown")
+        yield running
+
+
+@pytest.fixture(scope="module")
+def shell(gantry: RunningAppliance, tmp_path_factory: pytest.TempPathFactory) -> Shell:
+    return Shell(gantry, tmp_path_factory.mktemp("shell"))
+
+
+@pytest.mark.slow
+def test_the_lines_about_accounts_and_users(gantry: RunningAppliance, shell: Shell) -> None:
+    for line in run_here("accounts.md"):
+        if line.startswith("export GANTRY_TOKEN"):
+            shell.run("gantry users limit ada --all", {})  # by then ada is a limited reader
+            shell.run("gantry users roles ada admin", {})
+            shell.variables["GANTRY_TOKEN"] = shell.run("gantry users token ada --scope admin", {}).split()[-1]
+            shell.variables["GANTRY_DASHBOARD"] = gantry.url
+        asks = line.startswith(("gantry users add", "gantry users reset-password"))
+        printed = shell.run(line + " --password-stdin" * asks, {})
+        assert printed or line.startswith("export")
+
+
+@pytest.mark.slow
+def test_the_lines_about_topics_and_stores(gantry: RunningAppliance, shell: Shell) -> None:
+    store = Path(gantry.data) / "brokers" / "broker-a" / "store"
+    for line in run_here("storage.md"):
+        if " repair " not in line:  # which needs a stopped broker
+            assert shell.run(line, {"FOLDER": str(store)})
+
+
+@pytest.mark.slow
+def test_the_lines_about_backups(gantry: RunningAppliance, shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "backups").mkdir()
+    mine = {"/mnt/backups": str(tmp_path / "backups"), "/var/lib/gantrymq": str(tmp_path / "restored")}
+    for line in run_here("backup.md"):
+        shell.run(line, mine)
+    restored = tmp_path / "restored" / "brokers" / "broker-a" / "store"
+    (repair,) = [line for line in run_here("storage.md") if " repair " in line]
+    shell.run(repair, {"FOLDER": str(restored)})
