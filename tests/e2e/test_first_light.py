@@ -163,6 +163,7 @@ def test_from_the_printed_link_to_a_message_that_arrives_live(
     page.wait("no groups", lambda: "No consumer group yet" in find("main").text)
     browser.get(url + "/broker/broker-a/config")
     hours = find("[name='set.fileReservedTime']")
+    browser.execute_script("arguments[0].closest('details').open = true", hours)
     hours.clear()
     hours.send_keys("48")
     page.click(".settings-form .primary")

@@ -19,6 +19,7 @@ def walk(browser: Chrome, page: Page, address: str) -> None:
     assert not page.find("#clock-bar").is_displayed()
     page.wait("both at the newest", lambda: names(page.find("[data-live='topic.last']").text) == ["UTC", NAME])
 
+    page.click(".account > summary")
     page.click("[data-times-form] [value=local]")
     page.wait("the own zone alone", lambda: names(page.find("tr.row .time").text) == [NAME])
     assert names(page.find("[data-live='topic.last']").text) == [NAME]
@@ -28,6 +29,7 @@ def walk(browser: Chrome, page: Page, address: str) -> None:
         "the charts' axes", lambda: {zone.text for zone in browser.find_elements(By.CSS_SELECTOR, ".zone")} == {NAME}
     )
 
+    page.click(".account > summary")
     page.click("[data-times-form] [value=utc]")
     page.wait(
         "the axes in UTC", lambda: {zone.text for zone in browser.find_elements(By.CSS_SELECTOR, ".zone")} == {"UTC"}
