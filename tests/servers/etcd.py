@@ -64,7 +64,14 @@ class EtcdMember:
     def add(self, member: EtcdMember) -> None:
         """Have the cluster of this one expect that member, which is to start with an empty folder. It refuses for some
         seconds after the member before has come."""
-        command = [str(require_tool("etcdctl", REASON)), "--endpoints", self.url, "member", "add", member.name]
+        command = [
+            str(require_tool("etcdctl", "members are added by it (Debian: apt install etcd-client)")),
+            "--endpoints",
+            self.url,
+            "member",
+            "add",
+            member.name,
+        ]
         command += [f"--peer-urls={member.peer_url}"]
         environment = {**os.environ, "ETCDCTL_API": "3"}
         wait_until(lambda: subprocess.run(command, env=environment, capture_output=True, check=False).returncode == 0)
