@@ -25,7 +25,7 @@ from store.base.results import (
 )
 from store.index.service import IndexService
 from store.log.commit_log import CommitLog
-from store.queues.consume_queue import UNIT, ConsumeQueue
+from store.queues.consume_queue import FILLER_SIZE, UNIT, ConsumeQueue
 from store.queues.consume_queue_table import ConsumeQueueTable
 from store.queues.filter import Filter
 from store.queues.repair import ConsumeQueueRepair, are_messages, are_plausible
@@ -149,7 +149,9 @@ class StoreReader:
         All units in [offset, index) are decided, and no other one.
         """
         log = self._log
-        scan = UnitScan(log.queue, log.shown_end, self.limits, max_messages, wanted, queue.ext)
+        scan = UnitScan(
+            log.queue, log.shown_end, self.limits, max_messages, wanted, queue.ext, written_end=log.position
+        )
         take, stop = scan.take, None
         index = offset
         units_left = max(FILTER_UNITS_MIN, max_messages)
@@ -271,7 +273,8 @@ class StoreReader:
         while low < high:
             middle = (low + high) // 2
             unit = queue.unit_at(middle)
-            if unit is not None and unit.physical_offset >= end:
+            size_bytes = 0 if unit is None or unit.size_bytes == FILLER_SIZE else unit.size_bytes
+            if unit is not None and unit.physical_offset + size_bytes > end:
                 high = middle
             else:
                 low = middle + 1

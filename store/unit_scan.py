@@ -32,7 +32,7 @@ class Stop(enum.Enum):
     """Why a read ends before a unit. The unit is undecided: the next read starts with it."""
 
     FULL = enum.auto()  # the answer has what it may bring, or as many records were looked into as one read may
-    LOG_END = enum.auto()  # the record is not committed yet: for readers the queue ends here
+    LOG_END = enum.auto()  # the record is not committed yet, or not shown whole: for readers the queue ends here
     REPAIR = enum.auto()  # the unit is damaged, and a thread looks in the log for what it should say
 
 
@@ -98,6 +98,7 @@ class UnitScan:
         "_run_start",
         "_view",
         "_wanted",
+        "_written_end",
         "buffers",
         "count",
         "prove",
@@ -113,14 +114,18 @@ class UnitScan:
         count_max: int,
         wanted: Filter | None,
         ext: ConsumeQueueExt | None = None,
+        *,
+        written_end: int | None = None,
     ) -> None:
-        """`log_end`: records that end behind this physical offset may not be shown. `ext`: the queue's extension."""
+        """`log_end`: records that end behind this physical offset may not be shown. `ext`: the queue's extension.
+        `written_end`: up to there the log has records, which are shown later; None: up to `log_end`."""
         self.count = self.size_bytes = 0
         self.buffers: list[memoryview] = []
         self.why_empty = _NO_MATCH
         self.prove: Callable[[Unit, int], Unit | None] | None = None
         self._files = files
         self._log_end = log_end
+        self._written_end = log_end if written_end is None else written_end
         self._limits = limits
         self._count_max = count_max
         self._hot_room = self._cold_room = ANY_SIZE
@@ -170,6 +175,9 @@ class UnitScan:
         if not self._file_start <= physical_offset < self._file_end:
             self._go_to_file(physical_offset)
         if physical_offset + size_bytes > self._readable_end or self._view is None:
+            # What is shown may end within a record, and a doubted unit was not compared with it: it comes later.
+            if self._log_end < physical_offset + size_bytes <= min(self._written_end, self._file_end):
+                return _LOG_END
             self.why_empty = _REMOVING
             self._removed_below = self._files.next_start(physical_offset)
             return None

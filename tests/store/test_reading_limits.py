@@ -197,3 +197,24 @@ def test_counters_count_messages(tmp_path: Path, open_store: OpenStore) -> None:
     store.get_message("g", "T", 0, 1, 32)
     store.get_message("g", "T", 0, 5, 32)
     assert (store.stats.get_found_times, store.stats.get_miss_times, store.stats.get_transferred) == (1, 1, 4)
+
+
+@pytest.mark.parametrize("is_opened_anew", [False, True], ids=["same run", "next run"])
+@pytest.mark.parametrize("more_bytes", [0, 1, -1], ids=["at a record's end", "a byte more", "a byte less"])
+def test_what_is_not_shown_yet_is_not_passed_over(
+    tmp_path: Path, open_store: OpenStore, wanted: TagFilter | None, is_opened_anew: bool, more_bytes: int
+) -> None:
+    """A reader that asks at each answer's next offset gets all of it, once more of it is shown."""
+    store, size = filled(open_store, tmp_path)
+    if is_opened_anew:
+        store.close()
+        store = open_store(small_config(tmp_path))
+    store.show_below(10 * size + more_bytes)
+    shown = 9 if more_bytes < 0 else 10
+    result = store.get_message("g", "T", 0, 4, 32, wanted)
+    assert (result.message_count, result.next_begin_offset) == (shown - 4, shown)
+    result = store.get_message("g", "T", 0, shown, 32, wanted)
+    assert (result.status, result.next_begin_offset) == (GetMessageStatus.OFFSET_OVERFLOW_ONE, shown)
+    assert store.shown_max_offset("T", 0) == shown
+    store.show_below(store.max_physical_offset)
+    assert store.get_message("g", "T", 0, shown, 32, wanted).next_begin_offset == min(shown + 32, 40)

@@ -122,6 +122,17 @@ def test_a_record_that_the_log_does_not_have_whole_counts_as_deleted() -> None:
     assert (scan.count, stop, scan.why_empty) == (2, None, REMOVING)
 
 
+def test_a_record_that_is_not_shown_whole_yet_ends_the_queue() -> None:
+    scan, stop, decided = scanned(in_a_row(3), log_end=250, written_end=300)
+    assert (scan.count, stop, decided) == (2, Stop.LOG_END, 2)
+
+
+def test_a_doubted_unit_whose_record_is_not_shown_yet_ends_the_queue() -> None:
+    scan = UnitScan(Files(), 200, ROOMY, 32, None, written_end=300)
+    scan.prove = lambda unit, index: unit
+    assert [scan.take(unit, index) for index, unit in enumerate(in_a_row(3))] == [None, None, Stop.LOG_END]
+
+
 def test_the_rest_of_a_deleted_file_is_passed_over_unread() -> None:
     files = Files((1, 2))
     scan, stop, decided = scanned([*in_a_row(9), *in_a_row(2, start=1000)], files=files)

@@ -8,7 +8,7 @@ import pytest
 
 from tests.faults.failover.commits import Commit, Look, lost_commits
 from tests.faults.failover.later import not_come
-from tests.faults.replication.history import Delivery, QueueKey, out_of_turn
+from tests.faults.replication.history import Delivery, EpochRow, Log, QueueKey, Stored, left_out, out_of_turn
 
 QUEUE = QueueKey("T", 0)
 COMMITS = [Commit(at / 10, at / 10, "one", at) for at in range(100)]  # the last at 9.9 s
@@ -31,6 +31,14 @@ def test_each_new_master_is_looked_at() -> None:
 )
 def test_an_ordered_consumer_may_get_messages_again_but_leaves_none_out(offsets: list[int], is_well: bool) -> None:
     assert (not out_of_turn([Delivery(QUEUE, offset, b"") for offset in offsets])) is is_well
+
+
+def test_what_a_consumer_never_got_is_found() -> None:
+    stored = [Stored(at, QUEUE, at, b"") for at in range(3)]
+    log = Log("one", 0, b"", [*stored, Stored(3, QueueKey("other", 0), 0, b"")], [EpochRow(1, 0, "a")])
+    given = [Delivery(QUEUE, offset, b"") for offset in (0, 2)]
+    assert [found.kind for found in left_out(given, log, "T")] == ["never_delivered"]
+    assert not left_out([*given, Delivery(QUEUE, 1, b"")], log, "T")
 
 
 def test_what_was_promised_comes_and_what_was_rolled_back_does_not() -> None:

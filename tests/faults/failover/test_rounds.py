@@ -24,7 +24,7 @@ from tests.faults.failover.later import Later, not_come
 from tests.faults.failover.nemesis import ALL, Nemesis, kill_master, stop_master
 from tests.faults.kit.nodes import Node
 from tests.faults.kit.replicas import TOPIC, runtime_info
-from tests.faults.replication.history import Log, check, out_of_turn
+from tests.faults.replication.history import Log, check, left_out, out_of_turn
 from tests.faults.replication.logs import read_log
 from tests.faults.replication.reader import Reader
 from tests.faults.replication.recorder import Recorder, acknowledged, sending
@@ -62,6 +62,8 @@ def test_rounds_of_every_fault_lose_nothing(tmp_path: Path, seed: int, request: 
     findings = [
         *check(sends, logs, master.broker_address, [*reader.delivered, *ordered.delivered]),
         *out_of_turn(ordered.delivered),
+        *left_out(reader.delivered, log, TOPIC),
+        *left_out(ordered.delivered, log, TOPIC),
         *lost_commits(committer.seen),
         *not_come(later.due, later.never, come),
     ]
