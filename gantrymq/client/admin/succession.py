@@ -182,8 +182,16 @@ class SuccessionAdmin:
         return Changed(broker_name, keep, epoch, time.monotonic() - began)
 
     async def join(self, broker_name: str, address: str) -> int:
-        """Have a member join its group in etcd; return its number there. GantryError."""
-        answer = await self._calls.call(address, RequestCode.JOIN_GROUP, {"brokerName": broker_name})
+        """Have a member join its group in etcd; return its number there. GantryError.
+
+        Asked again once if the connection breaks: a master whose record is new closes its connections until etcd has
+        proved it. A member that has joined already answers with its number.
+        """
+        fields = {"brokerName": broker_name}
+        try:
+            answer = await self._calls.call(address, RequestCode.JOIN_GROUP, fields)
+        except ConnectError:
+            answer = await self._calls.call(address, RequestCode.JOIN_GROUP, fields)
         return int_field(answer, "memberNumber", address)
 
     async def failover(self, broker_name: str, *addresses: str) -> FailoverStatus:
