@@ -120,6 +120,8 @@ class BrokerLife:
         config = dataclasses.replace(closed.config, **self._settings_say)
         self.controller = self._controller(config, closed.store_config, port=closed.port)
         self.controller.is_new_master = isinstance(turn, Promotion)
+        if not closed.offsets.may_be_old:  # in memory, that is: the file was written when it closed
+            self.controller.offsets.are_new()
         del closed
         gc.unfreeze()
         gc.collect()

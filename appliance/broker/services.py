@@ -23,6 +23,7 @@ from appliance.broker.groups.subscription_group import SubscriptionGroupManager
 from appliance.broker.pop.service import PopService
 from appliance.broker.replication.follower import Follower
 from appliance.broker.replication.master.hand_over import HandOver
+from appliance.broker.replication.master.newest_offsets import NewestOffsets
 from appliance.broker.replication.master.old_masters import OldMasters
 from appliance.broker.replication.master.slaves import SlaveService
 from appliance.broker.status.stats import BrokerStatsManager
@@ -121,6 +122,7 @@ def _of_role(parts: ServiceParts) -> list[Service]:
         parts.topic_sharing,
         parts.slaves,
         parts.hand_over,
+        NewestOffsets(parts.config, parts.offsets, parts.slaves, parts.topics.configs),
         *([parts.slaves.proof] if parts.slaves.proof is not None else []),
         *([parts.master_role] if parts.master_role is not None else []),
         OldMasters(parts.slaves, parts.standing, Members(parts.config), parts.outer_api.refresh),

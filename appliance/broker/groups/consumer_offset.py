@@ -6,8 +6,10 @@ second, so they touch two dictionaries; only the entries that changed since the 
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from pathlib import Path
 
 from appliance.errors import BrokerError
@@ -26,6 +28,7 @@ from gantrymq.errors import MessageRejected
 from gantrymq.message import topics as names
 from gantrymq.remoting.admin_bodies import ConsumerOffsetTable
 from gantrymq.remoting.codes import ResponseCode
+from gantrymq.timeouts import timeout
 
 NO_OFFSET = -1
 FAILOVER_INTERVAL_MS = 500  # and what the write takes: below a second's commits
@@ -35,6 +38,7 @@ KEYS_MAX = 1_000_000  # a client may commit for topics and queues that don't exi
 QUEUES_MAX = 16_384  # of a topic, as many as it may have
 ENTRIES_MAX = 4_000_000  # offsets in all
 NOT_AT_A_SLAVE = "no offsets are kept here: this broker is a slave, its master keeps them"
+KNOWN_S = 3.0  # that a question waits for offsets that may be old; then its client asks again
 NOT_COPIED = "no offsets are kept now: a broker that may become the master has not confirmed them for a second"
 SEPARATOR = "@"  # of topic and group in the file's keys
 
@@ -58,6 +62,10 @@ class ConsumerOffsetManager(SavedTable):
         self._groups_of_topic: dict[str, set[str]] = {}
         self.entry_count = 0  # offsets in all
         self.moves_until = -math.inf if config.automatic_failover else math.inf  # of awake_s
+        self._known = asyncio.Event()
+        if not config.automatic_failover:
+            self._known.set()
+        self._is_slave = config.is_slave
         self._why_not = NOT_AT_A_SLAVE if config.is_slave else NOT_COPIED
         self.table: dict[str, dict[int, int]] = {}  # "topic@group" to queue id to the next offset to consume
 
@@ -101,8 +109,31 @@ class ConsumerOffsetManager(SavedTable):
     @property
     def may_move(self) -> bool:
         """Whether consumers may commit now. With automatic failover a slave takes no commits, which its master would
-        not know of, and a master as copied_offsets.py says."""
-        return self.moves_until == math.inf or awake_s() < self.moves_until
+        not know of, and a master as copied_offsets.py says, and not while these may be old."""
+        return not self.may_be_old and (self.moves_until == math.inf or awake_s() < self.moves_until)
+
+    @property
+    def may_be_old(self) -> bool:
+        """Whether these are of the file, and other members may know newer ones (replication/master/newest_offsets.py).
+
+        Only with automatic failover: from the start of the process on, until `are_new`."""
+        return not self._known.is_set()
+
+    def are_new(self) -> None:
+        """No other member can know newer ones."""
+        self._known.set()
+
+    @property
+    def has_to_wait(self) -> bool:
+        """Whether consumers can't be told any now. A slave tells what it has."""
+        return self.may_be_old and not self._is_slave
+
+    async def until_new(self) -> bool:
+        """Wait while they may be old, KNOWN_S at most; say if they are new then."""
+        with contextlib.suppress(TimeoutError):
+            async with timeout(KNOWN_S):
+                await self._known.wait()
+        return not self.may_be_old
 
     def commit_of_pull(self, group: str, topic: str, queue_id: int, offset: int) -> None:
         """What a pull brings along: nothing is answered for it, and it comes again with the next one."""
@@ -171,6 +202,15 @@ class ConsumerOffsetManager(SavedTable):
             known.update(queues)
             self._unrendered.add(key)
             self._writer.changed()
+
+    def put_further(self, theirs: ConsumerOffsetTable, topics: Container[str]) -> None:
+        """Put those offsets of another member over these that are larger, or not here; only of these topics."""
+        for key, queues in theirs.offset_table.items():
+            if key.partition(SEPARATOR)[0] in topics:
+                known = self.table.get(key, {})
+                further = {queue_id: offset for queue_id, offset in queues.items() if offset > known.get(queue_id, -1)}
+                if further:
+                    self.put(key, further)
 
     def watch(self) -> set[str]:
         """A set that gets the keys whose offsets change, with the next `note_changes` or write; at first all keys."""

@@ -5,6 +5,7 @@ These come several times a second from every consumer, so each handler is one ta
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import Protocol
 
 from appliance.broker.delivery.hot_data import is_hot
@@ -30,12 +31,20 @@ class ConsumerParts(Protocol):
 
 def query_consumer_offset(
     parts: ConsumerParts, connection: ServerConnection, request: RemotingCommand
-) -> RemotingCommand:
+) -> RemotingCommand | Awaitable[RemotingCommand | None]:
     """The group's offset; where it has none, 0 on a young queue, else 22.
 
     Java consumers take any error for "no offset yet" and start where consumeFromWhere says, so nothing but a true
-    absence may be answered with one.
+    absence may be answered with one. While it may be an old one there is no answer.
     """
+    return _when_new(parts, request) if parts.offsets.has_to_wait else _offset(parts, request)
+
+
+async def _when_new(parts: ConsumerParts, request: RemotingCommand) -> RemotingCommand | None:
+    return _offset(parts, request) if await parts.offsets.until_new() else None
+
+
+def _offset(parts: ConsumerParts, request: RemotingCommand) -> RemotingCommand:
     fields = request.ext_fields
     topic, queue_id = fields["topic"], int_field(fields, "queueId")
     offset = parts.offsets.query(fields["consumerGroup"], topic, queue_id)

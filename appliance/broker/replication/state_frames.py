@@ -106,11 +106,12 @@ class StateSource:
     async def take(self, untold: Untold, in_sync: InSyncRecord) -> bytes:
         """Return a state as of now; what it tells leaves `untold`."""
         await self._offsets.note_changes()
-        keys = _some_of(untold.offsets, KEYS_MAX)
+        keys = [] if self._offsets.may_be_old else _some_of(untold.offsets, KEYS_MAX)
         table = self._offsets.table
         seen, delivered_ms = self._timer.on_record
         state = {
             "offsets": {key: table[key] for key in keys if key in table},
+            "areAllOffsets": not untold.offsets and not self._offsets.may_be_old,  # from the connection's begin on
             "leases": self._pop.take_records(untold.leases),
             "delays": self._schedule.offsets,
             "timer": [seen, delivered_ms],
@@ -201,6 +202,8 @@ class StateSink:
         _take_entries(self._groups, groups)
         for key, queues in offsets.items():
             self._offsets.put(key, queues)
+        if state.get("areAllOffsets") is True:
+            self._offsets.are_new()
         try:
             self._pop.put_records(state.get("leases", []))
         except (LookupError, TypeError, ValueError) as exc:

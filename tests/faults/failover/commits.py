@@ -36,7 +36,10 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What a member says at first, when it serves in place of another or after it did not take a commit."""
+    """What a member says, before it takes the first commit in place of another, or the next one after it took none.
+
+    Only of who takes commits: one that is back as a slave tells what its file has, until its master has told it all.
+    """
 
     at: float
     member: str
@@ -66,23 +69,26 @@ class Committer(Beside):
         self._topic, self._serving = topic, serving
         super().__init__(self._run, "committer")
         self.seen: list[Commit | Look] = []
+        self.has_failed = False  # the last commit was not taken
 
     def _run(self) -> None:
-        member, offset, has_failed = "", 0, False
+        member, offset = "", 0
         while not self.ends.wait(EVERY_S):
             serving = self._serving()
             if not serving:
                 continue
+            looks = []
             try:
-                if (serving != member or has_failed) and member:
-                    self.seen.append(Look(time.monotonic(), serving, self._offset_at(serving)))
-                member, has_failed = serving, False
-                began = time.monotonic()
+                if (serving != member or self.has_failed) and member:
+                    looks = [Look(time.monotonic(), serving, self._offset_at(serving))]
+                member, began = serving, time.monotonic()
                 self._ask(serving, RequestCode.UPDATE_CONSUMER_OFFSET, {"commitOffset": str(offset + 1)})
             except GantryError:  # it is lost, has handed over, or its slaves do not have the last ones yet
-                has_failed = True
+                self.has_failed = True
                 continue
             offset += 1
+            self.has_failed = False
+            self.seen += looks
             self.seen.append(Commit(began, time.monotonic(), serving, offset))
 
     def _offset_at(self, address: str) -> int:

@@ -117,6 +117,11 @@ class SlaveService:
         return self.in_sync is not None and bool(self.in_sync.names)
 
     @property
+    def required(self) -> list[str]:
+        """Where those slaves serve without which nothing more is confirmed."""
+        return self._in_sync_set().required
+
+    @property
     def is_all_confirmed(self) -> bool:
         """Whether all that are required have the whole log."""
         return self.in_sync is not None and self.in_sync.confirmed >= self._store.max_physical_offset

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,18 @@ from appliance.errors import BrokerError
 from appliance.process.awake import awake_s
 from appliance.settings.roles import BrokerConfig
 from gantrymq.errors import MessageRejected
+from gantrymq.remoting.admin_bodies import ConsumerOffsetTable
 from gantrymq.remoting.codes import ResponseCode
 
 GOLDEN = Path(__file__).parents[1] / "golden_config" / "consumerOffset.json"
+AUTOMATIC = {
+    "automatic_failover": True,
+    "etcd_endpoints": "http://127.0.0.1:2379",
+    "all_ack_in_sync": True,
+    "read_confirmed_only": True,
+    "broker_role": "SYNC_MASTER",
+    "slaves_enable": True,
+}
 
 
 def manager(folder: Path, **settings: Any) -> ConsumerOffsetManager:
@@ -52,6 +62,27 @@ def test_a_real_brokers_file_is_read_exactly_and_written_as_json(tmp_path: Path)
     assert json.loads(path.read_bytes())["offsetTable"]["TopicTest@CG1"] == {"0": 2, "1": 1, "2": 2, "3": 9}
     assert manager(tmp_path).table == offsets.table
     assert (tmp_path / "consumerOffset.json.bak").read_bytes() == GOLDEN.read_bytes()
+
+
+def test_of_two_members_tables_the_larger_offsets_count_of_topics_that_are_there(tmp_path: Path) -> None:
+    offsets = manager(tmp_path)
+    for queue_id, offset in ((0, 5), (1, 9)):
+        offsets.commit("g", "t", queue_id, offset)
+    theirs = {"t@g": {0: 7, 1: 8, 2: 1}, "t@h": {0: 3}, "deleted@g": {0: 4}}
+    offsets.put_further(ConsumerOffsetTable(theirs), {"t"})
+    assert offsets.table == {"t@g": {0: 7, 1: 9, 2: 1}, "t@h": {0: 3}}
+
+
+async def test_offsets_of_the_file_may_be_old_on_a_master_with_automatic_failover(tmp_path: Path) -> None:
+    offsets = manager(tmp_path, **AUTOMATIC)
+    offsets.moves_until = math.inf
+    assert offsets.has_to_wait and not offsets.may_move
+    waits = asyncio.create_task(offsets.until_new())
+    await asyncio.sleep(0)
+    offsets.are_new()
+    assert await waits and offsets.may_move and not offsets.has_to_wait
+    assert not manager(tmp_path).may_be_old
+    assert not manager(tmp_path, **AUTOMATIC | {"broker_role": "SLAVE", "broker_id": 1}).has_to_wait
 
 
 def test_consumers_move_nothing_that_the_next_master_would_not_have(tmp_path: Path) -> None:

@@ -1,0 +1,76 @@
+"""A member that was killed is back as the master: what the others have had of its tables is not lost."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from appliance.bench import rpc
+from gantrymq.errors import GantryError
+from gantrymq.remoting.codes import RequestCode, ResponseCode
+from gantrymq.remoting.command import RemotingCommand
+from tests.faults.failover.groups import is_master, running
+from tests.faults.kit.replicas import TOPIC
+from tests.harness import LocalCluster
+from tests.servers.etcd import etcd
+from tests.waiting import wait_until
+
+FIELDS = {"consumerGroup": "Committing", "topic": TOPIC, "queueId": "0"}
+
+
+def answered(address: str, code: RequestCode, fields: dict[str, str]) -> dict[str, str] | None:
+    """The fields of a good answer; None without one."""
+    try:
+        with rpc.connect(address) as connection:
+            answer = rpc.call(connection, RemotingCommand.request(code, fields))
+    except GantryError:
+        return None
+    return dict(answer.ext_fields) if answer.code == ResponseCode.SUCCESS else None
+
+
+def commit(master: LocalCluster, offset: int) -> None:
+    fields = FIELDS | {"commitOffset": str(offset)}
+    wait_until(lambda: answered(master.broker_address, RequestCode.UPDATE_CONSUMER_OFFSET, fields) is not None)
+
+
+def offset_at(member: LocalCluster) -> int | None:
+    fields = answered(member.broker_address, RequestCode.QUERY_CONSUMER_OFFSET, FIELDS)
+    return None if fields is None else int(fields["offset"])
+
+
+@pytest.mark.slow
+def test_a_master_that_comes_back_with_an_old_file_tells_the_offsets_that_its_slaves_have(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where no slave may take over. A write of the file that takes long leaves it as old."""
+    with etcd(tmp_path / "etcd") as members, running(tmp_path, capsys, members, may_take_over=False) as scene:
+        master, *slaves = scene.brokers
+        wait_until(lambda: is_created(master))
+        config, old = master.store / "config", tmp_path / "old"
+        old.mkdir()
+        commit(master, 1)
+        wait_until(lambda: (config / "consumerOffset.json").exists())
+        for path in config.glob("consumerOffset.json*"):
+            shutil.copy(path, old)
+        commit(master, 1000)
+        wait_until(lambda: all(offset_at(slave) == 1000 for slave in slaves))
+        master.kill_broker()
+        for path in config.glob("consumerOffset.json*"):
+            path.unlink()
+        shutil.copytree(old, config, dirs_exist_ok=True)
+        master.start_broker()
+        told: list[int] = []
+        wait_until(lambda: (offset := offset_at(master)) is not None and not told.append(offset))  # type: ignore[func-returns-value]
+        assert is_master(master) and told == [1000]
+        commit(master, 1001)
+        wait_until(lambda: all(offset_at(slave) == 1001 for slave in slaves))
+
+
+def is_created(master: LocalCluster) -> bool:
+    try:
+        rpc.create_topic(master.broker_address, TOPIC, 1)
+    except GantryError:
+        return False
+    return True
