@@ -385,8 +385,10 @@ class Process:
     def _begin_epoch(self, term: Term) -> None:
         """The epoch is on disk before the first byte of it."""
         disk = self.disk
-        if self.role == Role.FOLLOWING or disk.epochs.highest > term.epoch:
-            return
+        if self.role == Role.FOLLOWING or disk.epochs.is_overtaken(term.epoch, term.epoch_id):
+            if self.world.rules.yields_when_overtaken:
+                return
+            self.role, self.required = Role.TAKEN, term.in_sync
         if self.world.rules.puts_epoch_on_record or self.world.rng.random() < 0.5:
             disk.epochs = disk.epochs.begun(len(disk.log), term.epoch - 1, term.epoch_id)
             self.world.checker.begins(self)

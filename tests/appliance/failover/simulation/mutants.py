@@ -20,6 +20,7 @@ from tests.appliance.failover.simulation.world import (
     BOOTS,
     ETCD_RESTORED,
     LOSSES,
+    OVERTAKEN,
     PEOPLE,
     RATES,
     SETS,
@@ -133,6 +134,7 @@ MUTANTS = (
     Mutant("a candidate waits from the writer's clock", rule="waits_from_stamp"),
     Mutant("a candidate waits from when it asked", rule="waits_from_asking", mixture=TIMES),
     Mutant("begins before the transaction is known", rule="begins_before_known"),
+    Mutant("begins though it is overtaken", rule="yields_when_overtaken", mixture=OVERTAKEN),
     Mutant(
         "no margin, and clocks differ",
         instead=((lease, "deadline", lambda first, lease_s: first + lease_s),),

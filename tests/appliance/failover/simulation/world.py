@@ -45,6 +45,7 @@ class Rules:
     forgets_unknown_addition: bool = False
     begins_before_known: bool = False
     goes_on_after_a_new_boot: bool = False
+    yields_when_overtaken: bool = True  # by a later epoch, between the transaction and the first byte of its own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +62,7 @@ class Mixture:
     chaos_s: float = 45.0
     rates: tuple[float, ...] = ()  # of each member's clock; (): from the seed, up to one percent off
     pace: float = 0.0  # faults a second; 0: from the seed
+    open_s: float = 0.0  # that a member may take to open in its epoch; 0: a moment
 
 
 ANY = Mixture(name="any")
@@ -89,7 +91,10 @@ BOOTS = Mixture(name="boots", faults={"lose_power": 4, "stop_cleanly": 4, "all_l
 PEOPLE = Mixture(
     name="people", faults={"switch": 5, "kill": 4, "cut": 2, "stall": 2, "pause_failover": 1}, is_quick=True
 )
-MIXTURES = {each.name: each for each in (ANY, TIMES, RATES, SETS, ETCD_RESTORED, LOSSES, BOOTS, PEOPLE)}
+OVERTAKEN = Mixture(
+    name="overtaken", faults={"cut_from_etcd": 4, "kill": 2, "cut": 2}, is_quick=True, lease_s=3.0, open_s=9.0
+)
+MIXTURES = {each.name: each for each in (ANY, TIMES, RATES, SETS, ETCD_RESTORED, LOSSES, BOOTS, PEOPLE, OVERTAKEN)}
 
 
 class World:
@@ -111,7 +116,7 @@ class World:
         self.lease_s = mixture.lease_s or self.rng.choice((3.0, LEASE_S, LEASE_S, 10.0))
         self.cuts: set[tuple[int, int]] = set()  # (from, to): nothing passes
         self.look_s = 0.05 if mixture.is_quick else self.rng.choice((0.1, 0.2, 0.5))
-        self.open_s = 0.0 if mixture.is_quick else self.rng.choice((0.0, 0.05, 0.3))
+        self.open_s = mixture.open_s if mixture.is_quick else self.rng.choice((0.0, 0.05, 0.3))
         self.loss = 0.0  # of requests to etcd, and of their answers
         self.slowness = 1.0
         self.stalls: dict[tuple[int, int], float] = {}  # (from, to): seconds more, at most
