@@ -23,11 +23,11 @@ import zlib
 from collections.abc import Callable, Sequence
 
 from gantrymq.message import properties as names
-from gantrymq.message import record, sysflag
+from gantrymq.message import record, sysflag, topics
 from store.base.delay import DELAY_HINT, DELAY_MARK
 from store.base.results import PutMessageResult, PutMessageStatus, StoreBatch, StoreMessage
 from store.base.stats import SLOW_S
-from store.base.timer import TIMER_MARK, TimerRules, without_timer
+from store.base.timer import TIMER_MARK, TimerRules, due_ms_of, without_timer
 from store.batch import FIXED_BYTES, build_batch, head_with_v6
 from store.index.service import PENDING_MAX, Pending
 from store.parts import StoreParts
@@ -146,6 +146,8 @@ class Appender:
             return self._failed(delayed)
         result = self.put_message(delayed, delay=False)
         result.waits_in = delayed.topic
+        if delayed.topic == topics.TIMER_TOPIC:
+            result.due_ms = due_ms_of(delayed.properties)
         return result
 
     # -- a batch -------------------------------------------------------------------------------------------------

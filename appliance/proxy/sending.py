@@ -1,4 +1,4 @@
-"""SendMessage: normal messages, ordered by message group, for a time, and half messages of transactions."""
+"""SendMessage: normal messages, ordered by message group, for a time, and half messages of transactions; RecallMessage."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from appliance.proxy.protocol.service_pb2 import (
     SendResultEntry,
 )
 from gantrymq.client.connection.send_codec import Outgoing
+from gantrymq.client.produce.recall import parsed, recall_at
 from gantrymq.client.results import SendResult, SendStatus
 from gantrymq.errors import GantryError
 from gantrymq.message.ids import decode_offset_message_id
@@ -68,9 +69,13 @@ class Sending:
         return SendMessageResponse(status=entries[0].status, entries=entries)
 
     async def recall_message(self, caller: Caller, request: RecallMessageRequest) -> RecallMessageResponse:
-        """Brokers here can't take a message back from their timer; sends give no handle for it."""
-        caller.topic(request.topic, PUB)
-        raise Refused(Code.NOT_IMPLEMENTED, "a delayed message can't be recalled here: it will be delivered")
+        """Have the broker that a delayed message waits at not deliver it; its handle says which one."""
+        topic = caller.topic(request.topic, PUB)
+        session = self._brokers.session(caller.account)
+        await session.route(topic)
+        address = session.address(parsed(request.recall_handle).broker_name)
+        message_id = await recall_at(session.client.calls, address, topic, topic, request.recall_handle)
+        return RecallMessageResponse(status=ok(), message_id=message_id)
 
     async def _entry(
         self, session: BrokerSession, message: Message, outgoing: Outgoing, left_s: float
@@ -88,7 +93,9 @@ def _stored(result: SendResult, *, is_half: bool) -> SendResultEntry:
     if result.status is not SendStatus.SEND_OK:
         why = f"send message failed, sendStatus={result.status.name}"
         return SendResultEntry(status=status(STATUS_CODES[result.status], why))
-    entry = SendResultEntry(status=ok(), message_id=result.msg_id, offset=result.queue_offset)
+    entry = SendResultEntry(
+        status=ok(), message_id=result.msg_id, offset=result.queue_offset, recall_handle=result.recall_handle
+    )
     if is_half:
         _, _, physical_offset = decode_offset_message_id(result.offset_msg_id)
         place = TransactionId(result.queue.broker_name, result.queue_offset, physical_offset)

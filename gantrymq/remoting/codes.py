@@ -177,6 +177,7 @@ class ResponseCode(IntEnum):
     UPDATE_AND_CREATE_ACL_CONFIG_FAILED = 209
     DELETE_ACL_CONFIG_FAILED = 210
     UPDATE_GLOBAL_WHITE_ADDRS_CONFIG_FAILED = 211
+    ILLEGAL_OPERATION = 604  # RocketMQ 5's: nothing to recall by this handle
 
 
 class LanguageCode(IntEnum):

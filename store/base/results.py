@@ -101,7 +101,8 @@ class StoreBatch(_ToStore):
 class PutMessageResult:
     """`offsets` are the physical offsets of a batch's messages; for a single message only `physical_offset` counts.
 
-    `waits_in` is the topic of a message that was delayed: it counts for its own topic when it is delivered.
+    `waits_in` is the topic of a message that was delayed: it counts for its own topic when it is delivered. `due_ms` is
+    when, if it has a time of its own.
     """
 
     status: PutMessageStatus
@@ -112,6 +113,7 @@ class PutMessageResult:
     message_count: int = 1
     offsets: Sequence[int] = ()
     waits_in: str | None = None
+    due_ms: int = 0
 
 
 @dataclass(slots=True)

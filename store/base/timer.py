@@ -48,7 +48,7 @@ class TimerRules:
             return PutMessageStatus.WHEEL_TIMER_NOT_ENABLE
         value, unit_ms, is_relative = timer
         if not _NUMBER.fullmatch(value) or names.find_property(properties, _RECALL) is not None:
-            return PutMessageStatus.WHEEL_TIMER_MSG_ILLEGAL  # recalling messages is not built
+            return PutMessageStatus.WHEEL_TIMER_MSG_ILLEGAL  # recalls are requests of their own here
         due_ms = int(value) * unit_ms + (now_ms if is_relative else 0)
         if due_ms <= now_ms:
             return message

@@ -89,6 +89,14 @@ class SendAnswers:
         fields = {**self._common, "msgId": ids, "queueId": str(queue_id), "queueOffset": str(queue_offset)}
         return request.reply(code, None, fields).encode()
 
+    def stored_for_a_time(
+        self, request: Request, physical_offset: int, queue_id: int, queue_offset: int, recall_handle: str
+    ) -> bytes:
+        """The same for one that is delivered at a time, until which its sender can recall it."""
+        fields = {"msgId": self.message_id(physical_offset), "queueId": str(queue_id)}
+        more = {"queueOffset": str(queue_offset), "recallHandle": recall_handle}
+        return self.told(request, ResponseCode.SUCCESS, None, fields | more)
+
     def _message_ids(self, physical_offsets: Sequence[int]) -> str:
         """The messages' ids, joined by commas: one call makes the hexadecimal digits of them all."""
         count, host = len(physical_offsets), self._host

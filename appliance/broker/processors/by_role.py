@@ -42,6 +42,7 @@ _REFUSALS = {
         ResponseCode.SLAVE_NOT_AVAILABLE,
         "Message store is slave mode, so end transaction is forbidden.",
     ),
+    Code.RECALL_MESSAGE: (ResponseCode.SLAVE_NOT_AVAILABLE, "recall failed, broker service not available"),
     Code.POP_MESSAGE: _NO_POPS,
     Code.ACK_MESSAGE: _NO_POPS,
     Code.BATCH_ACK_MESSAGE: _NO_POPS,

@@ -25,6 +25,7 @@ from appliance.broker.access.cost_limits import CreationLimit, check_batch_keys,
 from appliance.broker.cluster.outer_api import BrokerOuterApi
 from appliance.broker.delivery.answers import SendAnswers
 from appliance.broker.groups.subscription_group import SubscriptionGroupManager
+from appliance.broker.processors.recall import recall_handle
 from appliance.broker.processors.transaction import half_message
 from appliance.broker.replication.master.put_waits import PutWaits
 from appliance.broker.status.stats import BrokerStatsManager
@@ -157,7 +158,8 @@ def send(parts: SendParts, connection: ServerConnection, request: Request) -> by
         else:  # for its own topic it counts when it is delivered
             level = parts.store.delay_levels.level_of(encoded)
             parts.stats.inc_delayed_put(result.waits_in, level, result.size_bytes)
-        return _answer(parts, connection, request, target.topic, queue_id, result, is_waiting)
+        handle = recall_handle(parts.config, target.topic, encoded, result.due_ms) if result.due_ms else ""
+        return _answer(parts, connection, request, target.topic, queue_id, result, is_waiting, handle)
     except BrokerError as exc:
         return parts.send_answers.refused(request, exc.code, str(exc))
     except RecordError as exc:  # a batch whose body is none
@@ -228,16 +230,19 @@ def _answer(
     queue_id: int,
     result: PutMessageResult,
     is_waiting: bool,
+    handle: str = "",
 ) -> bytes | None:
     """The end of each send that was stored: its answer; None for one-way sends, and when it is written later.
 
     topic, queue_id: where the client sent it to. is_waiting: the client waits for the disk (SYNC_FLUSH) and for a
-    slave (SYNC_MASTER).
+    slave (SYNC_MASTER). handle: recalls the message.
     """
     if request.flag & ONEWAY_FLAG:
         return None
     answers = parts.send_answers
-    if result.offsets:
+    if handle:
+        answer = answers.stored_for_a_time(request, result.physical_offset, queue_id, result.queue_offset, handle)
+    elif result.offsets:
         answer = answers.stored_batch(request, result.offsets, queue_id, result.queue_offset)
     else:
         answer = answers.stored(request, result.physical_offset, queue_id, result.queue_offset)

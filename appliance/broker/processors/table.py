@@ -24,6 +24,7 @@ from appliance.broker.processors import (
     pull,
     query,
     queue_locks,
+    recall,
     replication,
     reply,
     send,
@@ -53,6 +54,7 @@ class HandlerParts(
     pull.PullParts,
     query.QueryParts,
     queue_locks.QueueLockParts,
+    recall.RecallParts,
     replication.ReplicationParts,
     reply.ReplyParts,
     RuntimeInfoParts,
@@ -132,6 +134,7 @@ TABLE: tuple[Row[HandlerParts], ...] = (
     Row(Code.GET_TOPIC_CONFIG, admin_topics.get_topic_config, "admin"),  # 351
     Row(Code.GET_SUBSCRIPTIONGROUP_CONFIG, admin_groups.get_group, "admin"),  # 352
     Row(Code.LITE_PULL_MESSAGE, pull.pull, "pull"),  # 361
+    Row(Code.RECALL_MESSAGE, recall.recall, "send"),  # 370
     Row(Code.QUERY_ASSIGNMENT, modes.query_assignment, "consumer"),  # 400
     Row(Code.SET_MESSAGE_REQUEST_MODE, modes.set_mode, "admin"),  # 401
     Row(Code.PROMOTE_SLAVE, replication.promote, "admin"),  # 29401

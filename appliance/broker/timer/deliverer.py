@@ -11,6 +11,7 @@ from collections.abc import Callable
 from appliance.broker.timer.delivery import delivered
 from appliance.broker.timer.due_table import DueTable
 from appliance.broker.timer.entries import Place
+from appliance.broker.timer.recalls import Recalls
 from gantrymq.errors import RecordError
 from store.base.results import PutMessageStatus
 from store.message_store import MessageStore
@@ -31,16 +32,19 @@ class Deliverer:
         self,
         store: MessageStore,
         due: DueTable,
+        recalls: Recalls,
         now_ms: Callable[[], int],
         on_delivered: Callable[[str, int, int], None] | None = None,
     ) -> None:
         """on_delivered: told topic, messages, bytes."""
         self._store = store
         self._due = due
+        self._recalls = recalls
         self._now_ms = now_ms
         self._is_refused = False  # the store would not take the last message: said once
         self.complete_ms = 0
         self.delivered = 0  # since the start
+        self.recalled = 0  # instead
         self._on_delivered = on_delivered
 
     def deliver_slice(self) -> float:
@@ -52,6 +56,8 @@ class Deliverer:
                 return (due_ms - now_ms) / 1000
             if due_ms >= self.complete_ms:  # its minute is being brought: others may be due before
                 return RETRY_S
+            if not self._recalls.read(due_ms, ends):
+                return 0.0
             for place in self._due.peek(DELIVER_MESSAGES):
                 if not self._deliver(due_ms, place, now_ms):
                     return RETRY_S
@@ -66,6 +72,9 @@ class Deliverer:
             message = delivered(self._store, place.physical_offset, place.queue_offset, due_ms, now_ms)
         except RecordError as exc:
             self._skip(place, str(exc))
+            return True
+        if self._recalls.covers(due_ms, message):
+            self.recalled += 1
             return True
         result = self._store.put_message(message, delay=False)
         if result.status is PutMessageStatus.PUT_OK:

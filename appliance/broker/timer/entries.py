@@ -1,4 +1,7 @@
-"""One waiting message: when it is due and where it lies. 32 bytes on disk, 20 in memory."""
+"""One waiting message: when it is due and where it lies. 32 bytes on disk, 20 in memory.
+
+The size of one that recalls another (recalls.py) is negative.
+"""
 
 from __future__ import annotations
 

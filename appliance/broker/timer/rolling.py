@@ -7,6 +7,7 @@ is lost to retention, and none is copied before it must be (RocketMQ 5 copies ea
 
 from __future__ import annotations
 
+import itertools
 import logging
 
 from appliance.broker.timer.backlog import Turn
@@ -61,7 +62,7 @@ class Rolling:
         async with backlog.lock:
             await backlog.flush_locked()
             turn = Turn()
-            for is_below in timer.due.scan_below(end_offset):
+            for is_below in itertools.chain(timer.due.scan_below(end_offset), timer.recalls.scan_below(end_offset)):
                 if is_below:
                     return False
                 await turn.over()

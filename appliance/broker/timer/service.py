@@ -24,6 +24,7 @@ from appliance.broker.timer.due_table import DueTable
 from appliance.broker.timer.entries import PLACE, Place, unpack_entries
 from appliance.broker.timer.progress import Progress, ProgressFile
 from appliance.broker.timer.queue_reader import NOTHING_UNREAD, TimerQueueReader
+from appliance.broker.timer.recalls import RECORD_BYTES_MAX, Recalls, recalled_key
 from appliance.broker.timer.slots import HOUR_MINUTES, MINUTE_MS, SlotFolder, hour_slot
 from appliance.process.json_file import StateFileError
 from gantrymq.message.topics import TIMER_TOPIC
@@ -72,8 +73,10 @@ class TimerService:
         self._reported = 0  # of `delivered`, in the log
         self.backlog = Backlog(SlotFolder(folder))
         self.due = DueTable()
-        self._deliverer = Deliverer(store, self.due, self._now_ms, on_delivered)
+        self.recalls = Recalls(store)
+        self._deliverer = Deliverer(store, self.due, self.recalls, self._now_ms, on_delivered)
         self._queue = TimerQueueReader(store)
+        self._read_first = 0  # nothing is delivered until the queue is read so far: there may be recalls
         self._on_first = on_first
 
     @property
@@ -113,6 +116,7 @@ class TimerService:
         """Read progress and files. Blocks. Raises StateFileError; OSError when the folder can't be used."""
         self._before = self._saved = self._file.load()
         self._queue.indexed = self._before.indexed
+        self._read_first = self._store.max_offset(TIMER_TOPIC, 0)
         self.backlog.load(self.indexed)
         now_minute = self._now_ms() // MINUTE_MS
         first = self.backlog.first_minute
@@ -206,12 +210,25 @@ class TimerService:
         return True
 
     def _remember(self, due_ms: int, place: Place) -> None:
+        if place.size_bytes <= RECORD_BYTES_MAX and recalled_key(self._store, place.physical_offset) is not None:
+            place = place._replace(size_bytes=-place.size_bytes)
         self.backlog.add(max(due_ms // MINUTE_MS, self._open_minute), due_ms, *place)
         if due_ms < self.taken_ms:
-            self.due.add(due_ms, PLACE.pack(*place))
+            self._expect(due_ms, place)
+
+    def _expect(self, due_ms: int, place: Place) -> None:
+        """Have in memory what is due soon."""
+        soon = self.recalls if place.size_bytes < 0 else self.due
+        soon.add(due_ms, PLACE.pack(*place))
+
+    def recall_stored(self, queue_offset: int) -> None:
+        """A recall is in the queue: it counts, even if what it recalls is due before it has been read."""
+        self._read_first = max(self._read_first, queue_offset + 1)
 
     def deliver_slice(self) -> float:
         """Deliver what is due, for a few ms. Returns seconds until more is due: 0 there is, inf nothing in memory."""
+        if self.indexed < min(self._read_first, self._store.max_offset(TIMER_TOPIC, 0)):
+            return RETRY_S if self.backlog.is_full else 0.0
         return self._deliverer.deliver_slice()
 
     # -- minutes ------------------------------------------------------------------------------------------------------
@@ -254,11 +271,12 @@ class TimerService:
 
     def _begin_minute(self) -> None:
         self.taken_ms = self._deliverer.complete_ms + MINUTE_MS
+        self.recalls.forget_before(self._deliverer.complete_ms - MINUTE_MS)
 
     def _take(self, data: bytes) -> None:
         for entry in unpack_entries(data):
             if not self._before.has_delivered(entry.due_ms, entry.queue_offset):
-                self.due.add(entry.due_ms, PLACE.pack(*entry[1:]))
+                self._expect(entry.due_ms, Place(*entry[1:]))
 
     # -- progress -----------------------------------------------------------------------------------------------------
 
@@ -340,6 +358,7 @@ class TimerService:
                         "event": "timer_progress",
                         "pending": self.pending,
                         "delivered": sent,
+                        "recalled": self._deliverer.recalled,
                         "behind_ms": self.behind_ms,
                     },
                 )

@@ -82,6 +82,14 @@ class SyncProducer(BlockingClient):
         """Answer a request that a consumer got, through the broker the requester is connected to. Tried once."""
         return self._run(self._client.reply(request, body, headers=headers, timeout_s=timeout_s))
 
+    def recall(self, recall_handle: str, *, timeout_s: float | None = None) -> str:
+        """Have a message for a time (delay_seconds, deliver_at) not be delivered: its send's result has the handle.
+
+        The message's id. On return the broker has stored that it is recalled. MessageRejected when that is no handle;
+        ResponseError when it is too late, or the broker can't recall messages. Tried once; again does no harm.
+        """
+        return self._run(self._client.recall(recall_handle, timeout_s=timeout_s))
+
     def send_batch(
         self, messages: Sequence[Message], *, queue: MessageQueue | None = None, timeout_s: float | None = None
     ) -> SendResult:

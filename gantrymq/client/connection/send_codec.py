@@ -227,6 +227,7 @@ def send_result(answer: RemotingCommand, outgoing: Outgoing, queue: MessageQueue
             offset,
             ext_fields.get("MSG_REGION", ""),
             ext_fields.get("TRACE_ON") != "false",
+            ext_fields.get("recallHandle", ""),
         )
     except (KeyError, ValueError) as exc:
         raise ProtocolError(f"{address} answered a send without saying where the message is: {exc}") from exc

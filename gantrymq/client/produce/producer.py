@@ -23,6 +23,7 @@ from gantrymq.client.produce.first_try import FirstTry
 from gantrymq.client.produce.many_sends import ManySends
 from gantrymq.client.produce.options import DEFAULT_GROUP, ProducerKeywords, ProducerOptions
 from gantrymq.client.produce.ordered_sends import QueueChoice, send_in_order
+from gantrymq.client.produce.recall import recall
 from gantrymq.client.produce.request_reply import WaitingRequests, reply_to
 from gantrymq.client.produce.sender import QueueSelector, Sender, queue_by_hash
 from gantrymq.client.produce.trace import SendTracer, dispatcher_of
@@ -268,6 +269,14 @@ class Producer(Client):
     ) -> SendResult:
         """Answer a request that a consumer got, through the broker the requester is connected to. Tried once."""
         return await self._sender.reply(request, reply_to(request, body, headers), self._time(timeout_s))
+
+    async def recall(self, recall_handle: str, *, timeout_s: float | None = None) -> str:
+        """Have a message for a time (delay_seconds, deliver_at) not be delivered: its send's result has the handle.
+
+        The message's id. On return the broker has stored that it is recalled. MessageRejected when that is no handle;
+        ResponseError when it is too late, or the broker can't recall messages. Tried once; again does no harm.
+        """
+        return await recall(self._session, self._sender, recall_handle, self._time(timeout_s))
 
     async def send_oneway(
         self, message: Message, *, queue: MessageQueue | None = None, selector: QueueSelector | None = None

@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from appliance.broker.timer.recalls import BODY, recall_properties
 from appliance.broker.timer.service import TimerService
 from appliance.process.tasks import running
 from gantrymq.message.ids import encode_host
 from gantrymq.message.model import MessageExt
 from gantrymq.message.properties import encode_properties
+from gantrymq.message.recall_handle import RecallHandle
 from gantrymq.message.record import decode_records
 from store.base.config import MessageStoreConfig
 from store.base.results import PutMessageResult, PutMessageStatus, StoreMessage
@@ -55,6 +57,13 @@ class Broker:
         result = self.send(body, {"TIMER_DELAY_MS": str(round(seconds * 1000))})
         assert result.status is PutMessageStatus.PUT_OK
         return result
+
+    def recall(self, body: str, due_ms: int, topic: str = "orders") -> None:
+        handle = RecallHandle(topic, "broker-a", due_ms, body)
+        properties = recall_properties(handle, "PG", int(self.clock() * 1000))
+        result = self.store.put_message(StoreMessage(TIMER, 0, BODY, properties, 0, 0, 1, HOST, HOST), delay=False)
+        assert result.status is PutMessageStatus.PUT_OK
+        self.timer.recall_stored(result.queue_offset)
 
     def arrived(self, topic: str = "orders") -> list[MessageExt]:
         messages: list[MessageExt] = []
