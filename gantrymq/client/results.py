@@ -22,8 +22,8 @@ class SendStatus(Enum):
 @dataclass(slots=True)
 class SendResult:
     """Where a message went. msg_id: made by the producer; offset_msg_id: made by the broker (a batch has several,
-    joined by commas). region_id and is_traced are what the broker says about message traces. recall_handle: of a message
-    for a time, see Producer.recall; empty for others, and from brokers that can't."""
+    joined by commas). region_id and is_traced are what the broker says about message traces. recall_handle: of a
+    message for a time, see Producer.recall; empty for others, and from brokers that can't."""
 
     status: SendStatus
     msg_id: str

@@ -8,10 +8,12 @@ is never answered with SYSTEM_ERROR. Values in braces are filled in by the scene
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 
 from gantrymq.message.batch import encode_batch
 from gantrymq.message.model import Message, MessageQueue
+from gantrymq.message.recall_handle import RecallHandle
 from gantrymq.remoting import fastjson
 from gantrymq.remoting.admin_bodies import DataVersion, SubscriptionGroupConfig, TopicConfig
 from gantrymq.remoting.bodies import (
@@ -168,6 +170,8 @@ ACKS = BatchAckRequest(
 ASSIGNMENT = QueryAssignmentRequest(TOPIC, GROUP, CLIENT, "AVG").to_json()
 MODE = SetModeRequest(TOPIC, "CG_pop", "POP").to_json()
 
+RECALL = str(RecallHandle(TOPIC, "broker-a", int(time.time() * 1000) + 24 * 3600 * 1000, "7F000001"))
+
 BROKER = [
     Example(
         Code.SEND_MESSAGE, "broker", SEND, b"hello", answer_fields=SENT,
@@ -192,6 +196,11 @@ BROKER = [
          "maxReconsumeTimes": maybe_number(16), "consumeError": maybe("shop.OutOfStock at orders.py:42"),
          "consumeErrorText": maybe("OutOfStock: none left")},
         wording=("look message by offset failed",),
+    ),
+    Example(
+        Code.RECALL_MESSAGE, "broker",
+        {"topic": text(TOPIC), "recallHandle": text(RECALL), "producerGroup": maybe(PRODUCERS)},
+        answer_fields=("msgId", "MSG_REGION"),
     ),
     Example(
         Code.END_TRANSACTION, "broker",
@@ -465,6 +474,6 @@ NAMESRV = [
 
 # Codes that RocketMQ 4.9 names without serving them, that are meant for clients, or that only 5.x knows: code 3.
 UNSUPPORTED = (
-    13, 22, 23, 27, 39, 40, 209, 210, 211, 212, 213, 214, 220, 221, 302, 326, 370, 901, 907, 3001,
+    13, 22, 23, 27, 39, 40, 209, 210, 211, 212, 213, 214, 220, 221, 302, 326, 901, 907, 3001,
     0, 1, 9999, -1, 2147483647,
 )  # fmt: skip

@@ -32,6 +32,7 @@ CALLS = {
     "ForwardMessageToDeadLetterQueue": {"group": GROUP, "topic": TOPIC, "receipt_handle": "x", "message_id": "x"},
     "EndTransaction": {"topic": TOPIC, "message_id": "x", "transaction_id": "x"},
     "NotifyClientTermination": {"group": GROUP},
+    "RecallMessage": {"topic": TOPIC, "recall_handle": "x"},
 }
 
 

@@ -26,8 +26,10 @@ from appliance.proxy.protocol.definition_pb2 import (
 )
 from appliance.settings.roles import ProxyConfig
 from gantrymq import AdminClient
+from gantrymq.message.recall_handle import RecallHandle
 from gantrymq.remoting.admin_bodies import TopicConfig
 from tests.appliance.proxy.proxies import ENDPOINTS, ProxyClient, ProxyCluster, proxied, stored
+from tests.waiting import until
 
 pytestmark = pytest.mark.usefixtures("door")
 
@@ -112,9 +114,44 @@ async def test_what_is_not_built_is_unimplemented(tmp_path: Path) -> None:
         with pytest.raises(GRPCError) as refused:
             await cluster.client.call("GetOffset")
         assert refused.value.status == GrpcStatus.UNIMPLEMENTED
-        recalled = await cluster.client.call("RecallMessage", topic=TOPIC, recall_handle="djEg")
-        assert (recalled.status.code, recalled.message_id) == (Code.NOT_IMPLEMENTED, "")
-        assert "it will be delivered" in recalled.status.message
+
+
+async def test_a_delayed_message_is_recalled(tmp_path: Path) -> None:
+    async with proxied(tmp_path) as cluster:
+        await make_topic(cluster, message_type="DELAY")
+        due_ms = int(time.time() * 1000) + 5000
+        at = {"seconds": due_ms // 1000, "nanos": due_ms % 1000 * 1_000_000}
+        entries = []
+        for body in (b"recalled", b"stays"):
+            message = cluster.client.message("orders", body, delivery_timestamp=at, message_type=MessageType.DELAY)
+            sent = await cluster.client.call("SendMessage", messages=[message])
+            entries.append(sent.entries[0])
+        assert RecallHandle.parse(entries[0].recall_handle) == ("orders", "broker-a", due_ms, entries[0].message_id)
+        recalled = await cluster.client.call(
+            "RecallMessage", topic=TOPIC, recall_handle=entries[0].recall_handle, timeout_s=60
+        )
+        assert (recalled.status.code, recalled.message_id) == (Code.OK, entries[0].message_id), recalled.status
+        await until(lambda: any(cluster.cluster.broker.store.max_offset("orders", queue_id) for queue_id in range(4)))
+        found = await stored(cluster)
+        assert [message.body for message in found] == [b"stays"]
+        late = await cluster.client.call("RecallMessage", topic=TOPIC, recall_handle=entries[1].recall_handle)
+        assert (late.status.code, late.message_id) == (Code.BAD_REQUEST, "")
+        assert "timestamp invalid" in late.status.message
+
+
+@pytest.mark.parametrize("handle", ["", "djEg", str(RecallHandle("others", "broker-a", 1 << 41, "x"))])
+async def test_what_is_no_handle_of_the_topic_recalls_nothing(tmp_path: Path, handle: str) -> None:
+    async with proxied(tmp_path) as cluster:
+        await make_topic(cluster)
+        answer = await cluster.client.call("RecallMessage", topic=TOPIC, recall_handle=handle)
+        assert (answer.status.code, answer.message_id) == (Code.BAD_REQUEST, ""), answer
+
+
+async def test_a_message_without_a_time_has_no_recall_handle(tmp_path: Path) -> None:
+    async with proxied(tmp_path) as cluster:
+        await make_topic(cluster)
+        sent = await cluster.client.call("SendMessage", messages=[cluster.client.message("orders")])
+        assert (sent.status.code, sent.entries[0].recall_handle) == (Code.OK, "")
 
 
 async def test_an_acknowledged_message_is_what_consumers_of_rocketmq_4_read(tmp_path: Path) -> None:

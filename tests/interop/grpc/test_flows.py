@@ -77,12 +77,13 @@ def program(name: str, build: Callable[[Path], None], *tools: str) -> Path:
 
 
 def check(lines: list[list[str]]) -> None:
-    """Nothing is missing, nothing came twice, each message group is in order."""
+    """Nothing is missing, nothing came twice, what was recalled did not come, each message group is in order."""
     topics = ("normal", "fifo", "delay", "tx")
     got = {topic: [line[2] for line in lines if line[:2] == ["GOT", topic]] for topic in topics}
     assert sorted(got["normal"]) == sorted(f"n{number}" for number in range(20))
     assert (got["delay"], sorted(got["tx"])) == (["d0"], ["commit", "open"])
     assert ["CHECK", "open"] in lines
+    assert ["RECALLED", "false"] not in lines
     pushed = [line[1] for line in lines if line[0] == "PUSH"]
     for taken in (got["fifo"], pushed) if pushed else (got["fifo"],):
         for group in range(3):
@@ -103,7 +104,9 @@ async def test_the_java_client(tmp_path: Path) -> None:
         missing("RocketMQ 5's client for Java", str(exc))
         raise
     command = ["java", "-XX:TieredStopAtLevel=1", f"-Duser.home={tmp_path}", "-cp", class_path(jars)]
-    check(await said_by(tmp_path, [*command, HERE / "java" / "Flows.java"]))
+    lines = await said_by(tmp_path, [*command, HERE / "java" / "Flows.java"])
+    check(lines)
+    assert ["RECALLED", "true"] in lines
 
 
 async def test_the_go_client(tmp_path: Path) -> None:
@@ -116,7 +119,9 @@ async def test_the_go_client(tmp_path: Path) -> None:
 
     folder = program("go", build, "go")
     plain = ["env", f"HOME={tmp_path}", "rocketmq.client.enableSsl=false"]
-    check(await said_by(tmp_path, [*plain, folder / "flows"]))
+    lines = await said_by(tmp_path, [*plain, folder / "flows"])
+    check(lines)
+    assert ["RECALLED", "true"] in lines
 
 
 async def test_the_node_client(tmp_path: Path) -> None:

@@ -9,14 +9,17 @@ from pathlib import Path
 import pytest
 
 from gantrymq import AdminClient, Message, MessageQueue, Producer
+from gantrymq.client.produce.recall import recall_at
 from gantrymq.errors import GantryError, MessageRejected, ResponseError
 from gantrymq.message.model import MessageExt
+from gantrymq.message.recall_handle import RecallHandle
 from gantrymq.remoting.codes import ResponseCode
 from tests.conftest import time_limit
 from tests.harness import LocalCluster, ServingCluster, serving
 from tests.waiting import until
 
 QUEUE = 0
+TIMER = "rmq_sys_wheel_timer"
 
 
 def stored(cluster: ServingCluster, topic: str) -> list[MessageExt]:
@@ -134,6 +137,80 @@ async def test_a_killed_broker_delivers_what_it_acknowledged(tmp_path: Path) -> 
                 assert stored_ms >= acknowledged[name], "came early"
             info = await admin.brokers.runtime_info(cluster.broker_address)
             assert info["timerPending"] == "0"
+
+
+async def test_a_recalled_message_is_not_delivered(tmp_path: Path) -> None:
+    async with serving(tmp_path) as cluster, Producer(cluster.namesrv_address, namespace="shop") as producer:
+        due = time.time() + 5
+        recalled = await producer.send(Message("orders", b"recalled", deliver_at=due))
+        stays = await producer.send(Message("orders", b"stays", deliver_at=due))
+        level = await producer.send(Message("orders", b"level", delay_level=1))
+        assert (level.recall_handle, recalled.recall_handle != stays.recall_handle) == ("", True)
+        handle = RecallHandle.parse(recalled.recall_handle)
+        assert handle == ("shop%orders", "broker-a", round(due * 1000), recalled.msg_id)
+        assert await producer.recall(recalled.recall_handle) == recalled.msg_id
+        assert await producer.recall(recalled.recall_handle) == recalled.msg_id, "again does no harm"
+        await until(lambda: len(stored(cluster, "shop%orders")) >= 2)
+        assert {message.body for message in stored(cluster, "shop%orders")} == {b"stays", b"level"}
+        (waiting, *_) = [message for message in stored(cluster, TIMER) if "TIMER_DEL_UNIQKEY" in message.properties]
+        assert waiting.properties["TIMER_DEL_UNIQKEY"] == f"shop%orders+{recalled.msg_id}"
+        with pytest.raises(ResponseError, match="recall failed, timestamp invalid") as late:
+            await producer.recall(stays.recall_handle)
+        assert late.value.code == ResponseCode.ILLEGAL_OPERATION
+        with pytest.raises(MessageRejected):
+            await producer.recall("x")
+
+
+@pytest.mark.parametrize(
+    ("handle", "code"),
+    [
+        (RecallHandle("orders", "broker-a", 1 << 42, "x"), ResponseCode.ILLEGAL_OPERATION),
+        (RecallHandle("orders", "broker-a", 1, "x"), ResponseCode.ILLEGAL_OPERATION),
+        (RecallHandle("others", "broker-a", 0, "x"), ResponseCode.TOPIC_NOT_EXIST),
+        (RecallHandle("orders", "broker-a", 0, "x\x02TRAN_MSG\x01true"), ResponseCode.ILLEGAL_OPERATION),
+        (RecallHandle("orders", "broker-a", 0, "x" * 500), ResponseCode.ILLEGAL_OPERATION),
+    ],
+)
+async def test_what_can_not_be_recalled_is_refused(tmp_path: Path, handle: RecallHandle, code: ResponseCode) -> None:
+    async with serving(tmp_path) as cluster, Producer(cluster.namesrv_address) as producer:
+        await producer.send(Message("orders", b"m"))
+        due_ms = handle.due_ms or int(time.time() * 1000) + 60_000
+        with pytest.raises(ResponseError) as refused:
+            await recall_at(
+                producer._session.calls, cluster.broker_address, handle.topic, "PG", str(handle._replace(due_ms=due_ms))
+            )
+        assert refused.value.code == code, refused.value
+        assert stored(cluster, TIMER) == []
+
+
+async def test_a_killed_broker_does_not_deliver_what_it_has_recalled(tmp_path: Path) -> None:
+    """Kill it right after recalls, and while messages come due: none of the recalled comes, and all others do."""
+    with LocalCluster(tmp_path) as cluster:
+        recalled, kept = set(), set()
+        for round_number in range(2):
+            async with Producer(cluster.namesrv_address, delivery_timeout_s=20) as producer:
+                due = time.time() + 6
+                for number in range(60):
+                    name = f"{round_number}-{number}"
+                    result = await producer.send(Message("orders", name.encode(), deliver_at=due + number % 10 / 10))
+                    kept.add(name)
+                    if number % 3 == 0:
+                        try:
+                            await producer.recall(result.recall_handle, timeout_s=20)
+                        except ResponseError as exc:
+                            assert exc.code == ResponseCode.ILLEGAL_OPERATION, "too late, on a busy machine"
+                        else:
+                            kept.remove(name)
+                            recalled.add(name)
+            cluster.kill_broker()
+            cluster.start_broker()
+
+        async def all_there() -> bool:
+            return kept <= (await arrived(cluster)).keys()
+
+        await until(all_there, 60)
+        assert not recalled & (await arrived(cluster)).keys()
+        assert recalled
 
 
 async def some_arrived(cluster: LocalCluster, prefix: str) -> bool:

@@ -190,7 +190,8 @@ def test_a_handle_is_rocketmqs() -> None:
 
 
 @pytest.mark.parametrize(
-    "plain", [b"", b"v1", b"v2 t b 1 m", b"v1 t b x m", b"v1 t b -1 m", b"v1 t b 1", b"v1  b 1 m", b"\xff\xfe", b"v1 " * 999]
+    "plain",
+    [b"", b"v1", b"v2 t b 1 m", b"v1 t b x m", b"v1 t b -1 m", b"v1 t b 1", b"v1  b 1 m", b"\xff\xfe", b"v1 " * 999],
 )  # fmt: skip
 def test_what_is_no_handle_is_refused(plain: bytes) -> None:
     with pytest.raises(ValueError, match="recall handle is invalid"):

@@ -48,8 +48,15 @@ func main() {
 		m.SetMessageGroup(fmt.Sprint("g", n%3))
 		send(m)
 	}
-	m := message("delay", "d0")
-	m.SetDelayTimestamp(time.Now().Add(3 * time.Second))
+	m := message("delay", "recalled")
+	m.SetDelayTimestamp(time.Now().Add(8 * time.Second))
+	receipts, err := producer.Send(context.TODO(), m)
+	check(err)
+	id, err := producer.Recall(context.TODO(), "delay", receipts[0].RecallHandle)
+	check(err)
+	fmt.Printf("RECALLED\t%t\n", id == receipts[0].MessageID)
+	m = message("delay", "d0")
+	m.SetDelayTimestamp(time.Now().Add(9 * time.Second))
 	send(m)
 	for _, end := range []string{"commit", "rollback", "open"} {
 		tx := producer.BeginTransaction()

@@ -22,7 +22,9 @@ public class Flows {
             .setTransactionChecker(m -> { say("CHECK", text(m)); return TransactionResolution.COMMIT; }).build();
         for (int n = 0; n < 20; n++) p.send(made("normal", "n" + n).build());
         for (int n = 0; n < 12; n++) p.send(made("fifo", "f" + n).setMessageGroup("g" + n % 3).build());
-        p.send(made("delay", "d0").setDeliveryTimestamp(System.currentTimeMillis() + 3000).build());
+        SendReceipt r = p.send(made("delay", "recalled").setDeliveryTimestamp(System.currentTimeMillis() + 8000).build());
+        say("RECALLED", p.recallMessage("delay", r.getRecallHandle()).getMessageId().equals(r.getMessageId()));
+        p.send(made("delay", "d0").setDeliveryTimestamp(System.currentTimeMillis() + 9000).build());
         for (String end : new String[] {"commit", "rollback", "open"}) {
             Transaction t = p.beginTransaction();
             p.send(made("tx", end).build(), t);
