@@ -1,4 +1,4 @@
-"""SendMessage: normal messages, ordered by message group, for a time, and half messages of transactions; RecallMessage."""
+"""SendMessage: normal, ordered by message group, for a time, half messages of transactions. And RecallMessage."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 The broker's answer to the send had a handle that says which message. What is stored is a recall, a message of the
 timer's topic as RocketMQ 5's (appliance/broker/timer/recalls.py). The answer means: it is stored, and the message will
-not be delivered; a crash from then on changes nothing. Nobody looks whether there is such a message.
+not be delivered; a crash from then on changes nothing. That there is such a message is not checked.
 """
 
 from __future__ import annotations

@@ -68,6 +68,11 @@ class Recalls:
         self._places: dict[int, list[bytes]] = {}
         self._keys: dict[int, set[bytes]] = {}  # of places that have been read
 
+    @property
+    def moments(self) -> set[int]:
+        """For which there are recalls in memory."""
+        return self._places.keys() | self._keys.keys()
+
     def add(self, due_ms: int, place: bytes) -> None:
         """Add a recall; `place` is packed (entries.PLACE)."""
         self._places.setdefault(due_ms, []).append(place)

@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 
 from gantrymq import AdminClient, Message, MessageQueue, Producer
+from gantrymq.client.connection.broker_calls import BrokerCalls
 from gantrymq.client.produce.recall import recall_at
 from gantrymq.errors import GantryError, MessageRejected, ResponseError
 from gantrymq.message.model import MessageExt
 from gantrymq.message.recall_handle import RecallHandle
+from gantrymq.remoting.client import RemotingClient
 from gantrymq.remoting.codes import ResponseCode
 from tests.conftest import time_limit
 from tests.harness import LocalCluster, ServingCluster, serving
@@ -174,11 +176,13 @@ async def test_a_recalled_message_is_not_delivered(tmp_path: Path) -> None:
 async def test_what_can_not_be_recalled_is_refused(tmp_path: Path, handle: RecallHandle, code: ResponseCode) -> None:
     async with serving(tmp_path) as cluster, Producer(cluster.namesrv_address) as producer:
         await producer.send(Message("orders", b"m"))
+        remoting = RemotingClient()
         due_ms = handle.due_ms or int(time.time() * 1000) + 60_000
         with pytest.raises(ResponseError) as refused:
             await recall_at(
-                producer._session.calls, cluster.broker_address, handle.topic, "PG", str(handle._replace(due_ms=due_ms))
+                BrokerCalls(remoting), cluster.broker_address, handle.topic, "PG", str(handle._replace(due_ms=due_ms))
             )
+        await remoting.close()
         assert refused.value.code == code, refused.value
         assert stored(cluster, TIMER) == []
 
