@@ -26,6 +26,7 @@ from libc.string cimport memcmp, memcpy, memset
 from posix.time cimport CLOCK_MONOTONIC, CLOCK_REALTIME, clock_gettime, timespec
 
 import time
+from functools import partial
 
 from answers cimport (
     ANSWER_BYTES_MAX,

@@ -57,6 +57,7 @@ cdef class FastReader:
     cdef Answered *_answered
     cdef int _answered_count
     cdef list _answerers, _usages, _late, _left
+    cdef int64_t _late_until  # the log's end that the last of `_late` waits for
     cdef Py_ssize_t _left_bytes
     cdef object _now
     cdef bint _is_full
@@ -236,7 +237,7 @@ cdef class FastReader:
         finally:
             fast._direct = -1
         if fast._waiting:
-            self._put_off(connection, out_start)
+            self._put_off(connection, descriptor, out_start)
         now = monotonic_ns()
         if fast.count:
             answered.descriptor, answered.sends, answered.pulls = descriptor, fast.count - fast.pull_count, fast.pull_count
@@ -252,13 +253,14 @@ cdef class FastReader:
             self._leave(connection, descriptor, at, end - at, fast.count >= count_max)
         return 0
 
-    cdef int _put_off(self, connection, size_t out_start) except -1:
+    cdef int _put_off(self, connection, int descriptor, size_t out_start) except -1:
         """Keep answers that wait for the disk or slaves."""
         cdef FastPath fast = self._fast
         answer = PyBytes_FromStringAndSize(<char *> fast._out + out_start, fast._out_size - out_start)
         waiting, fast._waiting = fast._waiting, []
         fast._out_size = out_start
-        self._late.append((connection, answer, waiting, fast._end.position))
+        self._late.append((connection, descriptor, answer, waiting))
+        self._late_until = fast._end.position
         return 0
 
     cdef double _own_seconds(self, int64_t ns) except -1:
@@ -289,8 +291,8 @@ cdef class FastReader:
         left, self._left = self._left, []
         try:
             fast._close()
-            for connection, answer, waiting, position in late:
-                fast._put_waits.when_stored(position, fast._late_answers(connection, answer, waiting))
+            if late:  # one wait for all: they are in the log side by side
+                fast._put_waits.when_stored(self._late_until, partial(self._answer_late, late))
             self._write_answers(answerers)
         except Exception as exc:  # what was served may not be there: better no answer than a wrong one
             for connection in answerers:
@@ -308,6 +310,27 @@ cdef class FastReader:
             except Exception as exc:
                 connection.reading_failed(exc)
         return 0
+
+    def _answer_late(self, list late, code):
+        """Write answers that waited. code: SUCCESS, or what was waited for in vain."""
+        for connection, descriptor, answer, waiting in late:
+            try:
+                if code != 0 or not self._write_at_once(connection, descriptor, answer):
+                    self._fast._late_answers(connection, answer, waiting)(code)
+            except Exception as exc:  # it ends no other's answers
+                connection.reading_failed(exc)
+
+    cdef bint _write_at_once(self, connection, int descriptor, bytes answer) except -1:
+        """Write to the socket, without a round of the lanes; False: what was written before is not in it yet."""
+        cdef size_t size = PyBytes_GET_SIZE(answer), sent
+        if descriptor >= len(self._watched) or self._watched[descriptor] is not connection:
+            return False
+        if connection.may_hold_unsent and connection.holds_unsent():
+            return False
+        sent = write_some(descriptor, <const uint8_t *> PyBytes_AS_STRING(answer), size)
+        if sent < size:
+            connection.write_rest([answer[sent:]])
+        return True
 
     cdef int _write_answers(self, list answerers) except -1:
         cdef FastPath fast = self._fast

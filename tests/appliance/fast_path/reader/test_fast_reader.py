@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import socket
 import struct
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -16,12 +16,12 @@ import pytest
 from appliance.remoting import lanes
 from appliance.remoting.connection import ServerConnection
 from appliance.remoting.server import RemotingServer
-from gantrymq.remoting.codes import RequestCode
+from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import JSON, RemotingCommand
 from tests.appliance.fast_path import signed
 from tests.appliance.fast_path.pulls import fill, pull
 from tests.appliance.fast_path.reader.read_side import ReadSide
-from tests.appliance.fast_path.rig import Pair, pair_of_brokers
+from tests.appliance.fast_path.rig import Pair, frames, pair_of_brokers
 from tests.appliance.fast_path.sends import batch, first_messages, send
 from tests.harness import ServingCluster, serving
 from tests.waiting import until
@@ -111,6 +111,40 @@ async def test_many_connections_are_served_with_one_call(compiled: ModuleType, t
         state = side.state()
         for name, value in pair.plain.state().items():
             assert state[name] == value, name
+
+
+@pytest.mark.parametrize("code", [ResponseCode.SUCCESS, ResponseCode.FLUSH_SLAVE_TIMEOUT])
+async def test_what_came_together_waits_together_and_each_gets_its_own_answers(
+    compiled: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: ResponseCode
+) -> None:
+    with read_pair(tmp_path) as (pair, side):
+        await fill(pair, 10)
+        for number in range(4):
+            side.connect()
+            await side.receive(send(90 + number))
+        waits: list[tuple[int, Callable[[ResponseCode], None]]] = []
+        put_waits = side.broker.put_waits
+        monkeypatch.setattr(put_waits, "is_needed", True)
+        monkeypatch.setattr(put_waits, "when_stored", lambda end, callback: waits.append((end, callback)))
+        before = [len(wire.written) for wire in side.wires]
+        for number, wire in enumerate(side.wires):
+            wire.there.sendall(send(10 * number) + send(10 * number + 1))
+        side.reader.drain()
+        ((end, callback),) = waits
+        assert end == side.broker.store.max_physical_offset, "of the last one: who has that has all"
+        side.wires[1].unsent += b"before"
+        side.connections[1].may_hold_unsent = True
+        side.connections[2].close("gone meanwhile")
+        callback(code)
+        await side.serve()
+        told = [bytes(wire.written[start:]) for wire, start in zip(side.wires, before, strict=True)]
+        assert told[2] == b""
+        assert told[1].startswith(b"before"), "what was written before comes first"
+        for number, data in enumerate((told[0], told[1][6:], told[3], told[4])):
+            number += number > 1
+            answers = list(frames(data))
+            assert [each.opaque for each in answers] == [10 * number, 10 * number + 1]
+            assert {each.code for each in answers} == {code}
 
 
 def opaques_of(data: bytes) -> list[int]:
