@@ -35,7 +35,7 @@ async def on_record(tmp_path: Path) -> AsyncIterator[OnRecord]:
 async def test_a_master_takes_no_message_before_etcd_knows_it(on_record: OnRecord) -> None:
     async with on_record.master("one") as one:
         assert await is_refused(one)
-        assert "ha init" in one.controller.slaves.published.state  # type: ignore[union-attr]
+        await until(lambda: "ha init" in one.controller.slaves.published.state)  # type: ignore[union-attr]
         await on_record.begin(one)
         await until_record(lambda term: term.level == IN_SYNC, on_record)
     async with on_record.master("one") as one:  # once more, with its epoch on record
