@@ -15,7 +15,6 @@ import dataclasses
 import functools
 import gc
 import logging
-import math
 import time
 from collections.abc import Sequence, Set
 from pathlib import Path
@@ -212,7 +211,7 @@ class BrokerController(OpenParts):
             self.standing,
             state=state,
             guard=guard,
-            gate=ReadGate(self.store, functools.partial(self.hold.sweep, math.inf)),
+            gate=ReadGate(self.store, self.hold.wake_all, self._is_waited_for),
             on_record=self.in_sync_file,
             member=self.member,
             on_fenced=lambda hello: self.heard(
@@ -480,6 +479,10 @@ class BrokerController(OpenParts):
         elif topic == TIMER_TOPIC:
             self.timer.message_arrived()
         self.hold.messages_arrived(topic, queue_id, first_offset, tags_codes)
+
+    def _is_waited_for(self, topic: str) -> bool:
+        """Whether `_messages_arrived` would do anything for a message of the topic."""
+        return bool(self.hold.held or self.hold.topics or topic in (SCHEDULE_TOPIC, TIMER_TOPIC))
 
     def _totals(self) -> tuple[int, int]:
         """Records stored, of any kind, and messages read, for the daily totals: RocketMQ's store counts them."""

@@ -8,6 +8,7 @@ written at once.
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -167,6 +168,12 @@ class PullRequestHold:
         while True:
             await asyncio.sleep(SWEEP_SECONDS)
             self.sweep(time.monotonic())
+
+    def wake_all(self) -> None:
+        """Have all look again, also those who wait for any message of a topic."""
+        self.sweep(math.inf)
+        for topic, tell in list(self.topics.items()):
+            tell(topic)
 
     def sweep(self, now: float) -> None:
         """One look at every waiting pull."""

@@ -29,6 +29,30 @@ class FrameError(GantryError):
     """What the master sent is no frame: the connection can't go on."""
 
 
+class PlaceReader:
+    """A slave's bytes to the places that it names. epoch: as in FrameReader."""
+
+    def __init__(self, epoch: int | None) -> None:
+        self._epoch = epoch
+        self._rest = b""  # of a place that is not whole
+
+    def feed(self, data: bytes) -> list[int]:
+        """The places that are whole now. FrameError."""
+        data = self._rest + data
+        if self._epoch is None:
+            end = len(data) - len(data) % OFFSET.size
+            self._rest = data[end:]
+            return [place for (place,) in OFFSET.iter_unpack(data[:end])]
+        end = len(data) - len(data) % EPOCH_OFFSET.size
+        self._rest = data[end:]
+        places = []
+        for epoch, place in EPOCH_OFFSET.iter_unpack(data[:end]):
+            if epoch != self._epoch:
+                raise FrameError(f"acknowledges in epoch {epoch}, this is epoch {self._epoch}")
+            places.append(place)
+        return places
+
+
 class FrameReader:
     """A master's bytes to pieces of the log. A frame needs not be whole: what came of it is handed on at once.
 

@@ -10,6 +10,7 @@ import contextlib
 import ssl
 from typing import cast
 
+from appliance.broker.replication.limited_event import LimitedEvent
 from gantrymq.timeouts import timeout
 
 WRITE_BYTES_MAX = 64 << 10  # acknowledgements that the master does not take
@@ -29,13 +30,9 @@ class HaStream(asyncio.BufferedProtocol):
         self._is_paused = False
         self._is_over = False  # nothing more comes
         self._why: Exception | None = None
-        self._changed = asyncio.Event()  # something came, or nothing more comes
+        self._changed = LimitedEvent()  # something came, or nothing more comes
         self._may_write = asyncio.Event()
         self._closed = asyncio.Event()
-        self._until_s = 0.0  # of the loop's clock: the reader waits so long
-        self._timer: asyncio.Handle | None = None  # uvloop's is no TimerHandle when it is due at once
-        self._timer_at_s = 0.0
-        self._is_late = False
 
     # -- what asyncio calls -------------------------------------------------------------------------------------------
 
@@ -87,8 +84,9 @@ class HaStream(asyncio.BufferedProtocol):
 
         OSError when it broke.
         """
-        if not self._end and not self._is_over and not await self._until_or_late(within_s):
-            return None
+        while not self._end and not self._is_over:
+            if not await self._changed.wait(within_s):
+                return None
         if not self._end and self._why is not None:
             raise self._why
         self._given = self._end
@@ -120,36 +118,10 @@ class HaStream(asyncio.BufferedProtocol):
         self._take(n)
         return data
 
-    async def _until_or_late(self, within_s: float) -> bool:
-        """Wait until something is there, or nothing more comes. One timer serves many readings: most need none."""
-        loop = asyncio.get_running_loop()
-        self._until_s, self._is_late = loop.time() + within_s, False
-        if self._timer is None or self._timer_at_s > self._until_s:
-            self._start_timer(loop)
-        while not self._end and not self._is_over and not self._is_late:
-            self._changed.clear()
-            await self._changed.wait()
-        return bool(self._end) or self._is_over
-
-    def _start_timer(self, loop: asyncio.AbstractEventLoop) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer_at_s = self._until_s
-        self._timer = loop.call_at(self._timer_at_s, self._look_at_clock, loop)
-
-    def _look_at_clock(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._timer = None
-        if loop.time() < self._until_s:
-            self._start_timer(loop)
-            return
-        self._is_late = True
-        self._changed.set()
-
     async def _until(self, size_bytes: int) -> None:
         """Wait until so many bytes are there, or nothing more comes."""
         while self._end < size_bytes and not self._is_over:
-            self._changed.clear()
-            await self._changed.wait()
+            await self._changed.wait(None)
 
     def write(self, data: bytes) -> None:
         """Send, or do nothing once the connection is over: reading tells that. uvloop's transport would raise."""
@@ -164,8 +136,7 @@ class HaStream(asyncio.BufferedProtocol):
 
     async def close(self) -> None:
         """Say good-bye, unless what is to be said waits for the master."""
-        if self._timer is not None:
-            self._timer.cancel()
+        self._changed.close()
         if self.transport.get_write_buffer_size():
             self.transport.abort()
         self.transport.close()

@@ -69,8 +69,8 @@ class InSyncSet:
         """Those that are in sync."""
         return sorted(name for name, member in self._members.items() if member.is_in_sync)
 
-    def acknowledged(self, name: str, offset: int, end: int, now: float) -> None:
-        """A slave has the log up to an offset; the log ends at `end`."""
+    def acknowledged(self, name: str, offset: int, end: int, now: float) -> bool:
+        """A slave has the log up to an offset; the log ends at `end`. Say whether a slave came in sync with that."""
         member = self._members.get(name)
         if member is None:
             member = self._members[name] = Member(offset, end, now)
@@ -79,7 +79,7 @@ class InSyncSet:
         elif offset >= member.seen_end:
             member.caught_up_at = max(member.seen_at, member.caught_up_at or member.seen_at)
         member.acknowledged, member.seen_end, member.seen_at, member.gone_at = offset, end, now, None
-        self._confirm(end)
+        return self._confirm(end)
 
     def gone(self, name: str, now: float) -> None:
         """Its connection is over."""
@@ -126,14 +126,18 @@ class InSyncSet:
         self._confirm(end)
         return joined, left
 
-    def _confirm(self, end: int) -> None:
+    def _confirm(self, end: int) -> bool:
+        """Say whether a slave came in sync. Called for each acknowledgement: hot."""
         required = [member for member in self._members.values() if member.is_required]
+        everywhere = min([member.acknowledged for member in required], default=end)
         if required:
-            everywhere = min(member.acknowledged for member in required)
             self.shown = end if self.shown is None else max(self.shown, everywhere)
-        self.confirmed = max(self.confirmed, min((member.acknowledged for member in required), default=end))
+        self.confirmed = max(self.confirmed, everywhere)
+        came = False
         for member in required:
-            member.is_in_sync = member.is_in_sync or member.acknowledged >= self.confirmed
+            if not member.is_in_sync and member.acknowledged >= self.confirmed:
+                member.is_in_sync = came = True
+        return came
 
     def _count_only_what_was_awake(self, now: float) -> None:
         asleep_s = 0.0 if self._looked_at is None else max(now - self._looked_at - LOOK_S_MAX, 0.0)

@@ -17,14 +17,18 @@ ARRIVALS_MAX = 100_000  # puts that wait to be told; beyond, all waiting pulls l
 
 
 class ReadGate:
-    """One store's. wake_all: has every waiting pull look again."""
+    """One store's. wake_all: has all who wait for messages look again. is_waited_for: whether a listener would do
+    anything when a message of a topic arrived now. Where it would not, who comes before the message is shown looks
+    again then, and nothing is kept for each message.
+    """
 
-    def __init__(self, store: MessageStore, wake_all: Callable[[], None]) -> None:
+    def __init__(self, store: MessageStore, wake_all: Callable[[], None], is_waited_for: Callable[[str], bool]) -> None:
         self._store = store
         self._wake_all = wake_all
+        self._is_waited_for = is_waited_for
         self._tell: ArrivalListener | None = None
         self._waiting: deque[tuple[int, tuple[str, int, int, Sequence[int]]]] = deque()
-        self._left_out_to = -1  # up to here pulls that wait were not told of all
+        self._left_out_to = -1  # up to here who waits was not told of all
 
     def close_behind(self) -> None:
         """From now on listeners hear of a message when it can be read. Call it when all of them are there."""
@@ -48,7 +52,7 @@ class ReadGate:
     def _arrived(self, topic: str, queue_id: int, first_offset: int, tags_codes: Sequence[int]) -> None:
         end = self._store.max_physical_offset
         if end > self._store.shown_below:
-            if len(self._waiting) < ARRIVALS_MAX:
+            if len(self._waiting) < ARRIVALS_MAX and self._is_waited_for(topic):
                 self._waiting.append((end, (topic, queue_id, first_offset, tags_codes)))
             else:
                 self._left_out_to = end

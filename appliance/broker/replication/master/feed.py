@@ -5,7 +5,6 @@ the log that it speaks of. With RocketMQ's protocol there are no states.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from collections.abc import Callable
 
@@ -15,7 +14,6 @@ from appliance.broker.replication.master.slave import Slave, SlaveLost, State, f
 from appliance.broker.replication.state_frames import INTERVAL_S, SOON_S, StateSource
 from appliance.process.awake import awake_s
 from appliance.settings.roles import BrokerConfig
-from gantrymq.timeouts import timeout
 from store.message_store import MessageStore
 
 READ_BYTES = 1024 * 1024  # of the log in one go, on a thread
@@ -47,14 +45,13 @@ class Feed:
     async def run(self, slave: Slave, writer: asyncio.StreamWriter) -> None:
         """Send what there is for the slave: the log, and to one of GantryMQ the state of the tables."""
         await slave.begin.wait()
-        if slave.epoch is None:
-            await self._feed(slave, writer, None)
-            return
-        states = _States(self._state, slave.epoch, self._told_in_sync)
+        states = None if slave.epoch is None else _States(self._state, slave.epoch, self._told_in_sync)
         try:
             await self._feed(slave, writer, states)
         finally:
-            states.close()
+            slave.more.close()
+            if states is not None:
+                states.close()
 
     async def _feed(self, slave: Slave, writer: asyncio.StreamWriter, states: _States | None) -> None:
         """Send the log from where the slave wants it, and signs of life while there is nothing new."""
@@ -75,10 +72,7 @@ class Feed:
             if time.monotonic() - sent_at >= beat_s:
                 await give(writer, frame_head(slave, slave.sent, 0))
                 sent_at = time.monotonic()
-            with contextlib.suppress(TimeoutError):
-                async with timeout(IDLE_S):
-                    await slave.more.wait()
-            slave.more.clear()
+            await slave.more.wait(IDLE_S)
 
     async def _next_bytes(self, position: int) -> bytes | memoryview:
         """The log from there on, none when there is nothing new; what is not in memory is read by a thread."""

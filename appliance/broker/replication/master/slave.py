@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from appliance.broker.replication.ha_frames import EPOCH_HEAD, HEAD
+from appliance.broker.replication.limited_event import LimitedEvent
 from appliance.broker.replication.master.slave_figures import TransferRate
 
 
@@ -45,7 +46,8 @@ class Slave:
     seconds_behind: float = 0.0
     messages_behind: int | None = None  # about; None: not known
     begin: asyncio.Event = field(default_factory=asyncio.Event)
-    more: asyncio.Event = field(default_factory=asyncio.Event)  # the log has grown, and a send waits for it
+    more: LimitedEvent = field(default_factory=LimitedEvent)  # the log has grown, and a send waits for it
+    heard_at: float = 0.0  # monotonic: when it last said anything
 
     @property
     def has_all_tables(self) -> bool:

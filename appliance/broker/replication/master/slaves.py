@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable
 
 from appliance.broker.epochs.membership import MembershipFile
 from appliance.broker.epochs.standing import StandingFile
-from appliance.broker.replication.ha_frames import STATE, STATE_OF_PART, FrameError
+from appliance.broker.replication.ha_frames import STATE, STATE_OF_PART, FrameError, PlaceReader
 from appliance.broker.replication.handshake import Hello
 from appliance.broker.replication.in_sync import GONE_S, InSyncSet
 from appliance.broker.replication.in_sync_file import InSyncFile, InSyncRecord
@@ -52,6 +52,7 @@ GONE_REMEMBERED_S = 86_400.0  # then a slave that went was taken away for good
 RECORD_S = 5.0  # between two writes of what is shown, if nothing else of the record changes
 GOOD_BYE_S = 2.0  # for a peer to take what was written, and TLS's end: this broker may be waiting to open anew
 REPORT_S = 60.0  # RocketMQ: the difference is logged each minute
+READ_BYTES = 4096  # acknowledgements in one go
 
 
 class SlaveService:
@@ -140,17 +141,15 @@ class SlaveService:
         if not self.may_confirm:
             self._transfer.wait(end_offset, callback)
             return
-        best = self._best()
         if self._config.all_ack_in_sync and (self.in_sync is None or not self.in_sync.has_required):
             callback(ResponseCode.SLAVE_NOT_AVAILABLE)
             return
-        if self.proof is not None:  # all on record are waited for, also those that are about to connect to a new master
-            self._transfer.wait(end_offset, callback)
-        elif best is None or end_offset - best.acknowledged >= self._config.slave_fall_behind_bytes:
-            callback(ResponseCode.SLAVE_NOT_AVAILABLE)
-            return
-        else:
-            self._transfer.wait(end_offset, callback)
+        if self.proof is None:  # else all on record are waited for, also those that have not found a new master yet
+            best = self._best()
+            if best is None or end_offset - best.acknowledged >= self._config.slave_fall_behind_bytes:
+                callback(ResponseCode.SLAVE_NOT_AVAILABLE)
+                return
+        self._transfer.wait(end_offset, callback)
         for slave in self.slaves:
             slave.more.set()
 
@@ -277,10 +276,14 @@ class SlaveService:
         if joined or left:
             logger.log(logging.WARNING if left else logging.INFO, "slaves in sync changed", extra=facts)
         self._confirmed()
+        if self.may_confirm:
+            self._require_replicas()
         if left and not in_sync.has_required:
             in_sync.show(self._standing.standing.epochs.history[-1].start)
         still = set(in_sync.required).intersection(self._on_record.record.names)  # which have not been heard yet
         await self._record(still.union(in_sync.names))
+        if self.may_confirm:
+            self._require_replicas()  # etcd may have confirmed that this is the master
 
     async def _record(self, names: Iterable[str]) -> bool:
         """Have these on record as the set of this epoch, in etcd first; say if they are."""
@@ -356,7 +359,6 @@ class SlaveService:
         if self._config.all_ack_in_sync and in_sync.has_required:
             self._transfer.acknowledged(in_sync.confirmed)
         self._gate.show(in_sync.shown if self._config.read_confirmed_only else None)
-        self._require_replicas()
 
     def _limit_offsets(self) -> None:
         if self.proof is not None:
@@ -424,10 +426,12 @@ class SlaveService:
 
     async def _serve(self, slave: Slave, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         first = await self.greeter.greet(slave, reader, writer)
+        slave.heard_at = time.monotonic()
         self._log(logging.INFO, "slave connected", "slave_connected", slave, epoch=slave.epoch)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._hear(slave, reader, first), name=f"slave {slave.address}: acknowledgements")
             tasks.create_task(self._feed.run(slave, writer), name=f"slave {slave.address}: log")
+            tasks.create_task(self._silence(slave), name=f"slave {slave.address}: silence")
 
     def _note_gone(self, slave: Slave, why: str, *, is_refused: bool) -> None:
         was_slave, host = slave.acknowledged >= 0, slave.host
@@ -452,30 +456,57 @@ class SlaveService:
             facts |= {"event": event, "slave": slave.address}
             logger.log(level, text, extra=facts | ({"left_out": left_out} if left_out else {}))
 
-    async def _hear(self, slave: Slave, reader: asyncio.StreamReader, offset: int) -> None:
-        """Take what the slave says it has, this offset first. Ends by SlaveLost."""
-        while True:
-            if offset in (STATE, STATE_OF_PART) and slave.states:
-                state = slave.states.popleft()
-                if offset == STATE and state.versions is not None:
-                    slave.tables = state.versions
-                    self._tables_heard.set()
-                slave.told_at = state.taken_at or slave.told_at
-                self._limit_offsets()
-                offset = await self.greeter.place(slave, reader)
-                continue
-            # First it says where to begin; then it can't have more than it was given.
-            end = self._store.max_physical_offset if slave.acknowledged < 0 else slave.sent
-            if not 0 <= offset <= max(end, slave.acknowledged):
-                raise SlaveLost(f"reports the log up to {offset}, beyond {end}: it is not this log's copy")
-            slave.acknowledged = offset
-            if not slave.begin.is_set():
-                self.gone.pop(slave.host, None)
-                slave.begin.set()
-            if slave.epoch is not None:
-                end, now = self._store.max_physical_offset, time.monotonic()
-                self._in_sync_set().acknowledged(slave.broker, offset, end, now)
-                self._confirmed()
-            if not self._config.all_ack_in_sync and self.may_confirm:
-                self._transfer.acknowledged(offset)
-            offset = await self.greeter.place(slave, reader)
+    async def _hear(self, slave: Slave, reader: asyncio.StreamReader, first: int) -> None:
+        """Take what the slave says it has, this offset first. Ends by SlaveLost, FrameError."""
+        places = PlaceReader(slave.epoch)
+        self._check_place(slave, first)
+        self._acknowledged(slave, first)
+        while data := await reader.read(READ_BYTES):
+            slave.heard_at = time.monotonic()
+            newest = -1  # of several acknowledgements that came together
+            for place in places.feed(data):
+                if place in (STATE, STATE_OF_PART) and slave.states:
+                    self._took_state(slave, has_tables=place == STATE)
+                else:
+                    self._check_place(slave, place)
+                    newest = place
+            if newest >= 0:
+                self._acknowledged(slave, newest)
+        raise SlaveLost("closed by the slave")
+
+    def _took_state(self, slave: Slave, *, has_tables: bool) -> None:
+        state = slave.states.popleft()
+        if has_tables and state.versions is not None:
+            slave.tables = state.versions
+            self._tables_heard.set()
+        slave.told_at = state.taken_at or slave.told_at
+        self._limit_offsets()
+
+    def _check_place(self, slave: Slave, place: int) -> None:
+        """First it says where to begin; then it can't have more than it was given. SlaveLost."""
+        end = self._store.max_physical_offset if slave.acknowledged < 0 else slave.sent
+        if not 0 <= place <= max(end, slave.acknowledged):
+            raise SlaveLost(f"reports the log up to {place}, beyond {end}: it is not this log's copy")
+
+    def _acknowledged(self, slave: Slave, offset: int) -> None:
+        slave.acknowledged = offset
+        if not slave.begin.is_set():
+            self.gone.pop(slave.host, None)
+            slave.begin.set()
+        if slave.epoch is not None:
+            in_sync, end = self._in_sync_set(), self._store.max_physical_offset
+            came_in_sync = in_sync.acknowledged(slave.broker, offset, end, slave.heard_at)
+            self._confirmed()
+            if came_in_sync and self.may_confirm:
+                self._require_replicas()
+        if not self._config.all_ack_in_sync and self.may_confirm:
+            self._transfer.acknowledged(offset)
+
+    async def _silence(self, slave: Slave) -> None:
+        """One timer for the connection, not for each acknowledgement. Ends by SlaveLost."""
+        silence_s = self._config.ha_housekeeping_ms / 1000
+        left_s = silence_s
+        while left_s > 0:
+            await asyncio.sleep(left_s)
+            left_s = slave.heard_at + silence_s - time.monotonic()
+        raise SlaveLost(f"silent for {silence_s:.0f} s")

@@ -121,3 +121,12 @@ async def test_a_pull_that_can_not_be_answered_costs_its_own_connection_alone() 
     answered.hold.answer_woken()
     assert answered.opaques == [second]
     assert [str(failure) for failure in broken.failures] == ["a bug"]
+
+
+async def test_all_who_wait_look_again_also_those_that_wait_for_a_topic() -> None:
+    answered, told = Answered(), list[str]()
+    opaque = answered.park(5)
+    answered.hold.topics["pops"] = told.append
+    answered.hold.wake_all()
+    await asyncio.sleep(0)
+    assert (answered.opaques, told) == ([opaque], ["pops"])

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from appliance.broker.replication.ha_frames import EPOCH_HEAD, HEAD, STATE, FrameError, FrameReader, runs
+from appliance.broker.replication.ha_frames import (
+    EPOCH_HEAD,
+    EPOCH_OFFSET,
+    HEAD,
+    OFFSET,
+    STATE,
+    FrameError,
+    FrameReader,
+    PlaceReader,
+    runs,
+)
 
 
 def told(data: bytes, epoch: int | None = None) -> tuple[list[tuple[int, int, bytes]], bool]:
@@ -55,3 +65,16 @@ def test_a_run_may_be_cut_anywhere(cut: int) -> None:
             assert place == 10 + len(found)
             found += b"".join(run)
     assert found == b"abcde"
+
+
+@pytest.mark.parametrize("epoch", [None, 7])
+def test_places_cut_anywhere_are_read_in_their_order(epoch: int | None) -> None:
+    data = b"".join(OFFSET.pack(each) if epoch is None else EPOCH_OFFSET.pack(epoch, each) for each in (5, 9, 12))
+    for cut in range(len(data)):
+        places = PlaceReader(epoch)
+        assert places.feed(data[:cut]) + places.feed(data[cut:]) == [5, 9, 12]
+
+
+def test_a_place_of_another_epoch_ends_the_connection() -> None:
+    with pytest.raises(FrameError, match="epoch 8"):
+        PlaceReader(7).feed(EPOCH_OFFSET.pack(7, 5) + EPOCH_OFFSET.pack(8, 9))

@@ -57,6 +57,16 @@ def test_without_slaves_the_master_confirms_alone() -> None:
     assert (in_sync.confirmed, in_sync.names, in_sync.has_required) == (250, [], False)
 
 
+def test_the_acknowledgement_with_which_a_slave_comes_in_sync_is_told() -> None:
+    in_sync = joined("a")
+    in_sync.acknowledged("a", 200, 200, 0.1)
+    in_sync.acknowledged("b", 200, 200, 0.1)
+    in_sync.acknowledged("a", 300, 300, 0.2)
+    assert in_sync.look(300, 0.2) == (["b"], []) and in_sync.names == ["a"], "it lacks what was confirmed without it"
+    assert in_sync.acknowledged("b", 300, 300, 0.3) and in_sync.names == ["a", "b"]
+    assert not in_sync.acknowledged("b", 310, 310, 0.4)
+
+
 def test_what_any_slave_of_the_set_lacks_is_not_confirmed() -> None:
     in_sync = joined("a", "b")
     in_sync.acknowledged("a", 300, 300, 0.5)
