@@ -127,7 +127,11 @@ def stored(permission: int, *names: str, remark: str) -> Reader:
 
 def heartbeat(fields: Fields, body: bytes, lookup: Lookup) -> Iterator[Need]:
     """Membership of every consumer group of a heartbeat, SUB on every topic it subscribes to."""
-    for consumer in read_body(HeartbeatData, body).consumer_data_set:
+    beat = read_body(HeartbeatData, body)
+    for group_name in {client.group for client in beat.proxy.clients} if beat.proxy is not None else ():
+        if group_name:
+            yield Need(group_name, 0)
+    for consumer in beat.consumer_data_set:
         yield Need(str(consumer.group_name), 0)
         for subscription in consumer.subscription_data_set:
             yield Need(str(subscription.topic), SUB)

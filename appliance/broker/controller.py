@@ -44,6 +44,7 @@ from appliance.broker.groups.clients import ProducerManager
 from appliance.broker.groups.consumer_groups import ConsumerManager
 from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
 from appliance.broker.groups.departures import Departures
+from appliance.broker.groups.proxied_clients import ProxiedClients
 from appliance.broker.groups.rebalance_lock import RebalanceLockManager
 from appliance.broker.groups.subscription_group import SubscriptionGroupManager
 from appliance.broker.loading import load
@@ -175,8 +176,11 @@ class BrokerController(OpenParts):
         self.producers = ProducerManager(may_see=may_send(self.access))
         self.consumers = ConsumerManager(on_group_gone=self.filters.unregister)
         self.client_connections = ClientConnections()
+        self.proxied = ProxiedClients()
         self.locks = RebalanceLockManager(life_s=config.queue_lock_life_ms / 1000)
-        self.departures = Departures(config, self.producers, self.consumers, self.client_connections, self.locks)
+        self.departures = Departures(
+            config, self.producers, self.consumers, self.client_connections, self.proxied, self.locks
+        )
         self.slow_consumers = SlowConsumerGuard(config, self.groups, self.offsets, self.store, self.store_times)
 
     def _make_delivery(self, folder: Path) -> None:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 from appliance.acl.account import Account
+from appliance.proxy.clients import ClientBook
+from appliance.proxy.reporting import report_of
 from gantrymq.client.connection.broker_calls import BrokerCalls
 from gantrymq.client.connection.options import ClientOptions
 from gantrymq.client.connection.routes import TopicRoute
@@ -22,7 +24,7 @@ from gantrymq.remoting.bodies import HeartbeatData, ProducerData
 from gantrymq.remoting.client import RemotingClient
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
-from gantrymq.remoting.signature import Credentials, SigningKey
+from gantrymq.remoting.signature import Credentials
 from gantrymq.remoting.tls import TlsConfig
 
 KNOWN_S = 30.0  # how long what a broker said of a topic or group is used
@@ -30,25 +32,29 @@ KNOWN_MAX = 10_000
 SENDERS_MAX = 10_000
 WAITING_MAX = 10_000  # receives at one broker
 SEND_RETRIES = 2  # clients try again, too
+TELL_SOON_S = 0.5
 
 Asked = Callable[["BrokerSession", str, RemotingCommand], Awaitable[None]]
 
 
 class BrokerSession:
-    """One account's way to the brokers. topics: gives the topics that its clients publish, for which a broker may ask
-    how a transaction ended; such a question goes to `asked`."""
+    """One account's way to the brokers. Brokers are told of its clients, and may ask how a transaction of a topic that
+    one of them publishes ended; such a question goes to `asked`. endpoint: says where the proxy listens."""
 
     def __init__(
         self,
         options: ClientOptions,
         account: Account | None,
-        topics: Callable[[str], Iterable[str]],
+        clients: ClientBook,
+        endpoint: Callable[[], str],
         asked: Asked,
     ) -> None:
         self.access_key = account.access_key if account is not None else ""
-        self.key = account.key if account is not None else None
-        self._topics = topics
+        self.account = account
+        self._clients = clients
+        self._endpoint = endpoint
         self._asked = asked
+        self._is_telling = False
         self.client = ClientSession(options, heartbeat=self._heartbeat)
         # Receives wait at brokers: on connections of their own, where no send waits for room behind them.
         waiting = RemotingClient(credentials=options.credentials, tls=options.tls, in_flight_max=WAITING_MAX)
@@ -66,14 +72,27 @@ class BrokerSession:
         await self.client.close()
 
     def _heartbeat(self, client_id: str) -> HeartbeatData:
-        self._told = set(self._topics(self.access_key))
-        return HeartbeatData(client_id, producer_data_set=[ProducerData(topic) for topic in sorted(self._told)])
+        self._told = self._clients.published(self.access_key)
+        producers = [ProducerData(topic) for topic in sorted(self._told)]
+        report = report_of(self._endpoint(), self._clients.of_account(self.access_key), self.account)
+        return HeartbeatData(client_id, producer_data_set=producers, proxy=report)
 
     async def tell_brokers(self) -> None:
         """Have brokers know of topics that its clients publish since now, so that they can ask. Each 30 s they are told
         anyway."""
-        if not self._told.issuperset(self._topics(self.access_key)):
+        if not self._told.issuperset(self._clients.published(self.access_key)):
             await self.client.send_heartbeats()
+
+    def tell_soon(self) -> None:
+        """Have brokers told of clients that came or went, once for all that come in a moment."""
+        if not self._is_telling:
+            self._is_telling = True
+            self.client.background.start(self._tell(), "tell brokers of clients")
+
+    async def _tell(self) -> None:
+        await asyncio.sleep(TELL_SOON_S)
+        self._is_telling = False
+        await self.client.send_heartbeats()
 
     async def _question(self, address: str, request: RemotingCommand) -> None:
         await self._asked(self, address, request)
@@ -166,13 +185,16 @@ class Brokers:
         self,
         name_servers: str,
         tls: TlsConfig | None,
-        topics: Callable[[str], Iterable[str]],
+        clients: ClientBook,
+        endpoint: Callable[[], str],
         asked: Asked,
     ) -> None:
         self._name_servers = name_servers
         self._tls = tls
-        self._topics = topics
+        self._clients = clients
+        self._endpoint = endpoint
         self._asked = asked
+        clients.changed = self._clients_changed
         self._sessions: dict[str, BrokerSession] = {}
         self._closing: set[asyncio.Task[None]] = set()
 
@@ -180,7 +202,7 @@ class Brokers:
         """The account's session; a new one when its key has changed."""
         access_key = account.access_key if account is not None else ""
         session = self._sessions.get(access_key)
-        if session is not None and account is not None and not _is_same(session.key, account.key):
+        if session is not None and account is not None and not _is_same(session.account, account):
             task = asyncio.get_running_loop().create_task(session.close(), name=f"close session of {access_key}")
             self._closing.add(task)
             task.add_done_callback(self._closing.discard)
@@ -188,14 +210,20 @@ class Brokers:
         if session is None:
             credentials = None if account is None else Credentials.of_key(access_key, account.key)
             options = ClientOptions(name_servers=self._name_servers, credentials=credentials, tls=self._tls)
-            session = BrokerSession(options, account, self._topics, self._asked)
+            session = BrokerSession(options, account, self._clients, self._endpoint, self._asked)
             session.open()
             self._sessions[access_key] = session
+        session.account = account  # its permissions may be others now
         return session
+
+    def _clients_changed(self, access_key: str) -> None:
+        session = self._sessions.get(access_key)
+        if session is not None and session.client.is_open:
+            session.tell_soon()
 
     async def close(self) -> None:
         await asyncio.gather(*self._closing, *(session.close() for session in self._sessions.values()))
 
 
-def _is_same(one: SigningKey | None, other: SigningKey) -> bool:
-    return one is not None and one.blocks == other.blocks
+def _is_same(one: Account | None, other: Account) -> bool:
+    return one is not None and one.key.blocks == other.key.blocks

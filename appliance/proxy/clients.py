@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from grpclib.exceptions import StreamTerminatedError
@@ -75,6 +75,7 @@ class ClientBook:
 
     def __init__(self) -> None:
         self._clients: dict[str, Client] = {}
+        self.changed: Callable[[str], object] = lambda access_key: None  # an account's clients are others now
 
     def __len__(self) -> int:
         return len(self._clients)
@@ -95,9 +96,12 @@ class ClientBook:
             client = self._clients[caller.client_id] = Client(caller.client_id, settings, access_key)
         elif client.access_key != access_key:
             raise Refused(Code.UNAUTHORIZED, f"client id {caller.client_id} is another account's")
+        is_changed = client.settings != settings or not client.seen_at
         client.settings = settings
         client.address, client.language, client.version = caller.address, caller.language, caller.version
         client.seen_at = time.monotonic()
+        if is_changed:
+            self.changed(access_key)
         return client
 
     def seen(self, caller: Caller) -> Client | None:
@@ -109,12 +113,17 @@ class ClientBook:
         return client
 
     def forget(self, client_id: str) -> None:
-        self._clients.pop(client_id, None)
+        client = self._clients.pop(client_id, None)
+        if client is not None:
+            self.changed(client.access_key)
+
+    def of_account(self, access_key: str) -> list[Client]:
+        return [client for client in self._clients.values() if client.access_key == access_key]
 
     def published(self, access_key: str) -> set[str]:
         """The topics that an account's producers publish."""
-        producers = (client for client in self._clients.values() if client.access_key == access_key)
-        return {whole_name(topic) for client in producers for topic in client.settings.publishing.topics}
+        clients = self.of_account(access_key)
+        return {whole_name(topic) for client in clients for topic in client.settings.publishing.topics}
 
     def publishers(self, topic: str, access_key: str) -> list[Client]:
         """An account's producers of a topic that can be told something."""
@@ -135,4 +144,4 @@ class ClientBook:
                 if not client.streams and now - client.seen_at > SILENT_S_MAX
             ]
             for client_id in gone:
-                del self._clients[client_id]
+                self.forget(client_id)

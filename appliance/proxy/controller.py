@@ -34,7 +34,9 @@ from appliance.proxy.transactions import Transactions
 from appliance.remoting.acceptor import PlainListener
 from appliance.remoting.tls import ServerTls, server_tls
 from appliance.remoting.tls_listener import TlsListener
+from appliance.settings.appliance_config import join_address
 from appliance.settings.roles import ProxyConfig
+from gantrymq.client.connection.session import local_ip
 from gantrymq.timeouts import timeout
 
 logger = logging.getLogger(__name__)
@@ -60,7 +62,7 @@ class ProxyController:
         self._accounts = _account_book(config)
         transactions = Transactions(lambda: self._brokers, self.clients)
         self._brokers = Brokers(
-            config.namesrv_addresses, config.outgoing_tls, self.clients.published, transactions.asked
+            config.namesrv_addresses, config.outgoing_tls, self.clients, lambda: self.endpoint, transactions.asked
         )
         self.telemetry = Telemetry(self.clients, self._brokers)
         service = Service(Gate(self._accounts, requires_stamp=config.acl_require_stamp))
@@ -105,6 +107,12 @@ class ProxyController:
             connection = ClientConnection(self._mapping, self._room, self._connections.discard)
         self._connections.add(connection)
         return connection
+
+    @property
+    def endpoint(self) -> str:
+        """host:port where it listens, for people."""
+        host = self.config.bind_address
+        return join_address(local_ip() if host in ("", "0.0.0.0", "::") else host, self.port)
 
     # -- life ---------------------------------------------------------------------------------------------------------
 

@@ -25,6 +25,7 @@ from appliance.proxy.protocol.service_pb2 import (
     NotifyClientTerminationResponse,
     TelemetryCommand,
 )
+from appliance.proxy.reporting import NODE_JS
 from appliance.proxy.settings_answer import answer_to
 from gantrymq.errors import GantryError
 from gantrymq.message.topic_attributes import MESSAGE_TYPE
@@ -35,7 +36,6 @@ logger = logging.getLogger(__name__)
 TOPICS_MAX = 1024  # of one client's settings
 ANSWERS_MAX = 4096  # questions to clients that wait for an answer
 STREAMS_MAX = 8  # of one client: it opens a new one before it notices that the old one is gone
-NODE_JS = frozenset({"HTTP", "NODE_JS"})  # as it calls itself
 SETTINGS_AGAIN_S = (0.1, 1.0, 5.0)
 CONSUMERS = frozenset({ClientType.PUSH_CONSUMER, ClientType.SIMPLE_CONSUMER, ClientType.PULL_CONSUMER})
 

@@ -22,7 +22,10 @@ WRITE = Token(Permission.CLIENTS_WRITE)
 
 
 class ConnectionOut(Out):
-    """One connection to one broker. requests: since it was opened; request_rate: a second."""
+    """One connection to one broker. requests: since it was opened; request_rate: a second.
+
+    proxy: host:port of the proxy to which a client of RocketMQ 5 is connected, empty for others.
+    """
 
     broker: str
     address: str
@@ -32,10 +35,14 @@ class ConnectionOut(Out):
     account: str | None
     requests: int | None
     request_rate: float | None = named("rate")
+    proxy: str
 
 
 class ClientOut(Out):
-    """A client. client_id is empty for what says none, such as a tool. is_twice: two processes use the id."""
+    """A client. client_id is empty for what says none, such as a tool. is_twice: two processes use the id.
+
+    producer_groups: of a client of RocketMQ 5, the topics that it publishes. serves: host:port of a proxy.
+    """
 
     client_id: str
     language: str
@@ -43,6 +50,7 @@ class ClientOut(Out):
     producer_groups: list[str]
     consumer_groups: list[str]
     is_twice: bool
+    serves: str
     connections: list[ConnectionOut]
 
 

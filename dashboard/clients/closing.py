@@ -18,6 +18,9 @@ async def find_client(gateway: Gateway, client_id: str) -> ConnectedClient:
     found = next((one for one in listing.named if one.client_id == client_id), None)
     if found is None:
         raise ClientNotFound(gettext("No client %(client)s is connected.") % {"client": client_id})
+    if found.proxies:
+        told = gettext("%(client)s is connected to the proxy %(proxies)s: stop the process, or close its account.")
+        raise NotAllowed(told % {"client": client_id, "proxies": joined(found.proxies)})
     less = [name for name in found.brokers if name in listing.telling_less]
     if less:
         told = gettext("%(brokers)s cannot disconnect a client: only GantryMQ's brokers can.")

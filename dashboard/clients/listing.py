@@ -16,6 +16,7 @@ from dashboard.cluster.values import BrokerRef
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.client.admin.clients import OpenConnection
 from gantrymq.errors import ResponseError
+from gantrymq.remoting.bodies import ProxiedClient
 from gantrymq.remoting.codes import LanguageCode, ResponseCode
 
 SHARED_S = 1.0
@@ -138,7 +139,21 @@ def _add(drafts: dict[str, Draft], broker: BrokerRef, one: OpenConnection, rate:
         draft.language, draft.version = draft.language or _language(one.language), max(draft.version, one.version)
         draft.producer_groups |= dict.fromkeys(one.producer_groups)
         draft.consumer_groups |= dict.fromkeys(one.consumer_groups)
+        draft.serves = one.proxy
         draft.connections.append(connection)
+    for client in one.proxied:
+        _add_proxied(drafts, broker, one.proxy, client)
+
+
+def _add_proxied(drafts: dict[str, Draft], broker: BrokerRef, proxy: str, client: ProxiedClient) -> None:
+    """A client of RocketMQ 5: the proxy reports it to each broker that has its topics, and it counts once."""
+    draft = drafts.setdefault(client.client_id, Draft(client.client_id))
+    draft.language, draft.release = client.language, client.version
+    draft.producer_groups |= dict.fromkeys(client.topics)
+    draft.consumer_groups |= dict.fromkeys([client.group] if client.group else [])
+    if not any((one.address, one.proxy) == (client.address, proxy) for one in draft.connections):
+        groups = (client.group,) if client.group else ()
+        draft.connections.append(Connection(broker.key, client.address, groups=groups, proxy=proxy))
 
 
 def _merge(drafts: dict[str, Draft], part: Draft) -> None:

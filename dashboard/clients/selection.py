@@ -41,5 +41,5 @@ def _words(one: ConnectedClient) -> str:
     addresses = (connection.address for connection in one.connections)
     return " ".join(
         (one.client_id, one.language, one.version_text, *one.accounts, *one.producer_groups, *one.consumer_groups,
-         *addresses)
+         *one.proxies, one.serves, *addresses)
     )  # fmt: skip

@@ -14,7 +14,10 @@ V3_0_0 = 0
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """One connection to one broker. opened_at, last_seen_at: epoch seconds; requests: since then; rate: a second."""
+    """One connection to one broker. opened_at, last_seen_at: epoch seconds; requests: since then; rate: a second.
+
+    proxy: where the proxy listens to which a client of RocketMQ 5 is connected.
+    """
 
     broker: str
     address: str
@@ -25,11 +28,15 @@ class Connection:
     requests: int | None = None
     rate: float | None = None
     groups: tuple[str, ...] = ()  # those that it is a member of
+    proxy: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectedClient:
-    """One client: what shares a client id. A tool that says no id is one of its own, by its address."""
+    """One client: what shares a client id. A tool that says no id is one of its own, by its address.
+
+    release: its version, where the client writes it as text; serves: where it listens, if it is a proxy.
+    """
 
     client_id: str
     language: str
@@ -37,6 +44,8 @@ class ConnectedClient:
     producer_groups: tuple[str, ...]
     consumer_groups: tuple[str, ...]
     connections: tuple[Connection, ...]
+    release: str = ""
+    serves: str = ""
 
     @property
     def name(self) -> str:
@@ -83,11 +92,16 @@ class ConnectedClient:
         return tuple(dict.fromkeys(one.broker for one in self.connections))
 
     @property
+    def proxies(self) -> tuple[str, ...]:
+        """Where the proxies listen to which it is connected; a client of RocketMQ 4 has none."""
+        return tuple(dict.fromkeys(one.proxy for one in self.connections if one.proxy))
+
+    @property
     def is_twice(self) -> bool:
         """Whether two processes use this id: two connections to one broker are members of the same group."""
         seen: set[tuple[str, str]] = set()
         for one in self.connections if self.client_id else ():
-            for group in one.groups:
+            for group in one.groups if not one.proxy else ():
                 if (one.broker, group) in seen:
                     return True
                 seen.add((one.broker, group))
@@ -95,7 +109,7 @@ class ConnectedClient:
 
     @property
     def version_text(self) -> str:
-        return version_text(self.version)
+        return self.release or version_text(self.version)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,11 +143,13 @@ class Draft:
     producer_groups: dict[str, None] = field(default_factory=dict)
     consumer_groups: dict[str, None] = field(default_factory=dict)
     connections: list[Connection] = field(default_factory=list)
+    release: str = ""
+    serves: str = ""
 
     def done(self) -> ConnectedClient:
         return ConnectedClient(
             self.client_id, self.language, self.version, tuple(sorted(self.producer_groups)),
-            tuple(sorted(self.consumer_groups)), tuple(self.connections),
+            tuple(sorted(self.consumer_groups)), tuple(self.connections), self.release, self.serves,
         )  # fmt: skip
 
 

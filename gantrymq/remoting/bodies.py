@@ -117,12 +117,37 @@ class ProducerData(Body):
 
 
 @dataclass
+class ProxiedClient(Body):
+    """A client of RocketMQ 5, as its proxy reports it. version: as the client writes it ("5.1.2").
+
+    group: its consumer group, "" for a producer; wanted: topic to type and expression ("TAG *"); topics: published.
+    """
+
+    client_id: str = ""
+    address: str = ""
+    language: str = ""
+    version: str = ""
+    group: str = ""
+    wanted: dict[str, str] = field(default_factory=dict)
+    topics: list[str] = field(default_factory=list)
+
+
+@dataclass
+class ProxyReport(Body):
+    """What a proxy tells brokers in its heartbeat: where it listens, and its clients of one account."""
+
+    address: str = ""
+    clients: list[ProxiedClient] = json_field(read=list_of(ProxiedClient), default=list)
+
+
+@dataclass
 class HeartbeatData(Body):
-    """Body of 34: everything one client is."""
+    """Body of 34: everything one client is. proxy: of GantryMQ's proxies only; RocketMQ's brokers ignore it."""
 
     client_id: str = json_field(name="clientID", default="")
     producer_data_set: list[ProducerData] = json_field(read=list_of(ProducerData), default=list)
     consumer_data_set: list[ConsumerData] = json_field(read=list_of(ConsumerData), default=list)
+    proxy: ProxyReport | None = json_field(read=ProxyReport.from_dict, default=None)
 
 
 @dataclass

@@ -13,6 +13,7 @@ from typing import Any
 from appliance.acl.access import account_name
 from appliance.broker.groups.clients import ProducerManager
 from appliance.broker.groups.consumer_groups import ConsumerManager
+from appliance.broker.groups.proxied_clients import ProxiedClients
 from appliance.remoting.connection import ServerConnection
 
 PAGE_MAX = 500  # connections
@@ -25,14 +26,17 @@ def page_after(connections: Iterable[ServerConnection], number: int) -> list[Ser
     return heapq.nsmallest(PAGE_MAX, later, key=lambda connection: connection.number)
 
 
-def described(connection: ServerConnection, producers: ProducerManager, consumers: ConsumerManager) -> dict[str, Any]:
+def described(
+    connection: ServerConnection, producers: ProducerManager, consumers: ConsumerManager, proxied: ProxiedClients
+) -> dict[str, Any]:
     """One connection: times in ms since the epoch, requests since it was opened; a client that said no name has none.
 
-    groups: how many there are, when not all are named.
+    groups: how many there are, when not all are named. proxy, proxied: of a proxy, where it listens and its clients.
     """
     now_ms, now_s = time.time() * 1000, time.monotonic()
     made, taken = producers.of_connection(connection), consumers.of_connection(connection)
     members = [*made.values(), *taken.values()]
+    report = proxied.of_connection(connection)
     return {
         "number": connection.number,
         "address": connection.remote_text,
@@ -47,6 +51,8 @@ def described(connection: ServerConnection, producers: ProducerManager, consumer
         "producerGroups": sorted(made)[:GROUPS_SHOWN_MAX],
         "consumerGroups": sorted(taken)[:GROUPS_SHOWN_MAX],
         "groups": len(made) + len(taken),
+        "proxy": report.address if report is not None else "",
+        "proxied": [each.to_dict() for each in report.clients] if report is not None else [],
     }
 
 

@@ -7,8 +7,9 @@ import time
 from typing import TYPE_CHECKING, Any, Protocol
 
 from appliance.broker.groups.clients import ProducerManager
-from appliance.broker.groups.consumer_groups import ConsumerManager
+from appliance.broker.groups.consumer_groups import ConsumerGroupInfo, ConsumerManager
 from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
+from appliance.broker.groups.proxied_clients import CONSUME_POP, ProxiedClients, as_connection, subscriptions_of
 from appliance.broker.groups.subscription_agreement import parties_of
 from appliance.broker.groups.subscription_group import SubscriptionGroupManager
 from appliance.broker.status.stats import BrokerStatsManager
@@ -38,6 +39,7 @@ class AdminGroupParts(Protocol):
     offsets: ConsumerOffsetManager
     producers: ProducerManager
     consumers: ConsumerManager
+    proxied: ProxiedClients
 
 
 # -- settings ---------------------------------------------------------------------------------------------------------
@@ -125,14 +127,17 @@ def get_group(parts: AdminGroupParts, connection: ServerConnection, request: Rem
 def get_consumer_connections(
     parts: AdminGroupParts, connection: ServerConnection, request: RemotingCommand
 ) -> RemotingCommand:
-    """203: the group's consumers and what they subscribe to."""
+    """203: the group's consumers and what they subscribe to; also those that a proxy serves."""
     group = request.ext_fields["consumerGroup"]
-    info = parts.consumers.get(group)
+    info, proxied = parts.consumers.get(group), parts.proxied.members(group)
+    if info is None and proxied:
+        info = ConsumerGroupInfo(group, CONSUME_POP, "CLUSTERING", "CONSUME_FROM_LAST_OFFSET")
     if info is None:
         raise BrokerError(ResponseCode.CONSUMER_NOT_ONLINE, f"the consumer group[{group}] not online")
+    through_proxies = {data.topic: data for client in proxied for data in subscriptions_of(client)}
     body = ConsumerConnection(
-        [channel.describe() for channel in info.channels.values()],
-        dict(info.subscriptions),
+        [*(channel.describe() for channel in info.channels.values()), *map(as_connection, proxied)],
+        through_proxies | info.subscriptions,
         info.consume_type,
         info.message_model,
         info.consume_from_where,

@@ -14,6 +14,7 @@ from appliance.broker.groups.client_connections import ClientConnections
 from appliance.broker.groups.clients import ProducerManager
 from appliance.broker.groups.connected import described, page_after, those_of
 from appliance.broker.groups.consumer_groups import ConsumerManager
+from appliance.broker.groups.proxied_clients import ProxiedClients
 from appliance.broker.groups.rebalance_lock import RebalanceLockManager
 from appliance.broker.groups.subscription_group import SubscriptionGroupManager
 from appliance.broker.sql_filter import SqlError
@@ -56,6 +57,7 @@ class ClientParts(Protocol):
     producers: ProducerManager
     consumers: ConsumerManager
     client_connections: ClientConnections
+    proxied: ProxiedClients
     locks: RebalanceLockManager
     creations: CreationLimit
 
@@ -67,6 +69,7 @@ class ConnectionParts(Protocol):
     vip_server: RemotingServer
     producers: ProducerManager
     consumers: ConsumerManager
+    proxied: ProxiedClients
 
 
 def heartbeat(parts: ClientParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
@@ -89,6 +92,8 @@ def heartbeat(parts: ClientParts, connection: ServerConnection, request: Remotin
         raise BrokerError(ResponseCode.SYSTEM_ERROR, "the connection is closed")
     parts.client_connections.note(beat.client_id, connection)
     parts.locks.client_back(beat.client_id)
+    if beat.proxy is not None:
+        parts.proxied.note(connection, beat.proxy)
     refused: list[MessageRejected | BrokerError] = []
     for producer in beat.producer_data_set:
         group = str(producer.group_name)
@@ -197,7 +202,7 @@ def get_connections(parts: ConnectionParts, connection: ServerConnection, reques
     after = long_field(request.ext_fields, "after", 0, low=0)
     found = page_after((*parts.server.connections, *parts.vip_server.connections), after)
     rest = page_after((*parts.server.connections, *parts.vip_server.connections), found[-1].number) if found else []
-    shown = [described(one, parts.producers, parts.consumers) for one in found]
+    shown = [described(one, parts.producers, parts.consumers, parts.proxied) for one in found]
     return request.reply(body=fastjson.dumps({"connections": shown, "next": found[-1].number if rest else 0}))
 
 

@@ -92,7 +92,7 @@ async def show_producers(admin: AdminClient, arguments: argparse.Namespace) -> S
 
 
 async def list_clients(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
-    """Every connection of every broker; a GantryMQ broker's own request."""
+    """Every connection of every broker, and the clients behind proxies; a GantryMQ broker's own request."""
     masters = {each.name: each.address for each in await choose_brokers(admin, arguments.broker)}
     found, failures = await ask_each(masters, lambda name: admin.clients.connections_at(masters[name]))
     rows = [
@@ -101,6 +101,14 @@ async def list_clients(admin: AdminClient, arguments: argparse.Namespace) -> Sho
         for name, connections in sorted(found.items())
         for one in connections
         if arguments.client in (None, *one.client_ids)
+    ]  # fmt: skip
+    rows += [
+        (each.client_id, each.address, f"{name} by proxy {one.proxy}", f"{each.language} {each.version}", None,
+         one.account, None, None, ", ".join([each.group] if each.group else each.topics))
+        for name, connections in sorted(found.items())
+        for one in connections
+        for each in one.proxied
+        if arguments.client in (None, each.client_id)
     ]  # fmt: skip
     columns = ("client", "address", "at", "language", "tls", "account", "since", "requests", "groups")
     return Shown(found, table(columns, rows, empty="no client"), troubles_of(failures))

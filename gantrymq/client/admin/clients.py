@@ -9,8 +9,9 @@ from gantrymq.client.admin.calls import AdminCalls
 from gantrymq.client.connection.answer_fields import int_field
 from gantrymq.remoting import fastjson
 from gantrymq.remoting.admin_bodies import ConsumerConnection, ProducerConnection
+from gantrymq.remoting.bodies import ProxiedClient
 from gantrymq.remoting.codes import RequestCode
-from gantrymq.remoting.json_body import Body, json_field
+from gantrymq.remoting.json_body import Body, json_field, list_of
 
 CONNECTION_PAGES_MAX = 100  # a broker has 10 000 connections, 500 a page
 
@@ -31,6 +32,7 @@ class OpenConnection(Body):
     """A connection as GantryMQ's brokers list it (29403). Times: ms since the epoch. requests: since it was opened.
 
     client_ids: none for what sends no heartbeat, such as a tool. groups: how many, when not all are named.
+    proxy, proxied: of a proxy for clients of RocketMQ 5, where it listens and who uses this broker through it.
     """
 
     number: int = 0
@@ -46,6 +48,8 @@ class OpenConnection(Body):
     producer_groups: list[str] = field(default_factory=list)
     consumer_groups: list[str] = field(default_factory=list)
     groups: int = 0
+    proxy: str = ""
+    proxied: list[ProxiedClient] = json_field(read=list_of(ProxiedClient), default=list)
 
 
 class ClientAdmin:

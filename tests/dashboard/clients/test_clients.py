@@ -9,6 +9,9 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from appliance.proxy.controller import ProxyController
+from appliance.proxy.protocol.definition_pb2 import ClientType, Settings
+from appliance.settings.roles import ProxyConfig
 from dashboard.clients.listing import client_book
 from dashboard.cluster.gateway import Gateway
 from dashboard.models.audit import AuditEntry
@@ -17,6 +20,7 @@ from gantrymq import Message, Producer
 from gantrymq.client.admin.clients import ClientAdmin
 from gantrymq.errors import ResponseError
 from gantrymq.remoting.codes import ResponseCode
+from tests.appliance.proxy.proxies import ProxyClient
 from tests.dashboard.conftest import Client, api_for
 from tests.harness import ServingCluster
 from tests.waiting import until
@@ -125,3 +129,38 @@ async def test_a_broker_of_apache_tells_less_and_disconnects_no_client(
     assert "Apache brokers report neither" in (await client.get("/clients")).content.decode()
     refused = await client.post("/clients/disconnect", {"id": producer.client_id})
     assert refused.status_code == 409 and "only GantryMQ" in refused.content.decode()
+
+
+async def test_clients_of_rocketmq_5_are_listed_with_the_proxy_they_came_by(
+    cluster: ServingCluster, gateway: Gateway, log_in: Client, make_topic: Any
+) -> None:
+    topic = await make_topic("told-by-a-proxy")
+    config = ProxyConfig(listen_port=0, namesrv_addresses=cluster.namesrv_address)
+    async with ProxyController(config) as proxy:
+        reader = ProxyClient(proxy.port, "h@1@0@r", {"x-mq-language": "GO", "x-mq-client-version": "5.1.4"})
+        maker = ProxyClient(proxy.port, "h@2@0@m", {"x-mq-language": "HTTP", "x-mq-client-version": "1.0.8"})
+        reads, makes = Settings(client_type=ClientType.PUSH_CONSUMER), Settings(client_type=ClientType.PRODUCER)
+        reads.subscription.group.name = "poppers"
+        reads.subscription.subscriptions.add().topic.name = topic
+        makes.publishing.topics.add().name = topic
+        async with reader.telemetry(reads), maker.telemetry(makes):
+            found = await until_listed(gateway, "h@1@0@r")
+            assert (found.language, found.version_text, found.consumer_groups) == ("GO", "5.1.4", ("poppers",))
+            assert (found.proxies, found.is_twice) == ((proxy.endpoint,), False)
+            sends = await until_listed(gateway, "h@2@0@m")
+            assert (sends.language, sends.version_text, sends.sends_as) == ("NODE_JS", "1.0.8", (topic,))
+            client = await log_in(Role.OPERATOR)
+            text = (await client.get(f"/clients?q={proxy.endpoint}")).content.decode()
+            assert "gRPC" in text and "h@1@0@r" in text and f"by the proxy {proxy.endpoint}" in text
+            assert "a proxy, at" in text, "the proxy itself is a client of the broker"
+            assert "disconnect?id=h%401%400%40r" not in text
+            api = await api_for(await User.objects.aget(username="operator"), "write")
+            status, answer = await api.call("get", "/clients?q=poppers")
+            [one] = answer["items"]
+            assert status == 200 and (one["version"], one["connections"][0]["proxy"]) == ("5.1.4", proxy.endpoint)
+            status, answer = await api.call("post", "/clients/disconnect", {"client_id": "h@1@0@r"})
+            assert status == 409 and "the proxy" in str(answer)
+            assert (await gateway.calls.call(lambda admin: admin.groups.members("poppers"))).client_ids == ["h@1@0@r"]
+        for one in (reader, maker):
+            one.channel.close()
+    client_book.clear()
