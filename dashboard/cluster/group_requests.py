@@ -240,7 +240,7 @@ class GroupCalls:
         )
         missing = {failure.what: failure for failure in (*failures, *silent)}
         places = [place for _, table in stats for place in table.offset_table.values()]
-        lags = [max(0, place.broker_offset - max(place.consumer_offset, 0)) for place in places]
+        lags = [place.lag for place in places]
         times = [known_lag_ms(lag, place.lag_ms) for lag, place in zip(lags, places, strict=True)]
         why = joined(
             (
@@ -296,8 +296,7 @@ def _by_topic(stats: Sequence[tuple[BrokerRef, ConsumeStats]]) -> tuple[GroupPla
     places: dict[tuple[str, str], GroupPlace] = {}
     for broker, table in stats:
         for queue, place in table.offset_table.items():
-            done = max(place.consumer_offset, 0)
-            lag = max(0, place.broker_offset - done)
+            done, lag = place.done, place.lag
             lag_ms = known_lag_ms(lag, place.lag_ms)
             known = places.get((queue.topic, broker.name))
             if known is not None:
@@ -330,7 +329,7 @@ def _queue_places(
     for broker, (stats, offsets) in places:
         for queue, place in stats.offset_table.items():
             written = offsets.get(queue.topic, {}).get(queue.queue_id)
-            lag = None if written is None else max(place.broker_offset - written, 0)
+            lag = None if written is None else max(place.broker_offset - written - place.done_ahead, 0)
             rows.append(
                 QueuePlace(
                     topic=queue.topic,
@@ -341,6 +340,8 @@ def _queue_places(
                     lag_ms=known_lag_ms(lag, place.lag_ms),
                     last_consumed_ms=place.last_timestamp,
                     owner=owners.get(MessageQueue(queue.topic, broker.name, queue.queue_id)),
+                    done_ahead=place.done_ahead,
+                    in_flight=place.in_flight,
                 )
             )
     return sorted(rows, key=lambda row: (row.is_retry, row.topic, row.broker_name, row.queue_id))

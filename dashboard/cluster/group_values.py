@@ -37,7 +37,10 @@ class GroupSummary:
 
 @dataclass(frozen=True, slots=True)
 class GroupPlace:
-    """How far a group is in a topic on one broker, over its queues there. Rates are messages a second."""
+    """How far a group is in a topic on one broker, over its queues there. Rates are messages a second.
+
+    consumer_offset: messages that it is done with, also those that one that pops has acknowledged out of order.
+    """
 
     topic: str
     broker_name: str
@@ -55,7 +58,10 @@ class GroupPlace:
 
 @dataclass(frozen=True, slots=True)
 class QueuePlace:
-    """A group's place in one queue. consumer_offset None: it never confirmed anything there."""
+    """A group's place in one queue. consumer_offset None: it never confirmed anything there.
+
+    done_ahead: messages behind it that a group that pops is done with; in_flight: those that its members have.
+    """
 
     topic: str
     broker_name: str
@@ -65,10 +71,14 @@ class QueuePlace:
     lag_ms: int | None
     last_consumed_ms: int
     owner: str | None = None  # the client that holds the queue now
+    done_ahead: int = 0
+    in_flight: int = 0
 
     @property
     def lag(self) -> int | None:
-        return None if self.consumer_offset is None else max(self.broker_offset - self.consumer_offset, 0)
+        if self.consumer_offset is None:
+            return None
+        return max(self.broker_offset - self.consumer_offset - self.done_ahead, 0)
 
     @property
     def is_retry(self) -> bool:

@@ -189,7 +189,8 @@ class OffsetWrapper(Body):
 
     lag_ms: age of the oldest message not consumed yet, 0 if none; only GantryMQ brokers tell it, and Java ignores it.
     pull_offset: how far the group has pulled, which RocketMQ 5 tells and its tools count as "in flight"; RocketMQ 4.9
-    does not know it.
+    does not know it. done_ahead: messages behind consumer_offset that the group is done with, since one that pops
+    acknowledges in any order; only GantryMQ brokers tell it.
     """
 
     broker_offset: int = 0
@@ -197,6 +198,22 @@ class OffsetWrapper(Body):
     last_timestamp: int = 0
     lag_ms: int = 0
     pull_offset: int = 0
+    done_ahead: int = 0
+
+    @property
+    def done(self) -> int:
+        """How many messages of the queue the group is done with."""
+        return max(self.consumer_offset, 0) + self.done_ahead
+
+    @property
+    def lag(self) -> int:
+        """Messages not consumed yet: ready and in flight."""
+        return max(self.broker_offset - self.done, 0)
+
+    @property
+    def in_flight(self) -> int:
+        """Messages that members have and did not acknowledge; what members that pull hold, brokers don't know."""
+        return max(self.pull_offset - self.done, 0)
 
 
 @dataclass

@@ -84,6 +84,11 @@ class LeaseBook:
         """All leases of the queue are void, and the group goes on at an offset."""
         self.do(["at", *key, offset])
 
+    def begin(self, key: Key) -> None:
+        """The group stands at the begin of a queue, unless it stands somewhere already."""
+        if self._offsets.query(*key) < 0:
+            self.go_to(key, 0)
+
     def do(self, record: Record) -> None:
         """Apply a record and hand it on."""
         self.note(self.apply(record), record)

@@ -146,7 +146,7 @@ class Moving:
             if topic is not None:
                 if not self.modes.pops(topic, group) or (topic, group) in self.modes.leaving:
                     break  # what is behind it waits until the group pops that, too
-                target = self._parts.topics.create_retry_topic(pop_retry_topic(group, topic), RETRY_QUEUES).topic_name
+                target = self._redelivery.retry_topic(group, topic)
                 if not self._redelivery.give_back(key, offset, int(time.time() * 1000), target=target, times=0):
                     break
             done[key] = offset + 1

@@ -161,7 +161,13 @@ class Redelivery:
             return topics.create_dlq_topic(key.group).topic_name
         if names.is_retry_topic(key.topic):
             return key.topic
-        return topics.create_retry_topic(names.pop_retry_topic(key.group, key.topic), RETRY_QUEUES).topic_name
+        return self.retry_topic(key.group, key.topic)
+
+    def retry_topic(self, group: str, topic: str) -> str:
+        """The retry topic of the group's pops, which then exists; the group stands at its begin, if nowhere yet."""
+        name = self._parts.topics.create_retry_topic(names.pop_retry_topic(group, topic), RETRY_QUEUES).topic_name
+        self._book.begin(Key(group, name, 0))
+        return name
 
     def _properties(self, key: Key, fields: RecordFields, pop_ms: int, *, is_dead: bool) -> bytes:
         properties = keys.decode_properties(fields.properties)

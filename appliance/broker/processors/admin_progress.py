@@ -9,6 +9,8 @@ from appliance.broker.delivery.consume_lag import StoreTimes, lag_ms
 from appliance.broker.groups.consumer_groups import ConsumerManager
 from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
 from appliance.broker.groups.subscription_group import SubscriptionGroupManager
+from appliance.broker.pop.leases import Key
+from appliance.broker.pop.service import PopService
 from appliance.broker.processors.admin_topics import QUEUES_A_SLICE, known_topic, queue_entry
 from appliance.broker.status.stats import BrokerStatsManager
 from appliance.broker.topics.topic_config import TopicConfigManager
@@ -16,6 +18,7 @@ from appliance.process.cooperative import Slices, in_slices
 from appliance.process.java_time import java_time
 from appliance.settings.roles import BrokerConfig
 from gantrymq.message.model import MessageQueue
+from gantrymq.message.topics import pop_retry_topic
 from gantrymq.remoting import fastjson
 from gantrymq.remoting.admin_bodies import OffsetWrapper, TopicConfig
 from gantrymq.remoting.command import RemotingCommand
@@ -36,6 +39,7 @@ class ProgressParts(Protocol):
     groups: SubscriptionGroupManager
     offsets: ConsumerOffsetManager
     consumers: ConsumerManager
+    pop: PopService
     address: str
 
 
@@ -84,9 +88,11 @@ async def get_broker_consume_stats(
 
 
 def _consumed_topic(parts: ProgressParts, group: str, topic: str) -> TopicConfig | None:
-    """The topic, if it exists and, where the group is online, is still subscribed to."""
+    """The topic, if it exists and, where the group is online, is still subscribed to; the retry topic of its pops
+    belongs to the topic that they are of."""
     info = parts.consumers.get(group)
-    is_left = info is not None and info.subscriptions and topic not in info.subscriptions
+    own = topic.removeprefix(pop_retry_topic(group, ""))
+    is_left = info is not None and info.subscriptions and own not in info.subscriptions
     return None if is_left else parts.topics.get(topic)
 
 
@@ -106,7 +112,7 @@ class _Progress:
         now_ms = int(time.time() * 1000)
         for queue_id in range(queue_count):
             place = _place(parts, group, topic, queue_id, now_ms)
-            self.behind += place.broker_offset - place.consumer_offset
+            self.behind += place.lag
             self._entries.append(queue_entry(MessageQueue(topic, parts.config.broker_name, queue_id), place))
             await slices.step()
 
@@ -115,16 +121,21 @@ class _Progress:
 
 
 def _place(parts: ProgressParts, group: str, topic: str, queue_id: int, now_ms: int) -> OffsetWrapper:
-    """How far a group is in one queue."""
+    """How far a group is in one queue. What is pulled and not consumed is known to the consumer only."""
     store, time_at = parts.store, parts.store_times.at
+    popped = parts.pop.book.queues.get(Key(group, topic, queue_id))
     consumed = max(parts.offsets.query(group, topic, queue_id), 0)
     low, high = store.min_offset(topic, queue_id), max(store.max_offset(topic, queue_id), 0)
+    pulled, out = consumed, 0
+    if popped is not None and popped.committed == consumed:
+        pulled, out = popped.read_offset, len(popped.leases)
     return OffsetWrapper(
         high,
         consumed,
         max(time_at(topic, queue_id, consumed - 1), 0),
         lag_ms(time_at, topic, queue_id, (consumed, low, high), now_ms),
-        consumed,  # what is pulled and not consumed is known to the consumer only
+        pulled,
+        pulled - consumed - out,
     )
 
 

@@ -229,4 +229,6 @@ def _queue_progress(queue: MessageQueue, place: OffsetWrapper, written: int | No
         written,
         place.last_timestamp or None,
         lag_ms if written is not None and isinstance(lag_ms, int) and lag_ms >= 0 else None,
+        done_ahead=place.done_ahead,
+        in_flight=place.in_flight,
     )

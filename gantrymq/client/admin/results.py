@@ -15,7 +15,8 @@ class QueueProgress:
     """A group's place in one queue. consumer_offset is None when the group never wrote one there: its lag is unknown.
 
     last_consumed_ms: store time of the last consumed message; lag_ms: how long the oldest message not consumed waits
-    already (our brokers tell); client_id: who consumes the queue now, if that was asked for.
+    already (our brokers tell); client_id: who consumes the queue now, if that was asked for. done_ahead: messages
+    behind consumer_offset that a group that pops is done with; in_flight: those that its members have now.
     """
 
     queue: MessageQueue
@@ -24,11 +25,15 @@ class QueueProgress:
     last_consumed_ms: int | None = None
     lag_ms: int | None = None
     client_id: str | None = None
+    done_ahead: int = 0
+    in_flight: int = 0
 
     @property
     def lag(self) -> int | None:
         """Messages not consumed yet."""
-        return None if self.consumer_offset is None else max(self.broker_offset - self.consumer_offset, 0)
+        if self.consumer_offset is None:
+            return None
+        return max(self.broker_offset - self.consumer_offset - self.done_ahead, 0)
 
 
 @dataclass(slots=True)
