@@ -100,6 +100,7 @@ PERMISSIONS: dict[int, Rule] = {
     RequestCode.GET_MIN_OFFSET: _QUEUE,
     RequestCode.GET_EARLIEST_MSG_STORETIME: _QUEUE,
     RequestCode.GET_CONSUME_STATS: Needs(group("consumerGroup"), subscribe_if_given("topic")),
+    RequestCode.GET_LEASES: Needs(group("consumerGroup")),
     RequestCode.QUERY_CONSUME_TIME_SPAN: Needs(group("group"), subscribe("topic")),
     RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS: Needs(group("group"), subscribe("topic")),
     # topics

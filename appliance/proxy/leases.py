@@ -33,6 +33,7 @@ class Wanted(NamedTuple):
     expression: str
     is_ordered: bool
     attempt: str
+    client: str
 
 
 class Delivery(NamedTuple):
@@ -58,6 +59,7 @@ async def pop(session: BrokerSession, broker_name: str, wanted: Wanted) -> list[
         "exp": wanted.expression,
         "order": str(wanted.is_ordered).lower(),
         "attemptId": wanted.attempt,
+        "clientId": wanted.client,
     }
     answer = await session.pops.call(
         session.address(broker_name),

@@ -172,6 +172,7 @@ class Receiving:
             *_filter_of(request.filter_expression),
             attributes.get(MESSAGE_TYPE) == "FIFO",
             request.attempt_id,
+            caller.client_id,
         )
 
     # -- what becomes of it -------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from dashboard.cluster.group_values import (
     GroupPlace,
     GroupSettings,
     GroupSummary,
+    InFlight,
     QueuePlace,
     ResetPlan,
     known_lag_ms,
@@ -24,6 +25,7 @@ from dashboard.cluster.values import BrokerRef, PartialFailure, TopicDetail
 from dashboard.language.sentences import gettext, joined
 from dashboard.limits.names import current, unlimited
 from gantrymq.client.admin.client import AdminClient
+from gantrymq.client.admin.groups import CONSUME_POP
 from gantrymq.client.admin.offsets import TO_END
 from gantrymq.client.admin.results import QueueMove
 from gantrymq.errors import ConfigError, ResponseError, RouteNotFound
@@ -35,8 +37,10 @@ from gantrymq.remoting.admin_bodies import (
     SubscriptionGroupWrapper,
 )
 from gantrymq.remoting.codes import RequestCode, ResponseCode
+from gantrymq.remoting.pop_bodies import GroupLeases
 
 GROUPS_SHOWN_MAX = 100
+LEASES_SHOWN_MAX = 100  # messages in flight, the oldest
 OWNERS_ASKED_MAX = 16  # members asked which queues they hold
 OWNER_TIMEOUT_S = 1.0
 STACKS_TIMEOUT_S = 12.0  # the broker waits ten seconds for the client
@@ -56,6 +60,7 @@ class GroupCalls:
         self._told = LastAnswers(self._asked.ask)
         self._told_places = LastAnswersOf(_place)
         self._told_members = LastAnswersOf(_members)
+        self._told_leases = LastAnswersOf(_leases)
         self._settings: Settings = {}
         self._settings_of: list[dict[str, GroupSettings]] = []  # what they were made of
 
@@ -81,6 +86,7 @@ class GroupCalls:
         self._told.changed()
         self._told_places.changed()
         self._told_members.changed()
+        self._told_leases.changed()
 
     async def summaries(self, names: Sequence[str], settings: dict[str, list[GroupSettings]]) -> list[GroupSummary]:
         """The groups with their metrics, in the order given."""
@@ -114,15 +120,18 @@ class GroupCalls:
                 raise BrokerUnreachable(f"{failures[0].what}: {failures[0].reason}")
             raise GroupNotFound(gettext("There is no consumer group %(name)s.") % {"name": name})
         holders = [broker for broker in cluster.brokers if broker.name in {item.broker_name for item in settings}]
-        (told_places, more), (told_members, even_more) = await asyncio.gather(
+        (told_places, more), (told_members, even_more), (told_leases, _) = await asyncio.gather(
             self._told_places.ask(name, self._calls, holders),
             self._told_members.ask(name, self._calls, holders),
+            self._told_leases.ask(name, self._calls, holders),
         )
         places = [(broker, told.answer) for broker, told in told_places]
         members = [(broker, told.answer) for broker, told in told_members]
         moments = [told.at for _, told in told_places] + [told.at for _, told in told_members]
         late = {failure.what for failure in (*more, *even_more, *failures)}
-        running = await self._running(name, [one for one in members if one[0].name not in late])
+        asked = [one for one in members if one[0].name not in late and one[1].consume_type != CONSUME_POP]
+        running = await self._running(name, asked)
+        leases = [(broker.name, told.answer) for broker, told in told_leases]
         known = {failure.what: failure for failure in (*even_more, *more, *failures)}
         return GroupDetail(
             name=name,
@@ -136,6 +145,9 @@ class GroupCalls:
             at=min(moments, default=self._calls.clock()),
             failures=tuple(known.values()),
             running=running,
+            modes={topic: mode for _, found in leases for topic, mode in sorted(found.modes.items())},
+            leases=_oldest(leases),
+            in_flight=sum(found.total for _, found in leases),
         )
 
     async def stacks(self, group: str, client_id: str) -> str:
@@ -192,7 +204,7 @@ class GroupCalls:
             raise Refused(explain(exc)) from exc
         except CALL_ERRORS as exc:
             raise BrokerUnreachable(explain(exc)) from exc
-        return tuple(moves), members.is_online
+        return tuple(moves), members.keeps_offsets
 
     async def reset(self, plan: ResetPlan) -> bool:
         """Do it; True when running consumers were notified, False when the offsets were written. Raises Refused."""
@@ -320,6 +332,21 @@ async def _members(admin: AdminClient, broker: BrokerRef, group: str) -> Consume
         if exc.code == ResponseCode.CONSUMER_NOT_ONLINE:
             return ConsumerConnection()
         raise
+
+
+async def _leases(admin: AdminClient, broker: BrokerRef, group: str) -> GroupLeases:
+    """What the group has in flight; Apache's brokers don't tell."""
+    try:
+        return await admin.groups.leases_at(broker.address, group, LEASES_SHOWN_MAX)
+    except ResponseError as exc:
+        if exc.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+            return GroupLeases()
+        raise
+
+
+def _oldest(leases: Sequence[tuple[str, GroupLeases]]) -> tuple[InFlight, ...]:
+    found = [InFlight(broker, message) for broker, table in leases for message in table.leases]
+    return tuple(sorted(found, key=lambda one: one.message.popped_at)[:LEASES_SHOWN_MAX])
 
 
 def _queue_places(

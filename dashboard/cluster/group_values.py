@@ -11,6 +11,7 @@ from dashboard.language.sentences import gettext
 from gantrymq.client.admin.results import QueueMove
 from gantrymq.message.topics import SYSTEM_GROUP_PREFIX, is_retry_topic
 from gantrymq.remoting.admin_bodies import SubscriptionParty
+from gantrymq.remoting.pop_bodies import LeasedMessage
 
 SYSTEM_GROUPS = frozenset({"TOOLS_CONSUMER", "FILTERSRV_CONSUMER", "SELF_TEST_C_GROUP", "CID_ONS-HTTP-PROXY",
                            "CID_ONSAPI_PULL", "CID_ONSAPI_PERMISSION", "CID_ONSAPI_OWNER"})  # fmt: skip
@@ -96,6 +97,19 @@ class GroupMember:
 
 
 @dataclass(frozen=True, slots=True)
+class InFlight:
+    """A message of a group that pops: a member has it and did not acknowledge it. Times: ms since the epoch."""
+
+    broker_name: str
+    message: LeasedMessage
+
+    @property
+    def place(self) -> str:
+        """As the addresses of pages have it."""
+        return f"{self.broker_name}.{self.message.queue_id}.{self.message.offset}"
+
+
+@dataclass(frozen=True, slots=True)
 class GroupSettings:
     """A group's settings on one broker."""
 
@@ -121,11 +135,18 @@ class GroupDetail:
     at: float
     failures: tuple[PartialFailure, ...] = ()
     running: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # client id to its answer to request 307
+    modes: Mapping[str, str] = field(default_factory=dict)  # topic to POP or PULL, where brokers say it
+    leases: tuple[InFlight, ...] = ()  # the oldest
+    in_flight: int = 0
 
     @property
     def is_partial(self) -> bool:
         """A broker was not heard: what is known is the least that can be."""
         return bool(self.failures)
+
+    @property
+    def is_popping(self) -> bool:
+        return "POP" in self.modes.values()
 
     @property
     def lag(self) -> int | None:

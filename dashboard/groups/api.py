@@ -20,6 +20,8 @@ from dashboard.groups.schemas import (
     GroupDetailOut,
     GroupList,
     GroupOut,
+    LeaseList,
+    LeaseOut,
     ResetIn,
     ResetList,
     ResetOut,
@@ -29,7 +31,7 @@ from dashboard.groups.schemas import (
 from dashboard.groups.selection import GroupSelection, select
 from dashboard.groups.whole import group_view
 from dashboard.rest.auth import Token
-from dashboard.rest.lists import Cursor, Limit, part_of
+from dashboard.rest.lists import Cursor, Limit, part_of, sentences
 from dashboard.rest.refusals import caller, checked
 from dashboard.rest.routes import Routes
 from dashboard.rest.values import text_of
@@ -71,6 +73,14 @@ async def list_groups(
 @router.get("/{name}", auth=READ, summary="One consumer group")
 async def get_group(request: HttpRequest, name: str) -> GroupDetailOut:
     return GroupDetailOut.of(await group_view(gateway(), name))
+
+
+@router.get("/{name}/leases", auth=READ, summary="Messages that a group which pops has in flight")
+async def list_leases(request: HttpRequest, name: str) -> LeaseList:
+    detail = await gateway().groups.get(name)
+    items = list(map(LeaseOut.of_lease, detail.leases))
+    problems = sentences(detail.failures)
+    return LeaseList(items=items, total=detail.in_flight, next=None, problems=problems, modes=dict(detail.modes))
 
 
 @router.get("/{name}/stacks", auth=READ, summary="Stacks of a member's threads")

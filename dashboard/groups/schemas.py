@@ -7,7 +7,7 @@ from typing import Literal
 
 from ninja import Field, Schema
 
-from dashboard.cluster.group_values import GroupMember
+from dashboard.cluster.group_values import GroupMember, InFlight
 from dashboard.groups.forms import TOPICS_MAX
 from dashboard.groups.listing import GroupRow
 from dashboard.groups.member_load import MemberLoad
@@ -76,7 +76,10 @@ class GroupList(Listed[SeenGroupOut | GroupOut]):
 
 
 class PlaceOut(Out):
-    """A group's place in one queue. consumer_offset null: it never confirmed anything there."""
+    """A group's place in one queue. consumer_offset null: it never confirmed anything there.
+
+    in_flight: messages that members of a group that pops have now; they are part of the lag.
+    """
 
     topic: str
     broker: str = named("broker_name")
@@ -86,6 +89,37 @@ class PlaceOut(Out):
     lag: int | None
     lag_ms: int | None
     owner: str | None
+    in_flight: int
+
+
+class LeaseOut(Out):
+    """A message in flight: delivered to a member and not acknowledged. due_at: when it is delivered again, if nothing
+    happens until then. client_id is empty if the broker was started since. deliveries: this one included.
+    """
+
+    topic: str
+    broker: str
+    queue_id: int
+    offset: int
+    message_id: str
+    client_id: str = named("client")
+    delivered_at: MaybeFromMs = named("popped_at")
+    due_at: MaybeFromMs
+    deliveries: int
+    is_ordered: bool
+
+    @classmethod
+    def of_lease(cls, lease: InFlight) -> LeaseOut:
+        return cls.of(lease.message, broker=lease.broker_name)
+
+
+class LeaseList(Listed[LeaseOut]):
+    """The messages in flight, the oldest first; total: how many there are, of which some may not be listed.
+
+    modes: POP or PULL by topic, where a mode is set or the group pops now.
+    """
+
+    modes: dict[str, str]
 
 
 class HeldOut(Out):
@@ -145,7 +179,8 @@ class PartyOut(Schema):
 class GroupDetailOut(Schema):
     """One consumer group whole. is_partial: a broker of problems is missing in it, lags are the least that can be.
 
-    checks: why it is behind, the likeliest first. seen: the group as the list has it.
+    checks: why it is behind, the likeliest first. seen: the group as the list has it. modes: POP or PULL by topic,
+    where a mode is set or the group pops now; in_flight: messages that members have, part of the lag of such a group.
     """
 
     name: str
@@ -159,6 +194,8 @@ class GroupDetailOut(Schema):
     disagreement: list[PartyOut]
     problems: list[str]
     checks: list[CheckOut]
+    modes: dict[str, str]
+    in_flight: int
     seen: SeenGroupOut
     is_partial: bool = False
 
@@ -182,6 +219,8 @@ class GroupDetailOut(Schema):
             ],
             problems=sentences(detail.failures),
             checks=[CheckOut.of(one) for one in view.checks],
+            modes=dict(detail.modes),
+            in_flight=detail.in_flight,
             seen=SeenGroupOut.of_row(view.row),
             is_partial=detail.is_partial,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
@@ -16,7 +17,7 @@ from django.utils.translation import get_language, gettext
 from dashboard.access.permissions import ACT, FORM, Permission, requires
 from dashboard.audit.notes import note
 from dashboard.cluster.gateway import gateway
-from dashboard.cluster.group_values import GroupDetail
+from dashboard.cluster.group_values import GroupDetail, InFlight
 from dashboard.forms.base import TypedNameForm
 from dashboard.forms.rest_bodies import move_body
 from dashboard.forms.shell_commands import move_words
@@ -33,6 +34,9 @@ from dashboard.http.paging import head_cell, page_of
 from dashboard.limits.names import NameLimit, current
 from dashboard.status.board import board
 from dashboard.status.metric import shape_of
+from gantrymq.remoting.pop_bodies import LeasedMessage
+
+LEASES_SHOWN = 25  # of those in flight, on the page
 
 
 @requires(Permission.GROUPS_READ)
@@ -154,9 +158,29 @@ def _now(view: GroupView) -> dict[str, Any]:
     detail = view.detail
     shape = shape_of(
         *(f"{load.client_id} {load.has_answered}" for load in view.loads),
-        *(f"{queue.topic} {queue.broker_name} {queue.queue_id}" for queue in detail.queues),
+        *(f"{queue.topic} {queue.broker_name} {queue.queue_id} {bool(queue.in_flight)}" for queue in detail.queues),
+        *(f"{one.message.topic} {one.place} {one.message.popped_at} {one.message.client}" for one in detail.leases),
+        str(detail.is_popping),
     )
-    return _context(detail) | _figures(view.row) | {"loads": view.loads, "checks": view.checks, "now_shape": shape}
+    now = _context(detail) | _figures(view.row) | {"loads": view.loads, "checks": view.checks, "now_shape": shape}
+    return now | {"leases": [ShownLease.of(one) for one in detail.leases[:LEASES_SHOWN]]}
+
+
+@dataclass(frozen=True, slots=True)
+class ShownLease:
+    """A message in flight as of now: how long a member has it, and how long until others get it."""
+
+    message: LeasedMessage
+    broker_name: str
+    place: str
+    since_ms: int
+    left_ms: int
+
+    @classmethod
+    def of(cls, one: InFlight) -> ShownLease:
+        now_ms, message = int(time.time() * 1000), one.message
+        since, left = max(now_ms - message.popped_at, 0), max(message.due_at - now_ms, 0)
+        return cls(message, one.broker_name, one.place, since, left)
 
 
 def _figures(row: GroupRow) -> dict[str, Any]:

@@ -139,6 +139,7 @@ class RequestCode(IntEnum):
     JOIN_GROUP = 29407
     GET_FAILOVER = 29408
     PAUSE_FAILOVER = 29409
+    GET_LEASES = 29410
 
 
 class ResponseCode(IntEnum):

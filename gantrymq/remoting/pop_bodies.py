@@ -1,11 +1,13 @@
-"""Bodies of POP's requests (RocketMQ 5): acknowledging several messages, who gets which queues, and how."""
+"""Bodies of POP's requests (RocketMQ 5): acknowledging several messages, who gets which queues, and how; what is in
+flight.
+"""
 
 from __future__ import annotations
 
 import base64
 import binascii
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gantrymq.errors import BodyError
 from gantrymq.message.topics import pop_retry_topic
@@ -82,3 +84,33 @@ class SetModeRequest(Body):
     consumer_group: str = ""
     mode: str = "PULL"
     pop_share_queue_num: int = 0
+
+
+@dataclass
+class LeasedMessage(Body):
+    """A message in flight. Times: ms since the epoch. due_at: when it is delivered again, unless something happens.
+
+    client: who has it, "" if the broker was started since. deliveries: how often it was delivered so far.
+    """
+
+    topic: str = ""
+    queue_id: int = 0
+    offset: int = 0
+    message_id: str = ""
+    client: str = ""
+    popped_at: int = 0
+    due_at: int = 0
+    deliveries: int = 1
+    is_ordered: bool = False
+
+
+@dataclass
+class GroupLeases(Body):
+    """Body of 29410: what a group has in flight at one broker. leases: the oldest of `total`.
+
+    modes: "POP" or "PULL" by topic: those that an administrator has set, and those that the group pops now.
+    """
+
+    modes: dict[str, str] = field(default_factory=dict)
+    total: int = 0
+    leases: list[LeasedMessage] = json_field(read=list_of(LeasedMessage), default=list)

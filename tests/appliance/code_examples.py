@@ -422,6 +422,10 @@ BROKER = [
     ),
     Example(Code.GET_FAILOVER, "broker", {}, answer_body=("broker_name", "unknown", "members", "changes")),
     Example(
+        Code.GET_LEASES, "broker", {"consumerGroup": text(GROUP), "count": maybe("10")},
+        answer_body=("modes", "total", "leases"),
+    ),
+    Example(
         Code.GET_TOPIC_FIGURES, "broker", {"after": maybe(""), "topic": maybe(TOPIC)}, answer_body=("topics", "next")
     ),
 ]  # fmt: skip

@@ -21,10 +21,11 @@ FRAMES = Path(__file__).parents[1] / "golden" / "frames" / "broker_answers.jsonl
 
 # What we say beyond the original: see docs of each.
 MORE = {
-    RequestCode.GET_CONSUME_STATS: {".offsetTable.*.lagMs", ".offsetTable.*.pullOffset"},
+    RequestCode.GET_CONSUME_STATS: {f".offsetTable.*.{name}" for name in ("lagMs", "pullOffset", "doneAhead")},
     RequestCode.GET_BROKER_CONSUME_STATS: {
         ".consumeStatsList[].*[].offsetTable.*.lagMs",
         ".consumeStatsList[].*[].offsetTable.*.pullOffset",
+        ".consumeStatsList[].*[].offsetTable.*.doneAhead",
     },
 }
 
@@ -91,5 +92,5 @@ def _is_empty_here(path: str, found: dict[str, set[str]]) -> bool:
 async def test_the_capture_has_every_code_of_4_9_that_needs_no_accounts() -> None:
     of_5x_or_accounts = {18, 225, 343, 345, 351, 352, 361, 370, 50, 51, 52, 53, 54}
     of_pop = {400, 401, 200050, 200051, 200053, 200054, 200151}
-    of_ours = {29401, 29402, 29403, 29404, 29405, 29406, 29407, 29408, 29409}
+    of_ours = {29401, 29402, 29403, 29404, 29405, 29406, 29407, 29408, 29409, 29410}
     assert {int(row.code) for row in BROKER} - of_5x_or_accounts - of_pop - of_ours <= set(CAPTURED)

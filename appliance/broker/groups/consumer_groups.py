@@ -264,6 +264,11 @@ class ConsumerManager:
         """The groups that a connection is a member of, and what it said of itself there."""
         return {group: self.groups[group].channels[connection] for group in self._memberships.of(connection)}
 
+    def name_of(self, connection: ServerConnection) -> str:
+        """The client id of a consumer; the address of what has said none."""
+        member = next(iter(self.of_connection(connection).values()), None)
+        return member.client_id if member is not None else connection.remote_text
+
     def find_subscription(self, group: str, topic: str) -> SubscriptionData | None:
         info = self.groups.get(group)
         return info.subscriptions.get(topic) if info is not None else None

@@ -11,6 +11,7 @@ from appliance.broker.access.cost_limits import CreationLimit
 from appliance.broker.delivery.long_polling import PullRequestHold
 from appliance.broker.filters.consumer_filter import compiled
 from appliance.broker.filters.filter import SqlFilter, is_by_tag, parse_tags
+from appliance.broker.groups.consumer_groups import ConsumerManager
 from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
 from appliance.broker.groups.subscription_group import SubscriptionGroupManager
 from appliance.broker.pop.handles import ORDER_QUEUE, REVIVE_QUEUE, Handle, counts_info, offsets_info, start_info
@@ -47,6 +48,7 @@ class PopParts(Protocol):
     topics: TopicConfigManager
     groups: SubscriptionGroupManager
     offsets: ConsumerOffsetManager
+    consumers: ConsumerManager
     creations: CreationLimit
     access: Access | None
     hold: PullRequestHold
@@ -65,6 +67,7 @@ def pop(parts: PopParts, connection: ServerConnection, request: RemotingCommand)
     if parts.pop.taking.is_full:
         raise BrokerError(ResponseCode.SYSTEM_BUSY, "[OVERLOAD]too many messages are leased already")
     parts.pop.note_pop(asked.topic, asked.group)
+    asked = asked if asked.client else asked._replace(client=parts.consumers.name_of(connection))
     popped = parts.pop.taking.take(asked, wanted)
     if popped.batches:
         _answer(parts, connection, request, asked, popped)

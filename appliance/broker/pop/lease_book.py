@@ -68,9 +68,14 @@ class LeaseBook:
         *,
         is_ordered: bool = False,
         attempt: str = "",
+        client: str = "",
     ) -> None:
         """Messages go out. next_offset: where to read on; without offsets no member wants those before it."""
         self.do(["out", *key, list(offsets), next_offset, pop_ms, due_ms, is_ordered, attempt])
+        if offsets:
+            leases = self.queues[key].leases
+            for offset in offsets:
+                leases[offset].client = client
 
     def end(self, key: Key, offsets: Sequence[int]) -> None:
         """These are done with."""

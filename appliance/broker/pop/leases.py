@@ -24,16 +24,17 @@ class Lease:
     """One message that is out. pop_ms names the delivery; until due_ms no other member gets it. Ms since the epoch.
 
     times: how often it was handed out before, in order. is_over: the message is stored again elsewhere, and the lease
-    ends once the disk has it.
+    ends once the disk has it. client: who has it, for people; a start forgets that.
     """
 
-    __slots__ = ("due_ms", "is_over", "pop_ms", "times")
+    __slots__ = ("client", "due_ms", "is_over", "pop_ms", "times")
 
     def __init__(self, pop_ms: int, due_ms: int, times: int = 0) -> None:
         self.pop_ms = pop_ms
         self.due_ms = due_ms
         self.times = times
         self.is_over = False
+        self.client = ""
 
 
 class QueueLeases:

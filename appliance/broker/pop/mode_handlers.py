@@ -1,4 +1,4 @@
-"""Who gets which queues, and how (400), and how a group consumes a topic (401)."""
+"""Who gets which queues, and how (400), how a group consumes a topic (401), and what it has in flight (29410)."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from typing import Any, Protocol
 from appliance.broker.groups.consumer_groups import ConsumerManager
 from appliance.broker.groups.subscription_group import SubscriptionGroupManager
 from appliance.broker.pop.assignment import STRATEGIES, assigned
+from appliance.broker.pop.in_flight import SHOWN_MAX, in_flight
 from appliance.broker.pop.modes import POP, PULL, Mode
 from appliance.broker.pop.service import PopService
 from appliance.broker.topics.topic_config import TopicConfigManager
 from appliance.errors import BrokerError
 from appliance.remoting.connection import ServerConnection
+from appliance.remoting.header_fields import int_field, text_field
 from appliance.remoting.request_body import read_body
 from appliance.settings.roles import BrokerConfig
 from gantrymq.errors import GantryError
@@ -93,3 +95,10 @@ async def set_mode(parts: ModeParts, connection: ServerConnection, request: Remo
         | {"mode": wanted.mode, "share": wanted.pop_share_queue_num},
     )
     return request.reply()
+
+
+def get_leases(parts: ModeParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+    """29410: what a group has in flight, the oldest first; a group that pops nothing has nothing."""
+    group = text_field(request.ext_fields, "consumerGroup")
+    count = int_field(request.ext_fields, "count", SHOWN_MAX, low=0, high=SHOWN_MAX)
+    return request.reply(body=in_flight(parts.pop, group, count).to_json())

@@ -11,6 +11,7 @@ COUNT_MAX = 32  # messages of one pop, RocketMQ's own limit
 INVISIBLE_MS_MAX = 12 * 3600 * 1000  # the longest that RocketMQ's clients may ask for
 POLL_MS_MAX = 60_000  # clients ask for 5 to 20 s
 ATTEMPT_CHARS_MAX = 256
+CLIENT_CHARS_MAX = 255
 ANY_QUEUE = -1
 FROM_MIN = 0  # initMode
 
@@ -18,7 +19,10 @@ Fields = Mapping[str, str]
 
 
 class PopFields(NamedTuple):
-    """200050; 200054 has less of it. queue_id ANY_QUEUE: all of the topic. Times: ms."""
+    """200050; 200054 has less of it. queue_id ANY_QUEUE: all of the topic. Times: ms.
+
+    client: whom a proxy asks for, for people; RocketMQ's clients and proxies don't say it.
+    """
 
     group: str
     topic: str
@@ -31,6 +35,7 @@ class PopFields(NamedTuple):
     expression: str
     is_ordered: bool
     attempt: str
+    client: str = ""
 
     @classmethod
     def of(cls, fields: Fields) -> PopFields:
@@ -46,6 +51,7 @@ class PopFields(NamedTuple):
             fields.get("expType", ""),
             fields.get("exp", ""),
             *_order_of(fields),
+            client=fields.get("clientId", "")[:CLIENT_CHARS_MAX],
         )
 
     @classmethod

@@ -178,7 +178,7 @@ class Taking:
         records: list[tuple[int, memoryview]] = []
         gone: list[int] = []
         for offset in queue.again(left):
-            record = self._record_at(key, offset)
+            record = self.record_at(key, offset)
             if record is None:
                 gone.append(offset)
             else:
@@ -187,7 +187,8 @@ class Taking:
             self._book.end(key, gone)
         return records or None
 
-    def _record_at(self, key: Key, offset: int) -> memoryview | None:
+    def record_at(self, key: Key, offset: int) -> memoryview | None:
+        """A message as it is stored; None when the log no longer has it."""
         units = self._parts.store.consume_queue_units(key.topic, key.queue_id, offset, 1)
         return self._parts.store.shown_message_bytes(units[0].physical_offset) if units else None
 
@@ -207,8 +208,9 @@ class Taking:
         if not offsets and is_same:
             return None
         self._book.hand_out(
-            key, offsets, next_offset, pop_ms, due_ms, is_ordered=asked.is_ordered, attempt=asked.attempt
-        )
+            key, offsets, next_offset, pop_ms, due_ms,
+            is_ordered=asked.is_ordered, attempt=asked.attempt, client=asked.client,
+        )  # fmt: skip
         if not offsets:
             return None
         leases = self._book.queues[key].leases

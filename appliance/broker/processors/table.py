@@ -146,6 +146,7 @@ TABLE: tuple[Row[HandlerParts], ...] = (
     Row(Code.JOIN_GROUP, replication.join, "admin"),  # 29407
     Row(Code.GET_FAILOVER, replication.failover, "admin"),  # 29408
     Row(Code.PAUSE_FAILOVER, replication.pause_failover, "admin"),  # 29409
+    Row(Code.GET_LEASES, modes.get_leases, "admin"),  # 29410
     Row(Code.POP_MESSAGE, pops.pop, "pull"),  # 200050
     Row(Code.ACK_MESSAGE, pops.acknowledge, "consumer"),  # 200051
     Row(Code.CHANGE_MESSAGE_INVISIBLETIME, pops.change_invisible_time, "consumer"),  # 200053

@@ -9,10 +9,12 @@ from appliance.cli.admin.cluster import choose_brokers
 from appliance.cli.admin.command import Command, Shown
 from appliance.cli.admin.failures import NotThere, troubles_of
 from appliance.cli.admin.output import ago, duration, when
-from appliance.cli.tables import facts, table
+from appliance.cli.tables import Cell, facts, table
 from gantrymq.client.admin.calls import ask_each
 from gantrymq.client.admin.client import AdminClient
+from gantrymq.client.admin.clients import OpenConnection
 from gantrymq.message.model import MessageQueue
+from gantrymq.remoting.bodies import ProxiedClient
 
 
 async def show_consumers(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
@@ -95,23 +97,30 @@ async def list_clients(admin: AdminClient, arguments: argparse.Namespace) -> Sho
     """Every connection of every broker, and the clients behind proxies; a GantryMQ broker's own request."""
     masters = {each.name: each.address for each in await choose_brokers(admin, arguments.broker)}
     found, failures = await ask_each(masters, lambda name: admin.clients.connections_at(masters[name]))
-    rows = [
-        (", ".join(one.client_ids) or "(no name)", one.address, name, one.language, "yes" if one.tls else "no",
-         one.account, when(one.opened_at), one.requests, ", ".join([*one.producer_groups, *one.consumer_groups]))
-        for name, connections in sorted(found.items())
-        for one in connections
-        if arguments.client in (None, *one.client_ids)
-    ]  # fmt: skip
-    rows += [
-        (each.client_id, each.address, f"{name} by proxy {one.proxy}", f"{each.language} {each.version}", None,
-         one.account, None, None, ", ".join([each.group] if each.group else each.topics))
-        for name, connections in sorted(found.items())
-        for one in connections
-        for each in one.proxied
-        if arguments.client in (None, each.client_id)
-    ]  # fmt: skip
+    rows: list[list[Cell]] = []
+    for name, connections in sorted(found.items()):
+        for one in connections:
+            if arguments.client in (None, *one.client_ids):
+                rows.append(_connection(name, one))
+            rows += [
+                _behind_proxy(name, one, each) for each in one.proxied if arguments.client in (None, each.client_id)
+            ]
     columns = ("client", "address", "at", "language", "tls", "account", "since", "requests", "groups")
     return Shown(found, table(columns, rows, empty="no client"), troubles_of(failures))
+
+
+def _connection(broker: str, one: OpenConnection) -> list[Cell]:
+    groups = [*one.producer_groups, *one.consumer_groups]
+    return [
+        ", ".join(one.client_ids) or "(no name)", one.address, broker, one.language, "yes" if one.tls else "no",
+        one.account, when(one.opened_at), one.requests, ", ".join(groups),
+    ]  # fmt: skip
+
+
+def _behind_proxy(broker: str, proxy: OpenConnection, one: ProxiedClient) -> list[Cell]:
+    at, language = f"{broker} by proxy {proxy.proxy}", f"{one.language} {one.version}"
+    groups = [one.group] if one.group else one.topics
+    return [one.client_id, one.address, at, language, None, proxy.account, None, None, ", ".join(groups)]
 
 
 async def plan_disconnect(admin: AdminClient, arguments: argparse.Namespace) -> Shown:

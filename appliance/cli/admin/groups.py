@@ -7,7 +7,7 @@ import argparse
 from appliance.cli.admin.command import Command, Shown
 from appliance.cli.admin.failures import NotThere, troubles_of
 from appliance.cli.admin.options import add_cluster, positive
-from appliance.cli.admin.output import ago, duration
+from appliance.cli.admin.output import ago, duration, when
 from appliance.cli.tables import Cell, table
 from gantrymq.client.admin.calls import ask_each
 from gantrymq.client.admin.client import AdminClient
@@ -15,6 +15,7 @@ from gantrymq.client.admin.results import GroupProgress
 from gantrymq.message.topics import SYSTEM_GROUP_PREFIX, check_group
 from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig
 
+_KINDS = {"POP": "POP", "PULL": "pulling"}
 TOOL_GROUPS = frozenset({"TOOLS_CONSUMER", "FILTERSRV_CONSUMER", "SELF_TEST_C_GROUP", "CID_ONSAPI_OWNER"})
 
 
@@ -76,12 +77,12 @@ async def show_group(admin: AdminClient, arguments: argparse.Namespace) -> Shown
 
 async def show_lag(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
     progress = await admin.offsets.progress(arguments.group, arguments.topic, with_clients=arguments.clients)
-    columns = ["topic", "broker", "queue", "end", "consumed", "lag", "waits", "last consumed"]
+    columns = ["topic", "broker", "queue", "end", "consumed", "lag", "in flight", "waits", "last consumed"]
     rows: list[list[Cell]] = []
     for each in progress.queues:
         row: list[Cell] = [
             each.queue.topic, each.queue.broker_name, each.queue.queue_id, each.broker_offset, each.consumer_offset,
-            each.lag, duration(each.lag_ms or None), ago(each.last_consumed_ms),
+            each.lag, each.in_flight, duration(each.lag_ms or None), ago(each.last_consumed_ms),
         ]  # fmt: skip
         rows.append([*row, each.client_id] if arguments.clients else row)
     if arguments.clients:
@@ -97,7 +98,7 @@ async def show_lag(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
             {
                 "topic": each.queue.topic, "broker": each.queue.broker_name, "queueId": each.queue.queue_id,
                 "brokerOffset": each.broker_offset, "consumerOffset": each.consumer_offset, "lag": each.lag,
-                "lagMs": each.lag_ms, "lastConsumed": each.last_consumed_ms, "clientId": each.client_id,
+                "inFlight": each.in_flight, "lagMs": each.lag_ms, "lastConsumed": each.last_consumed_ms, "clientId": each.client_id,
             }
             for each in progress.queues
         ],
@@ -106,6 +107,45 @@ async def show_lag(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
     if is_unknown:
         lines = [f"there is no consumer group {arguments.group}"]
     return Shown(document, lines, troubles_of(progress.failures), is_failure=is_unknown)
+
+
+async def show_leases(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
+    """What the group's members have and did not acknowledge."""
+    found = await admin.groups.leases(arguments.group, count=arguments.count)
+    if not any(each.modes or each.total for each in found.values()):
+        if arguments.group not in await admin.groups.configs():
+            raise NotThere(f"there is no consumer group {arguments.group}")
+        return Shown(found, [f"{arguments.group} pops no topic now"])
+    modes = [(topic, name, mode) for name, each in found.items() for topic, mode in sorted(each.modes.items())]
+    lines = table(("topic", "broker", "mode"), modes, empty="no mode is set, and nothing is popped now")
+    rows = [
+        (one.topic, name, one.queue_id, one.offset, one.message_id or None, one.client or None, ago(one.popped_at),
+         when(one.due_at), one.deliveries)
+        for name, each in found.items() for one in each.leases
+    ]  # fmt: skip
+    columns = ("in flight", "broker", "queue", "offset", "message", "client", "delivered", "until", "deliveries")
+    lines += ["", *table(columns, rows, empty="nothing is in flight")]
+    total = sum(each.total for each in found.values())
+    return Shown(
+        found, [*lines, *([f"{total:,} in flight, the oldest {len(rows)} shown"] if total > len(rows) else [])]
+    )
+
+
+async def plan_mode(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
+    masters = await admin.topics.masters(arguments.topic)
+    text = f"{arguments.group} consumes {arguments.topic} by {_KINDS[arguments.mode]} at {', '.join(sorted(masters))}"
+    document = {"group": arguments.group, "topic": arguments.topic, "mode": arguments.mode, "brokers": sorted(masters)}
+    return Shown(document, [text])
+
+
+async def set_mode(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
+    if arguments.group not in await admin.groups.configs():
+        raise NotThere(f"there is no consumer group {arguments.group}")
+    done = await admin.groups.set_mode(arguments.group, arguments.topic, arguments.mode)
+    return Shown(
+        {"group": arguments.group, "topic": arguments.topic, "mode": arguments.mode, "brokers": done},
+        [f"{arguments.group} consumes {arguments.topic} by {_KINDS[arguments.mode]} at {', '.join(sorted(done))}"],
+    )
 
 
 def _on(topic: str | None) -> str:
@@ -186,6 +226,19 @@ def _lag_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--clients", action="store_true", help="ask the members which queues they hold")
 
 
+def _leases_arguments(parser: argparse.ArgumentParser) -> None:
+    _group(parser)
+    parser.add_argument(
+        "-n", "--count", type=positive, default=100, metavar="N", help="messages of each broker (default: %(default)s)"
+    )
+
+
+def _mode_arguments(parser: argparse.ArgumentParser) -> None:
+    _group(parser)
+    parser.add_argument("topic", metavar="TOPIC")
+    parser.add_argument("mode", choices=tuple(_KINDS), help="POP: RocketMQ 5's gRPC clients; PULL: all others")
+
+
 def _create_arguments(parser: argparse.ArgumentParser) -> None:
     _group(parser)
     parser.add_argument("--retries", type=positive, default=16, metavar="N", help="default: %(default)s")
@@ -206,6 +259,10 @@ COMMANDS = {
         "list": Command("every group with members and lag", list_groups, _list_arguments),
         "show": Command("settings, subscriptions and members of a group", show_group, _group),
         "lag": Command("a group's offset and lag in each queue", show_lag, _lag_arguments),
+        "leases": Command("what a group that pops has in flight", show_leases, _leases_arguments),
+        "mode": Command(
+            "change a group between pulling and POP, without losing messages", set_mode, _mode_arguments, plan_mode
+        ),
         "create": Command(
             "create a group, or replace its settings",
             create_group,

@@ -12,6 +12,9 @@ from gantrymq.errors import ConfigError, GantryError, ResponseError
 from gantrymq.message.topics import dlq_topic, retry_topic
 from gantrymq.remoting.admin_bodies import ConsumerConnection, SubscriptionGroupConfig, SubscriptionGroupWrapper
 from gantrymq.remoting.codes import RequestCode, ResponseCode
+from gantrymq.remoting.pop_bodies import GroupLeases, SetModeRequest
+
+CONSUME_POP = "CONSUME_POP"
 
 
 @dataclass
@@ -25,6 +28,11 @@ class GroupMembers:
     def is_online(self) -> bool:
         """Whether some broker has a connected member."""
         return any(connection.connection_set for connection in self.by_broker.values())
+
+    @property
+    def keeps_offsets(self) -> bool:
+        """Whether a connected member writes offsets itself; of those that pop, the broker keeps them."""
+        return any(one.connection_set and one.consume_type != CONSUME_POP for one in self.by_broker.values())
 
     @property
     def client_ids(self) -> list[str]:
@@ -55,6 +63,16 @@ class GroupAdmin:
         ext_fields = {"groupName": group, "removeOffset": "true" if remove_offset else "false"}
         await self._calls.call(address, RequestCode.DELETE_SUBSCRIPTIONGROUP, ext_fields)
 
+    async def leases_at(self, address: str, group: str, count: int = 100) -> GroupLeases:
+        """What a group that pops has in flight at this broker, the oldest first; only GantryMQ's brokers tell it."""
+        ext_fields = {"consumerGroup": group, "count": str(count)}
+        return GroupLeases.from_json((await self._calls.call(address, RequestCode.GET_LEASES, ext_fields)).body)
+
+    async def set_mode_at(self, address: str, group: str, topic: str, mode: str) -> None:
+        """Have the group consume the topic by "POP" or "PULL" from now on; nothing is lost or skipped by the change."""
+        body = SetModeRequest(topic, group, mode).to_json()
+        await self._calls.call(address, RequestCode.SET_MESSAGE_REQUEST_MODE, None, body)
+
     # -- at all brokers at once ---------------------------------------------------------------------------------------
 
     async def configs(self, cluster: str | None = None) -> dict[str, dict[str, SubscriptionGroupConfig]]:
@@ -83,6 +101,19 @@ class GroupAdmin:
 
         found, failures = await ask_each(masters, ask)
         return GroupMembers(found, failures)
+
+    async def leases(self, group: str, cluster: str | None = None, count: int = 100) -> dict[str, GroupLeases]:
+        """The same of every broker, by name. Raises what the first that did not answer said."""
+        masters = await self._cluster.masters(cluster)
+        found, failures = await ask_each(masters, lambda name: self.leases_at(masters[name], group, count))
+        for failure in failures.values():
+            raise failure
+        return dict(sorted(found.items()))
+
+    async def set_mode(self, group: str, topic: str, mode: str) -> list[str]:
+        """Change how the group consumes the topic at every broker that has it. PartlyDone says which could not."""
+        masters = await self._topics.masters(topic)
+        return await tell_each(masters, lambda name: self.set_mode_at(masters[name], group, topic, mode))
 
     async def create(self, config: SubscriptionGroupConfig, cluster: str | None = None) -> list[str]:
         """Create the group, or replace its settings, at every master. PartlyDone says which could not."""

@@ -178,7 +178,7 @@ class OffsetAdmin:
         """Do what plan_reset said; True when running consumers were notified, False when the offsets were written
         because no member runs. ConfigError for a reset `by_offset` while the group runs: its members would overwrite
         it."""
-        is_online = (await self._groups.members(group)).is_online
+        is_online = (await self._groups.members(group)).keeps_offsets
         if is_online and by_offset:
             raise ConfigError(f"{group} is running: stop it first, or reset to a time, which running consumers follow")
         if is_online:
@@ -214,7 +214,7 @@ class OffsetAdmin:
 
     async def clone(self, source: str, group: str, topic: str) -> list[QueueMove]:
         """Bring a group that does not run to where `source` is; what was moved. ConfigError while it runs."""
-        if (await self._groups.members(group)).is_online:
+        if (await self._groups.members(group)).keeps_offsets:
             raise ConfigError(f"{group} is running: stop it first, its members would overwrite the offsets")
         moves = await self.plan_clone(source, group, topic)
         await self.write(group, moves)

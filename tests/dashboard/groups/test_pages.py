@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable
+from datetime import datetime
 from urllib.parse import urlencode
 
 import pytest
@@ -27,6 +28,7 @@ from gantrymq.client.admin.results import QueueMove
 from gantrymq.client.consume.push_consumer import PushConsumer
 from gantrymq.message.model import Message, MessageExt, MessageQueue
 from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig
+from tests.appliance.broker.pop.popper import popping
 from tests.dashboard.conftest import Client, api_for
 from tests.dashboard.group_places import placed
 from tests.dashboard.groups.group_members import consuming, waited_for
@@ -495,3 +497,30 @@ async def test_what_a_member_has_in_its_hands_is_shown_and_linked(
     assert f'href="/topic/{topic}/messages/{cluster.broker.config.broker_name}.0.' in page
     assert member["queues"] >= 1 and member["busy"] >= 1 and told["seen"]["name"] == "g-held"
     assert any(check["title"].startswith("A message has been in progress") for check in told["checks"])
+
+
+async def test_a_group_that_pops_shows_what_it_has_in_flight(
+    log_in: Client, gateway: Gateway, cluster: ServingCluster, make_topic: Topic
+) -> None:
+    topic = await make_topic("popped", queues=1, messages=[Message("popped", b"x")] * 3)
+    await gateway.calls.call(lambda admin: admin.groups.create(SubscriptionGroupConfig("poppers")))
+    client = await log_in("operator")
+    assert "In flight" not in (await client.get("/group/poppers")).content.decode()
+    async with popping(cluster.broker_address, group="poppers", topic=topic) as popper:
+        first, _second = await popper.pop(maxMsgNums=2, clientId="me@7")
+        page = (await client.get("/group/poppers", headers={"HX-Target": "group-now"})).content.decode()
+        assert "2 messages are delivered and not acknowledged" in page and "2 in flight" in page
+        assert f'href="/topic/{topic}/messages/broker-a.0.0"' in page and "me@7" in page
+        assert await popper.ack(first) == 0
+    detail = await gateway.groups.get("poppers")
+    assert (detail.lag, detail.in_flight, detail.is_popping) == (2, 1, True)
+    api = await api_for(await User.objects.aget(username="operator"), "read")
+    status, answer = await api.call("get", "/groups/poppers/leases")
+    assert status == 200 and (answer["total"], answer["modes"]) == (1, {topic: "POP"})
+    [lease] = answer["items"]
+    assert (lease["offset"], lease["client_id"], lease["deliveries"]) == (1, "me@7", 1)
+    assert 0 < seconds(lease["due_at"]) - seconds(lease["delivered_at"]) <= 60
+
+
+def seconds(text: str) -> float:
+    return datetime.fromisoformat(text).timestamp()

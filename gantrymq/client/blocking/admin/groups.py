@@ -9,6 +9,7 @@ from __future__ import annotations
 from gantrymq.client.admin.groups import GroupAdmin, GroupMembers
 from gantrymq.client.blocking.base import BlockingPart
 from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig, SubscriptionGroupWrapper
+from gantrymq.remoting.pop_bodies import GroupLeases
 
 
 class SyncGroupAdmin(BlockingPart[GroupAdmin]):
@@ -26,6 +27,14 @@ class SyncGroupAdmin(BlockingPart[GroupAdmin]):
         """Delete the group on this broker, and its offsets if wanted."""
         self._run(self._part().delete_at(address, group, remove_offset=remove_offset))
 
+    def leases_at(self, address: str, group: str, count: int = 100) -> GroupLeases:
+        """What a group that pops has in flight at this broker, the oldest first; only GantryMQ's brokers tell it."""
+        return self._run(self._part().leases_at(address, group, count))
+
+    def set_mode_at(self, address: str, group: str, topic: str, mode: str) -> None:
+        """Have the group consume the topic by "POP" or "PULL" from now on; nothing is lost or skipped by the change."""
+        self._run(self._part().set_mode_at(address, group, topic, mode))
+
     def configs(self, cluster: str | None = None) -> dict[str, dict[str, SubscriptionGroupConfig]]:
         """Every consumer group's settings: by group, then by broker name."""
         return self._run(self._part().configs(cluster))
@@ -33,6 +42,14 @@ class SyncGroupAdmin(BlockingPart[GroupAdmin]):
     def members(self, group: str, cluster: str | None = None) -> GroupMembers:
         """The group's consumers at every broker; a group without members is no error."""
         return self._run(self._part().members(group, cluster))
+
+    def leases(self, group: str, cluster: str | None = None, count: int = 100) -> dict[str, GroupLeases]:
+        """The same of every broker, by name. Raises what the first that did not answer said."""
+        return self._run(self._part().leases(group, cluster, count))
+
+    def set_mode(self, group: str, topic: str, mode: str) -> list[str]:
+        """Change how the group consumes the topic at every broker that has it. PartlyDone says which could not."""
+        return self._run(self._part().set_mode(group, topic, mode))
 
     def create(self, config: SubscriptionGroupConfig, cluster: str | None = None) -> list[str]:
         """Create the group, or replace its settings, at every master. PartlyDone says which could not."""

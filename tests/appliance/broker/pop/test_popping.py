@@ -11,6 +11,7 @@ import pytest
 
 from appliance.broker.controller import BrokerController
 from appliance.broker.pop.modes import Mode
+from gantrymq import AdminClient
 from gantrymq.message.record import decode_records
 from gantrymq.remoting.admin_bodies import KVTable
 from gantrymq.remoting.pop_bodies import SetModeRequest
@@ -313,3 +314,53 @@ async def test_a_slave_leases_nothing(tmp_path: Path) -> None:
     slave = {"broker_id": 1, "broker_role": "SLAVE"}
     async with serving(tmp_path, broker=slave) as cluster, popping(cluster.broker_address) as popper:
         assert (await popper.pop_answer()).code == 14
+
+
+# -- what is in flight, for people ------------------------------------------------------------------------------------
+
+
+async def test_what_is_in_flight_is_told_with_who_has_it_and_how_often_it_came(tmp_path: Path) -> None:
+    async with scene(tmp_path) as (broker, popper), AdminClient(broker.config.namesrv_addresses) as admin:
+        await popper.send(b"second", queue_id=1, UNIQ_KEY="id-2")
+        await popper.pop(clientId="me@1", invisibleTime=30)
+        await until(lambda: broker.pop.book.count == 0)  # both are in the retry topic
+        retried = await popper.pop(clientId="me@2")
+        found = await admin.groups.leases_at(popper.address, "g")
+        assert (found.modes, found.total, len(found.leases)) == ({"orders": "POP"}, 2, 2)
+        assert {(one.topic, one.client, one.deliveries, one.is_ordered) for one in found.leases} == {
+            ("%RETRY%g_orders", "me@2", 2, False)
+        }
+        assert "id-2" in {one.message_id for one in found.leases}
+        assert all(59_000 < one.due_at - one.popped_at <= 60_000 for one in found.leases)
+        assert len((await admin.groups.leases_at(popper.address, "g", 1)).leases) == 1
+        assert await popper.ack_all(retried) == 0
+        assert (await admin.groups.leases_at(popper.address, "g")).total == 0
+        assert (await admin.groups.leases_at(popper.address, "no-such")).modes == {}
+
+
+async def test_the_lag_is_what_is_ready_and_what_is_in_flight(tmp_path: Path) -> None:
+    async with scene(tmp_path) as (broker, popper), AdminClient(broker.config.namesrv_addresses) as admin:
+        for number in range(1, 10):
+            await popper.send(b"%d" % number)
+
+        async def place() -> tuple[int | None, int, int, int | None]:
+            progress = await admin.offsets.progress("g", "orders")
+            one = next(each for each in progress.queues if each.queue.queue_id == 0)
+            return one.lag, one.in_flight, one.done_ahead, one.consumer_offset
+
+        out = await popper.pop(maxMsgNums=6)
+        assert await place() == (10, 6, 0, 0)
+        for each in out[1:5]:
+            assert await popper.ack(each) == 0
+        assert await place() == (6, 2, 4, 0), "the oldest one is out, and four behind it are done with"
+        assert await popper.ack(out[0]) == 0
+        assert await place() == (5, 1, 0, 5)
+        broker.offsets.commit("g", "orders", 0, 2)  # set by an administrator: what was out is void
+        assert await place() == (8, 0, 0, 2)
+
+
+async def test_what_waits_to_be_tried_again_counts_before_anyone_pops_it(tmp_path: Path) -> None:
+    async with scene(tmp_path) as (broker, popper), AdminClient(broker.config.namesrv_addresses) as admin:
+        await popper.pop(invisibleTime=30)
+        await until(lambda: broker.pop.redelivery.redelivered == 1 and broker.pop.book.count == 0)
+        assert (await admin.offsets.progress("g")).lag == 1
