@@ -98,7 +98,8 @@ async def show_lag(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
             {
                 "topic": each.queue.topic, "broker": each.queue.broker_name, "queueId": each.queue.queue_id,
                 "brokerOffset": each.broker_offset, "consumerOffset": each.consumer_offset, "lag": each.lag,
-                "inFlight": each.in_flight, "lagMs": each.lag_ms, "lastConsumed": each.last_consumed_ms, "clientId": each.client_id,
+                "inFlight": each.in_flight, "lagMs": each.lag_ms, "lastConsumed": each.last_consumed_ms,
+                "clientId": each.client_id,
             }
             for each in progress.queues
         ],
@@ -229,7 +230,7 @@ def _lag_arguments(parser: argparse.ArgumentParser) -> None:
 def _leases_arguments(parser: argparse.ArgumentParser) -> None:
     _group(parser)
     parser.add_argument(
-        "-n", "--count", type=positive, default=100, metavar="N", help="messages of each broker (default: %(default)s)"
+        "--count", type=positive, default=100, metavar="N", help="messages of each broker (default: %(default)s)"
     )
 
 
