@@ -35,8 +35,7 @@ from appliance.remoting.acceptor import PlainListener
 from appliance.remoting.tls import ServerTls, server_tls
 from appliance.remoting.tls_listener import TlsListener
 from appliance.settings.appliance_config import join_address
-from appliance.settings.roles import ProxyConfig
-from gantrymq.client.connection.session import local_ip
+from appliance.settings.roles import ProxyConfig, outward_address
 from gantrymq.timeouts import timeout
 
 logger = logging.getLogger(__name__)
@@ -112,7 +111,7 @@ class ProxyController:
     def endpoint(self) -> str:
         """host:port where it listens, for people."""
         host = self.config.bind_address
-        return join_address(local_ip() if host in ("", "0.0.0.0", "::") else host, self.port)
+        return join_address(outward_address() if host in ("", "0.0.0.0", "::") else host, self.port)
 
     # -- life ---------------------------------------------------------------------------------------------------------
 

@@ -373,6 +373,11 @@ class ApplianceConfig:
         return tuple(("proxy" if n == 0 else f"proxy-{n + 1}", self.proxy_port + n) for n in range(self.proxies))
 
     @property
+    def proxy_endpoints(self) -> tuple[str, ...]:
+        """host:port of each proxy, for clients of RocketMQ 5."""
+        return tuple(join_address(self.advertise, port) for _, port in self.proxy_processes)
+
+    @property
     def namesrv_address(self) -> str:
         """host:port of the name server, for clients, brokers and the dashboard; attached: host:port;host:port."""
         return self.attach or join_address(self.advertise, self.namesrv_port)

@@ -8,7 +8,7 @@ from ninja import Query, Schema
 from dashboard.access.permissions import Permission
 from dashboard.cluster.gateway import gateway
 from dashboard.connect.checks import ERROR_CHARS_MAX, examine, explain
-from dashboard.connect.looking import current_ticks
+from dashboard.connect.looking import current_ticks, proxy_endpoints
 from dashboard.rest.auth import Token
 from dashboard.rest.checks import CheckOut
 from dashboard.rest.routes import Routes
@@ -34,9 +34,12 @@ class MeaningOut(Schema):
 
 
 class ConnectOut(Schema):
-    """name_servers: what a client is given. meanings: of the error that was asked about."""
+    """name_servers: what a client of RocketMQ 4 is given. proxies: what one of RocketMQ 5 is given, host:port each.
+    meanings: of the error that was asked about.
+    """
 
     name_servers: str
+    proxies: list[str]
     ticks: list[TickOut]
     checks: list[CheckOut]
     meanings: list[MeaningOut]
@@ -47,9 +50,11 @@ async def examine_connection(
     request: HttpRequest,
     error: str = Query("", max_length=ERROR_CHARS_MAX, description="an error that a client printed, to be explained"),
 ) -> ConnectOut:
-    checks = await examine(gateway(), board.snapshot)
+    proxies = await proxy_endpoints(gateway())
+    checks = await examine(gateway(), board.snapshot, proxies)
     return ConnectOut(
         name_servers=gateway().namesrv,
+        proxies=list(proxies),
         ticks=[
             TickOut(title=one.title, is_done=one.is_done, detail=one.told) for one in await current_ticks(gateway())
         ],

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
+from collections.abc import Sequence
 
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -24,7 +25,7 @@ BROKERS_TRIED_MAX = 32
 ERROR_CHARS_MAX = 2000
 
 
-async def examine(gateway: Gateway, snapshot: Snapshot | None) -> list[Check]:
+async def examine(gateway: Gateway, snapshot: Snapshot | None, proxies: Sequence[str]) -> list[Check]:
     """What a client would meet. Raises ClusterUnreachable when no name server answers and none ever did."""
     cluster = await gateway.brokers.list()
     checks = [_name_server(gateway.namesrv, cluster.why)]
@@ -73,7 +74,25 @@ async def examine(gateway: Gateway, snapshot: Snapshot | None) -> list[Check]:
                 gettext("The Overview shows their processes."),
             )
         )
+    proxies = proxies[:BROKERS_TRIED_MAX]
+    found = await asyncio.gather(*(_why_not(address) for address in proxies))
+    checks += [_proxy(address, why) for address, why in zip(proxies, found, strict=True)]
     return [*checks, *_doors(snapshot)]
+
+
+def _proxy(address: str, why: str | None) -> Check:
+    told = {"address": address, "why": why}
+    if why is not None:
+        evidence = gettext("clients of RocketMQ 5 use %(address)s, which is %(why)s from here") % told
+        return Check(Level.BAD, gettext("Proxy"), evidence, gettext("The Overview shows its process."))
+    if is_loopback(address):
+        return Check(
+            Level.WARN,
+            gettext("Proxy"),
+            gettext("%(address)s answers, but only programs on this machine can reach it") % told,
+            gettext("For others: gantry up --bind 0.0.0.0 --accounts."),
+        )
+    return Check(Level.GOOD, gettext("Proxy"), gettext("%(address)s answers") % told)
 
 
 def _name_server(address: str, why: str | None) -> Check:

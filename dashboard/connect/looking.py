@@ -1,6 +1,8 @@
-"""The ticks as of now."""
+"""What there is now: the ticks, and where clients of RocketMQ 5 connect."""
 
 from __future__ import annotations
+
+from django.conf import settings
 
 from dashboard.clients.listing import client_book
 from dashboard.cluster.errors import GatewayError
@@ -22,6 +24,18 @@ async def current_ticks(gateway: Gateway) -> tuple[Tick, ...]:
     except GatewayError:
         return ticks_of(board.snapshot, None)
     return ticks_of(board.snapshot, clients, traces)
+
+
+async def proxy_endpoints(gateway: Gateway) -> tuple[str, ...]:
+    """host:port of each proxy: of this appliance's own; of another cluster those that its brokers know."""
+    own: tuple[str, ...] = settings.APPLIANCE.proxy_endpoints
+    if own or not settings.APPLIANCE.attach:
+        return own
+    try:
+        clients = await client_book.listing(gateway)
+    except GatewayError:
+        return ()
+    return tuple(sorted({one.serves for one in clients.clients if one.serves}))
 
 
 async def _written_last(gateway: Gateway) -> str:

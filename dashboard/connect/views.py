@@ -10,19 +10,20 @@ from django.conf import settings as django_settings
 from django.contrib import messages as notes
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.utils.translation import gettext
+from django.utils.translation import gettext, gettext_noop
 
 from dashboard.access.permissions import ACT, Permission, requires
 from dashboard.audit.notes import note
 from dashboard.cluster.errors import TopicExists, TopicNotFound
 from dashboard.cluster.gateway import Gateway, gateway
 from dashboard.connect.checks import ERROR_CHARS_MAX, examine, explain
-from dashboard.connect.looking import current_ticks
+from dashboard.connect.looking import current_ticks, proxy_endpoints
 from dashboard.status.board import board
 from gantrymq.client.results import SendResult
 from gantrymq.message.model import Message
 
 LANGUAGES = {"python": "Python", "java": "Java", "go": "Go", "node": "Node"}
+PROTOCOLS = {"4": gettext_noop("Clients of RocketMQ 4"), "5": gettext_noop("Clients of RocketMQ 5 (gRPC)")}
 
 
 DEMO_TOPIC = "demo"
@@ -42,17 +43,23 @@ async def send_demo(gateway: Gateway, text: str) -> SendResult:
 
 @requires(Permission.CLUSTER_READ)
 async def connect(request: HttpRequest) -> HttpResponse:
-    """As the address says: lang, and error, what a client printed. The ticks alone for a page that asks again."""
+    """As the address says: protocol, lang, and error, what a client printed. The ticks alone for a page that asks
+    again."""
     ticks = await current_ticks(gateway())
     if request.headers.get("HX-Target") == "ticks":
         return render(request, "connect/_ticks.html", _ticks(ticks))
-    checks = await examine(gateway(), board.snapshot)
+    endpoints = await proxy_endpoints(gateway())
+    checks = await examine(gateway(), board.snapshot, endpoints)
     language = request.GET.get("lang", "python")
     error = request.GET.get("error", "").strip()[:ERROR_CHARS_MAX]
     appliance = django_settings.APPLIANCE
     context: dict[str, Any] = _ticks(ticks) | {
         "programs": LANGUAGES,
         "program": language if language in LANGUAGES else "python",
+        "protocols": {key: gettext(label) for key, label in PROTOCOLS.items()},
+        "protocol": "5" if request.GET.get("protocol") == "5" else "4",
+        "endpoints": endpoints,
+        "endpoint": ";".join(endpoints),
         "namesrv_address": appliance.namesrv_address,
         "demo_topic": DEMO_TOPIC,
         "has_accounts": appliance.accounts,
@@ -62,6 +69,8 @@ async def connect(request: HttpRequest) -> HttpResponse:
         "meanings": explain(error) if error else [],
         "send_body": {"body": "hello"},
     }
+    suffix = "5" if context["protocol"] == "5" else ""
+    context["program_template"] = f"connect/_{context['program']}{suffix}.html"
     return render(request, "connect/connect.html", context)
 
 

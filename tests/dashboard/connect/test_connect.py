@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import html
 import re
 import time
 
 import pytest
+from django.conf import settings
 
 from dashboard.clients.listing import client_book
 from dashboard.clients.values import ClientListing, ConnectedClient, Connection
@@ -78,7 +80,7 @@ def test_an_error_that_is_not_known_is_not_explained() -> None:
 
 
 async def test_the_checks_try_what_clients_are_told(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = {one.title: one for one in await examine(gateway, await Sampler(gateway).sample())}
+    found = {one.title: one for one in await examine(gateway, await Sampler(gateway).sample(), ())}
     assert (
         found["Address of broker-a"].level is Level.WARN
         and "only this machine" in found["Address of broker-a"].evidence
@@ -89,8 +91,8 @@ async def test_the_checks_try_what_clients_are_told(gateway: Gateway, monkeypatc
         return ClusterView((BrokerRef("gone", f"127.0.0.1:{closed_port()}", "c"),), time.time(), "no answer")
 
     monkeypatch.setattr(gateway.brokers, "list", lost)
-    found = {one.title: one for one in await examine(gateway, None)}
-    assert {found["Name server"].level, found["Address of gone"].level} == {Level.BAD}
+    found = {one.title: one for one in await examine(gateway, None, [f"127.0.0.1:{closed_port()}"])}
+    assert {found[title].level for title in ("Name server", "Address of gone", "Proxy")} == {Level.BAD}
     assert (
         "not reachable from here" in found["Address of gone"].evidence
         and "--advertise" in found["Address of gone"].action
@@ -114,6 +116,31 @@ async def test_the_page_has_whole_programs_with_the_address_in_them(
     ast.parse(html.unescape(program[1]))
     page = (await reader.get("/connect", {"error": "<b>No route info of this topic"})).content.decode()
     assert "no broker with that topic" in page and "<b>No route" not in page
+
+
+async def test_the_page_has_programs_for_clients_of_rocketmq_5_with_the_endpoint_that_is_served(
+    cluster: ServingCluster, gateway: Gateway, log_in: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = await log_in(Role.READER)
+    served = dataclasses.replace(settings.APPLIANCE, attach="", advertise="10.1.2.3", proxies=2, proxy_port=18081)
+    monkeypatch.setattr(settings, "APPLIANCE", served)
+    for language, word in (
+        ("java", "enableSsl(false)"),
+        ("go", "NewSimpleConsumer"),
+        ("node", "nodejs"),
+        ("python", "rocketmq"),
+    ):
+        page = (await reader.get("/connect", {"lang": language, "protocol": "5"})).content.decode()
+        program = re.search(r'<pre id="program"[^>]*><code>(.*?)</code>', page, re.DOTALL)
+        assert program is not None and word in program[1] and "10.1.2.3:18081;10.1.2.3:18082" in program[1]
+        assert "ACCESS-KEY" not in program[1] and "demo-readers" not in program[1], "it pulls: mixing is refused"
+    ast.parse(html.unescape(program[1]))
+    monkeypatch.setattr(settings, "APPLIANCE", dataclasses.replace(served, accounts=True))
+    for language in ("java", "go", "node", "python"):
+        assert "ACCESS-KEY" in (await reader.get("/connect", {"lang": language, "protocol": "5"})).content.decode()
+    monkeypatch.setattr(settings, "APPLIANCE", dataclasses.replace(served, proxies=0))
+    page = (await reader.get("/connect", {"protocol": "5"})).content.decode()
+    assert "gantry up --proxies 1" in page and 'id="program"' not in page
 
 
 async def test_a_message_is_sent_from_here_and_the_ticks_follow(
