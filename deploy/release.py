@@ -1,10 +1,10 @@
-"""Makes what is published of a version: wheels, package, single file, documentation, bill of materials, hashes, notes.
+"""Makes what is published of a version: wheels, package, single file, reports, documentation, bill of materials, notes.
 
 Everything is built in a clone of the last commit, so that no stray file gets in; a checkout with changes is refused,
 because then the commit is not what was tested. The dates in the artefacts are the commit's.
 
     FOLDER/gantrymq-V-….whl  gantrymq_appliance-V-….whl  gantrymq_V-1_….deb  gantry-V-linux-x86_64
-    FOLDER/gantrymq-docs-V.tar.gz  gantrymq-V.cdx.json  NOTES.md  SHA256SUMS
+    FOLDER/gantrymq-reports-V-….tar  gantrymq-docs-V.tar.gz  gantrymq-V.cdx.json  NOTES.md  SHA256SUMS
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def build(output: Path, text: str) -> None:
         tree = Path(name) / "tree"
         _run(ROOT, "git", "clone", "--quiet", "--no-tags", str(ROOT), str(tree))
         date = _git("log", "-1", "--format=%ct").strip()
-        for script in ("build-deb", "build-binary"):  # the first makes the wheels and the site, too
+        for script in ("build-deb", "build-binary", "build-reports"):  # the first makes the wheels and the site, too
             _run(tree, str(tree / "deploy" / script), SOURCE_DATE_EPOCH=date)
         shutil.rmtree(output, ignore_errors=True)
         output.mkdir(parents=True)

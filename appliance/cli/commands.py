@@ -32,6 +32,7 @@ ROOMS = {  # commands that are more than a module, or stand in a room of their k
     "admin": "appliance.cli.admin.main",
     **{role: f"appliance.cli.roles.{role}" for role in ("broker", "namesrv", "proxy")},
     "doctor": "appliance.cli.doctor.main",
+    "install-reports": "appliance.cli.install_reports.main",
     "ready": "appliance.cli.doctor.ready",
     "support-bundle": "appliance.cli.support.bundle",
     "backup": "appliance.cli.backup.make",

@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import json
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+FACTS = "gantry-binary.json"  # what the tree of the single file contains; only such a tree has it
 PACKAGES = ("pyspark", "pyarrow", "numpy", "deltalake")
 
 
@@ -44,7 +46,20 @@ def install_state(data: Path) -> InstallState:
     return InstallState("absent")
 
 
+def packages_folder() -> Path | None:
+    """Where the packages go in the single file, whose tree stays as it was unpacked; None: into this Python.
+
+    The tree's gantrymq.pth names it, and versions with the same Python share it.
+    """
+    if not (Path(sys.prefix) / FACTS).is_file():
+        return None
+    return Path(sys.prefix).parent / "reports-{}.{}".format(*sys.version_info)
+
+
 def are_packages_there() -> bool:
     """Whether this Python finds the packages, of whatever version."""
-    importlib.invalidate_caches()  # they may have been installed since this process started
+    folder = packages_folder()
+    if folder is not None and folder.is_dir() and str(folder) not in sys.path:
+        sys.path.append(str(folder))  # made since this process started
+    importlib.invalidate_caches()
     return all(importlib.util.find_spec(name) is not None for name in PACKAGES)

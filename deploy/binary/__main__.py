@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from pathlib import Path
 
 from deploy.binary.application import ROOT
 from deploy.binary.assembly import build
-from deploy.binary.kept import Kept
+from deploy.binary.kept import CACHE, Kept
 from deploy.binary.parts import BuildError
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="deploy/build-binary", description="Build the single file.")
     parser.add_argument("--output", type=Path, default=ROOT / "dist" / "gantry", help="default: dist/gantry")
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gantrymq-build"
-    parser.add_argument("--cache", type=Path, default=cache, help=f"folder for made parts (default: {cache})")
+    parser.add_argument("--cache", type=Path, default=CACHE, help=f"folder for made parts (default: {CACHE})")
     given = parser.parse_args()
     try:
         build(Kept(given.cache.absolute()), given.output.absolute())

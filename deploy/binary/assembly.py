@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from appliance.reports.install_state import FACTS
 from deploy.binary import application, native
 from deploy.binary.base import pack, packed_base
-from deploy.binary.interpreter import compile_modules, site_packages, tree_with_packages
+from deploy.binary.interpreter import compile_modules, site_packages, sys_version, tree_with_packages
 from deploy.binary.kept import OWN_SOURCES, Kept, hash_of
 from deploy.binary.parts import BuildError, read_lock, run
 from deploy.binary.slimming import check_floor
@@ -20,8 +21,6 @@ from deploy.binary.slimming import check_floor
 LAUNCHER = OWN_SOURCES / "launcher"
 MARK = b"GANTRY01"  # launcher/payload.go
 SIZE_MAX = 50_000_000
-REPORTS = "reports"  # beside the trees: what `gantry install-reports` installs
-FACTS = "gantry-binary.json"
 
 
 def build(kept: Kept, output: Path) -> None:
@@ -50,7 +49,8 @@ def _pack_own(kept: Kept, tree: Path, lock: dict[str, Any], staged: Path, to: Pa
     native.add_fast_path(kept, tree, own)
     check_floor(staged)
     compile_modules(tree, own)
-    (own / "gantrymq.pth").write_text(f"../../../../{REPORTS}\n")
+    python = "{}.{}".format(*sys_version(tree))
+    (own / "gantrymq.pth").write_text(f"../../../../reports-{python}\n")  # appliance/reports/install_state.py
     (staged / FACTS).write_text(json.dumps({"contains": lock["interpreter"]["contains"]}) + "\n")
     pack(tree, staged, to, is_last=True)
 

