@@ -18,7 +18,7 @@ import psutil
 
 from appliance.bench.disk_watermarks import DISK_MARKS
 from appliance.bench.processes import free_ports
-from appliance.cli.preflight import broker_ports
+from appliance.cli.checks.ports import broker_ports
 from appliance.settings.broker_processes import broker_processes
 from tests.any_disk import SLOW_DISK
 

@@ -136,8 +136,8 @@ ROOMS = {
     "appliance.cli": Room(("gantrymq", "appliance"), ("orjson", "packaging", "psutil", "uvloop")),
     "appliance.cli.backup": Room(("gantrymq", "store.inspect", "appliance")),
     "appliance.cli.support": Room(("gantrymq", "store.inspect", "appliance"), ("psutil",)),
-    "appliance.cli.preflight": Room(
-        ("gantrymq.errors", "store.base.config", "store.upkeep.disk_space", "appliance"), ("psutil",)
+    "appliance.cli.checks": Room(
+        ("gantrymq", "store.base.config", "store.upkeep.disk_space", "appliance"), ("psutil",)
     ),
     "appliance.cli.store": Room(("gantrymq", "store", "appliance"), ("orjson",)),
     "appliance.cli.store_tables": Room(("gantrymq", "store", "appliance")),
@@ -154,6 +154,7 @@ ROOMS = {
         ("gantrymq", "dashboard", *SHARED), ("django", "pydantic", "yaml")
     ),  # the only text of others that is YAML
     "dashboard.forms.shell_commands": Room(("appliance.cli.admin.rest",)),
+    "dashboard.brokers.machine": Room(("appliance.cli.checks", "dashboard", *SHARED), ("django",)),
     "dashboard.cluster.settings_table": Room(
         ("gantrymq", "store.base.config", "dashboard", *SHARED)
     ),  # settings, as declared

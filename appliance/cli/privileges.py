@@ -17,6 +17,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from appliance.cli.checks.root import ROOT_REFUSED, is_root_refused
 from appliance.own_files import ROOT
 from appliance.process.data_folder import FOLDER_MODE
 from appliance.settings.appliance_config import ApplianceConfig
@@ -24,10 +25,6 @@ from gantrymq.errors import ConfigError
 
 NEEDED = (Path(sys.executable), ROOT / "appliance" / "__main__.py")  # what the account must be able to read
 HELP = {"-h", "--help"}
-ROOT_REFUSED = (
-    "GantryMQ does not need root, and as root a flaw in it would endanger the whole machine: start it as another "
-    "account, name one with --user NAME, or use --allow-root if there is no other account."
-)
 
 
 def drop_privileges(config: ApplianceConfig, needed: Sequence[Path] = NEEDED) -> None:
@@ -70,11 +67,6 @@ def _hand_over(data: Path, account: pwd.struct_passwd) -> None:
             f"user={account.pw_name}: {data} belongs to another account; change that with "
             f"`chown -R {account.pw_name}: {data}`, or name another folder with --data"
         )
-
-
-def is_root_refused(config: ApplianceConfig) -> bool:
-    """Whether this process is root and was not allowed to be. To be asked after `drop_privileges`."""
-    return os.geteuid() == 0 and not config.allow_root
 
 
 def main(arguments: Sequence[str]) -> int:

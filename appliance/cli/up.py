@@ -16,8 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from appliance.acl.own_account import ensure_own_account
-from appliance.cli import preflight
+from appliance.cli.checks.every import before_start
 from appliance.cli.checks.finding import Finding
+from appliance.cli.checks.machine import raise_open_files
+from appliance.cli.checks.ports import broker_ports, is_port_free, wanted_ports
 from appliance.cli.privileges import drop_privileges
 from appliance.process.data_folder import lay_out
 from appliance.settings.appliance_config import ApplianceConfig, describe
@@ -76,7 +78,8 @@ def run(arguments: argparse.Namespace) -> int:
     config = ApplianceConfig.load(given, config_file=arguments.config)
     drop_privileges(config)
     config = with_real_ports(config)
-    _tell(preflight.check_all(config))
+    raise_open_files()
+    _tell(before_start(config))
     lay_out(config)
     if config.replicas > 1:
         lay_out_etcd(config.etcd_folder)
@@ -94,7 +97,7 @@ def with_real_ports(config: ApplianceConfig) -> ApplianceConfig:
     ports: dict[str, Any] = {}
     if config.broker_port == 0:
         ports["broker_port"] = _free_broker_port(config)
-        taken.update(port for _, port, _ in preflight.wanted_ports(dataclasses.replace(config, **ports)))
+        taken.update(port for _, port, _ in wanted_ports(dataclasses.replace(config, **ports)))
     for name in ("http_port", "namesrv_port"):
         if getattr(config, name) == 0:
             ports[name] = _free_port(config.bind, taken)
@@ -108,10 +111,8 @@ def _free_broker_port(config: ApplianceConfig) -> int:
     """A port whose neighbours for the VIP listeners, and those of all further brokers, are free as well."""
     for _ in range(PORT_TRIES):
         base = _free_port(config.bind, set())
-        wanted = [
-            port for _, port in preflight.broker_ports(broker_processes(config.brokers, config.slaves_each, base))
-        ]
-        if max(wanted) <= 65535 and all(preflight.is_port_free(config.bind, port) for port in wanted):
+        wanted = [port for _, port in broker_ports(broker_processes(config.brokers, config.slaves_each, base))]
+        if max(wanted) <= 65535 and all(is_port_free(config.bind, port) for port in wanted):
             return base
     raise ConfigError("no free port for the brokers was found: name one with --broker-port")
 
@@ -125,7 +126,7 @@ def _free_port(host: str, taken: set[int], count: int = 1) -> int:
             port = int(probe.getsockname()[1])
         further = range(port + 1, port + count)
         if port not in taken and all(
-            each <= 65535 and each not in taken and preflight.is_port_free(host, each) for each in further
+            each <= 65535 and each not in taken and is_port_free(host, each) for each in further
         ):
             return port
 

@@ -27,6 +27,15 @@ SHOWN_CHARS = 80  # of a line that can't be read
 TYPING_ERROR_RATIO = 0.85  # of difflib: one or two letters of a key
 
 
+def broker_settings(brokers: Path) -> list[tuple[Path, dict[str, str]]]:
+    """Folder and settings file of each. Raises ConfigError for another account's."""
+    try:
+        paths = sorted(brokers.glob("*/broker.properties"))
+        return [(path.parent, read_properties(path.read_text(encoding="utf-8"))) for path in paths]
+    except OSError as exc:
+        raise ConfigError(f"{brokers} can't be read ({exc.strerror}): run the command as its owner") from exc
+
+
 def read_properties(text: str) -> dict[str, str]:
     """Java's properties format as RocketMQ writes it: key=value lines, # and ! comments, no escapes.
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.contrib import messages as notes
 from django.http import HttpRequest, HttpResponse
@@ -15,6 +16,7 @@ from dashboard.access.permissions import ACT, FORM, Permission, requires
 from dashboard.audit.notes import note, note_nothing
 from dashboard.brokers.changes import changes_of, entries_of, newest_by_key
 from dashboard.brokers.failover_views import failover_context
+from dashboard.brokers.machine import machine_checks
 from dashboard.brokers.master_change import change_master, choose_log
 from dashboard.brokers.settings_sections import in_sections
 from dashboard.brokers.succession_form import SettlementForm, SuccessionForm
@@ -58,6 +60,7 @@ async def brokers(request: HttpRequest) -> HttpResponse:
         "snapshot": snapshot,
         "metrics": overview_metrics(snapshot, judge(snapshot)) if snapshot is not None else None,
         "namesrv_address": settings.APPLIANCE.namesrv_address,
+        "machine": await sync_to_async(machine_checks)(settings.APPLIANCE),
     }
     return render(request, "brokers/brokers.html", context)
 

@@ -1,1 +1,2 @@
-"""What `gantry up` looks at before it starts, and `gantry doctor` at any time. preflight.py adds the rest."""
+"""What can be wrong with this machine and the appliance on it. `every` lists all checks and says who shows which:
+`gantry up` before a start, `gantry doctor`, the dashboard's page of brokers."""

@@ -12,20 +12,13 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
-from appliance.bench.fsync_rate import fsyncs_per_s
-from appliance.cli import preflight
-from appliance.cli.checks.finding import Finding, good, warning
-from appliance.cli.checks.machine import check_compiled, check_cores
-from appliance.cli.doctor.running import look
-from appliance.reports.errors import JavaNotFound
-from appliance.reports.java import find_java
+from appliance.cli.checks import running
+from appliance.cli.checks.every import At, before_start, look
+from appliance.cli.checks.finding import Finding, good
+from appliance.cli.checks.folder import check_lock
 from appliance.settings.appliance_config import ApplianceConfig, describe
-
-DISK_S = 1.0
-SLOW_FSYNCS_PER_S = 50  # below it SYNC_FLUSH and clean stops are slow
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,39 +40,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def examine(config: ApplianceConfig) -> list[Finding]:
-    """The list of `gantry up`, what takes longer, and what only a running appliance has."""
-    runs = bool(list(preflight.check_lock(config)))
-    before = preflight.check_machine(config) if runs else preflight.check_all(config)
-    found = [*before, *check_cores(), *check_compiled(), *check_java(config), *check_disk(config.data)]
+    """What `gantry up` looks at, what takes longer, and what only a running appliance has."""
+    runs = bool(list(check_lock(config)))
+    found = look(config, At.RUNNING | At.DOCTOR) if runs else before_start(config, At.START | At.DOCTOR)
     if runs or config.attach:
-        found += asyncio.run(look(config))
+        found += asyncio.run(running.look(config))
     else:
         found.append(good(f"No appliance runs on {config.data}."))
     return sorted(found, key=lambda one: (not one.is_fatal, one.is_good))
-
-
-def check_java(config: ApplianceConfig) -> Iterator[Finding]:
-    try:
-        java = find_java(config.reports_folder / "jre", setting=config.java_home or None)
-    except JavaNotFound as exc:
-        yield warning(f"Reports have no Java yet: {exc}.")
-    else:
-        yield good(f"Reports run with the Java in {java.home}.")
-
-
-def check_disk(data: Path) -> Iterator[Finding]:
-    """How often a second the disk says that it has kept a write."""
-    if not data.is_dir():
-        return
-    try:
-        rate = fsyncs_per_s(data, DISK_S)
-    except OSError as exc:
-        yield warning(f"The speed of the disk at {data} could not be measured: {exc.strerror}.")
-        return
-    if rate < SLOW_FSYNCS_PER_S:
-        yield warning(
-            f"The disk at {data} keeps {rate:.0f} writes a second: with SYNC_FLUSH a producer waits for each. Use a "
-            "faster disk, or ASYNC_FLUSH."
-        )
-    else:
-        yield good(f"The disk at {data} keeps {rate:.0f} writes a second.")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.cli import preflight
+from appliance.cli.checks.folder import check_formats
 from appliance.own_files import ROOT
 from appliance.process.data_folder import lay_out
 from appliance.process.formats import DATA, REPORTS
@@ -70,7 +70,7 @@ def test_reports_of_a_newer_version_are_left_alone(tmp_path: Path) -> None:
         f"gantry report: {tmp_path / 'reports'}: this folder of reports has format {REPORTS.number + 1}"
     )
     assert contents(tmp_path / "reports") == before
-    [finding] = preflight.check_formats(ApplianceConfig(data=tmp_path))
+    [finding] = check_formats(ApplianceConfig(data=tmp_path))
     assert not finding.is_fatal and f"reports has format {REPORTS.number + 1}" in finding.sentence
 
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from appliance.cli import preflight
 from appliance.cli.banner import banner, ready_line
+from appliance.cli.checks.network import check_attached
+from appliance.cli.checks.ports import wanted_ports
 from appliance.settings.appliance_config import ApplianceConfig
 from appliance.supervisor.worker_specs import worker_stages
 from gantrymq.errors import ConfigError
@@ -35,7 +36,7 @@ def test_nothing_but_the_dashboard_is_started_and_the_other_name_servers_are_ask
     config = ApplianceConfig(data=tmp_path, attach=THERE, http_port=18_080)
     assert worker_stages(config) == []
     assert config.namesrv_address == THERE
-    assert [what for what, _, _ in preflight.wanted_ports(config)] == ["dashboard"]
+    assert [what for what, _, _ in wanted_ports(config)] == ["dashboard"]
     assert ready_line(config) == f"GANTRY READY http=127.0.0.1:18080 namesrv={THERE} data={tmp_path}"
     text = banner(config, version="0", token=None, reports="absent", started_s=1.0)
     assert THERE in text and "Reports" not in text and "SyncProducer" not in text
@@ -56,5 +57,5 @@ def test_it_signs_with_the_account_that_was_named_and_trusts_the_authorities_tha
 
 def test_an_account_that_can_not_be_read_is_told_before_the_start(tmp_path: Path) -> None:
     config = ApplianceConfig(data=tmp_path, attach=THERE, attach_account=str(tmp_path / "none.yml"))
-    [finding] = preflight.check_attached(config)
+    [finding] = check_attached(config)
     assert finding.is_fatal and "none.yml" in finding.sentence

@@ -26,6 +26,7 @@ from tests.source_files import ROOT
 
 TEMPLATES = ROOT / "templates"
 SCRIPTS = ROOT / "dashboard/static/dashboard"
+MACHINE = ROOT / "appliance/cli/checks/machine.py"
 ONE = {"gettext", "gettext_lazy", "gettext_noop", "_"}
 MANY = {"ngettext", "ngettext_lazy"}
 WITH_CONTEXT = {"pgettext", "pgettext_lazy"}
@@ -53,7 +54,18 @@ def texts_of_pages() -> Found:
         found.setdefault(Message(text), "appliance/reports/catalogue.py")
     for text in (*(item.metadata["doc"] for item in _settings()), *IGNORED.values()):
         found.setdefault(Message(text), "the settings of brokers")
+    for text in _of_findings(MACHINE.read_text(encoding="utf-8")):
+        found.setdefault(Message(text), str(MACHINE.relative_to(ROOT)))
     return found
+
+
+def _of_findings(source: str) -> Iterator[str]:
+    """What brokers/machine.py translates: the first argument of each finding."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("good", "warning"):
+            text = node.args[0]
+            assert isinstance(text, ast.Constant) and isinstance(text.value, str), ast.unparse(node)
+            yield text.value
 
 
 def _settings() -> Iterator[Field[Any]]:

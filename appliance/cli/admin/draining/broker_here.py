@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from appliance.process.held_broker import hold_file
-from appliance.settings.loader import read_properties
+from appliance.settings.loader import broker_settings
 from gantrymq.errors import ConfigError
 
 
 def folder_of(brokers: Path, address: str) -> Path:
     """The folder of the broker that listens at this address. Raises ConfigError where none does."""
     port = address.rpartition(":")[2]
-    for folder, settings in _all(brokers):
+    for folder, settings in broker_settings(brokers):
         if settings.get("listenPort") == port:
             return folder
     raise ConfigError(
@@ -23,12 +23,8 @@ def folder_of(brokers: Path, address: str) -> Path:
 
 def held_folders(brokers: Path, name: str) -> list[Path]:
     """Those of this broker name that are held."""
-    return [folder for folder, its in _all(brokers) if its.get("brokerName") == name and hold_file(folder).exists()]
-
-
-def _all(brokers: Path) -> list[tuple[Path, dict[str, str]]]:
-    try:
-        paths = sorted(brokers.glob("*/broker.properties"))
-        return [(path.parent, read_properties(path.read_text(encoding="utf-8"))) for path in paths]
-    except OSError as exc:
-        raise ConfigError(f"{brokers} can't be read ({exc.strerror}): run the command as its owner") from exc
+    return [
+        folder
+        for folder, its in broker_settings(brokers)
+        if its.get("brokerName") == name and hold_file(folder).exists()
+    ]

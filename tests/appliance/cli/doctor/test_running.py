@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from appliance.__main__ import main
+from appliance.cli.checks.running import name_servers
+from appliance.settings.appliance_config import ApplianceConfig
 from tests.appliance_process import RunningAppliance
 
 
@@ -22,9 +24,8 @@ def gantry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningApplianc
 
 
 @pytest.fixture
-def settings(gantry: RunningAppliance, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What `gantry up` was given here."""
-    monkeypatch.setenv("GANTRY_NAMESRV_PORT", gantry.namesrv.rpartition(":")[2])
+def settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What `gantry up` was given here, but for its ports: those that it has are in the data folder."""
     monkeypatch.setenv("GANTRY_SLAVES", "1")
     monkeypatch.setenv("GANTRY_ALLOW_ROOT", "1")
 
@@ -43,12 +44,24 @@ def test_the_doctor_finds_name_server_addresses_slaves_and_the_disk(
 
 
 def test_a_name_server_that_does_not_answer_is_a_problem(
-    gantry: RunningAppliance, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    gantry: RunningAppliance, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("GANTRY_NAMESRV_PORT", "1")
+    """Of several the others are looked at all the same."""
+    monkeypatch.setenv("GANTRY_ATTACH", f"127.0.0.1:1;{gantry.namesrv}")
     monkeypatch.setenv("GANTRY_ALLOW_ROOT", "1")
-    assert main(["doctor", "--data", gantry.data]) == 1
-    assert "✗ The name server at 127.0.0.1:1 does not answer" in capsys.readouterr().out
+    assert main(["doctor", "--data", str(tmp_path)]) == 1
+    out = capsys.readouterr().out
+    assert "✗ The name server at 127.0.0.1:1 does not answer" in out
+    assert f"✓ The name server at {gantry.namesrv} answers" in out
+
+
+def test_the_name_servers_are_those_that_the_brokers_register_with(tmp_path: Path) -> None:
+    config = ApplianceConfig(data=tmp_path)
+    assert name_servers(config) == ["127.0.0.1:9876"]
+    for broker, addresses in (("broker-a", "10.0.0.1:9876;10.0.0.2:9876"), ("broker-b", "10.0.0.1:9876"), ("c", "")):
+        (config.brokers_folder / broker).mkdir(parents=True)
+        (config.brokers_folder / broker / "broker.properties").write_text(f"namesrvAddr={addresses}\n")
+    assert name_servers(config) == ["10.0.0.1:9876", "10.0.0.2:9876"]
 
 
 def test_before_a_start_the_doctor_says_what_up_would(

@@ -1,4 +1,4 @@
-"""The checks before the start: each complaint is one sentence with its fix."""
+"""The checks before the start: each complaint is one sentence with its fix. And who shows which."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from appliance.cli import preflight
+from appliance.cli.checks import folder, machine, network, ports, root, start
+from appliance.cli.checks.every import CHECKS, At, before_start, look
 from appliance.cli.up import with_real_ports
 from appliance.process.data_folder import DataFolderLock
 from appliance.process.local_etcd import LocalEtcd
@@ -25,44 +26,44 @@ def make_config(folder: Path, **changes: object) -> ApplianceConfig:
 
 
 def test_a_machine_that_is_ready_has_nothing_fatal(tmp_path: Path) -> None:
-    assert not [found for found in preflight.check_all(make_config(tmp_path)) if found.is_fatal]
+    assert not [found for found in before_start(make_config(tmp_path)) if found.is_fatal]
 
 
 def test_without_etcd_replicas_start_as_long_as_nothing_is_on_record(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", "")
-    (found,) = preflight.check_replicas(make_config(tmp_path, replicas=3))
+    (found,) = start.check_replicas(make_config(tmp_path, replicas=3))
     assert not found.is_fatal and "no etcd on this machine" in found.sentence and "promotes" in found.sentence
-    assert not list(preflight.check_replicas(make_config(tmp_path)))
+    assert not list(start.check_replicas(make_config(tmp_path)))
     (tmp_path / "etcd").mkdir()
     (tmp_path / "etcd" / "node.json").write_text(LocalEtcd("/usr/bin/etcd", 1, 2).to_json())
-    (found,) = preflight.check_replicas(make_config(tmp_path, replicas=3))
+    (found,) = start.check_replicas(make_config(tmp_path, replicas=3))
     assert found.is_fatal and "has the brokers' record" in found.sentence
-    (found,) = preflight.check_replicas(make_config(tmp_path))
+    (found,) = start.check_replicas(make_config(tmp_path))
     assert found.is_fatal and "start with --replicas 3" in found.sentence
 
 
 def test_root_is_refused_unless_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    (found,) = preflight.check_user(make_config(tmp_path, allow_root=False))
+    (found,) = root.check_user(make_config(tmp_path, allow_root=False))
     assert found.is_fatal and "--user NAME" in found.sentence and "--allow-root" in found.sentence
-    assert not list(preflight.check_user(make_config(tmp_path)))
+    assert not list(root.check_user(make_config(tmp_path)))
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    assert not list(preflight.check_user(make_config(tmp_path, allow_root=False)))
+    assert not list(root.check_user(make_config(tmp_path, allow_root=False)))
 
 
 def test_a_taken_port_names_its_holder_and_the_option(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         config = make_config(tmp_path, namesrv_port=port)
-        (found,) = preflight.check_ports(config)
+        (found,) = ports.check_ports(config)
     assert found.sentence.startswith(f"Port {port} (name server) is taken by process {os.getpid()} (")
     assert found.sentence.endswith("choose another port with --namesrv-port N.")
 
 
 def test_a_folder_that_can_not_be_written_is_named_with_the_fix() -> None:
-    (found,) = preflight.check_folder(Path("/proc/gantry"))
+    (found,) = folder.check_folder(ApplianceConfig(data=Path("/proc/gantry")))
     assert "/proc/gantry can't be written" in found.sentence
     assert "--data" in found.sentence
 
@@ -78,86 +79,121 @@ def test_a_folder_that_can_not_be_written_is_named_with_the_fix() -> None:
 def test_a_full_disk_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, used_gib: int, total_gib: int, is_fatal: bool, words: str
 ) -> None:
-    monkeypatch.setattr(preflight, "disk_space", lambda path: DiskSpace(used_gib * GIB, total_gib * GIB))
-    (found,) = preflight.check_space(tmp_path / "not" / "there" / "yet", [MessageStoreConfig()])
+    monkeypatch.setattr(folder, "disk_space", lambda path: DiskSpace(used_gib * GIB, total_gib * GIB))
+    (found,) = folder.check_space(tmp_path / "not" / "there" / "yet", [MessageStoreConfig()])
     assert found.is_fatal == is_fatal
     assert words in found.sentence
 
 
 def test_the_brokers_own_marks_and_files_decide_about_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preflight, "disk_space", lambda path: DiskSpace(98 * GIB, 100 * GIB - 1))
+    monkeypatch.setattr(folder, "disk_space", lambda path: DiskSpace(98 * GIB, 100 * GIB - 1))
     config = make_config(tmp_path, brokers=2)
-    (fatal,) = preflight.check_space(tmp_path, preflight.store_settings(config))
+    (fatal,) = folder.check_space(tmp_path, folder.store_settings(config))
     assert fatal.is_fatal and "needs 2.0 GiB" in fatal.sentence
     for name, text in (("broker-a", "mappedFileSizeCommitLog=16777216\n"), ("broker-b", "no setting")):
         (config.brokers_folder / name).mkdir(parents=True)
         (config.brokers_folder / name / "broker.properties").write_text(text)
-    (fatal,) = preflight.check_space(tmp_path, preflight.store_settings(config))
+    (fatal,) = folder.check_space(tmp_path, folder.store_settings(config))
     assert fatal.is_fatal, "the file that can't be read counts as the defaults"
     small = "mappedFileSizeCommitLog=16777216\nrocketmq.broker.diskSpaceWarningLevelRatio=0.99\n"
     (config.brokers_folder / "broker-b" / "broker.properties").write_text(small)
-    (told,) = preflight.check_space(tmp_path, preflight.store_settings(config))
+    (told,) = folder.check_space(tmp_path, folder.store_settings(config))
     assert not told.is_fatal and "above 90% they refuse" in told.sentence
     marks = "rocketmq.broker.diskSpaceCleanForciblyRatio=0.99\n" + small
     for name in ("broker-a", "broker-b"):
         (config.brokers_folder / name / "broker.properties").write_text(marks)
-    (told,) = preflight.check_space(tmp_path, preflight.store_settings(config))
+    (told,) = folder.check_space(tmp_path, folder.store_settings(config))
     assert "watch the disk" in told.sentence
 
 
 def test_s01_an_open_bind_needs_to_be_said_twice() -> None:
     """S01."""
-    (refused,) = preflight.check_bind(ApplianceConfig(bind="0.0.0.0"))
-    (allowed,) = preflight.check_bind(ApplianceConfig(bind="0.0.0.0", allow_open_network=True))
+    (refused,) = network.check_bind(ApplianceConfig(bind="0.0.0.0"))
+    (allowed,) = network.check_bind(ApplianceConfig(bind="0.0.0.0", allow_open_network=True))
     assert refused.is_fatal
     assert "--allow-open-network" in refused.sentence
     assert not allowed.is_fatal
-    assert not list(preflight.check_bind(ApplianceConfig(bind="127.0.0.1")))
+    assert not list(network.check_bind(ApplianceConfig(bind="127.0.0.1")))
 
 
 def test_s01_accounts_make_an_open_bind_possible_and_tls_makes_it_quiet() -> None:
     """S01."""
-    (told,) = preflight.check_bind(ApplianceConfig(bind="0.0.0.0", accounts=True))
+    (told,) = network.check_bind(ApplianceConfig(bind="0.0.0.0", accounts=True))
     assert not told.is_fatal and "--tls-cert" in told.sentence
-    assert not list(preflight.check_bind(ApplianceConfig(bind="0.0.0.0", accounts=True, tls_cert="/c.pem")))
+    assert not list(network.check_bind(ApplianceConfig(bind="0.0.0.0", accounts=True, tls_cert="/c.pem")))
 
 
 def test_a_running_appliance_is_the_only_thing_told(tmp_path: Path) -> None:
     lock = DataFolderLock(tmp_path)
     lock.acquire()
     try:
-        (found,) = preflight.check_all(make_config(tmp_path))
+        (found,) = before_start(make_config(tmp_path))
     finally:
         lock.release()
     assert found.is_fatal
     assert f"is in use by process {os.getpid()}" in found.sentence
 
 
-def test_a_low_map_count_comes_with_the_command_that_raises_it(tmp_path: Path) -> None:
+def test_a_low_map_count_comes_with_the_command_that_raises_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     limit = tmp_path / "max_map_count"
     limit.write_text("1000\n")
-    (found,) = preflight.check_map_count(limit)
+    monkeypatch.setattr(machine, "MAP_COUNT", limit)
+    (found,) = machine.check_map_count(ApplianceConfig(data=tmp_path))
     assert "sudo sysctl -w vm.max_map_count=655360" in found.sentence
 
 
 def test_a_java_that_is_no_java_is_told(tmp_path: Path) -> None:
-    (found,) = preflight.check_java(ApplianceConfig(data=tmp_path, java_home=str(tmp_path / "nothing")))
+    (found,) = start.check_java(ApplianceConfig(data=tmp_path, java_home=str(tmp_path / "nothing")))
     assert not found.is_fatal
     assert "Reports can't be computed" in found.sentence
 
 
 def test_a_fast_path_that_is_insisted_on_has_to_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preflight, "why_missing", lambda: "not compiled")
-    (found,) = preflight.check_fast_path(ApplianceConfig(data=tmp_path, fast_path="on"))
+    monkeypatch.setattr(start, "why_missing", lambda: "not compiled")
+    (found,) = start.check_fast_path_wanted(ApplianceConfig(data=tmp_path, fast_path="on"))
     assert found.is_fatal
     assert found.sentence == "fast_path=on, but the compiled fast path is not there: not compiled."
-    assert not list(preflight.check_fast_path(ApplianceConfig(data=tmp_path)))
-    monkeypatch.setattr(preflight, "why_missing", lambda: "")
-    assert not list(preflight.check_fast_path(ApplianceConfig(data=tmp_path, fast_path="on")))
+    assert not list(start.check_fast_path_wanted(ApplianceConfig(data=tmp_path)))
+    monkeypatch.setattr(start, "why_missing", lambda: "")
+    assert not list(start.check_fast_path_wanted(ApplianceConfig(data=tmp_path, fast_path="on")))
 
 
 def test_free_ports_leave_room_for_every_broker(tmp_path: Path) -> None:
     config = make_config(tmp_path, brokers=3)
-    ports = [port for _, port, _ in preflight.wanted_ports(config)]
-    assert len(set(ports)) == len(ports) == 2 + 2 * 3 + 1
-    assert all(preflight.is_port_free("127.0.0.1", port) for port in ports)
+    wanted = [port for _, port, _ in ports.wanted_ports(config)]
+    assert len(set(wanted)) == len(wanted) == 2 + 2 * 3 + 1
+    assert all(ports.is_port_free("127.0.0.1", port) for port in wanted)
+
+
+def test_what_can_be_opened_is_told_with_the_command_that_raises_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("resource.getrlimit", lambda which: (256, 1024))
+    (found,) = machine.check_open_files(ApplianceConfig(data=tmp_path))
+    assert not found.is_good and "only 1024 files" in found.sentence and "ulimit -n 65536" in found.sentence
+    raised: list[tuple[int, int]] = []
+    monkeypatch.setattr("resource.setrlimit", lambda which, limits: raised.append(limits))
+    machine.raise_open_files()
+    assert raised == [(1024, 1024)]
+
+
+def test_each_check_stands_in_the_list_once_and_someone_shows_it() -> None:
+    """So a check that is written is shown, and what one of them says the others say, too."""
+    listed = [check for check, _ in CHECKS]
+    assert len(set(listed)) == len(listed) and all(where for _, where in CHECKS)
+    beside = {folder.check_lock, folder.check_formats, folder.check_space}  # before all others; part of check_folder
+    written = {
+        value
+        for module in (folder, machine, network, ports, root, start)
+        for name, value in vars(module).items()
+        if name.startswith("check_") and value.__module__ == module.__name__
+    }
+    assert written - beside == set(listed)
+
+
+def test_start_doctor_and_page_say_the_same_of_the_machine(tmp_path: Path) -> None:
+    config = make_config(tmp_path, brokers=2)
+    clock = "clock"  # its sentence has the time
+    said = {at: {one.text for one in look(config, at) if clock not in one.text} for at in At}
+    assert said[At.PAGE] <= said[At.START] | said[At.DOCTOR]
+    assert said[At.RUNNING] <= said[At.START]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Iterator
 
 from appliance.cli.checks.finding import Finding, good, warning
 from appliance.settings.appliance_config import ApplianceConfig
+from appliance.settings.loader import broker_settings
 from appliance.settings.sign_in import is_loopback_name
 from gantrymq import AdminClient
-from gantrymq.errors import GantryError
+from gantrymq.errors import ConfigError, GantryError
 from gantrymq.remoting.bodies import ClusterInfo
 from gantrymq.timeouts import timeout
 
@@ -19,16 +21,29 @@ AT_ONCE = 32  # brokers that are tried at the same time
 
 
 async def look(config: ApplianceConfig) -> list[Finding]:
-    """Ask the name servers, then try each address that they give out."""
+    """Ask each name server, then try each address that they give out."""
+    found = [finding for address in name_servers(config) for finding in await _look_at(config, address)]
+    return list(dict.fromkeys(found))  # of a broker that two know, once
+
+
+def name_servers(config: ApplianceConfig) -> list[str]:
+    """Those that the brokers here register with, whatever the settings say now; without brokers, the settings'."""
+    named = [config.namesrv_address]
+    if not config.attach:
+        with contextlib.suppress(ConfigError):  # another account's folder
+            told = [its.get("namesrvAddr", "") for _, its in broker_settings(config.brokers_folder)]
+            named = [text for text in told if text] or named
+    return list(dict.fromkeys(address for text in named for address in text.split(";") if address))
+
+
+async def _look_at(config: ApplianceConfig, address: str) -> list[Finding]:
     found: list[Finding] = []
     try:
-        async with AdminClient(
-            config.namesrv_address, credentials=config.client_credentials, tls=config.client_tls
-        ) as admin:
+        async with AdminClient(address, credentials=config.client_credentials, tls=config.client_tls) as admin:
             info = await admin.cluster.info()
     except GantryError as exc:
-        return [Finding(f"The name server at {config.namesrv_address} does not answer ({exc}): see its log.")]
-    found.append(good(f"The name server at {config.namesrv_address} answers."))
+        return [Finding(f"The name server at {address} does not answer ({exc}): see its log.")]
+    found.append(good(f"The name server at {address} answers."))
     addresses = [
         (broker, address)
         for broker, data in sorted(info.broker_addr_table.items())
