@@ -26,14 +26,23 @@ PAUSE_S = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Seconds until a member accepted a send that began after the loss, whoever asked it; and until the SDK's producer,
-    which asks the name server, had one accepted."""
+    """Seconds from the signal until a member accepted a send that began after the loss, whoever asked it; and until the
+    SDK's producer, which asks the name server, had one accepted.
+
+    ending_s: of these, until the process was no more (or stood still). A killed one whose disk is busy ends when that
+    has written what it was given, and nobody can know before that it is dead."""
 
     any_member_s: float | None
     sdk_s: float | None
+    ending_s: float = 0.0
 
     def later_by(self, seconds: float) -> Loss:
-        return Loss(*(None if each is None else each + seconds for each in (self.any_member_s, self.sdk_s)))
+        later = (None if each is None else each + seconds for each in (self.any_member_s, self.sdk_s))
+        return Loss(*later, seconds)
+
+    @property
+    def since_end_s(self) -> float | None:
+        return None if self.any_member_s is None else self.any_member_s - self.ending_s
 
     def plain(self) -> dict[str, float | None]:
         return asdict(self)
@@ -81,8 +90,7 @@ def one_loss(three: Three, folder: Path, blow: signal.Signals, number: int) -> L
         client.wait_for(lambda: client.count("GOT") > 100, "traffic")
         master = three.settled()
         time.sleep(QUIET_S)  # of three that are well
-        struck_at = time.monotonic()
-        three.strike(master, blow)
+        struck_at = three.strike(master, blow)
         lost, lost_ms = time.monotonic(), time.time_ns() // 1_000_000  # what it had begun may still be accepted
         found = Loss(None, None)
         while time.monotonic() - lost < WATCHED_S and None in (found.any_member_s, found.sdk_s):

@@ -14,9 +14,14 @@ PARTS = ("master", "others", "beside")
 
 
 def losses_table(losses: Mapping[str, Sequence[Loss]]) -> str:
-    lines = ["| | a member accepts | the SDK's producer |", "|---|---|---|"]
+    lines = ["| | a member accepts | since the process's end | the SDK's producer |", "|---|---|---|---|"]
     for name, found in losses.items():
-        columns = summary([each.any_member_s for each in found]), summary([each.sdk_s for each in found])
+        every = (
+            [each.any_member_s for each in found],
+            [each.since_end_s for each in found],
+            [each.sdk_s for each in found],
+        )
+        columns = map(summary, every)
         lines.append(f"| {name} | {' | '.join(columns)} |")
     return "\n".join(lines) + "\n"
 

@@ -23,8 +23,9 @@ def test_without_a_base_there_is_no_ratio() -> None:
 
 
 def test_a_loss_after_which_nothing_was_accepted_is_said() -> None:
-    table = losses_table({"ours": [Loss(1.0, 2.0), Loss(3.0, None), Loss(2.0, 1.0)]})
-    assert table.splitlines()[-1] == "| ours | 2.0 / 3.0 | 1 of 3 not in time |"
+    losses = [Loss(1.0, 2.0), Loss(2.0, None).later_by(1.0), Loss(2.0, 1.0)]
+    table = losses_table({"ours": losses})
+    assert table.splitlines()[-1] == "| ours | 2.0 / 3.0 | 2.0 / 2.0 | 1 of 3 not in time |"
 
 
 def test_memory_is_told_in_mib() -> None:

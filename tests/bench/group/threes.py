@@ -6,6 +6,7 @@ import abc
 import contextlib
 import os
 import signal
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -38,8 +39,9 @@ class Three(abc.ABC):
         """The address of the master, once both others have its log."""
 
     @abc.abstractmethod
-    def strike(self, address: str, blow: signal.Signals) -> None:
-        """Kill or stop that broker's process; it does nothing more when this returns."""
+    def strike(self, address: str, blow: signal.Signals) -> float:
+        """Kill or stop that broker's process; it does nothing more when this returns. When (monotonic) it was struck:
+        to find the process takes a while."""
 
     @abc.abstractmethod
     def heal(self) -> None:
@@ -64,14 +66,15 @@ class OfProcesses(Three):
         self._killed: Peer | None = None
         self._stopped: Peer | None = None
 
-    def strike(self, address: str, blow: signal.Signals) -> None:
-        struck = self._at(address)
+    def strike(self, address: str, blow: signal.Signals) -> float:
+        struck, struck_at = self._at(address), time.monotonic()
         if blow == signal.SIGKILL:
             self._killed = struck
             struck.kill_broker()
         else:
             self._stopped = struck
             _signal(psutil.Process(struck.broker.pid), blow)
+        return struck_at
 
     def heal(self) -> None:
         if self._killed is not None:
@@ -139,11 +142,13 @@ class Supervised(Three):
         wait_until(is_settled)
         return found[0]
 
-    def strike(self, address: str, blow: signal.Signals) -> None:
+    def strike(self, address: str, blow: signal.Signals) -> float:
         struck = self._process(address)
         if blow == signal.SIGSTOP:
             self._stopped = struck
+        struck_at = time.monotonic()
         _signal(struck, blow)
+        return struck_at
 
     def heal(self) -> None:
         if self._stopped is not None:
