@@ -6,6 +6,7 @@ from django.urls import URLPattern, URLResolver, include, path, re_path
 
 from dashboard import api, health
 from dashboard.alerts import channel_views as alert_channels
+from dashboard.alerts import handling_views as alert_handling
 from dashboard.alerts import views as alerts
 from dashboard.api import document
 from dashboard.audit import views as audit
@@ -93,6 +94,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     re_path(DEAD_LETTERS + r"/runs/(?P<number>[0-9]{1,18})/do$", letters.do, name="resend-do"),
     re_path(DEAD_LETTERS + r"/discard$", letters.discard, name="dead-letters-discard"),
     path("alerts", alerts.alerts, name="alerts"),
+    path("alerts/<int:alert_id>", alert_handling.alert, name="alert"),
+    path("alerts/<int:alert_id>/do", alert_handling.alert_do, name="alert-do"),
     path("alerts/deliveries", alerts.deliveries, name="alert-deliveries"),
     path("alerts/rules/new", alerts.rule, name="alert-rule-new"),
     path("alerts/rules/<int:rule_id>", alerts.rule, name="alert-rule"),

@@ -1,7 +1,7 @@
 """Alerts in the database: what opens and ends is written down, and each channel of a rule gets one notice.
 
 Those that checks opened are kept and shown; they have no channels. A muted alert is sent when its mute ends, if it is
-still open. A channel that got the begin gets the end. All of it blocks.
+still open and nobody has acknowledged it. A channel that got the begin gets the end. All of it blocks.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import quote
@@ -22,8 +22,8 @@ from dashboard.alerts.alert import Alert, Rule
 from dashboard.alerts.check_alerts import CheckAlerts
 from dashboard.alerts.kinds import KINDS, name_in_words
 from dashboard.alerts.rule_alerts import RuleAlerts
-from dashboard.alerts.rules import mute_of, mutes_in_force
-from dashboard.alerts.sending.notices import FIRED, RESOLVED, Told, notice_of
+from dashboard.alerts.rules import for_book, mute_of, mutes_in_force
+from dashboard.alerts.sending.notices import ACKNOWLEDGED, FIRED, RESOLVED, Told, notice_of
 from dashboard.language.sentences import again, codes_of
 from dashboard.models.alerts import AlertChannel, AlertDelivery, AlertRow, AlertRule, DeliveryState
 from dashboard.status.check import Level
@@ -57,6 +57,11 @@ def _alert(row: AlertRow, rule: Rule | None) -> Alert:
     )  # fmt: skip
 
 
+def acknowledged() -> set[int]:
+    """The primary keys of the open ones that somebody handles."""
+    return set(AlertRow.objects.filter(ended_at=None).exclude(acknowledged_at=None).values_list("pk", flat=True))
+
+
 def write_checks(of: CheckAlerts, now: float) -> None:
     """Write those that are due. Raises DatabaseError; what is not written stays due."""
     for alert in of.due(now):
@@ -72,10 +77,12 @@ def write(book: RuleAlerts) -> None:
         return
     with transaction.atomic():
         rows = {id(alert): _row(alert) for alert in (*untold, *ended)}
-        mutes = mutes_in_force()
-        due = [alert for alert in untold if mute_of(rows[id(alert)], mutes) is None]
-        _make_deliveries(FIRED, due)
-        _make_deliveries(RESOLVED, [alert for alert in ended if alert.is_told])
+        mutes, handled = mutes_in_force(), acknowledged() if untold else set()
+        due = [
+            alert for alert in untold if alert.row not in handled and mute_of(rows[id(alert)], mutes) is None
+        ]  # fmt: skip
+        _make_deliveries(FIRED, due, rows)
+        _make_deliveries(RESOLVED, [alert for alert in ended if alert.is_told], rows)
         for alert in due:
             AlertRow.objects.filter(pk=rows[id(alert)].pk).update(is_told=True)
     for alert in (*untold, *ended):
@@ -87,6 +94,14 @@ def write(book: RuleAlerts) -> None:
         _log("alert opened", "alert_opened", alert)
     for alert in ended:
         _log("alert resolved", "alert_resolved", alert)
+
+
+def tell_acknowledged(row: AlertRow) -> None:
+    """Send to the channels that got its begin that somebody handles it."""
+    if row.rule is None or not row.is_told:
+        return
+    alert = _alert(row, for_book(row.rule))
+    _make_deliveries(ACKNOWLEDGED, [alert], {id(alert): row})
 
 
 def kept_days() -> int:
@@ -136,7 +151,9 @@ def _moment(at: float) -> datetime:
     return datetime.fromtimestamp(at, UTC)
 
 
-def _make_deliveries(what: str, alerts: Sequence[Alert]) -> None:
+def _make_deliveries(what: str, alerts: Sequence[Alert], rows: Mapping[int, AlertRow]) -> None:
+    """rows: of the alerts, by the id of the object."""
+    handled = AlertRow.objects.prefetch_related("notes").in_bulk([rows[id(alert)].pk for alert in alerts])
     by_rule: dict[tuple[int, str], list[Alert]] = defaultdict(list)
     for alert in alerts:
         if alert.rule is not None:
@@ -145,7 +162,9 @@ def _make_deliveries(what: str, alerts: Sequence[Alert]) -> None:
     for (pk, name), together in by_rule.items():
         for channel in channels_of(pk):
             with translation.override(channel.language):
-                notice = notice_of(what, name_in_words(name), [_told(alert) for alert in together])
+                notice = notice_of(
+                    what, name_in_words(name), [_told(alert, handled[rows[id(alert)].pk]) for alert in together]
+                )
             if waiting >= WAITING_MAX:
                 facts = {"event": "alert_not_delivered", "channel": channel.name, "title": notice.title}
                 logger.error("alert not delivered: too many are waiting", extra=facts)
@@ -163,12 +182,13 @@ def channels_of(rule: int) -> list[AlertChannel]:
     return [channel for channel in own or AlertChannel.objects.all() if channel.is_on]
 
 
-def _told(alert: Alert) -> Told:
+def _told(alert: Alert, row: AlertRow) -> Told:
     begin = PATHS.get(KINDS[alert.rule.kind].page) if alert.rule else None
     path = f"{begin}{quote(alert.subject, safe='')}" if begin else "/"
     return Told(
         alert.subject, again(alert.title), again(alert.text), Level(alert.level).word, alert.begun_at,
-        alert.ended_at, address_of_page(path),
+        alert.ended_at, address_of_page(path), f"{row.begun_at.timestamp():.0f}-{row.pk}",
+        row.acknowledged_by, row.assigned_to, next((note.text for note in reversed(row.notes.all())), ""),
     )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -12,13 +13,16 @@ from django.http import HttpRequest
 from ninja import Query
 
 from dashboard.access.permissions import Permission
-from dashboard.alerts import editing, preview
+from dashboard.alerts import editing, handling, preview
 from dashboard.alerts.channel_views import send_test
 from dashboard.alerts.kinds import KINDS
 from dashboard.alerts.rules import for_book, mutes_in_force, shown_rules
 from dashboard.alerts.schemas import (
+    AcknowledgedIn,
     AlertList,
+    AlertNoteIn,
     AlertOut,
+    AssigneeIn,
     ChannelIn,
     ChannelList,
     ChannelOut,
@@ -53,8 +57,42 @@ async def list_alerts(
     cursor: Cursor = "",
     limit: Limit = 100,
 ) -> AlertList:
-    rows = AlertRow.objects.found(q, only_open=only_open)
+    rows = AlertRow.objects.found(q, only_open=only_open).prefetch_related("notes")
     return await AlertList.of_rows(rows, AlertOut.of, cursor, limit)
+
+
+@router.get("/{int:alert_id}", auth=READ, summary="One alert")
+async def get_alert(request: HttpRequest, alert_id: int) -> AlertOut:
+    return await sync_to_async(AlertOut.of)(await _get(AlertRow, alert_id))
+
+
+@router.put(
+    "/{int:alert_id}/acknowledged", auth=WRITE, response=409, summary="Acknowledge an alert, or withdraw that"
+)  # fmt: skip
+async def acknowledge_alert(request: HttpRequest, alert_id: int, body: AcknowledgedIn) -> AlertOut:
+    row = await _get(AlertRow, alert_id)
+    if body.is_acknowledged:
+        await _handled(handling.acknowledge, row, caller(request))
+    else:
+        await _handled(handling.withdraw, row)
+    note(request, "alert acknowledged" if body.is_acknowledged else "acknowledgement withdrawn", row.title)
+    return await sync_to_async(AlertOut.of)(row)
+
+
+@router.put("/{int:alert_id}/assignee", auth=WRITE, response=409, summary="Assign an alert to an account, or to nobody")
+async def assign_alert(request: HttpRequest, alert_id: int, body: AssigneeIn) -> AlertOut:
+    row = await _get(AlertRow, alert_id)
+    await _handled(handling.assign, row, body.user)
+    note(request, "alert assigned", row.title, {"to": body.user or "nobody"})
+    return await sync_to_async(AlertOut.of)(row)
+
+
+@router.post("/{int:alert_id}/notes", auth=WRITE, response=201, summary="Add a note to an alert")
+async def add_alert_note(request: HttpRequest, alert_id: int, body: AlertNoteIn) -> AlertOut:
+    row = await _get(AlertRow, alert_id)
+    await _handled(handling.add_note, row, body.text, caller(request))
+    note(request, "note added to an alert", row.title, {"note": body.text})
+    return await sync_to_async(AlertOut.of)(row)
 
 
 @router.get("/rules", auth=READ, summary="List rules")
@@ -183,6 +221,16 @@ async def _get(model: type[Row], key: int, **also: Any) -> Row:
     if row is None:
         raise NotPossible("There is none with this id.", status=404)
     return row
+
+
+async def _handled(act: Callable[..., object], row: AlertRow, *given: str) -> None:
+    """Do it, or say in REST's words why not."""
+    try:
+        await sync_to_async(act)(row, *given)
+    except handling.AlreadyOver as exc:
+        raise NotPossible(str(exc)) from exc
+    except editing.NotTaken as exc:
+        raise _refused(exc) from exc
 
 
 async def _save_rule(body: RuleIn, row: AlertRule | None) -> RuleOut:

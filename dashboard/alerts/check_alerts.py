@@ -50,6 +50,9 @@ class CheckAlerts:
                 alert.stays_until = now + ADOPTED_S
                 self._open[alert.subject] = alert
 
+    def open(self) -> list[Alert]:
+        return list(self._open.values())
+
     def due(self, now: float) -> list[Alert]:
         """The alerts whose rows have to be written."""
         return [alert for alert in (*self._open.values(), *self._ended) if _is_due(alert, now)]

@@ -9,7 +9,7 @@ from ninja import Field, Schema
 
 from appliance.settings.alert_names import ChannelKind, RuleKind, RuleLevel
 from dashboard.alerts.editing import RuleValues, shown_settings
-from dashboard.models.alerts import AlertChannel, AlertMute, AlertRow, AlertRule
+from dashboard.models.alerts import AlertChannel, AlertMute, AlertNote, AlertRow, AlertRule
 from dashboard.rest.lists import Listed
 from dashboard.rest.values import NUMBER_MAX, Given, Moment, Out, named
 from dashboard.status.check import Level
@@ -99,11 +99,25 @@ class RulePreviewOut(Schema):
     last_at: datetime | None
 
 
+class AlertNoteOut(Schema):
+    """What somebody wrote about an alert."""
+
+    text: str
+    created_by: str
+    created_at: datetime
+
+    @classmethod
+    def of(cls, row: AlertNote) -> AlertNoteOut:
+        return cls(text=row.text, created_by=row.who, created_at=row.made_at)
+
+
 class AlertOut(Schema):
     """One alert. rule_id null: a check of the Overview opened it, subject is its name; level, title and worst are of
-    its worst moment then. ended_at null: it is open. is_told: channels got it.
+    its worst moment then. ended_at null: it is open. is_told: channels got it. acknowledged_at null: nobody has
+    acknowledged it. assigned_to: an account's name, "" for nobody.
     """
 
+    id: int
     rule_id: int | None
     subject: str
     level: RuleLevelName
@@ -114,14 +128,38 @@ class AlertOut(Schema):
     ended_at: datetime | None
     duration_s: float
     is_told: bool
+    acknowledged_at: datetime | None
+    acknowledged_by: str
+    assigned_to: str
+    notes: list[AlertNoteOut]
 
     @classmethod
     def of(cls, row: AlertRow) -> AlertOut:
         return cls(
-            rule_id=row.rule_id, subject=row.subject, level=_level(row.level), title=row.title, text=row.text,
-            worst=row.worst or row.text, started_at=row.begun_at, ended_at=row.ended_at, duration_s=row.duration_s,
-            is_told=row.is_told,
+            id=row.pk, rule_id=row.rule_id, subject=row.subject, level=_level(row.level), title=row.title,
+            text=row.text, worst=row.worst or row.text, started_at=row.begun_at, ended_at=row.ended_at,
+            duration_s=row.duration_s, is_told=row.is_told, acknowledged_at=row.acknowledged_at,
+            acknowledged_by=row.acknowledged_by, assigned_to=row.assigned_to,
+            notes=[AlertNoteOut.of(note) for note in row.notes.all()],
         )  # fmt: skip
+
+
+class AcknowledgedIn(Given):
+    """Whether somebody handles the alert."""
+
+    is_acknowledged: bool
+
+
+class AssigneeIn(Given):
+    """Who handles the alert."""
+
+    user: str = Field(max_length=AlertRow.WHO_MAX, description="an account that may handle alerts; empty: nobody")
+
+
+class AlertNoteIn(Given):
+    """What to write about the alert."""
+
+    text: str = Field(min_length=1, max_length=AlertNote.TEXT_MAX, description="a sentence for the others")
 
 
 class AlertList(Listed[AlertOut]):
@@ -194,7 +232,7 @@ class NoticeOut(Out):
 
     id: int = named("pk")
     channel_id: int
-    what: Literal["fired", "resolved", "test", "weekly"]
+    what: Literal["fired", "acknowledged", "resolved", "test", "weekly"]
     title: str
     state: Literal["waiting", "sent", "failed"]
     attempts: int

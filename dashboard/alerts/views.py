@@ -34,7 +34,7 @@ PAGE_DELIVERIES = 50
 async def alerts(request: HttpRequest) -> HttpResponse:
     """All of it; the history as the address says: q, show=open, page."""
     wanted, only_open = request.GET.get("q", "").strip()[:TEXT_MAX], request.GET.get("show") == "open"
-    rows = AlertRow.objects.found(wanted, only_open=only_open).select_related("rule")
+    rows = AlertRow.objects.found(wanted, only_open=only_open).select_related("rule").prefetch_related("notes")
     page = page_of(request, range(total := await rows.acount()), PAGE_ALERTS)
     start = page.rows[0] if page.rows else 0
     context = await sync_to_async(_context)() | {

@@ -38,6 +38,7 @@ class AlertWatch:
         self._rules_at: tuple[int, float] = (-1, float("-inf"))  # how many changes there had been, and when
         self._is_adopted = False
         self._seen_at = 0.0
+        self._acknowledged: set[int] = set()  # rows
         self._namesrv_silent_since: float | None = None
         self._forgotten_at = float("-inf")
 
@@ -70,6 +71,11 @@ class AlertWatch:
         if snapshot is not None and is_new:
             self._by_rules.note(self._rules, self._readings(snapshot), snapshot.at)
             self._board.open_of_rules = len(self._by_rules.open)
+        self._board.acknowledged = frozenset(
+            (alert.rule.pk if alert.rule else None, alert.subject)
+            for alert in (*self._by_rules.open.values(), *self._by_checks.open())
+            if alert.row in self._acknowledged
+        )
         await sync_to_async(alert_rows.write)(self._by_rules)
         await sync_to_async(alert_rows.write_checks)(self._by_checks, time.time())
         if time.monotonic() - self._forgotten_at >= FORGET_EACH_S:
@@ -83,6 +89,7 @@ class AlertWatch:
         if not self._is_adopted:
             await sync_to_async(ensure_presets)()
         self._rules = await sync_to_async(rules_in_force)()
+        self._acknowledged = await sync_to_async(alert_rows.acknowledged)()
         self._by_rules.take_rules(self._rules)
         if not self._is_adopted:
             self._by_rules.adopt(await sync_to_async(alert_rows.open_of_rules)(self._rules), time.time())

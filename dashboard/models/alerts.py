@@ -1,4 +1,4 @@
-"""Alerts: rules and their channels, mutes, alerts of rules and of checks, and each attempt to send one."""
+"""Alerts: rules and their channels, mutes, alerts of rules and of checks, who handles them, and each notification."""
 
 from __future__ import annotations
 
@@ -121,10 +121,12 @@ class AlertQuery(models.QuerySet["AlertRow"]):
 class AlertRow(RowWithWords):
     """One alert: of a rule about a subject, or of a check (rule is null, subject its name); see Alert for the texts.
 
-    seen_at: the last time that is sure, for a process that was killed. is_told: channels got it.
+    seen_at: the last time that is sure, for a process that was killed. is_told: channels got it. assigned_to: an
+    account's name, "" for nobody.
     """
 
     TEXT_MAX: ClassVar[int] = 500
+    WHO_MAX: ClassVar[int] = 160
 
     rule = models.ForeignKey(AlertRule, null=True, on_delete=models.CASCADE)
     subject = models.CharField(max_length=TEXT_MAX)
@@ -136,6 +138,9 @@ class AlertRow(RowWithWords):
     seen_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True, db_index=True)
     is_told = models.BooleanField(default=False)
+    acknowledged_at = models.DateTimeField(null=True)
+    acknowledged_by = models.CharField(max_length=WHO_MAX, blank=True, default="")
+    assigned_to = models.CharField(max_length=WHO_MAX, blank=True, default="")
 
     objects = AlertQuery.as_manager()
 
@@ -155,6 +160,20 @@ class AlertRow(RowWithWords):
         return ((self.ended_at or timezone.now()) - self.begun_at).total_seconds()
 
 
+class AlertNote(models.Model):
+    """What somebody wrote about an alert."""
+
+    TEXT_MAX: ClassVar[int] = 500
+
+    alert = models.ForeignKey(AlertRow, on_delete=models.CASCADE, related_name="notes")
+    text = models.CharField(max_length=TEXT_MAX)
+    who = models.CharField(max_length=AlertRow.WHO_MAX)
+    made_at = models.DateTimeField()
+
+    class Meta:
+        ordering: ClassVar[list[str]] = ["pk"]
+
+
 class DeliveryState(models.TextChoices):
     """Where a delivery is."""
 
@@ -169,7 +188,7 @@ class AlertDelivery(models.Model):
     ANSWER_MAX: ClassVar[int] = 300
 
     channel = models.ForeignKey(AlertChannel, on_delete=models.CASCADE, related_name="deliveries")
-    what = models.CharField(max_length=16)  # fired, resolved, test
+    what = models.CharField(max_length=16)  # fired, acknowledged, resolved, test
     title = models.CharField(max_length=AlertRow.TEXT_MAX)
     notice = models.TextField()
     state = models.CharField(max_length=8, choices=DeliveryState.choices, default=DeliveryState.WAITING)

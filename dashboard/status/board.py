@@ -279,6 +279,7 @@ class Board:
     def __init__(self) -> None:
         self.snapshot: Snapshot | None = None
         self.open_of_rules = 0  # alerts, as of the last look; the next snapshot carries it
+        self.acknowledged: frozenset[tuple[int | None, str]] = frozenset()  # open alerts: rule (None: a check), subject
         self.points: deque[Point] = deque(maxlen=HISTORY_S)
 
     def put(self, snapshot: Snapshot) -> Point:
@@ -291,6 +292,7 @@ class Board:
     def clear(self) -> None:
         self.snapshot = None
         self.open_of_rules = 0
+        self.acknowledged = frozenset()
         self.points.clear()
 
 

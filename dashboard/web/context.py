@@ -79,6 +79,7 @@ def chrome(request: HttpRequest) -> dict[str, Any]:
     """Template context of the frame around each page."""
     principal = getattr(request, "principal", None)
     section = request.path.split("/")[1]
+    navigation = navigation_of(principal)
     theme = request.COOKIES.get(THEME_COOKIE, "auto")
     return {
         "principal": principal,
@@ -90,7 +91,8 @@ def chrome(request: HttpRequest) -> dict[str, Any]:
         "words_version": WORDS_VERSION,
         "times": principal.user.times if principal is not None else Times.BOTH,
         "now_s": f"{time.time():.3f}",
-        "navigation": navigation_of(principal),
+        "navigation": navigation,
+        "alerts_waiting": next((one.waiting for part in navigation for one in part.entries if one.key == "alerts"), 0),
     }
 
 
@@ -114,9 +116,13 @@ def navigation_of(principal: Principal | None) -> list[NavSection]:
 
 
 def _waiting() -> dict[str, int]:
-    """What waits, by the page where people deal with it: open alerts of checks and rules, and dead letters."""
+    """What waits, by the page where people deal with it: open alerts of checks and rules that nobody has acknowledged,
+    and dead letters.
+    """
     snapshot = board.snapshot
     if snapshot is None:
         return {}
     dead = sum(count for _group, count in snapshot.stored.dead_letters) if snapshot.stored is not None else 0
-    return {"alerts": len(judge(snapshot).problems) + snapshot.open_of_rules, "dead-letters": dead}
+    handled = sum(rule is not None for rule, _subject in board.acknowledged)
+    of_checks = sum((None, problem.identity) not in board.acknowledged for problem in judge(snapshot).problems)
+    return {"alerts": of_checks + max(0, snapshot.open_of_rules - handled), "dead-letters": dead}

@@ -14,14 +14,17 @@ from django.utils.translation import get_language
 from dashboard.language.choice import PLAIN
 from dashboard.language.sentences import gettext, joined
 
-FIRED, RESOLVED, TEST = "fired", "resolved", "test"
+FIRED, ACKNOWLEDGED, RESOLVED, TEST = "fired", "acknowledged", "resolved", "test"
 NAMED_MAX = 10  # alarms in one notice; of the others the number is told
 TITLE_CHARS_MAX = 300
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """One alarm in a notice. ended_at: None while it rings."""
+    """One alert in a notice. ended_at: None while it is open. key: the same in all notices of this alert.
+
+    acknowledged_by, assigned_to, note: who handles it, and the newest note; "" for none.
+    """
 
     subject: str
     title: str
@@ -30,6 +33,10 @@ class Told:
     begun_at: float
     ended_at: float | None
     link: str
+    key: str
+    acknowledged_by: str = ""
+    assigned_to: str = ""
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +68,10 @@ class Notice:
                         "begun_at": _moment(one.begun_at),
                         "ended_at": None if one.ended_at is None else _moment(one.ended_at),
                         "link": one.link,
+                        "key": one.key,
+                        "acknowledged_by": one.acknowledged_by,
+                        "assigned_to": one.assigned_to,
+                        "note": one.note,
                     }
                     for one in self.alarms
                 ],
@@ -76,6 +87,8 @@ def notice_of(what: str, rule: str, alarms: Sequence[Told]) -> Notice:
         title = gettext("%(worst)s, and %(count)s more") % {"worst": title, "count": len(alarms) - 1}
     if what == RESOLVED:
         title = gettext("Resolved: %(title)s") % {"title": title}
+    elif what == ACKNOWLEDGED:
+        title = gettext("Acknowledged: %(title)s") % {"title": title}
     language = get_language() or PLAIN
     return Notice(what, rule, title[:TITLE_CHARS_MAX], tuple(alarms[:NAMED_MAX]), len(alarms), language)
 
@@ -98,7 +111,8 @@ def text_of(notice: str) -> str:
 def _lines(told: Mapping[str, Any]) -> Iterator[str]:
     yield told["title"]
     for one in told["alarms"]:
-        yield from ("", joined([one["title"], one["text"]], ": "), _span(one["begun_at"], one["ended_at"]), one["link"])
+        yield from ("", joined([one["title"], one["text"]], ": "), _span(one["begun_at"], one["ended_at"]))
+        yield from (*_handling(one), one["link"])
     if told["all"] > len(told["alarms"]):
         yield from ("", gettext("and %(more)s more") % {"more": told["all"] - len(told["alarms"])})
 
@@ -107,6 +121,16 @@ def _span(begun_at: str, ended_at: str | None) -> str:
     if ended_at is None:
         return gettext("since %(begin)s") % {"begin": begun_at}
     return gettext("since %(begin)s, until %(end)s") % {"begin": begun_at, "end": ended_at}
+
+
+def _handling(one: Mapping[str, Any]) -> Iterator[str]:
+    """Who handles an alert; a notice that an earlier version kept does not say."""
+    if one.get("acknowledged_by"):
+        yield gettext("acknowledged by %(who)s") % {"who": one["acknowledged_by"]}
+    if one.get("assigned_to"):
+        yield gettext("assigned to %(who)s") % {"who": one["assigned_to"]}
+    if one.get("note"):
+        yield gettext("note: %(text)s") % {"text": one["note"]}
 
 
 def html_of(notice: str) -> str | None:

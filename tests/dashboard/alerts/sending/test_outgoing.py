@@ -14,7 +14,9 @@ from dashboard.alerts.sending.notices import FIRED, Told, notice_of
 from dashboard.alerts.sending.outgoing import WECOM_BYTES_MAX, outcome_of, request_for, without_secrets
 
 NOW = 1_700_000_000.25
-TOLD = Told("g", "Group is behind: g <b>", "7 min & more", "attention", NOW - 60, None, "http://gantry/group/g")
+TOLD = Told(
+    "g", "Group is behind: g <b>", "7 min & more", "attention", NOW - 60, None, "http://gantry/group/g", "1700000000-7"
+)
 NOTICE = notice_of(FIRED, "behind", [TOLD]).to_json()
 URL = "https://hooks.example/T0001/long-secret-part?access_token=abcdef123456"
 
@@ -55,7 +57,9 @@ def test_feishu_is_signed_in_the_body() -> None:
 
 
 def test_wecom_gets_no_more_than_it_takes() -> None:
-    many = notice_of(FIRED, "behind", [Told("组" * 90, "组" * 300, "t" * 300, "problem", NOW, None, "l")] * 8).to_json()
+    many = notice_of(
+        FIRED, "behind", [Told("组" * 90, "组" * 300, "t" * 300, "problem", NOW, None, "l", "k")] * 8
+    ).to_json()
     content = json.loads(request_for("wecom", {"url": URL}, many, NOW, "17").body)["text"]["content"]
     assert 0 < len(content.encode()) <= WECOM_BYTES_MAX
 
