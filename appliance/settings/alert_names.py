@@ -37,6 +37,9 @@ class ChannelKind(StrEnum):
     DINGTALK = "dingtalk"
     FEISHU = "feishu"
     WECOM = "wecom"
+    TEAMS = "teams"
+    PAGERDUTY = "pagerduty"
+    OPSGENIE = "opsgenie"
 
 
 class RuleLevel(StrEnum):

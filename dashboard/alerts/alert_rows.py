@@ -1,7 +1,7 @@
 """Alerts in the database: what opens and ends is written down, and each channel of a rule gets one notice.
 
 Those that checks opened are kept and shown; they have no channels. A muted alert is sent when its mute ends, if it is
-still open and nobody has acknowledged it. A channel that got the begin gets the end. All of it blocks.
+still open and not acknowledged. A channel that got the begin gets the end. All of it blocks.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from dashboard.alerts.check_alerts import CheckAlerts
 from dashboard.alerts.kinds import KINDS, name_in_words
 from dashboard.alerts.rule_alerts import RuleAlerts
 from dashboard.alerts.rules import for_book, mute_of, mutes_in_force
-from dashboard.alerts.sending.notices import ACKNOWLEDGED, FIRED, RESOLVED, Told, notice_of
+from dashboard.alerts.sending.channel_kinds import KINDS as KINDS_OF_CHANNELS
+from dashboard.alerts.sending.notices import ACKNOWLEDGED, FIRED, RESOLVED, Notice, Told, notice_of
 from dashboard.language.sentences import again, codes_of
 from dashboard.models.alerts import AlertChannel, AlertDelivery, AlertRow, AlertRule, DeliveryState
 from dashboard.status.check import Level
@@ -58,7 +59,7 @@ def _alert(row: AlertRow, rule: Rule | None) -> Alert:
 
 
 def acknowledged() -> set[int]:
-    """The primary keys of the open ones that somebody handles."""
+    """The primary keys of the open ones that are acknowledged."""
     return set(AlertRow.objects.filter(ended_at=None).exclude(acknowledged_at=None).values_list("pk", flat=True))
 
 
@@ -97,7 +98,7 @@ def write(book: RuleAlerts) -> None:
 
 
 def tell_acknowledged(row: AlertRow) -> None:
-    """Send to the channels that got its begin that somebody handles it."""
+    """Send to the channels that got its begin that it is acknowledged."""
     if row.rule is None or not row.is_told:
         return
     alert = _alert(row, for_book(row.rule))
@@ -158,22 +159,26 @@ def _make_deliveries(what: str, alerts: Sequence[Alert], rows: Mapping[int, Aler
     for alert in alerts:
         if alert.rule is not None:
             by_rule[alert.rule.pk, alert.rule.name].append(alert)
-    waiting = AlertDelivery.objects.filter(state=DeliveryState.WAITING).count() if by_rule else 0
     for (pk, name), together in by_rule.items():
+        pairs = [(alert, handled[rows[id(alert)].pk]) for alert in together]
         for channel in channels_of(pk):
-            with translation.override(channel.language):
-                notice = notice_of(
-                    what, name_in_words(name), [_told(alert, handled[rows[id(alert)].pk]) for alert in together]
-                )
-            if waiting >= WAITING_MAX:
-                facts = {"event": "alert_not_delivered", "channel": channel.name, "title": notice.title}
-                logger.error("alert not delivered: too many are waiting", extra=facts)
-                continue
-            waiting += 1
-            now = timezone.now()
-            AlertDelivery.objects.create(
-                channel=channel, what=what, title=notice.title, notice=notice.to_json(), made_at=now, due_at=now
-            )
+            is_one_by_one = KINDS_OF_CHANNELS[channel.kind].is_one_by_one
+            for part in [[pair] for pair in pairs] if is_one_by_one else [pairs]:
+                with translation.override(channel.language):
+                    notice = notice_of(what, name_in_words(name), [_told(alert, row) for alert, row in part])
+                _make_delivery(channel, notice, part[0][1] if is_one_by_one else None)
+
+
+def _make_delivery(channel: AlertChannel, notice: Notice, alert: AlertRow | None) -> None:
+    if AlertDelivery.objects.filter(state=DeliveryState.WAITING).count() >= WAITING_MAX:
+        facts = {"event": "alert_not_delivered", "channel": channel.name, "title": notice.title}
+        logger.error("alert not delivered: too many are waiting", extra=facts)
+        return
+    now = timezone.now()
+    AlertDelivery.objects.create(
+        channel=channel, what=notice.what, title=notice.title, notice=notice.to_json(), made_at=now, due_at=now,
+        alert=alert,
+    )  # fmt: skip
 
 
 def channels_of(rule: int) -> list[AlertChannel]:

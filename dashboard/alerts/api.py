@@ -79,11 +79,13 @@ async def acknowledge_alert(request: HttpRequest, alert_id: int, body: Acknowled
     return await sync_to_async(AlertOut.of)(row)
 
 
-@router.put("/{int:alert_id}/assignee", auth=WRITE, response=409, summary="Assign an alert to an account, or to nobody")
+@router.put(
+    "/{int:alert_id}/assignee", auth=WRITE, response=409, summary="Assign an alert to an account, or take it back"
+)
 async def assign_alert(request: HttpRequest, alert_id: int, body: AssigneeIn) -> AlertOut:
     row = await _get(AlertRow, alert_id)
     await _handled(handling.assign, row, body.user)
-    note(request, "alert assigned", row.title, {"to": body.user or "nobody"})
+    note(request, "alert assigned", row.title, {"to": body.user or "no account"})
     return await sync_to_async(AlertOut.of)(row)
 
 

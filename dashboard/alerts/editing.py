@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,9 @@ from django.utils import timezone
 
 from dashboard.alerts.kinds import KINDS
 from dashboard.alerts.rules import RULES_MAX, changes
+from dashboard.alerts.sending.channel_kinds import KINDS as KINDS_OF_CHANNELS
+from dashboard.alerts.sending.channel_kinds import Kind
+from dashboard.alerts.sending.incidents import ROUTING_KEY_CHARS
 from dashboard.alerts.sending.mail import PLAIN, STARTTLS, TLS
 from dashboard.language.choice import PLAIN as IN_ENGLISH
 from dashboard.language.choice import languages
@@ -33,6 +37,7 @@ SECRET_CHARS_MIN = 16
 SECRET_BYTES = 24
 RECIPIENTS_MAX = 20
 SECURITY = (STARTTLS, TLS, PLAIN)
+_API_KEY = re.compile(r"[A-Za-z0-9-]{1,100}")
 
 Problems = dict[str, list[str]]
 
@@ -131,6 +136,7 @@ def save_channel(
     """Make a channel, or change one: a secret that is left empty stays where it was sent before. Raises NotTaken."""
     before = row.known_settings() if row is not None else {}
     values = {key: value.strip() if isinstance(value, str) else value for key, value in given.items()}
+    values |= {name: value for name, value in KINDS_OF_CHANNELS[kind].defaults.items() if not values.get(name)}
     missing = _keep_secrets(kind, values, before)
     if kind == ChannelKind.WEBHOOK and not values.get("secret"):
         values["secret"] = secrets.token_urlsafe(SECRET_BYTES)
@@ -147,56 +153,51 @@ def save_channel(
     if problems:
         raise NotTaken(problems)
     row = row or AlertChannel(kind=kind)
-    row.name, row.is_on, row.settings = name.strip(), is_on, json.dumps({key: values.get(key) for key in FIELDS[kind]})
+    row.name, row.is_on = name.strip(), is_on
+    row.settings = json.dumps({key: values.get(key) for key in (*KINDS_OF_CHANNELS[kind].settings, "language")})
     row.save()
     return row
 
 
 def _keep_secrets(kind: str, values: dict[str, Any], before: Mapping[str, Any]) -> Problems:
     """Put what was left empty back in, unless it would go to another place now. Returns what has to be typed anew."""
-    if not values.get("url") and before.get("url"):
-        values["url"] = before["url"]
-    name = "password" if kind == ChannelKind.MAIL else "secret"
-    if values.get(name) or not before.get(name):
-        return {}
-    if _place(kind, values) == _place(kind, before):
-        values[name] = before[name]
-    elif kind != ChannelKind.MAIL or values.get("username"):
-        return {
-            name: [gettext("The server has changed. Enter this again: the stored value is not sent to another server.")]
-        }
-    return {}
+    declared = KINDS_OF_CHANNELS[kind]
+    found: Problems = {}
+    for name in declared.secrets:
+        if values.get(name) or not before.get(name):
+            continue
+        if name in declared.place or _place(declared, values) == _place(declared, before):
+            values[name] = before[name]
+        elif kind != ChannelKind.MAIL or values.get("username"):
+            found[name] = [
+                gettext("The server has changed. Enter this again: the stored value is not sent to another server.")
+            ]
+    return found
 
 
-def _place(kind: str, values: Mapping[str, Any]) -> tuple[object, ...]:
+def _place(declared: Kind, values: Mapping[str, Any]) -> tuple[object, ...]:
     """Who gets what is sent there."""
-    if kind == ChannelKind.MAIL:
-        return values.get("host"), values.get("port")
+    if declared.build is None:
+        return tuple(values.get(name) for name in declared.place)
     try:
-        return split_url(str(values.get("url") or ""))
+        return split_url(declared.address(values))
     except TargetRefused:
         return ()
-
-
-FIELDS: dict[str, tuple[str, ...]] = {
-    ChannelKind.MAIL: ("host", "port", "security", "username", "password", "sender", "recipients", "language"),
-    ChannelKind.WEBHOOK: ("url", "secret", "language"),
-    ChannelKind.SLACK: ("url", "language"),
-    ChannelKind.DINGTALK: ("url", "secret", "language"),
-    ChannelKind.FEISHU: ("url", "secret", "language"),
-    ChannelKind.WECOM: ("url", "language"),
-}
 
 
 def channel_problems(kind: str, values: Mapping[str, Any]) -> Problems:
     """What is wrong, by field."""
     if kind == ChannelKind.MAIL:
         return _mail_problems(values)
-    found: Problems = {}
+    declared, found = KINDS_OF_CHANNELS[kind], Problems()
     try:
-        split_url(str(values.get("url") or ""))
+        split_url(declared.address(values))
     except TargetRefused as exc:
-        found["url"] = [str(exc)]
+        found[declared.place[0]] = [str(exc)]
+    if kind == ChannelKind.PAGERDUTY and len(str(values.get("routing_key") or "")) != ROUTING_KEY_CHARS:
+        found["routing_key"] = [gettext("A key of %(count)s characters.") % {"count": ROUTING_KEY_CHARS}]
+    if kind == ChannelKind.OPSGENIE and not _API_KEY.fullmatch(str(values.get("api_key") or "")):
+        found["api_key"] = [gettext("The key of an integration: letters, digits and hyphens.")]
     if kind == ChannelKind.WEBHOOK and len(str(values.get("secret") or "")) < SECRET_CHARS_MIN:
         found["secret"] = [
             gettext("At least %(count)s characters; leave it empty to get one.") % {"count": SECRET_CHARS_MIN}
@@ -206,14 +207,12 @@ def channel_problems(kind: str, values: Mapping[str, Any]) -> Problems:
 
 def shown_settings(channel: AlertChannel) -> dict[str, Any]:
     """What of its settings a page may show: where it leads, without any secret."""
-    known = channel.known_settings()
-    if channel.kind == ChannelKind.MAIL:
-        return {key: known.get(key) for key in FIELDS[ChannelKind.MAIL] if key != "password"} | {
-            "language": channel.language
-        }
-    return {
-        "host": urlsplit(known["url"]).netloc, "signed": bool(known.get("secret")), "language": channel.language,
-    }  # fmt: skip
+    known, declared = channel.known_settings(), KINDS_OF_CHANNELS[channel.kind]
+    shown = declared.shown(known) | {"language": channel.language}
+    if declared.build is None:
+        return shown
+    signed = {"signed": bool(known.get("secret"))} if "url" in declared.settings else {}
+    return {"host": urlsplit(declared.address(known)).netloc} | signed | shown
 
 
 def shown_facts(channel: AlertChannel) -> dict[str, Any]:

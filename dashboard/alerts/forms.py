@@ -11,8 +11,9 @@ from django.conf import settings
 from django.utils.translation import get_language, gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 
-from dashboard.alerts.editing import CHANNELS_MAX, FIELDS, NotTaken, RuleValues
+from dashboard.alerts.editing import CHANNELS_MAX, NotTaken, RuleValues
 from dashboard.alerts.kinds import KINDS
+from dashboard.alerts.sending.channel_kinds import KINDS as KINDS_OF_CHANNELS
 from dashboard.forms.base import BaseForm
 from dashboard.forms.fields import DurationField, duration_text, parse_duration, parse_moment
 from dashboard.models.alerts import AlertChannel, AlertRule, ChannelKind
@@ -100,6 +101,13 @@ def rule_initial(row: AlertRule, channels: Sequence[int]) -> dict[str, Any]:
     }
 
 
+_AS_TYPED = {"autocomplete": "off", "spellcheck": "false"}
+
+
+def _hidden() -> forms.PasswordInput:
+    return forms.PasswordInput(attrs={"autocomplete": "new-password"})
+
+
 class ChannelForm(BaseForm):
     """One channel; the fields are those of its kind."""
 
@@ -115,7 +123,7 @@ class ChannelForm(BaseForm):
         max_length=1024,
         required=False,
         strip=False,
-        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+        widget=_hidden(),
     )
     sender = forms.CharField(label=pgettext_lazy("a mail", "From"), max_length=255)
     recipients = forms.CharField(
@@ -124,7 +132,7 @@ class ChannelForm(BaseForm):
     url = forms.CharField(
         label=_("Address"),
         max_length=2000,
-        widget=forms.PasswordInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
+        widget=forms.PasswordInput(attrs=_AS_TYPED),
         help_text=_("It is not shown again."),
     )
     secret = forms.CharField(
@@ -132,19 +140,26 @@ class ChannelForm(BaseForm):
         max_length=1024,
         required=False,
         strip=False,
-        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+        widget=_hidden(),
     )
+    endpoint = forms.CharField(label=_("Address"), max_length=2000, widget=forms.TextInput(attrs=_AS_TYPED))
+    routing_key = forms.CharField(label=_("Integration key"), max_length=64, widget=_hidden())
+    api_key = forms.CharField(label=_("API key"), max_length=100, widget=_hidden())
     language = forms.ChoiceField(
         label=_("Language of notifications"), choices=settings.LANGUAGES, required=False, initial=get_language
     )
     is_on = forms.BooleanField(label=_("On"), required=False, initial=True)
 
     def __init__(self, *args: Any, kind: str, has_one: bool = False, **kwargs: Any) -> None:
+        declared = KINDS_OF_CHANNELS[kind]
+        kwargs["initial"] = {**declared.defaults, **kwargs.get("initial", {})}
         super().__init__(*args, **kwargs)
-        for name in [name for name in self.fields if name not in ("name", "is_on", *FIELDS[ChannelKind(kind)])]:
+        for name in [name for name in self.fields if name not in ("name", "is_on", "language", *declared.settings)]:
             del self.fields[name]
+        for name, text in declared.help.items():
+            self.fields[name].help_text = gettext(text)
         if has_one:
-            for name in [name for name in ("url", "secret", "password") if name in self.fields]:
+            for name in declared.secrets:
                 self.fields[name].required = False
                 self.fields[name].help_text = gettext("Leave empty to keep the current value.")
                 if name != "url":

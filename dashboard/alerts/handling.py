@@ -22,14 +22,14 @@ NOTES_MAX = 100
 
 
 class AlreadyOver(GantryError):
-    """The alert is resolved, so nobody needs to handle it."""
+    """The alert is resolved: there is nothing left to handle."""
 
     def __init__(self) -> None:
         super().__init__(gettext("This alert is resolved."))
 
 
 def acknowledge(row: AlertRow, who: str) -> None:
-    """Somebody handles it. Raises AlreadyOver."""
+    """Take note that this account handles it. Raises AlreadyOver."""
     _must_be_open(row)
     if row.acknowledged_at is not None:
         return
@@ -42,7 +42,7 @@ def acknowledge(row: AlertRow, who: str) -> None:
 
 
 def withdraw(row: AlertRow) -> None:
-    """Nobody handles it after all. Raises AlreadyOver."""
+    """Take the acknowledgement back. Raises AlreadyOver."""
     _must_be_open(row)
     row.acknowledged_at, row.acknowledged_by = None, ""
     row.save(update_fields=["acknowledged_at", "acknowledged_by"])
@@ -51,7 +51,7 @@ def withdraw(row: AlertRow) -> None:
 
 
 def assign(row: AlertRow, username: str) -> None:
-    """Give it to an account that may handle alerts, or with "" to nobody. Raises AlreadyOver, NotTaken."""
+    """Give it to an account that may handle alerts, or with "" to none. Raises AlreadyOver, NotTaken."""
     _must_be_open(row)
     if username and username not in handlers():
         raise NotTaken({"user": [gettext("No open account of this name may handle alerts.")]})

@@ -57,7 +57,7 @@ async def alert_do(request: HttpRequest, alert_id: int) -> HttpResponse:
     except (NotTaken, handling.AlreadyOver) as exc:
         notes.warning(request, str(exc))
     else:
-        note(request, action, row.title, {key: typed or "nobody"} if key else {})
+        note(request, action, row.title, {key: typed or "no account"} if key else {})
         notes.success(request, gettext("Saved."))
     return redirect("alerts") if request.POST.get("back") else redirect("alert", row.pk)
 

@@ -9,6 +9,7 @@ from ninja import Field, Schema
 
 from appliance.settings.alert_names import ChannelKind, RuleKind, RuleLevel
 from dashboard.alerts.editing import RuleValues, shown_settings
+from dashboard.alerts.sending.channel_kinds import described
 from dashboard.models.alerts import AlertChannel, AlertMute, AlertNote, AlertRow, AlertRule
 from dashboard.rest.lists import Listed
 from dashboard.rest.values import NUMBER_MAX, Given, Moment, Out, named
@@ -100,7 +101,7 @@ class RulePreviewOut(Schema):
 
 
 class AlertNoteOut(Schema):
-    """What somebody wrote about an alert."""
+    """What an account wrote about an alert."""
 
     text: str
     created_by: str
@@ -113,8 +114,8 @@ class AlertNoteOut(Schema):
 
 class AlertOut(Schema):
     """One alert. rule_id null: a check of the Overview opened it, subject is its name; level, title and worst are of
-    its worst moment then. ended_at null: it is open. is_told: channels got it. acknowledged_at null: nobody has
-    acknowledged it. assigned_to: an account's name, "" for nobody.
+    its worst moment then. ended_at null: it is open. is_told: channels got it. acknowledged_at null: it is not
+    acknowledged. assigned_to: an account's name, "" for none.
     """
 
     id: int
@@ -145,7 +146,7 @@ class AlertOut(Schema):
 
 
 class AcknowledgedIn(Given):
-    """Whether somebody handles the alert."""
+    """Whether the alert is acknowledged."""
 
     is_acknowledged: bool
 
@@ -153,7 +154,7 @@ class AcknowledgedIn(Given):
 class AssigneeIn(Given):
     """Who handles the alert."""
 
-    user: str = Field(max_length=AlertRow.WHO_MAX, description="an account that may handle alerts; empty: nobody")
+    user: str = Field(max_length=AlertRow.WHO_MAX, description="an account that may handle alerts; empty: none")
 
 
 class AlertNoteIn(Given):
@@ -167,16 +168,15 @@ class AlertList(Listed[AlertOut]):
 
 
 class ChannelIn(Given):
-    """A channel. settings: of mail host, port, security (starttls, tls, none), username, password, sender, recipients;
-    of others url, and secret where the kind signs; language: of notifications, en or zh-hans. A secret that is absent
-    stays as it is, and is wanted when the host changes."""
+    """A channel. settings: as its kind has them; security: starttls, tls or none; secret: where the kind signs;
+    language: of notifications, en or zh-hans. A secret that is absent stays as it is, and is wanted when the host
+    changes."""
 
     name: str = Field(min_length=1, max_length=AlertChannel.NAME_MAX, description="its name on pages")
     kind: ChannelKindName
     settings: dict[str, str | int | None] = Field(
         max_length=20,
-        description="of mail host, port, security, username, sender, recipients, password; of others url and secret; "
-        "language of the notifications",
+        description=f"{described()}; language of the notifications",
     )
     is_on: bool = Field(True, description="the channel is on")
 

@@ -13,6 +13,7 @@ from asgiref.sync import sync_to_async
 
 from dashboard.alerts import editing
 from dashboard.alerts.schemas import RuleOut
+from dashboard.alerts.sending.channel_kinds import KINDS
 from dashboard.cluster.errors import GatewayError, NotAllowed, Refused
 from dashboard.cluster.gateway import Gateway
 from dashboard.cluster.values import BrokerRef
@@ -145,7 +146,7 @@ def _save_channel(change: DefinitionChange) -> None:
     before: Mapping[str, Any] = {} if row is None else row.known_settings()
     kind = said.kind if row is None else row.kind
     is_on = said.is_on if row is None or "is_on" in change.after else row.is_on
-    kept = {name: value for name, value in before.items() if name not in ("password", "secret", "url")}
+    kept = {name: value for name, value in before.items() if name not in KINDS[kind].secrets}
     editing.save_channel(change.name, kind, kept | said.settings, is_on, row)
 
 

@@ -66,7 +66,9 @@ def _channel(change: DefinitionChange) -> str:
     if "kind" not in change.after:
         return gettext("A new one needs %(fields)s.") % {"fields": "kind"}
     if change.after["kind"] != ChannelKind.MAIL:
-        return gettext("Its address is a secret, which no document holds: make it on the page Alerts, then import.")
+        return gettext(
+            "Its address or key is a secret, which no document holds: make it on the page Alerts, then import."
+        )
     problems = channel_problems(ChannelKind.MAIL, change.after.get("settings", {}))
     return joined((text for texts in problems.values() for text in texts), "; ")
 

@@ -12,16 +12,16 @@ from typing import Any
 from asgiref.sync import sync_to_async
 from django.conf import settings
 
-from dashboard.alerts.editing import shown_settings
 from dashboard.alerts.rules import shown_rules
 from dashboard.alerts.schemas import RuleOut
+from dashboard.alerts.sending.channel_kinds import KINDS
 from dashboard.cluster.errors import BrokerUnreachable, NotAllowed
 from dashboard.cluster.gateway import Gateway
 from dashboard.cluster.group_values import is_system_group
 from dashboard.cluster.values import PartialFailure, TopicSummary
 from dashboard.definitions.schemas import Definitions
 from dashboard.language.sentences import gettext, joined
-from dashboard.models.alerts import AlertChannel, ChannelKind
+from dashboard.models.alerts import AlertChannel
 from dashboard.topics.schemas import shown_perm
 from gantrymq.client.admin.accounts import Account
 
@@ -151,8 +151,7 @@ def _alerts() -> dict[str, dict[str, Item]]:
 
 def channel_item(row: AlertChannel) -> Item:
     """A channel without its secrets: the address of a webhook or chat is one, too."""
-    known = shown_settings(row)
-    shown = known if row.kind == ChannelKind.MAIL else {"language": known["language"]}
+    shown = KINDS[row.kind].shown(row.known_settings()) | {"language": row.language}
     given = {key: value for key, value in sorted(shown.items()) if value is not None}
     return {"kind": str(row.kind), "is_on": row.is_on, "settings": given}
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from django import forms
 
+from dashboard.alerts.sending.channel_kinds import SECRETS
 from dashboard.forms.fields import WhenField, parse_duration
 
 Values = Mapping[str, Any]
-SECRETS = ("url", "secret", "password")
 HIDDEN = "…"
 
 
@@ -56,7 +56,8 @@ def channel_body(values: Values) -> dict[str, Any]:
 def new_channel_body(values: Values) -> dict[str, Any]:
     """A channel that is made: its address has to be there, and is for the shell to fill in."""
     body = channel_body(values)
-    return body | ({"settings": body["settings"] | {"url": HIDDEN}} if "url" in values else {})
+    needed = {name: HIDDEN for name in ("url", "routing_key", "api_key") if name in values}
+    return body | {"settings": body["settings"] | needed}
 
 
 def mute_body(values: Values) -> dict[str, Any]:

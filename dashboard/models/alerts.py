@@ -38,6 +38,9 @@ class ChannelKind(models.TextChoices):
     DINGTALK = alert_names.ChannelKind.DINGTALK.value, _("DingTalk")
     FEISHU = alert_names.ChannelKind.FEISHU.value, _("Feishu")
     WECOM = alert_names.ChannelKind.WECOM.value, _("WeCom")
+    TEAMS = alert_names.ChannelKind.TEAMS.value, _("Microsoft Teams")
+    PAGERDUTY = alert_names.ChannelKind.PAGERDUTY.value, _("PagerDuty")
+    OPSGENIE = alert_names.ChannelKind.OPSGENIE.value, _("Opsgenie")
 
 
 class AlertChannel(models.Model):
@@ -122,7 +125,7 @@ class AlertRow(RowWithWords):
     """One alert: of a rule about a subject, or of a check (rule is null, subject its name); see Alert for the texts.
 
     seen_at: the last time that is sure, for a process that was killed. is_told: channels got it. assigned_to: an
-    account's name, "" for nobody.
+    account's name, "" for none.
     """
 
     TEXT_MAX: ClassVar[int] = 500
@@ -161,7 +164,7 @@ class AlertRow(RowWithWords):
 
 
 class AlertNote(models.Model):
-    """What somebody wrote about an alert."""
+    """What an account wrote about an alert."""
 
     TEXT_MAX: ClassVar[int] = 500
 
@@ -183,7 +186,10 @@ class DeliveryState(models.TextChoices):
 
 
 class AlertDelivery(models.Model):
-    """One notice to one channel. notice: JSON, what is told; answer: the last one's begin, without secrets."""
+    """One notice to one channel. notice: JSON, what is told; answer: the last one's begin, without secrets.
+
+    alert: where the receiver keeps the alert's state, which one it is about: these are sent in their order.
+    """
 
     ANSWER_MAX: ClassVar[int] = 300
 
@@ -196,6 +202,7 @@ class AlertDelivery(models.Model):
     made_at = models.DateTimeField(db_index=True)
     due_at = models.DateTimeField()
     ended_at = models.DateTimeField(null=True)
+    alert = models.ForeignKey(AlertRow, null=True, on_delete=models.CASCADE)
     answer = models.CharField(max_length=ANSWER_MAX, blank=True)
 
     class Meta:

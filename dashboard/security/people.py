@@ -10,6 +10,7 @@ from django.db.models import Q
 from django.urls import reverse
 from django.utils.translation import gettext
 
+from dashboard.alerts.sending.channel_kinds import KINDS
 from dashboard.alerts.sending.mail import PLAIN
 from dashboard.models.alerts import AlertChannel, ChannelKind
 from dashboard.models.management import ApiToken, Invitation, Role, User
@@ -123,12 +124,12 @@ def _channels() -> Iterator[Check]:
                     action=gettext("Use STARTTLS or TLS."),
                     **place,
                 )
-        elif urlsplit(known["url"]).scheme == "http":
+        elif urlsplit(address := KINDS[channel.kind].address(known)).scheme == "http":
             yield Check(
                 name="hook-plain",
                 level=Level.WARN,
                 title=gettext("Notifications are sent unencrypted: %(name)s") % {"name": channel.name},
-                evidence=gettext("http to %(netloc)s.") % {"netloc": urlsplit(known["url"]).netloc},
+                evidence=gettext("http to %(netloc)s.") % {"netloc": urlsplit(address).netloc},
                 action=gettext("Use https."),
                 **place,
             )

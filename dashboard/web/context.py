@@ -116,8 +116,8 @@ def navigation_of(principal: Principal | None) -> list[NavSection]:
 
 
 def _waiting() -> dict[str, int]:
-    """What waits, by the page where people deal with it: open alerts of checks and rules that nobody has acknowledged,
-    and dead letters.
+    """What waits, by the page where people deal with it: open alerts of checks and rules that are not
+    acknowledged, and dead letters.
     """
     snapshot = board.snapshot
     if snapshot is None:

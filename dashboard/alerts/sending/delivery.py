@@ -16,6 +16,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
+from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
 
 from dashboard.alerts.sending.mail import NETWORKS, Mail
@@ -45,8 +46,7 @@ class Sender:
     async def send_due(self, group: asyncio.TaskGroup) -> None:
         """Begin with each channel that has something due and nothing under way."""
         self._busy = {key: task for key, task in self._busy.items() if not task.done()}
-        due = AlertDelivery.objects.filter(state=DeliveryState.WAITING, due_at__lte=timezone.now())
-        waiting = due.exclude(channel_id__in=list(self._busy)).order_by("channel_id")
+        waiting = _due().exclude(channel_id__in=list(self._busy)).order_by("channel_id")
         async for key in waiting.values_list("channel_id", flat=True).distinct()[:AT_ONCE_MAX]:
             if len(self._busy) < AT_ONCE_MAX:
                 self._busy[key] = group.create_task(self._send_channel(key), name="alarm-channel")
@@ -74,9 +74,10 @@ class Sender:
             )
 
     async def _send_channel(self, key: int) -> None:
-        rows = AlertDelivery.objects.filter(channel_id=key, state=DeliveryState.WAITING, due_at__lte=timezone.now())
         try:
-            async for delivery in rows.select_related("channel").order_by("pk")[:OF_A_CHANNEL_MAX]:
+            async for delivery in (
+                _due().filter(channel_id=key).select_related("channel").order_by("pk")[:OF_A_CHANNEL_MAX]
+            ):
                 await self.attempt(delivery, delivery.channel)
         except Exception:  # the other channels go on, and this one is tried again
             logger.exception("sending notifications failed", extra={"event": "alarm_delivery_failed"})
@@ -111,6 +112,13 @@ class Sender:
             return Outcome(False, True, f"{type(exc).__name__}: {exc}")
         finally:
             close()
+
+
+def _due() -> QuerySet[AlertDelivery]:
+    """What can be sent now. Where the receiver keeps an alert's state, its end never overtakes its begin."""
+    waiting = AlertDelivery.objects.filter(state=DeliveryState.WAITING)
+    earlier = waiting.filter(channel=OuterRef("channel"), alert=OuterRef("alert"), pk__lt=OuterRef("pk"))
+    return waiting.filter(due_at__lte=timezone.now()).exclude(Exists(earlier))
 
 
 def _told(kind: str, call: Call) -> Outcome:

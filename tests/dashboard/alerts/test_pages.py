@@ -104,6 +104,18 @@ HOOK = {"url": URL, "secret": "s" * 32}
         ("webhook", HOOK, {"url": URL.replace("https", "http")}, "secret"),
         ("webhook", HOOK, {"url": URL.replace(".example", ".example:8443")}, "secret"),
         ("dingtalk", HOOK, {"url": "https://evil.example/"}, "secret"),
+        (
+            "pagerduty",
+            {"endpoint": "https://events.pagerduty.com/v2/enqueue", "routing_key": "r" * 32},
+            {"endpoint": "https://evil.example/"},
+            "routing_key",
+        ),
+        (
+            "opsgenie",
+            {"endpoint": "https://api.opsgenie.com", "api_key": "key-of-opsgenie"},
+            {"endpoint": "https://evil.example"},
+            "api_key",
+        ),
     ],
 )
 async def test_s62_another_host_gets_no_secret_that_is_kept(

@@ -10,8 +10,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from dashboard.alerts.sending.chats import WECOM_BYTES_MAX
 from dashboard.alerts.sending.notices import FIRED, Told, notice_of
-from dashboard.alerts.sending.outgoing import WECOM_BYTES_MAX, outcome_of, request_for, without_secrets
+from dashboard.alerts.sending.outgoing import outcome_of, request_for, without_secrets
 
 NOW = 1_700_000_000.25
 TOLD = Told(
