@@ -2,7 +2,8 @@
 
     join    once it has caught up, a slave is required: nothing more is confirmed without it; it is in sync when it has
             all that was confirmed until then
-    leave   not caught up for a while, or disconnected for a second: it is not in sync from then on, nor required
+    leave   not caught up for a while, or silent for as long, or disconnected for a second: it is not in sync from then
+            on, nor required
 
 Each of them holds every confirmed byte, so any of them may become the master. Without any, the master alone confirms;
 but once a slave has been in the set, consumers that read what is confirmed (`shown`) see nothing new until one is in it
@@ -24,11 +25,12 @@ LOOK_S_MAX = 1.0  # what a longer time between two looks counts as: this process
 
 @dataclass(slots=True)
 class Member:
-    """One slave of GantryMQ. caught_up_at: when it last had all that the log had just before; None: never."""
+    """One slave of GantryMQ. caught_up_at: when it said last that it had all of the log, or nearly; None: never."""
 
     acknowledged: int
     seen_end: int  # the log's end when it last acknowledged, and when that was
     seen_at: float
+    heard_at: float  # when it last said anything: of its tables, too, while nothing comes
     caught_up_at: float | None = None
     gone_at: float | None = None
     is_required: bool = False
@@ -51,7 +53,7 @@ class InSyncSet:
         """shown, confirmed: of before, if there was a set. What a master had beyond that it may have had alone."""
         self._lag_s = lag_s
         self._looked_at: float | None = None
-        self._members = {name: Member(-1, end, now, gone_at=now, is_required=True) for name in on_record}
+        self._members = {name: Member(-1, end, now, now, gone_at=now, is_required=True) for name in on_record}
         self.confirmed = end if confirmed is None else confirmed  # only grows
         self.shown = shown  # where what consumers may see ends; None: all, there has never been a set
 
@@ -73,13 +75,19 @@ class InSyncSet:
         """A slave has the log up to an offset; the log ends at `end`. Say whether a slave came in sync with that."""
         member = self._members.get(name)
         if member is None:
-            member = self._members[name] = Member(offset, end, now)
+            member = self._members[name] = Member(offset, end, now, now)
         if offset >= end:
             member.caught_up_at = now
         elif offset >= member.seen_end:
             member.caught_up_at = max(member.seen_at, member.caught_up_at or member.seen_at)
         member.acknowledged, member.seen_end, member.seen_at, member.gone_at = offset, end, now, None
+        member.heard_at = now
         return self._confirm(end)
+
+    def heard(self, name: str, now: float) -> None:
+        """It has said something else than where it is: it does not stand still."""
+        if (member := self._members.get(name)) is not None:
+            member.heard_at = now
 
     def gone(self, name: str, now: float) -> None:
         """Its connection is over."""
@@ -144,6 +152,7 @@ class InSyncSet:
         self._looked_at = now
         for member in self._members.values() if asleep_s else ():
             member.seen_at += asleep_s
+            member.heard_at += asleep_s
             if member.caught_up_at is not None:
                 member.caught_up_at += asleep_s
             if member.gone_at is not None:
@@ -154,13 +163,17 @@ class InSyncSet:
             return False
         if member.gone_at is not None:
             return now - member.gone_at >= GONE_S
-        if member.acknowledged >= end:
-            member.caught_up_at = now
+        _note_if_caught_up(member, end)
         return member.caught_up_at is None or now - member.caught_up_at >= self._lag_s
 
     def _may_join(self, member: Member, end: int, now: float) -> bool:
         if member.is_required or member.gone_at is not None:
             return False
-        if member.acknowledged >= end:
-            member.caught_up_at = now
+        _note_if_caught_up(member, end)
         return member.caught_up_at is not None and now - member.caught_up_at < self._lag_s
+
+
+def _note_if_caught_up(member: Member, end: int) -> None:
+    """It lacks nothing, as of when it was last heard."""
+    if member.acknowledged >= end:
+        member.caught_up_at = max(member.heard_at, member.caught_up_at or member.heard_at)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -46,8 +46,10 @@ def running(
     *,
     lease_s: int = LEASE_S,
     may_take_over: bool = True,
+    more: Mapping[str, str] | None = None,
 ) -> Iterator[Scene]:
-    known = AUTOMATIC | {"etcdEndpoints": urls_of(members), "failoverLeaseSeconds": str(lease_s)}
+    """more: settings of all brokers."""
+    known = AUTOMATIC | (more or {}) | {"etcdEndpoints": urls_of(members), "failoverLeaseSeconds": str(lease_s)}
     of_slaves = known | {"automaticFailover": str(may_take_over).lower()}
     with LocalCluster(folder / "master", broker_properties=known) as master:
         slaves = [Replica(folder / f"slave{number}", master, number, of_slaves) for number in (1, 2)]

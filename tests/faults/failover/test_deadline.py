@@ -112,7 +112,7 @@ def test_with_all_of_etcd_gone_the_master_stops_and_goes_on_in_its_epoch(one_etc
 def test_a_master_that_its_slaves_do_not_hear_refuses_commits_so_none_that_is_a_second_old_is_lost(
     one_etcd: Scene,
 ) -> None:
-    """Pulls go on. As long as nothing is sent, slaves that stand still are in sync."""
+    """Pulls go on."""
     master, *slaves = one_etcd.brokers
     serving = [master.broker_address]
     wait_until(lambda: has_created(master.broker_address))

@@ -480,6 +480,7 @@ class SlaveService:
             slave.tables = state.versions
             self._tables_heard.set()
         slave.told_at = state.taken_at or slave.told_at
+        self._in_sync_set().heard(slave.broker, slave.heard_at)
         self._limit_offsets()
 
     def _check_place(self, slave: Slave, place: int) -> None:

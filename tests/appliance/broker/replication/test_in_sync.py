@@ -118,9 +118,19 @@ def test_a_slave_that_does_not_catch_up_leaves_and_what_waited_for_it_is_confirm
     assert (in_sync.confirmed, in_sync.names) == (200, ["a"])
 
 
-def test_a_slave_that_is_silent_because_nothing_comes_stays() -> None:
+def test_while_nothing_comes_a_slave_that_takes_over_states_stays() -> None:
     in_sync = joined("a")
-    assert [in_sync.look(100, float(second)) for second in range(1, 20)] == [([], [])] * 19
+    for second in range(1, 20):
+        in_sync.heard("a", float(second))
+        assert in_sync.look(100, float(second)) == ([], [])
+
+
+def test_while_nothing_comes_a_slave_that_is_silent_leaves_until_it_is_heard_again() -> None:
+    in_sync = joined("a")
+    looks = [in_sync.look(100, float(second)) for second in range(1, 9)]
+    assert looks == [([], [])] * 2 + [([], ["a"])] + [([], [])] * 5
+    in_sync.heard("a", 9.0)
+    assert in_sync.look(100, 9.0) == (["a"], [])
 
 
 def test_a_slave_that_connects_anew_at_once_stays_and_one_that_is_gone_leaves() -> None:
