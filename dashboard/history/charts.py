@@ -19,10 +19,12 @@ from dashboard.history.series import EACH_SECOND, Several, kind_of
 from dashboard.language.sentences import gettext
 from dashboard.models.audit import AuditEntry, Result, Way
 from dashboard.models.history import HistoryBlock, HistoryMark
+from gantrymq.message.topics import DLQ_PREFIX, RETRY_PREFIX, is_system_topic
 
 MARKS_MAX = 100
 CHANGES_READ_MAX = 1000  # of which marks are made
-TABLE_ROWS_MAX = 30  # a page has up to eight charts, and each its table
+SAME_CHANGE_S = 10  # a broker writes its line within this time of the dashboard's
+TABLE_ROWS_MAX = 12  # each 5 minutes of an hour, each 2 hours of a day; a page has up to eight charts with a table
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,7 @@ class Chart:
             "step": self.step_s,
             "unit": self.unit,
             "lines": [[line.label, line.style] for line in self.lines],
-            "points": [[None if value is None else round(value, 3) for value in point[1:]] for point in self.points],
+            "points": [[None if value is None else _drawn(value) for value in point[1:]] for point in self.points],
             "marks": [[round(mark.at), mark.text] for mark in self.marks],
         }
 
@@ -114,6 +116,11 @@ class Chart:
         """The table beside the chart: what is known, the newest first, thinned to a readable number."""
         known = [point for point in reversed(self.points) if any(value is not None for value in point[1:])]
         return known[:: max(1, math.ceil(len(known) / TABLE_ROWS_MAX))]
+
+
+def _drawn(value: float) -> float:
+    """No more digits than a line shows: a page has thousands of them."""
+    return round(value, 3) if abs(value) < 100 else round(value)
 
 
 def range_of(text: str, default: str = DEFAULT) -> Range:
@@ -154,6 +161,19 @@ async def values_of(series: str, stored: int, step: int, begin: int, until: int)
     return {at: several.kept(kind_of(series)) for at, several in found.items()}
 
 
+def _told_once(changes: Sequence[AuditEntry]) -> list[AuditEntry]:
+    """Without topics that brokers and clients make for themselves, and without a broker's own line of a change that
+    the dashboard has already named, with its account.
+    """
+    named = {(one.target, int(one.at.timestamp()) // SAME_CHANGE_S) for one in changes if one.way != Way.REMOTING}
+    return [
+        one for one in changes
+        if one.way != Way.REMOTING
+        or not (is_system_topic(one.target) or one.target.startswith((RETRY_PREFIX, DLQ_PREFIX))
+                or any((one.target, int(one.at.timestamp()) // SAME_CHANGE_S + near) in named for near in (-1, 0, 1)))
+    ]  # fmt: skip
+
+
 def _folded(changes: Sequence[AuditEntry], step: int) -> list[Mark]:
     """One mark for what an account did again and again within one step of the chart; the newest comes first."""
     alike: dict[tuple[int, str, str], list[AuditEntry]] = {}
@@ -175,7 +195,8 @@ async def marks_of(begin: int, until: int, step: int, principal: Principal | Non
     if principal is not None and principal.may(Permission.AUDIT_READ):
         rows = AuditEntry.objects.filter(at__gte=since, at__lt=end, result=Result.DONE)
         rows = rows.exclude(way=Way.REMOTING, who=OWN_ACCOUNT).exclude(action__startswith="log")
-        found += _folded([one async for one in rows.order_by("-at")[:CHANGES_READ_MAX]], step)
+        changes = [one async for one in rows.order_by("-at")[:CHANGES_READ_MAX]]
+        found += _folded(_told_once(changes), step)
     return tuple(sorted(found, key=lambda mark: mark.at)[-MARKS_MAX:])
 
 
@@ -186,4 +207,4 @@ def _restart(text: str) -> str:
 
 def _change(action: str, target: str, who: str) -> str:
     text = f"{action_in_words(action)} {target}".strip()
-    return gettext("%(change)s (%(who)s)") % {"change": text, "who": who} if who else text
+    return gettext("%(change)s (%(who)s)") % {"change": text, "who": who} if who and who != target else text

@@ -61,3 +61,20 @@ async def test_what_was_asked_of_a_slaves_process_stands_on_its_brokers_page(
 @pytest.mark.parametrize("name", ["no-such", "%3Cscript%3E"])
 async def test_a_broker_that_is_not_there_is_not_found(name: str, gateway: Gateway, log_in: Client) -> None:
     assert (await (await log_in(Role.READER)).get(f"/broker/{name}")).status_code == 404
+
+
+@pytest.mark.parametrize("span", ["1h", "24h", "30d"])
+async def test_a_page_with_all_its_charts_full_stays_small(
+    log_in: Client, gateway: Gateway, monkeypatch: pytest.MonkeyPatch, span: str
+) -> None:
+    async def full(series: str, stored: int, step: int, begin: int, until: int) -> dict[int, float]:
+        return {at: at % 4999 + 0.123 for at in range(begin, until, step)}
+
+    async def slaves(*given: object) -> list[str]:
+        return ["broker-a:1", "broker-a:2", "broker-a:3"]
+
+    monkeypatch.setattr("dashboard.history.charts.values_of", full)
+    monkeypatch.setattr("dashboard.history.slave_charts._slaves_of", slaves)
+    await Sampler(gateway).sample()
+    page = (await (await log_in("admin")).get(f"/broker/broker-a?range={span}")).content
+    assert page.count(b"data-history-points") >= 7 and len(page) < 100_000

@@ -9,13 +9,16 @@ from html import unescape
 from typing import Any
 
 import pytest
+from asgiref.sync import sync_to_async
 from django.test import AsyncClient
 from django.utils import timezone
 
+from dashboard.audit.chain import Change, append
 from dashboard.cluster.gateway import Gateway
 from dashboard.history.block_builder import HistoryBook
 from dashboard.live.sampler import Sampler
 from dashboard.models.alerts import AlertRow
+from dashboard.models.audit import Way
 from dashboard.models.history import HistoryBlock
 from dashboard.models.management import ApiToken, Role, User
 from dashboard.overview.sparks import sparks
@@ -80,6 +83,27 @@ async def test_the_overview_tells_what_happened_lately(log_in: Client, gateway: 
     page = await page_of(client, "/")
     lately = page.partition('class="card lately"')[2].partition("</section>")[0]
     assert "The disk is full" in lately and "older" not in lately
+
+
+async def test_lately_names_a_change_once_and_no_topic_of_the_system(log_in: Client, gateway: Gateway) -> None:
+    await Sampler(gateway).sample()
+    client = await log_in("admin")
+
+    def write() -> None:
+        append([
+            Change(who="ada", way=Way.PAGE, address="", action="topic created", target="orders"),
+            Change(who="", way=Way.REMOTING, address="", action="topic created or changed", target="orders"),
+            Change(who="", way=Way.REMOTING, address="", action="topic created or changed", target="by-mqadmin"),
+            Change(who="", way=Way.REMOTING, address="", action="topic created or changed", target="%RETRY%mails"),
+            Change(who="", way=Way.REMOTING, address="", action="topic deleted", target="RMQ_SYS_TRACE_TOPIC"),
+            Change(who="ada", way=Way.PAGE, address="", action="password changed", target="ada"),
+        ])  # fmt: skip
+
+    await sync_to_async(write)()
+    page = await page_of(client, "/")
+    lately = page.partition('class="card lately"')[2].partition("</section>")[0]
+    told = [unescape(one) for one in re.findall(r'<span class="name">(.*?)</span>', lately)]
+    assert sorted(told) == ["password changed ada", "topic created or changed by-mqadmin", "topic created orders (ada)"]
 
 
 async def test_a_tile_has_the_line_of_its_last_hour(log_in: Client, gateway: Gateway) -> None:
