@@ -64,6 +64,7 @@ RUN = (
     ("performance.md", "gantry bench", "tests/bench/test_bench.py"),
     ("performance.md", "python -m tests.bench.store", "tests/bench/store/test_report.py"),
     ("rocketmq5.md", "gantry up", "tests/appliance/cli/test_up.py"),
+    ("rocketmq5.md", "gantry admin groups", "tests/interop/migration/test_group_page.py"),
     ("scale.md", "gantry capacity", "tests/appliance/cli/test_capacity.py"),
     ("scale.md", ".venv/bin/python manage.py", "tests/dashboard/database/test_server.py"),
     ("accounts.md", "gantry admin alert-channels", "tests/dashboard/forms/test_every_form_in_a_shell.py"),
