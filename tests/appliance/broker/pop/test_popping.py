@@ -14,6 +14,7 @@ from appliance.broker.pop.modes import Mode
 from gantrymq import AdminClient
 from gantrymq.message.record import decode_records
 from gantrymq.remoting.admin_bodies import KVTable
+from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.pop_bodies import SetModeRequest
 from tests.appliance.broker.pop.popper import Delivered, Popper, popping
 from tests.harness import serving
@@ -160,6 +161,17 @@ async def test_a_pop_in_vain_is_told_when_its_time_is_up(tmp_path: Path) -> None
         assert (await popper.pop_answer(pollTime=1)).code == 210
         assert (await popper.pop_answer(pollTime=0)).code == 210
         assert broker.pop.hold.count == 0
+
+
+async def test_where_nothing_new_can_come_no_pop_waits(tmp_path: Path) -> None:
+    """On a master that is past its proof: what is there is given all the same."""
+    async with scene(tmp_path) as (broker, popper):
+        await popper.pop()
+        await popper.send(b"x")
+        broker.hold.closed_for = "etcd does not prove that this is the master"
+        assert bodies(await popper.pop(pollTime=30_000)) == [b"x"]
+        refused = await popper.pop_answer(pollTime=30_000)
+        assert refused.code == ResponseCode.SERVICE_NOT_AVAILABLE and broker.pop.hold.count == 0
 
 
 async def test_too_many_waiting_pops_are_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
