@@ -10,6 +10,7 @@ from dashboard.alerts import handling_views as alert_handling
 from dashboard.alerts import views as alerts
 from dashboard.api import document
 from dashboard.audit import views as audit
+from dashboard.brokers import drain_views as drain
 from dashboard.brokers import failover_views as failover
 from dashboard.brokers import views as broker
 from dashboard.clients import views as clients
@@ -116,6 +117,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     re_path(r"^broker/(?P<name>[^/]{1,255})/config$", broker.config, name="broker-config"),
     re_path(r"^broker/(?P<name>[^/]{1,255})/succession$", broker.succession, name="broker-succession"),
     re_path(r"^broker/(?P<name>[^/]{1,255})/settlement$", broker.settle, name="broker-settlement"),
+    re_path(r"^broker/(?P<name>[^/]{1,255})/drain$", drain.drain, name="broker-drain"),
+    re_path(r"^broker/(?P<name>[^/]{1,255})/drain/start$", drain.start, name="broker-drain-start"),
+    re_path(r"^broker/(?P<name>[^/]{1,255})/drain/undo$", drain.undo, name="broker-drain-undo"),
     re_path(r"^broker/(?P<name>[^/]{1,255})/failover/pause$", failover.pause, name="broker-failover-pause"),
     re_path(r"^broker/(?P<name>[^/]{1,255})/failover/resume$", failover.resume, name="broker-failover-resume"),
     path("definitions", definitions.definitions, name="definitions"),

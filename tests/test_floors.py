@@ -117,6 +117,7 @@ ROOMS = {
         ("gantrymq.errors", "gantrymq.timeouts", "appliance.failover", "appliance.register", *SHARED), ("orjson",)
     ),
     "appliance.failover": Room(("appliance.failover",)),
+    "appliance.draining": Room(("gantrymq", "appliance.draining")),
     "appliance.fast_path": Room(("gantrymq.errors", "appliance.errors", "appliance.fast_path")),
     "appliance.certificates": Room(("gantrymq.errors",), ("cryptography",)),
     "appliance.supervisor": Room(
@@ -154,6 +155,10 @@ ROOMS = {
         ("gantrymq", "dashboard", *SHARED), ("django", "pydantic", "yaml")
     ),  # the only text of others that is YAML
     "dashboard.forms.shell_commands": Room(("appliance.cli.admin.rest",)),
+    **dict.fromkeys(
+        ("dashboard.brokers.draining", "dashboard.brokers.drain_changes", "dashboard.brokers.drain_schemas"),
+        Room(("gantrymq", "appliance.draining", "dashboard", *SHARED), WEB),
+    ),
     "dashboard.brokers.machine": Room(("appliance.cli.checks", "dashboard", *SHARED), ("django",)),
     "dashboard.cluster.settings_table": Room(
         ("gantrymq", "store.base.config", "dashboard", *SHARED)

@@ -34,6 +34,8 @@ ACTIONS = frozenset(
         gettext_noop("failover paused or resumed"),
         gettext_noop("consume mode changed"),
         gettext_noop("failover paused"),
+        gettext_noop("drain of a broker started"),
+        gettext_noop("drain of a broker undone"),
         gettext_noop("failover resumed"),
         gettext_noop("sends held back or resumed"),
         gettext_noop("client disconnected"),

@@ -13,6 +13,9 @@ from dashboard.access.permissions import Permission
 from dashboard.audit.notes import note, note_nothing
 from dashboard.brokers import master_change
 from dashboard.brokers.changes import SettingChanged, changes_of, newest_by_key
+from dashboard.brokers.drain_changes import start_drain, undo_drain
+from dashboard.brokers.drain_schemas import DrainIn, DrainOut
+from dashboard.brokers.draining import drains
 from dashboard.brokers.failover_schemas import FailoverOut, PauseIn, ResumeIn
 from dashboard.brokers.master_change import change_master, choose_log
 from dashboard.brokers.schemas import (
@@ -222,3 +225,20 @@ async def resume_failover(request: HttpRequest, name: str, body: ResumeIn) -> Fa
     username = request.auth.user.username  # type: ignore[attr-defined]
     await master_change.resume_failover(gateway(), request, name, username, is_forced=body.force)
     return FailoverOut.of_status(await gateway().succession.failover(name))
+
+
+@router.get("/{name}/drain", auth=WRITE, response=409, summary="How far a broker's drain is, and what is left")
+async def get_drain(request: HttpRequest, name: str) -> DrainOut:
+    return DrainOut.of(await drains.now(name))
+
+
+@router.post("/{name}/drain", auth=WRITE, response=409, summary="Drain a broker: take it out of service")
+async def drain_broker(request: HttpRequest, name: str, body: DrainIn) -> DrainOut:
+    await start_drain(request, name, body.routes_s)
+    return DrainOut.of(await drains.now(name))
+
+
+@router.delete("/{name}/drain", auth=WRITE, response=409, summary="Put a drained broker back into service")
+async def undrain_broker(request: HttpRequest, name: str) -> DrainOut:
+    await undo_drain(request, name)
+    return DrainOut.of(await drains.now(name))

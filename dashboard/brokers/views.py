@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from asgiref.sync import sync_to_async
@@ -20,6 +19,7 @@ from dashboard.brokers.machine import machine_checks
 from dashboard.brokers.master_change import change_master, choose_log
 from dashboard.brokers.settings_sections import in_sections
 from dashboard.brokers.succession_form import SettlementForm, SuccessionForm
+from dashboard.brokers.tabs import Tabs
 from dashboard.cluster.errors import GatewayError
 from dashboard.cluster.gateway import gateway
 from dashboard.cluster.settings_table import BrokerSetting, read_changes
@@ -32,22 +32,6 @@ from dashboard.language.sentences import gettext, ngettext
 from dashboard.status.board import BrokerState, board
 from dashboard.status.metrics import overview_metrics
 from dashboard.status.verdict import judge
-
-
-@dataclass(frozen=True, slots=True)
-class Tabs:
-    """`name` tells one process from its slaves, `broker_name` names all of them; `here` is the page that shows them."""
-
-    name: str
-    broker_name: str
-    here: str
-
-    @property
-    def has_master_page(self) -> bool:
-        """Whether there is, or was, something to choose a master from."""
-        snapshot = board.snapshot
-        return self.here == "succession" or (snapshot is not None and snapshot.has_master_page)
-
 
 ENTRIES_SHOWN = 10
 

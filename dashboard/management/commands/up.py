@@ -289,13 +289,14 @@ def _setup_token() -> str | None:
 def _services(on_usable: Callable[[bool], None]) -> list[Service]:
     """What runs beside the pages on this loop."""
     from dashboard.alerts.watch import AlertWatch
+    from dashboard.brokers.draining import drains
     from dashboard.database.state import DatabaseCare
     from dashboard.dead_letters.runs import PutBackRuns
     from dashboard.live.sampler import Sampler
     from dashboard.reports.schedule import ReportSchedule
     from dashboard.topics.change_runs import change_runs
 
-    return [Sampler(), AlertWatch(), ReportSchedule(), PutBackRuns(), change_runs, DatabaseCare(on_usable)]
+    return [Sampler(), AlertWatch(), ReportSchedule(), PutBackRuns(), change_runs, drains, DatabaseCare(on_usable)]
 
 
 async def _kept_running(service: Service) -> None:

@@ -51,7 +51,7 @@ WITHOUT: dict[str, tuple[int, str]] = {
 TAG = re.compile(r"{% (?:url '(api:\w+)'[^%]*as api|commands \"(\w+)\" (api\S*) (\S+)((?: [^%]+?)?)) %}")
 # Writes of REST that brokers and name servers take as well, and the verb that asks those; `apply` previews first.
 BY_THE_CLUSTER = {
-    "pause_failover": "ha pause", "resume_failover": "ha resume",
+    "drain_broker": "drain", "undrain_broker": "undrain", "pause_failover": "ha pause", "resume_failover": "ha resume",
     "create_topic": "topics create", "update_topic": "topics set", "delete_topic": "topics delete",
     "send_message": "send", "resend_message": "messages resend", "deliver_message": "messages deliver",
     "delete_group": "groups delete", "resend_dead_letters": "dead-letters resend",

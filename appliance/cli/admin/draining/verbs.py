@@ -1,11 +1,4 @@
-"""The steps of a drain, in the order in which clients see no error:
-
-1. The name servers' routes say that the broker can't be written. Producers go on at other brokers; those that have not
-   renewed their routes yet are still accepted.
-2. When every client has renewed its routes, the broker rejects messages, too (brokerPermission=4, which outlives a
-   restart). Who sends all the same sends again, to another broker. A consumer that fails keeps its message and tries
-   again, as there is no retry topic to write to.
-3. When each group with members has consumed what is there, the broker is stopped where --stop says so.
+"""The verbs: they wait between the steps of appliance/draining, print what is left, and stop the broker at --stop.
 
 What runs out of time leaves the broker as it is then, and says what is left; `undrain` is the way back from each step.
 """
@@ -21,18 +14,16 @@ from pathlib import Path
 from appliance.cli.admin.cluster import BrokerAddress, choose_brokers
 from appliance.cli.admin.command import Command, Shown
 from appliance.cli.admin.draining import broker_here
-from appliance.cli.admin.draining.left import Left, look
 from appliance.cli.admin.failures import NotThere
+from appliance.draining import steps
+from appliance.draining.left import Left, look
 from appliance.process.held_broker import hold, release
 from appliance.settings.appliance_config import ApplianceConfig
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.errors import ConnectError, RequestTimeout, ResponseError
 
-ROUTES_S = 35.0  # clients renew routes every 30 s
 WAIT_S = 300.0
-LOOK_S = 1.0
 START_S = 120.0  # a broker that was held reads its store first
-PERMISSION, READ, ALL = "brokerPermission", "4", "6"
 
 
 async def plan_drain(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
@@ -54,15 +45,15 @@ async def drain(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
     folder = broker_here.folder_of(_brokers_folder(arguments), broker.address) if arguments.stop else None
     started = time.monotonic()
     while True:
-        await admin.name_servers.wipe_write_perm(broker.name)  # again: a new topic brings the permission back
+        await steps.leave_routes(admin, broker.name)
         if _elapsed(started) >= min(arguments.routes, arguments.wait):
             break
         _say(arguments, started, await look(admin, broker.address))
-        await asyncio.sleep(LOOK_S)  # no client announces that it has new routes
-    await admin.brokers.update_config(broker.address, {PERMISSION: READ})
+        await asyncio.sleep(steps.AGAIN_S)  # no client announces that it has new routes
+    await steps.reject_writes(admin, broker.address)
     while (left := await look(admin, broker.address)).groups and _elapsed(started) < arguments.wait:
         _say(arguments, started, left)
-        await asyncio.sleep(LOOK_S)  # no broker announces that a group has consumed
+        await asyncio.sleep(steps.AGAIN_S)  # no broker announces that a group has consumed
     if left.groups and arguments.wait:
         return _unfinished(broker, left, arguments)
     if folder is not None:
@@ -91,13 +82,12 @@ async def undrain(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
     while True:
         try:
             broker = await _broker(admin, arguments)
-            await admin.brokers.update_config(broker.address, {PERMISSION: ALL})
+            await steps.undrain(admin, broker.name, broker.address)
             break
         except NotThere as exc:
             if time.monotonic() > deadline:
                 raise NotThere(f"{exc}; is the appliance running?" if started else str(exc)) from exc
-        await asyncio.sleep(LOOK_S)  # no name server announces a broker
-    await admin.name_servers.add_write_perm(broker.name)
+        await asyncio.sleep(steps.AGAIN_S)  # no name server announces a broker
     verb = "runs again and accepts" if started else "accepts"
     return Shown({"broker": broker.name, "isStarted": bool(started)}, [f"{broker.name} {verb} writes"])
 
@@ -112,7 +102,7 @@ async def _until_stopped(admin: AdminClient, broker: BrokerAddress) -> None:
             return
         except (RequestTimeout, ResponseError):
             pass  # it is stopping
-        await asyncio.sleep(LOOK_S)  # no broker announces its end
+        await asyncio.sleep(steps.AGAIN_S)  # no broker announces its end
     raise NotThere(f"{broker.name} was not stopped within {START_S:.0f} s: is the appliance running?")
 
 
@@ -170,8 +160,8 @@ def _drain_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"how long to wait for groups (default: {WAIT_S:.0f}); 0: do not wait",
     )  # fmt: skip
     parser.add_argument(
-        "--routes", type=_seconds, default=ROUTES_S, metavar="S",
-        help=f"how long clients take to renew their routes (default: {ROUTES_S:.0f})",
+        "--routes", type=_seconds, default=steps.ROUTES_S, metavar="S",
+        help=f"how long clients take to renew their routes (default: {steps.ROUTES_S:.0f})",
     )  # fmt: skip
     parser.add_argument("--stop", action="store_true", help="then stop the broker, which an appliance here runs")
     parser.add_argument("--data", type=Path, metavar="DIR", help="with --stop: data folder of that appliance")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from appliance.cli.admin.draining.left import Left, lag_of
+from appliance.draining.left import Left, lag_of
 from gantrymq.message.model import MessageQueue
 from gantrymq.remoting.admin_bodies import TopicOffset, TopicStatsTable
 
@@ -37,6 +37,10 @@ def test_messages_behind_the_next_offsets_are_left(
 
 
 def test_groups_without_members_are_told_and_not_waited_for() -> None:
-    left = Left({"orders": 3}, {"old": 1}, {"timed": 1200})
+    left = Left({"orders": 3}, {"old": 1}, {"timed": 1200}, 7, {"10.0.0.2:10911": 0, "10.0.0.3:10911": 2048})
     assert left.waited_for == 3
-    assert left.notes() == ["group old has 1 message left and no members", "1,200 messages timed wait for their time"]
+    assert left.notes() == [
+        "group old has 1 message left and no members",
+        "1,200 messages timed wait for their time",
+        "slave 10.0.0.3:10911 lacks 2,048 bytes",
+    ]

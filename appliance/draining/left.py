@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.errors import ResponseError
-from gantrymq.remoting.admin_bodies import TopicStatsTable
+from gantrymq.remoting.admin_bodies import SlaveDifferences, TopicStatsTable
 from gantrymq.remoting.codes import ResponseCode
 
 AT_ONCE = 16  # requests to the broker under way
@@ -22,11 +22,14 @@ PENDING = {"timerPending": "timed", "transactionPending": "of open transactions"
 @dataclass(frozen=True)
 class Left:
     """groups, absent: messages left by group, with members and without; at 0 a group is left out. pending: messages
-    that no group can have yet, by their kind."""
+    that no group can have yet, by their kind. connections: of clients and slaves, None if the broker does not tell.
+    slaves: bytes that each connected one lacks."""
 
     groups: Mapping[str, int] = field(default_factory=dict)
     absent: Mapping[str, int] = field(default_factory=dict)
     pending: Mapping[str, int] = field(default_factory=dict)
+    connections: int | None = None
+    slaves: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def waited_for(self) -> int:
@@ -37,7 +40,8 @@ class Left:
         found = [
             f"group {group} has {_messages(count)} left and no members" for group, count in sorted(self.absent.items())
         ]
-        return [*found, *(f"{_messages(count)} {kind} wait for their time" for kind, count in self.pending.items())]
+        found += [f"{_messages(count)} {kind} wait for their time" for kind, count in self.pending.items()]
+        return [*found, *(f"slave {address} lacks {count:,} bytes" for address, count in self.slaves.items() if count)]
 
 
 def lag_of(offsets: Mapping[int, int], topic: TopicStatsTable) -> int:
@@ -85,6 +89,8 @@ async def look(admin: AdminClient, address: str) -> Left:
         {group: lag for group, lag in lags.items() if online[group]},
         {group: lag for group, lag in lags.items() if not online[group]},
         pending,
+        int(info["connections"]) if info.get("connections", "").isdecimal() else None,
+        {slave.address: slave.behind_bytes for slave in SlaveDifferences.of_runtime_info(info)},
     )
 
 
