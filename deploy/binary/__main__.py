@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import argparse
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 
 from deploy.binary.application import ROOT
 from deploy.binary.assembly import build
+from deploy.binary.interpreter import interpreter, python_of
 from deploy.binary.kept import CACHE, Kept
-from deploy.binary.parts import BuildError
+from deploy.binary.parts import BuildError, read_lock
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="deploy/build-binary", description="Build the single file.")
     parser.add_argument("--output", type=Path, default=ROOT / "dist" / "gantry", help="default: dist/gantry")
     parser.add_argument("--cache", type=Path, default=CACHE, help=f"folder for made parts (default: {CACHE})")
+    parser.add_argument("--interpreter", action="store_true", help="build nothing else, and print where its Python is")
     given = parser.parse_args()
+    kept = Kept(given.cache.absolute())
     try:
-        build(Kept(given.cache.absolute()), given.output.absolute())
+        if given.interpreter:
+            with kept.alone(), redirect_stdout(sys.stderr):
+                python = python_of(interpreter(kept, read_lock()))
+            print(python)
+        else:
+            build(kept, given.output.absolute())
     except BuildError as exc:
         print(f"deploy/build-binary: {exc}", file=sys.stderr)
         return 1

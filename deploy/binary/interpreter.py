@@ -29,12 +29,19 @@ print(json.dumps({
 """
 
 
-def tree_with_packages(kept: Kept, lock: dict[str, Any]) -> Path:
+def interpreter(kept: Kept, lock: dict[str, Any]) -> Path:
     """A folder with bin/, lib/ and, for compiling, include/. Raises BuildError."""
-    parts = repr([lock["interpreter"], lock["headers"]])
+    return kept.made("interpreter", hash_of(*_made_of(lock)), lambda folder: _unpack_interpreter(lock, folder))
+
+
+def _made_of(lock: dict[str, Any]) -> tuple[str, str]:
+    return repr([lock["interpreter"], lock["headers"]]), hash_of_modules("interpreter", "slimming")
+
+
+def tree_with_packages(kept: Kept, lock: dict[str, Any]) -> Path:
+    """The same with the packages of the appliance. Raises BuildError."""
     locks = [LOCKS / f"{name}.lock" for name in ("appliance", "binary")]
-    code = hash_of_modules("interpreter", "slimming")
-    bare = kept.made("interpreter", hash_of(parts, code), lambda folder: _unpack_interpreter(lock, folder))
+    bare = interpreter(kept, lock)
 
     def fill(folder: Path) -> None:
         shutil.copytree(bare, folder, symlinks=True)
@@ -43,7 +50,7 @@ def tree_with_packages(kept: Kept, lock: dict[str, Any]) -> Path:
         slim_packages(site_packages(folder))
         compile_modules(folder, folder / "lib")
 
-    return kept.made("tree", hash_of(parts, *locks, code), fill)
+    return kept.made("tree", hash_of(*_made_of(lock), *locks), fill)
 
 
 def install(tree: Path, lock: Path, target: Path, *, only: str | None = None) -> None:
