@@ -1,6 +1,6 @@
 """Puts the packages of deploy/locks/reports.lock into one file, from which `gantry install-reports --from` takes them.
 
-They are the index's own files with the lock's hashes, so whoever installs them need not trust the file. The same bytes
+They are the index's own files with the lock's hashes, so an installation need not trust the file. The same bytes
 each time.
 """
 

@@ -1,8 +1,8 @@
 """Brokers that are taken out of service from here, by the steps of `gantry admin drain`.
 
-Only the first step needs somebody who goes on: routes are told again until every client has renewed its own. Where a
-drain is after that, and what is left, the broker says itself; a web process that ends in the first step leaves the
-broker accepting, and its page says so.
+Only the first step needs a process that continues it: routes are sent again until every client has renewed its own.
+Where a drain is after that, and what is left, the broker says itself; a web process that ends in the first step leaves
+the broker accepting, and its page says so.
 """
 
 from __future__ import annotations

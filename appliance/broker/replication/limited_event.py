@@ -41,7 +41,7 @@ class LimitedEvent:
         return was_set
 
     def close(self) -> None:
-        """Nobody waits any more."""
+        """No task waits any more."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

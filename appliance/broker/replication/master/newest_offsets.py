@@ -73,5 +73,5 @@ class NewestOffsets:
                 raise ResponseError(answer.code, answer.remark, address=address)
             return await asyncio.to_thread(ConsumerOffsetTable.from_json, answer.body)
         except GantryError as exc:
-            logger.info("offsets not told: %s", exc, extra={"event": "offsets_not_told", "member": address})
+            logger.info("offsets not received: %s", exc, extra={"event": "offsets_not_told", "member": address})
             return None

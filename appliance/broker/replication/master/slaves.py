@@ -431,7 +431,7 @@ class SlaveService:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._hear(slave, reader, first), name=f"slave {slave.address}: acknowledgements")
             tasks.create_task(self._feed.run(slave, writer), name=f"slave {slave.address}: log")
-            tasks.create_task(self._silence(slave), name=f"slave {slave.address}: silence")
+            tasks.create_task(self._silence(slave), name=f"slave {slave.address}: timeouts")
 
     def _note_gone(self, slave: Slave, why: str, *, is_refused: bool) -> None:
         was_slave, host = slave.acknowledged >= 0, slave.host
