@@ -58,7 +58,7 @@ class ConnectedClient:
 
     @property
     def host(self) -> str:
-        hosts = dict.fromkeys(one.address.rpartition(":")[0] for one in self.connections)
+        hosts = dict.fromkeys(one.address if one.proxy else one.address.rpartition(":")[0] for one in self.connections)
         return ", ".join(hosts)
 
     @property

@@ -15,6 +15,7 @@ from django.utils.translation import gettext_lazy as _
 
 from appliance.settings.sign_in import is_loopback_name as is_loopback_host
 from dashboard.cluster.gateway import Gateway
+from dashboard.cluster.values import BrokerRef
 from dashboard.status.board import Snapshot
 from dashboard.status.check import Check, Level
 from dashboard.status.words import in_words
@@ -28,84 +29,53 @@ ERROR_CHARS_MAX = 2000
 async def examine(gateway: Gateway, snapshot: Snapshot | None, proxies: Sequence[str]) -> list[Check]:
     """What a client would meet. Raises ClusterUnreachable when no name server answers and none ever did."""
     cluster = await gateway.brokers.list()
-    checks = [_name_server(gateway.namesrv, cluster.why)]
-    brokers = (*cluster.brokers, *cluster.slaves)[:BROKERS_TRIED_MAX]
-    reached = await asyncio.gather(*(_why_not(broker.address) for broker in brokers))
-    for broker, why in zip(brokers, reached, strict=True):
-        what = gettext("Address of %(key)s") % {"key": broker.key}
-        if why is not None:
-            checks.append(
-                Check(
-                    Level.BAD,
-                    what,
-                    gettext("clients get the address %(address)s, which is %(why)s from here")
-                    % {"address": broker.address, "why": why},
-                    gettext("Start the broker, or advertise an address that clients reach: gantry up --advertise."),
-                )
-            )
-        elif is_loopback(broker.address):
-            checks.append(
-                Check(
-                    Level.WARN,
-                    what,
-                    gettext("clients get the address %(address)s, which only this machine reaches")
-                    % {"address": broker.address},
-                    gettext(
-                        "For others: gantry up --bind 0.0.0.0 --advertise ADDRESS --accounts, and their name server is "
-                        "this machine's address."
-                    ),
-                )
-            )
-        else:
-            checks.append(
-                Check(
-                    Level.GOOD,
-                    what,
-                    gettext("clients get the address %(address)s, which can be reached from here")
-                    % {"address": broker.address},
-                )
-            )
-    if not brokers:
-        checks.append(
-            Check(
-                Level.BAD,
-                gettext("Brokers"),
-                gettext("none is registered"),
-                gettext("The Overview shows their processes."),
-            )
+    brokers, proxies = (*cluster.brokers, *cluster.slaves)[:BROKERS_TRIED_MAX], proxies[:BROKERS_TRIED_MAX]
+    reached = await asyncio.gather(*(_why_not(address) for address in (*(each.address for each in brokers), *proxies)))
+    found = [_broker(broker, why) for broker, why in zip(brokers, reached, strict=False)]
+    found = found or [
+        Check(
+            Level.BAD, gettext("Brokers"), gettext("none is registered"), gettext("The Overview shows their processes.")
         )
-    proxies = proxies[:BROKERS_TRIED_MAX]
-    found = await asyncio.gather(*(_why_not(address) for address in proxies))
-    checks += [_proxy(address, why) for address, why in zip(proxies, found, strict=True)]
-    return [*checks, *_doors(snapshot)]
+    ]
+    at_proxies = [_proxy(address, why) for address, why in zip(proxies, reached[len(brokers) :], strict=True)]
+    name_server = _answering(gettext("Name server"), gateway.namesrv, cluster.why)
+    return [name_server, *found, *at_proxies, *_doors(snapshot)]
+
+
+def _broker(broker: BrokerRef, why: str | None) -> Check:
+    what, told = gettext("Address of %(key)s") % {"key": broker.key}, {"address": broker.address, "why": why}
+    if why is not None:
+        evidence = gettext("clients get the address %(address)s, which is %(why)s from here") % told
+        action = gettext("Start the broker, or advertise an address that clients reach: gantry up --advertise.")
+        return Check(Level.BAD, what, evidence, action)
+    if is_loopback(broker.address):
+        return Check(
+            Level.WARN,
+            what,
+            gettext("clients get the address %(address)s, which only this machine reaches") % told,
+            gettext(
+                "For others: gantry up --bind 0.0.0.0 --advertise ADDRESS --accounts, and their name server is "
+                "this machine's address."
+            ),
+        )
+    evidence = gettext("clients get the address %(address)s, which can be reached from here") % told
+    return Check(Level.GOOD, what, evidence)
 
 
 def _proxy(address: str, why: str | None) -> Check:
-    told = {"address": address, "why": why}
-    if why is not None:
-        evidence = gettext("clients of RocketMQ 5 use %(address)s, which is %(why)s from here") % told
-        return Check(Level.BAD, gettext("Proxy"), evidence, gettext("The Overview shows its process."))
-    if is_loopback(address):
-        return Check(
-            Level.WARN,
-            gettext("Proxy"),
-            gettext("%(address)s answers, but only programs on this machine can reach it") % told,
-            gettext("For others: gantry up --bind 0.0.0.0 --accounts."),
-        )
-    return Check(Level.GOOD, gettext("Proxy"), gettext("%(address)s answers") % told)
+    told = gettext("clients of RocketMQ 5 use %(address)s, which is %(why)s from here")
+    return _answering(gettext("Proxy"), address, None if why is None else told % {"address": address, "why": why})
 
 
-def _name_server(address: str, why: str | None) -> Check:
+def _answering(what: str, address: str, why: str | None) -> Check:
+    """A process at one address or more. why: what is wrong with it."""
     if why is not None:
-        return Check(Level.BAD, gettext("Name server"), why, gettext("The Overview shows its process."))
+        return Check(Level.BAD, what, why, gettext("The Overview shows its process."))
+    told = {"address": address}
     if all(is_loopback(one) for one in address.split(";")):
-        return Check(
-            Level.WARN,
-            gettext("Name server"),
-            gettext("%(address)s answers, but only programs on this machine can reach it") % {"address": address},
-            gettext("For others: gantry up --bind 0.0.0.0 --accounts."),
-        )
-    return Check(Level.GOOD, gettext("Name server"), gettext("%(address)s answers") % {"address": address})
+        evidence = gettext("%(address)s answers, but only programs on this machine can reach it") % told
+        return Check(Level.WARN, what, evidence, gettext("For others: gantry up --bind 0.0.0.0 --accounts."))
+    return Check(Level.GOOD, what, gettext("%(address)s answers") % told)
 
 
 def _doors(snapshot: Snapshot | None) -> list[Check]:

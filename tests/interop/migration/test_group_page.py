@@ -72,7 +72,7 @@ async def sending(namesrv: str, history: History) -> AsyncIterator[None]:
         for number in itertools.count():
             await producer.send(Message(TOPIC, b"%d" % number))
             history.sent.append(b"%d" % number)
-            await asyncio.sleep(EACH_S)
+            await asyncio.sleep(EACH_S)  # a steady load: some of it in each phase
 
     async with Producer(namesrv, group="shop") as producer:
         task = asyncio.create_task(send(producer))
