@@ -1,6 +1,7 @@
 """Operators' work on consumer offsets: all of them (43), correction (308), clone (314), reset (222).
 
-A reset changes nothing here: it is pushed to the group's online consumers, who commit the new offsets themselves.
+A reset is pushed to the group's online consumers, who commit the new offsets themselves. Consumers that pop keep none:
+for a group that pops the topic the broker moves the offsets, and all leases of the topic are void.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from typing import TYPE_CHECKING, Protocol
 from appliance.broker.groups.consumer_groups import ConsumerManager
 from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
 from appliance.broker.groups.reset_offset import OffsetReset, ResetOrder
+from appliance.broker.pop.leases import Key
+from appliance.broker.pop.service import PopService
 from appliance.broker.topics.topic_config import TopicConfigManager
 from appliance.errors import BrokerError
 from appliance.settings.roles import BrokerConfig
@@ -38,6 +41,7 @@ class AdminOffsetParts(Protocol):
     topics: TopicConfigManager
     offsets: ConsumerOffsetManager
     consumers: ConsumerManager
+    pop: PopService
 
 
 async def get_all_offsets(
@@ -98,9 +102,11 @@ def _consumes(parts: AdminOffsetParts, group: str, topic: str) -> bool:
 
 
 def reset_offset(parts: AdminOffsetParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
-    """222: tell the group's online consumers to go on at a time. They commit the new offsets, not the broker."""
+    """222: have the group go on at a time. Its online consumers commit the new offsets, unless it pops the topic."""
     order = ResetOrder.of(request.ext_fields)
     table = OffsetReset(parts.config.broker_name, parts.topics, parts.offsets, parts.store).targets(order)
+    if parts.pop.modes.pops(order.topic, order.group):
+        return _reset_pops(parts, connection, request, order, table)
     channels = parts.consumers.channels(order.group)
     if not channels:
         raise BrokerError(
@@ -132,6 +138,31 @@ def reset_offset(parts: AdminOffsetParts, connection: ServerConnection, request:
             "topic": order.topic,
             "timestamp": order.timestamp_ms,
             "consumers": len(channels),
+        },
+    )
+    return request.reply(remark=UNSET_REMARK, body=_reset_body(table, as_list=False))
+
+
+def _reset_pops(
+    parts: AdminOffsetParts,
+    connection: ServerConnection,
+    request: RemotingCommand,
+    order: ResetOrder,
+    table: dict[MessageQueue, int],
+) -> RemotingCommand:
+    """What was out and not acknowledged counts by the new offsets alone; the group's retry topic stays as it is."""
+    parts.offsets.check_may_move()
+    for queue, offset in table.items():
+        parts.pop.book.go_to(Key(order.group, order.topic, queue.queue_id), offset)
+    parts.pop.hold.wake(order.topic, order.group)
+    logger.info(
+        "offset reset",
+        extra={
+            "event": "admin_pop_offset_reset",
+            "peer": connection.remote_text,
+            "group": order.group,
+            "topic": order.topic,
+            "timestamp": order.timestamp_ms,
         },
     )
     return request.reply(remark=UNSET_REMARK, body=_reset_body(table, as_list=False))

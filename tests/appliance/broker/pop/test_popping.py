@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from appliance.broker.pop.modes import Mode
 from gantrymq import AdminClient
 from gantrymq.message.record import decode_records
 from gantrymq.remoting.admin_bodies import KVTable
-from gantrymq.remoting.codes import ResponseCode
+from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.pop_bodies import SetModeRequest
 from tests.appliance.broker.pop.popper import Delivered, Popper, popping
 from tests.harness import serving
@@ -376,3 +377,19 @@ async def test_what_waits_to_be_tried_again_counts_before_anyone_pops_it(tmp_pat
         await popper.pop(invisibleTime=30)
         await until(lambda: broker.pop.redelivery.redelivered == 1 and broker.pop.book.count == 0)
         assert (await admin.offsets.progress("g")).lag == 1
+
+
+async def test_a_reset_moves_a_group_that_pops_and_voids_what_is_out(tmp_path: Path) -> None:
+    """222, which pull consumers would carry out themselves: back to the begin, then to the end."""
+    async with scene(tmp_path) as (broker, popper):
+        await popper.send(b"second")
+        first, second = await popper.pop()
+        assert await popper.ack(first) == 0
+        reset = {"topic": "orders", "group": "g", "timestamp": 0, "isForce": "true"}
+        waiting = asyncio.create_task(popper.pop(pollTime=30_000, bornTime=int(time.time() * 1000)))
+        await until(lambda: broker.pop.hold.count == 1)
+        assert (await popper.ask(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, reset)).code == 0
+        assert bodies(await waiting) == [b"first", b"second"], "a pop that waited is woken"
+        assert await popper.ack(second) != 0, "its lease is void"
+        assert (await popper.ask(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, reset | {"timestamp": -1})).code == 0
+        assert (offset_of(broker), broker.pop.book.count, await popper.pop()) == (2, 0, [])
