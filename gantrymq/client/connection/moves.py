@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from gantrymq.client.connection.background import Background
 from gantrymq.client.connection.routes import LOOK_AGAIN_S, Routes
-from gantrymq.errors import ConnectError, GantryError, RequestTimeout, ResponseError
+from gantrymq.errors import ConnectError, GantryError, NoBrokerYet, RequestTimeout, ResponseError
 from gantrymq.remoting.codes import ResponseCode
 from gantrymq.timeouts import timeout
 
@@ -89,13 +89,17 @@ class Moves:
             self._background.start(self._seek(broker_name), f"look where {broker_name} is")
 
     async def wait(self, broker_name: str, failure: GantryError, pause_s: float) -> bool:
-        """Pause before the next try, but no longer than until the broker's master is known to be elsewhere; say if it
-        is."""
-        if not may_have_moved(failure):
+        """Pause before the next try, but no longer than until the broker's master is known to be elsewhere, or, where
+        no broker had a master, until one has; say if that is so."""
+        is_without_master = isinstance(failure, NoBrokerYet)
+        if not is_without_master and not may_have_moved(failure):
             await asyncio.sleep(pause_s)
             return False
         try:
             async with timeout(pause_s):
+                if is_without_master:
+                    await self._moved.wait()
+                    return True
                 while self._is_at_fault(broker_name, address_of(failure)):
                     await self._moved.wait()
         except TimeoutError:

@@ -49,6 +49,10 @@ class Retry:
         """How often all brokers had failed."""
         return self._pauses
 
+    def moved(self) -> None:
+        """A broker has another master: what it does not accept in its first moment it soon will."""
+        self._pauses = 0
+
     def pause_after(self, failure: GantryError, broker: str, brokers: set[str]) -> float | None:
         """Seconds until the next try, None when none may be made. broker: where the last try failed, empty when it
         came to none; brokers: all that could take the message."""

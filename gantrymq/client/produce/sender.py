@@ -243,8 +243,8 @@ class Sender:
             if retry.tries > 1:
                 failure.add_note(f"the last of {retry.tries} tries")
             raise failure
-        if pause_s:
-            await self._session.moves.wait(broker, failure, pause_s)
+        if pause_s and await self._session.moves.wait(broker, failure, pause_s):
+            retry.moved()
 
     async def send_to(self, queue: MessageQueue, outgoing: Outgoing, timeout_s: float) -> SendResult:
         """Try once. The result means: stored. ResponseError: not stored. ConnectError without an address or a

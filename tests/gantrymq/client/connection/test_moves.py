@@ -14,9 +14,10 @@ from gantrymq.client.connection.moves import FIRST_PAUSE_S, SEEK_S, SOON_PAUSE_S
 from gantrymq.client.connection.options import ClientOptions
 from gantrymq.client.connection.routes import LOOK_AGAIN_S
 from gantrymq.client.connection.session import ClientSession
+from gantrymq.client.produce.retry import PAUSE_S, PAUSE_S_MAX, Retry
 from gantrymq.client.produce.sender import Sender
 from gantrymq.client.results import SendResult
-from gantrymq.errors import ConnectError, GantryError, RequestTimeout, ResponseError
+from gantrymq.errors import ConnectError, GantryError, NoBrokerYet, RequestTimeout, ResponseError
 from gantrymq.remoting.bodies import BrokerData, HeartbeatData, QueueData, TopicRouteData
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
@@ -45,7 +46,8 @@ class Group:
             writer.write(request.reply(ResponseCode.TOPIC_NOT_EXIST).encode())
             return
         self.asked += 1
-        route = TopicRouteData([BrokerData("c", "a", {0: self.master})], [QueueData("a", 1, 1, 6)])
+        addresses = {0: self.master} if self.master else {1: "127.0.0.1:1"}
+        route = TopicRouteData([BrokerData("c", "a", addresses)], [QueueData("a", 1, 1, 6)])
         writer.write(request.reply(body=route.to_json()).encode())
 
     def old(self, server: ScriptedServer, writer: asyncio.StreamWriter, request: RemotingCommand) -> None:
@@ -100,6 +102,35 @@ async def test_the_route_is_asked_for_at_once_and_the_new_master_tried_before_th
         assert "SEND_MESSAGE_V2" in group.was_heard
         while "HEART_BEAT" not in group.was_heard:  # it has to know the client, too
             await asyncio.sleep(0.005)
+
+
+async def test_who_waits_for_a_broker_without_a_master_is_woken_when_it_has_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The name server leaves out a master that died, and the route shows slaves alone until one has taken over."""
+    waited: list[GantryError] = []
+
+    def pause_after(self: Retry, failure: GantryError, broker: str, brokers: set[str]) -> float:
+        waited.append(failure)
+        return 3600.0 if isinstance(failure, NoBrokerYet) else 0.001
+
+    monkeypatch.setattr(Retry, "pause_after", pause_after)
+    async with members() as (group, names, _old, new), Producer(names) as producer:
+        await producer.send(Message("T", b"before"))
+        group.has_handed_over, group.hangs_up, group.master = True, True, ""
+        sending = asyncio.create_task(producer.send(Message("T", b"after"), timeout_s=7200))
+        await until(lambda: any(isinstance(each, NoBrokerYet) for each in waited))
+        assert not sending.done()
+        group.master = new
+        assert (await sending).queue == MessageQueue("T", "a", 0)
+
+
+def test_pauses_are_short_again_once_the_broker_has_another_master() -> None:
+    retry, refused = Retry(None), ResponseError(ResponseCode.SERVICE_NOT_AVAILABLE, "", address="a:1")
+    pauses = [retry.pause_after(refused, "a", {"a"}) or 0.0 for _ in range(8)]
+    assert pauses[-1] >= PAUSE_S_MAX / 2
+    retry.moved()
+    assert (retry.pause_after(refused, "a", {"a"}) or 0.0) <= PAUSE_S
 
 
 async def test_a_send_to_a_master_that_stands_still_is_tried_at_its_successor_before_its_time_is_up() -> None:
