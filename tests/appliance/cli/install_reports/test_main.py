@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.metadata
+import importlib.util
 import json
 import sys
 from dataclasses import replace
@@ -59,6 +60,7 @@ def test_without_installing_no_lock_is_read(tmp_path: Path, monkeypatch: pytest.
     """What there is of the stack is the operator's then."""
     monkeypatch.setattr(main, "LOCK", tmp_path / "not there.lock")
     config = ApplianceConfig(data=tmp_path, install_reports=False)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name, package=None: importlib.util)
     assert main.record_absence_or_readiness(config).state == "ready"
     monkeypatch.setattr("importlib.util.find_spec", lambda name, package=None: None)
     assert main.record_absence_or_readiness(config).state == "absent"
