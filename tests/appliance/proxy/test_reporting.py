@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from appliance.acl.account import Account
+from appliance.acl.account import DENY, SUB, Account
 from appliance.broker.groups.proxied_clients import ProxiedClients
 from appliance.proxy.clients import Client
 from appliance.proxy.protocol.definition_pb2 import ClientType, FilterExpression, FilterType, Resource, Settings
@@ -97,7 +97,7 @@ def client_of(number: int, group: str = "readers") -> Client:
 def test_a_report_is_bounded_and_leaves_out_what_the_account_may_not() -> None:
     report = report_of("here:8081", [client_of(number) for number in range(CLIENTS_TOLD_MAX + 5)], None)
     assert len(report.clients) == CLIENTS_TOLD_MAX and report.clients[0].language == "NODE_JS"
-    account = Account("shop", SigningKey("12345678"), groups={"readers": 4}, default_group=1)
+    account = Account("shop", SigningKey("12345678"), groups={"readers": SUB}, default_group=DENY)
     told = report_of("here:8081", [client_of(1), client_of(2, "others")], account)
     assert [client.client_id for client in told.clients] == ["c1"]
     long = client_of(3)
