@@ -70,6 +70,7 @@ RUN = (
     ("accounts.md", "gantry admin alert-channels", "tests/dashboard/forms/test_every_form_in_a_shell.py"),
     ("accounts.md", "gantry ", HERE),
     ("accounts.md", "export GANTRY_TOKEN", HERE),
+    ("alerts.md", "gantry ", HERE),
     ("backup.md", "gantry up", "tests/appliance/cli/backup/test_backup.py"),
     ("backup.md", "gantry ", HERE),
     ("storage.md", "gantry ", HERE),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import subprocess
@@ -15,6 +16,7 @@ from tests.appliance_process import RunningAppliance
 from tests.docs.pages import ROOT
 from tests.docs.shell_lines import LINES, NOT_RUN, RUN, run_here, what_runs
 from tests.visitor import PASSWORD, Visitor, first_run_token
+from tests.waiting import wait_until
 
 SECRETS = PASSWORD + "\n"  # what a command asks for
 ACCOUNT = "appliance.yml"
@@ -106,3 +108,21 @@ def test_the_lines_about_backups(gantry: RunningAppliance, shell: Shell, tmp_pat
     restored = tmp_path / "restored" / "brokers" / "broker-a" / "store"
     (repair,) = [line for line in run_here("storage.md") if " repair " in line]
     shell.run(repair, {"FOLDER": str(restored)})
+
+
+@pytest.mark.slow
+def test_the_lines_about_alerts(gantry: RunningAppliance, shell: Shell) -> None:
+    shell.run("gantry users add anna --role admin --password-stdin", {})
+    shell.variables["GANTRY_TOKEN"] = shell.run("gantry users token anna --scope admin", {}).split()[-1]
+    shell.variables["GANTRY_DASHBOARD"] = gantry.url
+    shell.run("gantry admin alert-rules create some-disk disk-used --threshold 0.01 --for 0", {})
+    found: list[str] = []
+
+    def has_begun() -> bool:
+        rows = json.loads(shell.run("gantry admin alerts list --open --json", {}))["items"]
+        found[:] = [str(row["id"]) for row in rows if "some-disk" in row["title"]]
+        return bool(found)
+
+    wait_until(has_begun)
+    for line in run_here("alerts.md"):
+        assert shell.run(line, {"17": found[0]})

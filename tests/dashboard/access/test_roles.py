@@ -147,6 +147,7 @@ REST = {
     ("post", "/topics/no-such/messages/broker-a.0.0/deliver"): (WRITE, OPERATORS),
     ("get", "/groups"): (READ, READERS),
     ("get", "/groups/no-such"): (READ, READERS),
+    ("get", "/groups/no-such/leases"): (READ, READERS),
     ("get", "/groups/no-such/stacks"): (READ, READERS),
     ("post", "/groups/no-such/reset"): (WRITE, OPERATORS),
     ("get", "/brokers/no-such/drain"): (CONFIG, ADMINS),

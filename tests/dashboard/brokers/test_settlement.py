@@ -11,7 +11,7 @@ import pytest
 from dashboard.models.audit import AuditEntry
 from dashboard.models.management import Role, User
 from tests.appliance.broker.replication.brokers import Group, is_master, is_slave, same_logs, send
-from tests.appliance.broker.replication.rivals import has_rival, part, refuses_sends
+from tests.appliance.broker.replication.rivals.parted import has_rival, part, refuses_sends
 from tests.dashboard.conftest import Client, api_for
 from tests.waiting import until
 

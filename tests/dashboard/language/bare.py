@@ -17,6 +17,7 @@ SAME = {
     "Maven", "npm", "Spark", "Parquet", "OpenAPI", "Swagger", "Prometheus", "Grafana", "curl", "hex", "base64", "UTF",
     "Slack", "ID", "PID", "IP", "xml", "pom", "min", "h", "d", "s", "B", "q", "RSS", "JVM", "GC", "n", "x",
     "MessagePack", "gzip", "zlib", "zstd", "Base64", "Hex", "bash", "sh", "SQLite", "PostgreSQL", "K", "OpenID",
+    "gRPC", "POP",
 }  # fmt: skip
 _WORD = re.compile(r"[^\W\d_](?:[\w.'’-]*\w)?")
 _ENGLISH = re.compile(r"[A-Za-z]")

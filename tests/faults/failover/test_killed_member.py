@@ -7,37 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from appliance.bench import rpc
-from gantrymq.errors import GantryError
-from gantrymq.remoting.codes import RequestCode, ResponseCode
-from gantrymq.remoting.command import RemotingCommand
 from tests.faults.failover.groups import is_master, running
-from tests.faults.kit.replicas import TOPIC
-from tests.harness import LocalCluster
+from tests.faults.failover.one_group import commit, is_created, offset_at
 from tests.servers.etcd import etcd
 from tests.waiting import wait_until
-
-FIELDS = {"consumerGroup": "Committing", "topic": TOPIC, "queueId": "0"}
-
-
-def answered(address: str, code: RequestCode, fields: dict[str, str]) -> dict[str, str] | None:
-    """The fields of a good answer; None without one."""
-    try:
-        with rpc.connect(address) as connection:
-            answer = rpc.call(connection, RemotingCommand.request(code, fields))
-    except GantryError:
-        return None
-    return dict(answer.ext_fields) if answer.code == ResponseCode.SUCCESS else None
-
-
-def commit(master: LocalCluster, offset: int) -> None:
-    fields = FIELDS | {"commitOffset": str(offset)}
-    wait_until(lambda: answered(master.broker_address, RequestCode.UPDATE_CONSUMER_OFFSET, fields) is not None)
-
-
-def offset_at(member: LocalCluster) -> int | None:
-    fields = answered(member.broker_address, RequestCode.QUERY_CONSUMER_OFFSET, FIELDS)
-    return None if fields is None else int(fields["offset"])
 
 
 @pytest.mark.slow
@@ -66,11 +39,3 @@ def test_a_master_that_comes_back_with_an_old_file_tells_the_offsets_that_its_sl
         assert is_master(master) and told == [1000]
         commit(master, 1001)
         wait_until(lambda: all(offset_at(slave) == 1001 for slave in slaves))
-
-
-def is_created(master: LocalCluster) -> bool:
-    try:
-        rpc.create_topic(master.broker_address, TOPIC, 1)
-    except GantryError:
-        return False
-    return True

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.failover.groups import running
-from tests.faults.failover.test_killed_member import commit, is_created
+from tests.faults.failover.one_group import commit, is_created
 from tests.faults.kit.replicas import TOPIC, runtime_info
 from tests.faults.replication.recorder import Recorder
 from tests.harness import LocalCluster

@@ -12,7 +12,7 @@ import pytest
 from appliance.broker.replication.ha_client import HaState
 from tests.appliance.broker.replication.brokers import group, is_master, is_slave, promote, same_logs, send
 from tests.appliance.broker.replication.pair import follower_of, log_of
-from tests.appliance.broker.replication.rivals import has_rival, part, refuses_sends
+from tests.appliance.broker.replication.rivals.parted import has_rival, part, refuses_sends
 from tests.appliance.cli.running_gantry import Ran, run_gantry
 from tests.waiting import until
 
