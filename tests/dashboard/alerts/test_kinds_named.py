@@ -6,11 +6,12 @@ import json
 
 from appliance.cli.admin.rest.table import CALLS
 from appliance.settings.alert_names import ChannelKind, RuleKind, RuleLevel
-from dashboard.alerts.kinds import KINDS
+from dashboard.alerts.kinds import KINDS, PRESETS
 from dashboard.alerts.schemas import LEVELS
 from dashboard.api import api
 from dashboard.models import alerts as models
 from dashboard.status.board import BrokerFacts, BrokerState, Snapshot
+from tests.source_files import ROOT
 
 
 def test_each_kind_of_rule_can_be_watched() -> None:
@@ -20,6 +21,13 @@ def test_each_kind_of_rule_can_be_watched() -> None:
 def test_each_kind_of_channel_can_be_kept_and_each_level_has_a_number() -> None:
     assert models.ChannelKind.values == list(ChannelKind)
     assert list(LEVELS) == list(RuleLevel)
+
+
+def test_the_page_of_alerts_has_the_rules_that_are_on_from_the_start() -> None:
+    page = (ROOT / "docs/operations/alerts.md").read_text(encoding="utf-8")
+    first, _, _ = page.partition("\n\nChange them")
+    rows = [line.split("|")[1].strip() for line in first.splitlines() if line.startswith("| ")]
+    assert sorted(row.lower() for row in rows[1:]) == sorted(preset.name.lower() for preset in PRESETS)
 
 
 def test_rest_and_the_shell_take_every_kind() -> None:
