@@ -20,7 +20,16 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 from appliance.cli.backup import copying
-from appliance.cli.backup.manifest import CONTENT, NAME, BackupError, Entry, Manifest, newest_backup, read_manifest
+from appliance.cli.backup.manifest import (
+    CONTENT,
+    NAME,
+    BackupError,
+    Entry,
+    Manifest,
+    local_folder,
+    newest_backup,
+    read_manifest,
+)
 from appliance.cli.backup.stores import FIRST, LEFT_OUT, LOG, HeldLog, held_logs, log_end
 from appliance.process.version import VERSION
 from appliance.settings.appliance_config import ApplianceConfig, describe
@@ -32,7 +41,7 @@ DELTA_LOG = "_delta_log"  # names the files of a table: it is copied before them
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", type=Path, metavar="DIR", help="folder of backups, on another disk")
+    parser.add_argument("folder", type=local_folder, metavar="DIR", help="folder of backups, on another disk")
     parser.add_argument("--data", type=Path, metavar="DIR", help=describe("data"))
     parser.add_argument("--config", type=Path, metavar="FILE", help="settings file (default: gantry.toml, if there)")
     parser.add_argument("--keep", type=int, default=0, metavar="N", help="remove older backups, so that N are left")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import json
 import os
@@ -18,6 +19,13 @@ FORMAT = 1
 
 class BackupError(GantryError):
     """A backup can't be made or used; the text says why, and what to do."""
+
+
+def local_folder(text: str) -> Path:
+    """A folder that a command names. Raises ArgumentTypeError for an address, which is no name that anybody wants."""
+    if "://" in text:
+        raise argparse.ArgumentTypeError(f"{text} is an address: name a folder, and copy the backup there yourself")
+    return Path(text)
 
 
 @dataclass(frozen=True)

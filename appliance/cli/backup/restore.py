@@ -16,12 +16,20 @@ import shutil
 from pathlib import Path
 
 from appliance.cli.backup import copying
-from appliance.cli.backup.manifest import CONTENT, BackupError, Entry, Manifest, newest_backup, read_manifest
+from appliance.cli.backup.manifest import (
+    CONTENT,
+    BackupError,
+    Entry,
+    Manifest,
+    local_folder,
+    newest_backup,
+    read_manifest,
+)
 from appliance.settings.appliance_config import ApplianceConfig, describe
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("backup", type=Path, metavar="DIR", help="a backup, or the folder of several")
+    parser.add_argument("backup", type=local_folder, metavar="DIR", help="a backup, or the folder of several")
     parser.add_argument("--data", type=Path, metavar="DIR", help=describe("data"))
     parser.add_argument("--config", type=Path, metavar="FILE", help="settings file (default: gantry.toml, if there)")
     parser.add_argument("--check", action="store_true", help="only compare all files with their checksums")

@@ -188,6 +188,17 @@ def test_a_folder_in_the_data_folder_is_refused(tmp_path: Path, capsys: pytest.C
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("verb", ["backup", "restore"])
+def test_an_address_is_refused(
+    verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit):
+        main([verb, "s3://bucket/backups", "--data", str(tmp_path / "data")])
+    assert "s3://bucket/backups is an address: name a folder" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_older_backups_go_when_so_many_are_kept(tmp_path: Path) -> None:
     data, folder = tmp_path / "data", tmp_path / "backups"
     data.mkdir()
