@@ -90,6 +90,7 @@ def appliance(tmp_path: Path) -> Iterator[RunningAppliance]:
         yield running
 
 
+@pytest.mark.timeout(1800)  # some hundred looks: minutes of a core
 def test_no_screen_has_a_violation(appliance: RunningAppliance, browser: webdriver.Chrome, axe: str) -> None:
     browser.set_script_timeout(WAIT_S)
     url, page = f"http://{appliance.http}", Page(browser)

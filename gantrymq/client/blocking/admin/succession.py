@@ -69,7 +69,11 @@ class SyncSuccessionAdmin(BlockingPart[SuccessionAdmin]):
         return self._run(self._part().settle(broker_name, keep, accept_unknown=accept_unknown))
 
     def join(self, broker_name: str, address: str) -> int:
-        """Have a member join its group in etcd; return its number there. GantryError."""
+        """Have a member join its group in etcd; return its number there. GantryError.
+
+        Asked again once if the connection breaks: a master whose record is new closes its connections until etcd has
+        proved it. A member that has joined already answers with its number.
+        """
         return self._run(self._part().join(broker_name, address))
 
     def failover(self, broker_name: str, *addresses: str) -> FailoverStatus:
