@@ -9,7 +9,7 @@ import pytest
 
 from dashboard.access.tokens import TOKEN_LIFE_DAYS
 from dashboard.alerts import schemas as alerts
-from dashboard.alerts.sending.notices import FIRED, RESOLVED, TEST
+from dashboard.alerts.sending.notices import ACKNOWLEDGED, FIRED, RESOLVED, TEST
 from dashboard.audit import api as audit
 from dashboard.brokers import api as brokers
 from dashboard.cluster.settings_table import SOURCES
@@ -54,7 +54,10 @@ FIELDS: dict[str, tuple[Any, Any]] = {
     "a dead letter's state": (dead_letters.PutBackRecord.model_fields["state"].annotation, PutBackState.values),
     "where a group starts": (groups.ResetIn.model_fields["to"].annotation, [to for to, _ in TO_CHOICES]),
     "a delivery's state": (alerts.NoticeOut.model_fields["state"].annotation, DeliveryState.values),
-    "what a delivery tells": (alerts.NoticeOut.model_fields["what"].annotation, (FIRED, RESOLVED, TEST, WEEKLY)),
+    "what a delivery tells": (
+        alerts.NoticeOut.model_fields["what"].annotation,
+        (FIRED, ACKNOWLEDGED, RESOLVED, TEST, WEEKLY),
+    ),
     "who gets a dead letter": (dead_letters.PutBackIn.model_fields["target"].annotation, (TO_GROUP, TO_TOPIC)),
     "a topic's access": (topic_schemas.Perm, PERMS),
     "a topic's kind": (topic_schemas.Kind, map(topic_kind, ("orders", "TBW102", retry_topic("g"), dlq_topic("g")))),
