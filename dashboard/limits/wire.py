@@ -39,6 +39,7 @@ FIELDS: dict[int, tuple[str, ...]] = {
     RequestCode.GET_CONSUMER_LIST_BY_GROUP: ("consumerGroup",),
     RequestCode.GET_CONSUMER_RUNNING_INFO: ("consumerGroup",),
     RequestCode.GET_CONSUME_STATS: ("consumerGroup",),
+    RequestCode.GET_LEASES: ("consumerGroup",),
     RequestCode.QUERY_CONSUMER_OFFSET: ("consumerGroup", "topic"),
     RequestCode.UPDATE_CONSUMER_OFFSET: ("consumerGroup", "topic"),
     RequestCode.CONSUME_MESSAGE_DIRECTLY: ("consumerGroup",),
