@@ -6,6 +6,7 @@ pages load nothing from elsewhere and have their scripts in files, so the policy
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 
 from django.http import Http404, HttpRequest, HttpResponse
@@ -19,18 +20,19 @@ from dashboard.web.static_files import Shelf, answer
 FIRST_PAGE = "index.html"
 
 
-def _of_the_site(name: str) -> Path | None:
-    path = (SITE / name).resolve()
-    return path if path.is_relative_to(SITE.resolve()) and path.is_file() else None
+@functools.cache
+def _shelf_of(site: Path) -> Shelf:
+    def find(name: str) -> Path | None:
+        path = (site / name).resolve()
+        return path if path.is_relative_to(site.resolve()) and path.is_file() else None
 
-
-_shelf = Shelf(_of_the_site, keep_bytes_max=0)  # seldom read, and several megabytes
+    return Shelf(find, keep_bytes_max=0)  # seldom read, and several megabytes
 
 
 @requires(Permission.ACCOUNT)
 async def docs(request: HttpRequest, path: str = FIRST_PAGE) -> HttpResponse:
     try:
-        return await answer(request, _shelf, path)
+        return await answer(request, _shelf_of(SITE), path)
     except Http404:
         if SITE.is_dir():
             raise

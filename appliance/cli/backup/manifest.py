@@ -22,7 +22,7 @@ class BackupError(GantryError):
 
 
 def local_folder(text: str) -> Path:
-    """A folder that a command names. Raises ArgumentTypeError for an address, which would be taken as a folder's name."""
+    """A folder that a command names. Raises ArgumentTypeError for an address, which would be taken for a name."""
     if "://" in text:
         raise argparse.ArgumentTypeError(f"{text} is an address: name a folder, and copy the backup there yourself")
     return Path(text)
