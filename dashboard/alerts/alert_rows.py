@@ -71,7 +71,7 @@ def write_checks(of: CheckAlerts, now: float) -> None:
 
 def write(book: RuleAlerts) -> None:
     """Write what is new in the book, and make the deliveries. Raises DatabaseError; then the book is as before."""
-    began = [alert for alert in book.open.values() if alert.row is None]
+    began = [alert for alert in book.open.values() if alert.written_at is None]
     untold = [alert for alert in book.open.values() if not alert.is_told]
     ended = list(book.ended)
     if not (untold or ended):
@@ -87,7 +87,7 @@ def write(book: RuleAlerts) -> None:
         for alert in due:
             AlertRow.objects.filter(pk=rows[id(alert)].pk).update(is_told=True)
     for alert in (*untold, *ended):
-        alert.row = rows[id(alert)].pk
+        alert.row, alert.written_at = rows[id(alert)].pk, alert.seen_at
     for alert in due:
         alert.is_told = True
     book.ended = [alert for alert in book.ended if alert not in ended]
@@ -135,17 +135,18 @@ def _row(alert: Alert) -> AlertRow:
     texts = {"title": alert.title, "text": alert.text, "worst": alert.worst}
     values: dict[str, Any] = {field: text[: AlertRow.TEXT_MAX] for field, text in texts.items()}
     values |= {
+        "rule_id": alert.rule.pk if alert.rule else None,
+        "subject": alert.subject[: AlertRow.TEXT_MAX],
         "level": int(alert.level),
         "words": json.dumps(codes_of(texts), ensure_ascii=False, separators=(",", ":")),
         "begun_at": _moment(alert.begun_at),
         "seen_at": _moment(alert.seen_at),
         "ended_at": None if alert.ended_at is None else _moment(alert.ended_at),
     }
-    rule_id, subject = alert.rule.pk if alert.rule else None, alert.subject[: AlertRow.TEXT_MAX]
     if alert.row is None:
-        return AlertRow.objects.create(rule_id=rule_id, subject=subject, **values)
+        return AlertRow.objects.create(**values)
     AlertRow.objects.filter(pk=alert.row).update(**values)
-    return AlertRow(pk=alert.row, rule_id=rule_id, subject=subject, **values)
+    return AlertRow(pk=alert.row, **values)
 
 
 def _moment(at: float) -> datetime:

@@ -6,7 +6,7 @@ is the same one still.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from dashboard.alerts.alert import ADOPTED_S, Alert
 from dashboard.status.check import Check, Level
@@ -36,9 +36,7 @@ class CheckAlerts:
                 )
         for alert in [one for one in self._open.values() if now - max(one.seen_at, one.stays_until) >= QUIET_S]:
             del self._open[alert.subject]
-            alert.ended_at = alert.seen_at
-            if alert.row is not None or alert.seen_at - alert.begun_at >= SHORTEST_S:
-                self._ended = [*self._ended[-OPEN_MAX:], alert]
+            self._end(alert, alert.seen_at)
 
     def adopt(self, alerts: Iterable[Alert], now: float) -> None:
         """Go on with what was open when the last process ended."""
@@ -49,6 +47,17 @@ class CheckAlerts:
             else:
                 alert.stays_until = now + ADOPTED_S
                 self._open[alert.subject] = alert
+
+    def hand_over(self, identity: str, of_rules: Sequence[Alert], now: float) -> None:
+        """Alerts of rules say the same now. A single new one goes on in the row, with what people noted there."""
+        known = self._open.pop(identity, None)
+        if known is None:
+            return
+        [first, *more] = of_rules
+        if known.row is not None and first.row is None and not more:
+            first.row, first.begun_at = known.row, min(first.begun_at, known.begun_at)
+        else:
+            self._end(known, now)
 
     def open(self) -> list[Alert]:
         return list(self._open.values())
@@ -62,6 +71,11 @@ class CheckAlerts:
         alert.row, alert.written_at = row, now
         if alert in self._ended:
             self._ended.remove(alert)
+
+    def _end(self, alert: Alert, at: float) -> None:
+        alert.ended_at = at
+        if alert.row is not None or alert.seen_at - alert.begun_at >= SHORTEST_S:
+            self._ended = [*self._ended[-OPEN_MAX:], alert]
 
 
 def _take(alert: Alert, check: Check, now: float) -> None:

@@ -13,10 +13,10 @@ from dashboard.history import series
 from dashboard.language.sentences import gettext, ngettext
 from dashboard.status.board import Snapshot
 from dashboard.status.check import Level
+from dashboard.status.slave_checks import gone_slave
 
 Readings = Mapping[str, float | None]  # subject → value; None: there, but not known now
 CLUSTER = "cluster"
-NAME_SERVER = "name server"
 GONE_S = 60.0  # a subject that is not there for so long is over
 A_DAY_S = 86_400.0
 
@@ -110,7 +110,7 @@ def _slave_behind(snapshot: Snapshot) -> Readings:
     found: dict[str, float | None] = {series.subject_of(name): value for name, value in behind.items()}
     for master in snapshot.masters:
         if master.is_answering and master.facts is not None:
-            found |= {f"slave at {host}": float(seconds) for host, seconds in master.facts.services.slaves_gone}
+            found |= {gone_slave(host): float(seconds) for host, seconds in master.facts.services.slaves_gone}
     return found
 
 

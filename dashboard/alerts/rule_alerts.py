@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dashboard.alerts.alert import ADOPTED_S, Alert, Rule
 from dashboard.alerts.kinds import KINDS, Kind, Readings
 from dashboard.language.sentences import gettext
+from dashboard.status.check import Check
 
 OPEN_MAX = 100  # alerts of one rule at the same time; the worst come first
 ENDED_MAX = 1000  # that no database took yet
@@ -50,9 +51,18 @@ class RuleAlerts:
             known = self.open.get(key)
             if known is not None:
                 known.row, known.begun_at, known.is_told = alert.row, alert.begun_at, alert.is_told
+                known.written_at = alert.written_at
             else:
                 alert.stays_until = now + ADOPTED_S
                 self.open[key] = alert
+
+    def saying(self, check: Check) -> list[Alert]:
+        """The open alerts that say what the check says; none as long as they do not say all of it."""
+        by_subject: dict[str, Alert] = {}
+        for alert in self.open.values():
+            if alert.rule is not None and alert.rule.kind in check.rules and alert.subject in check.about:
+                by_subject.setdefault(alert.subject, alert)
+        return list(by_subject.values()) if len(by_subject) == len(check.about) else []
 
     # ---- helpers
 

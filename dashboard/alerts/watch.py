@@ -11,13 +11,14 @@ from asgiref.sync import sync_to_async
 from django.db import DatabaseError
 
 from dashboard.alerts import alert_rows
-from dashboard.alerts.alert import Rule
+from dashboard.alerts.alert import Alert, Rule
 from dashboard.alerts.check_alerts import CheckAlerts
-from dashboard.alerts.kinds import KINDS, NAME_SERVER, Readings
+from dashboard.alerts.kinds import KINDS, Readings
 from dashboard.alerts.rule_alerts import RuleAlerts
 from dashboard.alerts.rules import changes, ensure_presets, rules_in_force
 from dashboard.alerts.sending.delivery import Sender
 from dashboard.status.board import Board, Snapshot, board
+from dashboard.status.check import NAME_SERVER, Check
 from dashboard.status.verdict import judge
 
 logger = logging.getLogger(__name__)
@@ -36,6 +37,8 @@ class AlertWatch:
         self._by_checks = CheckAlerts()
         self._rules: list[Rule] = []
         self._rules_at: tuple[int, float] = (-1, float("-inf"))  # how many changes there had been, and when
+        self._problems: tuple[Check, ...] = ()
+        self._of_rules_too: dict[str, list[Alert]] = {}  # by the identity of a check
         self._is_adopted = False
         self._seen_at = 0.0
         self._acknowledged: set[int] = set()  # rows
@@ -66,21 +69,36 @@ class AlertWatch:
         is_new = snapshot is not None and snapshot.at != self._seen_at
         if snapshot is not None and is_new:
             self._seen_at = snapshot.at
-            self._by_checks.note(judge(snapshot).problems, snapshot.at)
+            self._problems = judge(snapshot).problems
+            self._by_checks.note([one for one in self._problems if not self._by_rules.saying(one)], snapshot.at)
         await self._read_rules()
         if snapshot is not None and is_new:
             self._by_rules.note(self._rules, self._readings(snapshot), snapshot.at)
             self._board.open_of_rules = len(self._by_rules.open)
+            self._hand_over(snapshot.at)
         self._board.acknowledged = frozenset(
             (alert.rule.pk if alert.rule else None, alert.subject)
             for alert in (*self._by_rules.open.values(), *self._by_checks.open())
             if alert.row in self._acknowledged
-        )
+        ) | {
+            (None, check)
+            for check, alerts in self._of_rules_too.items()
+            if all(alert.row in self._acknowledged for alert in alerts)
+        }
         await sync_to_async(alert_rows.write)(self._by_rules)
         await sync_to_async(alert_rows.write_checks)(self._by_checks, time.time())
         if time.monotonic() - self._forgotten_at >= FORGET_EACH_S:
             await sync_to_async(alert_rows.forget)()
             self._forgotten_at = time.monotonic()
+
+    def _hand_over(self, now: float) -> None:
+        """What a rule says too is one alert: the rule's, which channels get."""
+        self._of_rules_too = {
+            check.identity: alerts for check in self._problems if (alerts := self._by_rules.saying(check))
+        }
+        self._board.of_rules_too = frozenset(self._of_rules_too)
+        for check, alerts in self._of_rules_too.items():
+            self._by_checks.hand_over(check, alerts, now)
 
     async def _read_rules(self) -> None:
         count, now = changes.count, time.monotonic()

@@ -280,6 +280,7 @@ class Board:
         self.snapshot: Snapshot | None = None
         self.open_of_rules = 0  # alerts, as of the last look; the next snapshot carries it
         self.acknowledged: frozenset[tuple[int | None, str]] = frozenset()  # open alerts: rule (None: a check), subject
+        self.of_rules_too: frozenset[str] = frozenset()  # identities of checks whose alerts rules have opened
         self.points: deque[Point] = deque(maxlen=HISTORY_S)
 
     def put(self, snapshot: Snapshot) -> Point:
@@ -293,6 +294,7 @@ class Board:
         self.snapshot = None
         self.open_of_rules = 0
         self.acknowledged = frozenset()
+        self.of_rules_too = frozenset()
         self.points.clear()
 
 

@@ -7,7 +7,10 @@ from enum import IntEnum
 
 from django.utils.translation import gettext, gettext_noop
 
+from appliance.settings.alert_names import RuleKind
 from dashboard.language.sentences import again
+
+NAME_SERVER = "name server"  # as rules call it
 
 
 class Level(IntEnum):
@@ -37,6 +40,7 @@ class Check:
 
     name: stays the same for the same thing, in every language and while the title counts seconds.
     link, link_text: the page that shows or changes it; lines: settings or a command to copy.
+    rules, about: an open alert of a rule of one of these kinds, about each of these, says the same.
     """
 
     level: Level
@@ -47,6 +51,8 @@ class Check:
     link: str = ""
     link_text: str = ""
     lines: str = ""
+    rules: tuple[RuleKind, ...] = ()
+    about: tuple[str, ...] = ()
 
     def again(self) -> Check:
         """The same in the language that is active now."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from appliance.settings.alert_names import RuleKind
 from dashboard.cluster import units
 from dashboard.language.sentences import gettext, joined
 from dashboard.status.check import Check, Level
@@ -110,6 +111,8 @@ def _silent(failover: Failover, now: float) -> Check | None:
             "etcd again; see “etcd is lost” in the failover runbook."
         ),
         name=gettext("%(broker)s: etcd does not answer") % name,
+        rules=(RuleKind.ETCD_SLOW,),
+        about=(failover.name,),
     )
 
 
@@ -123,6 +126,8 @@ def _unfilled(failover: Failover) -> Check | None:
         failover.status.why_none,
         gettext("If the master ended now, no messages would be taken until it is back."),
         name=gettext("%(broker)s: no member could take over") % name,
+        rules=(RuleKind.NO_SUCCESSOR,),
+        about=(failover.name,),
     )
 
 
@@ -137,6 +142,8 @@ def _forgotten(failover: Failover, now: float) -> Check | None:
         joined([pause.who, pause.why], ": "),
         gettext("No member takes over until it is resumed, on the broker's “Master” page or with `gantry admin ha`."),
         name=gettext("%(broker)s: failover is paused") % named,
+        rules=(RuleKind.FAILOVER_PAUSED,),
+        about=(failover.name,),
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from django.urls import NoReverseMatch, reverse
 
+from appliance.settings.alert_names import RuleKind
 from dashboard.cluster import units
 from dashboard.language.sentences import gettext, joined, ngettext
 from dashboard.status.board import Stored, WatchedGroup
@@ -14,6 +15,7 @@ from dashboard.status.check import Check, Level
 BEHIND_MS = 5 * 60_000
 ALONE_S = 60.0  # a deployment takes a group's members away for a while
 NAMED_MAX = 5  # groups with a card of their own
+RULES = (RuleKind.GROUP_BEHIND, RuleKind.GROUP_LAG, RuleKind.GROUP_ALONE, RuleKind.GROUP_RISING)
 
 
 def group_problems(groups: Sequence[WatchedGroup], now: float) -> list[Check]:
@@ -35,6 +37,8 @@ def group_problems(groups: Sequence[WatchedGroup], now: float) -> list[Check]:
                 gettext("The list of groups shows the worst first."),
                 name=gettext("more groups behind"),
                 link=reverse("groups"),
+                rules=RULES,
+                about=tuple(group.name for group in more),
             )
         )
     return found
@@ -60,6 +64,8 @@ def dead_letter_problems(stored: Stored | None) -> list[Check]:
             ),
             name=gettext("dead letters"),
             link=_dead_letters_page(stored),
+            rules=(RuleKind.DEAD_LETTERS,),
+            about=tuple(group for group, _ in stored.dead_letters),
         )
     ]
 
@@ -101,7 +107,9 @@ def _problem(group: WatchedGroup, now: float) -> Check:
             "group's page shows which queues are waiting."
         )
     name = gettext("group %(group)s") % values
-    return Check(Level.WARN, title % values, evidence, action, name, _group_page(group.name))
+    return Check(
+        Level.WARN, title % values, evidence, action, name, _group_page(group.name), rules=RULES, about=(group.name,)
+    )
 
 
 def _waiting(group: WatchedGroup) -> str:

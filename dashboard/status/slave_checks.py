@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from appliance.settings.alert_names import RuleKind
 from dashboard.cluster import units
 from dashboard.language.sentences import gettext, joined
 from dashboard.status.board import BrokerFacts, BrokerState, Snapshot
@@ -131,7 +132,14 @@ def _slave_gone(name: str, services: Services) -> Check | None:
             "forgotten after a day, or when the master restarts."
         ),
         name=gettext("%(broker)s: slave disconnected") % {"broker": name},
+        rules=(RuleKind.SLAVE_BEHIND,),
+        about=tuple(gone_slave(host) for host, _ in services.slaves_gone),
     )
+
+
+def gone_slave(host: str) -> str:
+    """As rules call a slave that is known by its host only."""
+    return f"slave at {host}"
 
 
 def _is_joining(facts: BrokerFacts) -> bool:

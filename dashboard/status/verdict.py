@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 
 from django.utils.translation import gettext_noop
 
+from appliance.settings.alert_names import RuleKind
 from dashboard.cluster import units
 from dashboard.language.sentences import again, gettext, joined, ngettext
 from dashboard.status.board import FRESH_S, SILENT_S, BrokerFacts, BrokerState, Snapshot
-from dashboard.status.check import Check, Level
+from dashboard.status.check import NAME_SERVER, Check, Level
 from dashboard.status.failover import failover_problems
 from dashboard.status.group_checks import dead_letter_problems, group_problems
 from dashboard.status.processes import ProcessFacts
@@ -77,6 +78,8 @@ def _problems(snapshot: Snapshot) -> list[Check]:
                 gettext("The name server does not answer"),
                 again(snapshot.namesrv_why),
                 gettext("New clients find no broker. Check its process below and its log."),
+                rules=(RuleKind.BROKER_SILENT,),
+                about=(NAME_SERVER,),
             )
         )
     elif not snapshot.brokers:
@@ -115,6 +118,8 @@ def _broker_problems(broker: BrokerState, snapshot: Snapshot) -> list[Check]:
                 joined([broker.address, broker.why], ": "),
                 joined([what_goes_on(broker, snapshot), restarted], " "),
                 name=_silent_title(broker, None),
+                rules=(RuleKind.BROKER_SILENT,),
+                about=(broker.name,),
             )
         ]
     if facts is None:
@@ -151,7 +156,11 @@ def _disks(snapshot: Snapshot) -> list[Check]:
             disk = broker.address.rpartition(":")[0], total or facts.name, check.title
             found.setdefault(disk, check)
             sharing.setdefault(disk, []).append(facts.name)
-    return [_shared(check, sharing[disk][1:]) for disk, check in found.items()]
+    rules = (RuleKind.DISK_FULL_IN, RuleKind.DISK_USED)
+    return [
+        replace(_shared(check, sharing[disk][1:]), rules=rules, about=tuple(sharing[disk]))
+        for disk, check in found.items()
+    ]
 
 
 def _shared(check: Check, others: Sequence[str]) -> Check:

@@ -124,5 +124,6 @@ def _waiting() -> dict[str, int]:
         return {}
     dead = sum(count for _group, count in snapshot.stored.dead_letters) if snapshot.stored is not None else 0
     handled = sum(rule is not None for rule, _subject in board.acknowledged)
-    of_checks = sum((None, problem.identity) not in board.acknowledged for problem in judge(snapshot).problems)
+    handled_checks = board.of_rules_too | {subject for rule, subject in board.acknowledged if rule is None}
+    of_checks = sum(problem.identity not in handled_checks for problem in judge(snapshot).problems)
     return {"alerts": of_checks + max(0, snapshot.open_of_rules - handled), "dead-letters": dead}
