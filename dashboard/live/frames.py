@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dashboard.cluster import units
 from dashboard.language.sentences import again
 from dashboard.status.board import Board, Point, Snapshot
 from dashboard.status.metrics import Metrics, overview_metrics
 from dashboard.status.verdict import judge
 
 OVERVIEW = "overview"
+WAITING = "waiting"  # the counts of the menu, on each page
 TOPIC = "topic:"
 ROWS_MAX = 25  # message rows in one frame; what is more is only counted
 
@@ -76,6 +78,15 @@ def topic_frame(topic: str, metrics: Metrics, rows: Sequence[str], more: int = 0
     if more:
         frame["more"] = more
     return frame
+
+
+def waiting_frame(counts: Mapping[str, int], now: float) -> Frame:
+    """The counts of the menu as it shows them, by page."""
+    return {
+        "channel": WAITING,
+        "now": round(now, 3),
+        "counts": {page: units.count(count) if count else "" for page, count in counts.items()},
+    }
 
 
 def merge(older: Frame, newer: Frame) -> Frame:

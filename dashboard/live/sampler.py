@@ -58,11 +58,13 @@ from dashboard.status.board import (
 )
 from dashboard.status.services import REFUSALS_REMEMBERED_S, read_services, refusing_lanes
 from dashboard.status.verdict import judge
+from dashboard.status.waiting import waiting
 from dashboard.topics.topic_cache import topic_book
 
 logger = logging.getLogger(__name__)
 
 PERIOD_S = 1.0
+WAITING_EACH_S = 5.0  # a page closes a socket that brings nothing for 12 s
 ROUND_TIMEOUT_S = 0.8
 RATE_STEP_MAX_S = 5.0  # a longer pause between two readings gives a mean, not a rate of now
 FORECAST_AFTER_S = 600.0  # since a broker's start: what a minute brought is no forecast for hours
@@ -80,6 +82,7 @@ class Sampler:
         self._count = StoredCount(self._gateway, self._expected)
         self._failovers = failover_watch.FailoverWatch(self._gateway, lambda: self._states.values())
         self._minute = Minute()
+        self._waiting: tuple[float, dict[str, int]] = (0.0, {})  # when the menu's counts were sent, and what
         self._rows = (SlaveMinutes(), GroupMinutes(), BrokerMinutes())
         self._check_log = CheckLog()
         self._history = HistoryKeeper()
@@ -146,12 +149,23 @@ class Sampler:
         self._check_log.note(judge(snapshot).problems, snapshot.at)
         self._history.note(snapshot)
         await publish(snapshot, point)
+        await self._publish_waiting(snapshot.at)
         finished = self._minute.add(snapshot, point)
         if finished is not None:
             await keep_minute(finished)
         await self._keep_rows(snapshot)
         await pause_reports(snapshot)
         return snapshot
+
+    async def _publish_waiting(self, now: float) -> None:
+        """The counts of the menu, to every page: when they change, and often enough to show that the socket lives."""
+        counts = waiting(self._board)
+        if counts == self._waiting[1] and now - self._waiting[0] < WAITING_EACH_S:
+            return
+        self._waiting = now, counts
+        for language in frames.languages_of(frames.WAITING):
+            group = frames.group_of(frames.WAITING, language)
+            await send_frame(frames.WAITING, group, frames.waiting_frame(counts, now))
 
     async def _keep_rows(self, snapshot: Snapshot) -> None:
         slaves, groups, brokers = self._rows

@@ -1,9 +1,9 @@
 """The dashboard's websocket. One per tab: subscribe to what the page shows, receive frames, at most four a second.
 
-The page sends {"subscribe": ["overview", "topic:NAME", "part:TARGET ADDRESS"]} and {"unsubscribe": [...]}. Each
-subscription is checked against the account's permissions by itself. The session is looked at again every few seconds,
-so the socket ends with it: by log-out, age, another password, a closed account or a changed role. Everything is
-bounded: sockets of an account, subscriptions, size and rate of what comes in.
+The page sends {"subscribe": ["overview", "waiting", "topic:NAME", "part:TARGET ADDRESS"]} and {"unsubscribe": [...]}.
+Each subscription is checked against the account's permissions by itself. The session is looked at again every few
+seconds, so the socket ends with it: by log-out, age, another password, a closed account or a changed role. Everything
+is bounded: sockets of an account, subscriptions, size and rate of what comes in.
 """
 
 from __future__ import annotations
@@ -157,6 +157,9 @@ class LiveSocket(AsyncWebsocketConsumer):
         if not may_subscribe(self.owner, channel):
             await self._refuse(channel, "not allowed")
             return
+        if channel == frames.WAITING:
+            await self._listen(channel)
+            return
         if channel == frames.OVERVIEW:
             await self._listen(channel)
             start = frames.overview_start(board)
@@ -218,7 +221,7 @@ class LiveSocket(AsyncWebsocketConsumer):
         else:
             group = frames.group_of(channel, self.language)
             frames.leave(channel, self.language)
-            if channel != frames.OVERVIEW:
+            if channel in self.seats:
                 topic_tail.unwatch(self.seats.pop(channel))
         if self.layer_number != layer.state.number:
             return
@@ -303,7 +306,7 @@ class LiveSocket(AsyncWebsocketConsumer):
 
 def may_subscribe(owner: Principal, channel: str) -> bool:
     """Whether the account may see what the channel carries; no account may see a channel that does not exist."""
-    if channel == frames.OVERVIEW:
+    if channel in (frames.OVERVIEW, frames.WAITING):
         return owner.may(Permission.CLUSTER_READ)
     if channel.startswith(PART):
         return may_show(owner, channel)

@@ -18,7 +18,7 @@ from dashboard.language.choice import html_tag
 from dashboard.language.compiled import words_version
 from dashboard.models.management import Times
 from dashboard.status.board import board
-from dashboard.status.verdict import judge
+from dashboard.status.waiting import PAGES, waiting
 
 THEMES = ("auto", "light", "dark")
 THEME_COOKIE = "gantry_theme"
@@ -29,14 +29,14 @@ WORDS_VERSION = words_version()
 class NavEntry:
     """One line of the navigation. key: the first part of the address, which marks the current entry.
 
-    waiting: how many problems or messages wait there; 0 is not shown.
+    waiting: how many problems or messages wait there, 0 is not shown; None: nothing ever does.
     """
 
     key: str
     label: str | Promise
     href: str
     icon: str
-    waiting: int = 0
+    waiting: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +80,7 @@ def chrome(request: HttpRequest) -> dict[str, Any]:
     principal = getattr(request, "principal", None)
     section = request.path.split("/")[1]
     navigation = navigation_of(principal)
+    waiting_of = {one.key: one.waiting for part in navigation for one in part.entries}
     theme = request.COOKIES.get(THEME_COOKIE, "auto")
     return {
         "principal": principal,
@@ -92,7 +93,7 @@ def chrome(request: HttpRequest) -> dict[str, Any]:
         "times": principal.user.times if principal is not None else Times.BOTH,
         "now_s": f"{time.time():.3f}",
         "navigation": navigation,
-        "alerts_waiting": next((one.waiting for part in navigation for one in part.entries if one.key == "alerts"), 0),
+        "alerts_waiting": waiting_of.get("alerts"),
     }
 
 
@@ -100,12 +101,12 @@ def navigation_of(principal: Principal | None) -> list[NavSection]:
     """The pages that the account may open, below their headings."""
     if principal is None:
         return []
-    waiting = _waiting()
+    counts = waiting(board)
     sections = (
         NavSection(
             label,
             [
-                NavEntry(key, name, reverse(view), icon, waiting.get(key, 0))
+                NavEntry(key, name, reverse(view), icon, counts.get(key, 0) if key in PAGES else None)
                 for key, name, view, icon, permission in entries
                 if principal.may(permission)
             ],
@@ -113,17 +114,3 @@ def navigation_of(principal: Principal | None) -> list[NavSection]:
         for label, entries in _SECTIONS
     )
     return [section for section in sections if section.entries]
-
-
-def _waiting() -> dict[str, int]:
-    """What waits, by the page where people deal with it: open alerts of checks and rules that are not
-    acknowledged, and dead letters.
-    """
-    snapshot = board.snapshot
-    if snapshot is None:
-        return {}
-    dead = sum(count for _group, count in snapshot.stored.dead_letters) if snapshot.stored is not None else 0
-    handled = sum(rule is not None for rule, _subject in board.acknowledged)
-    handled_checks = board.of_rules_too | {subject for rule, subject in board.acknowledged if rule is None}
-    of_checks = sum(problem.identity not in handled_checks for problem in judge(snapshot).problems)
-    return {"alerts": of_checks + max(0, snapshot.open_of_rules - handled), "dead-letters": dead}

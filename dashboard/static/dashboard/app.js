@@ -5,6 +5,7 @@
   const FRESH_S = 3;          // as on the server (live/board.py)
   const SILENT_MS = 4000;     // a socket brings something each second: without news for so long, nothing is known
   const CONNECT_MS = 10000;
+  const LIVE = "[data-channel]:not(nav), [data-refresh]";   // the menu's counts alone make no live page
   const UNKNOWN = "—";
   const AT_LEAST = "≥";       // before a sum that lacks a part
   const HISTORY_S = 900;
@@ -93,10 +94,10 @@
     };
     socket.onmessage = (event) => {
       live.lastFrameAt = live.newsAt = Date.now();
-      if (document.hidden) return;                  // a hidden page draws nothing; it asks again when it is seen
+      if (document.hidden && !event.data.includes('"channel":"waiting"')) return;   // it asks again when it is seen
       const message = JSON.parse(event.data);
       if (message.error && live.asked.has(message.channel)) { live.refused.set(message.channel, message.error); showConnection(); }
-      for (const frame of message.frames ?? []) takeFrame(frame);
+      for (const frame of message.frames ?? []) if (frame.counts) showWaiting(frame.counts); else if (!document.hidden) takeFrame(frame);
     };
     socket.onclose = (event) => {
       live.socket = null; live.isOpen = false; live.tries += 1; live.tooMany = event.code === 4503;
@@ -105,6 +106,17 @@
       const wait = Math.min(15000, 500 * 2 ** Math.min(live.tooMany ? 5 : live.tries, 5)) * (0.7 + Math.random() * 0.6);
       live.timer = setTimeout(connect, wait);
     };
+  }
+
+  // The counts of the menu, and of the tab's title: of a hidden page, too.
+  function showWaiting(counts) {
+    for (const badge of $$("[data-waiting]")) {
+      const text = counts[badge.dataset.waiting] ?? "";
+      if (badge.textContent !== text) badge.textContent = text;
+      badge.hidden = !text;
+    }
+    const title = document.title.replace(/^\([^)]*\) /, "");
+    document.title = counts.alerts ? `(${counts.alerts}) ${title}` : title;
   }
 
   // What the page shows may change: a filter, a sorting. Typing asks for many lists, of which the last one counts.
@@ -128,7 +140,7 @@
     const bar = $("#connection-bar");
     const isLost = !live.isOpen && live.tries > 0;
     const [refusal] = live.refused.values();
-    bar.hidden = !isLost && !refusal;
+    bar.hidden = !$(LIVE) || (!isLost && !refusal);
     if (live.tooMany) bar.textContent = gettext("This account has too many tabs open, so this one is not live. Values are polled every few seconds.");
     else if (isLost) bar.textContent = live.hadOne ? gettext("Connection lost. Reconnecting …") : gettext("No live connection. Values are polled every few seconds.");
     else if (refusal) bar.textContent = interpolate(gettext("Not live: %(reason)s. Values are polled every few seconds."), { reason: refusal }, true);
@@ -149,7 +161,7 @@
   }
 
   function showSilence() {
-    if (!$("[data-channel], [data-refresh]")) return;
+    if (!$(LIVE)) return;
     showConnection();
     const silentS = silence();
     for (const sentence of $$("[data-sentence]")) {

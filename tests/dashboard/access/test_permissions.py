@@ -157,7 +157,7 @@ def test_s14_a_subscription_needs_its_permission() -> None:
     """S14."""
     nobody = Principal(User(), frozenset())
     reader = Principal(User(), ROLE_PERMISSIONS[Role.READER])
-    for channel in ("overview", "topic:orders"):
+    for channel in ("overview", "waiting", "topic:orders"):
         assert not may_subscribe(nobody, channel)
         assert may_subscribe(reader, channel)
     for channel in ("", "topic:", "topics", "live.overview", "topic:" + "x" * 128):

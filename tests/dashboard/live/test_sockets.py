@@ -16,6 +16,7 @@ from django.utils import timezone
 
 from dashboard.access.permissions import SESSION_LIFE_S, SESSION_STARTED
 from dashboard.asgi import application
+from dashboard.cluster import units
 from dashboard.cluster.gateway import Gateway
 from dashboard.live import sockets
 from dashboard.live.sampler import Sampler
@@ -23,6 +24,7 @@ from dashboard.live.tail import topic_tail
 from dashboard.models.management import User
 from dashboard.status.board import board
 from dashboard.status.verdict import judge
+from dashboard.status.waiting import waiting
 from gantrymq.message.model import Message
 from tests.dashboard.conftest import Client
 from tests.dashboard.live.socket_client import PatientCommunicator, communicator, connected, frame_of
@@ -95,6 +97,22 @@ async def test_it_sends_everything_first_and_then_each_second(log_in: Client, ga
             assert "all" not in later and len(later["points"]) == 1
             text, at, _ = later["figures"]["cluster.in"]
         assert at is not None
+
+
+async def test_the_menus_counts_come_when_they_change(log_in: Client, gateway: Gateway) -> None:
+    sampler = Sampler(gateway)
+    await sampler.sample()
+    before = waiting(board)
+    async with connected(await log_in("reader")) as socket:
+        await socket.send_to(json.dumps({"subscribe": ["waiting"]}))
+        await socket.send_to(json.dumps({"subscribe": ["nothing"]}))
+        await socket.receive_from()  # it is refused, so the first is listened to
+        board.open_of_rules = 1200
+        await sampler.sample()
+        frame = await frame_of(socket, "waiting")
+        assert frame["counts"] == {"alerts": units.count(before["alerts"] + 1200), "dead-letters": ""}
+        await sampler.sample()
+        assert await socket.receive_nothing(), "what did not change is not sent each second"
 
 
 async def test_a_message_that_arrives_is_pushed_as_a_row(log_in: Client, make_topic: Topic, gateway: Gateway) -> None:
