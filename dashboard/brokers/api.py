@@ -6,6 +6,8 @@ import time
 from datetime import UTC, datetime
 from typing import Literal, cast
 
+from asgiref.sync import sync_to_async
+from django.conf import settings
 from django.http import HttpRequest
 from ninja import Field, Query, Schema
 
@@ -17,6 +19,7 @@ from dashboard.brokers.drain_changes import start_drain, undo_drain
 from dashboard.brokers.drain_schemas import DrainIn, DrainOut
 from dashboard.brokers.draining import drains
 from dashboard.brokers.failover_schemas import FailoverOut, PauseIn, ResumeIn
+from dashboard.brokers.machine import machine_checks
 from dashboard.brokers.master_change import change_master, choose_log
 from dashboard.brokers.schemas import (
     UNKNOWN,
@@ -32,6 +35,7 @@ from dashboard.cluster.errors import BrokerNotFound, ClusterUnreachable
 from dashboard.cluster.gateway import gateway
 from dashboard.cluster.settings_table import BrokerSetting, read_changes
 from dashboard.rest.auth import Token
+from dashboard.rest.checks import LevelOut
 from dashboard.rest.lists import Listed
 from dashboard.rest.refusals import FormProblem, NotPossible
 from dashboard.rest.routes import Routes
@@ -39,6 +43,7 @@ from dashboard.rest.values import Given, Out
 from dashboard.status.board import Snapshot, board
 
 router = Routes(asks_cluster=True)
+machine = Routes()
 LOOK = Token(Permission.CLUSTER_READ)
 READ = Token(Permission.CONFIG_READ)
 WRITE = Token(Permission.CONFIG_WRITE)
@@ -49,6 +54,17 @@ Source = Literal["default", "file", "changed while it runs", "follows from other
 
 class BrokerList(Listed[BrokerOut]):
     """Masters and slaves, by name."""
+
+
+class MachineCheckOut(Out):
+    """One thing that `gantry doctor` looks at."""
+
+    level: LevelOut
+    title: str
+
+
+class MachineCheckList(Listed[MachineCheckOut]):
+    """Of the machine that the dashboard runs on, what needs attention first."""
 
 
 class SettingOut(Schema):
@@ -104,6 +120,11 @@ class SettingsChanged(Schema):
     is_done: bool
     changes: list[ChangeOut]
     detail: str | None = None
+
+
+@machine.get("", auth=LOOK, summary="What `gantry doctor` finds of the dashboard's machine")
+async def get_machine(request: HttpRequest) -> MachineCheckList:
+    return MachineCheckList.whole(map(MachineCheckOut.of, await sync_to_async(machine_checks)(settings.APPLIANCE)))
 
 
 @router.get("", auth=LOOK, summary="List brokers with their figures")

@@ -9,13 +9,14 @@ from pydantic import BeforeValidator
 from dashboard.rest.values import Out, named
 
 LevelWord = Literal["good", "attention", "problem"]
+LevelOut = Annotated[LevelWord, BeforeValidator(lambda level: getattr(level, "word", level))]
 
 
 class CheckOut(Out):
     """What a check found. name: stays the same over versions; page: its page; lines: settings or a command."""
 
     name: str
-    level: Annotated[LevelWord, BeforeValidator(lambda level: getattr(level, "word", level))]
+    level: LevelOut
     title: str
     evidence: str
     action: str

@@ -202,6 +202,7 @@ REST = {
     ("get", "/live"): (READ, READERS),
     ("put", "/groups/no-such/consuming"): (WRITE, OPERATORS),
     ("delete", "/groups/no-such"): (WRITE, OPERATORS),
+    ("get", "/machine"): (READ, READERS),
     ("get", "/brokers"): (READ, READERS),
     ("get", "/brokers/no-such"): (READ, READERS),
     ("get", "/reports"): (READ, READERS),

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from django.conf import settings
 from django.utils import translation
 
 from appliance.cli.checks.every import At, look
 from appliance.settings.appliance_config import ApplianceConfig
 from dashboard.brokers.machine import machine_checks
+from dashboard.models.management import User
 from dashboard.status.check import Level
+from tests.dashboard.conftest import api_for
 
 
 def test_the_sentences_are_those_of_the_doctor_and_translated(tmp_path: Path) -> None:
@@ -21,3 +24,12 @@ def test_the_sentences_are_those_of_the_doctor_and_translated(tmp_path: Path) ->
     assert Level.BAD not in {check.level for check in shown}, "the appliance runs"
     with translation.override("zh-hans"):
         assert not {check.title for check in machine_checks(config)} & {check.title for check in shown}
+
+
+async def test_rest_has_the_same_list(users: dict[str, User]) -> None:
+    """The clock's sentence has the time, and free memory moves: their levels are compared."""
+    status, answer = await (await api_for(users["reader"])).call("get", "/machine")
+    shown = machine_checks(settings.APPLIANCE)
+    assert status == 200 and answer["total"] == len(shown) and answer["next"] is None
+    assert [one["level"] for one in answer["items"]] == [check.level.word for check in shown]
+    assert len({one["title"] for one in answer["items"]} & {check.title for check in shown}) >= len(shown) - 2
