@@ -13,7 +13,7 @@ from dashboard.models.alerts import AlertRow
 from dashboard.status.check import Level
 
 DAY_S = 24 * 3600
-SHOWN = 6
+SHOWN = 5  # two lines each are as high as the chart beside them
 ALIKE_S = 5 * MINUTE  # what an account did again and again within such a time is one line
 
 

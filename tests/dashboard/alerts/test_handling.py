@@ -12,7 +12,6 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.utils import timezone
 
-from dashboard.access.permissions import principal_of
 from dashboard.alerts import alert_rows, handling
 from dashboard.alerts.alert import Rule
 from dashboard.alerts.check_alerts import CheckAlerts
@@ -25,7 +24,7 @@ from dashboard.models.audit import AuditEntry
 from dashboard.models.management import User
 from dashboard.status.board import Snapshot, board
 from dashboard.status.verdict import judge
-from dashboard.web.context import navigation_of
+from tests.dashboard.alerts.menu import waiting_in_menu
 from tests.dashboard.conftest import Client, api_for
 
 LATE = {"group-lag": {"orders-app": 900.0}}
@@ -91,13 +90,6 @@ async def test_rest_does_the_same_and_says_what_it_cannot(users: dict[str, User]
     assert listed | {"duration_s": 0} == known | {"duration_s": 0}
     status, answer = await writer.call("put", f"/alerts/{row.pk}/acknowledged", {"is_acknowledged": False})
     assert (status, answer["acknowledged_by"], answer["acknowledged_at"]) == (200, "", None)
-
-
-def waiting_in_menu() -> int:
-    """As an administrator's pages count it."""
-    user = User(username="a", role="admin")
-    entries = [one for part in navigation_of(principal_of(user)) for one in part.entries]
-    return next(one.waiting for one in entries if one.key == "alerts")
 
 
 async def test_the_menu_and_the_tab_count_only_what_nobody_acknowledged(log_in: Client) -> None:

@@ -11,7 +11,7 @@ from dashboard.alerts.rules import changes
 from dashboard.alerts.watch import AlertWatch
 from dashboard.models.alerts import AlertDelivery, AlertRow, AlertRule
 from dashboard.status.board import BrokerFacts, BrokerState, Snapshot, Stored, WatchedGroup, board
-from tests.dashboard.alerts.test_handling import waiting_in_menu
+from tests.dashboard.alerts.menu import waiting_in_menu
 
 NOW = 1_700_000_000.0
 FACTS = BrokerFacts("broker-a", "a", NOW, in_rate=1.0, disk_ratio=0.5)

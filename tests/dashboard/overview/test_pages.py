@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from datetime import timedelta
 from html import unescape
 from typing import Any
@@ -23,6 +24,7 @@ from dashboard.models.history import HistoryBlock
 from dashboard.models.management import ApiToken, Role, User
 from dashboard.overview.sparks import sparks
 from dashboard.status.board import board
+from dashboard.status.check import Check, Level
 from dashboard.status.verdict import judge
 from gantrymq.message.model import Message
 from tests.dashboard.conftest import Client
@@ -72,6 +74,17 @@ async def test_the_overview_says_one_sentence_and_shows_the_figures(
     assert ".lane." not in page, "lanes are on the broker's page"
 
 
+async def test_the_worst_problem_is_shown_in_full_and_each_other_is_a_line_that_opens(
+    log_in: Client, gateway: Gateway
+) -> None:
+    snapshot = await Sampler(gateway).sample()
+    checks = (Check(Level.BAD, "worst", "seen", "repair"), Check(Level.WARN, "mild", "noticed", "look"))
+    board.snapshot = replace(snapshot, problems=checks)
+    first, second = (await page_of(await log_in("reader"), "/")).split("<article")[1:3]
+    assert "worst" in first and "repair" in first and "<details>" not in first
+    assert "mild" in second and '<p class="muted">look</p></details>' in second
+
+
 async def test_the_overview_tells_what_happened_lately(log_in: Client, gateway: Gateway) -> None:
     await Sampler(gateway).sample()
     client = await log_in("admin")
@@ -102,7 +115,7 @@ async def test_lately_names_a_change_once_and_no_topic_of_the_system(log_in: Cli
     await sync_to_async(write)()
     page = await page_of(client, "/")
     lately = page.partition('class="card lately"')[2].partition("</section>")[0]
-    told = [unescape(one) for one in re.findall(r'<span class="name">(.*?)</span>', lately)]
+    told = [unescape(one) for one in re.findall(r'<span class="name"[^>]*>(.*?)</span>', lately)]
     assert sorted(told) == ["password changed ada", "topic created or changed by-mqadmin", "topic created orders (ada)"]
 
 
