@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from typing import TypedDict
 from urllib.parse import urlsplit
 
 from django.db.models import Q
@@ -21,6 +22,13 @@ LONG_LIFE = timedelta(days=180)
 ADMINS_MANY = 5
 SHOWN_MAX = 100  # of a kind
 STRONG = (ApiToken.Scope.CONFIG, ApiToken.Scope.ADMIN)
+
+
+class Page(TypedDict):
+    """Where what a check found is changed."""
+
+    link: str
+    link_text: str
 
 
 def checks(now: datetime) -> Iterator[Check]:
@@ -68,7 +76,7 @@ def _tokens(now: datetime) -> Iterator[Check]:
     living = ApiToken.objects.filter(revoked_at=None, expires_at__gt=now, user__is_active=True).select_related("user")
     for token in living.order_by("name", "pk")[: SHOWN_MAX * 2]:
         named = gettext("%(token)s of %(account)s") % {"token": token.name, "account": token.user.username}
-        place = {"link": reverse("person", args=[token.user.pk]), "link_text": gettext("Open the account")}
+        place = Page(link=reverse("person", args=[token.user.pk]), link_text=gettext("Open the account"))
         if token.scope in STRONG and token.expires_at - now > LONG_LIFE:
             yield Check(
                 name="token-long",
@@ -113,7 +121,7 @@ def _invitations(now: datetime) -> Iterator[Check]:
 def _channels() -> Iterator[Check]:
     for channel in AlertChannel.objects.filter(is_on=True)[:SHOWN_MAX]:
         known = channel.known_settings()
-        place = {"link": reverse("alert-channel", args=[channel.pk]), "link_text": gettext("Change the channel")}
+        place = Page(link=reverse("alert-channel", args=[channel.pk]), link_text=gettext("Change the channel"))
         if channel.kind == ChannelKind.MAIL:
             if known.get("security") == PLAIN:
                 yield Check(
