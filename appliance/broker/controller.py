@@ -56,7 +56,7 @@ from appliance.broker.processors.pull import answer_held
 from appliance.broker.processors.reply import ReplyPushes
 from appliance.broker.processors.table import TABLE, without_pulls
 from appliance.broker.replication.copy_mark import CopyMark
-from appliance.broker.replication.in_sync_file import InSyncFile
+from appliance.broker.replication.in_sync_file import InSyncFile, InSyncRecord
 from appliance.broker.replication.master.hand_over import HandOver
 from appliance.broker.replication.master.holding import Holding
 from appliance.broker.replication.master.proof import MasterProof
@@ -209,13 +209,14 @@ class BrokerController(OpenParts):
         state = StateSource(self.topics, self.groups, self.offsets, self.schedule, self.timer, self.pop)
         self.tls = server_tls(config)
         guard = SlaveGuard(config, self.tls, self.accounts)
+        self.read_gate = ReadGate(self.store, self.hold.wake_all, self._is_waited_for)
         self.slaves = SlaveService(
             self.store,
             config,
             self.standing,
             state=state,
             guard=guard,
-            gate=ReadGate(self.store, self.hold.wake_all, self._is_waited_for),
+            gate=self.read_gate,
             on_record=self.in_sync_file,
             member=self.member,
             on_fenced=lambda hello: self.heard(
@@ -387,6 +388,8 @@ class BrokerController(OpenParts):
     def _wire(self) -> None:
         """Set the hooks that join parts made one after the other: all there are, but for filter bits."""
         self.store.arrival_listener = self._messages_arrived
+        if self.follower is not None:
+            self.follower.sink.show()
         if not self.config.is_slave:  # which stores no message of its clients
             self.store.cleaner.ask_before_delete = self.timer_rolling.may_delete
         self.topics.announce_to(self.outer_api.topic_changed, self.topic_sharing.created)
@@ -408,6 +411,12 @@ class BrokerController(OpenParts):
         await self.outer_api.unregister_all()
         await self.server.close()
         await self.vip_server.close()
+
+    def show_confirmed(self, record: InSyncRecord) -> None:
+        """Have a slave's consumers see what is confirmed, with readConfirmedOnly: as a master's do."""
+        if self.config.read_confirmed_only:
+            self.read_gate.close_behind()
+            self.read_gate.show(record.shown_until)
 
     def heard(self, epoch: int, epoch_id: str, master: str, told_by: str) -> None:
         """Another broker is a master of this log: a later epoch ends this master, an equal one stops both."""

@@ -21,7 +21,7 @@ from appliance.broker.pop.service import PopService
 from appliance.broker.replication.copy_mark import CopyMark
 from appliance.broker.replication.follower import Follower
 from appliance.broker.replication.ha_client import HaClient
-from appliance.broker.replication.in_sync_file import InSyncFile
+from appliance.broker.replication.in_sync_file import InSyncFile, InSyncRecord
 from appliance.broker.replication.master.slaves import SlaveService
 from appliance.broker.replication.master_address import MasterAddress
 from appliance.broker.replication.slave_synchronize import SlaveSynchronize
@@ -86,6 +86,9 @@ class OpeningParts(Protocol):
     def heard(self, epoch: int, epoch_id: str, master: str, told_by: str, /) -> None:
         """See BrokerController."""
 
+    def show_confirmed(self, record: InSyncRecord, /) -> None:
+        """See BrokerController."""
+
 
 def open_parts(parts: OpeningParts, port: int, ended: EndedHalves) -> OpenParts:
     """Make them. ended: see TransactionService."""
@@ -139,7 +142,14 @@ def _follower(parts: OpeningParts, master: MasterAddress, outer_api: BrokerOuter
     """What makes this broker a slave."""
     tables = (parts.topics, parts.groups, parts.offsets, parts.schedule)
     synchronize = SlaveSynchronize(parts.config, master, *tables)
-    sink = StateSink(*tables, parts.timer, parts.pop, in_sync=parts.in_sync_file, ask_tables=synchronize.ask_soon)
+    sink = StateSink(
+        *tables,
+        parts.timer,
+        parts.pop,
+        in_sync=parts.in_sync_file,
+        ask_tables=synchronize.ask_soon,
+        show=parts.show_confirmed,
+    )
     ha_client = HaClient(
         parts.store,
         parts.config,

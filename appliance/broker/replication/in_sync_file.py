@@ -43,6 +43,11 @@ class InSyncRecord:
         """Up to where a log that ends there was confirmed."""
         return end if self.alone else min(self.confirmed, end)
 
+    @property
+    def shown_until(self) -> int | None:
+        """Up to where consumers of confirmed messages may see a copy of the log; None: all of it."""
+        return None if self.shown < 0 else max(self.confirmed, self.shown)
+
     def to_dict(self) -> dict[str, Any]:
         document = dataclasses.asdict(self)
         return document | {"names": list(self.names), "leaveSeconds": document.pop("leave_s")}

@@ -154,7 +154,9 @@ class StateSink:
         *,
         in_sync: InSyncFile,
         ask_tables: Callable[[], None],
+        show: Callable[[InSyncRecord], None] = lambda record: None,
     ) -> None:
+        """show: has consumers of confirmed messages see what is confirmed by this record."""
         self._topics = topics
         self._groups = groups
         self._offsets = offsets
@@ -162,6 +164,7 @@ class StateSink:
         self._timer = timer
         self._pop = pop
         self._ask_tables = ask_tables
+        self._show = show
         self._in_sync = in_sync
         self.in_sync = in_sync.record  # as the master told of it last
         self._versions: list[list[int]] | None = None  # the master's, when it last told them
@@ -169,6 +172,11 @@ class StateSink:
         self._written = (0, 0)
         self.taken_at = 0.0  # monotonic: when the last state came
         self._clock = MasterClock()
+
+    def show(self) -> None:
+        """What is on record is shown, before a master has told of it: behind that a master of before may have had it
+        alone, and it is cut."""
+        self._show(self.in_sync)
 
     def connected(self) -> None:
         """A connection to a master begins: what follows is of another clock."""
@@ -211,6 +219,7 @@ class StateSink:
         self._schedule.offsets = delays
         self._progress = (seen, delivered_ms)
         self.in_sync = in_sync
+        self._show(in_sync)
         self.taken_at = time.monotonic()
         if at is not None:
             self._clock.heard(at, self.taken_at)
