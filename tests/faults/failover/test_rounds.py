@@ -115,9 +115,8 @@ def final_logs(scene: Group, later: Later, readers: Sequence[Reader], master: No
     def has_come() -> bool:
         log = read_log("", master.store)
         come = Counter(each.body for each in log.stored if each.queue.topic == LATER)
-        stored = {each.queue_offset for each in log.stored if each.queue.topic == TOPIC}
-        had = [{each.queue_offset for each in list(reader.delivered)} for reader in readers]
-        return not any(not_come(later.due, [], come)) and all(stored <= offsets for offsets in had)
+        is_left_out = any(left_out(list(reader.delivered), log, TOPIC) for reader in readers)
+        return not is_left_out and not any(not_come(later.due, [], come))
 
     with contextlib.suppress(TimeoutError):
         wait_until(has_come)

@@ -249,12 +249,12 @@ def out_of_turn(delivered: Sequence[Delivery]) -> list[Finding]:
 
 def left_out(delivered: Sequence[Delivery], log: Log, topic: str) -> list[Finding]:
     """What a consumer of the topic was never given, once it had time enough."""
-    given = {(each.queue, each.queue_offset) for each in delivered}
-    stored = sorted((each.queue, each.queue_offset) for each in log.stored if each.queue.topic == topic)
-    missing = [place for place in stored if place not in given]
+    given = set(delivered)
+    stored = sorted(Delivery(*each[1:]) for each in log.stored if each.queue.topic == topic)  # all but its place
+    missing = [each for each in stored if each not in given]
     if not missing:
         return []
-    (queue, offset), last = missing[0], missing[-1][1]
+    (queue, offset, _body), last = missing[0], missing[-1].queue_offset
     text = f"{len(missing)} of {len(stored)} were never delivered: {queue.topic}/{queue.queue_id} {offset} to {last}"
     return [Finding("never_delivered", text)]
 

@@ -29,7 +29,8 @@ class OnRecord:
 
     def __init__(self, brokers: Group, member: EtcdMember) -> None:
         self._brokers, self.member = brokers, member
-        self.register = Register(EtcdClient(endpoints_of(member.url)), "DefaultCluster", "broker-a")
+        client = EtcdClient(endpoints_of(member.url), deadline_s=WITHIN_S)
+        self.register = Register(client, "DefaultCluster", "broker-a")
 
     def master(self, name: str, **settings: Any) -> contextlib.AbstractAsyncContextManager[BrokerLife]:
         return self._brokers.broker(name, **{**ALL, "etcd_endpoints": self.member.url, **settings})
