@@ -18,10 +18,11 @@ import pytest
 from appliance.bench.gantry_peer import FAST_PATH_OFF
 from appliance.proxy.protocol.definition_pb2 import Code
 from tests.appliance.proxy.proxies import ProxyClient, require_compiled_door
-from tests.conftest import time_limit
+from tests.conftest import is_busy, time_limit
 from tests.faults.grpc.hostile_calls import KINDS
 from tests.faults.grpc.proxy_process import proxy_process
 from tests.harness import LocalCluster
+from tests.waiting import WITHIN_S
 
 SECONDS = 2
 PERIOD_S = 0.02
@@ -68,7 +69,12 @@ async def test_polite_calls_are_answered(tmp_path: Path, kind: str, door: dict[s
 
 
 async def store_one(client: ProxyClient) -> None:
-    message = client.message("BenchmarkTest", os.urandom(64))
-    message.topic.name = "orders"
-    answer = await client.call("SendMessage", messages=[message])
-    assert answer.status.code in (Code.OK, Code.TOPIC_NOT_FOUND), answer
+    """A busy machine's broker may answer the proxy too late: then a client sends again."""
+    codes = {Code.OK, Code.TOPIC_NOT_FOUND}
+    while True:
+        message = client.message("BenchmarkTest", os.urandom(64))
+        message.topic.name = "orders"
+        answer = await client.call("SendMessage", messages=[message], timeout_s=WITHIN_S)
+        if answer.status.code in codes:
+            return
+        assert answer.status.code == Code.PROXY_TIMEOUT and is_busy(), answer
