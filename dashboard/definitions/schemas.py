@@ -81,7 +81,7 @@ class RuleDefinition(RuleFields):
 def _group_fields() -> dict[str, Any]:
     """What a broker keeps of a group, all but its name."""
     types = get_type_hints(SubscriptionGroupConfig)
-    bounded = {bool: bool, int: Annotated[int, Field(ge=0, lt=1 << 31)]}
+    bounded = {bool: bool, bool | None: bool | None, int: Annotated[int, Field(ge=0, lt=1 << 31)]}
     return {
         field.name: (bounded[types[field.name]], field.default)
         for field in dataclasses.fields(SubscriptionGroupConfig)

@@ -96,7 +96,10 @@ class KVTable(Body):
 
 @dataclass
 class SubscriptionGroupConfig(Body):
-    """A consumer group's settings on one broker."""
+    """A consumer group's settings on one broker.
+
+    consume_message_orderly: as brokers 5 have it. RocketMQ's own proxy goes by it, GantryMQ's by the topic's type.
+    """
 
     group_name: str = ""
     consume_enable: bool = True
@@ -107,6 +110,7 @@ class SubscriptionGroupConfig(Body):
     broker_id: int = 0
     which_broker_when_consume_slowly: int = 1
     notify_consumer_ids_changed_enable: bool = True
+    consume_message_orderly: bool | None = None
 
 
 @dataclass

@@ -89,13 +89,12 @@ class SendAnswers:
         fields = {**self._common, "msgId": ids, "queueId": str(queue_id), "queueOffset": str(queue_offset)}
         return request.reply(code, None, fields).encode()
 
-    def stored_for_a_time(
-        self, request: Request, physical_offset: int, queue_id: int, queue_offset: int, recall_handle: str
+    def stored_with(
+        self, request: Request, physical_offset: int, queue_id: int, queue_offset: int, more: Mapping[str, str]
     ) -> bytes:
-        """The same for one that is delivered at a time, until which its sender can recall it."""
+        """The same for one whose sender is told more: what recalls it, or the id of its transaction."""
         fields = {"msgId": self.message_id(physical_offset), "queueId": str(queue_id)}
-        more = {"queueOffset": str(queue_offset), "recallHandle": recall_handle}
-        return self.told(request, ResponseCode.SUCCESS, None, fields | more)
+        return self.told(request, ResponseCode.SUCCESS, None, {**fields, "queueOffset": str(queue_offset), **more})
 
     def _message_ids(self, physical_offsets: Sequence[int]) -> str:
         """The messages' ids, joined by commas: one call makes the hexadecimal digits of them all."""

@@ -19,6 +19,7 @@ from __future__ import annotations
 import functools
 import random
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from appliance.broker.access.cost_limits import CreationLimit, check_batch_keys, check_keys
@@ -37,6 +38,7 @@ from appliance.process.java_time import java_time
 from appliance.remoting.send_request import SendFields, SendRequest
 from appliance.settings.roles import BrokerConfig
 from gantrymq.errors import MessageRejected, RecordError
+from gantrymq.message import properties as names
 from gantrymq.message.properties import PROPERTIES_BYTES_MAX
 from gantrymq.message.sysflag import MULTI_TAGS, TRANSACTION_MASK
 from gantrymq.message.topics import (
@@ -159,7 +161,8 @@ def send(parts: SendParts, connection: ServerConnection, request: Request) -> by
             level = parts.store.delay_levels.level_of(encoded)
             parts.stats.inc_delayed_put(result.waits_in, level, result.size_bytes)
         handle = recall_handle(parts.config, target.topic, encoded, result.due_ms) if result.due_ms else ""
-        return _answer(parts, connection, request, target.topic, queue_id, result, is_waiting, handle)
+        more = {"recallHandle": handle} if handle else None
+        return _answer(parts, connection, request, target.topic, queue_id, result, is_waiting, more)
     except BrokerError as exc:
         return parts.send_answers.refused(request, exc.code, str(exc))
     except RecordError as exc:  # a batch whose body is none
@@ -216,7 +219,11 @@ def _store_half(
         raise _refusal(parts, result.status)
     parts.transactions.metrics.prepared += 1
     parts.stats.inc_topic_put(half.topic, 1, result.size_bytes)
-    return _answer(parts, connection, request, topic, queue_id, result, is_waiting)
+    msg_id = names.find_property(
+        half.properties, names.UNIQ_KEY.encode()
+    )  # brokers 5 say it, and their proxies need it
+    more = {"transactionId": msg_id.decode(errors="replace")} if msg_id else None
+    return _answer(parts, connection, request, topic, queue_id, result, is_waiting, more)
 
 
 # -- the answer -------------------------------------------------------------------------------------------------------
@@ -230,18 +237,18 @@ def _answer(
     queue_id: int,
     result: PutMessageResult,
     is_waiting: bool,
-    handle: str = "",
+    more: Mapping[str, str] | None = None,
 ) -> bytes | None:
     """The end of each send that was stored: its answer; None for one-way sends, and when it is written later.
 
     topic, queue_id: where the client sent it to. is_waiting: the client waits for the disk (SYNC_FLUSH) and for a
-    slave (SYNC_MASTER). handle: recalls the message.
+    slave (SYNC_MASTER). more: what else the answer says.
     """
     if request.flag & ONEWAY_FLAG:
         return None
     answers = parts.send_answers
-    if handle:
-        answer = answers.stored_for_a_time(request, result.physical_offset, queue_id, result.queue_offset, handle)
+    if more:
+        answer = answers.stored_with(request, result.physical_offset, queue_id, result.queue_offset, more)
     elif result.offsets:
         answer = answers.stored_batch(request, result.offsets, queue_id, result.queue_offset)
     else:

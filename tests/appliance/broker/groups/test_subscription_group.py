@@ -68,6 +68,7 @@ async def test_tools_see_a_suspended_group_that_the_file_does_not_know(tmp_path:
 def test_what_is_written_reads_back(tmp_path: Path) -> None:
     groups = manager(tmp_path)
     groups.update(SubscriptionGroupConfig("g", consume_enable=False, retry_max_times=3))
+    groups.update(SubscriptionGroupConfig("in-order", consume_message_orderly=True))
     groups.get("gone")
     assert groups.delete("gone")
     assert not groups.delete("gone")

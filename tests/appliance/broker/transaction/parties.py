@@ -55,7 +55,7 @@ class ProducerPeer:
         marks: dict[str, Any] = {"TRAN_MSG": "true", "PGROUP": GROUP, "UNIQ_KEY": unique_key, "TAGS": "a", **properties}
         answer = await self.send(body, queue_id=queue_id, age_ms=age_ms, sys_flag=sys_flag, **marks)
         assert answer.code == 0, answer.remark
-        assert answer.ext_fields["queueId"] == str(queue_id)
+        assert (answer.ext_fields["queueId"], answer.ext_fields["transactionId"]) == (str(queue_id), unique_key)
         _, _, physical_offset = decode_offset_message_id(answer.ext_fields["msgId"])
         return Half(int(answer.ext_fields["queueOffset"]), physical_offset, unique_key)
 
