@@ -47,6 +47,11 @@ class ProxiedClients:
         found = {each.client_id: each for each in self._all() if group and each.group == group}
         return list(found.values())
 
+    def producers(self, topic: str) -> list[ProxiedClient]:
+        """Who publishes a topic, each once; the topic is their producer group."""
+        found = {each.client_id: each for each in self._all() if topic in each.topics}
+        return list(found.values())
+
     def _all(self) -> Iterator[ProxiedClient]:
         for connection in self._reports:
             report = self.of_connection(connection)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, Protocol
 
 from appliance.broker.groups.clients import ProducerManager
@@ -18,7 +19,14 @@ from appliance.remoting.header_fields import INT_MAX, INT_MIN, FieldError
 from appliance.remoting.request_body import read_body, read_list
 from gantrymq.errors import MessageRejected
 from gantrymq.remoting import fastjson
-from gantrymq.remoting.admin_bodies import ConsumerConnection, ProducerConnection, SubscriptionGroupConfig, TopicList
+from gantrymq.remoting.admin_bodies import (
+    Connection,
+    ConsumerConnection,
+    ProducerConnection,
+    SubscriptionGroupConfig,
+    TopicList,
+)
+from gantrymq.remoting.bodies import ProxiedClient
 from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 
@@ -149,32 +157,43 @@ def get_consumer_connections(
 def get_producer_connections(
     parts: AdminGroupParts, connection: ServerConnection, request: RemotingCommand
 ) -> RemotingCommand:
-    """204: the group's producers."""
+    """204: the group's producers; for a proxy's channel, those that it serves."""
     group = request.ext_fields["producerGroup"]
-    channels = parts.producers.channels(group)
-    if not channels:
+    channels, proxied = _producers(parts, group, parts.producers.channels(group))
+    if not channels and not proxied:
         raise BrokerError(ResponseCode.SYSTEM_ERROR, f"the producer group[{group}] not exist")
-    return request.reply(body=ProducerConnection([channel.describe() for channel in channels]).to_json())
+    found = [*(channel.describe() for channel in channels), *map(as_connection, proxied)]
+    return request.reply(body=ProducerConnection(found).to_json())
+
+
+def _producers(
+    parts: AdminGroupParts, group: str, channels: Collection[ClientChannel]
+) -> tuple[list[ClientChannel], list[ProxiedClient]]:
+    """The channels that are producers, and who stands behind the others, the proxies."""
+    direct = [each for each in channels if parts.proxied.of_connection(each.connection) is None]
+    return direct, parts.proxied.producers(group) if len(direct) < len(channels) else []
 
 
 def get_all_producers(
     parts: AdminGroupParts, connection: ServerConnection, request: RemotingCommand
 ) -> RemotingCommand:
-    """328: every producer group with its producers."""
+    """328: every producer group with its producers, as 204 has them."""
     now_ms, now_s = int(time.time() * 1000), time.monotonic()
 
-    def row(channel: ClientChannel) -> dict[str, Any]:
+    def row(one: Connection, at_ms: int) -> dict[str, Any]:
         return {
-            "clientId": channel.client_id,
-            "language": channel.language,
-            "lastUpdateTimestamp": now_ms - int((now_s - channel.last_update) * 1000),
-            "remoteIP": f"/{channel.connection.remote_text}",  # as Java prints an address
-            "version": channel.version,
+            "clientId": one.client_id,
+            "language": one.language,
+            "lastUpdateTimestamp": at_ms,
+            "remoteIP": f"/{one.client_addr}",  # as Java prints an address
+            "version": one.version,
         }
 
-    data = {
-        group: [row(channel) for channel in channels.values()] for group, channels in parts.producers.groups.items()
-    }
+    data = {}
+    for group, known in parts.producers.groups.items():
+        channels, proxied = _producers(parts, group, known.values())
+        data[group] = [row(each.describe(), now_ms - int((now_s - each.last_update) * 1000)) for each in channels]
+        data[group] += [row(as_connection(each), now_ms) for each in proxied]
     return request.reply(body=fastjson.dumps({"data": data}))
 
 

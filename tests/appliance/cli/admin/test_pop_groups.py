@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from appliance.__main__ import main
-from gantrymq.remoting.bodies import HeartbeatData, ProxiedClient, ProxyReport
+from gantrymq.remoting.bodies import HeartbeatData, ProducerData, ProxiedClient, ProxyReport
 from gantrymq.remoting.codes import RequestCode
 from tests.appliance.broker.pop.popper import popping
 from tests.appliance.cli.running_gantry import Ran
@@ -47,9 +47,14 @@ async def test_a_shell_shows_what_is_in_flight_and_changes_the_mode(
 async def test_clients_behind_a_proxy_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     async with serving(tmp_path) as cluster, popping(cluster.broker_address) as popper:
         told = ProxiedClient("h@1", "10.0.0.9", "GO", "5.1.4", "readers", {"orders": "TAG *"})
-        beat = HeartbeatData("proxy@1", proxy=ProxyReport("10.0.0.1:8081", [told]))
+        publisher = ProxiedClient("h@2", "10.0.0.8", "JAVA", "5.2.0", topics=["orders"])
+        report = ProxyReport("10.0.0.1:8081", [told, publisher])
+        beat = HeartbeatData("proxy@1", producer_data_set=[ProducerData("orders")], proxy=report)
         assert (await popper.ask(RequestCode.HEART_BEAT, {}, beat.to_json())).code == 0
         code = await asyncio.to_thread(main, ["admin", "clients", "list", "-n", cluster.namesrv_address])
         printed = capsys.readouterr().out
         line = next(line for line in printed.splitlines() if line.startswith("h@1"))
         assert code == 0 and "broker-a by proxy 10.0.0.1:8081" in line and "GO 5.1.4" in line and "readers" in line
+        assert await asyncio.to_thread(main, ["admin", "producers", "-n", cluster.namesrv_address]) == 0
+        (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("orders")]
+        assert "h@2" in line and "10.0.0.8" in line, "not the proxy"
