@@ -180,7 +180,8 @@ ROOMS = {
     "dashboard.reports.runs.cron": Room(("gantrymq.errors",), ("cronsim", "django")),
     "dashboard.management.commands.users": Room(("gantrymq", "dashboard", "appliance.cli.tables", *SHARED), WEB),
     "dashboard.management.commands.up": Room(
-        ("dashboard", "appliance.cli", "appliance.supervisor", *SHARED), (*WEB, "psutil")
+        ("dashboard", "appliance.cli", "appliance.reports.install_state", "appliance.supervisor", *SHARED),
+        (*WEB, "psutil"),
     ),
 }
 

@@ -2,48 +2,50 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+STATE_FILE = "install.json"
 FACTS = "gantry-binary.json"  # what the tree of the single file contains; only such a tree has it
 PACKAGES = ("pyspark", "pyarrow", "numpy", "deltalake")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass
 class InstallState:
-    """`state`: ready, installing, absent or failed; `step`, `done` of `total`: the progress; `error`: if it failed."""
+    """The content of DATA/reports/install.json, which `gantry up` and the dashboard read; times: epoch seconds."""
 
-    state: str
+    state: str = "absent"  # absent, installing, ready, failed
     step: str = ""
-    done: int = 0
+    done: int = 0  # of `total`
     total: int = 0
-    error: str = ""
+    started_at: float = 0.0
+    updated_at: float = 0.0
+    error: str | None = None
 
     @property
     def is_ready(self) -> bool:
         return self.state == "ready"
 
 
+def read_state(path: Path) -> InstallState:
+    """The last state written; "absent" when there is none."""
+    try:
+        return InstallState(**json.loads(path.read_bytes()))
+    except (FileNotFoundError, ValueError, TypeError):
+        return InstallState()
+
+
 def install_state(data: Path) -> InstallState:
-    """The state in DATA/reports/install.json; without that file, whether the packages can be found."""
-    written: dict[str, Any] = {}
-    with contextlib.suppress(FileNotFoundError, ValueError):
-        written = json.loads((data / "reports" / "install.json").read_bytes())
-    state = str(written.get("state", ""))
-    if state == "installing":
-        return InstallState(
-            state, str(written.get("step") or ""), int(written.get("done") or 0), int(written.get("total") or 0)
-        )
+    """The state written below `data`; when nothing is being installed, whether the packages can be found."""
+    written = read_state(data / "reports" / STATE_FILE)
+    if written.state == "installing":
+        return written
     if are_packages_there():
         return InstallState("ready")
-    if state == "failed":
-        return InstallState(state, step=str(written.get("step") or ""), error=str(written.get("error") or ""))
-    return InstallState("absent")
+    return written if written.state == "failed" else InstallState()
 
 
 def packages_folder() -> Path | None:

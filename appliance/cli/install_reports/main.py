@@ -19,9 +19,9 @@ from pathlib import Path
 from appliance.cli.install_reports.installer import Failed, Installer
 from appliance.cli.install_reports.locked import missing_packages
 from appliance.cli.install_reports.packed import PackedReports
-from appliance.cli.install_reports.progress import STATE_FILE, InstallState, Progress
+from appliance.cli.install_reports.progress import Progress
 from appliance.own_files import LOCKS
-from appliance.reports.install_state import are_packages_there
+from appliance.reports.install_state import STATE_FILE, InstallState, are_packages_there
 from appliance.settings.appliance_config import ApplianceConfig
 
 LOCK = LOCKS / "reports.lock"

@@ -1,35 +1,14 @@
-"""How far an installation is: DATA/reports/install.json, which `gantry up` and the dashboard read."""
+"""An installation writes how far it is: the state file (appliance/reports/install_state.py) and the log."""
 
 from __future__ import annotations
 
 import json
 import sys
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
-STATE_FILE = "install.json"
-
-
-@dataclass
-class InstallState:
-    """The content of the state file; times are seconds since the epoch."""
-
-    state: str = "absent"  # absent, installing, ready, failed
-    step: str = ""
-    done: int = 0
-    total: int = 0
-    started_at: float = 0.0
-    updated_at: float = 0.0
-    error: str | None = None
-
-
-def read_state(path: Path) -> InstallState:
-    """The last state written; "absent" when there is none."""
-    try:
-        return InstallState(**json.loads(path.read_text(encoding="utf-8")))
-    except (FileNotFoundError, ValueError, TypeError):
-        return InstallState()
+from appliance.reports.install_state import InstallState
 
 
 class Progress:

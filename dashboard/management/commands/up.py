@@ -29,10 +29,11 @@ from django.db import DatabaseError, connection
 from appliance.cli.admin.ha.replicas import begin_records
 from appliance.cli.banner import banner, ready_line
 from appliance.cli.install_reports.main import record_absence_or_readiness
-from appliance.cli.install_reports.progress import STATE_FILE, InstallState, Progress, read_state
+from appliance.cli.install_reports.progress import Progress
 from appliance.process import logs
 from appliance.process.thread_stacks import print_stacks_when_asked
 from appliance.process.version import VERSION
+from appliance.reports.install_state import STATE_FILE, InstallState, read_state
 from appliance.settings.appliance_config import ApplianceConfig
 from appliance.supervisor.child import ChildSpec
 from appliance.supervisor.guardian_link import GuardianLink
