@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 import pytest_asyncio
 
 from tests.appliance.code_scene import Scene, open_scene
+from tests.servers.etcd import EtcdMember, etcd
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -15,3 +16,9 @@ async def scene(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Scene
     """A cluster for requests of every code; once a module, for a request leaves it as it was."""
     async with open_scene(tmp_path_factory.mktemp("codes")) as opened:
         yield opened
+
+
+@pytest.fixture(scope="module")
+def member(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdMember]:
+    with etcd(tmp_path_factory.mktemp("etcd")) as (member,):
+        yield member

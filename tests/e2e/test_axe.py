@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,9 +12,8 @@ import pytest
 
 from gantrymq import Message, SyncProducer
 from tests.appliance_process import RunningAppliance
-from tests.conftest import missing, require_tool
 from tests.dashboard.addresses import all_patterns, example_address
-from tests.interop.build_cache import ToolError, built, digest, tool
+from tests.interop.build_cache import required_npm_folder
 
 selenium = pytest.importorskip("selenium", reason="drives the browser")
 
@@ -66,21 +64,8 @@ axe.run(document, {resultTypes: ['violations'], ...options}).then(
 
 @pytest.fixture(scope="module")
 def axe() -> str:
-    """The script, as npm's lock pins it; without npm the test skips aloud, and fails in CI."""
-    for program in ("node", "npm"):
-        require_tool(program, "it fetches axe-core")
-    files = sorted(AXE.glob("*.json"))
-
-    def build(folder: Path) -> None:
-        for file in files:
-            shutil.copy(file, folder)
-        tool(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", folder])
-
-    try:
-        folder = built(f"axe-{digest(files)}", build)
-    except ToolError as exc:
-        missing("axe-core", str(exc))
-        raise
+    """The script, as npm's lock pins it."""
+    folder = required_npm_folder("axe", AXE, "axe-core")
     return (folder / "node_modules/axe-core/axe.min.js").read_text(encoding="utf-8")
 
 

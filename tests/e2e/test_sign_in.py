@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,8 +14,7 @@ import pytest
 
 from appliance.bench.processes import free_ports
 from tests.appliance_process import RunningAppliance
-from tests.conftest import missing, require_tool
-from tests.interop.build_cache import ToolError, built, digest, tool
+from tests.interop.build_cache import required_npm_folder
 from tests.waiting import WITHIN_S
 
 selenium = pytest.importorskip("selenium", reason="drives the browser")
@@ -73,21 +71,8 @@ class RunningProvider:
 
 @pytest.fixture(scope="module")
 def packages() -> Path:
-    """oidc-provider, as npm's lock pins it; without npm the test skips aloud, and fails in CI."""
-    for program in ("node", "npm"):
-        require_tool(program, "it runs oidc-provider")
-    files = sorted(PROVIDER.glob("*.json"))
-
-    def build(folder: Path) -> None:
-        for file in files:
-            shutil.copy(file, folder)
-        tool(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", folder])
-
-    try:
-        return built(f"provider-{digest(files)}", build)
-    except ToolError as exc:
-        missing("oidc-provider", str(exc))
-        raise
+    """oidc-provider, as npm's lock pins it."""
+    return required_npm_folder("provider", PROVIDER, "oidc-provider")
 
 
 @pytest.fixture

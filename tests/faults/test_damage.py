@@ -21,9 +21,9 @@ from store import MessageStore, MessageStoreConfig, StoreDamaged
 from store.base import cut_folder
 from store.startup import log_cut
 from tests.faults.kit.ledger import check_index
-from tests.faults.kit.numbered import numbers, opened, put
+from tests.faults.kit.numbered import numbers, put
 from tests.faults.kit.traffic import Acknowledged
-from tests.store.conftest import small_config
+from tests.store.conftest import opened, small_config
 
 COUNT = 300
 TAIL_BYTES = 700

@@ -14,9 +14,9 @@ from appliance.process.json_file import JsonFile, StateFileError
 from gantrymq.message import record
 from store import MessageStore, PutMessageStatus
 from store.upkeep import retention
-from tests.faults.kit.numbered import numbers, opened, put
+from tests.faults.kit.numbered import numbers, put
 from tests.faults.kit.small_disk import SmallDisk, small_disk
-from tests.store.conftest import small_config
+from tests.store.conftest import opened, small_config
 from tests.waiting import WITHIN_S
 
 OK = PutMessageStatus.PUT_OK

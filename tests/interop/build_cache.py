@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -13,6 +14,7 @@ from types import MappingProxyType
 
 from appliance.bench.apache_peer import QUICK_START_FLAGS
 from appliance.bench.maven import ToolError, cache_folder
+from tests.conftest import missing, require_tool
 
 BUILD_TIMEOUT_S = 1800.0  # of one step; on a starved machine a download and a compiler take ten times as long
 QUICK_COMPILER = tuple(f"-J{flag}" for flag in QUICK_START_FLAGS)  # of javac: it lives for seconds
@@ -59,3 +61,25 @@ def digest(files: Sequence[Path], others: str = "") -> str:
     """Of the files' names and contents, and of what else makes a difference."""
     content = b"".join(file.name.encode() + file.read_bytes() for file in files) + others.encode()
     return hashlib.sha256(content).hexdigest()[:12]
+
+
+def npm_folder(name: str, files: Sequence[Path]) -> Path:
+    """A folder with the files and what package-lock.json, one of them, names; installed once for each state of it."""
+
+    def build(folder: Path) -> None:
+        for file in files:
+            shutil.copy(file, folder)
+        tool(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", folder])
+
+    return built(f"{name}-{digest(files)}", build)
+
+
+def required_npm_folder(name: str, sources: Path, what: str) -> Path:
+    """The same for the package that the lock in `sources` pins; without npm the test skips aloud, and fails in CI."""
+    for program in ("node", "npm"):
+        require_tool(program, f"it fetches {what}")
+    try:
+        return npm_folder(name, sorted(sources.glob("*.json")))
+    except ToolError as exc:
+        missing(what, str(exc))
+        raise

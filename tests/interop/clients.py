@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 import subprocess
 import threading
 import time
@@ -14,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from appliance.bench.maven import class_path, copied_jars
-from tests.interop.build_cache import QUICK_COMPILER, built, digest, tool
+from tests.interop.build_cache import QUICK_COMPILER, built, digest, npm_folder, tool
 from tests.interop.class_archive import CLIENT_POM, archive_flags
 from tests.waiting import WITHIN_S
 
@@ -261,10 +260,4 @@ def _java_classes(jars: Path, pom: Path, sources: Sequence[Path]) -> Path:
 def _npm_folder() -> Path:
     """A folder with the programs and what package-lock.json names, installed once for each state of it."""
     files = sorted([*JAVASCRIPT_SOURCES.glob("*.js"), *JAVASCRIPT_SOURCES.glob("*.json")])
-
-    def build(folder: Path) -> None:
-        for file in files:
-            shutil.copy(file, folder)
-        tool(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", folder])
-
-    return built(f"interop-javascript-{digest(files)}", build)
+    return npm_folder("interop-javascript", files)

@@ -68,6 +68,14 @@ def open_store(clock: FakeClock) -> Iterator[OpenStore]:
         store.close()
 
 
+def opened(config: MessageStoreConfig) -> MessageStore:
+    """A store on the real clock; whoever opens it closes it."""
+    store = MessageStore(config)
+    store.load()
+    store.start()
+    return store
+
+
 def message(
     body: bytes = b"hello",
     *,

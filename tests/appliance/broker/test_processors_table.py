@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import re
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +26,6 @@ from gantrymq.remoting.codes import RequestCode
 from tests.appliance.broker.processors.unopened import unopened_broker
 
 ROW = re.compile(r"^    Row\(Code\.(\w+), .*\),  # (\d+)$", re.MULTILINE)
-
-
-@pytest.fixture
-def broker(tmp_path: Path) -> Iterator[BrokerController]:
-    with unopened_broker(tmp_path) as broker:
-        yield broker
 
 
 @pytest.mark.parametrize("rows", [TABLE, namesrv_table.TABLE], ids=["broker", "name server"])

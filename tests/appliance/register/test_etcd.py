@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -18,12 +18,6 @@ from tests.servers.etcd import EtcdMember, etcd, require_user, urls_of
 from tests.waiting import WITHIN_S
 
 PREFIX = "/test/"
-
-
-@pytest.fixture(scope="module")
-def member(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdMember]:
-    with etcd(tmp_path_factory.mktemp("etcd")) as (member,):
-        yield member
 
 
 @pytest.fixture

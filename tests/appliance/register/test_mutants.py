@@ -7,7 +7,7 @@ mutant.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from itertools import count
 from typing import NamedTuple
 
@@ -18,16 +18,10 @@ from appliance.register import register as register_module
 from appliance.register.etcd import EtcdClient, EtcdError, Is, OutcomeUnknown, endpoints_of
 from appliance.register.register import Refused, Register
 from appliance.register.term import IN_SYNC, Term, View
-from tests.servers.etcd import EtcdMember, etcd
+from tests.servers.etcd import EtcdMember
 
 NAMES = count()
 ONE, TWO = "127.0.0.1:1", "127.0.0.1:2"
-
-
-@pytest.fixture(scope="module")
-def member(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdMember]:
-    with etcd(tmp_path_factory.mktemp("etcd")) as (member,):
-        yield member
 
 
 class Client(EtcdClient):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
 
@@ -18,12 +18,6 @@ from tests.servers.etcd import EtcdMember, etcd
 
 NAMES = count()
 ONE, TWO, THREE = "127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"
-
-
-@pytest.fixture(scope="module")
-def member(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdMember]:
-    with etcd(tmp_path_factory.mktemp("etcd")) as (member,):
-        yield member
 
 
 @pytest.fixture

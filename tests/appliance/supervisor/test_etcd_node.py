@@ -8,7 +8,6 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -24,12 +23,6 @@ from tests.appliance.supervisor.guarded import Guarded
 from tests.conftest import require_tool
 from tests.servers.etcd import REASON
 from tests.waiting import WITHIN_S, until
-
-
-@pytest.fixture
-async def guarded() -> AsyncIterator[Guarded]:
-    async with Guarded() as both_ends:
-        yield both_ends
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -20,12 +19,6 @@ from appliance.supervisor.supervisor import HangLimit, Supervisor
 from gantrymq.remoting.protocol import RemotingProtocol
 from tests.appliance.supervisor.guarded import Guarded
 from tests.waiting import WITHIN_S, until
-
-
-@pytest.fixture
-async def guarded() -> AsyncIterator[Guarded]:
-    async with Guarded() as both_ends:
-        yield both_ends
 
 
 async def test_a_stopped_name_server_is_killed_and_serves_again(tmp_path: Path, guarded: Guarded) -> None:

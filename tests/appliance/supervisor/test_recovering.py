@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -28,12 +27,6 @@ for step in range(3):
 print('READY {{"role": "broker"}}', flush=True)
 time.sleep(600)
 """
-
-
-@pytest.fixture
-async def guarded() -> AsyncIterator[Guarded]:
-    async with Guarded() as both_ends:
-        yield both_ends
 
 
 def child_that_says(event: str, folder: Path, guarded: Guarded) -> Child:

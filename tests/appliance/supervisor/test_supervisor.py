@@ -52,12 +52,6 @@ def script(name: str, text: str, **extra: object) -> ChildSpec:
     return ChildSpec(name=name, role="service", command=(sys.executable, "-c", text), **extra)
 
 
-@pytest.fixture
-async def guarded() -> AsyncIterator[Guarded]:
-    async with Guarded() as both_ends:
-        yield both_ends
-
-
 @contextlib.asynccontextmanager
 async def running(supervisor: Supervisor) -> AsyncIterator[asyncio.Task[None]]:
     task = asyncio.create_task(supervisor.run())

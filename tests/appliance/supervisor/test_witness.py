@@ -15,16 +15,10 @@ from appliance.register.etcd import EtcdClient, endpoints_of
 from appliance.register.register import Register
 from appliance.register.term import IN_SYNC
 from appliance.supervisor.witness import broker_died
-from tests.servers.etcd import EtcdMember, etcd
+from tests.servers.etcd import EtcdMember
 
 NAMES = count()
 ONE, TWO = "127.0.0.1:1", "127.0.0.1:2"
-
-
-@pytest.fixture(scope="module")
-def member(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdMember]:
-    with etcd(tmp_path_factory.mktemp("etcd")) as (member,):
-        yield member
 
 
 class Broker:

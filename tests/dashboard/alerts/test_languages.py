@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
-from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -18,13 +16,10 @@ from dashboard.models.alerts import AlertChannel, AlertDelivery
 from dashboard.reports.letter import letter_of
 from tests.dashboard.conftest import Client
 
+pytestmark = pytest.mark.usefixtures("may_send_to_loopback")
+
 NOW = 1_800_000_000.0
 URL = "https://hooks.example/services/a-secret-part"
-
-
-@pytest.fixture(autouse=True)
-def _may_send_to_loopback(settings: Any) -> None:
-    settings.APPLIANCE = dataclasses.replace(settings.APPLIANCE, alarm_networks="127.0.0.0/8")
 
 
 def test_each_channel_is_told_in_its_language(transactional_db: None) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import time
 from array import array
@@ -22,16 +21,13 @@ from dashboard.models.management import User
 from tests.dashboard.alerts.receivers import http_receiver
 from tests.dashboard.conftest import Client, api_for
 
+pytestmark = pytest.mark.usefixtures("may_send_to_loopback")
+
 RULE = {
     "name": "orders far behind", "kind": "group-lag", "threshold": 500, "clear": 100, "for_s": 30,
     "pattern": "orders-*",
 }  # fmt: skip
 URL = "https://hooks.example/services/T0001/very-secret-part"
-
-
-@pytest.fixture(autouse=True)
-def _may_send_to_loopback(settings: Any) -> None:
-    settings.APPLIANCE = dataclasses.replace(settings.APPLIANCE, alarm_networks="127.0.0.0/8")
 
 
 async def text_of(client: Any, address: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import csv
-import dataclasses
 import io
 import json
 import re
@@ -37,13 +36,6 @@ from tests.dashboard.finished_run import NASTY, NOW, finished_run
 from tests.waiting import WITHIN_S, until
 
 ROOT = Path(__file__).parents[3]
-
-
-@pytest.fixture
-def data(tmp_path: Path, settings: Any, transactional_db: None) -> Path:
-    """A data folder of the test's own."""
-    settings.APPLIANCE = dataclasses.replace(django_settings.APPLIANCE, data=tmp_path)
-    return tmp_path
 
 
 async def text_of(client: AsyncClient, address: str) -> str:

@@ -6,7 +6,7 @@ import base64
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -21,12 +21,6 @@ from dashboard.sign_in.wire import ANSWER_BYTES_MAX, Wire
 from tests.dashboard.sign_in.lying_provider import CLIENT, SECRET, LyingProvider, lying_provider
 
 BACK = "http://gantry.example/login/provider/back"
-
-
-@pytest.fixture
-def lying() -> Iterator[LyingProvider]:
-    with lying_provider() as provider:
-        yield provider
 
 
 @pytest.fixture

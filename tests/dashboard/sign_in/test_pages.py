@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -18,15 +18,9 @@ from dashboard.models.audit import AuditEntry
 from dashboard.models.identities import Identity
 from dashboard.models.management import LoginFailure, User
 from tests.dashboard.conftest import PASSWORD, Client
-from tests.dashboard.sign_in.lying_provider import CLIENT, SECRET, LyingProvider, lying_provider
+from tests.dashboard.sign_in.lying_provider import CLIENT, SECRET, LyingProvider
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture
-def lying() -> Iterator[LyingProvider]:
-    with lying_provider() as provider:
-        yield provider
 
 
 @pytest.fixture

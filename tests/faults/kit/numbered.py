@@ -3,17 +3,10 @@
 from __future__ import annotations
 
 from gantrymq.message import record
-from store import MessageStore, MessageStoreConfig, PutMessageStatus
+from store import MessageStore, PutMessageStatus
 from tests.store.conftest import message, read_all
 
 BODY = bytes(1000)
-
-
-def opened(config: MessageStoreConfig) -> MessageStore:
-    store = MessageStore(config)
-    store.load()
-    store.start()
-    return store
 
 
 def put(store: MessageStore, number: int) -> PutMessageStatus:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.kit.numbered import opened, put
+from tests.faults.kit.numbered import put
 from tests.faults.replication.history import Answer, Delivery, EpochRow, Log, QueueKey, Send, Stored, check
 from tests.faults.replication.logs import BadRecord, read_log
-from tests.store.conftest import small_config
+from tests.store.conftest import opened, small_config
 
 QUEUE = QueueKey("Copied", 0)
 ONE, TWO = "10.0.0.1:10911", "10.0.0.2:10911"

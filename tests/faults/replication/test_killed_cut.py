@@ -17,8 +17,8 @@ from store import MessageStore
 from store.inspect.dump import Selection, dump_records
 from store.inspect.folder import StoreFolder
 from tests.faults.kit.cutting import FILES
-from tests.faults.kit.numbered import numbers, opened, put
-from tests.store.conftest import small_config
+from tests.faults.kit.numbered import numbers, put
+from tests.store.conftest import opened, small_config
 
 ROUNDS = 3  # usual
 KEPT, ALL = 20, 60

@@ -14,9 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from appliance.bench.maven import ToolError, cache_folder
-from tests.conftest import missing, require_tool
-from tests.interop.build_cache import built, digest, tool
+from appliance.bench.maven import cache_folder
+from tests.interop.build_cache import required_npm_folder
 from tests.source_files import ROOT
 
 pytestmark = pytest.mark.slow
@@ -29,20 +28,7 @@ REJECTED = {number for number, line in enumerate(PROGRAM.read_text().splitlines(
 @pytest.fixture(scope="module")
 def pyright() -> Path:
     """The npm package's program: the one on PyPI fetches a Node.js."""
-    for each in ("node", "npm"):
-        require_tool(each, "it runs the type checker pyright")
-    sources = sorted(HERE.glob("*.json"))
-
-    def install(folder: Path) -> None:
-        for source in sources:
-            shutil.copy(source, folder)
-        tool(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", folder])
-
-    try:
-        folder = built(f"pyright-{digest(sources)}", install)
-    except ToolError as exc:
-        missing("pyright", str(exc))
-        raise
+    folder = required_npm_folder("pyright", HERE, "the type checker pyright")
     return folder / "node_modules" / "pyright" / "index.js"
 
 

@@ -12,7 +12,7 @@ from gantrymq.message import record
 from store import MessageStore, MessageStoreConfig
 from store.index import rebuild as index_rebuild
 from store.index.file import ENTRY, HEADER_BYTES
-from tests.store.conftest import message, small_config
+from tests.store.conftest import message, opened, small_config
 from tests.waiting import WITHIN_S, aside
 
 COUNT = 350
@@ -48,13 +48,6 @@ def swapped_entries(data: bytearray) -> None:
 
 def emptied(data: bytearray) -> None:
     data[:] = bytes(len(data))
-
-
-def opened(config: MessageStoreConfig) -> MessageStore:
-    store = MessageStore(config)
-    store.load()
-    store.start()
-    return store
 
 
 async def rebuilt(store: MessageStore) -> None:

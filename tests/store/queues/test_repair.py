@@ -17,7 +17,7 @@ from gantrymq.message import record
 from store import GetMessageStatus, MessageStore, MessageStoreConfig, TagFilter
 from store.queues import repair
 from store.queues.scan import UNIT
-from tests.store.conftest import OpenStore, message, small_config
+from tests.store.conftest import OpenStore, message, opened, small_config
 
 COUNT = 250
 FILE_UNITS = 100  # small_config's
@@ -37,13 +37,6 @@ DAMAGES: dict[str, Damage] = {
     "size huge": lambda unit: UNIT.pack(unit[0], 1 << 30, unit[2]),
 }
 READS = ["at once", "one by one", "by tag", "beside another queue"]
-
-
-def opened(config: MessageStoreConfig) -> MessageStore:
-    store = MessageStore(config)
-    store.load()
-    store.start()
-    return store
 
 
 def written(root: Path, *, two_queues: bool = False) -> MessageStoreConfig:

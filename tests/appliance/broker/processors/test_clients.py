@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +14,6 @@ from tests.appliance.broker.processors.unopened import ask, unopened_broker
 from tests.appliance.broker.recording import RecordingConnection
 
 HEART_BEAT, UNREGISTER_CLIENT, CHECK_CLIENT_CONFIG = 34, 35, 46
-
-
-@pytest.fixture
-def broker(tmp_path: Path) -> Iterator[BrokerController]:
-    with unopened_broker(tmp_path) as broker:
-        yield broker
 
 
 def beat(client: str = "c1", *groups: str, producers: tuple[str, ...] = (), **consumer: Any) -> bytes:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,17 +11,11 @@ from appliance.broker.controller import BrokerController
 from appliance.broker.delivery import hot_data
 from gantrymq.remoting.bodies import ConsumerData
 from store.base.results import StoreMessage
-from tests.appliance.broker.processors.unopened import LOCAL_HOST, ask, unopened_broker
+from tests.appliance.broker.processors.unopened import LOCAL_HOST, ask
 from tests.appliance.broker.recording import RecordingConnection
 
 QUERY, UPDATE, LIST = 14, 15, 38
 PLACE = {"consumerGroup": "g", "topic": "t", "queueId": 0}
-
-
-@pytest.fixture
-def broker(tmp_path: Path) -> Iterator[BrokerController]:
-    with unopened_broker(tmp_path) as broker:
-        yield broker
 
 
 def put(broker: BrokerController, count: int = 1) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,19 +20,13 @@ from gantrymq.remoting.bodies import ConsumerData, HeartbeatData, LockBatchReque
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import RemotingCommand
 from tests.appliance.broker.processors.tool import tool_at
-from tests.appliance.broker.processors.unopened import ask, unopened_broker
+from tests.appliance.broker.processors.unopened import ask
 from tests.appliance.broker.recording import RecordingConnection
 from tests.appliance.peer import Peer, connected
 from tests.harness import ServingCluster, serving
 from tests.waiting import Clock, until
 
 LOCK, UNLOCK = 41, 42
-
-
-@pytest.fixture
-def broker(tmp_path: Path) -> Iterator[BrokerController]:
-    with unopened_broker(tmp_path) as broker:
-        yield broker
 
 
 def test_queues_are_locked_for_one_client_until_it_lets_go(broker: BrokerController) -> None:

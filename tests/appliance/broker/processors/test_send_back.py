@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +19,6 @@ from tests.appliance.broker.processors.unopened import LOCAL_HOST, ask, unopened
 
 SEND_BACK = 36
 SCHEDULE = "SCHEDULE_TOPIC_XXXX"
-
-
-@pytest.fixture
-def broker(tmp_path: Path) -> Iterator[BrokerController]:
-    with unopened_broker(tmp_path) as broker:
-        yield broker
 
 
 def put(broker: BrokerController, reconsume_times: int = 0, sys_flag: int = 0, **properties: str) -> int:

@@ -9,7 +9,6 @@ import hashlib
 import hmac
 import json
 import logging
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -28,22 +27,12 @@ from dashboard.status.board import Board, BrokerFacts, BrokerState, Snapshot, Wa
 from tests.dashboard.alerts.receivers import Receiver, http_receiver, mail_receiver
 from tests.waiting import until
 
+pytestmark = pytest.mark.usefixtures("may_send_to_loopback")
+
 NOW = 1_700_000_000.0
 FACTS = BrokerFacts("broker-a", "a", NOW, in_rate=1.0, disk_ratio=0.5)
 FINE = Snapshot(NOW, "n", None, (BrokerState("broker-a", "a", FACTS),), (), None)
 BEHIND = WatchedGroup("orders-mail", 17105, 24 * 60_000, 2, NOW)
-
-
-@pytest.fixture(autouse=True)
-def _may_send_to_loopback(settings: Any) -> None:
-    settings.APPLIANCE = dataclasses.replace(settings.APPLIANCE, alarm_networks="127.0.0.0/8")
-
-
-@pytest.fixture
-def sender() -> Iterator[Sender]:
-    made = Sender()
-    yield made
-    made.close()
 
 
 async def channel(kind: str, **given: Any) -> AlertChannel:

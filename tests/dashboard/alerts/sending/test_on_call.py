@@ -12,7 +12,6 @@ import json
 import logging
 import re
 import time
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -33,23 +32,13 @@ from tests.dashboard.alerts.receivers import Receiver, http_receiver
 from tests.dashboard.conftest import Client, api_for
 from tests.waiting import until
 
+pytestmark = pytest.mark.usefixtures("may_send_to_loopback")
+
 ROUTING_KEY, API_KEY = "0123456789abcdef0123456789abcdef", "eb243592-faa2-4ba2-a551-1afdf565c889"
 TAKEN = (202, '{"status":"success","message":"Event processed","dedup_key":"k"}')
 SETTINGS = {"pagerduty": {"routing_key": ROUTING_KEY}, "opsgenie": {"api_key": API_KEY}}
 LATE = {"group-lag": {"orders_app": 900.0, "mails": 700.0}}
 FINE = {"group-lag": {"orders_app": 0.0, "mails": 0.0}}
-
-
-@pytest.fixture(autouse=True)
-def _may_send_to_loopback(settings: Any) -> None:
-    settings.APPLIANCE = dataclasses.replace(settings.APPLIANCE, alarm_networks="127.0.0.0/8")
-
-
-@pytest.fixture
-def sender() -> Iterator[Sender]:
-    made = Sender()
-    yield made
-    made.close()
 
 
 def address(receiver: Receiver, kind: str) -> str:

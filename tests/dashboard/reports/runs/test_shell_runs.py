@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
-from django.conf import settings as django_settings
 
 from appliance.reports.runs import HOUR_MS, RunFolder, RunSpec, RunStatus, lock_of_work, new_run_id, new_work_folder
 from dashboard.models.reports import ReportRun
@@ -19,12 +16,6 @@ from dashboard.reports.schedule import ReportSchedule
 from tests.appliance.reports.stores import NOON
 from tests.dashboard.conftest import Client
 from tests.dashboard.finished_run import NOW, result_of
-
-
-@pytest.fixture
-def data(tmp_path: Path, settings: Any, transactional_db: None) -> Path:
-    settings.APPLIANCE = dataclasses.replace(django_settings.APPLIANCE, data=tmp_path)
-    return tmp_path
 
 
 def begun(data: Path) -> RunFolder:
