@@ -58,12 +58,12 @@ async def list_alerts(
     limit: Limit = 100,
 ) -> AlertList:
     rows = AlertRow.objects.found(q, only_open=only_open).prefetch_related("notes")
-    return await AlertList.of_rows(rows, AlertOut.of, cursor, limit)
+    return await AlertList.of_rows(rows, AlertOut.of_row, cursor, limit)
 
 
 @router.get("/{int:alert_id}", auth=READ, summary="One alert")
 async def get_alert(request: HttpRequest, alert_id: int) -> AlertOut:
-    return await sync_to_async(AlertOut.of)(await _get(AlertRow, alert_id))
+    return await sync_to_async(AlertOut.of_row)(await _get(AlertRow, alert_id))
 
 
 @router.put(
@@ -76,7 +76,7 @@ async def acknowledge_alert(request: HttpRequest, alert_id: int, body: Acknowled
     else:
         await _handled(handling.withdraw, row)
     note(request, "alert acknowledged" if body.is_acknowledged else "acknowledgement withdrawn", row.title)
-    return await sync_to_async(AlertOut.of)(row)
+    return await sync_to_async(AlertOut.of_row)(row)
 
 
 @router.put(
@@ -86,7 +86,7 @@ async def assign_alert(request: HttpRequest, alert_id: int, body: AssigneeIn) ->
     row = await _get(AlertRow, alert_id)
     await _handled(handling.assign, row, body.user)
     note(request, "alert assigned", row.title, {"to": body.user or "no account"})
-    return await sync_to_async(AlertOut.of)(row)
+    return await sync_to_async(AlertOut.of_row)(row)
 
 
 @router.post("/{int:alert_id}/notes", auth=WRITE, response=201, summary="Add a note to an alert")
@@ -94,7 +94,7 @@ async def add_alert_note(request: HttpRequest, alert_id: int, body: AlertNoteIn)
     row = await _get(AlertRow, alert_id)
     await _handled(handling.add_note, row, body.text, caller(request))
     note(request, "note added to an alert", row.title, {"note": body.text})
-    return await sync_to_async(AlertOut.of)(row)
+    return await sync_to_async(AlertOut.of_row)(row)
 
 
 @router.get("/rules", auth=READ, summary="List rules")

@@ -100,19 +100,15 @@ class RulePreviewOut(Schema):
     last_at: datetime | None
 
 
-class AlertNoteOut(Schema):
+class AlertNoteOut(Out):
     """What an account wrote about an alert."""
 
     text: str
-    created_by: str
-    created_at: datetime
-
-    @classmethod
-    def of(cls, row: AlertNote) -> AlertNoteOut:
-        return cls(text=row.text, created_by=row.who, created_at=row.made_at)
+    created_by: str = named("who")
+    created_at: datetime = named("made_at")
 
 
-class AlertOut(Schema):
+class AlertOut(Out):
     """One alert. rule_id null: a check of the Overview opened it, subject is its name; level, title and worst are of
     its worst moment then. ended_at null: it is open. is_told: channels got it. acknowledged_at null: it is not
     acknowledged. assigned_to: an account's name, "" for none.
@@ -125,7 +121,7 @@ class AlertOut(Schema):
     title: str
     text: str
     worst: str
-    started_at: datetime
+    started_at: datetime = named("begun_at")
     ended_at: datetime | None
     duration_s: float
     is_told: bool
@@ -135,14 +131,9 @@ class AlertOut(Schema):
     notes: list[AlertNoteOut]
 
     @classmethod
-    def of(cls, row: AlertRow) -> AlertOut:
-        return cls(
-            id=row.pk, rule_id=row.rule_id, subject=row.subject, level=_level(row.level), title=row.title,
-            text=row.text, worst=row.worst or row.text, started_at=row.begun_at, ended_at=row.ended_at,
-            duration_s=row.duration_s, is_told=row.is_told, acknowledged_at=row.acknowledged_at,
-            acknowledged_by=row.acknowledged_by, assigned_to=row.assigned_to,
-            notes=[AlertNoteOut.of(note) for note in row.notes.all()],
-        )  # fmt: skip
+    def of_row(cls, row: AlertRow) -> AlertOut:
+        notes = [AlertNoteOut.of(note) for note in row.notes.all()]
+        return cls.of(row, level=_level(row.level), worst=row.worst or row.text, notes=notes)
 
 
 class AcknowledgedIn(Given):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime
-from typing import Literal, cast
+from typing import Literal
 
 from asgiref.sync import sync_to_async
 from django.conf import settings
@@ -39,7 +38,7 @@ from dashboard.rest.checks import LevelOut
 from dashboard.rest.lists import Listed
 from dashboard.rest.refusals import FormProblem, NotPossible
 from dashboard.rest.routes import Routes
-from dashboard.rest.values import Given, Out
+from dashboard.rest.values import Given, MaybeFromSeconds, Out, named
 from dashboard.status.board import Snapshot, board
 
 router = Routes(asks_cluster=True)
@@ -67,7 +66,7 @@ class MachineCheckList(Listed[MachineCheckOut]):
     """Of the machine that the dashboard runs on, what needs attention first."""
 
 
-class SettingOut(Schema):
+class SettingOut(Out):
     """One setting. refusal: why it can't be changed by a request; null: it can.
 
     source: "set" where the broker does not tell between its file and a change. changed_at, changed_by: the last change
@@ -77,21 +76,18 @@ class SettingOut(Schema):
     key: str
     value: str
     default: str
-    meaning: str
+    meaning: str = named("doc")
     allowed: str
     refusal: str | None
     source: Source
-    changed_at: datetime | None
+    changed_at: MaybeFromSeconds
     changed_by: str | None
 
     @classmethod
-    def of(cls, row: BrokerSetting, change: SettingChanged | None) -> SettingOut:
-        told = None if row.changed_at is None else datetime.fromtimestamp(row.changed_at, UTC)
-        return cls(
-            key=row.key, value=row.value, default=row.default, meaning=row.doc, allowed=row.allowed,
-            refusal=row.refusal, source=cast(Source, row.source), changed_at=change.at if change is not None else told,
-            changed_by=change.who if change is not None else None,
-        )  # fmt: skip
+    def of_setting(cls, row: BrokerSetting, change: SettingChanged | None) -> SettingOut:
+        if change is None:
+            return cls.of(row, changed_by=None)
+        return cls.of(row, changed_at=change.at, changed_by=change.who)
 
 
 class SettingList(Listed[SettingOut]):
@@ -150,7 +146,7 @@ def _seen() -> Snapshot:
 async def get_broker_config(request: HttpRequest, name: str) -> SettingList:
     rows = await gateway().brokers.settings(await gateway().brokers.get(name))
     changed = newest_by_key(await changes_of(name))
-    return SettingList.whole(SettingOut.of(row, changed.get(row.key)) for row in rows)
+    return SettingList.whole(SettingOut.of_setting(row, changed.get(row.key)) for row in rows)
 
 
 @router.put("/{name}/config", auth=WRITE, response=409, summary="Change a broker's settings while it runs")
@@ -182,7 +178,7 @@ async def plan_master_change(
     accept_unknown: bool = Query(False, description=UNKNOWN),
 ) -> SuccessionOut:
     plan = await gateway().succession.plan(name, successor, accepted_loss=accept_loss, accepts_unknown=accept_unknown)
-    return SuccessionOut.of(plan)
+    return SuccessionOut.of_plan(plan)
 
 
 @router.post(
@@ -208,7 +204,7 @@ async def change_broker_master(request: HttpRequest, name: str, body: Succession
 
 @router.get("/{name}/settlement", auth=WRITE, response=409, summary="Compare masters whose logs differ")
 async def plan_settlement(request: HttpRequest, name: str) -> SettlementOut:
-    return SettlementOut.of(await gateway().succession.settlement(name))
+    return SettlementOut.of_masters(await gateway().succession.settlement(name))
 
 
 @router.post("/{name}/settlement", auth=WRITE, response=409, summary="Choose which master's log counts")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ninja import Field, Schema
+from ninja import Field
 
 from dashboard.brokers.succession_form import MINUTES_MAX, WHY_CHARS_MAX
 from dashboard.rest.values import MaybeFromMs, Order, Out, named
@@ -38,17 +38,17 @@ class FailoverChangeOut(Out):
     without_master_s: float | None
 
 
-class FailoverOut(Schema):
+class FailoverOut(Out):
     """problem: why nothing is known; "": it is. next_master: who takes over if the master ends now, null: none, and
     next_problem says why. in_sync_min: below so many brokers in sync no messages are taken."""
 
-    broker: str
-    problem: str
+    broker: str = named("broker_name")
+    problem: str = named("unknown")
     is_automatic: bool
     lease_s: float
     epoch: int
     master: str | None
-    master_since: MaybeFromMs
+    master_since: MaybeFromMs = named("since_ms")
     in_sync: list[str]
     in_sync_min: int
     pause: PauseOut | None
@@ -56,21 +56,17 @@ class FailoverOut(Schema):
     changes: list[FailoverChangeOut]
     next_master: str | None
     next_in_s: float | None
-    next_problem: str
+    next_problem: str = named("why_none")
 
     @classmethod
     def of_status(cls, told: FailoverStatus) -> FailoverOut:
-        return cls(
-            broker=told.broker_name, problem=told.unknown, is_automatic=told.is_automatic, lease_s=told.lease_s,
-            epoch=told.epoch, master=told.master or None, master_since=told.since_ms, in_sync=list(told.in_sync),  # type: ignore[arg-type]
-            in_sync_min=told.in_sync_min, pause=None if told.pause is None else PauseOut.of(told.pause),
-            members=[FailoverMemberOut.of(each) for each in told.members],
-            changes=[
-                FailoverChangeOut.of(each, without_master_s=None if each.out_ms < 0 else each.out_ms / 1000)
-                for each in told.changes
-            ],
+        changes = [
+            FailoverChangeOut.of(each, without_master_s=None if each.out_ms < 0 else each.out_ms / 1000)
+            for each in told.changes
+        ]
+        return cls.of(
+            told, master=told.master or None, changes=changes,
             next_master=told.next_master or None, next_in_s=told.next_in_s if told.next_master else None,
-            next_problem=told.why_none,
         )  # fmt: skip
 
 

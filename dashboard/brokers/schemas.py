@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from ninja import Field, Schema
+from ninja import Field
 from pydantic import BeforeValidator
 
 from dashboard.brokers.succession_form import BYTES_MAX
@@ -79,14 +79,14 @@ class ReplicaOut(Out):
     end: int
 
 
-class SuccessionOut(Schema):
+class SuccessionOut(Out):
     """What a change would be. successor: null without a slave; obstacles: what speaks against it.
 
     is_switch_over: the master answers and hands over, which loses nothing. seen: what a change has to send back, so
     that it does what was looked at.
     """
 
-    broker: str
+    broker: str = named("broker_name")
     members: list[ReplicaOut]
     is_switch_over: bool
     is_possible: bool
@@ -96,14 +96,11 @@ class SuccessionOut(Schema):
     seen: str
 
     @classmethod
-    def of(cls, plan: Succession) -> SuccessionOut:
+    def of_plan(cls, plan: Succession) -> SuccessionOut:
         found = plan.promotion
-        return cls(
-            broker=plan.broker_name, members=[ReplicaOut.of(one) for one in plan.members],
-            is_switch_over=plan.master is not None,
-            is_possible=plan.is_possible, successor=found.slave.address if found else None,
-            obstacles=plan.obstacles,
-            missing_bytes=found.slave.missing_bytes if found and plan.master is None else None, seen=plan.seen,
+        return cls.of(
+            plan, is_switch_over=plan.master is not None, successor=found.slave.address if found else None,
+            missing_bytes=found.slave.missing_bytes if found and plan.master is None else None,
         )  # fmt: skip
 
 
@@ -119,13 +116,13 @@ class SuccessionIn(Order):
     accept_unknown: bool = Field(False, description=UNKNOWN)
 
 
-class SettlementOut(Schema):
+class SettlementOut(Out):
     """Masters whose logs differ. masters: whose log can be chosen; silent: who does not answer, and may have more.
 
     is_needed: whether a choice is due. seen: what the choice has to send back, so that it is made of what was shown.
     """
 
-    broker: str
+    broker: str = named("broker_name")
     members: list[ReplicaOut]
     masters: list[str]
     silent: list[str]
@@ -133,11 +130,8 @@ class SettlementOut(Schema):
     seen: str
 
     @classmethod
-    def of(cls, found: Settlement) -> SettlementOut:
-        return cls(
-            broker=found.broker_name, members=[ReplicaOut.of(one) for one in found.members], silent=found.silent,
-            masters=[one.address for one in found.masters], is_needed=found.is_needed, seen=found.seen,
-        )  # fmt: skip
+    def of_masters(cls, found: Settlement) -> SettlementOut:
+        return cls.of(found, masters=[one.address for one in found.masters])
 
 
 class SettlementIn(Order):

@@ -72,7 +72,7 @@ async def list_groups(
 
 @router.get("/{name}", auth=READ, summary="One consumer group")
 async def get_group(request: HttpRequest, name: str) -> GroupDetailOut:
-    return GroupDetailOut.of(await group_view(gateway(), name))
+    return GroupDetailOut.of_view(await group_view(gateway(), name))
 
 
 @router.get("/{name}/leases", auth=READ, summary="Messages that a group which pops has in flight")

@@ -169,14 +169,14 @@ class SubscriptionOut(Schema):
     type: str
 
 
-class PartyOut(Schema):
+class PartyOut(Out):
     """Members that want the same, where members disagree."""
 
-    members: list[str]
+    members: list[str] = named("client_ids")
     subscriptions: dict[str, str]
 
 
-class GroupDetailOut(Schema):
+class GroupDetailOut(Out):
     """One consumer group whole. is_partial: a broker of problems is missing in it, lags are the least that can be.
 
     checks: why it is behind, the likeliest first. seen: the group as the list has it. modes: POP or PULL by topic,
@@ -191,7 +191,7 @@ class GroupDetailOut(Schema):
     queues: list[PlaceOut]
     members: list[MemberOut]
     subscriptions: list[SubscriptionOut]
-    disagreement: list[PartyOut]
+    disagreement: list[PartyOut] = named("parties")
     problems: list[str]
     checks: list[CheckOut]
     modes: dict[str, str]
@@ -200,29 +200,18 @@ class GroupDetailOut(Schema):
     is_partial: bool = False
 
     @classmethod
-    def of(cls, view: GroupView) -> GroupDetailOut:
+    def of_view(cls, view: GroupView) -> GroupDetailOut:
         detail, loads = view.detail, {load.client_id: load for load in view.loads}
-        return cls(
-            name=detail.name,
-            lag=detail.lag,
-            lag_ms=detail.lag_ms,
-            consume_rate=detail.consume_rate,
-            suspended_on=detail.suspended_on,
-            queues=[PlaceOut.of(place) for place in detail.queues],
+        return cls.of(
+            detail,
             members=[MemberOut.of_load(client, loads[client.client_id]) for client in detail.clients],
             subscriptions=[
                 SubscriptionOut(topic=topic, expression=expression, type=kind)
                 for topic, expression, kind in detail.subscriptions
             ],
-            disagreement=[
-                PartyOut(members=party.client_ids, subscriptions=party.subscriptions) for party in detail.parties
-            ],
             problems=sentences(detail.failures),
             checks=[CheckOut.of(one) for one in view.checks],
-            modes=dict(detail.modes),
-            in_flight=detail.in_flight,
             seen=SeenGroupOut.of_row(view.row),
-            is_partial=detail.is_partial,
         )
 
 

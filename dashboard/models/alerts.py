@@ -66,7 +66,7 @@ class AlertChannel(models.Model):
 
 
 class AlertRule(models.Model):
-    """When to alert. threshold, clear: in the kind's unit. preset: which of the first six it is, "" for others."""
+    """When to alert. threshold, clear: in the kind's unit. preset: which of the presets it is, "" for others."""
 
     NAME_MAX: ClassVar[int] = 100
     PATTERN_MAX: ClassVar[int] = 255
