@@ -15,15 +15,13 @@ import sys
 from collections.abc import Sequence
 
 from appliance.cli.commands import COMMANDS, module_of, parser_of
-from appliance.cli.parser import CommandParser
+from appliance.cli.parser import EXIT_FAILED, EXIT_USAGE, CommandParser
 from appliance.cli.terminal import TerminalText
 from appliance.process.parent_death import end_with_parent
 from gantrymq.errors import ConfigError, GantryError
 
 WITHOUT_COMMAND = "up"  # `gantry` and `gantry --brokers 2` start the appliance
 PRIVATE_UMASK = 0o077  # files are readable by their owner only, also in copies of the data folder
-EXIT_FAILED = 1
-EXIT_USAGE = 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

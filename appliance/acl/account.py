@@ -26,11 +26,10 @@ from gantrymq.message.topics import (
     TRACE_TOPIC,
     is_system_topic,
 )
-from gantrymq.remoting.signature import SigningKey
+from gantrymq.remoting.signature import KEY_CHARS_MIN, SigningKey
 
 DENY, ANY, PUB, SUB = 1, 2, 4, 8
 
-KEY_CHARS_MIN = 7  # RocketMQ: "longer than 6"
 PERMISSIONS = {"DENY": DENY, "PUB": PUB, "SUB": SUB, "PUB|SUB": PUB | SUB, "SUB|PUB": PUB | SUB}
 _TRUE = frozenset({"true", "yes", "on"})  # of YAML 1.1, as RocketMQ's parser
 

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+EXIT_FAILED = 1
 EXIT_USAGE = 2
 
 

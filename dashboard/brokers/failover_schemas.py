@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ninja import Field
 
-from dashboard.brokers.succession_form import MINUTES_MAX, WHY_CHARS_MAX
+from dashboard.brokers.succession_form import MINUTES_MAX
 from dashboard.rest.values import MaybeFromMs, Order, Out, named
-from gantrymq.client.admin.failover import FailoverStatus
+from gantrymq.client.admin.failover import WHY_CHARS_MAX, FailoverStatus
 
 
 class PauseOut(Out):

@@ -9,9 +9,9 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from dashboard.forms.base import BaseForm
+from gantrymq.client.admin.failover import WHY_CHARS_MAX
 
 BYTES_MAX = (1 << 63) - 1
-WHY_CHARS_MAX = 200
 MINUTES_MAX = 7 * 24 * 60
 
 

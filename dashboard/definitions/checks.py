@@ -13,8 +13,7 @@ from dashboard.definitions.reading import Found
 from dashboard.language.sentences import gettext, joined
 from dashboard.models.alerts import ChannelKind
 from dashboard.topics.forms import name_problem
-
-KEY_CHARS_MIN = 7  # of an access key, as brokers want it
+from gantrymq.remoting.signature import KEY_CHARS_MIN
 
 
 def checked(plan: Plan, there: Found, own_key: str) -> Plan:

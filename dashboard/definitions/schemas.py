@@ -13,11 +13,10 @@ from pydantic import ConfigDict, create_model
 
 from appliance.settings.alert_names import ChannelKind, RuleKind
 from dashboard.alerts.schemas import ChannelIn, ChannelKindName, RuleFields, RuleKindName
-from dashboard.groups.forms import GROUP_CHARS_MAX
 from dashboard.rest.values import Given, Order, Out
 from dashboard.topics.schemas import TopicChange
 from gantrymq.client.admin.accounts import Account
-from gantrymq.message.topics import TOPIC_CHARS_MAX
+from gantrymq.message.topics import GROUP_CHARS_MAX, TOPIC_CHARS_MAX
 from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig
 
 ITEMS_MAX = 10_000  # of a section

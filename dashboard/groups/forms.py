@@ -11,10 +11,10 @@ from django.utils.translation import gettext_lazy as _
 from dashboard.forms.base import BaseForm
 from dashboard.forms.fields import PastMomentField
 from gantrymq.client.admin.offsets import TO_END
+from gantrymq.message.topics import GROUP_CHARS_MAX
 
 TO_BEGIN = 0
 OFFSET_MAX = (1 << 63) - 1
-GROUP_CHARS_MAX = 255
 TOPICS_MAX = 64
 TO_CHOICES = [
     ("end", _("End: skip waiting messages")),

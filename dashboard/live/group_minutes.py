@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 
+from appliance.reports.runs import HOUR_MS
 from appliance.reports.samples.kinds import GROUPS, GroupSample
 from appliance.reports.samples.lines import MINUTE_MS
 from dashboard.groups.trend import differences
@@ -19,7 +20,6 @@ from dashboard.status.board import Snapshot, WatchedGroup
 from gantrymq.message.topics import is_retry_topic
 
 GROUPS_A_MINUTE = 200
-HOUR_MS = 3_600_000
 
 
 class GroupMinutes(MinuteRows[GroupSample]):

@@ -40,6 +40,7 @@ ACCESS_KEY_VARIABLE = "GANTRYMQ_ACCESS_KEY"
 SECRET_KEY_VARIABLE = "GANTRYMQ_SECRET_KEY"
 CREDENTIALS_FILE_VARIABLE = "GANTRYMQ_CREDENTIALS"
 
+KEY_CHARS_MIN = 7  # of both keys; RocketMQ: "longer than 6"
 _BLOCK_BYTES = 64  # of SHA-1; HMAC pads its key to it (RFC 2104)
 _INNER_PAD = bytes(value ^ 0x36 for value in range(256))
 _OUTER_PAD = bytes(value ^ 0x5C for value in range(256))

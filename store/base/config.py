@@ -15,6 +15,8 @@ from gantrymq.errors import ConfigError
 from gantrymq.home import home_folder
 
 PAGE_BYTES = 4096
+SECTOR_BYTES = 512  # a power cut tears no smaller part
+NAME_DIGITS = 20  # of the files of the log and of queues, whose names are their first byte
 CONSUME_QUEUE_UNIT_BYTES = 20
 INT_MAX = (1 << 31) - 1
 LONG_MAX = (1 << 63) - 1

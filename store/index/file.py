@@ -18,6 +18,7 @@ from operator import itemgetter
 from pathlib import Path
 
 from store.base import file_bytes
+from store.base.config import SECTOR_BYTES
 
 HEADER = struct.Struct(">qqqqii")
 SLOT = struct.Struct(">i")
@@ -26,7 +27,6 @@ HEADER_BYTES = HEADER.size
 ALLOCATE_ENTRIES = 1 << 20
 LOOK_ENTRIES = 1024
 SECONDS_MAX = 0x7FFFFFFF
-SECTOR_BYTES = 512
 
 Entry = tuple[int, int, int]  # key hash, physical offset, store timestamp
 

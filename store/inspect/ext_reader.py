@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from store.base.config import NAME_DIGITS
 from store.inspect.files import NumberedFile, numbered_files
 from store.queues.descriptors import DescriptorCache
 
@@ -20,7 +21,6 @@ SIZE = struct.Struct(">h")
 ADDRESS_BASE = -(1 << 63)
 ADDRESS_MAX = -(1 << 31) - 1  # any third field up to this is an address
 END_OF_FILE = -1
-NAME_DIGITS = 20
 
 
 class ExtUnit(NamedTuple):

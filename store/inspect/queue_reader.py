@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from store.base.config import CONSUME_QUEUE_UNIT_BYTES as UNIT_BYTES
+from store.base.config import NAME_DIGITS
 from store.inspect.files import NumberedFile, first_data, numbered_files
 from store.inspect.findings import Findings
 from store.queues.consume_queue import FILLER_SIZE, UNIT
 from store.queues.descriptors import DescriptorCache
 
-NAME_DIGITS = 20
 SCAN_UNITS = 4096
 
 

@@ -13,12 +13,12 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from store.base import file_bytes
+from store.base.config import NAME_DIGITS
 from store.base.errors import StoreDamaged
 from store.log.mapped_file import MappedFile
 
 logger = logging.getLogger(__name__)
 
-NAME_DIGITS = 20
 HOW = "restore what is missing, or skip it: `gantry store repair --skip-lost`"
 UNSYNCED_FILES_MAX = 3  # at the log's end a crash may leave files that have a name and no length yet
 

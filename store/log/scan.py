@@ -15,12 +15,12 @@ from typing import NamedTuple
 
 from gantrymq.errors import RecordError
 from gantrymq.message import record, sysflag
+from store.base.config import SECTOR_BYTES
 from store.log.mapped_file import MappedFile
 
 logger = logging.getLogger(__name__)
 
 REPORT_EVERY_S = 2.0
-SECTOR_BYTES = 512
 STRIDE_BYTES = 8 << 20  # between two looks at the clock
 V6_BITS = sysflag.BORN_HOST_V6 | sysflag.STORE_HOST_V6
 BODY_AT = record.HEAD_V4.size

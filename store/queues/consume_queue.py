@@ -17,6 +17,7 @@ from pathlib import Path
 
 from store.base import file_bytes
 from store.base.config import CONSUME_QUEUE_UNIT_BYTES as UNIT_BYTES
+from store.base.config import NAME_DIGITS
 from store.base.results import ConsumeQueueUnit
 from store.queues.consume_queue_ext import ADDRESS_MAX, ConsumeQueueExt
 from store.queues.descriptors import DescriptorCache
@@ -27,7 +28,6 @@ logger = logging.getLogger(__name__)
 
 FILLER_SIZE = 0x7FFFFFFF
 FILLER = UNIT.pack(0, FILLER_SIZE, 0)
-NAME_DIGITS = 20
 FILLER_LOOK_UNITS = 4096
 EXT_LOOK_UNITS = 4096  # so many units may stand between one with an extension and the queue's end
 _pack_unit = UNIT.pack

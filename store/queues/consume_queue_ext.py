@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from store.base import file_bytes
+from store.base.config import NAME_DIGITS
 from store.base.errors import StoreDamaged
 from store.queues.descriptors import DescriptorCache
 
@@ -24,7 +25,6 @@ END_BYTES = 4  # kept free for the mark
 UNIT_BYTES_MAX = 32767
 ADDRESS_BASE = -(1 << 63)
 ADDRESS_MAX = -(1 << 31) - 1  # a third field this low is an address: tags codes have 32 bits
-NAME_DIGITS = 20
 
 
 class ExtUnit(NamedTuple):

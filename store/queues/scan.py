@@ -12,10 +12,10 @@ import struct
 from typing import NamedTuple
 
 from store.base.config import CONSUME_QUEUE_UNIT_BYTES as UNIT_BYTES
+from store.base.config import PAGE_BYTES
 from store.base.results import ConsumeQueueUnit
 
 UNIT = struct.Struct(">qiq")
-PAGE_BYTES = 4096
 FIRST_LOOK_UNITS = PAGE_BYTES // UNIT_BYTES
 SCAN_UNITS = 4096
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import ClassVar
 
 from appliance.broker.sql_filter import Condition
+from appliance.broker.sql_filter.parser import CHARS_MAX
 from appliance.errors import BrokerError
 from gantrymq.message import properties as names
 from gantrymq.message import topics
@@ -25,7 +26,6 @@ from store.queues.filter import TagFilter
 SUB_ALL = "*"
 SQL92 = "SQL92"
 
-EXPRESSION_CHARS_MAX = 32_768  # as of SQL conditions
 CACHED_CHARS_MAX = 512  # of an expression that is kept parsed: four thousand of them take less than 64 MiB
 JAVA_BLANKS = "".join(map(chr, range(0x21)))  # what String.trim takes off
 RECORDS_MAX = 256  # looked into by one read, then others have the loop; the client comes again at once
@@ -58,10 +58,10 @@ def parse_tags(expression: str) -> TagFilter | None:
     """
     if len(expression) <= CACHED_CHARS_MAX:
         return _parsed(expression)
-    if len(expression) > EXPRESSION_CHARS_MAX:
+    if len(expression) > CHARS_MAX:
         raise BrokerError(
             ResponseCode.SUBSCRIPTION_PARSE_FAILED,
-            f"{_PARSE_FAILED}: an expression has at most {EXPRESSION_CHARS_MAX} characters, this one {len(expression)}",
+            f"{_PARSE_FAILED}: an expression has at most {CHARS_MAX} characters, this one {len(expression)}",
         )
     return _parsed.__wrapped__(expression)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from appliance.broker.groups.clients import ProducerManager
 from appliance.broker.groups.consumer_groups import ConsumerGroupInfo, ConsumerManager
-from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
+from appliance.broker.groups.consumer_offset import QUEUES_MAX, ConsumerOffsetManager
 from appliance.broker.groups.proxied_clients import CONSUME_POP, ProxiedClients, as_connection, subscriptions_of
 from appliance.broker.groups.subscription_agreement import parties_of
 from appliance.broker.groups.subscription_group import SubscriptionGroupManager
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from appliance.remoting.connection import ServerConnection
 
 logger = logging.getLogger(__name__)
-
-QUEUES_MAX = 16_384  # of a retry topic
 
 
 class AdminGroupParts(Protocol):

@@ -13,7 +13,7 @@ from appliance.broker.filters.queue_view import unit_view
 from appliance.broker.groups.clients import ProducerManager
 from appliance.broker.groups.connected import sender_of
 from appliance.broker.groups.consumer_groups import ConsumerManager
-from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
+from appliance.broker.groups.consumer_offset import QUEUES_MAX, ConsumerOffsetManager
 from appliance.broker.status.stats import BrokerStatsManager
 from appliance.broker.topics.topic_attributes import merged_attributes, read_attributes
 from appliance.broker.topics.topic_config import TopicConfigManager
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 FILTER_TYPES = (SINGLE_TAG, MULTI_TAG)
-QUEUES_MAX = 16_384  # a topic with more is a slip of the finger; many answers list every queue
 PERM_MAX = 15
 QUEUES_A_SLICE = 32  # looked at before others have a turn: each may take a read of its file
 QUEUE_UNITS_MAX = 1024  # of one answer to 321

@@ -11,8 +11,8 @@ from appliance.cli.asking import asking
 from appliance.cli.tables import Cell
 from gantrymq.client.admin.accounts import Account
 from gantrymq.errors import ConfigError
+from gantrymq.remoting.signature import KEY_CHARS_MIN
 
-KEY_CHARS_MIN = 7  # of both keys, as brokers want them
 MADE_UP_BYTES = 24
 PERMISSIONS = {"DENY": "DENY", "PUB": "PUB", "SUB": "SUB", "PUB|SUB": "PUB|SUB", "SUB|PUB": "PUB|SUB"}
 AS_OTHERS = "DEFAULT"

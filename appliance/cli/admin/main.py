@@ -40,12 +40,10 @@ from appliance.cli.admin.command import Command, Shown, add_command, ask_first, 
 from appliance.cli.admin.failures import NotThere, explain_failure
 from appliance.cli.admin.options import add_common, open_admin, tls_hint, with_defaults
 from appliance.cli.admin.output import print_document, print_lines
-from appliance.cli.parser import CommandParser
+from appliance.cli.parser import EXIT_FAILED, EXIT_USAGE, CommandParser
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.errors import ConfigError, GantryError, MessageRejected
 
-EXIT_FAILED = 1
-EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
 
 # noun: module that has its COMMANDS, and a line for the help

@@ -17,13 +17,13 @@ from appliance.reports.errors import LakeBusy
 from appliance.reports.lake.place import DAY
 from appliance.reports.lake.range_reader import GROWING
 from appliance.reports.lake.table import EXPIRED, RETENTION_HOURS, LakeFile, Table, no_hooks
+from appliance.reports.samples.lines import DAY_MS
 
 if TYPE_CHECKING:
     from deltalake import WriterProperties
 
 logger = logging.getLogger(__name__)
 
-DAY_MS = 86_400_000
 SETTLED_MS = 3_600_000  # so long after its end a day of UTC gets no rows any more, but for late ones
 FILES_MIN = 4  # fewer are not worth it
 MERGED_BYTES = 64 << 20  # of the files that are made

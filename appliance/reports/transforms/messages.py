@@ -9,8 +9,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
 from appliance.reports.catalogue import REPORTS
-from appliance.reports.transforms.scope import DAY_MS, Scope, in_order, topic_kind
-from appliance.reports.transforms.steps import HOUR_MS, step_begin, step_of
+from appliance.reports.runs import HOUR_MS
+from appliance.reports.samples.lines import DAY_MS
+from appliance.reports.transforms.scope import Scope, in_order, topic_kind
+from appliance.reports.transforms.steps import step_begin, step_of
 from gantrymq.message.topics import DLQ_PREFIX, RETRY_PREFIX
 
 TALKERS = 100

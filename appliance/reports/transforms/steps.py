@@ -8,7 +8,10 @@ from datetime import UTC, datetime
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-HOUR_MS, QUARTER_MS, MINUTE_MS = 3_600_000, 900_000, 60_000
+from appliance.reports.runs import HOUR_MS
+from appliance.reports.samples.lines import MINUTE_MS
+
+QUARTER_MS = 900_000
 
 
 def step_of(begin_ms: int, end_ms: int, zone: str) -> int:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from appliance.reports.transforms.scope import DAY_MS, Scope
+from appliance.reports.samples.lines import DAY_MS
+from appliance.reports.transforms.scope import Scope
 
 TOPIC, GROUP = "topic", "group"
 

@@ -6,6 +6,8 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
+WHY_CHARS_MAX = 200  # of a pause
+
 
 @dataclass(frozen=True, slots=True)
 class FailoverPause:

@@ -21,10 +21,9 @@ from appliance.failover.lease import RENEW_EVERY_S
 from appliance.failover.view import Pause, Switch
 from appliance.process.awake import awake_s
 from gantrymq.client.admin.client import AdminClient
-from gantrymq.client.admin.failover import FailoverMember, FailoverStatus
+from gantrymq.client.admin.failover import WHY_CHARS_MAX, FailoverMember, FailoverStatus
 from gantrymq.errors import ConfigError, GantryError
 
-WHY_CHARS_MAX = 200
 SWITCH_S = 30.0
 LOOK_S = 0.1
 FRESH_S = 2 * RENEW_EVERY_S  # a master that is there has renewed within it

@@ -9,7 +9,9 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from appliance.reports.transforms.steps import HOUR_MS, MINUTE_MS, QUARTER_MS, step_of
+from appliance.reports.runs import HOUR_MS
+from appliance.reports.samples.lines import MINUTE_MS
+from appliance.reports.transforms.steps import QUARTER_MS, step_of
 
 DAY_MS = 24 * HOUR_MS
 ODD = "America/St_Johns"  # until 2011 its clocks were put back a minute after midnight: two days in an hour
