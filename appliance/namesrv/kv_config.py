@@ -13,6 +13,7 @@ import os
 from pathlib import Path
 
 from appliance.errors import BrokerError
+from appliance.settings.replaced_file import sync_path
 from gantrymq.errors import BodyError, ConfigError
 from gantrymq.remoting import fastjson
 from gantrymq.remoting.codes import ResponseCode
@@ -106,11 +107,7 @@ class KVConfigManager:
         if self._path.exists():
             self._path.replace(self._backup_path())
         temporary.replace(self._path)
-        folder = os.open(self._path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)  # else the rename may be lost with the power
-        finally:
-            os.close(folder)
+        sync_path(self._path.parent)  # else the rename may be lost with the power
 
     def _backup_path(self) -> Path:
         return self._path.with_name(self._path.name + ".bak")

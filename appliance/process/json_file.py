@@ -26,6 +26,7 @@ from typing import Any, TypeVar
 import orjson
 
 from appliance.process.cooperative import in_slices
+from appliance.settings.replaced_file import sync_path
 from gantrymq.errors import BodyError, GantryError
 from gantrymq.remoting import fastjson
 
@@ -175,7 +176,7 @@ class JsonFile:
             half.replace(self._backup)
         temporary.replace(self.path)
         self._is_main_sound = True
-        sync_folder(self.path.parent)
+        sync_path(self.path.parent)
         if self._is_mirrored:
             self._mirror()
 
@@ -191,7 +192,7 @@ class JsonFile:
                 file.flush()
                 os.fsync(file.fileno())
             half.replace(self._backup)
-            sync_folder(self.path.parent)
+            sync_path(self.path.parent)
         except OSError as exc:
             with contextlib.suppress(OSError):  # none at all is better than one of an earlier state
                 self._backup.unlink(missing_ok=True)
@@ -228,15 +229,6 @@ def _read_as(path: Path, parse: Callable[[dict[str, Any]], T], what: str) -> T |
         return parse(document)
     except (BodyError, AttributeError, LookupError, TypeError, ValueError) as exc:
         raise StateFileError(path, f"is not {what}: {exc!r}") from exc
-
-
-def sync_folder(folder: Path) -> None:
-    """Make the rename itself durable."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def member_text(key: str, text: str) -> str:

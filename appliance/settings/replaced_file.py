@@ -1,4 +1,4 @@
-"""A text file replaced atomically and durably: after a crash it is the old one or the new one."""
+"""A text file replaced atomically and durably: after a crash it is the old one or the new one. Syncs paths, too."""
 
 from __future__ import annotations
 
@@ -29,11 +29,16 @@ def replace_file(path: Path, text: str, *, is_private: bool = False) -> None:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
-    folder = os.open(path.parent, os.O_RDONLY)
+    sync_path(path.parent)  # makes the rename durable
+
+
+def sync_path(path: Path) -> None:
+    """Make a file, or the names in a folder, durable."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(folder)  # makes the rename durable
+        os.fsync(descriptor)
     finally:
-        os.close(folder)
+        os.close(descriptor)
 
 
 def _like(path: Path, descriptor: int) -> None:

@@ -14,6 +14,7 @@ from contextlib import closing
 from enum import Enum
 from pathlib import Path
 
+from appliance.settings.replaced_file import sync_path
 from dashboard.language.sentences import gettext
 
 COPIES_KEPT = 3
@@ -152,8 +153,4 @@ def _read_only(path: Path) -> sqlite3.Connection:
 def _sync(path: Path) -> None:
     """To the disk, and its name too."""
     for target in (path, path.parent):
-        descriptor = os.open(target, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        sync_path(target)

@@ -24,7 +24,7 @@ from typing import Any
 import orjson
 
 from appliance.errors import StartError
-from appliance.process.json_file import sync_folder
+from appliance.settings.replaced_file import sync_path
 
 logger = logging.getLogger(__name__)
 
@@ -86,7 +86,7 @@ class Journal:
         text = b"".join(map(line_of, self._records()))
         try:
             self._take_over(_write_beside(self._temporary, text), len(text))
-            sync_folder(self.path.parent)
+            sync_path(self.path.parent)
         except OSError as exc:
             raise StartError(f"{self.path} can't be written: {exc.strerror}") from exc
 
@@ -174,7 +174,7 @@ class Journal:
         try:
             text = b"".join(map(line_of, self._records()))
             self._take_over(_write_beside(self._temporary, text), len(text))
-            sync_folder(self.path.parent)
+            sync_path(self.path.parent)
         except OSError as exc:
             self._fail(exc)
         os.close(self._descriptor)

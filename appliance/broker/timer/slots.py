@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from appliance.broker.timer.entries import ENTRY_BYTES, pack_entry, unpack_entries
+from appliance.settings.replaced_file import sync_path
 
 MINUTE_MS = 60_000
 HOUR_MINUTES = 60
@@ -100,7 +101,7 @@ class SlotFolder:
         else:
             self.sync([source])
             path.replace(self.path_of(target))
-        self._sync_folder()
+        sync_path(self.folder)
 
     def sync(self, slots: Iterable[Slot]) -> None:
         """Wait until the disk has these files and their names."""
@@ -114,7 +115,7 @@ class SlotFolder:
                     os.fdatasync(fd)
                 finally:
                     os.close(fd)
-        self._sync_folder()
+        sync_path(self.folder)
 
     def delete(self, slots: Iterable[Slot]) -> None:
         for slot in slots:
@@ -150,13 +151,6 @@ class SlotFolder:
                 count -= 1
             os.ftruncate(file.fileno(), count * ENTRY_BYTES)
         return count
-
-    def _sync_folder(self) -> None:
-        fd = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
 
 
 def by_minute(data: bytes) -> dict[int, bytearray]:

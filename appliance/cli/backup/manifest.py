@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from appliance.settings.replaced_file import sync_path
 from gantrymq.errors import GantryError
 
 NAME = "manifest.json"
@@ -61,11 +62,7 @@ class Manifest:
             file.flush()
             os.sync()
         new.replace(backup / NAME)
-        folder = os.open(backup, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        sync_path(backup)
 
 
 def read_manifest(backup: Path) -> Manifest:

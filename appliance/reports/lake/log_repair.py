@@ -15,7 +15,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from appliance.reports.lake.place import sync
+from appliance.settings.replaced_file import sync_path
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ def repair(table: Path) -> None:
             "unfinished entry of the lake removed", extra={"event": "report_lake_repaired", "path": str(path)}
         )
     if removed:
-        sync(log)
+        sync_path(log)
 
 
 def _is_readable(checkpoint: Path) -> bool:

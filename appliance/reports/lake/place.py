@@ -27,6 +27,7 @@ import pyarrow.parquet as pq
 
 from appliance.reports.errors import PlaceUnreachable, ReportError
 from appliance.settings.lake_place import StoreAddress
+from appliance.settings.replaced_file import sync_path
 
 NEEDED = ("hadoop-client-", "commons-lang3-", "commons-logging-", "slf4j-", "jcl-over-slf4j-", "log4j-")
 
@@ -101,7 +102,7 @@ class Place:
         target.parent.mkdir(exist_ok=True)  # its parent must be there: on a cluster it says that this is the place
         try:
             pq.write_table(rows, target, **how)
-            sync(target)
+            sync_path(target)
         except BaseException:
             target.unlink(missing_ok=True)
             raise
@@ -137,8 +138,8 @@ class Place:
         """Make the names of these files last. A store has what it said it has."""
         if isinstance(self.folder, Path):
             for folder in {(self.folder / path).parent for path in paths}:
-                sync(folder)
-            sync(self.folder)
+                sync_path(folder)
+            sync_path(self.folder)
 
     def spark_url(self, path: str) -> str:
         """What Spark calls the file."""
@@ -217,12 +218,3 @@ def is_full(refusal: BaseException) -> bool:
     if isinstance(refusal, OSError) and refusal.errno is not None:
         return refusal.errno in (errno.ENOSPC, errno.EDQUOT)
     return any(os.strerror(number) in str(refusal) for number in (errno.ENOSPC, errno.EDQUOT))  # Delta's library
-
-
-def sync(path: Path) -> None:
-    """Make a file, or the names in a folder, last."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

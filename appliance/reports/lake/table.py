@@ -24,7 +24,8 @@ import pyarrow as pa
 
 from appliance.reports.errors import LakeBusy, LakeFull, PlaceUnreachable, ReportError
 from appliance.reports.lake.log_repair import LOG, repair
-from appliance.reports.lake.place import DAY, NewFile, Place, first_line, is_full, refused, sync
+from appliance.reports.lake.place import DAY, NewFile, Place, first_line, is_full, refused
+from appliance.settings.replaced_file import sync_path
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -170,11 +171,11 @@ class Table:
         if isinstance(self.place.folder, Path):
             new = [self.place.folder / path for path in _paths(table) - paths] if has_files else []
             for path in [*new, *{path.parent for path in new}]:
-                sync(path)
+                sync_path(path)
             log = self.place.folder / LOG
             for version in range(before + 1, table.version() + 1):
-                sync(log / f"{version:020}.json")
-            sync(log)
+                sync_path(log / f"{version:020}.json")
+            sync_path(log)
         if table.version() // CHECKPOINT_EACH > before // CHECKPOINT_EACH:
             self._checkpoint(table)
 
@@ -184,7 +185,7 @@ class Table:
         if isinstance(self.place.folder, Path):
             log = self.place.folder / LOG
             for path in [*log.glob(f"{table.version():020}.checkpoint*"), log / "_last_checkpoint", log]:
-                sync(path)
+                sync_path(path)
         with self._told():
             table.cleanup_metadata()  # commits older than the log's retention
 
@@ -206,7 +207,7 @@ class Table:
             if isinstance(self.place.folder, Path):
                 log = self.place.folder / LOG
                 for path in (log / f"{0:020}.json", log, self.place.folder, self.place.folder.parent):
-                    sync(path)
+                    sync_path(path)
             return
         there = {column.name for column in table.schema().fields}
         if missing := [column for column in wanted.fields if column.name not in there]:

@@ -24,12 +24,13 @@ import pyarrow as pa
 
 from appliance.reports.errors import ReportError
 from appliance.reports.lake.lakes import Lakes
-from appliance.reports.lake.place import NewFile, Place, sync
+from appliance.reports.lake.place import NewFile, Place
 from appliance.reports.lake.range_reader import BOUNDS, PARQUET
 from appliance.reports.lake.reading import Gap, Reading
 from appliance.reports.lake.table import EXPIRED, Table
 from appliance.reports.runner.sample_table import COPIED
 from appliance.reports.runner.sample_table import PARQUET as SAMPLES_PARQUET
+from appliance.settings.replaced_file import sync_path
 from gantrymq.contrib.arrow.columns import times
 
 logger = logging.getLogger(__name__)
@@ -84,7 +85,7 @@ def take_over(data: Path, lakes: Lakes) -> None:
     for old_folder in (folder / "lake", folder / "tables"):
         if next(old_folder.glob("*/_log"), None) is not None:
             old_folder.rename(old_folder.with_name(old_folder.name + AFTER))
-            sync(folder)
+            sync_path(folder)
             facts = {"event": "report_lake_taken_over", "kept": f"{old_folder}{AFTER}"}
             logger.warning("the lake is a Delta table now; the old one may be deleted", extra=facts)
 

@@ -36,7 +36,7 @@ def test_what_can_not_be_written_whole_leaves_no_file(tmp_path: Path, monkeypatc
     def full(path: Path) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(places, "sync", full)
+    monkeypatch.setattr(places, "sync_path", full)
     with pytest.raises(OSError, match="No space left"):
         Place(tmp_path).write(ROWS, "2026-11-21", [], {})
     assert not list(tmp_path.glob("*/*"))
