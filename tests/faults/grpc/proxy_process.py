@@ -16,11 +16,16 @@ from tests.source_files import ROOT
 
 @contextlib.contextmanager
 def proxy_process(
-    namesrv: str, log: Path, port: int = 0, environment: Mapping[str, str] = MappingProxyType({})
+    namesrv: str,
+    log: Path,
+    port: int = 0,
+    environment: Mapping[str, str] = MappingProxyType({}),
+    settings: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[tuple[subprocess.Popen[str], int]]:
-    """The process and its port, while the block runs. environment: further variables."""
+    """The process and its port, while the block runs. environment: further variables; settings: further properties."""
     properties = log.with_suffix(".properties")
-    properties.write_text(f"grpcServerPort={port}\nnamesrvAddr={namesrv}\n")
+    lines = {"grpcServerPort": str(port), "namesrvAddr": namesrv, **settings}
+    properties.write_text("".join(f"{name}={value}\n" for name, value in lines.items()))
     command = [sys.executable, "-P", "-m", "appliance", "proxy", "-c", str(properties)]
     with log.open("ab") as errors:
         process = subprocess.Popen(

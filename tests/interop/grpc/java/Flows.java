@@ -17,6 +17,7 @@ public class Flows {
         return P.newMessageBuilder().setTopic(topic).setBody(body.getBytes(StandardCharsets.UTF_8)).setTag("tag").setKeys("k1", "k2").addProperty("a", "b");
     }
     public static void main(String[] a) throws Exception {
+        Thread.setDefaultUncaughtExceptionHandler((t, e) -> { e.printStackTrace(); System.exit(1); });  // else the client's threads go on
         ClientConfiguration c = ClientConfiguration.newBuilder().setEndpoints(a[0]).enableSsl(a.length > 1).build();
         Producer p = P.newProducerBuilder().setClientConfiguration(c).setTopics("normal", "fifo", "delay", "tx")
             .setTransactionChecker(m -> { say("CHECK", text(m)); return TransactionResolution.COMMIT; }).build();
@@ -38,6 +39,9 @@ public class Flows {
             long end = System.currentTimeMillis() + 60000;
             for (int got = 0; got < counts[i] && System.currentTimeMillis() < end;)
                 for (MessageView m : s.receive(16, Duration.ofSeconds(20))) {
+                    if (text(m).equals("n0") && m.getDeliveryAttempt() == 1) {
+                        s.changeInvisibleDuration(m, Duration.ofSeconds(10)); say("LATER", text(m)); continue;
+                    }
                     say("GOT", topics[i], text(m), m.getMessageGroup().orElse(""), m.getDeliveryAttempt()); s.ack(m); got++;
                 }
             s.close();

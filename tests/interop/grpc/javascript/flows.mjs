@@ -11,10 +11,8 @@ await producer.startup();
 for (let n = 0; n < 20; n++) await send(producer, { topic: 'normal', body: `n${n}` });
 for (let n = 0; n < 12; n++) await send(producer, { topic: 'fifo', body: `f${n}`, messageGroup: `g${n % 3}` });
 const waiting = await producer.send({ topic: 'delay', body: Buffer.from('recalled'), delay: 8000 });
-if (producer.recallMessage) {
-  const recalled = await producer.recallMessage('delay', waiting.recallHandle);
-  console.log(`RECALLED\t${recalled.messageId === waiting.messageId}`);
-}
+const recalled = await producer.recallMessage('delay', waiting.recallHandle);
+console.log(`RECALLED\t${recalled.messageId === waiting.messageId}`);
 await send(producer, { topic: 'delay', body: 'd0', delay: 9000 });
 for (const end of ['commit', 'rollback', 'open']) {
   const tx = producer.beginTransaction();

@@ -61,7 +61,10 @@ def produce() -> Producer:
         producer.send(made("normal", f"n{number}"))
     for number in range(12):
         producer.send(made("fifo", f"f{number}", message_group=f"g{number % 3}"))
-    producer.send(made("delay", "d0", delivery_timestamp=int(time.time()) + 3))
+    receipt = producer.send(made("delay", "recalled", delivery_timestamp=int(time.time()) + 8))
+    is_same = producer.recall_message("delay", receipt.recall_handle) == receipt.message_id
+    say("RECALLED", str(is_same).lower())
+    producer.send(made("delay", "d0", delivery_timestamp=int(time.time()) + 9))
     for end in ("commit", "rollback", "open"):
         transaction = producer.begin_transaction()
         producer.send(made("tx", end), transaction)
