@@ -17,6 +17,7 @@ TASK_MODULES = (
     "appliance/__init__.py",
     "appliance/settings/__init__.py",
     "appliance/settings/lake_place.py",
+    "appliance/settings/replaced_file.py",
     "gantrymq/__init__.py",
     "gantrymq/errors.py",
     "gantrymq/contrib/__init__.py",

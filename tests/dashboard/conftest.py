@@ -34,9 +34,12 @@ Client = Callable[..., Awaitable[AsyncClient]]
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def cluster(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ServingCluster]:
-    """A name server and a broker, running on the loop that the tests of this folder run on."""
+    """A name server and a broker, running on the loop that the tests of this folder run on.
+
+    It stands still while other tests run, so the broker is silent for as long as they take.
+    """
     with brokers_beside():
-        async with serving(tmp_path_factory.mktemp("cluster")) as running:
+        async with serving(tmp_path_factory.mktemp("cluster"), namesrv={"broker_expiry_ms": 3_600_000}) as running:
             yield running
 
 

@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.interop.grpc.test_flows import java_flows
+from tests.interop.grpc.flows import java_flows
 from tests.waiting import until
 
 HERE = Path(__file__).parent / "java"

@@ -12,8 +12,8 @@ from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig
 from tests.certificates import authority
 from tests.faults.grpc.proxy_process import proxy_process
 from tests.harness import LocalCluster
+from tests.interop.grpc.flows import make_topics
 from tests.interop.grpc.java_side import LONG_S, side
-from tests.interop.grpc.test_flows import make_topics
 from tests.waiting import until
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]

@@ -16,8 +16,8 @@ from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig, TopicConfig
 from tests.conftest import missing, require_tool
 from tests.faults.grpc.proxy_process import proxy_process
 from tests.harness import LocalCluster
+from tests.interop.grpc.flows import QUICK_CHECKS, check_java, java_flows, make_topics, said_at
 from tests.interop.grpc.load.upstream import Upstream
-from tests.interop.grpc.test_flows import QUICK_CHECKS, check_java, java_flows, make_topics, said_at
 from tests.peers.fixtures import PATIENT
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
