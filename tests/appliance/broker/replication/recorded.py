@@ -65,6 +65,7 @@ class OnRecord:
         await until_record(lambda term: wanted.items() <= term.holders.items(), self)
 
     async def until_in_sync(self, *members: BrokerLife) -> None:
+        await until(lambda: all(each.controller.is_open for each in members))  # one may begin a turn
         wanted = {each.controller.address for each in members}
         await until_record(lambda term: set(term.in_sync) == wanted, self)
 
