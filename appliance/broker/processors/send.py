@@ -38,8 +38,7 @@ from appliance.process.java_time import java_time
 from appliance.remoting.send_request import SendFields, SendRequest
 from appliance.settings.roles import BrokerConfig
 from gantrymq.errors import MessageRejected, RecordError
-from gantrymq.message import properties as names
-from gantrymq.message.properties import PROPERTIES_BYTES_MAX
+from gantrymq.message.properties import PROPERTIES_BYTES_MAX, UNIQ_KEY, find_property
 from gantrymq.message.sysflag import MULTI_TAGS, TRANSACTION_MASK
 from gantrymq.message.topics import (
     RETRY_PREFIX,
@@ -64,6 +63,7 @@ Request = RemotingCommand | SendRequest
 
 TELLS_TRIES_SINCE_VERSION = 121  # V3_4_9: older clients send something else in maxReconsumeTimes
 
+_UNIQ_KEY = UNIQ_KEY.encode()
 _PUT_OK = PutMessageStatus.PUT_OK
 
 _TOO_LONG = (
@@ -219,9 +219,7 @@ def _store_half(
         raise _refusal(parts, result.status)
     parts.transactions.metrics.prepared += 1
     parts.stats.inc_topic_put(half.topic, 1, result.size_bytes)
-    msg_id = names.find_property(
-        half.properties, names.UNIQ_KEY.encode()
-    )  # brokers 5 say it, and their proxies need it
+    msg_id = find_property(half.properties, _UNIQ_KEY)  # brokers 5 say it, and their proxies need it
     more = {"transactionId": msg_id.decode(errors="replace")} if msg_id else None
     return _answer(parts, connection, request, topic, queue_id, result, is_waiting, more)
 

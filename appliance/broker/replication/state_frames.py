@@ -154,7 +154,7 @@ class StateSink:
         *,
         in_sync: InSyncFile,
         ask_tables: Callable[[], None],
-        show: Callable[[InSyncRecord], None] = lambda record: None,
+        show: Callable[[InSyncRecord], None],
     ) -> None:
         """show: has consumers of confirmed messages see what is confirmed by this record."""
         self._topics = topics
