@@ -107,7 +107,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Modules of tests that import what an extra brings skip themselves without it; in CI that must not happen."""
-    absent = [name for name in ("numpy", "pyarrow", "pyspark", "selenium") if importlib.util.find_spec(name) is None]
+    absent = [
+        name for name in ("numpy", "pyarrow", "pyspark", "selenium", "mkdocs") if importlib.util.find_spec(name) is None
+    ]
     if absent and _is_ci():
         raise pytest.UsageError(f"CI installs everything it needs, but not {', '.join(absent)}")
     seed = session.config.getoption(pauses.OPTION)
