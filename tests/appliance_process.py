@@ -77,7 +77,7 @@ class RunningAppliance:
         return self._children(f"-m appliance {role}")
 
     def _children(self, words: str) -> list[psutil.Process]:
-        return [child for child in psutil.Process(self.process.pid).children() if words in _command_of(child)]
+        return [child for child in psutil.Process(self.process.pid).children() if words in command_of(child)]
 
     def __enter__(self) -> Self:
         for broker in broker_processes(self._brokers, self._slaves, 0):
@@ -142,8 +142,9 @@ class RunningAppliance:
         self._ready.set()
 
 
-def _command_of(process: psutil.Process) -> str:
+def command_of(process: psutil.Process) -> str:
+    """Its words; none if it has ended meanwhile, or is a child of the test that waits for its end to be read."""
     try:
         return " ".join(process.cmdline())
-    except psutil.Error:  # it has just ended
+    except psutil.Error:
         return ""

@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 
 from gantrymq import Message, SyncProducer
-from tests.appliance_process import RunningAppliance
+from tests.appliance_process import RunningAppliance, command_of
 from tests.waiting import wait_until
 
 PROBLEM = re.compile(r"event=(problem|problem_gone) what='([^']*)'")
@@ -52,7 +52,7 @@ def _kill(gantry: RunningAppliance, name: str) -> None:
     path = str(Path("brokers") / name / "broker.properties")
     for process in gantry.workers("broker"):
         with contextlib.suppress(psutil.NoSuchProcess):
-            if path in " ".join(process.cmdline()):
+            if path in command_of(process):
                 process.kill()
 
 

@@ -18,7 +18,7 @@ import websocket
 from appliance.settings.appliance_config import ApplianceConfig
 from dashboard.web.connections import ConnectionTable
 from dashboard.web.limits import CONNECTIONS_MIN, FILES_RESERVED, WebLimits
-from tests.appliance_process import RunningAppliance
+from tests.appliance_process import RunningAppliance, command_of
 from tests.conftest import time_limit
 from tests.visitor import Visitor, first_run_token, web_process
 from tests.waiting import wait_until
@@ -192,7 +192,7 @@ def _broker_of(gantry: RunningAppliance, *, but: int = 0) -> psutil.Process:
     while time.monotonic() < deadline:
         for child in psutil.Process(gantry.process.pid).children(recursive=True):
             with contextlib.suppress(psutil.Error, OSError):
-                if "broker" in " ".join(child.cmdline()) and child.pid != but:
+                if "broker" in command_of(child) and child.pid != but:
                     socket.create_connection((host, int(port)), 1).close()
                     return child
         time.sleep(0.1)

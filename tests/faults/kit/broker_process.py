@@ -6,12 +6,14 @@ from pathlib import Path
 
 import psutil
 
+from tests.appliance_process import command_of
+
 
 def broker_process(folder: Path) -> psutil.Process:
     """The broker among this test's children."""
     for child in psutil.Process().children(recursive=True):
-        command = child.cmdline()
-        if "broker" in command and any(str(folder) in word for word in command):
+        command = command_of(child)
+        if " broker " in command and str(folder) in command:
             return child
     raise AssertionError("no broker process")
 

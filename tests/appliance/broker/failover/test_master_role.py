@@ -79,7 +79,7 @@ async def test_a_switchover_through_etcd_moves_the_role_and_loses_nothing(on_rec
         assert not is_master(two)
         await same_logs(three, two)  # then each is there to acknowledge in time
         await same_logs(three, one)
-        await send(three, 20)
+        await send(three, 20, again=True)  # on a busy machine a slave is lost for a moment
         await same_logs(three, two)
         await same_logs(three, one)
         view = await on_record.register.view()

@@ -12,7 +12,7 @@ from appliance.broker.controller import BrokerController
 from appliance.broker.life import BrokerLife
 from appliance.namesrv.controller import NamesrvController
 from appliance.settings.roles import BrokerConfig, NamesrvConfig
-from gantrymq.remoting.codes import RequestCode
+from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from store.base.config import MessageStoreConfig
 from tests.appliance.broker.replication.pair import STORE, TOPIC
@@ -20,6 +20,7 @@ from tests.appliance.peer import connected
 from tests.harness import SMALL_STORE
 from tests.waiting import until
 
+LATE = {ResponseCode.FLUSH_SLAVE_TIMEOUT, ResponseCode.SLAVE_NOT_AVAILABLE}
 QUICK: dict[str, Any] = {"ha_heartbeat_ms": 200, "slaves_enable": True}
 
 
@@ -58,12 +59,17 @@ async def group(folder: Path) -> AsyncIterator[Group]:
         yield Group(f"127.0.0.1:{namesrv.port}", folder)
 
 
-async def send(broker: BrokerLife, count: int, body: bytes = b"%d " * 40, *, properties: str = "") -> None:
+async def send(
+    broker: BrokerLife, count: int, body: bytes = b"%d " * 40, *, properties: str = "", again: bool = False
+) -> None:
+    """Send `count` messages; with `again`, as clients do, once more each that is stored while a slave was late."""
     async with connected(broker.port) as peer:
         fields = send_fields("G", TOPIC, 0, properties)
         for number in range(count):
-            answer = await peer.ask(RequestCode.SEND_MESSAGE_V2, fields, body.replace(b"%d", b"%d" % number))
-            assert answer.code == 0, answer.remark
+            answer = None
+            while answer is None or (again and answer.code in LATE):
+                answer = await peer.ask(RequestCode.SEND_MESSAGE_V2, fields, body.replace(b"%d", b"%d" % number))
+            assert answer.code == 0, ResponseCode(answer.code).name
 
 
 async def promote(broker: BrokerLife, **fields: str) -> RemotingCommand:

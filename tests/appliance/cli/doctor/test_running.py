@@ -14,7 +14,7 @@ import pytest
 from appliance.__main__ import main
 from appliance.cli.checks.running import name_servers
 from appliance.settings.appliance_config import ApplianceConfig
-from tests.appliance_process import RunningAppliance
+from tests.appliance_process import RunningAppliance, command_of
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +96,7 @@ def test_the_page_for_programs_says_nothing_else(gantry: RunningAppliance) -> No
 def test_a_stopped_broker_is_neither(
     gantry: RunningAppliance, capsys: pytest.CaptureFixture[str], live: tuple[str, ...]
 ) -> None:
-    (broker, *_) = [one for one in gantry.workers("broker") if "broker-a/" in " ".join(one.cmdline())]
+    (broker, *_) = [one for one in gantry.workers("broker") if "broker-a/" in command_of(one)]
     os.kill(broker.pid, signal.SIGSTOP)
     try:
         assert main(["ready", "broker", gantry.broker, "--timeout", "1", *live]) == 1
