@@ -75,6 +75,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     re_path(GROUP + r"/reset$", groups.reset, name="group-reset"),
     re_path(GROUP + r"/stacks$", groups.stacks, name="group-stacks"),
     re_path(GROUP + r"/consuming$", groups.consuming, name="group-consuming"),
+    re_path(GROUP + r"/mode$", groups.mode, name="group-mode"),
     re_path(GROUP + r"/delete$", groups.delete, name="group-delete"),
     # clients
     path("connect", connect.connect, name="connect"),

@@ -1,4 +1,4 @@
-"""/api/v1/groups: list, get, move, pause, delete."""
+"""/api/v1/groups: list, get, move, pause, set the mode, delete."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dashboard.access.permissions import Permission
 from dashboard.audit.notes import note, note_nothing
 from dashboard.cluster.errors import NotAllowed
 from dashboard.cluster.gateway import gateway
-from dashboard.groups.changes import consuming_facts, delete_group, set_consuming
+from dashboard.groups.changes import MODE_CHANGED, consuming_facts, delete_group, set_consuming, set_mode
 from dashboard.groups.forms import ResetForm
 from dashboard.groups.group_cache import group_book
 from dashboard.groups.listing import SORTS, rows_of, sorted_rows
@@ -22,6 +22,8 @@ from dashboard.groups.schemas import (
     GroupOut,
     LeaseList,
     LeaseOut,
+    ModeIn,
+    ModeOut,
     ResetIn,
     ResetList,
     ResetOut,
@@ -125,6 +127,13 @@ async def set_group_consuming(request: HttpRequest, name: str, body: ConsumingIn
             request, "group resumed" if body.is_on else "group paused", name, consuming_facts(changed, is_on=body.is_on)
         )
     return ConsumingOut(is_on=body.is_on, brokers=changed)
+
+
+@router.put("/{name}/mode", auth=WRITE, response=409, summary="Set how a group consumes a topic: by POP or by pulling")
+async def set_group_mode(request: HttpRequest, name: str, body: ModeIn) -> ModeOut:
+    brokers = await set_mode(gateway(), name, body.topic, body.mode)
+    note(request, MODE_CHANGED, name, body.dict() | {"brokers": ", ".join(brokers)})
+    return ModeOut(topic=body.topic, mode=body.mode, brokers=brokers)
 
 
 @router.delete(

@@ -1,8 +1,8 @@
-"""Changes of a consumer group as a whole: consuming off and on, deleting it. Page and REST do the same."""
+"""Changes of a consumer group: consuming off and on, how it consumes, deleting it. Page and REST do the same."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,8 @@ from gantrymq.client.admin.client import AdminClient
 from gantrymq.errors import ResponseError
 from gantrymq.message.topics import dlq_topic
 
-DELETE_TIMEOUT_S = 15.0  # each broker in turn, then two topics
+MODE_CHANGED = "consume mode changed"  # in the audit log
+ALL_TIMEOUT_S = 15.0  # each broker in turn, then two topics
 
 
 async def set_consuming(gateway: Gateway, name: str, *, is_on: bool) -> list[str]:
@@ -49,6 +50,21 @@ def consuming_facts(brokers: Sequence[str], *, is_on: bool) -> dict[str, Any]:
     return {"brokers": ", ".join(brokers), "consuming": {"before": not is_on, "after": is_on}} if brokers else {}
 
 
+async def set_mode(gateway: Gateway, name: str, topic: str, mode: str) -> list[str]:
+    """Have the group consume the topic by "POP" or "PULL" at every broker that has it; returns these.
+
+    Nothing is lost or skipped. Raises GroupNotFound, TopicNotFound, NotAllowed, Refused, BrokerUnreachable.
+    """
+    await gateway.groups.get(name)
+    await gateway.topics.get(topic)
+    _refuse_system(name)
+    return await _at_all(
+        gateway,
+        gettext("Perhaps changed at some brokers: %(why)s"),
+        lambda admin: admin.groups.set_mode(name, topic, mode),
+    )
+
+
 async def delete_group(gateway: Gateway, name: str) -> list[str]:
     """Delete it with its offsets, its retries and its dead letters; returns the brokers that had it.
 
@@ -62,17 +78,21 @@ async def delete_group(gateway: Gateway, name: str) -> list[str]:
     if detail.clients:
         told = gettext("%(count)s members are connected. Stop them first, or the group comes back.")
         raise NotAllowed(told % {"count": len(detail.clients)})
+    return await _at_all(gateway, gettext("Perhaps partly deleted: %(why)s"), lambda admin: admin.groups.delete(name))
+
+
+async def _at_all(gateway: Gateway, trouble: str, tell: Callable[[AdminClient], Awaitable[list[str]]]) -> list[str]:
+    """Have each broker that is concerned do it, in turn. trouble: what is said when one does not."""
     try:
-        done = await gateway.calls.call(lambda admin: admin.groups.delete(name), DELETE_TIMEOUT_S)
+        return await gateway.calls.call(tell, ALL_TIMEOUT_S)
     except ResponseError as exc:
-        raise Refused(gettext("Perhaps partly deleted: %(why)s") % {"why": explain(exc)}) from exc
+        raise Refused(trouble % {"why": explain(exc)}) from exc
     except CALL_ERRORS as exc:
-        raise BrokerUnreachable(gettext("Perhaps partly deleted: %(why)s") % {"why": explain(exc)}) from exc
+        raise BrokerUnreachable(trouble % {"why": explain(exc)}) from exc
     finally:
         gateway.groups.forget_settings()
-        gateway.topics.forget_listing()  # its retries and dead letters had topics
+        gateway.topics.forget_listing()  # retries and dead letters have topics
         group_book.clear()  # the list, too, which pages share for some seconds
-    return done
 
 
 async def dead_letters_of(gateway: Gateway, name: str) -> int | None:

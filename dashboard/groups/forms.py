@@ -1,7 +1,8 @@
-"""Where a consumer group is to go on: the form that the wizard and REST share."""
+"""What is asked before a consumer group changes: how it consumes, and where it is to go on, as REST has it too."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django import forms
@@ -25,6 +26,22 @@ TO_CHOICES = [
     ("copy", _("Offsets of another group")),
     ("undo", _("Undo the last reset (24 hours)")),
 ]
+
+
+class ModeForm(BaseForm):
+    """How the group consumes a topic from now on."""
+
+    topic = forms.ChoiceField(label=_("Topic"))
+    mode = forms.ChoiceField(
+        label=_("Mode"),
+        choices=[("POP", _("POP: for gRPC clients of RocketMQ 5")), ("PULL", _("Pulling: for all other clients"))],
+    )
+
+    def __init__(self, *args: Any, modes: Mapping[str, str], topics: Sequence[str], **kwargs: Any) -> None:
+        """modes: those of topics now, if brokers say one."""
+        super().__init__(*args, **kwargs)
+        self.fields["topic"].choices = [(name, name) for name in sorted({*topics, *modes})]  # type: ignore[attr-defined]
+        self.initial.setdefault("mode", "PULL" if "POP" in modes.values() else "POP")
 
 
 class ResetForm(BaseForm):

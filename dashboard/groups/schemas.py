@@ -236,6 +236,19 @@ class ConsumingOut(Schema):
     brokers: list[str]
 
 
+class ModeIn(Given):
+    """How the group consumes the topic from now on; nothing is lost or skipped by the change."""
+
+    topic: str
+    mode: Literal["POP", "PULL"] = Field(description="POP: RocketMQ 5's gRPC clients; PULL: all others")
+
+
+class ModeOut(ModeIn):
+    """brokers: those that have the topic."""
+
+    brokers: list[str]
+
+
 class ResetIn(Order):
     """Where a group is to go on in each of these topics. When one can't be moved now, none is."""
 

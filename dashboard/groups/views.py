@@ -19,10 +19,17 @@ from dashboard.audit.notes import note
 from dashboard.cluster.gateway import gateway
 from dashboard.cluster.group_values import GroupDetail, InFlight
 from dashboard.forms.base import TypedNameForm
-from dashboard.forms.rest_bodies import move_body
+from dashboard.forms.rest_bodies import move_body, values_of
 from dashboard.forms.shell_commands import move_words
-from dashboard.groups.changes import consuming_facts, dead_letters_of, delete_group, set_consuming
-from dashboard.groups.forms import ResetForm
+from dashboard.groups.changes import (
+    MODE_CHANGED,
+    consuming_facts,
+    dead_letters_of,
+    delete_group,
+    set_consuming,
+    set_mode,
+)
+from dashboard.groups.forms import ModeForm, ResetForm
 from dashboard.groups.group_cache import group_book
 from dashboard.groups.listing import COLUMNS, SORTS, GroupRow, metrics_of, rows_of, sorted_rows
 from dashboard.groups.moving import Moved, last_moves, log_move, move_all, plan_moves
@@ -265,6 +272,24 @@ async def consuming(request: HttpRequest, name: str) -> HttpResponse:
         else (gettext("%(name)s is paused: new messages wait for it.") % {"name": name}),
     )
     return redirect("group", name)
+
+
+@requires(Permission.GROUPS_WRITE, FORM)
+async def mode(request: HttpRequest, name: str) -> HttpResponse:
+    """How it consumes each topic now, and the form that changes it."""
+    detail = await gateway().groups.get(name)
+    given = request.POST if request.method == "POST" else None
+    form = ModeForm(given, modes=detail.modes, topics=detail.resettable_topics)
+    if form.is_valid():
+        wanted = form.cleaned_data
+        brokers = await set_mode(gateway(), name, wanted["topic"], wanted["mode"])
+        note(request, MODE_CHANGED, name, wanted | {"brokers": ", ".join(brokers)})
+        told = gettext("%(name)s consumes %(topic)s by POP.") if wanted["mode"] == "POP" else ""
+        told = told or gettext("%(name)s consumes %(topic)s by pulling.")
+        notes.success(request, told % {"name": name, "topic": wanted["topic"]})
+        return redirect("group", name)
+    context = _context(detail) | {"form": form, "same": values_of(form), "modes": sorted(detail.modes.items())}
+    return render(request, "groups/mode.html", context, status=422 if form.is_bound else 200)
 
 
 @requires(Permission.GROUPS_WRITE, FORM)

@@ -46,6 +46,11 @@ FIELDS: dict[int, tuple[str, ...]] = {
     RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: ("group", "topic"),
     RequestCode.DELETE_SUBSCRIPTIONGROUP: ("groupName",),
 }
+# The same of codes whose body holds them.
+IN_BODY: dict[int, tuple[str, ...]] = {
+    RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: ("groupName",),
+    RequestCode.SET_MESSAGE_REQUEST_MODE: ("consumerGroup", "topic"),
+}
 # What clients told of messages lies in one topic for all; it is asked with the id of a message that was found before.
 # Where a send has its message's properties; they may name further queues to which a broker dispatches it.
 PROPERTIES: dict[int, str] = {RequestCode.SEND_MESSAGE: "properties", RequestCode.SEND_MESSAGE_V2: "i"}
@@ -60,8 +65,9 @@ def check(request: RemotingCommand) -> None:
 
 
 def _may(limit: NameLimit, request: RemotingCommand) -> bool:
-    if request.code == RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP:
-        return limit.allows(str(json.loads(request.body).get("groupName") or ""))
+    if in_body := IN_BODY.get(request.code):
+        body = json.loads(request.body)
+        return all(limit.allows(str(body.get(field) or "")) for field in in_body)
     fields = FIELDS.get(request.code)
     if fields is None:
         return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -41,6 +42,28 @@ async def test_a_paused_group_gets_nothing_and_keeps_its_settings(log_in: Client
     assert (settings.consume_enable, settings.retry_max_times) == (True, 3)
     actions = [entry.action async for entry in AuditEntry.objects.order_by("number")]
     assert actions == ["group paused", "group resumed"]
+
+
+async def test_a_group_pops_a_topic_or_pulls_it_as_page_and_rest_say(
+    log_in: Client, gateway: Gateway, make_topic: Topic
+) -> None:
+    topic = await make_topic("popped")
+    group, client = await made(gateway, "pops"), await log_in("operator")
+    api = await api_for(await User.objects.aget(username="operator"))
+    pops = {"topic": topic, "mode": "POP"}
+    assert await api.call("put", f"/groups/{group}/mode", pops) == (200, pops | {"brokers": ["broker-a"]})
+    page = (await client.get(f"/group/{group}/mode")).content.decode()
+    assert f"gantry admin groups mode {group} {topic} PULL" in page and "-X PUT" in page
+    assert (await client.post(f"/group/{group}/mode", {"topic": "none-such", "mode": "PULL"})).status_code == 422
+    assert (await gateway.groups.get(group)).modes == {topic: "POP"}
+    assert (await client.post(f"/group/{group}/mode", {"topic": topic, "mode": "PULL"})).status_code == 302
+    assert (await gateway.groups.get(group)).modes == {topic: "PULL"}
+    assert (await api.call("put", f"/groups/{group}/mode", {"topic": "none-such", "mode": "POP"}))[0] == 404
+    assert (await api.call("put", f"/groups/{group}/mode", {"topic": topic, "mode": "push"}))[0] == 422
+    entries = [
+        (entry.action, json.loads(entry.details)["mode"]) async for entry in AuditEntry.objects.order_by("number")
+    ]
+    assert entries == [("consume mode changed", "POP"), ("consume mode changed", "PULL")]
 
 
 async def test_deleting_says_what_is_lost_and_needs_the_name(

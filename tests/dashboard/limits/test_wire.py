@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from dashboard.limits.names import NO_LIMIT, NameLimit, NameRefused, use
-from dashboard.limits.wire import FIELDS, check
+from dashboard.limits.wire import FIELDS, IN_BODY, check
 from gantrymq.message.topics import TRACE_TOPIC
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import RemotingCommand
@@ -58,11 +58,13 @@ def test_what_is_not_in_the_table_is_refused(code: int) -> None:
     assert passes(code, names, body)
 
 
-def test_a_groups_settings_name_it_in_the_body() -> None:
-    code = RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP
-    assert passes(code, None, json.dumps({"groupName": "mine-a"}).encode())
-    assert not passes(code, None, json.dumps({"groupName": "their-a"}).encode())
-    assert not passes(code, None, b"{}")
+@pytest.mark.parametrize("code", sorted(IN_BODY))
+def test_each_name_in_a_body_must_be_allowed(code: int) -> None:
+    names = dict.fromkeys(IN_BODY[code], "mine-a")
+    assert passes(code, None, json.dumps(names).encode())
+    for field in names:
+        assert not passes(code, None, json.dumps(names | {field: "their-a"}).encode())
+        assert not passes(code, None, json.dumps({key: names[key] for key in names if key != field}).encode())
 
 
 def test_the_trace_topic_is_asked_for_one_message_and_not_read() -> None:
