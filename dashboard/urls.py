@@ -23,6 +23,7 @@ from dashboard.groups import views as groups
 from dashboard.http import error_pages as errors
 from dashboard.live.sockets import LiveSocket
 from dashboard.messages import message_views as message
+from dashboard.messages import saved_searches
 from dashboard.messages import trace_views as traces
 from dashboard.messages import views as messages
 from dashboard.name_servers import views as name_servers
@@ -59,6 +60,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     re_path(TOPIC + r"$", messages.messages, name="topic"),
     re_path(TOPIC + r"/export/(?P<form>jsonl|csv)$", messages.export, name="topic-export"),
     re_path(TOPIC + r"/search$", messages.search, name="topic-search"),
+    re_path(TOPIC + r"/searches/save$", saved_searches.save, name="topic-search-save"),
+    re_path(TOPIC + r"/searches/delete$", saved_searches.forget, name="topic-search-delete"),
     re_path(TOPIC + r"/messages/(?P<place>[^/]{1,200})$", message.message, name="topic-message"),
     re_path(TOPIC + r"/messages/(?P<place>[^/]{1,200})/body$", message.body, name="topic-message-body"),
     re_path(TOPIC + r"/messages/(?P<place>[^/]{1,200})/again$", message.again, name="topic-message-again"),

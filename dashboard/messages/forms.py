@@ -16,6 +16,7 @@ from dashboard.forms.base import BaseForm
 from dashboard.forms.fields import DurationField, parse_duration, parse_moment
 from dashboard.forms.span import SpanForm
 from dashboard.messages.trace_events import ALL, FAILED, SLOW, TraceWish
+from dashboard.models.saved_searches import SavedSearch
 
 BODY_BYTES_MAX = 4 * 1024 * 1024  # what a broker takes (maxMessageSize)
 PROPERTY_LINES_MAX = 64
@@ -147,6 +148,12 @@ class MessageSearchForm(SpanForm):
         """What is asked for; call it when the form is valid."""
         given = self.cleaned_data
         return Search(understand(given["q"]), self.span(), given["queue"] or None)
+
+
+class SaveSearchForm(BaseForm):
+    """What a search is kept as."""
+
+    name = forms.CharField(label=_("Name"), max_length=SavedSearch.NAME_MAX)
 
 
 TEXT_CHARS_MAX = 255

@@ -23,7 +23,9 @@ from dashboard.live.tail import render_lines
 from dashboard.messages.export import export_response
 from dashboard.messages.forms import MessageSearchForm, TestMessageForm
 from dashboard.messages.message_views import message_context
+from dashboard.messages.saved_searches import asked_query, saved_searches
 from dashboard.messages.trace_search import TraceStep
+from dashboard.models.saved_searches import SavedSearch
 from dashboard.topics.views import topic_context
 from gantrymq.errors import MessageRejected
 from gantrymq.message.model import Message
@@ -125,6 +127,7 @@ async def _page_context(request: HttpRequest, name: str) -> dict[str, Any]:
     detail = await gateway().topics.get(name)
     context = await _messages_context(detail, request.GET.dict())
     context["form"] = TestMessageForm()
+    context |= await _saved(request, name)
     context["is_sending"] = request.GET.get("send") == "1"
     place = read_place(request.GET.get("open", ""))
     if place is not None:
@@ -135,6 +138,13 @@ async def _page_context(request: HttpRequest, name: str) -> dict[str, Any]:
         except GatewayError as exc:
             context["open_error"] = str(exc)
     return context
+
+
+async def _saved(request: HttpRequest, topic: str) -> dict[str, Any]:
+    """The account's saved searches of the topic, and which of them is asked for."""
+    saved, asked = await saved_searches(request.principal.user, topic), asked_query(request.GET)  # type: ignore[attr-defined]
+    chosen = next((one.name for one in saved if one.query == asked), "")
+    return {"saved": saved, "chosen": chosen, "given": request.GET, "name_max": SavedSearch.NAME_MAX}
 
 
 async def _messages_context(detail: TopicDetail, wish: dict[str, str]) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from dashboard.models.management import (
     User,
 )
 from dashboard.models.reports import GroupPromise, ReportPlan, ReportRun, WeeklyMail
+from dashboard.models.saved_searches import SavedSearch
 from dashboard.models.topic_changes import TopicChangeResult, TopicChangeRun, TopicChangeState
 
 __all__ = [
@@ -55,6 +56,7 @@ __all__ = [
     "ReportRun",
     "Result",
     "Role",
+    "SavedSearch",
     "SetupToken",
     "TopicChangeResult",
     "TopicChangeRun",

@@ -37,6 +37,8 @@ PAGES = {
     "topic-message-again": OPERATORS,
     "topic-search": READERS,
     "topic-export": READERS,
+    "topic-search-save": READERS,
+    "topic-search-delete": READERS,
     "topic-send": OPERATORS,
     "topic-queues": READERS,
     "topic-groups": READERS,
