@@ -47,7 +47,7 @@ async def test_a_paused_group_gets_nothing_and_keeps_its_settings(log_in: Client
 async def test_a_group_pops_a_topic_or_pulls_it_as_page_and_rest_say(
     log_in: Client, gateway: Gateway, make_topic: Topic
 ) -> None:
-    topic = await make_topic("popped")
+    topic = await make_topic("mode-topic")
     group, client = await made(gateway, "pops"), await log_in("operator")
     api = await api_for(await User.objects.aget(username="operator"))
     pops = {"topic": topic, "mode": "POP"}
