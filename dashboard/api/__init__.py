@@ -23,6 +23,7 @@ from dashboard.definitions import api as definitions
 from dashboard.groups import api as groups
 from dashboard.history import api as history
 from dashboard.http.problems import MEDIA_TYPE, problem
+from dashboard.latency import api as latency
 from dashboard.limits.names import NameRefused
 from dashboard.messages import api as messages
 from dashboard.name_servers import api as name_servers
@@ -77,6 +78,7 @@ api.add_router("/connect", connect.router, tags=["cluster"])
 api.add_router("/clients", clients.router, tags=["clients"])
 api.add_router("/reports", reports.router, tags=["reports"])
 api.add_router("/history", history.router, tags=["cluster"])
+api.add_router("/latency", latency.router, tags=["cluster"])
 api.add_router("/alerts", alerts.router, tags=["alerts"])
 api.add_router("/audit", audit.router, tags=["audit"])
 api.add_router("/live", live.router, tags=["cluster"])

@@ -38,6 +38,7 @@ from dashboard.groups.whole import GroupView, group_row, group_view, shared_view
 from dashboard.history.charts import Chart, Line, chart_of, range_of
 from dashboard.history.series import GROUP_IN, GROUP_LAG, GROUP_OUT, name_for
 from dashboard.http.paging import head_cell, page_of
+from dashboard.latency.card import latency_context
 from dashboard.limits.names import NameLimit, current
 from dashboard.status.board import board
 from dashboard.status.metric import shape_of
@@ -57,6 +58,7 @@ async def group(request: HttpRequest, name: str) -> HttpResponse:
     context = _now(view)
     context |= await _undo(name)
     context["charts"] = await _charts(request, name)
+    context |= await latency_context(request, group=name)
     return render(request, "groups/group.html", context)
 
 

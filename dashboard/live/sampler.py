@@ -25,6 +25,7 @@ from dashboard.cluster.values import BrokerRef
 from dashboard.database import state as database
 from dashboard.groups.group_cache import group_book
 from dashboard.history.keeper import HistoryKeeper
+from dashboard.latency.follower import LatencyFollower
 from dashboard.live import failover_watch, frames
 from dashboard.live.book_watch import GROUPS_EACH_S, TOPICS_EACH_S, keep_looking
 from dashboard.live.check_log import CheckLog
@@ -101,6 +102,7 @@ class Sampler:
                 )
                 group.create_task(self._failovers.run(), name="sampler-failover")
                 group.create_task(self._history.run(), name="history")
+                group.create_task(LatencyFollower(self._gateway).run(), name="latency")
                 group.create_task(TrailReader().run(), name="audit trails")
                 group.create_task(self._tail.run(self._gateway), name="topic-tail")
                 group.create_task(part_watch.run(), name="parts of pages")

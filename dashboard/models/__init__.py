@@ -15,6 +15,7 @@ from dashboard.models.dead_letters import PutBackRow, PutBackRun, PutBackState
 from dashboard.models.group_moves import GroupMove
 from dashboard.models.history import HistoryBlock, HistoryMark
 from dashboard.models.identities import Identity
+from dashboard.models.latency import LatencyBlock
 from dashboard.models.management import (
     ApiToken,
     BookingTurn,
@@ -47,6 +48,7 @@ __all__ = [
     "HistoryMark",
     "Identity",
     "Invitation",
+    "LatencyBlock",
     "LoginFailure",
     "MetricSample",
     "PutBackRow",

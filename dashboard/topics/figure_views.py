@@ -10,6 +10,7 @@ from dashboard.access.permissions import Permission, requires
 from dashboard.cluster.gateway import gateway
 from dashboard.history.charts import Line, chart_of, range_of
 from dashboard.history.series import TOPIC_IN, TOPIC_LAG, TOPIC_OUT, TOPIC_SIZE, name_for
+from dashboard.latency.card import latency_context
 from dashboard.topics.topic_cache import topic_book
 from dashboard.topics.views import topic_context
 
@@ -32,7 +33,8 @@ async def charts(request: HttpRequest, name: str) -> HttpResponse:
         await chart_of(gettext("Lag of the worst group"), gettext("messages"), lag, span, principal),
         await chart_of(gettext("Size in the logs, MiB"), "MiB", size, span, principal),
     ]
-    return render(request, "topics/charts.html", await topic_context(detail, "charts") | {"charts": found})
+    context = await topic_context(detail, "charts") | await latency_context(request, topic=name)
+    return render(request, "topics/charts.html", context | {"charts": found})
 
 
 @requires(Permission.TOPICS_READ)

@@ -1,0 +1,44 @@
+"""Percentiles are never too small and at most half too large, whatever is added to what."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dashboard.latency.histogram import BOUNDS, WEEK_MS, Histogram, summed
+
+
+def of(*took_ms: int) -> Histogram:
+    histogram = Histogram()
+    for one in took_ms:
+        histogram.add(one)
+    return histogram
+
+
+def test_bounds_rise_by_no_more_than_twice_and_end_with_a_week() -> None:
+    assert BOUNDS[:11] == (1, 2, 3, 5, 7, 10, 20, 30, 50, 70, 100) and BOUNDS[-1] == WEEK_MS
+    assert all(1 < after / before <= 2 for before, after in pairwise(BOUNDS))
+    assert len(BOUNDS) < 256
+
+
+@given(st.lists(st.integers(0, WEEK_MS), min_size=1, max_size=200), st.sampled_from([0.5, 0.95, 0.99]))
+def test_a_percentile_is_the_bound_above_the_true_one(took_ms: list[int], share: float) -> None:
+    true = sorted(took_ms)[math.ceil(share * len(took_ms)) - 1]
+    shown = of(*took_ms).percentile(share)
+    assert shown is not None and true <= shown <= max(1, 2 * true)
+
+
+@given(st.lists(st.integers(0, 2 * WEEK_MS)), st.lists(st.integers(0, 2 * WEEK_MS)))
+def test_two_are_added_and_packed_without_loss(one: list[int], other: list[int]) -> None:
+    both = summed([of(*one), of(*other)])
+    assert both == of(*one, *other) == Histogram.from_bytes(both.to_bytes())
+    assert both.total == len(one) + len(other) == sum(count for _, count in both.buckets)
+
+
+def test_buckets_have_no_hole_and_torn_bytes_are_left_out() -> None:
+    assert of(2, 2, 6).buckets == [(2, 2), (3, 0), (5, 0), (7, 1)]
+    assert Histogram().buckets == [] and Histogram().percentile(0.5) is None
+    assert Histogram.from_bytes(of(2).to_bytes() + b"\xff" * 7) == of(2)
