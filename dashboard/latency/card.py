@@ -10,9 +10,9 @@ from dashboard.history.charts import range_of
 from dashboard.latency.figures import figures_of
 
 
-async def latency_context(request: HttpRequest, **of: str) -> dict[str, Any]:
-    """of: topic or group. The range is the page's."""
+async def latency_context(request: HttpRequest, *, topic: str = "", group: str = "") -> dict[str, Any]:
+    """Of one of the two. The range is the page's."""
     span = range_of(request.GET.get("range", ""))
-    figures = await figures_of(span, **of)
+    figures = await figures_of(span, topic=topic, group=group)
     chart = await figures.chart(span, request.principal) if figures.pairs else None  # type: ignore[attr-defined]
     return {"latency": figures, "latency_span": span, "latency_chart": chart}

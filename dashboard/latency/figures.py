@@ -68,7 +68,7 @@ class LatencyFigures:
     @property
     def bars(self) -> list[tuple[str, int, str, str]]:
         """(up to, messages, percent of all, percent of the longest bar), one for each bound."""
-        buckets, total = self.whole.buckets, self.whole.total
+        buckets, total = self.whole.coarse, self.whole.total
         most = max((count for _, count in buckets), default=0)
         return [
             (units.milliseconds(bound), count, f"{count / total * 100:.1f}", f"{count / most * 100:.1f}")
@@ -90,7 +90,7 @@ class LatencyFigures:
         )
         lines = tuple(Line(name, "", style) for name, style in zip(names(), STYLES, strict=True))
         marks = await marks_of(self.since, self.until, self.step_s, principal)
-        return Chart(gettext("End-to-end latency"), "ms", lines, span, self.step_s, points, marks)
+        return Chart(gettext("End-to-end latency, ms"), "ms", lines, span, self.step_s, points, marks)
 
 
 def names() -> list[str]:

@@ -65,7 +65,7 @@ async def test_percentiles_over_time_and_what_is_not_measured(transactional_db: 
     assert (found.unmeasured, found.skipped, found.all_unmeasured) == (4, 6, 4)
     chart = await found.chart(RANGES["1h"], None)
     assert [point for point in chart.points if point[1] is not None] == [
-        (NOON, 10, 300, 300), (NOON + MINUTE, 1, 700, 700)
+        (NOON, 10, 300, 300), (NOON + MINUTE, 1, 800, 800)
     ]  # fmt: skip
     of_topic = await figures_of(RANGES["1h"], topic="orders", now=NOON + MINUTE)
     assert [(pair.group, pair.whole.total) for pair in of_topic.pairs] == [("mail", 4), ("log", 1)]
