@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("dashboard", "0004_on_call_channels")]
+    dependencies = [("dashboard", "0005_saved_searches")]
 
     operations = [
         migrations.CreateModel(
