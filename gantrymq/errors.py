@@ -10,7 +10,8 @@ GantryError
 ├─ ConnectError              no connection could be made, or it was lost before the answer came (ConnectionError)
 ├─ RequestTimeout            the peer did not answer in time (TimeoutError)
 ├─ ResponseError             the peer answered with a code other than the ones the call accepts
-│  └─ (code, remark say which and why)
+│  ├─ (code, remark say which and why)
+│  └─ LeaseEnded          a polled message is leased no longer: acknowledged already, or delivered again
 ├─ RouteNotFound             no name server knows a route for the topic
 │  └─ NoBrokerYet            … because no broker has registered there yet
 ├─ MessageRejected           the message can't be sent as it is: name, size, properties (ValueError)
@@ -140,6 +141,11 @@ class ResponseError(GantryError):
         self.request = request
         self.name = name
         self.hint = hint
+
+
+class LeaseEnded(ResponseError):
+    """A message that was polled is leased no longer: it was acknowledged already, or its invisible time is over and it
+    is delivered again."""
 
 
 class RouteNotFound(GantryError):

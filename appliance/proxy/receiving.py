@@ -19,8 +19,6 @@ from appliance.acl.account import SUB
 from appliance.proxy import leases
 from appliance.proxy.brokers import Brokers, BrokerSession
 from appliance.proxy.callers import Caller
-from appliance.proxy.leases import Delivery, Wanted
-from appliance.proxy.messages.handles import Handle
 from appliance.proxy.messages.outgoing import client_message, timestamp
 from appliance.proxy.messages.statuses import Refused, ok, status, status_of
 from appliance.proxy.protocol.definition_pb2 import Code, FilterExpression, FilterType, MessageQueue
@@ -37,7 +35,9 @@ from appliance.proxy.protocol.service_pb2 import (
 )
 from appliance.proxy.renewals import LEASE_S, Renewals
 from appliance.proxy.settings_answer import RECEIVE_MAX
+from gantrymq.client.pop.pop_calls import Delivery, Wanted
 from gantrymq.errors import GantryError
+from gantrymq.message.pop_handle import PopHandle
 from gantrymq.message.topic_attributes import MESSAGE_TYPE
 
 logger = logging.getLogger(__name__)
@@ -128,7 +128,7 @@ class Receiving:
             self.give_back(session, wanted.group, wanted.topic, [delivery.handle for delivery in done.result()])
 
     def give_back(
-        self, session: BrokerSession, group: str, topic: str, handles: Iterable[Handle], in_s: float = 0
+        self, session: BrokerSession, group: str, topic: str, handles: Iterable[PopHandle], in_s: float = 0
     ) -> None:
         """Have others get the messages, in the background."""
         task = asyncio.get_running_loop().create_task(_give_back(session, group, topic, list(handles), in_s))
@@ -189,7 +189,7 @@ class Receiving:
                 message_id=entry.message_id, receipt_handle=entry.receipt_handle, status=ok()
             )
             try:
-                handle = Handle.parse(entry.receipt_handle)
+                handle = leases.handle_of(entry.receipt_handle)
                 self._renewals.drop(group, topic, handle)
                 await leases.acknowledge(session, group, topic, handle)
             except GantryError as exc:
@@ -206,7 +206,7 @@ class Receiving:
         invisible_s = seconds_of(request.invisible_duration)
         if not 0 <= invisible_s <= INVISIBLE_S_MAX:
             raise Refused(Code.ILLEGAL_INVISIBLE_TIME, f"invisible time: 0 to {INVISIBLE_S_MAX:g} s")
-        handle = Handle.parse(request.receipt_handle)
+        handle = leases.handle_of(request.receipt_handle)
         session = self._brokers.session(caller.account)
         await session.route(topic)
         self._renewals.drop(group, topic, handle)
@@ -217,7 +217,7 @@ class Receiving:
         self, caller: Caller, request: ForwardMessageToDeadLetterQueueRequest
     ) -> ForwardMessageToDeadLetterQueueResponse:
         topic, group = caller.topic(request.topic, SUB), caller.group(request.group)
-        handle = Handle.parse(request.receipt_handle)
+        handle = leases.handle_of(request.receipt_handle)
         session = self._brokers.session(caller.account)
         await session.route(topic)
         self._renewals.drop(group, topic, handle)
@@ -259,7 +259,7 @@ async def _broker_of(session: BrokerSession, queue: MessageQueue, topic: str) ->
     return random.choice(route.readable).broker_name
 
 
-async def _give_back(session: BrokerSession, group: str, topic: str, handles: list[Handle], in_s: float) -> None:
+async def _give_back(session: BrokerSession, group: str, topic: str, handles: list[PopHandle], in_s: float) -> None:
     for handle in handles:
         try:
             await leases.change(session, group, topic, handle, int(in_s * 1000))

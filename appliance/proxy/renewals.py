@@ -14,9 +14,8 @@ from dataclasses import dataclass
 
 from appliance.proxy.brokers import BrokerSession
 from appliance.proxy.leases import change
-from appliance.proxy.messages.handles import Handle
-from appliance.proxy.messages.statuses import Refused
-from gantrymq.errors import GantryError
+from gantrymq.errors import GantryError, LeaseEnded
+from gantrymq.message.pop_handle import PopHandle
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +35,7 @@ class Renewed:
     client_id: str
     group: str
     topic: str
-    handle: Handle
+    handle: PopHandle
     delivered_at: float
     due_at: float
 
@@ -46,19 +45,19 @@ class Renewals:
 
     def __init__(self, is_there: Callable[[str], bool]) -> None:
         self._is_there = is_there
-        self._leases: dict[tuple[str, str, str], Renewed] = {}
+        self._leases: dict[tuple[str, ...], Renewed] = {}
 
     def __len__(self) -> int:
         return len(self._leases)
 
-    def add(self, session: BrokerSession, client_id: str, group: str, topic: str, handle: Handle) -> None:
+    def add(self, session: BrokerSession, client_id: str, group: str, topic: str, handle: PopHandle) -> None:
         """Renew it from now on; too many are not renewed, and come again after LEASE_S."""
         if len(self._leases) < RENEWED_MAX:
             now = time.monotonic()
             renewed = Renewed(session, client_id, group, topic, handle, now, now + LEASE_S)
             self._leases[_key(group, topic, handle)] = renewed
 
-    def drop(self, group: str, topic: str, handle: Handle) -> None:
+    def drop(self, group: str, topic: str, handle: PopHandle) -> None:
         """The message is done with, or its client has named a time itself."""
         self._leases.pop(_key(group, topic, handle), None)
 
@@ -87,7 +86,7 @@ class Renewals:
             handle = renewed.handle
             await change(renewed.session, renewed.group, renewed.topic, handle, int(LEASE_S * 1000))
             renewed.due_at = now + LEASE_S
-        except Refused:
+        except LeaseEnded:
             self.drop(renewed.group, renewed.topic, renewed.handle)
         except GantryError as exc:  # tried again at the next scan, while the lease lasts
             logger.info("lease not renewed: %s", exc, extra={"event": "lease_not_renewed", "group": renewed.group})
@@ -95,5 +94,5 @@ class Renewals:
                 self.drop(renewed.group, renewed.topic, renewed.handle)
 
 
-def _key(group: str, topic: str, handle: Handle) -> tuple[str, str, str]:
-    return group, topic, f"{handle.broker} {handle.kind} {handle.queue_id} {handle.offset}"
+def _key(group: str, topic: str, handle: PopHandle) -> tuple[str, ...]:
+    return group, topic, *handle.place

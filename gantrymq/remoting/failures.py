@@ -8,7 +8,7 @@ from __future__ import annotations
 import socket
 import ssl
 
-from gantrymq.errors import ConnectError, RequestTimeout, ResponseError
+from gantrymq.errors import ConnectError, LeaseEnded, RequestTimeout, ResponseError
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 
@@ -55,6 +55,9 @@ _NO_SUCH_REQUEST = {
 WANTS_TLS = "does the port speak TLS only? Then give tls="
 SILENT = "it has not sent anything: is it a name server? Their usual port is 9876"
 SPEAKS_NO_TLS = "does this port speak TLS? Without tls= the client connects without"
+_OF_LEASES = frozenset(
+    {RequestCode.ACK_MESSAGE, RequestCode.BATCH_ACK_MESSAGE, RequestCode.CHANGE_MESSAGE_INVISIBLETIME}
+)
 
 
 def role_of(code: int) -> str:
@@ -87,7 +90,9 @@ def refused(answer: RemotingCommand, address: str, code: int) -> ResponseError:
     hint = _HINTS.get(answer.code, "")
     if answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
         hint = _NO_SUCH_REQUEST.get(role, "")
-    return ResponseError(
+    is_ended = answer.code == ResponseCode.NO_MESSAGE and code in _OF_LEASES
+    kind = LeaseEnded if is_ended else ResponseError
+    return kind(
         answer.code,
         answer.remark,
         address=address,

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from appliance.proxy.protocol.definition_pb2 import Code, Status
-from gantrymq.errors import GantryError, MessageRejected, NoBrokerYet, RequestTimeout, ResponseError, RouteNotFound
+from gantrymq.errors import (
+    GantryError,
+    LeaseEnded,
+    MessageRejected,
+    NoBrokerYet,
+    RequestTimeout,
+    ResponseError,
+    RouteNotFound,
+)
 from gantrymq.remoting.codes import ResponseCode
 
 TEXT_CHARS_MAX = 512  # it has names out of the request
@@ -12,6 +20,7 @@ ACL_REMARK = "org.apache.rocketmq.acl"
 # Broker's code to client's; any other one is an INTERNAL_SERVER_ERROR.
 CODES = {
     ResponseCode.SYSTEM_BUSY.value: Code.TOO_MANY_REQUESTS,
+    ResponseCode.POLLING_FULL.value: Code.TOO_MANY_REQUESTS,
     ResponseCode.REQUEST_CODE_NOT_SUPPORTED.value: Code.NOT_IMPLEMENTED,
     ResponseCode.NO_PERMISSION.value: Code.FORBIDDEN,
     ResponseCode.TOPIC_NOT_EXIST.value: Code.TOPIC_NOT_FOUND,
@@ -45,6 +54,8 @@ def status_of(failure: GantryError) -> Status:
 def code_of(failure: GantryError) -> Code:
     if isinstance(failure, Refused):
         return failure.code
+    if isinstance(failure, LeaseEnded):
+        return Code.INVALID_RECEIPT_HANDLE
     if isinstance(failure, ResponseError):
         if failure.code == ResponseCode.NO_PERMISSION and (failure.remark or "").startswith(ACL_REMARK):
             return Code.UNAUTHORIZED

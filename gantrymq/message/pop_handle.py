@@ -1,7 +1,7 @@
-"""A receipt handle: which delivery of which message, and where its broker keeps the lease. Made and read without I/O.
+"""The handle of a delivery by POP: which message, leased by which pop, and where its broker keeps the lease.
 
-It is RocketMQ's, and opaque to clients: start offset of the batch, time of the pop, invisible time (both ms), revive
-queue, kind of topic, broker, queue, offset, place in the log. Brokers get all but the last.
+It is RocketMQ 5's, and opaque to clients of a proxy: start offset of the batch, time of the pop, invisible time (both
+ms), revive queue, kind of topic, broker, queue, offset, place in the log. Brokers get all but the last.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from appliance.proxy.messages.statuses import Refused
-from appliance.proxy.protocol.definition_pb2 import Code
 from gantrymq.errors import ProtocolError
 from gantrymq.message.model import MessageExt
 from gantrymq.message.properties import POP_CK
@@ -23,7 +21,7 @@ _HANDLE = re.compile(
 )
 
 
-class Handle(NamedTuple):
+class PopHandle(NamedTuple):
     """One delivery. Texts of numbers, as they stand in it."""
 
     start_offset: str
@@ -37,11 +35,11 @@ class Handle(NamedTuple):
     physical_offset: str
 
     @classmethod
-    def parse(cls, text: str) -> Handle:
-        """Refused when it is no handle."""
+    def parse(cls, text: str) -> PopHandle:
+        """ValueError when it is no handle."""
         match = _HANDLE.fullmatch(text)
         if match is None:
-            raise Refused(Code.INVALID_RECEIPT_HANDLE, "not a receipt handle of a proxy")
+            raise ValueError("not the handle of a delivery")
         return cls(*match.groups())
 
     def __str__(self) -> str:
@@ -51,17 +49,26 @@ class Handle(NamedTuple):
     def for_broker(self) -> str:
         return " ".join(self[:-1])
 
+    @property
+    def place(self) -> tuple[str, ...]:
+        """Which message it is, whatever pop it came by: broker, kind of topic, queue, offset."""
+        return self.broker, self.kind, self.queue_id, self.offset
+
+    def leased_topic(self, group: str, topic: str) -> str:
+        """The topic whose queue the message is in; `topic`: the one that the client knows."""
+        return topic if self.kind == OWN_TOPIC else pop_retry_topic(group, topic)
+
     def fields(self, group: str, topic: str) -> dict[str, str]:
-        """What a request about the delivery says; topic: the one that the client knows."""
+        """What a request about the delivery says."""
         return {
             "consumerGroup": group,
-            "topic": pop_retry_topic(group, topic) if self.kind != OWN_TOPIC else topic,
+            "topic": self.leased_topic(group, topic),
             "queueId": self.queue_id,
             "offset": self.offset,
             "extraInfo": self.for_broker,
         }
 
-    def moved(self, answer: Mapping[str, str]) -> Handle:
+    def moved(self, answer: Mapping[str, str]) -> PopHandle:
         """The handle after the invisible time was changed: a broker may have made another delivery of it."""
         return self._replace(
             pop_ms=answer.get("popTime", self.pop_ms),
@@ -70,7 +77,7 @@ class Handle(NamedTuple):
         )
 
 
-def handles_of(messages: list[MessageExt], head: Mapping[str, str], broker: str) -> list[Handle]:
+def handles_of(messages: list[MessageExt], head: Mapping[str, str], broker: str) -> list[PopHandle]:
     """A handle for each message of a pop's answer; head: its fields. ProtocolError."""
     try:
         starts = {}
@@ -78,21 +85,21 @@ def handles_of(messages: list[MessageExt], head: Mapping[str, str], broker: str)
             kind, queue_id, start = part.split(" ")
             starts[kind, queue_id] = start
         return [_handle_of(message, starts, head, broker) for message in messages]
-    except (KeyError, ValueError, Refused) as exc:
+    except (KeyError, ValueError) as exc:
         raise ProtocolError(f"{broker} answered a pop without usable offsets: {exc}") from exc
 
 
 def _handle_of(
     message: MessageExt, starts: Mapping[tuple[str, str], str], head: Mapping[str, str], broker: str
-) -> Handle:
+) -> PopHandle:
     physical_offset, given = str(message.physical_offset), message.properties.get(POP_CK)
     if given is not None:
         words = given.split(" ")
-        return Handle.parse(
+        return PopHandle.parse(
             " ".join([*words, *([str(message.queue_offset)] if len(words) == 7 else []), physical_offset])
         )
     kind, queue_id = RETRY_TOPIC if is_retry_topic(message.topic) else OWN_TOPIC, str(message.queue_id)
-    return Handle(
+    return PopHandle(
         starts[kind, queue_id],
         head["popTime"],
         head["invisibleTime"],
