@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gantrymq.app.application import App
     from gantrymq.client.admin.client import AdminClient
     from gantrymq.client.blocking.admin.client import SyncAdminClient
-    from gantrymq.client.blocking.consumers import SyncPullConsumer, SyncPushConsumer
+    from gantrymq.client.blocking.consumers import SyncPopConsumer, SyncPullConsumer, SyncPushConsumer
     from gantrymq.client.blocking.producer import SyncProducer
     from gantrymq.client.blocking.transaction import SyncTransactionProducer
     from gantrymq.client.consume.options import FlowLimits
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     )
     from gantrymq.client.consume.subscription import ConsumeFrom, MessageModel
     from gantrymq.client.interceptors import ConsumeCall, Interceptor, SendCall
+    from gantrymq.client.pop.pop_consumer import PopConsumer
     from gantrymq.client.produce.producer import Producer
     from gantrymq.client.produce.request_reply import reply_to
     from gantrymq.client.produce.transaction import (
@@ -69,6 +70,7 @@ __all__ = [
     "MessageExt",
     "MessageModel",
     "MessageQueue",
+    "PopConsumer",
     "Producer",
     "PullConsumer",
     "PushConsumer",
@@ -78,6 +80,7 @@ __all__ = [
     "SendStatus",
     "SubscriptionGroupConfig",
     "SyncAdminClient",
+    "SyncPopConsumer",
     "SyncProducer",
     "SyncPullConsumer",
     "SyncPushConsumer",
@@ -114,6 +117,7 @@ _HOMES = {
     "MessageExt": "gantrymq.message.model",
     "MessageModel": "gantrymq.client.consume.subscription",
     "MessageQueue": "gantrymq.message.model",
+    "PopConsumer": "gantrymq.client.pop.pop_consumer",
     "Producer": "gantrymq.client.produce.producer",
     "PullConsumer": "gantrymq.client.consume.pull_consumer",
     "PushConsumer": "gantrymq.client.consume.push_consumer",
@@ -123,6 +127,7 @@ _HOMES = {
     "SendStatus": "gantrymq.client.results",
     "SubscriptionGroupConfig": "gantrymq.remoting.admin_bodies",
     "SyncAdminClient": "gantrymq.client.blocking.admin.client",
+    "SyncPopConsumer": "gantrymq.client.blocking.consumers",
     "SyncProducer": "gantrymq.client.blocking.producer",
     "SyncPullConsumer": "gantrymq.client.blocking.consumers",
     "SyncPushConsumer": "gantrymq.client.blocking.consumers",

@@ -51,7 +51,15 @@ consume/                receiving
     running_info        what it says of itself
     stacks              where its threads and listener calls are
 
+pop/                    receiving leased messages
+    pop_consumer        PopConsumer
+    options             its keyword arguments
+    polling             getting messages from several brokers
+    leases              what was polled, renewed until acknowledged
+    serving             gives messages to a listener
+    pop_calls           what brokers are asked, by the proxy too
+
 admin/                  AdminClient, a module a resource
-blocking/               SyncProducer, SyncPushConsumer, SyncPullConsumer, SyncTransactionProducer
+blocking/               SyncProducer, SyncPushConsumer, SyncPullConsumer, SyncPopConsumer, SyncTransactionProducer
 blocking/admin/         SyncAdminClient, a module a part
 """

@@ -17,6 +17,10 @@ from gantrymq.client.consume.listener_calls import Listener
 from gantrymq.client.consume.options import PullConsumerKeywords, PushConsumerKeywords
 from gantrymq.client.consume.pull_consumer import POLL_S, PullConsumer
 from gantrymq.client.consume.push_consumer import REPLY_TIMEOUT_S, PushConsumer
+from gantrymq.client.pop import pop_consumer
+from gantrymq.client.pop.options import PopConsumerKeywords
+from gantrymq.client.pop.pop_consumer import PopConsumer
+from gantrymq.client.pop.serving import CONCURRENCY
 from gantrymq.client.results import SendResult
 from gantrymq.message.model import MessageExt, MessageQueue
 
@@ -163,3 +167,62 @@ class SyncPullConsumer(BlockingClient):
     def assigned_queues(self) -> list[MessageQueue]:
         """The queues this consumer reads right now."""
         return self._client.assigned_queues
+
+
+class SyncPopConsumer(BlockingClient):
+    """PopConsumer for threads; takes the same arguments. Any number of threads may use it at once."""
+
+    reopens_after_fork = False
+    _client: PopConsumer
+
+    def __init__(
+        self, name_servers: str | Sequence[str], *, group: str, **keywords: Unpack[PopConsumerKeywords]
+    ) -> None:
+        super().__init__(lambda: PopConsumer(name_servers, group=group, **keywords))
+
+    def subscribe(self, topic: str, expression: str = "*", *, sql: str | None = None) -> None:
+        """Consume a topic: "*", "TagA || TagB", or sql="price > 5 AND region = 'eu'". Also while running."""
+        self._change(lambda: self._client.subscribe(topic, expression, sql=sql))
+
+    def unsubscribe(self, topic: str) -> None:
+        """Stop consuming a topic."""
+        self._change(lambda: self._client.unsubscribe(topic))
+
+    def poll(self, timeout_s: float = pop_consumer.POLL_S) -> list[MessageExt]:
+        """Messages that are leased to this consumer, all of one topic; an empty list when none come in time, or
+        held_max are not acknowledged. Raises what PopConsumer.poll does."""
+        return self._run(self._client.poll(timeout_s))
+
+    @property
+    def held(self) -> int:
+        """How many messages were polled and are not acknowledged, as far as their leases are renewed."""
+        return self._client.held
+
+    def ack(self, *messages: MessageExt) -> None:
+        """They are done with. LeaseEnded when the message was leased no longer; of several, when none was."""
+        self._run(self._client.ack(*messages))
+
+    def change_invisible_time(self, message: MessageExt, invisible_s: float) -> None:
+        """Have it delivered again after so long, from now on, unless it is acknowledged by then; 0: at once."""
+        self._run(self._client.change_invisible_time(message, invisible_s))
+
+    def bury(self, message: MessageExt) -> None:
+        """Make it a dead letter of the group at once, because trying again can't help."""
+        self._run(self._client.bury(message))
+
+    def serve(self, listener: Listener, *, concurrency: int = CONCURRENCY) -> bool:
+        """Give messages to a listener, a plain function, in threads of the consumer, until `stop`. Whether all calls
+        have ended in close_wait_s. PopConsumer.serve says more."""
+        return self._run(self._client.serve(listener, concurrency=concurrency))
+
+    def stop(self) -> None:
+        """Have `serve` begin no further call, and return. From another thread, or a signal's handler."""
+        self._client.stop()
+
+    def run(self, listener: Listener, *, concurrency: int = CONCURRENCY) -> int:
+        """Start, `serve` until SIGTERM or SIGINT, then close; in the main thread:
+        `sys.exit(consumer.run(listener))`. Returns the exit code: 0, or 1 when some call did not end in
+        close_wait_s."""
+        with self, StopSignals(self._client.stop):
+            has_ended = self.serve(listener, concurrency=concurrency)
+        return 0 if has_ended else 1

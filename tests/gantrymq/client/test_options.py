@@ -15,9 +15,11 @@ from gantrymq import (
     Message,
     MessageModel,
     MessageQueue,
+    PopConsumer,
     Producer,
     PullConsumer,
     PushConsumer,
+    SyncPopConsumer,
     SyncProducer,
     SyncPullConsumer,
     SyncPushConsumer,
@@ -33,6 +35,7 @@ from gantrymq.client.consume.options import (
     PushConsumerOptions,
 )
 from gantrymq.client.consume.rebalance import allocate_averagely
+from gantrymq.client.pop.options import PopConsumerKeywords, PopConsumerOptions
 from gantrymq.client.produce.options import ProducerKeywords, ProducerOptions
 from gantrymq.errors import ConfigError, MessageRejected, WrongType
 from gantrymq.remoting.command import JSON
@@ -57,6 +60,10 @@ PUSH = CONSUMER | {
     "listener": REQUIRED, "concurrency": 20, "batch_size": 1, "ordered": False, "suspend_s": 1.0,
     "max_reconsume_times": None, "overdue_s": 900.0, "close_wait_s": 10.0, "interceptors": (),
 }  # fmt: skip
+POP = {
+    "group": REQUIRED, "consume_from": ConsumeFrom.LAST_OFFSET, "batch_size": 1, "invisible_s": 60.0,
+    "renew_for_s": 900.0, "held_max": 1000, "close_wait_s": 10.0, "interceptors": (),
+} | CLIENT  # fmt: skip
 PULL = CONSUMER | {"batch_size": 10, "auto_commit": True}
 IN_TRANSACTIONS = PRODUCER | {"listener": REQUIRED, "group": REQUIRED, "topics": (), "threads": 8}
 
@@ -83,6 +90,8 @@ def keywords_of(constructor: Callable[..., Any], options: type[ClientOptions]) -
         (SyncPushConsumer, PushConsumerOptions, PUSH),
         (PullConsumer, PullConsumerOptions, PULL),
         (SyncPullConsumer, PullConsumerOptions, PULL),
+        (PopConsumer, PopConsumerOptions, POP),
+        (SyncPopConsumer, PopConsumerOptions, POP),
     ],
 )
 def test_the_keyword_arguments_are_these_with_these_defaults(
@@ -97,6 +106,7 @@ def test_the_keyword_arguments_are_these_with_these_defaults(
         (ProducerKeywords, ProducerOptions),
         (PushConsumerKeywords, PushConsumerOptions),
         (PullConsumerKeywords, PullConsumerOptions),
+        (PopConsumerKeywords, PopConsumerOptions),
     ],
 )
 def test_keywords_and_options_have_the_same_names_and_types(keywords: type, options: type[ClientOptions]) -> None:
@@ -118,7 +128,7 @@ def test_a_consumer_needs_at_least_one_of_each(number: str) -> None:
 
 
 def test_a_group_must_be_named_as_brokers_allow_it() -> None:
-    for make in (ProducerOptions, PushConsumerOptions, PullConsumerOptions):
+    for make in (ProducerOptions, PushConsumerOptions, PullConsumerOptions, PopConsumerOptions):
         with pytest.raises(MessageRejected, match="illegal characters"):
             make(name_servers="h:1", group="not a group")
 
@@ -167,6 +177,11 @@ def test_a_message_is_a_dead_letter_after_so_many_times(ordered: bool, times: in
         (PullConsumer, {"group": "g", "on_assigned": []}, WrongType),
         (PullConsumer, {"group": "g", "auto_commit": "no"}, WrongType),
         (PullConsumer, {"group": "g", "batch_size": 1.5}, WrongType),
+        (PopConsumer, {"group": "g", "batch_size": 33}, ConfigError),
+        (PopConsumer, {"group": "g", "invisible_s": 0}, ConfigError),
+        (PopConsumer, {"group": "g", "invisible_s": 43_201.0}, ConfigError),
+        (PopConsumer, {"group": "g", "held_max": 0}, ConfigError),
+        (PopConsumer, {"group": "g", "consume_from": ConsumeFrom.TIMESTAMP}, ConfigError),
         (FlowLimits, {"messages_per_queue": 0}, ConfigError),
         (TransactionProducer, {"group": "g", "listener": print}, WrongType),
         (SyncTransactionProducer, {"group": "g", "listener": print}, WrongType),

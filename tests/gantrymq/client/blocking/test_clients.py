@@ -12,10 +12,12 @@ import pytest
 
 from gantrymq import (
     Message,
+    PopConsumer,
     Producer,
     PullConsumer,
     PushConsumer,
     SyncAdminClient,
+    SyncPopConsumer,
     SyncProducer,
     SyncPullConsumer,
     SyncPushConsumer,
@@ -142,6 +144,7 @@ FOR_THE_TWIN = {
         (SyncProducer, Producer),
         (SyncPushConsumer, PushConsumer),
         (SyncPullConsumer, PullConsumer),
+        (SyncPopConsumer, PopConsumer),
         (SyncTransactionProducer, TransactionProducer),
     ],
 )

@@ -1,0 +1,70 @@
+"""The keyword arguments of PopConsumer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gantrymq.client.connection.option_checks import check_above_zero, check_at_least
+from gantrymq.client.connection.options import ClientKeywords, ClientOptions
+from gantrymq.client.consume.subscription import ConsumeFrom
+from gantrymq.client.interceptors import Interceptor, check_interceptors
+from gantrymq.errors import ConfigError
+from gantrymq.message.namespaces import Namespace
+from gantrymq.message.topics import check_group
+
+BATCH_MAX = 32  # of one pop, RocketMQ's own limit
+INVISIBLE_S_MAX = 12 * 3600.0  # likewise
+
+
+class PopConsumerKeywords(ClientKeywords, total=False):
+    """See PopConsumerOptions."""
+
+    consume_from: ConsumeFrom
+    batch_size: int
+    invisible_s: float
+    renew_for_s: float
+    held_max: int
+    close_wait_s: float
+    interceptors: Sequence[Interceptor]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PopConsumerOptions(ClientOptions):
+    """What a POP consumer is made with.
+
+    MessageRejected when `group` can't be a group's name; ConfigError when a number is out of its range, or
+    `consume_from` is TIMESTAMP.
+    """
+
+    group: str
+    consume_from: ConsumeFrom = ConsumeFrom.LAST_OFFSET
+    """Where a new group begins: LAST_OFFSET or FIRST_OFFSET. A queue that is all young is read from its first message
+    in any case."""
+    batch_size: int = 1
+    """Messages a poll returns at most, 1 to 32: other members get none of them meanwhile."""
+    invisible_s: float = 60.0
+    """How long a message that was polled is leased, up to 12 hours: when this process ends without a word, others get
+    its messages after that time."""
+    renew_for_s: float = 900.0
+    """Leases are renewed for so long after the poll, in seconds; 0: never. Then the message is delivered again."""
+    held_max: int = 1000
+    """Messages that were polled and are not acknowledged: `poll` returns no further ones."""
+    close_wait_s: float = 10.0
+    """With `serve` and `run`: seconds that listener calls in progress have to end."""
+    interceptors: Sequence[Interceptor] = ()
+    """With `serve` and `run`: around every listener call, the first is the outermost."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_group(Namespace(self.namespace).wrap(self.group))
+        if self.consume_from is ConsumeFrom.TIMESTAMP:
+            raise ConfigError("consume_from=TIMESTAMP: a POP consumer begins at FIRST_OFFSET or LAST_OFFSET")
+        check_at_least(self, 1, "batch_size", "held_max")
+        check_at_least(self, 0, "renew_for_s", "close_wait_s")
+        check_above_zero(self, "invisible_s")
+        if self.batch_size > BATCH_MAX:
+            raise ConfigError(f"batch_size={self.batch_size}: it must be at most {BATCH_MAX}")
+        if self.invisible_s > INVISIBLE_S_MAX:
+            raise ConfigError(f"invisible_s={self.invisible_s}: it must be at most {INVISIBLE_S_MAX:g}")
+        check_interceptors(self.interceptors)
