@@ -90,11 +90,17 @@ class SendAnswers:
         return request.reply(code, None, fields).encode()
 
     def stored_with(
-        self, request: Request, physical_offset: int, queue_id: int, queue_offset: int, more: Mapping[str, str]
+        self,
+        request: Request,
+        physical_offset: int,
+        queue_id: int,
+        queue_offset: int,
+        more: Mapping[str, str],
+        code: int = 0,
     ) -> bytes:
         """The same for one whose sender is told more: what recalls it, or the id of its transaction."""
         fields = {"msgId": self.message_id(physical_offset), "queueId": str(queue_id)}
-        return self.told(request, ResponseCode.SUCCESS, None, {**fields, "queueOffset": str(queue_offset), **more})
+        return self.told(request, code, None, {**fields, "queueOffset": str(queue_offset), **more})
 
     def _message_ids(self, physical_offsets: Sequence[int]) -> str:
         """The messages' ids, joined by commas: one call makes the hexadecimal digits of them all."""

@@ -252,7 +252,7 @@ def _answer(
     else:
         answer = answers.stored(request, result.physical_offset, queue_id, result.queue_offset)
     if is_waiting and parts.put_waits.is_needed:
-        _answer_when_flushed(parts, connection, request, queue_id, result, answer, topic)
+        _answer_when_flushed(parts, connection, request, queue_id, result, answer, topic, more)
         return None
     if topic not in parts.send_targets.plain and parts.outer_api.is_untold(topic):
         parts.outer_api.when_told(topic, functools.partial(connection.write, answer))
@@ -268,6 +268,7 @@ def _answer_when_flushed(
     result: PutMessageResult,
     answer: bytes,
     topic: str,
+    more: Mapping[str, str] | None,
 ) -> None:
     """The answer waits for the disk (SYNC_FLUSH), a slave (SYNC_MASTER) or both; too slow is "stored, but".
 
@@ -276,11 +277,13 @@ def _answer_when_flushed(
     offsets = result.offsets or (result.physical_offset,)
 
     def stored(code: ResponseCode) -> None:
-        told = (
-            answer
-            if code is ResponseCode.SUCCESS
-            else parts.send_answers.stored_batch(request, offsets, queue_id, result.queue_offset, code)
-        )
+        answers = parts.send_answers
+        if code is ResponseCode.SUCCESS:
+            told = answer
+        elif more:
+            told = answers.stored_with(request, offsets[0], queue_id, result.queue_offset, more, code)
+        else:
+            told = answers.stored_batch(request, offsets, queue_id, result.queue_offset, code)
         parts.outer_api.when_told(topic, functools.partial(connection.write, told))
 
     parts.put_waits.when_stored(result.physical_offset + result.size_bytes, stored)

@@ -127,6 +127,14 @@ async def test_a_slave_that_is_too_slow_is_told_as_stored_but(tmp_path: Path, fl
             assert await ask(peer) == ResponseCode.SLAVE_NOT_AVAILABLE
 
 
+async def test_a_half_message_that_is_stored_but_has_its_transaction(cluster: ServingCluster) -> None:
+    async with connected(cluster.broker.port) as peer:
+        fields = send_fields("G", TOPIC, 0, "TRAN_MSG\x01true\x02PGROUP\x01G\x02UNIQ_KEY\x01half") | {"f": "4"}
+        answer = await peer.ask(RequestCode.SEND_MESSAGE_V2, fields, b"body")
+        assert answer.code == ResponseCode.SLAVE_NOT_AVAILABLE
+        assert answer.ext_fields["transactionId"] == "half"
+
+
 async def test_sends_do_not_wait_for_a_slave_that_is_far_behind(tmp_path: Path) -> None:
     async with serving(tmp_path, broker=SYNC | {"slave_fall_behind_bytes": 100}, store=STORE) as cluster:
         slave = await SilentSlave.of(cluster, 0)
