@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import zlib
+import hashlib
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
@@ -29,13 +29,18 @@ from gantrymq.message import properties as names
 from gantrymq.message.model import MessageExt
 
 
+def digest_of(body: bytes) -> Digest:
+    """As RocketMQ's proxy makes it. Not CRC32: Node.js's client writes that in decimals, and discards what differs."""
+    return Digest(type=DigestType.MD5, checksum=hashlib.md5(body, usedforsecurity=False).hexdigest().upper())
+
+
 def client_message(message: MessageExt, topic: Resource, receipt_handle: str = "") -> Message:
     """The message, decompressed already. topic: as the client names it; receipt_handle: "" outside a receive."""
     found = message.properties
     system = SystemProperties(
         keys=found.get(names.KEYS, "").split(),
         message_id=found.get(names.UNIQ_KEY) or message.msg_id,
-        body_digest=Digest(type=DigestType.CRC32, checksum=f"{zlib.crc32(message.body):X}"),
+        body_digest=digest_of(message.body),
         body_encoding=Encoding.IDENTITY,
         message_type=_type_of(found),
         born_timestamp=timestamp(int(found.get(BORN_TIMESTAMP) or message.born_timestamp)),

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"sync/atomic"
 	"time"
 
 	rmq "github.com/apache/rocketmq-clients/golang/v5"
@@ -23,6 +24,29 @@ func message(topic, body string) *rmq.Message {
 	m.SetTag("tag")
 	m.SetKeys("k1", "k2")
 	return m
+}
+
+// The messages of the topic fifo once more, for another group, as they come.
+func push() {
+	var count atomic.Int32
+	listener := &rmq.FuncMessageListener{Consume: func(m *rmq.MessageView) rmq.ConsumerResult {
+		group := ""
+		if m.GetMessageGroup() != nil {
+			group = *m.GetMessageGroup()
+		}
+		fmt.Printf("PUSH\t%s\t%s\t%d\n", m.GetBody(), group, m.GetDeliveryAttempt())
+		count.Add(1)
+		return rmq.SUCCESS
+	}}
+	consumer, err := rmq.NewPushConsumer(&rmq.Config{Endpoint: os.Args[1], ConsumerGroup: "go-push", Credentials: &credentials.SessionCredentials{}},
+		rmq.WithPushAwaitDuration(5*time.Second), rmq.WithPushSubscriptionExpressions(map[string]*rmq.FilterExpression{"fifo": rmq.SUB_ALL}),
+		rmq.WithPushMessageListener(listener))
+	check(err)
+	check(consumer.Start())
+	for end := time.Now().Add(60 * time.Second); count.Load() < 12 && time.Now().Before(end); {
+		time.Sleep(100 * time.Millisecond)
+	}
+	check(consumer.GracefulStop())
 }
 
 func main() {
@@ -90,6 +114,7 @@ func main() {
 		}
 		check(consumer.GracefulStop())
 	}
+	push()
 	check(producer.GracefulStop())
 	fmt.Println("DONE")
 }

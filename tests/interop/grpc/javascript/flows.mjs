@@ -1,5 +1,5 @@
 // Sends every kind of message with the client of RocketMQ 5 for Node.js, consumes all, and prints what it saw.
-import { Producer, SimpleConsumer } from 'rocketmq-client-nodejs';
+import { ConsumeResult, Producer, PushConsumer, SimpleConsumer } from 'rocketmq-client-nodejs';
 const endpoints = process.argv[2];
 const send = async (producer, options) => {
   await producer.send({ tag: 'tag', keys: ['k1', 'k2'], ...options, body: Buffer.from(options.body) });
@@ -32,6 +32,16 @@ for (const [topic, count] of Object.entries({ normal: 20, fifo: 12, delay: 1, tx
   }
   await consumer.shutdown();
 }
+let pushed = 0;
+const messageListener = { consume: async m => { // the messages of the topic fifo once more, for another group
+  console.log(`PUSH\t${m.body}\t${m.messageGroup ?? ''}\t${m.deliveryAttempt}`);
+  pushed++;
+  return ConsumeResult.SUCCESS;
+} };
+const push = new PushConsumer({ endpoints, consumerGroup: 'node-push', subscriptions: new Map().set('fifo', '*'), messageListener, longPollingTimeout: 5000 });
+await push.startup();
+for (const end = Date.now() + 60000; pushed < 12 && Date.now() < end;) await new Promise(done => setTimeout(done, 100));
+await push.shutdown();
 await producer.shutdown();
 console.log('DONE');
 process.exit(0);
