@@ -19,6 +19,7 @@ from gantrymq.client.connection.routes import TopicRoute
 from gantrymq.client.connection.session import ClientSession
 from gantrymq.client.produce.sender import Sender
 from gantrymq.errors import ConnectError
+from gantrymq.message.topic_attributes import MESSAGE_TYPE
 from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig, TopicConfig
 from gantrymq.remoting.bodies import HeartbeatData, ProducerData
 from gantrymq.remoting.client import RemotingClient
@@ -140,6 +141,12 @@ class BrokerSession:
             SubscriptionGroupConfig.from_json,
         )
         return found if isinstance(found, SubscriptionGroupConfig) else SubscriptionGroupConfig(group)
+
+    async def is_ordered(self, group: str, topic: str) -> bool:
+        """Whether the group gets the topic's messages in order: what its settings say (RocketMQ:
+        consumeMessageOrderly), and if they don't, what the topic's type means."""
+        told = (await self.group(group, topic)).consume_message_orderly
+        return (await self.topic_attributes(topic)).get(MESSAGE_TYPE) == "FIFO" if told is None else told
 
     async def _ask(
         self,

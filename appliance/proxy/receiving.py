@@ -38,7 +38,6 @@ from appliance.proxy.settings_answer import RECEIVE_MAX
 from gantrymq.client.pop.pop_calls import Delivery, Wanted
 from gantrymq.errors import GantryError
 from gantrymq.message.pop_handle import PopHandle
-from gantrymq.message.topic_attributes import MESSAGE_TYPE
 
 logger = logging.getLogger(__name__)
 
@@ -162,7 +161,6 @@ class Receiving:
         if not request.auto_renew and not INVISIBLE_S_MIN <= invisible_s <= INVISIBLE_S_MAX:
             why = f"invisible time: {INVISIBLE_S_MIN:g} s to {INVISIBLE_S_MAX:g} s"
             raise Refused(Code.ILLEGAL_INVISIBLE_TIME, why)
-        attributes = await session.topic_attributes(topic)
         return Wanted(
             group,
             topic,
@@ -170,7 +168,7 @@ class Receiving:
             int(invisible_s * 1000),
             poll_s(caller, request),
             *_filter_of(request.filter_expression),
-            attributes.get(MESSAGE_TYPE) == "FIFO",
+            await session.is_ordered(group, topic),
             request.attempt_id,
             caller.client_id,
         )

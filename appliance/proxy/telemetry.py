@@ -28,7 +28,6 @@ from appliance.proxy.protocol.service_pb2 import (
 from appliance.proxy.reporting import NODE_JS
 from appliance.proxy.settings_answer import answer_to
 from gantrymq.errors import GantryError
-from gantrymq.message.topic_attributes import MESSAGE_TYPE
 from gantrymq.timeouts import timeout
 
 logger = logging.getLogger(__name__)
@@ -120,7 +119,7 @@ class Telemetry:
             try:
                 session = self._brokers.session(caller.account)
                 config = await session.group(group, topic)
-                is_ordered = (await session.topic_attributes(topic)).get(MESSAGE_TYPE) == "FIFO"
+                is_ordered = await session.is_ordered(group, topic)
                 return answer_to(settings, retry_max_times=config.retry_max_times, is_ordered=is_ordered)
             except GantryError as exc:  # the topic may come later, or its broker be away
                 logger.debug("group not read: %s", exc, extra={"event": "group_not_read", "group": group})

@@ -98,7 +98,8 @@ class KVTable(Body):
 class SubscriptionGroupConfig(Body):
     """A consumer group's settings on one broker.
 
-    consume_message_orderly: as brokers 5 have it. RocketMQ's own proxy goes by it, GantryMQ's by the topic's type.
+    consume_message_orderly: as brokers 5 have it: whether consumers behind a proxy get messages in order. None: it
+    was never said, and GantryMQ's proxy goes by the topic's type.
     """
 
     group_name: str = ""

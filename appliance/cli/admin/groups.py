@@ -178,6 +178,7 @@ def _config(arguments: argparse.Namespace) -> SubscriptionGroupConfig:
         retry_max_times=arguments.retries,
         retry_queue_nums=arguments.retry_queues,
         consume_broadcast_enable=not arguments.no_broadcast,
+        consume_message_orderly=None if arguments.order is None else arguments.order == "yes",
     )
 
 
@@ -245,6 +246,9 @@ def _create_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--retries", type=positive, default=16, metavar="N", help="default: %(default)s")
     parser.add_argument("--retry-queues", type=positive, default=1, metavar="N", help="default: %(default)s")
     parser.add_argument("--disabled", action="store_true", help="create it paused")
+    parser.add_argument(
+        "--order", choices=("yes", "no"), help="of RocketMQ 5's gRPC clients; default: as the topic's type says"
+    )
     parser.add_argument("--no-broadcast", action="store_true", help="don't allow broadcasting")
     add_cluster(parser)
 

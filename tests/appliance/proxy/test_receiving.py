@@ -18,10 +18,12 @@ from appliance.proxy.protocol.definition_pb2 import (
     Message,
     MessageQueue,
     Resource,
+    Settings,
+    Subscription,
 )
 from appliance.settings.roles import ProxyConfig
 from gantrymq import AdminClient
-from gantrymq.remoting.admin_bodies import TopicConfig
+from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig, TopicConfig
 from tests.appliance.proxy.proxies import ENDPOINTS, ProxyClient, ProxyCluster, proxied, stored
 
 pytestmark = pytest.mark.usefixtures("door")
@@ -178,6 +180,32 @@ async def test_messages_of_a_group_wait_until_the_one_before_is_done(tmp_path: P
         assert (await ack(cluster.client, handle(found[0]))).status.code == Code.OK
         _, found = await receive(cluster.client)
         assert [(message.body, message.system_properties.delivery_attempt) for message in found] == [(b"3", 1)]
+
+
+@pytest.mark.parametrize(("kind", "told"), [("", True), ("FIFO", False), ("FIFO", None)])
+async def test_a_group_says_whether_it_consumes_in_order_else_the_topic(
+    tmp_path: Path, kind: str, told: bool | None
+) -> None:
+    is_ordered = told is not False
+    async with proxied(tmp_path) as cluster:
+        await make_topic(cluster, kind)
+        async with AdminClient(cluster.cluster.namesrv_address) as admin:
+            await admin.groups.create(SubscriptionGroupConfig("readers", consume_message_orderly=told))
+        await send(cluster, b"1", b"2", message_group="g", message_type=2)
+        _, (first,) = await receive(cluster.client, batch_size=1)
+        waiting = asyncio.create_task(receive(ProxyClient(cluster.proxy.port, "other@1@0@x"), batch_size=1))
+        await asyncio.sleep(0.3)  # a chance to overtake
+        assert waiting.done() is not is_ordered
+        assert (await ack(cluster.client, handle(first))).status.code == Code.OK
+        _, (second,) = await waiting
+        assert (first.body, second.body) == (b"1", b"2")
+        answer = await cluster.client.call("QueryAssignment", topic=TOPIC, group=GROUP, endpoints=ENDPOINTS)
+        queues = [assignment.message_queue.id for assignment in answer.assignments]
+        assert queues == ([0, 1] if is_ordered else [-1])
+        settings = Settings(client_type=ClientType.PUSH_CONSUMER, subscription=Subscription(group=GROUP))
+        settings.subscription.subscriptions.add(topic=TOPIC)
+        async with cluster.client.telemetry(settings) as stream:
+            assert stream.settings.subscription.fifo is is_ordered
 
 
 @pytest.mark.parametrize("kind", ["", "FIFO"])

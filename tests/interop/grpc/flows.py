@@ -9,7 +9,7 @@ from pathlib import Path
 
 from appliance.bench.maven import ToolError, class_path, copied_jars
 from gantrymq import AdminClient
-from gantrymq.remoting.admin_bodies import TopicConfig
+from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig, TopicConfig
 from tests.conftest import missing, require_tool
 
 HERE = Path(__file__).parent
@@ -18,10 +18,14 @@ LIMIT_S = 300
 TYPES = {"normal": "NORMAL", "fifo": "FIFO", "delay": "DELAY", "tx": "TRANSACTION"}
 
 
-async def make_topics(namesrv: str) -> None:
+async def make_topics(namesrv: str, ordered_groups: Sequence[str] = ()) -> None:
+    """The topics, each with its type. ordered_groups: with them FIFO's has none: these groups are what keeps order."""
     async with AdminClient(namesrv) as admin:
         for topic, kind in TYPES.items():
-            await admin.topics.create(TopicConfig(topic, 4, 4, attributes={"+message.type": kind}))
+            attributes = None if topic == "fifo" and ordered_groups else {"+message.type": kind}
+            await admin.topics.create(TopicConfig(topic, 4, 4, attributes=attributes))
+        for group in ordered_groups:
+            await admin.groups.create(SubscriptionGroupConfig(group, consume_message_orderly=True))
 
 
 async def said_at(port: int, command: Sequence[str | Path], *more: str) -> list[list[str]]:
@@ -42,7 +46,7 @@ def check(lines: list[list[str]]) -> None:
     assert ["CHECK", "open"] in lines
     assert ["RECALLED", "true"] in lines
     pushed = [line[1] for line in lines if line[0] == "PUSH"]
-    for taken in (got["fifo"], pushed) if pushed else (got["fifo"],):
+    for taken in (got["fifo"], pushed):
         for group in range(3):
             mine = [body for body in taken if int(body[1:]) % 3 == group]
             assert mine == [f"f{number}" for number in range(group, 12, 3)]

@@ -38,12 +38,12 @@ def python() -> Path:
         raise
 
 
-async def said_by(tmp_path: Path, command: Sequence[str | Path], *more: str) -> list[list[str]]:
-    """The lines of a program at our proxy and broker; see said_at."""
+async def said_by(tmp_path: Path, command: Sequence[str | Path], ordered_groups: Sequence[str] = ()) -> list[list[str]]:
+    """The lines of a program at our proxy and broker; see said_at and make_topics."""
     with LocalCluster(tmp_path, broker_properties=QUICK_CHECKS) as cluster:
-        await make_topics(cluster.namesrv_address)
+        await make_topics(cluster.namesrv_address, ordered_groups)
         with proxy_process(cluster.namesrv_address, tmp_path / "proxy.log") as (_, port):
-            return await said_at(port, command, *more)
+            return await said_at(port, command)
 
 
 def program(name: str, build: Callable[[Path], None], *tools: str) -> Path:
@@ -66,7 +66,10 @@ async def test_the_java_client(tmp_path: Path) -> None:
     check_java(await said_by(tmp_path, java_flows(tmp_path)))
 
 
-async def test_the_go_client(tmp_path: Path) -> None:
+@pytest.mark.parametrize("ordered_groups", [(), ("go-fifo", "go-push")])
+async def test_the_go_client(tmp_path: Path, ordered_groups: Sequence[str]) -> None:
+    """By the topic's type, then by the groups' settings: what is consumed in order."""
+
     def build(folder: Path) -> None:
         shutil.copytree(HERE / "go", folder, dirs_exist_ok=True)
         environment = {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local"}
@@ -76,7 +79,7 @@ async def test_the_go_client(tmp_path: Path) -> None:
 
     folder = program("go", build, "go")
     plain = ["env", f"HOME={tmp_path}", "rocketmq.client.enableSsl=false"]
-    check(await said_by(tmp_path, [*plain, folder / "flows"]))
+    check(await said_by(tmp_path, [*plain, folder / "flows"], ordered_groups))
 
 
 async def test_the_node_client(tmp_path: Path) -> None:

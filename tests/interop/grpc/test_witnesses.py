@@ -64,5 +64,6 @@ async def test_their_proxy_in_front_of_our_broker(tmp_path: Path) -> None:
 async def test_our_proxy_in_front_of_their_broker(tmp_path: Path) -> None:
     with upstream(tmp_path / "theirs") as theirs:
         await make_topics(theirs.namesrv_address)
+        await make_groups(theirs.namesrv_address)
         with proxy_process(theirs.namesrv_address, tmp_path / "proxy.log") as (_, port):
             check_java(await said_at(port, java_flows(tmp_path)))
