@@ -12,6 +12,7 @@ class RuleKind(StrEnum):
     GROUP_LAG = "group-lag"
     GROUP_ALONE = "group-alone"
     GROUP_RISING = "group-rising"
+    GROUP_LEASE = "group-lease"
     DEAD_LETTERS = "dead-letters"
     DISK_FULL_IN = "disk-full-in"
     DISK_USED = "disk-used"

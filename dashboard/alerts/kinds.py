@@ -77,6 +77,10 @@ def _rising(snapshot: Snapshot) -> Readings:
     return {group.name: series.seconds_rising(group) for group in snapshot.groups}
 
 
+def _leased(snapshot: Snapshot) -> Readings:
+    return {group.name: series.seconds_leased(group) for group in snapshot.groups}
+
+
 def _dead_letters(snapshot: Snapshot) -> Readings:
     if snapshot.stored is None or snapshot.stored.missing:
         return dict.fromkeys((group.name for group in snapshot.groups), None)
@@ -167,6 +171,15 @@ KINDS: dict[str, Kind] = {
             "s",
             _rising,
             series.GROUP_RISING,
+            "group",
+        ),
+        Kind(
+            RuleKind.GROUP_LEASE,
+            gettext_noop("Oldest message in flight"),
+            "group",
+            "s",
+            _leased,
+            series.GROUP_LEASE,
             "group",
         ),
         Kind(

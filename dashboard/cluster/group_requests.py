@@ -272,6 +272,7 @@ class GroupCalls:
             why or (None if places else gettext("it has no offsets yet")),
             bool(missing),
             _by_topic(stats),
+            max((place.oldest_lease_ms for place in places), default=0),
         )
 
     async def _running(

@@ -22,6 +22,7 @@ class GroupSummary:
     """A consumer group in a list. lag: messages not yet consumed; lag_ms: age of the oldest of them.
 
     is_partial: a broker was not heard, so that lags and members are at least so many; `why` names it.
+    oldest_lease_ms: how long ago the message was delivered that is longest in flight; 0: none is.
     """
 
     name: str
@@ -34,6 +35,7 @@ class GroupSummary:
     why: str | None = None
     is_partial: bool = False
     places: tuple[GroupPlace, ...] = ()
+    oldest_lease_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)

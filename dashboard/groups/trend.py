@@ -62,7 +62,7 @@ def watched(row: GroupSummary, before: WatchedGroup | None, now: float) -> Watch
         in_rate=in_rate, out_rate=out_rate, disagrees=row.disagrees, is_suspended=row.is_suspended,
         last_consumed_ms=row.last_consumed_ms, why=row.why, history=_history(row, before, now),
         idle_since=_idle_since(row, before),
-        seen_since=before.seen_since if before is not None else now,
+        seen_since=before.seen_since if before is not None else now, oldest_lease_ms=row.oldest_lease_ms,
     )  # fmt: skip
     return replace(group, rising_since=_rising_since(group, before))
 

@@ -30,7 +30,7 @@ SLAVE_BEHIND, SLAVE_BYTES, SLAVE_MESSAGES = "slave-behind-s", "slave-behind-byte
 SLAVE_IN_SYNC, SLAVE_FED = "slave-in-sync", "slave-bytes-rate"  # 1: in sync, 0: not; bytes a second
 TOPIC_IN, TOPIC_OUT, TOPIC_LAG, TOPIC_SIZE = "topic-in", "topic-out", "topic-lag", "topic-bytes"
 GROUP_LAG, GROUP_BEHIND, GROUP_IN, GROUP_OUT = "group-lag", "group-behind-s", "group-in", "group-out"
-GROUP_ALONE, GROUP_RISING = "group-alone-s", "group-rising-s"
+GROUP_ALONE, GROUP_RISING, GROUP_LEASE = "group-alone-s", "group-rising-s", "group-lease-s"
 DEAD_LETTERS = "dead-letters"
 NO_SUCCESSOR, IN_SYNC_SMALL = "no-successor-s", "in-sync-small-s"
 ETCD_ANSWER, FAILOVER_PAUSED = "etcd-answer-s", "failover-paused-s"
@@ -42,6 +42,7 @@ KEEPS = {  # kind → what is kept of the values of a longer step
     SLAVE_BEHIND: MOST, SLAVE_BYTES: MOST, SLAVE_MESSAGES: MOST, SLAVE_IN_SYNC: MEAN, SLAVE_FED: MEAN,
     TOPIC_IN: MEAN, TOPIC_OUT: MEAN, TOPIC_LAG: MOST, TOPIC_SIZE: LAST,
     GROUP_LAG: MOST, GROUP_BEHIND: MOST, GROUP_IN: MEAN, GROUP_OUT: MEAN, GROUP_ALONE: MOST, GROUP_RISING: MOST,
+    GROUP_LEASE: MOST,
     DEAD_LETTERS: MOST, NO_SUCCESSOR: MOST, IN_SYNC_SMALL: MOST, ETCD_ANSWER: MOST, FAILOVER_PAUSED: MOST,
 }  # fmt: skip
 OF_SLAVES = (SLAVE_BEHIND, SLAVE_BYTES, SLAVE_MESSAGES, SLAVE_IN_SYNC, SLAVE_FED)
@@ -125,6 +126,11 @@ def seconds_rising(group: WatchedGroup) -> float | None:
     return group.at - group.rising_since if group.rising_since is not None else 0.0
 
 
+def seconds_leased(group: WatchedGroup) -> float | None:
+    """How long its oldest message in flight has been with a member; 0: none is in flight."""
+    return None if group.lag is None else group.oldest_lease_ms / 1000
+
+
 def seconds_silent(broker: BrokerState, now: float) -> float:
     """How long a broker has not answered; 0: it answers."""
     return 0.0 if broker.is_answering else max(0.0, now - (broker.failing_since or now))
@@ -160,6 +166,7 @@ _OF_GROUPS: dict[str, Callable[[WatchedGroup], float | None]] = {
     GROUP_BEHIND: lambda group: None if group.lag_ms is None else group.lag_ms / 1000,
     GROUP_IN: lambda group: group.in_rate,
     GROUP_OUT: lambda group: group.out_rate,
+    GROUP_LEASE: seconds_leased,
 }
 
 

@@ -191,6 +191,7 @@ class WatchedGroup:
     idle_since: float | None = None  # nothing was consumed from then on
     rising_since: float | None = None  # its lag has grown from then on
     seen_since: float = 0.0
+    oldest_lease_ms: int = 0  # how long ago the message was delivered that is longest in flight; 0: none is
 
 
 @dataclass(frozen=True, slots=True)

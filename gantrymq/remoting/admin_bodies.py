@@ -195,7 +195,8 @@ class OffsetWrapper(Body):
     lag_ms: age of the oldest message not consumed yet, 0 if none; only GantryMQ brokers tell it, and Java ignores it.
     pull_offset: how far the group has pulled, which RocketMQ 5 tells and its tools count as "in flight"; RocketMQ 4.9
     does not know it. done_ahead: messages behind consumer_offset that the group is done with, since one that pops
-    acknowledges in any order; only GantryMQ brokers tell it.
+    acknowledges in any order; oldest_lease_ms: how long ago the message that is longest in flight was delivered, 0 if
+    none is. Only GantryMQ brokers tell these two.
     """
 
     broker_offset: int = 0
@@ -204,6 +205,7 @@ class OffsetWrapper(Body):
     lag_ms: int = 0
     pull_offset: int = 0
     done_ahead: int = 0
+    oldest_lease_ms: int = 0
 
     @property
     def done(self) -> int:

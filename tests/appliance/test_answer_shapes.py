@@ -21,11 +21,14 @@ FRAMES = Path(__file__).parents[1] / "golden" / "frames" / "broker_answers.jsonl
 
 # What we say beyond the original: see docs of each.
 MORE = {
-    RequestCode.GET_CONSUME_STATS: {f".offsetTable.*.{name}" for name in ("lagMs", "pullOffset", "doneAhead")},
+    RequestCode.GET_CONSUME_STATS: {
+        f".offsetTable.*.{name}" for name in ("lagMs", "pullOffset", "doneAhead", "oldestLeaseMs")
+    },
     RequestCode.GET_BROKER_CONSUME_STATS: {
         ".consumeStatsList[].*[].offsetTable.*.lagMs",
         ".consumeStatsList[].*[].offsetTable.*.pullOffset",
         ".consumeStatsList[].*[].offsetTable.*.doneAhead",
+        ".consumeStatsList[].*[].offsetTable.*.oldestLeaseMs",
     },
 }
 

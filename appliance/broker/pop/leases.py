@@ -57,6 +57,11 @@ class QueueLeases:
             self._oldest.popleft()
         return self._oldest[0] if self._oldest else self.read_offset
 
+    @property
+    def oldest_pop_ms(self) -> int | None:
+        """When the message was delivered that is longest in flight; None: none is."""
+        return next((lease.pop_ms for lease in self.leases.values() if not lease.is_over), None)
+
     def add(self, offsets: Iterable[int], next_offset: int, pop_ms: int, due_ms: int) -> None:
         """Messages are handed out: new ones from read_offset on, or, in order, some that were out before."""
         for offset in offsets:

@@ -127,6 +127,7 @@ def _place(parts: ProgressParts, group: str, topic: str, queue_id: int, now_ms: 
     consumed = max(parts.offsets.query(group, topic, queue_id), 0)
     low, high = store.min_offset(topic, queue_id), max(store.max_offset(topic, queue_id), 0)
     pulled, out = consumed, 0
+    oldest_ms = popped.oldest_pop_ms if popped is not None else None
     if popped is not None and popped.committed == consumed:
         pulled, out = popped.read_offset, len(popped.leases)
     return OffsetWrapper(
@@ -136,6 +137,7 @@ def _place(parts: ProgressParts, group: str, topic: str, queue_id: int, now_ms: 
         lag_ms(time_at, topic, queue_id, (consumed, low, high), now_ms),
         pulled,
         pulled - consumed - out,
+        0 if oldest_ms is None else max(now_ms - oldest_ms, 1),
     )
 
 

@@ -9,6 +9,9 @@ from appliance.settings.alert_names import ChannelKind, RuleKind, RuleLevel
 from dashboard.alerts.kinds import KINDS, PRESETS
 from dashboard.alerts.schemas import LEVELS
 from dashboard.api import api
+from dashboard.cluster.group_values import GroupSummary
+from dashboard.groups.trend import watched
+from dashboard.history.series import now_and_then
 from dashboard.models import alerts as models
 from dashboard.status.board import BrokerFacts, BrokerState, Snapshot
 from tests.source_files import ROOT
@@ -46,3 +49,11 @@ def test_a_rule_sees_how_fast_the_cluster_consumes_and_not_what_is_unknown() -> 
     kind = KINDS[RuleKind.OUT_BELOW]
     assert kind.read(snapshot) == {"cluster": 12.5} and kind.is_beyond(12.5, 20.0)
     assert kind.read(Snapshot(100.0, "n", None, (), (), None)) == {"cluster": None}
+
+
+def test_a_rule_sees_how_long_the_oldest_message_of_a_group_is_in_flight() -> None:
+    looks = (GroupSummary("g", 5, oldest_lease_ms=90_000), GroupSummary("quiet", 0), GroupSummary("unknown"))
+    groups = tuple(watched(look, None, 100.0) for look in looks)
+    kind, snapshot = KINDS[RuleKind.GROUP_LEASE], Snapshot(100.0, "n", None, (), (), None, groups=groups)
+    assert kind.read(snapshot) == {"g": 90.0, "quiet": 0.0, "unknown": None}
+    assert now_and_then(snapshot)["group-lease-s:g"] == 90.0

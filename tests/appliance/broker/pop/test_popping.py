@@ -372,6 +372,22 @@ async def test_the_lag_is_what_is_ready_and_what_is_in_flight(tmp_path: Path) ->
         assert await place() == (8, 0, 0, 2)
 
 
+async def test_the_oldest_lease_of_a_queue_is_told_until_it_ends(tmp_path: Path) -> None:
+    async with scene(tmp_path) as (broker, popper), AdminClient(broker.config.namesrv_addresses) as admin:
+        await popper.send(b"1")
+
+        async def age_ms() -> int:
+            stats = await admin.offsets.stats_at(popper.address, "g", "orders")
+            return max(place.oldest_lease_ms for place in stats.offset_table.values())
+
+        await popper.pop(maxMsgNums=1, invisibleTime=60_000)
+        (second,) = await popper.pop(maxMsgNums=1)
+        await until(lambda: time.time() * 1000 - int(second.handle.split(" ")[1]) > 50)
+        assert await age_ms() > 50
+        assert await popper.ack(second) == 0
+        assert await age_ms() > 50, "the first one is out"
+
+
 async def test_what_waits_to_be_tried_again_counts_before_anyone_pops_it(tmp_path: Path) -> None:
     async with scene(tmp_path) as (broker, popper), AdminClient(broker.config.namesrv_addresses) as admin:
         await popper.pop(invisibleTime=30)
