@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Awaitable
 from typing import Protocol
 
 from appliance.acl.access import Access
@@ -58,8 +59,21 @@ class PopParts(Protocol):
 # -- pop and notify ---------------------------------------------------------------------------------------------------
 
 
-def pop(parts: PopParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand | None:
-    """200050: messages, now or when some come; 210: none came within pollTime, 209: too many wait already."""
+def pop(
+    parts: PopParts, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand | Awaitable[RemotingCommand | None] | None:
+    """200050: messages, now or when some come; 210: none came within pollTime, 209: too many wait already.
+
+    While the group's offset may be an old one there is no answer: what is acknowledged would be delivered again.
+    """
+    return (_when_new if parts.offsets.has_to_wait else _pop)(parts, connection, request)
+
+
+async def _when_new(parts: PopParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand | None:
+    return _pop(parts, connection, request) if await parts.offsets.until_new() else None
+
+
+def _pop(parts: PopParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand | None:
     asked = PopFields.of(request.ext_fields)
     wanted = _checked(parts, connection, asked)
     if request.is_oneway:

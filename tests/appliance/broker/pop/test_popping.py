@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from appliance.broker.controller import BrokerController
+from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
 from appliance.broker.pop.modes import Mode
 from gantrymq import AdminClient
 from gantrymq.message.record import decode_records
@@ -321,6 +322,26 @@ async def test_a_mode_outlives_a_restart(tmp_path: Path) -> None:
     async with serving(tmp_path) as cluster:
         assert cluster.broker.pop.modes.get("orders", "g") == Mode("POP", 2)
         assert cluster.broker.pop.modes.pops("orders", "g")
+
+
+async def test_a_pop_waits_while_another_member_may_know_a_newer_offset(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits, are_new = asyncio.Event(), asyncio.Event()
+
+    async def until_new(offsets: ConsumerOffsetManager) -> bool:
+        waits.set()
+        return await are_new.wait()
+
+    async with scene(tmp_path) as (broker, popper):
+        await popper.send(b"second")
+        monkeypatch.setattr(ConsumerOffsetManager, "has_to_wait", property(lambda _: not are_new.is_set()))
+        monkeypatch.setattr(ConsumerOffsetManager, "until_new", until_new)
+        asked = asyncio.create_task(popper.pop())
+        await waits.wait()
+        broker.offsets.commit("g", "orders", 0, 1)
+        are_new.set()
+        assert bodies(await asked) == [b"second"]
 
 
 async def test_a_slave_leases_nothing(tmp_path: Path) -> None:
