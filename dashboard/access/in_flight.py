@@ -11,7 +11,7 @@ from gantrymq.errors import GantryError
 
 
 class TooManyAtOnce(GantryError):
-    """All places are taken; a moment later one may be free."""
+    """All places are taken; a moment later one may be free. Its text is a sentence for people."""
 
 
 class InFlight:
@@ -30,7 +30,7 @@ class InFlight:
         """Take a place, or raise TooManyAtOnce. Each place is left once, with the same key."""
         with self._lock:
             if self._of_key.total() >= self.all_max or self._of_key[key] >= self.of_one_max:
-                raise TooManyAtOnce(gettext("too many at once; try again in a moment"))
+                raise TooManyAtOnce(gettext("Too many requests at once. Try again in a moment."))
             self._of_key[key] += 1
 
     def leave(self, key: str) -> None:

@@ -202,7 +202,7 @@ async def change_own_password(request: HttpRequest, body: PasswordIn) -> Session
     try:
         new_hash = await hashing.known_browsers.hash(client_address(request), body.password)
     except TooManyAtOnce as exc:
-        raise NotPossible("Too many requests at once. Try again in a moment.", status=429) from exc
+        raise NotPossible(str(exc), status=429) from exc
     ended = await sync_to_async(user_accounts.change_password)(outcome.user, new_hash)
     note(request, "password changed", str(user), {"sessions_ended": ended})
     return SessionsEnded(ended=ended)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from asgiref.sync import sync_to_async
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.utils.translation import gettext
 from django.views.decorators.debug import sensitive_post_parameters
 
 from dashboard.access import hashing
@@ -39,8 +38,8 @@ async def invitation(request: HttpRequest) -> HttpResponse:
     try:
         password_hash = await hashing.known_browsers.hash(client_address(request), wanted["password"])
         user = await sync_to_async(invitations.accept)(token, wanted["username"], password_hash)
-    except TooManyAtOnce:
-        form.add_error(None, gettext("Too many requests at once. Try again in a moment."))
+    except TooManyAtOnce as exc:
+        form.add_error(None, str(exc))
         response = render(request, "people/invitation.html", context | {"form": form}, status=429)
         response.headers["Retry-After"] = str(RETRY_AFTER_S)
         return response

@@ -47,8 +47,8 @@ async def password(request: HttpRequest) -> HttpResponse:
         return _again(request, form, outcome.wait_s)
     try:
         new_hash = await hashing.known_browsers.hash(client_address(request), form.cleaned_data["password"])
-    except TooManyAtOnce:
-        form.add_error(None, gettext("Too many requests at once. Try again in a moment."))
+    except TooManyAtOnce as exc:
+        form.add_error(None, str(exc))
         return _again(request, form, RETRY_AFTER_S)
     ended = await sync_to_async(user_accounts.change_password)(outcome.user, new_hash)
     await start_session(request, outcome.user)
