@@ -128,16 +128,25 @@ async def _end_to_end(name_servers: str, topic: str, count: int, rate: float) ->
     )
     consumer.subscribe(topic)
     async with Producer(name_servers) as producer, consumer:
-        took_ms: list[float] = []
-        warm_up, meter, due = count // 10 + 1, Meter(), time.perf_counter()
-        for number in range(warm_up + count):
-            if number == warm_up:
-                took_ms, meter = [], Meter()
-            due = await next_one_due(due, rate)
-            began = time.perf_counter()
+
+        async def pass_one() -> float:
             await producer.send(Message(topic, BODY))
-            took_ms.append((await arrived.get() - began) * 1000)
-        cost = meter.cost(count)
+            return await arrived.get()
+
+        return await one_by_one(count, rate, pass_one)
+
+
+async def one_by_one(count: int, rate: float, pass_one: Callable[[], Awaitable[float]]) -> Cost:
+    """Measure what sends a message and returns when it arrived, seconds of perf_counter; the first are a warm-up."""
+    took_ms: list[float] = []
+    warm_up, meter, due = count // 10 + 1, Meter(), time.perf_counter()
+    for number in range(warm_up + count):
+        if number == warm_up:
+            took_ms, meter = [], Meter()
+        due = await next_one_due(due, rate)
+        began = time.perf_counter()
+        took_ms.append((await pass_one() - began) * 1000)
+    cost = meter.cost(count)
     took_ms.sort()
     return cost._replace(p50_ms=statistics.median(took_ms), p99_ms=took_ms[min(count - 1, count * 99 // 100)])
 

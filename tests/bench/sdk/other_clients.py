@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-import statistics
 import sys
 import time
 from abc import ABC, abstractmethod
@@ -17,7 +16,7 @@ from typing import Any, TypeVar
 
 import orjson
 
-from tests.bench.sdk.flows import BODY, END_TO_END, IN_FLIGHT, Cost, Meter, next_one_due
+from tests.bench.sdk.flows import BODY, END_TO_END, IN_FLIGHT, Cost, Meter, one_by_one
 
 BLOCK_MS = 200  # a read without messages ends then
 READ_AT_ONCE = 32  # as GantryMQ's consumers pull
@@ -194,19 +193,12 @@ async def _consume(client: Client, count: int) -> Cost:
 async def _end_to_end(client: Client, count: int, rate: float) -> Cost:
     arrivals: asyncio.Queue[float] = asyncio.Queue()
     await client.consume(lambda: arrivals.put_nowait(time.perf_counter()))
-    took_ms: list[float] = []
-    warm_up, meter, due = count // 10 + 1, Meter(), time.perf_counter()
-    for number in range(warm_up + count):
-        if number == warm_up:
-            took_ms, meter = [], Meter()
-        due = await next_one_due(due, rate)
-        began = time.perf_counter()
+
+    async def pass_one() -> float:
         await client.send()
-        arrival = arrivals.get_nowait() if arrivals.qsize() else await _first(arrivals.get(), client)
-        took_ms.append((arrival - began) * 1000)
-    cost = meter.cost(count)
-    took_ms.sort()
-    return cost._replace(p50_ms=statistics.median(took_ms), p99_ms=took_ms[min(count - 1, count * 99 // 100)])
+        return arrivals.get_nowait() if arrivals.qsize() else await _first(arrivals.get(), client)
+
+    return await one_by_one(count, rate, pass_one)
 
 
 async def _measure(client: Client, flow: str, count: int) -> Cost:

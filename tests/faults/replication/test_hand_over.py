@@ -10,8 +10,8 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -76,24 +76,15 @@ def test_the_new_master_is_struck_and_comes_back_when_the_hold_is_long_over(
     three: list[LocalCluster], tmp_path: Path, place: Path, blow: signal.Signals
 ) -> None:
     old, new, _third = three
-    serving = [old]
-    with Recorder("p", TOPIC, lambda: serving[0].broker_address) as recorder:
-        recorder.more()
-        with ThreadPoolExecutor(1) as thread:
-            with struck(new, place, blow, tmp_path / "strace") as asked:
-                asked.append(thread.submit(switch_over, old, new))
-                until_struck(tmp_path / "strace", blow)
-                let_the_hold_run_out()
-            if blow is STOP:
-                os.kill(new.broker.pid, signal.SIGCONT)
-            else:
-                new.kill_broker()
-                new.start_broker()
-            asked[0].result()
-        serving[:] = [settled(three)]
-        recorder.more()
-    assert_whole(three, recorder, serving[0])
-    assert serving[0] is new if (place, blow) != (BEFORE_EPOCH, KILL) else serving[0] is old
+    with switching(three, new, place, blow, tmp_path / "strace") as let_go:
+        let_the_hold_run_out()
+        let_go()
+        if blow is STOP:
+            os.kill(new.broker.pid, signal.SIGCONT)
+        else:
+            new.kill_broker()
+            new.start_broker()
+    assert settled(three) is (new if (place, blow) != (BEFORE_EPOCH, KILL) else old)
 
 
 @pytest.mark.slow
@@ -102,50 +93,48 @@ def test_the_old_master_dies_and_is_back_while_the_new_one_stands_still(
 ) -> None:
     """It finds nobody who knows of a later epoch: its own record has to be enough."""
     old, new, _third = three
-    serving = [old]
-    with Recorder("p", TOPIC, lambda: serving[0].broker_address) as recorder:
-        recorder.more()
-        with ThreadPoolExecutor(1) as thread:
-            with struck(new, AFTER_EPOCH, STOP, tmp_path / "strace") as asked:
-                asked.append(thread.submit(switch_over, old, new))
-                until_struck(tmp_path / "strace", STOP)
-                old.kill_broker()
-                old.start_broker()
-                let_the_hold_run_out()
-            os.kill(new.broker.pid, signal.SIGCONT)
-            asked[0].result()
-        serving[:] = [settled(three)]
-        recorder.more()
-    assert_whole(three, recorder, serving[0])
-    assert serving[0] is new
+    with switching(three, new, AFTER_EPOCH, STOP, tmp_path / "strace") as let_go:
+        old.kill_broker()
+        old.start_broker()
+        let_the_hold_run_out()
+        let_go()
+        os.kill(new.broker.pid, signal.SIGCONT)
+    assert settled(three) is new
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("place", [BEFORE_EPOCH, AFTER_HAND_OVER], ids=["before_record", "after_record"])
 def test_the_old_master_dies_as_it_hands_over(three: list[LocalCluster], tmp_path: Path, place: Path) -> None:
     """The slave has no answer, and gives the change up: back again, the old master asks it, and goes on."""
+    old = three[0]
+    with switching(three, old, place, KILL, tmp_path / "strace") as let_go:
+        let_go()
+        old.kill_broker()
+        old.start_broker()
+    assert settled(three) is old
+
+
+@contextlib.contextmanager
+def switching(
+    three: list[LocalCluster], peer: LocalCluster, place: Path, blow: signal.Signals, log: Path
+) -> Iterator[Callable[[], None]]:
+    """Switch over from the first to the second, amid messages; the member is stopped or killed as it opens that file.
+
+    The block runs from then on, and calls what it gets to end strace. Behind it the logs are whole and the same.
+    """
     old, new, _third = three
     serving = [old]
     with Recorder("p", TOPIC, lambda: serving[0].broker_address) as recorder:
         recorder.more()
-        with ThreadPoolExecutor(1) as thread:
-            with struck(old, place, KILL, tmp_path / "strace") as asked:
-                asked.append(thread.submit(switch_over, old, new))
-                until_struck(tmp_path / "strace", KILL)
-            old.kill_broker()
-            old.start_broker()
-            asked[0].result()
+        with ThreadPoolExecutor(1) as thread, contextlib.ExitStack() as strace:
+            strace.enter_context(injected(peer.broker.pid, "openat", f"signal={blow.name}", log, peer.store / place))
+            asked = thread.submit(switch_over, old, new)
+            wait_until(lambda: blow.name in log.read_text())
+            yield strace.close
+            asked.result()
         serving[:] = [settled(three)]
         recorder.more()
     assert_whole(three, recorder, serving[0])
-    assert serving[0] is old
-
-
-@contextlib.contextmanager
-def struck(peer: LocalCluster, place: Path, blow: signal.Signals, log: Path) -> Iterator[list[Future[str]]]:
-    """While the block runs: the process is stopped or killed as soon as it opens that file. Yields a list for tasks."""
-    with injected(peer.broker.pid, "openat", f"signal={blow.name}", log, peer.store / place):
-        yield []
 
 
 def switch_over(old: LocalCluster, new: LocalCluster) -> str:
@@ -158,10 +147,6 @@ def switch_over(old: LocalCluster, new: LocalCluster) -> str:
             return "done"
 
     return asyncio.run(ask())
-
-
-def until_struck(log: Path, blow: signal.Signals) -> None:
-    wait_until(lambda: blow.name in log.read_text())
 
 
 def let_the_hold_run_out() -> None:

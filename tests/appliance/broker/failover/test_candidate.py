@@ -75,9 +75,7 @@ async def test_who_was_in_sync_before_may_be_the_next_but_one_master_before_it_h
 async def test_an_old_master_comes_back_as_a_slave_though_its_settings_say_otherwise(on_record: OnRecord) -> None:
     async with member(on_record, "two", 1) as two:
         async with member(on_record, "one", 0) as one:
-            await on_record.begin(one)
-            await on_record.join(one, two)
-            await on_record.until_in_sync(one, two)
+            await begun(on_record, one, two)
             await send(one, 10)
             await same_logs(one, two)
         await until(lambda: takes_messages(two))
@@ -119,17 +117,13 @@ async def test_a_slave_that_is_not_in_sync_waits_for_the_master_and_says_why(on_
 async def test_no_slave_takes_over_from_a_master_that_does_not_renew(on_record: OnRecord) -> None:
     async with member(on_record, "two", 1) as two:
         async with member(on_record, "one", 0, automatic_failover=False) as one:
-            await on_record.begin(one)
-            await on_record.join(one, two)
-            await on_record.until_in_sync(one, two)
+            await begun(on_record, one, two)
         await until(lambda: "does not renew in etcd: automatic failover is off there" in reason(two))
 
 
 async def test_while_etcd_is_silent_no_epoch_begins_and_afterwards_the_same_one_goes_on(on_record: OnRecord) -> None:
     async with member(on_record, "one", 0) as one, member(on_record, "two", 1) as two:
-        await on_record.begin(one)
-        await on_record.join(one, two)
-        await on_record.until_in_sync(one, two)
+        await begun(on_record, one, two)
         on_record.member.signal(signal.SIGSTOP)
         await until(lambda: not takes_messages(one) and "etcd can't be asked" in reason(two))
         on_record.member.signal(signal.SIGCONT)
@@ -141,9 +135,7 @@ async def test_while_etcd_is_silent_no_epoch_begins_and_afterwards_the_same_one_
 async def test_a_master_whose_machine_lost_its_power_leaves_its_role_to_one_that_has_more(on_record: OnRecord) -> None:
     async with member(on_record, "two", 1) as two:
         async with member(on_record, "one", 0) as one:
-            await on_record.begin(one)
-            await on_record.join(one, two)
-            await on_record.until_in_sync(one, two)
+            await begun(on_record, one, two)
             await send(one, 10)
             await same_logs(one, two)
         machine_lost_power(on_record.store_of("one"))

@@ -14,7 +14,7 @@ from gantrymq import AdminClient
 from gantrymq.client.admin.failover import FailoverStatus
 from gantrymq.errors import ResponseError
 from gantrymq.timeouts import timeout
-from tests.appliance.broker.failover.automatic import LEASE_S, member
+from tests.appliance.broker.failover.automatic import LEASE_S, begun, member
 from tests.appliance.broker.replication.brokers import is_master, is_slave
 from tests.appliance.broker.replication.recorded import OnRecord, takes_messages
 from tests.waiting import WITHIN_S, until
@@ -80,9 +80,7 @@ async def asked(broker: BrokerLife) -> FailoverStatus:
 async def test_master_and_slave_tell_the_same_and_a_paused_slave_does_not_take_over(on_record: OnRecord) -> None:
     async with member(on_record, "two", 1) as two:
         async with member(on_record, "one", 0) as one:
-            await on_record.begin(one)
-            await on_record.join(one, two)
-            await on_record.until_in_sync(one, two)
+            await begun(on_record, one, two)
             own = two.controller.address
             async with timeout(WITHIN_S):
                 while (await asked(one)).next_master != own:  # the slave says of itself that it would
