@@ -72,6 +72,7 @@ RUN = (
     ("accounts.md", "export GANTRY_TOKEN", HERE),
     ("alerts.md", "gantry ", HERE),
     ("backup.md", "gantry up", "tests/appliance/cli/backup/test_backup.py"),
+    ("backup.md", "gantry backup 's3:", "tests/appliance/cli/backup/test_s3_place.py"),
     ("backup.md", "gantry ", HERE),
     ("storage.md", "gantry ", HERE),
     ("troubleshooting.md", "gantry doctor", "tests/appliance/cli/doctor/test_running.py"),

@@ -1,41 +1,40 @@
-"""What one backup holds. The file is written last and replaced whole: a folder without one is no backup."""
+"""What one backup holds. It is written last and whole: without one there is no backup."""
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
-import os
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
-from appliance.settings.replaced_file import sync_path
 from gantrymq.errors import GantryError
 
 NAME = "manifest.json"
 CONTENT = "data"  # the folder beside it, laid out as the data folder
-FORMAT = 1
+WHOLE_FILES, SHARED_FILES = 1, 2  # formats; in the second, a file may be in an older backup, and lack zeros at its end
 
 
 class BackupError(GantryError):
     """A backup can't be made or used; the text says why, and what to do."""
 
 
-def local_folder(text: str) -> Path:
-    """A folder that a command names. Raises ArgumentTypeError for an address, which would be taken for a name."""
-    if "://" in text:
-        raise argparse.ArgumentTypeError(f"{text} is an address: name a folder, and copy the backup there yourself")
-    return Path(text)
-
-
 @dataclass(frozen=True)
 class Entry:
-    """One file. mtime_ns: of the original, by which the next backup knows that it did not change."""
+    """One file. mtime_ns: of the original, by which the next backup knows that it did not change.
+
+    stored_bytes: how much of it is stored, if zeros at its end are not; held_by: the older backup that has it.
+    """
 
     size_bytes: int
     sha256: str
     mtime_ns: int
+    stored_bytes: int | None = None
+    held_by: str = ""
+
+    @property
+    def length(self) -> int:
+        """What is stored, in bytes."""
+        return self.size_bytes if self.stored_bytes is None else self.stored_bytes
 
 
 @dataclass
@@ -52,44 +51,40 @@ class Manifest:
     log_ends: dict[str, int] = field(default_factory=dict)
     files: dict[str, Entry] = field(default_factory=dict)
 
-    def write(self, backup: Path) -> None:
-        """To the disk, with everything that was copied before."""
-        content: dict[str, Any] = {"format": FORMAT, **asdict(self)}
+    @property
+    def is_shared(self) -> bool:
+        """Whether files may be in other backups, too, as in S3."""
+        return any(entry.stored_bytes is not None for entry in self.files.values())
+
+    def encoded(self) -> bytes:
+        """The content of the file."""
+        files = {name: _without_defaults(entry) for name, entry in self.files.items()}
+        content = {"format": SHARED_FILES if self.is_shared else WHOLE_FILES, **asdict(self), "files": files}
         text = json.dumps({"sha256": _hash_of(content), **content}, indent=1, sort_keys=True)
-        new = backup / f"{NAME}.new"
-        with new.open("w", encoding="utf-8") as file:
-            file.write(text + "\n")
-            file.flush()
-            os.sync()
-        new.replace(backup / NAME)
-        sync_path(backup)
+        return f"{text}\n".encode()
 
 
-def read_manifest(backup: Path) -> Manifest:
-    """Raises BackupError."""
-    path = backup / NAME
+def decode(data: bytes, where: str) -> Manifest:
+    """Raises BackupError, which says where the file is."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(data)
         told, found_format = content.pop("sha256"), content["format"]
         if told != _hash_of(content):
-            raise BackupError(f"{path} is damaged: it does not have its own checksum")
-        if found_format != FORMAT:
-            raise BackupError(f"{path} has format {found_format}, this version knows {FORMAT}")
+            raise BackupError(f"{where} is damaged: it does not have its own checksum")
+        if found_format not in (WHOLE_FILES, SHARED_FILES):
+            raise BackupError(f"{where} has format {found_format}, this version knows {WHOLE_FILES} and {SHARED_FILES}")
         del content["format"]
         files = {name: Entry(**entry) for name, entry in content.pop("files").items()}
+        if outside := [name for name in files if name.startswith("/") or ".." in name.split("/")]:
+            raise BackupError(f"{where} is damaged: {outside[0]} is outside of the data folder")
         return Manifest(files=files, **content)
-    except OSError as exc:
-        raise BackupError(f"{path} can't be read ({exc.strerror})") from exc
     except (ValueError, KeyError, TypeError, AttributeError) as exc:
-        raise BackupError(f"{path} is damaged ({exc})") from exc
+        raise BackupError(f"{where} is damaged ({exc})") from exc
 
 
-def newest_backup(folder: Path) -> Path | None:
-    """The last whole backup in a folder of backups, or the folder itself if it is one; None if there is none."""
-    if (folder / NAME).is_file():
-        return folder
-    found = sorted(path.parent for path in folder.glob(f"*/{NAME}")) if folder.is_dir() else []
-    return found[-1] if found else None
+def _without_defaults(entry: Entry) -> dict[str, Any]:
+    """As versions before the second format read it."""
+    return {name: value for name, value in asdict(entry).items() if value not in (None, "")}
 
 
 def _hash_of(content: dict[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
   gantry restore /mnt/backups --data /var/lib/gantrymq          the newest of that folder
   gantry restore /mnt/backups/20261124T120000Z --data DIR       this one
+  gantry restore 's3://BUCKET/PREFIX?region=eu-west-1' --data DIR    the newest in S3
   gantry restore /mnt/backups --check                           read all of it, write nothing
 
 Every file is compared with its checksum while it is copied. A backup with damage is refused, and nothing stays behind.
@@ -11,49 +12,40 @@ The first start then reads the end of each log, as after a crash.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 from appliance.cli.backup import copying
-from appliance.cli.backup.manifest import (
-    CONTENT,
-    BackupError,
-    Entry,
-    Manifest,
-    local_folder,
-    newest_backup,
-    read_manifest,
-)
+from appliance.cli.backup.manifest import BackupError, Entry, Manifest
+from appliance.cli.backup.places import Place, find_backup
 from appliance.settings.appliance_config import ApplianceConfig, describe
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("backup", type=local_folder, metavar="DIR", help="a backup, or the folder of several")
+    parser.add_argument("backup", metavar="BACKUP", help="a backup, or the place of several: a folder, or s3://…")
     parser.add_argument("--data", type=Path, metavar="DIR", help=describe("data"))
     parser.add_argument("--config", type=Path, metavar="FILE", help="settings file (default: gantry.toml, if there)")
     parser.add_argument("--check", action="store_true", help="only compare all files with their checksums")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    backup = newest_backup(arguments.backup)
-    if backup is None:
-        raise BackupError(f"{arguments.backup} has no whole backup: a manifest.json is missing")
-    manifest = read_manifest(backup)
+    place, backup = find_backup(arguments.backup)
+    manifest = place.manifest(backup)
     if arguments.check:
         for name, entry in manifest.files.items():
-            _check(backup / CONTENT / name, name, entry)
-        print(f"{backup}: sound, {len(manifest.files)} files")
+            _compare(name, entry, copying.hash_of(_stored(place, backup, name, entry), entry.size_bytes))
+        print(f"{place.path(backup)}: sound, {len(manifest.files)} files")
         return 0
     config = ApplianceConfig.load({"data": arguments.data}, config_file=arguments.config)
-    restore(backup, manifest, config.data)
-    print(f"{config.data}: restored from {backup}, {len(manifest.files)} files")
+    restore(place, backup, manifest, config.data)
+    print(f"{config.data}: restored from {place.path(backup)}, {len(manifest.files)} files")
     if manifest.database == "postgresql":
         print("the dashboard's database was in PostgreSQL and is not in this backup: use pg_restore")
     return 0
 
 
-def restore(backup: Path, manifest: Manifest, to: Path) -> None:
+def restore(place: Place, backup: str, manifest: Manifest, to: Path) -> None:
     """Raises BackupError for a target that is not empty and for a damaged backup; then the target is as it was."""
     if to.exists() and (not to.is_dir() or any(to.iterdir())):
         raise BackupError(f"{to} is not empty: name a new folder with --data, or move this one away")
@@ -63,7 +55,8 @@ def restore(backup: Path, manifest: Manifest, to: Path) -> None:
     try:
         unfinished.mkdir(parents=True, mode=copying.FOLDER_MODE)
         for name, entry in manifest.files.items():
-            _bring_back(backup / CONTENT / name, unfinished / name, name, entry)
+            stored = _stored(place, backup, name, entry)
+            _compare(name, entry, copying.write(stored, entry.size_bytes, unfinished / name))
         for broker in manifest.log_ends:
             store = unfinished / "brokers" / broker / "store"
             store.mkdir(parents=True, exist_ok=True, mode=copying.FOLDER_MODE)
@@ -79,21 +72,21 @@ def restore(backup: Path, manifest: Manifest, to: Path) -> None:
         raise
 
 
-def _bring_back(source: Path, to: Path, name: str, entry: Entry) -> None:
+def _stored(place: Place, backup: str, name: str, entry: Entry) -> Iterator[bytes]:
+    """A file's bytes. Raises BackupError when they are not all there, or more."""
+    if entry.stored_bytes == 0:
+        return  # zeros alone: nothing was sent
+    size_bytes = 0
     try:
-        copied = copying.copy(source, to)
-    except FileNotFoundError:
-        raise BackupError(f"the backup is damaged: {name} is missing") from None
-    if (copied.size_bytes, copied.sha256) != (entry.size_bytes, entry.sha256):
-        raise BackupError(f"the backup is damaged: {name} does not have its checksum")
-
-
-def _check(path: Path, name: str, entry: Entry) -> None:
-    """Raises BackupError."""
-    try:
-        with path.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
+        for part in place.parts(backup, name, entry):
+            size_bytes += len(part)
+            yield part
     except OSError as exc:
-        raise BackupError(f"the backup is damaged: {name} can't be read ({exc.strerror})") from None
-    if (path.stat().st_size, found) != (entry.size_bytes, entry.sha256):
+        raise BackupError(f"the backup is damaged: {name} can't be read ({exc.strerror or exc})") from exc
+    if size_bytes != entry.length:
+        raise BackupError(f"the backup is damaged: {name} has {size_bytes:,} bytes, not {entry.length:,}")
+
+
+def _compare(name: str, entry: Entry, sha256: str) -> None:
+    if sha256 != entry.sha256:
         raise BackupError(f"the backup is damaged: {name} does not have its checksum")

@@ -59,12 +59,12 @@ class NewFile:
 
 
 @functools.lru_cache(maxsize=8)
-def connected(place: StoreAddress) -> tuple[arrow_fs.FileSystem, str]:
-    """The file system, and the place's path in it. Raises PlaceUnreachable."""
+def connected(place: StoreAddress, setting: str = "report_lake") -> tuple[arrow_fs.FileSystem, str]:
+    """The file system, and the place's path in it. Raises PlaceUnreachable, which names the setting."""
     options = f"?{place.options}" if place.options else ""
     if place.scheme == "hdfs":
         have_hadoops_classes()
-    with refused(place.address):
+    with refused(place.address, setting):
         file_system, path = arrow_fs.FileSystem.from_uri(place.address + options)
     return file_system, path.rstrip("/")
 
@@ -186,8 +186,8 @@ class Place:
 
 
 @contextlib.contextmanager
-def refused(address: str) -> Iterator[None]:
-    """Have what a store refuses say which store it was, and what to look at."""
+def refused(address: str, setting: str = "report_lake") -> Iterator[None]:
+    """Have what a store refuses say which store it was, and what to look at. setting: where the address is given."""
     try:
         yield
     except FileNotFoundError:
@@ -195,22 +195,20 @@ def refused(address: str) -> Iterator[None]:
     except (OSError, pa.ArrowException) as refusal:
         if "://" not in address:
             raise
-        raise PlaceUnreachable(f"{address}: {first_line(refusal)}. {_advice(address)}") from refusal
+        raise PlaceUnreachable(f"{address}: {first_line(refusal)}. {_advice(address, setting)}") from refusal
 
 
 def first_line(refusal: BaseException) -> str:
     return str(refusal).strip().splitlines()[0].rstrip(".") if str(refusal).strip() else type(refusal).__name__
 
 
-def _advice(address: str) -> str:
+def _advice(address: str, setting: str) -> str:
     if address.startswith("hdfs:"):
         return (
-            "Look at report_lake and the name node. HDFS needs Hadoop's native library, libhdfs.so, where reports run: "
+            f"Look at {setting} and the name node. HDFS needs Hadoop's native library, libhdfs.so, where reports run: "
             "HADOOP_HOME, or ARROW_LIBHDFS_DIR, says where it is"
         )
-    return (
-        "Look at report_lake, the server, the bucket, and the keys in the environment or in AWS's file of credentials"
-    )
+    return f"Look at {setting}, the server, the bucket, and the keys in the environment or in AWS's file of credentials"
 
 
 def is_full(refusal: BaseException) -> bool:

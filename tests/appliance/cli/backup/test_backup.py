@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from appliance.__main__ import main
-from appliance.cli.backup.manifest import CONTENT, NAME, newest_backup, read_manifest
+from appliance.cli.backup.manifest import CONTENT, NAME
+from appliance.cli.backup.places import STAMP, FolderPlace
 from gantrymq import (
     ConsumeFrom,
     ConsumeResult,
@@ -73,6 +75,10 @@ class Made:
     went_on: int  # messages that were sent while the first one was made
 
 
+def newest_backup(folder: Path) -> Path:
+    return folder / FolderPlace(folder).whole()[-1]
+
+
 def committed(data: Path) -> dict[str, int]:
     """What the group has committed by the file that the broker writes now and then."""
     path = data / "brokers" / "broker-a" / "store" / "config" / "consumerOffset.json"
@@ -107,11 +113,10 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
             assert main(["backup", str(folder), "--data", str(data)]) == 0
             went_on = len(load.acknowledged) - len(acknowledged)
             first = newest_backup(folder)
-            assert first is not None
             first = first.rename(first.with_name("0-first"))  # two may be made within a second
             assert main(["backup", str(folder), "--data", str(data)]) == 0
             second = newest_backup(folder)
-            assert second is not None and second != first
+            assert second != first
         finally:
             load.ends.set()
             for thread in threads:
@@ -149,7 +154,7 @@ def test_the_second_backup_links_the_files_of_the_log_that_did_not_change(made: 
 
 
 def test_secrets_and_database_are_in_it_and_readable_by_the_owner_alone(made: Made) -> None:
-    manifest = read_manifest(made.first)
+    manifest = FolderPlace(made.folder).manifest(made.first.name)
     assert manifest.database == "sqlite"
     assert {"dashboard/db.sqlite3", "dashboard/secret_key", "gantry.format"} <= set(manifest.files)
     assert not {name for name in manifest.files if name.startswith("logs/") or name.endswith("/lock")}
@@ -189,13 +194,20 @@ def test_a_folder_in_the_data_folder_is_refused(tmp_path: Path, capsys: pytest.C
 
 
 @pytest.mark.parametrize("verb", ["backup", "restore"])
-def test_an_address_is_refused(
-    verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("place", "sentence"),
+    [
+        ("hdfs://host:9000/backups", "name a folder or s3://BUCKET/PREFIX"),
+        ("ftp://host/backups", "s3://BUCKET/PREFIX"),
+        ("s3://key:word-not-shown@bucket/backups", "no keys in the address"),
+    ],
+)
+def test_an_address_that_is_no_place_is_refused_without_its_keys(
+    verb: str, place: str, sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(SystemExit):
-        main([verb, "s3://bucket/backups", "--data", str(tmp_path / "data")])
-    assert "s3://bucket/backups is an address: name a folder" in capsys.readouterr().err
+    assert main([verb, place, "--data", str(tmp_path)]) != 0
+    told = capsys.readouterr().err
+    assert sentence in told and "word-not-shown" not in told
     assert list(tmp_path.iterdir()) == []
 
 
@@ -205,8 +217,17 @@ def test_older_backups_go_when_so_many_are_kept(tmp_path: Path) -> None:
     (data / "gantry.format").write_text("1\n")
     for name in ("1", "2", "3"):
         assert main(["backup", str(folder), "--data", str(data)]) == 0
-        newest = newest_backup(folder)
-        assert newest is not None
-        newest.rename(folder / name)
+        newest_backup(folder).rename(folder / name)
     assert main(["backup", str(folder), "--data", str(data), "--keep", "2"]) == 0
     assert len(list(folder.iterdir())) == 2
+
+
+def test_what_an_interrupted_backup_left_goes_a_day_later(tmp_path: Path) -> None:
+    data, folder = tmp_path / "data", tmp_path / "backups"
+    data.mkdir()
+    (data / "gantry.format").write_text("1\n")
+    today = time.strftime(STAMP, time.gmtime(time.time() - 3600))
+    for name in ("20260101T000000Z", today, "mine"):
+        (folder / name).mkdir(parents=True)
+    assert main(["backup", str(folder), "--data", str(data), "--keep", "1"]) == 0
+    assert {path.name for path in folder.iterdir() if not (path / NAME).exists()} == {today, "mine"}
