@@ -4,6 +4,7 @@
     packages     its folder          site-packages
     locks        deploy/locks        appliance/locks, which deploy/build-wheels puts there
     site         build/site          dashboard/site, the same; in a checkout only deploy/site makes it
+    reports      this Python's own   the folder that reports.folder names; the Debian package has one
     data         its data/           $XDG_DATA_HOME/gantrymq: nothing is written beside the packages
 
 Needs no package: deploy/up asks for the settings before any is installed.
@@ -18,6 +19,8 @@ ROOT = Path(__file__).resolve().parents[1]  # where `import appliance` finds it
 _IN_CHECKOUT = ROOT / "deploy" / "locks"
 LOCKS = _IN_CHECKOUT if _IN_CHECKOUT.is_dir() else ROOT / "appliance" / "locks"
 SITE = ROOT / "build" / "site" if _IN_CHECKOUT.is_dir() else ROOT / "dashboard" / "site"
+
+REPORTS_FOLDER = ROOT / "reports.folder"  # its text is where install-reports puts packages
 
 
 def default_data() -> Path:

@@ -6,11 +6,12 @@ from appliance.settings.appliance_config import ApplianceConfig, join_address
 from appliance.settings.broker_processes import BrokerProcess
 from appliance.settings.tls import PERMISSIVE
 
+FROM_FILE = "without a network: --from FILE, see docs/operations/reports.md"
 REPORTS = {
     "ready": "ready",
     "installing": "Spark is being installed in the background; everything else is ready",
-    "absent": "not installed; run `gantry install-reports`",
-    "failed": "the installation failed; run `gantry install-reports` to try again and see why",
+    "absent": f"not installed; run `gantry install-reports` ({FROM_FILE})",
+    "failed": f"the installation failed; run `gantry install-reports` to try again and see why ({FROM_FILE})",
 }
 
 

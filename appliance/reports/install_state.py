@@ -8,6 +8,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from appliance.own_files import REPORTS_FOLDER
+
 STATE_FILE = "install.json"
 FACTS = "gantry-binary.json"  # what the tree of the single file contains; only such a tree has it
 PACKAGES = ("pyspark", "pyarrow", "numpy", "deltalake")
@@ -49,10 +51,13 @@ def install_state(data: Path) -> InstallState:
 
 
 def packages_folder() -> Path | None:
-    """Where the packages go in the single file, whose tree stays as it was unpacked; None: into this Python.
+    """Where the packages go in the single file, whose tree stays as it was unpacked, and in the Debian package, whose
+    files are dpkg's; None: into this Python.
 
-    The tree's gantrymq.pth names it, and versions with the same Python share it.
+    The tree's gantrymq.pth names it, or the package's command, and versions with the same Python share it.
     """
+    if REPORTS_FOLDER.is_file():
+        return Path(REPORTS_FOLDER.read_text(encoding="utf-8").strip())
     if not (Path(sys.prefix) / FACTS).is_file():
         return None
     return Path(sys.prefix).parent / "reports-{}.{}".format(*sys.version_info)

@@ -46,10 +46,12 @@ RUN = (
     ("drain.md", "gantry admin", "tests/appliance/cli/admin/draining/test_verbs.py"),
     ("containers.md", "deploy/build-binary", "tests/interop/test_single_file.py"),
     ("containers.md", "gantry ready", "tests/appliance/cli/doctor/test_running.py"),
+    ("upgrade.md", "git fetch", HERE),
     ("upgrade.md", "deploy/upgrade", "tests/deploy/test_upgrade.py"),
     ("upgrade.md", "deploy/up ", "tests/deploy/test_scripts.py"),
     ("reports.md", "deploy/build-reports", "tests/appliance/cli/install_reports/test_packed.py"),
     ("reports.md", "gantry install-reports --from", "tests/appliance/cli/install_reports/test_packed.py"),
+    ("service.md", "sudo gantry install-reports", "tests/appliance/cli/install_reports/test_packed.py"),
     ("service.md", "deploy/build-deb", "tests/deploy/test_service.py"),
     ("tls.md", "gantry tls create", "tests/appliance/cli/test_tls.py"),
     ("tls.md", "deploy/up --tls-cert", "tests/dashboard/web/test_https.py"),
@@ -66,7 +68,10 @@ RUN = (
     ("rocketmq5.md", "gantry up", "tests/appliance/cli/test_up.py"),
     ("rocketmq5.md", "gantry admin groups", "tests/interop/migration/test_group_page.py"),
     ("scale.md", "gantry capacity", "tests/appliance/cli/test_capacity.py"),
-    ("scale.md", ".venv/bin/python manage.py", "tests/dashboard/database/test_server.py"),
+    *(
+        ("scale.md", start, "tests/dashboard/database/test_server.py")
+        for start in (".venv/bin/python manage.py", "umask", "export", "createuser")
+    ),
     ("accounts.md", "gantry admin alert-channels", "tests/dashboard/forms/test_every_form_in_a_shell.py"),
     ("accounts.md", "gantry ", HERE),
     ("accounts.md", "export GANTRY_TOKEN", HERE),
@@ -80,7 +85,6 @@ RUN = (
 
 # what no test runs, and why
 NOT_RUN = (
-    ("upgrade.md", "git fetch", "a test has no other repository to ask"),
     (
         "containers.md",
         "docker",
@@ -99,9 +103,6 @@ NOT_RUN = (
     ("replication.md", "GANTRY_WORKER_HANG_S=0 gantry up", "a drill by hand; tests/faults has the same with SIGSTOP"),
     ("replication.md", "kill -", "the drill's signals"),
     ("scale.md", "deploy/extra", "it installs packages from an index; CI has them from test.lock"),
-    ("scale.md", "createuser", "a database team's command; the test makes the same user and database"),
-    ("scale.md", "umask", "a line of the shell's own"),
-    ("scale.md", "export", "a line of the shell's own"),
 )
 
 

@@ -126,3 +126,17 @@ def test_the_lines_about_alerts(gantry: RunningAppliance, shell: Shell) -> None:
     wait_until(has_begun)
     for line in run_here("alerts.md"):
         assert shell.run(line, {"17": found[0]})
+
+
+def test_the_line_that_fetches_an_upgrade(tmp_path: Path) -> None:
+    def git(*words: str) -> str:
+        command = ["git", "-c", "user.name=a", "-c", "user.email=a@b.invalid", *words]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+
+    git("init", "--quiet", "published")
+    git("-C", "published", "commit", "--quiet", "--allow-empty", "--message", "Begin")
+    git("clone", "--quiet", "published", "mine")
+    git("-C", "published", "tag", "v0.2.0")
+    for line in run_here("upgrade.md"):
+        subprocess.run(["bash", "-c", line], cwd=tmp_path / "mine", check=True)
+    assert git("-C", "mine", "tag", "--list").split() == ["v0.2.0"]

@@ -1,4 +1,4 @@
-"""Installs one package of the lock: by uv or pip into this Python, or beside the tree of the single file."""
+"""Installs one package of the lock: by uv or pip into this Python, or into a folder beside what is not to change."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ class Installer:
             yield cls(None)
             return
         try:
-            target.mkdir(exist_ok=True)
+            target.mkdir(exist_ok=True, parents=True)
             lock = (target / ".lock").open("w")
         except OSError as exc:
             raise Failed(
-                f"The folder {target} can't be written ({exc.strerror}): run this as the account that unpacked the "
-                "single file, or let GANTRY_UNPACK name a folder of yours, now and at each start"
+                f"The folder {target} can't be written ({exc.strerror}): run this as root. With the single file run "
+                "it as the account that unpacked it, or let GANTRY_UNPACK name a folder of yours, now and at each start"
             ) from exc
         with lock:
             try:

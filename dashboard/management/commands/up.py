@@ -27,7 +27,7 @@ from django.core.management.base import BaseCommand
 from django.db import DatabaseError, connection
 
 from appliance.cli.admin.ha.replicas import begin_records
-from appliance.cli.banner import banner, ready_line
+from appliance.cli.banner import FROM_FILE, banner, ready_line
 from appliance.cli.install_reports.main import record_absence_or_readiness
 from appliance.cli.install_reports.progress import Progress
 from appliance.process import logs
@@ -269,7 +269,7 @@ def _installation_text(state: InstallState) -> str:
     if state.state == "ready":
         return "Reports: ready."
     if state.state == "failed":
-        return f"Reports: {state.error}. Try again with `gantry install-reports`."
+        return f"Reports: {state.error}. Try again with `gantry install-reports` ({FROM_FILE})."
     return f"Reports: {state.step} ({state.done + 1} of {state.total})" if state.step else ""
 
 

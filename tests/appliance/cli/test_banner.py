@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -59,3 +60,11 @@ def test_accounts_and_tls_are_told(tmp_path: Path) -> None:
     text = banner(config, version="0", token=None, reports="ready", started_s=1.0)
     assert "plain_acl.yml" in text
     assert f"TLS          permissive   (clients trust {files['tls_trust']})" in text
+
+
+@pytest.mark.parametrize("state", ["absent", "failed"])
+def test_without_reports_it_says_how_to_install_them_also_without_a_network(state: str, tmp_path: Path) -> None:
+    text = banner(ApplianceConfig(data=tmp_path), version="0", token=None, reports=state, started_s=1.0)
+    assert "`gantry install-reports` " in text and "--from FILE" in text
+    page = re.search(r"docs/operations/\w+\.md", text)
+    assert page and "gantry install-reports --from" in (ROOT / page[0]).read_text()

@@ -55,6 +55,26 @@ def _move(data: Path, url: str) -> None:
     assert (data.parent / "moved.json").stat().st_mode & 0o077 == 0, "it holds hashes of passwords"
 
 
+def test_the_page_makes_a_user_and_a_database(server: PostgreSQL) -> None:
+    """Its line as a database team runs it, with another name than this server's own user."""
+    import psycopg
+
+    (line,) = re.findall(r"^createuser .*$", PAGE.read_text(), re.MULTILINE)
+    folder = Path(server.program("createuser")).parent
+    variables = {"PATH": f"{folder}{os.pathsep}{os.environ['PATH']}", "PGHOST": "127.0.0.1", "PGUSER": "gantry"}
+    variables |= {"PGPORT": str(server.port), "PGPASSWORD": SECRET}
+    subprocess.run(
+        ["bash", "-euc", line.replace("gantry", "someone")],
+        env=os.environ | variables,
+        input="a secret\na secret\n",
+        text=True,
+        check=True,
+        start_new_session=True,  # without a terminal it reads the password here
+    )
+    with psycopg.connect(f"postgresql://someone:a%20secret@127.0.0.1:{server.port}/someone") as connection:
+        assert connection.execute("SELECT current_user").fetchone() == ("someone",)
+
+
 def test_who_could_log_in_before_can_do_so_now(gantry: RunningAppliance) -> None:
     visitor = Visitor(gantry.url)
     assert visitor.log_in().status == 302

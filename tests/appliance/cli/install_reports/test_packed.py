@@ -16,6 +16,7 @@ import pytest
 
 from appliance.cli.install_reports import installer, main
 from appliance.cli.install_reports.packed import NOTE
+from appliance.reports import install_state
 from deploy.build_reports import build
 
 WHEEL, SOURCE = "made-up-wheel", "made-up-source"
@@ -178,3 +179,17 @@ def test_two_at_a_time_are_not_mixed(target: Path, file: Path, tmp_path: Path) -
         fcntl.flock(other, fcntl.LOCK_EX)
         assert "Another process is installing" in install(tmp_path, file)["error"]
     assert install(tmp_path, file)["state"] == "ready"
+
+
+def test_the_debian_package_names_a_folder_of_its_own(
+    target: Path, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    named = tmp_path / "reports.folder"
+    named.write_text(f"{tmp_path}/usr/local/lib/gantrymq/reports-3.11\n")
+    monkeypatch.setattr(install_state, "REPORTS_FOLDER", named)
+    folder = install_state.packages_folder()
+    assert folder == tmp_path / "usr/local/lib/gantrymq/reports-3.11"
+    monkeypatch.setattr(installer, "packages_folder", install_state.packages_folder)
+    monkeypatch.syspath_prepend(folder)
+    assert install(tmp_path, file)["state"] == "ready"
+    assert (folder / "made_up_wheel").is_dir()
