@@ -1,7 +1,8 @@
 """For MkDocs: the pages of the checkout's root become pages of the site, and links lead where the site has them.
 
 README.md is the site's first page. A link to what is no page, such as a file of the code, becomes plain text.
-The dashboard serves the site under its own policy for content, so scripts within pages become files.
+The dashboard serves the site under its own policy for content, so scripts within pages become files. What the theme
+leaves without a name, or out of reach of a keyboard, is repaired here.
 """
 
 from __future__ import annotations
@@ -23,6 +24,15 @@ FROM_ROOT = {"README.md": "index.md"} | {
 IMAGE = re.compile(r"!\[(?P<text>[^\]]+)\]\(docs/(?P<target>[^)\s]+)\)")  # of README.md
 LINK = re.compile(r"(?<!!)\[(?P<text>[^\]]+)\]\((?P<target>[^)\s:#]+)(?P<anchor>#[^)\s]*)?\)")
 INLINE = re.compile(r"<script>(?P<code>.*?)</script>", re.DOTALL)  # those with attributes are files, or data
+REPAIRS = (  # of a page
+    ('<div class="md-search" data-md-component="search" role="dialog"', r'\g<0> aria-label="Search"'),
+    (r"<th((?: [^>]*)?)></th>", r"<td\1></td>"),  # a table's empty corner is no heading
+)
+SCRIPT_REPAIRS = (  # of the theme's own
+    (r'"nav",\{class:"md-code__nav"\}', '"div",{class:"md-code__nav"}'),  # a button is not a place to go to
+    (r'class:"md-typeset__scrollwrap"', r"\g<0>,tabIndex:0"),  # a wide table scrolls
+    (r'(\w)&&\w(?=\?e\.setAttribute\("tabindex","0"\))', r"\1"),  # code that scrolls, also where nothing hovers
+)
 NOT_SERVED = ("sitemap.xml", "sitemap.xml.gz", "assets/javascripts/lunr")  # for search engines; other languages' search
 _scripts: dict[str, str] = {}  # of this build: name to code
 
@@ -52,7 +62,9 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
-    """Have each script of the page in a file of its own."""
+    """Have each script of the page in a file of its own, and repair the page."""
+    for wrong, right in REPAIRS:
+        output = re.sub(wrong, right, output)
     top = posixpath.relpath(".", posixpath.dirname(page.url) or ".")
 
     def replaced(script: re.Match[str]) -> str:
@@ -64,8 +76,15 @@ def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
 
 
 def on_post_build(config: MkDocsConfig) -> None:
-    """Write those files, and remove what no page asks for."""
+    """Write those files, and remove what no page asks for. Raises ValueError for a script that has changed."""
     site = Path(config.site_dir)
+    (bundle,) = site.glob("assets/javascripts/bundle.*.js")
+    text = bundle.read_text(encoding="utf-8")
+    for wrong, right in SCRIPT_REPAIRS:
+        text, found = re.subn(wrong, right, text)
+        if found != 1:
+            raise ValueError(f"{bundle.name} has {wrong} {found} times: see SCRIPT_REPAIRS")
+    bundle.write_text(text, encoding="utf-8")
     for name, code in _scripts.items():
         (site / name).write_text(code, encoding="utf-8")
     for unused in (*(site / name for name in NOT_SERVED), *site.rglob("*.map"), site / "404.html"):
