@@ -61,6 +61,11 @@ def check(status: str, changes: str, *, tags: list[str], to_tag: bool) -> None:
         raise Refused(f"v{VERSION} is tagged already; the next version goes into gantrymq/__init__.py")
     if to_tag and VERSION not in _sections(changes):
         raise Refused(f"CHANGELOG.md has no section {VERSION}; rename “{UNRELEASED}” and commit that")
+    if to_tag and _sections(changes).get(UNRELEASED):
+        raise Refused(
+            f"CHANGELOG.md has entries under “{UNRELEASED}”, which the notes of {VERSION} would lack; move them to its "
+            "section, or make them a version"
+        )
 
 
 def notes(changes: str) -> str:

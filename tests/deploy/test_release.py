@@ -16,6 +16,7 @@ import pytest
 from deploy.release import ROOT, SUMS, VERSION, Refused, check, notes, pack, sums
 
 CHANGES = f"# Changelog\n\n## Unreleased\n\n- later\n\n## {VERSION}\n\n- **One.** Of it.\n\n## 0.0.1\n\n- old\n"
+RELEASED = CHANGES.replace("- later\n\n", "")
 NOT_NAMED = CHANGES.replace(f"## {VERSION}\n", "## 0.0.2\n")
 
 
@@ -27,6 +28,7 @@ NOT_NAMED = CHANGES.replace(f"## {VERSION}\n", "## 0.0.2\n")
         ("", CHANGES, ["v0.0.1", f"v{VERSION}"], "tagged already"),
         ("", "# Changelog\n\n## 0.0.1\n\n- old\n", [], "neither a section"),
         ("", NOT_NAMED, [], "rename"),
+        ("", CHANGES, [], "which the notes of"),
     ],
 )
 def test_a_release_is_refused_with_the_reason(status: str, changes: str, tags: list[str], words: str) -> None:
@@ -35,7 +37,8 @@ def test_a_release_is_refused_with_the_reason(status: str, changes: str, tags: l
 
 
 def test_a_clean_checkout_with_notes_is_released() -> None:
-    check("", CHANGES, tags=["v0.0.1"], to_tag=True)
+    check("", RELEASED, tags=["v0.0.1"], to_tag=True)
+    check("", CHANGES, tags=["v0.0.1"], to_tag=False)
     check("", NOT_NAMED, tags=[], to_tag=False)
 
 
