@@ -191,6 +191,11 @@ class ApplianceConfig:
         is_secret=True,
         check=url(*REDIS),
     )
+    body_schemas: str = option(
+        "",
+        "folder with Avro and Protobuf schemas by which the dashboard decodes bodies; empty: none",
+        check=absolute_path,
+    )
     alert_days: int = option(30, "days for which ended alerts and their deliveries are kept", check=between(1, 3650))
     http_hsts_s: int = option(
         0,

@@ -1,10 +1,11 @@
-"""What a person typed to find messages, understood: an id, a key, a place, conditions, words. Pure: no I/O.
+"""What a person typed to find messages, understood: an id, a key, a place, conditions, words. Pure, but for
+the files of schemas that bodies are decoded by.
 
     order-17                     one word: an id or a key, and if it is neither, a word in the body
     q3 @ 1204                    a place in this topic; "orders q3 @ 1204" in another, "broker-a q3 @ 1204" at a broker
     tag:paid  key:order-17       the tag, one of the keys
     name=value                   a property; name="" is without it
-    $.customer.id=7  $.sum>100   inside a body of JSON or MessagePack, packed or not (bodies/json_path.py)
+    $.customer.id=7  $.sum>100   inside a body of JSON, MessagePack or of a schema (bodies/json_path.py)
     hello "two words"            words in the body, upper or lower case
 
 Conditions and words that stand together must all hold. Quotes keep a text together and take its meaning away.
@@ -84,7 +85,7 @@ class MessageQuery:
         if any(message.properties.get(name, "") != value for name, value in self.properties):
             return False
         if self.json:
-            document = document_of(bytes(message.body))
+            document = document_of(bytes(message.body), message.topic)
             if not all(one.holds(document) for one in self.json):
                 return False
         if not self.words:

@@ -14,11 +14,14 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 
 from dashboard.messages.bodies.json_tree import fold
+from dashboard.messages.bodies.schema_errors import NotOfSchema, SchemaError
+from dashboard.messages.bodies.schemas import KINDS, schema_of
 from dashboard.messages.bodies.unpack import messagepack, unpack
 from gantrymq.message import sysflag
 from gantrymq.message.model import MessageExt
 
 TEXT_BYTES_MAX = 256 * 1024
+SHOWN_CHARS_MAX = 1 << 20  # of a decoded body: few bytes may become many lines
 HEX_BYTES_MAX = 4 * 1024
 PREVIEW_CHARS = 120
 
@@ -58,31 +61,53 @@ def view_body(message: MessageExt, wanted: str | None = None) -> BodyView:
     text = _text(body)
     value = _printable(_json(text)) if text is not None else None
     decoded = _printable(messagepack(body)) if text is None else None
-    there = {"json": value is not None, "messagepack": decoded is not None, "text": text is not None, "hex": True,
-             "base64": True, "stored": packed is not None}  # fmt: skip
+    kind, by_schema, remark = _by_schema(message.topic, body)
+    note = " · ".join(filter(None, (note, remark))) or None
+    there = {
+        kind: by_schema is not None, "json": value is not None, "messagepack": decoded is not None,
+        "text": text is not None, "hex": True, "base64": True, "stored": packed is not None,
+    }  # fmt: skip
     forms = tuple(form for form, is_there in there.items() if is_there)
     form = wanted if wanted in forms else forms[0]
-    shown, tree, limit = _shown(form, stored if form == "stored" else body, value if form == "json" else decoded)
-    return BodyView(form, forms, shown, len(stored), len(body) > limit, note, tree)
+    shown_value = by_schema if form == kind else value if form == "json" else decoded
+    shown, tree, limit = _shown(form, stored if form == "stored" else body, shown_value)
+    return BodyView(form, forms, shown, len(stored), len(body) > limit or len(shown) == SHOWN_CHARS_MAX, note, tree)
 
 
-def document_of(body: bytes) -> Any:
-    """What the body is in JSON or MessagePack, unpacked where its producer packed it; None when it is neither."""
+def document_of(body: bytes, topic: str = "") -> Any:
+    """What the body is by its topic's schema, in JSON or MessagePack, unpacked where its producer packed it; None when
+    it is nothing of that.
+    """
     packed = unpack(body)
     plain = body if packed is None else packed[1]
+    _, by_schema, _ = _by_schema(topic, plain)
+    if by_schema is not None:
+        return by_schema
     text = _text(plain)
     return _json(text) if text is not None else messagepack(plain)
 
 
 def _shown(form: str, body: bytes, value: Any) -> tuple[str, SafeString | None, int]:
     """(the text, the text that folds, how many bytes are shown at most)."""
-    if form in ("json", "messagepack"):
-        return json.dumps(value, indent=2, ensure_ascii=False), fold(value), TEXT_BYTES_MAX
+    if form in ("json", "messagepack", *KINDS):
+        return json.dumps(value, indent=2, ensure_ascii=False)[:SHOWN_CHARS_MAX], fold(value), TEXT_BYTES_MAX
     if form == "text":
         return body[:TEXT_BYTES_MAX].decode("utf-8", "replace"), None, TEXT_BYTES_MAX
     if form == "base64":
         return base64.b64encode(body[:TEXT_BYTES_MAX]).decode(), None, TEXT_BYTES_MAX
     return hex_dump(body[:HEX_BYTES_MAX]), None, HEX_BYTES_MAX
+
+
+def _by_schema(topic: str, body: bytes) -> tuple[str, Any, str]:
+    """(avro or protobuf, the value or None, a remark): by the schema that the operator gave the topic, if any."""
+    try:
+        schema = schema_of(topic)
+        if schema is None:
+            return "", None, ""
+        value, remark = schema.decode(body)
+    except (SchemaError, NotOfSchema) as exc:
+        return "", None, str(exc)
+    return schema.kind, _printable(value), remark
 
 
 def preview(message: MessageExt) -> str:

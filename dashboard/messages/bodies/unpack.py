@@ -40,7 +40,7 @@ def messagepack(body: bytes) -> Any:
     if not body or body[0] not in _CONTAINERS:
         return None
     try:
-        return _plain(msgspec.msgpack.decode(body))
+        return plain(msgspec.msgpack.decode(body))
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError, ValueError, TypeError):
         return None
 
@@ -54,12 +54,12 @@ def _inflated(name: str, body: bytes, window: int) -> tuple[str, bytes] | None:
     return (name, plain) if unpacker.eof else None
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Bytes as base64, extensions and times as text, keys as text."""
     if isinstance(value, dict):
-        return {key if isinstance(key, str) else str(_plain(key)): _plain(item) for key, item in value.items()}
+        return {key if isinstance(key, str) else str(plain(key)): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     return value if isinstance(value, str | int | float | bool | None) else str(value)
