@@ -11,7 +11,6 @@ import json
 import struct
 from typing import Any
 
-import fastavro
 from django.utils.translation import gettext
 
 from dashboard.messages.bodies.schema_errors import NotOfSchema, SchemaError
@@ -27,7 +26,10 @@ class AvroDecoder:
     kind = "avro"
 
     def __init__(self, file: str, content: bytes) -> None:
+        import fastavro  # a tenth of a second of each start, for the few that have such schemas
+
         self.file = file
+        self._read = fastavro.schemaless_reader
         try:
             named: dict[str, Any] = {}
             self._schema = fastavro.parse_schema(json.loads(content), named_schemas=named)
@@ -42,7 +44,7 @@ class AvroDecoder:
         """Raises NotOfSchema."""
         source = io.BytesIO(body)
         try:
-            value = plain(fastavro.schemaless_reader(source, self._schema, None))
+            value = plain(self._read(source, self._schema, None))
         except EOFError:
             raise NotOfSchema(gettext("it ends too early")) from None
         except (ValueError, IndexError, KeyError, TypeError, ArithmeticError, struct.error) as exc:
