@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -52,7 +53,41 @@ class Api(NinjaAPI):
                         answer["content"] = {MEDIA_TYPE: answer["content"]["application/json"]}
                     if int(status) == HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE:  # before it is known what is asked
                         answer["content"] = {"text/plain": {"schema": {"type": "string"}}}
+        _say_what_is_always_there(document)
         return document
+
+
+def _say_what_is_always_there(document: Mapping[str, Any]) -> None:
+    """An answer has each of its fields, those with a default, too: a generated client need not ask for it."""
+    given: set[str] = set()
+    answered: set[str] = set()
+    for path in document["paths"].values():
+        for operation in path.values():
+            given |= _named_in(operation.get("requestBody"), document)
+            good = [answer for status, answer in operation["responses"].items() if int(status) < 400]
+            answered |= _named_in(good, document)
+    for name in answered - given:
+        schema = document["components"]["schemas"][name]
+        if "properties" in schema:
+            schema["required"] = list(schema["properties"])
+
+
+def _named_in(part: Any, document: Mapping[str, Any]) -> set[str]:
+    """The schemas that this part of the document needs."""
+    found: set[str] = set()
+    waiting = [part]
+    while waiting:
+        match waiting.pop():
+            case {"$ref": str(ref)}:
+                name = ref.rpartition("/")[2]
+                if name not in found:
+                    found.add(name)
+                    waiting.append(document["components"]["schemas"][name])
+            case dict(fields):
+                waiting += fields.values()
+            case list(items):
+                waiting += items
+    return found
 
 
 api = Api(

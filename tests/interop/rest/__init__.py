@@ -1,0 +1,1 @@
+"""Clients that generators make of REST's document."""
