@@ -12,17 +12,19 @@ from pathlib import Path
 
 import pytest
 
-from appliance.__main__ import main
-from appliance.cli.backup.manifest import CONTENT, NAME
-from appliance.cli.backup.places import STALE_S, find_backup, place_named, remove_older
-from appliance.cli.backup.s3_place import S3Place
-from appliance.reports.lake.place import connected
-from appliance.settings.lake_place import place_of
-from gantrymq import ConsumeFrom, Message, SyncAdminClient, SyncProducer, SyncPullConsumer, TopicConfig
-from tests.any_disk import SLOW_DISK
-from tests.appliance.reports.s3_server import KEYS
-from tests.appliance_process import PROPERTIES, RunningAppliance
-from tests.waiting import wait_until
+arrow_fs = pytest.importorskip("pyarrow.fs", reason="the report stack is not installed")
+
+from appliance.__main__ import main  # noqa: E402
+from appliance.cli.backup.manifest import CONTENT, NAME  # noqa: E402
+from appliance.cli.backup.places import STALE_S, find_backup, place_named, remove_older  # noqa: E402
+from appliance.cli.backup.s3_place import S3Place  # noqa: E402
+from appliance.reports.lake.place import connected  # noqa: E402
+from appliance.settings.lake_place import place_of  # noqa: E402
+from gantrymq import ConsumeFrom, Message, SyncAdminClient, SyncProducer, SyncPullConsumer, TopicConfig  # noqa: E402
+from tests.any_disk import SLOW_DISK  # noqa: E402
+from tests.appliance.reports.s3_server import KEYS  # noqa: E402
+from tests.appliance_process import PROPERTIES, RunningAppliance  # noqa: E402
+from tests.waiting import wait_until  # noqa: E402
 
 TOPIC = "sent-away"
 QUEUE = "queue/0"  # below a data folder: numbered files, of which all but the last are full
@@ -58,10 +60,8 @@ def backed_up(bucket: str, data: Path, *options: str) -> tuple[S3Place, str]:
 
 def objects(bucket: str) -> dict[str, int]:
     """Sizes by the paths below the place."""
-    import pyarrow.fs
-
     files, root = connected(place_of(bucket))  # type: ignore[arg-type]
-    found = files.get_file_info(pyarrow.fs.FileSelector(root, recursive=True, allow_not_found=True))
+    found = files.get_file_info(arrow_fs.FileSelector(root, recursive=True, allow_not_found=True))
     return {info.path.removeprefix(f"{root}/"): info.size for info in found if info.is_file}
 
 
