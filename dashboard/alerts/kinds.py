@@ -16,6 +16,7 @@ from dashboard.status.check import Level
 from dashboard.status.slave_checks import gone_slave
 
 Readings = Mapping[str, float | None]  # subject → value; None: there, but not known now
+Causes = Mapping[str, tuple[str, ...]]  # subject → what it is of
 CLUSTER = "cluster"
 GONE_S = 60.0  # a subject that is not there for so long is over
 A_DAY_S = 86_400.0
@@ -26,7 +27,8 @@ class Kind:
     """One kind of rule. is_below: it rings when the value is below the threshold. series: its history's kind.
 
     scale: of a reading to the unit that people write. gone_s: how long a subject that is not there any more still
-    counts as it was: a dead broker leaves the list, and is no less dead for that.
+    counts as it was: a dead broker leaves the list, and is no less dead for that. causes: subjects with the same one
+    are one alert.
     """
 
     key: RuleKind
@@ -39,6 +41,7 @@ class Kind:
     scale: float = 1.0
     is_below: bool = False
     gone_s: float = GONE_S
+    causes: Callable[[Snapshot], Causes] = lambda snapshot: {}
 
     def is_beyond(self, value: float, limit: float) -> bool:
         return value <= limit if self.is_below else value >= limit
@@ -102,6 +105,10 @@ def _disk_full_in(snapshot: Snapshot) -> Readings:
         else:
             found[broker.name] = float("inf") if facts.disk_full_in_s is None else facts.disk_full_in_s / 3600
     return found
+
+
+def _disks(snapshot: Snapshot) -> Causes:
+    return {broker.name: broker.disk for broker in snapshot.brokers}
 
 
 def _silent(snapshot: Snapshot) -> Readings:
@@ -200,6 +207,7 @@ KINDS: dict[str, Kind] = {
             series.BROKER_FULL_IN,
             scale=1 / 3600,
             is_below=True,
+            causes=_disks,
         ),
         Kind(
             RuleKind.DISK_USED,
@@ -209,6 +217,7 @@ KINDS: dict[str, Kind] = {
             _disk_used,
             series.BROKER_DISK,
             scale=100,
+            causes=_disks,
         ),
         Kind(
             RuleKind.BROKER_SILENT,

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from dashboard.alerts.alert import ADOPTED_S, Alert, Rule
-from dashboard.alerts.kinds import KINDS, Kind, Readings
-from dashboard.language.sentences import gettext
+from dashboard.alerts.kinds import KINDS, Causes, Kind, Readings
+from dashboard.language.sentences import gettext, joined
 from dashboard.status.check import Check
 
 OPEN_MAX = 100  # alerts of one rule at the same time; the worst come first
@@ -24,9 +24,18 @@ class RuleAlerts:
         self.open: dict[tuple[int, str], Alert] = {}
         self.ended: list[Alert] = []
         self._beyond: dict[tuple[int, str], float] = {}  # since when
+        self._causes: Mapping[str, Causes] = {}
 
-    def note(self, rules: Sequence[Rule], readings: Mapping[str, Readings], now: float) -> None:
-        """What is known at `now`, by kind. A rule that is gone or off ends its alerts."""
+    def note(
+        self,
+        rules: Sequence[Rule],
+        readings: Mapping[str, Readings],
+        now: float,
+        causes: Mapping[str, Causes] | None = None,
+    ) -> None:
+        """What is known at `now`, by kind. A rule that is gone or off ends its alerts. Of subjects with the same cause
+        one opens an alert."""
+        self._causes = causes or {}
         for rule in rules:
             if rule.kind in readings:
                 self._note_rule(rule, KINDS[rule.kind], readings[rule.kind], now)
@@ -60,9 +69,13 @@ class RuleAlerts:
         """The open alerts that say what the check says; none as long as they do not say all of it."""
         by_subject: dict[str, Alert] = {}
         for alert in self.open.values():
-            if alert.rule is not None and alert.rule.kind in check.rules and alert.subject in check.about:
-                by_subject.setdefault(alert.subject, alert)
-        return list(by_subject.values()) if len(by_subject) == len(check.about) else []
+            if alert.rule is not None and alert.rule.kind in check.rules:
+                for subject in self._same(alert.rule, alert.subject):
+                    if subject in check.about:
+                        by_subject.setdefault(subject, alert)
+        if len(by_subject) != len(check.about):
+            return []
+        return list({id(alert): alert for alert in by_subject.values()}.values())
 
     # ---- helpers
 
@@ -77,17 +90,32 @@ class RuleAlerts:
                 if alert.clear_since is not None and now - alert.clear_since >= rule.clear_s:
                     self._end(key, alert, now)
             elif kind.is_beyond(value, rule.threshold):
-                if now - self._beyond.setdefault(key, now) >= rule.for_s:
+                if now - self._beyond.setdefault(key, now) >= rule.for_s and not self._is_said(rule, subject):
                     self._begin(key, rule, kind, value, now)
             else:
                 self._beyond.pop(key, None)
         self._look_for_gone(rule, kind, readings, now)
 
+    def _same(self, rule: Rule, subject: str) -> list[str]:
+        """The subjects that the rule is about and that have the same cause, itself first."""
+        causes = self._causes.get(rule.kind, {})
+        cause = causes.get(subject)
+        others = [other for other in causes if causes[other] == cause and other != subject and rule.is_about(other)]
+        return [subject, *others]
+
+    def _is_said(self, rule: Rule, subject: str) -> bool:
+        return any((rule.pk, other) in self.open for other in self._same(rule, subject)[1:])
+
+    def _text(self, rule: Rule, subject: str, kind: Kind, value: float) -> str:
+        others = self._same(rule, subject)[1:]
+        also = gettext("on the same disk: %(brokers)s") % {"brokers": joined(others)} if others else ""
+        return joined([_text(rule, kind, value), also], "; ")
+
     def _begin(self, key: tuple[int, str], rule: Rule, kind: Kind, value: float, now: float) -> None:
         if sum(1 for pk, _ in self.open if pk == rule.pk) >= OPEN_MAX:
             return
         began = self._beyond.pop(key, now)
-        text = _text(rule, kind, value)
+        text = self._text(rule, key[1], kind, value)
         self.open[key] = Alert(rule, key[1], rule.level, rule.title_of(key[1]), text, began, now)
 
     def _go_on(self, alert: Alert, rule: Rule, kind: Kind, value: float, now: float) -> None:
@@ -97,7 +125,7 @@ class RuleAlerts:
         )
         if not is_clear:
             alert.clear_since = None
-            alert.text = _text(rule, kind, value)
+            alert.text = self._text(rule, alert.subject, kind, value)
         elif alert.clear_since is None:
             alert.clear_since = now
 

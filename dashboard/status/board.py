@@ -153,6 +153,13 @@ class BrokerState:
     def is_answering(self) -> bool:
         return self.why is None
 
+    @property
+    def disk(self) -> tuple[str, str]:
+        """What its log is on. Brokers say no more of their disk than its size and how full it is: on one host, those
+        that say the same size share one."""
+        size = self.facts.disk_text.partition(",")[0] if self.facts is not None else ""
+        return self.address.rpartition(":")[0], size or self.name
+
 
 @dataclass(frozen=True, slots=True)
 class Stored:

@@ -140,20 +140,16 @@ def _silent_title(broker: BrokerState, now: float | None) -> str:
 
 
 def _disks(snapshot: Snapshot) -> list[Check]:
-    """What is wrong with disks: once for each, though several brokers keep their logs on it.
-
-    Brokers say no more of their disk than its size and how full it is: on one host, those that say the same share one.
-    """
-    found: dict[tuple[str, str, str], Check] = {}
-    sharing: dict[tuple[str, str, str], list[str]] = {}
+    """What is wrong with disks: once for each, though several brokers keep their logs on it."""
+    found: dict[tuple[str, ...], Check] = {}
+    sharing: dict[tuple[str, ...], list[str]] = {}
     for broker in snapshot.brokers:
         facts = broker.facts
         is_silent = broker.why is not None and (facts is None or snapshot.at - facts.at > SILENT_S)
         if facts is None or is_silent:
             continue
         for check in _disk_problems(facts):
-            total = facts.disk_text.partition(",")[0]
-            disk = broker.address.rpartition(":")[0], total or facts.name, check.title
+            disk = *broker.disk, check.title
             found.setdefault(disk, check)
             sharing.setdefault(disk, []).append(facts.name)
     rules = (RuleKind.DISK_FULL_IN, RuleKind.DISK_USED)

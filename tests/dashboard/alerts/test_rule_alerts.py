@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from dashboard.alerts.alert import Alert, Rule
 from dashboard.alerts.rule_alerts import OPEN_MAX, RuleAlerts
+from dashboard.status.check import Check, Level
 
 BEHIND = Rule(1, "behind", "group-behind", "", threshold=300, clear=240, for_s=10, clear_s=60, level=1)
 FULL = Rule(2, "full", "disk-full-in", "", threshold=6, clear=8, for_s=0, clear_s=0, level=2)
@@ -100,3 +101,24 @@ def test_after_a_restart_an_alarm_goes_on_as_the_same_one() -> None:
 def test_a_rule_rings_for_so_many_at_most() -> None:
     rule = replace(FULL, kind="group-lag", threshold=1, clear=0)
     assert len(told(RuleAlerts(), rule, {f"g{number}": 5.0 for number in range(OPEN_MAX + 50)}, 0)) == OPEN_MAX
+
+
+def test_of_brokers_on_one_disk_the_first_has_the_alert() -> None:
+    book, beyond = RuleAlerts(), {"a": 5.0, "b": 5.0, "c": 5.0}
+    causes = {"a": ("host", "10 GB"), "b": ("host", "10 GB"), "c": ("host", "20 GB")}
+
+    def note(readings: dict[str, float | None], at: float) -> list[str]:
+        book.note([FULL], {FULL.kind: readings}, at, {FULL.kind: causes})
+        return sorted(subject for _, subject in book.open)
+
+    assert note(beyond, 0) == ["a", "c"]
+    check = Check(Level.BAD, "The disk is full", "", "", rules=(FULL.kind,), about=("a", "b"))
+    assert [alert.subject for alert in book.saying(check)] == ["a"], "which speaks for both"
+    assert [alert.text.rpartition("; ")[2] for alert in book.saying(check)] == ["on the same disk: b"]
+    assert note(beyond | {"a": 9.0}, 1) == ["b", "c"], "when it is over at the first, and not at the other"
+
+
+def test_a_rule_about_one_broker_does_not_wait_for_the_others_on_its_disk() -> None:
+    book, only_b = RuleAlerts(), replace(FULL, pattern="b")
+    book.note([only_b], {FULL.kind: {"a": 5.0, "b": 5.0}}, 0, {FULL.kind: dict.fromkeys("ab", ("host", "10 GB"))})
+    assert [(alert.subject, ";" in alert.text.partition("; ")[2]) for alert in book.open.values()] == [("b", False)]
