@@ -31,11 +31,3 @@ def commit(master: LocalCluster, offset: int) -> None:
 def offset_at(member: LocalCluster) -> int | None:
     fields = answered(member.broker_address, RequestCode.QUERY_CONSUMER_OFFSET, FIELDS)
     return None if fields is None else int(fields["offset"])
-
-
-def is_created(master: LocalCluster) -> bool:
-    try:
-        rpc.create_topic(master.broker_address, TOPIC, 1)
-    except GantryError:
-        return False
-    return True

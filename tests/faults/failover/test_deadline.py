@@ -14,13 +14,12 @@ from pathlib import Path
 import pytest
 
 from appliance.bench import rpc
-from gantrymq.errors import ConnectError
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from tests.appliance.broker.replication.pair import PULL
 from tests.faults.failover.commits import GROUP, Commit, Committer, lost_commits
 from tests.faults.failover.groups import LEASE_S, Scene, is_master, running
-from tests.faults.kit.replicas import TOPIC, runtime_info
+from tests.faults.kit.replicas import TOPIC, make_topic, runtime_info
 from tests.faults.replication.history import Answer
 from tests.faults.replication.recorder import Recorder
 from tests.servers.etcd import etcd
@@ -115,7 +114,7 @@ def test_a_master_that_its_slaves_do_not_hear_refuses_commits_so_none_that_is_a_
     """Pulls go on."""
     master, *slaves = one_etcd.brokers
     serving = [master.broker_address]
-    wait_until(lambda: has_created(master.broker_address))
+    make_topic(master, TOPIC)
     with Committer(TOPIC, lambda: serving[0]) as committer:
         wait_until(lambda: len(committer.seen) > 20)
         for each in slaves:
@@ -131,15 +130,6 @@ def test_a_master_that_its_slaves_do_not_hear_refuses_commits_so_none_that_is_a_
         (serving[0],) = (each.broker_address for each in slaves if is_master(each))
         wait_until(lambda: isinstance(last := committer.seen[-1], Commit) and last.member == serving[0])
     assert lost_commits(committer.seen) == []
-
-
-def has_created(address: str) -> bool:
-    """A master that etcd does not prove for a moment closes the connection without an answer."""
-    try:
-        rpc.create_topic(address, TOPIC, 1)
-    except ConnectError:
-        return False
-    return True
 
 
 COMMITS_FAR_AHEAD = {"sysFlag": "5", "commitOffset": "1000000", "queueOffset": "0"}  # and it does not wait

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.faults.failover.groups import is_master, running
-from tests.faults.failover.one_group import commit, is_created, offset_at
+from tests.faults.failover.one_group import commit, offset_at
+from tests.faults.kit.replicas import TOPIC, make_topic
 from tests.servers.etcd import etcd
 from tests.waiting import wait_until
 
@@ -20,7 +21,7 @@ def test_a_master_that_comes_back_with_an_old_file_tells_the_offsets_that_its_sl
     """Where no slave may take over. A write of the file that takes long leaves it as old."""
     with etcd(tmp_path / "etcd") as members, running(tmp_path, capsys, members, may_take_over=False) as scene:
         master, *slaves = scene.brokers
-        wait_until(lambda: is_created(master))
+        make_topic(master, TOPIC)
         config, old = master.store / "config", tmp_path / "old"
         old.mkdir()
         commit(master, 1)

@@ -16,14 +16,13 @@ from pathlib import Path
 
 import pytest
 
-from appliance.bench import rpc
 from tests.faults.failover.commits import Committer, lost_commits
 from tests.faults.failover.group import LEASE_S, Group, group
 from tests.faults.failover.later import TOPIC as LATER
 from tests.faults.failover.later import Later, not_come
 from tests.faults.failover.nemesis import ALL, Nemesis, kill_master, stop_master
 from tests.faults.kit.nodes import Node
-from tests.faults.kit.replicas import TOPIC, runtime_info
+from tests.faults.kit.replicas import TOPIC, make_topic, runtime_info
 from tests.faults.replication.history import Log, check, left_out, out_of_turn
 from tests.faults.replication.logs import read_log
 from tests.faults.replication.reader import Reader
@@ -41,7 +40,7 @@ def test_rounds_of_every_fault_lose_nothing(tmp_path: Path, seed: int, request: 
     with group(tmp_path) as scene:
         name_server = scene.brokers[0].namesrv_address
         for topic in (TOPIC, LATER):
-            rpc.create_topic(scene.settled().broker_address, topic, 1)
+            make_topic(scene.settled(), topic)
         with Reader(TOPIC, name_server) as reader, Reader(TOPIC, name_server, ordered=True) as ordered:
             with (
                 sending(scene.brokers, TOPIC) as recorders,

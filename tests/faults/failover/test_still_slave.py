@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.faults.failover.groups import running
-from tests.faults.failover.one_group import commit, is_created
-from tests.faults.kit.replicas import TOPIC, runtime_info
+from tests.faults.failover.one_group import commit
+from tests.faults.kit.replicas import TOPIC, make_topic, runtime_info
 from tests.faults.replication.recorder import Recorder
 from tests.harness import LocalCluster
 from tests.servers.etcd import etcd
@@ -28,7 +28,7 @@ def test_a_slave_that_stands_still_while_nothing_is_sent_leaves_the_set_and_come
         running(tmp_path, capsys, members, may_take_over=False, more=NEVER_CUT_OFF) as scene,
     ):
         master, still, other = scene.brokers
-        wait_until(lambda: is_created(master))
+        make_topic(master, TOPIC)
         wait_until(lambda: in_sync(master) == {still.broker_address, other.broker_address})
         os.kill(still.broker.pid, signal.SIGSTOP)
         wait_until(lambda: in_sync(master) == {other.broker_address})

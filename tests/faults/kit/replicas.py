@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+from appliance.bench import rpc
 from gantrymq import AdminClient
 from gantrymq.client.admin.succession import Changed
 from gantrymq.errors import ConfigError, GantryError
@@ -32,6 +33,19 @@ def runtime_info(peer: LocalCluster) -> dict[str, str]:
         return asyncio.run(ask())
     except GantryError:  # stopped, or not up yet
         return {}
+
+
+def make_topic(master: LocalCluster, topic: str, queues: int = 1) -> None:
+    """Ask until it is there: a master that etcd does not prove for a moment closes the connection without an answer."""
+
+    def is_there() -> bool:
+        try:
+            rpc.create_topic(master.broker_address, topic, queues)
+        except GantryError:
+            return False
+        return True
+
+    wait_until(is_there)
 
 
 def promote(slave: LocalCluster) -> Changed:

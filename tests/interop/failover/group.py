@@ -9,13 +9,12 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from appliance.bench import rpc
 from appliance.bench.peer import CLUSTER_NAME, Peer
 from appliance.register.etcd import EtcdClient, endpoints_of
 from appliance.register.register import Register
 from tests.faults.kit.network import Network
 from tests.faults.kit.nodes import BROKERS, Node
-from tests.faults.kit.replicas import SYNC, Replica, runtime_info
+from tests.faults.kit.replicas import SYNC, Replica, make_topic, runtime_info
 from tests.harness import LocalCluster
 from tests.waiting import wait_until
 
@@ -131,7 +130,7 @@ class Group:
     def new_topic(self, name: str) -> str:
         """At each broker name."""
         for each in filter(None, (self.master(), self._other)):
-            rpc.create_topic(each.broker_address, name, QUEUES)
+            make_topic(each, name, QUEUES)
         return name
 
     def master(self) -> LocalCluster:
