@@ -26,10 +26,12 @@ from tests.waiting import until
 
 AUTOMATIC: dict[str, Any] = {
     "automatic_failover": True,
-    "failover_lease_s": 3,
+    "failover_lease_s": 10,  # a busy machine renews late
     "read_confirmed_only": True,
     "all_ack_in_sync": True,
 }
+
+PATIENT = AUTOMATIC | {"failover_lease_s": 60}
 
 
 @pytest.fixture
@@ -96,7 +98,7 @@ async def test_what_was_appended_past_the_deadline_is_neither_confirmed_nor_answ
 ) -> None:
     """As after a SIGSTOP: the message is read before the broker has looked at its clock."""
     monkeypatch.setattr(proof_module, "LOOK_S", 5.0)
-    async with on_record.master("one", **AUTOMATIC) as one, on_record.slave("two", 1, **AUTOMATIC) as two:
+    async with on_record.master("one", **PATIENT) as one, on_record.slave("two", 1, **PATIENT) as two:
         await on_record.begin(one)
         await on_record.until_in_sync(one, two)
         await send(one, 5)
@@ -120,7 +122,7 @@ async def max_offset_of(broker: BrokerLife) -> int:
 
 @pytest.mark.slow
 async def test_a_slave_that_takes_over_ends_the_master_for_good(on_record: OnRecord) -> None:
-    async with on_record.master("one", **AUTOMATIC) as one, on_record.slave("two", 1, **AUTOMATIC) as two:
+    async with on_record.master("one", **PATIENT) as one, on_record.slave("two", 1, **PATIENT) as two:
         await on_record.begin(one)
         await on_record.until_in_sync(one, two)
         await send(one, 5)
