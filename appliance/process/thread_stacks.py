@@ -1,6 +1,7 @@
 """Stacks of all threads of a running process, for `gantry support-bundle`: on SIGUSR2 it prints them into its log.
 
-The signal ends a process that does not know it, such as one of an earlier version, so who asks looks first.
+The signal ends a process that does not know it, such as one of an earlier version, and a JVM, which catches it for
+itself: so who asks looks first.
 """
 
 from __future__ import annotations
@@ -19,9 +20,11 @@ def print_stacks_when_asked() -> None:
     faulthandler.register(ASKED, all_threads=True)
 
 
-def ask_for_stacks(pid: int) -> bool:
-    """Returns whether the process catches the signal, and so was sent it."""
+def ask_for_stacks(pid: int, one_of_ours: int) -> bool:
+    """Returns whether the process is the same program as one of ours and catches the signal, and so was sent it."""
     try:
+        if Path(f"/proc/{pid}/exe").readlink() != Path(f"/proc/{one_of_ours}/exe").readlink():
+            return False
         caught = re.search(r"^SigCgt:\s*([0-9a-f]+)$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
         if caught is None or not int(caught[1], 16) & 1 << (ASKED - 1):
             return False

@@ -66,7 +66,9 @@ def versions() -> dict[str, Any]:
 def processes(config: ApplianceConfig) -> Iterator[dict[str, Any]]:
     """Those of this appliance, from the guardian down; each prints the stacks of its threads into its log."""
     guardian = _guardian(config)
-    for process in [guardian, *guardian.children(recursive=True)] if guardian else []:
+    if guardian is None:
+        return
+    for process in [guardian, *guardian.children(recursive=True)]:
         try:
             with process.oneshot():
                 yield {
@@ -78,7 +80,7 @@ def processes(config: ApplianceConfig) -> Iterator[dict[str, Any]]:
                     "cpuSeconds": sum(process.cpu_times()[:2]),
                     "residentBytes": process.memory_info().rss,
                     "openFiles": process.num_fds(),
-                    "stacksAreInItsLog": ask_for_stacks(process.pid),
+                    "stacksAreInItsLog": ask_for_stacks(process.pid, guardian.pid),
                     "threads": [_thread(process.pid, each.id) for each in process.threads()],
                 }
         except psutil.Error as exc:
