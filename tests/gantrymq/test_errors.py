@@ -26,6 +26,7 @@ EXAMPLES: list[GantryError] = [
     errors.ConnectError("h:1", "refused", role="broker", hint="is it running?"),
     errors.RequestTimeout("h:1", 310, 2.5, role="broker", request="SEND_MESSAGE_V2"),
     REFUSED,
+    errors.LeaseEnded(208, "the lease has ended", address="h:1"),
     errors.RouteNotFound("topic"),
     errors.NoBrokerYet("topic", "none"),
     errors.MessageRejected("text"),

@@ -128,6 +128,7 @@ PAGES = {
 READ, WRITE, CONFIG = {"read", "write", "config", "admin"}, {"write", "config", "admin"}, {"config", "admin"}
 PEOPLE = {"admin"}
 REST = {
+    ("get", "/latency"): (READ, READERS),
     ("get", "/topics"): (READ, READERS),
     ("post", "/topics"): (WRITE, OPERATORS),
     ("get", "/topic-changes"): (WRITE, OPERATORS),

@@ -43,6 +43,7 @@ WITHOUT: dict[str, tuple[int, str]] = {
     "people/invitation.html": (1, "for who has no account yet"),
     "brokers/config.html": (1, "the look at the difference, whose page has the lines"),
     "definitions/definitions.html": (1, "what the preview shows is done by `apply`, whose lines stand below"),
+    "messages/messages.html": (2, "searches that an account keeps for its own pages"),
     "topics/change.html": (1, "the look before the change, which has the lines"),
 }
 
@@ -54,7 +55,7 @@ BY_THE_CLUSTER = {
     "drain_broker": "drain", "undrain_broker": "undrain", "pause_failover": "ha pause", "resume_failover": "ha resume",
     "create_topic": "topics create", "update_topic": "topics set", "delete_topic": "topics delete",
     "send_message": "send", "resend_message": "messages resend", "deliver_message": "messages deliver",
-    "delete_group": "groups delete", "resend_dead_letters": "dead-letters resend",
+    "delete_group": "groups delete", "set_group_mode": "groups mode", "resend_dead_letters": "dead-letters resend",
     "discard_dead_letters": "dead-letters discard", "update_broker_config": "config set",
     "change_master": "switchover", "settle_masters": "settle",
     "disconnect_client": "clients disconnect", "set_kv_entry": "kv set",

@@ -507,7 +507,7 @@ async def test_a_group_that_pops_shows_what_it_has_in_flight(
     client = await log_in("operator")
     assert "In flight" not in (await client.get("/group/poppers")).content.decode()
     async with popping(cluster.broker_address, group="poppers", topic=topic) as popper:
-        first, _second = await popper.pop(maxMsgNums=2, clientId="me@7")
+        first, second = await popper.pop(maxMsgNums=2, clientId="me@7")
         page = (await client.get("/group/poppers", headers={"HX-Target": "group-now"})).content.decode()
         assert "2 messages are delivered and not acknowledged" in page and "2 in flight" in page
         assert f'href="/topic/{topic}/messages/broker-a.0.0"' in page and "me@7" in page
@@ -520,6 +520,8 @@ async def test_a_group_that_pops_shows_what_it_has_in_flight(
     [lease] = answer["items"]
     assert (lease["offset"], lease["client_id"], lease["deliveries"]) == (1, "me@7", 1)
     assert 0 < seconds(lease["due_at"]) - seconds(lease["delivered_at"]) <= 60
+    async with popping(cluster.broker_address, group="poppers", topic=topic) as popper:
+        assert await popper.ack(second) == 0  # or a retry topic comes amid another test
 
 
 def seconds(text: str) -> float:

@@ -137,9 +137,13 @@ async def test_a_search_goes_on_from_its_cursor_and_misses_nothing(
 
 async def test_the_scripts_steps_have_rows_and_a_cursor(told: Told, log_in: Client) -> None:
     client = await log_in("reader")
-    step = json.loads((await client.get("/traces/further", {"topic": told.topic})).content)
-    assert len(step["rows"]) >= 2 and step["older"] is None and step["troubles"] == []
-    assert all('class="row"' in row for row in step["rows"])
+    rows: list[str] = []
+    older: str | None = ""
+    while older is not None:  # on a busy machine one step does not see all
+        step = json.loads((await client.get("/traces/further", {"topic": told.topic, "older": older})).content)
+        rows, older = rows + step["rows"], step["older"]
+        assert step["troubles"] == []
+    assert len(rows) >= 2 and all('class="row"' in row for row in rows)
     assert (await client.get("/traces/further", {"since": "tomorrow"})).status_code == 422
 
 
