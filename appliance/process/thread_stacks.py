@@ -20,10 +20,10 @@ def print_stacks_when_asked() -> None:
     faulthandler.register(ASKED, all_threads=True)
 
 
-def ask_for_stacks(pid: int, one_of_ours: int) -> bool:
-    """Returns whether the process is the same program as one of ours and catches the signal, and so was sent it."""
+def ask_for_stacks(pid: int, known_pid: int) -> bool:
+    """Returns whether the process is the same program as `known_pid` and catches the signal, and so was sent it."""
     try:
-        if Path(f"/proc/{pid}/exe").readlink() != Path(f"/proc/{one_of_ours}/exe").readlink():
+        if Path(f"/proc/{pid}/exe").readlink() != Path(f"/proc/{known_pid}/exe").readlink():
             return False
         caught = re.search(r"^SigCgt:\s*([0-9a-f]+)$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
         if caught is None or not int(caught[1], 16) & 1 << (ASKED - 1):

@@ -20,7 +20,7 @@ def test_another_program_that_catches_the_signal_is_not_sent_it() -> None:
         assert other.wait() == 1, "the end of its input ended it"
 
 
-def test_one_of_ours_that_does_not_know_the_signal_is_not_sent_it() -> None:
+def test_a_process_that_does_not_know_the_signal_is_not_sent_it() -> None:
     with subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE) as other:
         assert other.stdin is not None
         assert not ask_for_stacks(other.pid, other.pid)
