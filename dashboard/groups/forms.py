@@ -34,7 +34,7 @@ class ModeForm(BaseForm):
     topic = forms.ChoiceField(label=_("Topic"))
     mode = forms.ChoiceField(
         label=_("Mode"),
-        choices=[("POP", _("POP: RocketMQ 5 clients")), ("PULL", _("Pulling: all other clients"))],
+        choices=[("POP", _("POP: RocketMQ 5, PopConsumer")), ("PULL", _("Pulling: all other clients"))],
     )
 
     def __init__(self, *args: Any, modes: Mapping[str, str], topics: Sequence[str], **kwargs: Any) -> None:

@@ -240,7 +240,7 @@ class ModeIn(Given):
     """How the group consumes the topic from now on; nothing is lost or skipped by the change."""
 
     topic: str
-    mode: Literal["POP", "PULL"] = Field(description="POP: RocketMQ 5's gRPC clients; PULL: all others")
+    mode: Literal["POP", "PULL"] = Field(description="POP: RocketMQ 5's clients and PopConsumer; PULL: all others")
 
 
 class ModeOut(ModeIn):

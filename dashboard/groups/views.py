@@ -286,8 +286,10 @@ async def mode(request: HttpRequest, name: str) -> HttpResponse:
         wanted = form.cleaned_data
         brokers = await set_mode(gateway(), name, wanted["topic"], wanted["mode"])
         note(request, MODE_CHANGED, name, wanted | {"brokers": ", ".join(brokers)})
-        told = gettext("%(name)s consumes %(topic)s by POP.") if wanted["mode"] == "POP" else ""
-        told = told or gettext("%(name)s consumes %(topic)s by pulling.")
+        if wanted["mode"] == "POP":
+            told = gettext("%(name)s consumes %(topic)s by POP.")
+        else:
+            told = gettext("%(name)s consumes %(topic)s by pulling.")
         notes.success(request, told % {"name": name, "topic": wanted["topic"]})
         return redirect("group", name)
     context = _context(detail) | {"form": form, "same": values_of(form), "modes": sorted(detail.modes.items())}

@@ -23,7 +23,7 @@ from dashboard.live.tail import render_lines
 from dashboard.messages.export import export_response
 from dashboard.messages.forms import MessageSearchForm, TestMessageForm
 from dashboard.messages.message_views import message_context
-from dashboard.messages.saved_searches import asked_query, saved_searches
+from dashboard.messages.saved_searches import ASKED, asked_query, saved_searches
 from dashboard.messages.trace_search import TraceStep
 from dashboard.models.saved_searches import SavedSearch
 from dashboard.topics.views import topic_context
@@ -144,7 +144,12 @@ async def _saved(request: HttpRequest, topic: str) -> dict[str, Any]:
     """The account's saved searches of the topic, and which of them is asked for."""
     saved, asked = await saved_searches(request.principal.user, topic), asked_query(request.GET)  # type: ignore[attr-defined]
     chosen = next((one.name for one in saved if one.query == asked), "")
-    return {"saved": saved, "chosen": chosen, "given": request.GET, "name_max": SavedSearch.NAME_MAX}
+    return {
+        "saved": saved,
+        "chosen": chosen,
+        "asked_fields": [(key, request.GET.get(key, "")) for key in ASKED],
+        "name_max": SavedSearch.NAME_MAX,
+    }
 
 
 async def _messages_context(detail: TopicDetail, wish: dict[str, str]) -> dict[str, Any]:

@@ -238,7 +238,9 @@ def _leases_arguments(parser: argparse.ArgumentParser) -> None:
 def _mode_arguments(parser: argparse.ArgumentParser) -> None:
     _group(parser)
     parser.add_argument("topic", metavar="TOPIC")
-    parser.add_argument("mode", choices=tuple(_KINDS), help="POP: RocketMQ 5's gRPC clients; PULL: all others")
+    parser.add_argument(
+        "mode", choices=tuple(_KINDS), help="POP: RocketMQ 5's clients and PopConsumer; PULL: all others"
+    )
 
 
 def _create_arguments(parser: argparse.ArgumentParser) -> None:

@@ -58,7 +58,8 @@ class TopicSchema:
     def decode(self, body: bytes) -> tuple[Any, str]:
         """The value, and a remark or "". Raises NotOfSchema."""
         if len(body) > BODY_BYTES_MAX:
-            raise NotOfSchema(gettext("Only bodies up to 256 KiB are decoded by a schema."))
+            limit = BODY_BYTES_MAX >> 10
+            raise NotOfSchema(gettext("Only bodies up to %(limit)s KiB are decoded by a schema.") % {"limit": limit})
         if self._framed and (len(body) < FRAME_BYTES or body[0]):
             raise self._misfit(gettext("it does not begin with a schema's number"))
         try:
@@ -124,7 +125,8 @@ def _content(path: Path) -> bytes:
     except OSError as exc:
         raise _unreadable(path, exc) from exc
     if len(content) > FILE_BYTES_MAX:
-        raise SchemaError(gettext("%(file)s is larger than 1 MiB.") % {"file": path.name})
+        limit = FILE_BYTES_MAX >> 20
+        raise SchemaError(gettext("%(file)s is larger than %(limit)s MiB.") % {"file": path.name, "limit": limit})
     return content
 
 
