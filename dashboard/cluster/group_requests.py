@@ -309,13 +309,13 @@ def _by_topic(stats: Sequence[tuple[BrokerRef, ConsumeStats]]) -> tuple[GroupPla
     places: dict[tuple[str, str], GroupPlace] = {}
     for broker, table in stats:
         for queue, place in table.offset_table.items():
-            done, lag = place.done, place.lag
+            done, lag, in_flight = place.done, place.lag, place.in_flight
             lag_ms = known_lag_ms(lag, place.lag_ms)
             known = places.get((queue.topic, broker.name))
             if known is not None:
                 done, lag_ms = done + known.consumer_offset, worst_lag_ms([(lag, lag_ms), (known.lag, known.lag_ms)])
-                lag += known.lag
-            places[queue.topic, broker.name] = GroupPlace(queue.topic, broker.name, done, lag, lag_ms)
+                lag, in_flight = lag + known.lag, in_flight + known.in_flight
+            places[queue.topic, broker.name] = GroupPlace(queue.topic, broker.name, done, lag, lag_ms, in_flight)
     return tuple(places.values())
 
 

@@ -43,6 +43,7 @@ class GroupPlace:
     """How far a group is in a topic on one broker, over its queues there. Rates are messages a second.
 
     consumer_offset: messages that it is done with, also those that one that pops has acknowledged out of order.
+    in_flight: those of the lag that members of a group that pops have.
     """
 
     topic: str
@@ -50,6 +51,7 @@ class GroupPlace:
     consumer_offset: int
     lag: int
     lag_ms: int | None
+    in_flight: int = 0
     consume_rate: float | None = None
     produce_rate: float | None = None
 

@@ -23,6 +23,7 @@ from gantrymq.client.results import SendResult
 from gantrymq.message.model import Message
 
 LANGUAGES = {"python": "Python", "java": "Java", "go": "Go", "node": "Node"}
+PROGRAMS = {"4": {"python": "Python", "python-pop": "Python (PopConsumer)"} | LANGUAGES, "5": LANGUAGES}
 PROTOCOLS = {"4": gettext_noop("Clients of RocketMQ 4"), "5": gettext_noop("Clients of RocketMQ 5 (gRPC)")}
 
 
@@ -53,11 +54,12 @@ async def connect(request: HttpRequest) -> HttpResponse:
     language = request.GET.get("lang", "python")
     error = request.GET.get("error", "").strip()[:ERROR_CHARS_MAX]
     appliance = django_settings.APPLIANCE
+    protocol = "5" if request.GET.get("protocol") == "5" else "4"
     context: dict[str, Any] = _ticks(ticks) | {
-        "programs": LANGUAGES,
-        "program": language if language in LANGUAGES else "python",
+        "programs": PROGRAMS[protocol],
+        "program": language if language in PROGRAMS[protocol] else "python",
         "protocols": {key: gettext(label) for key, label in PROTOCOLS.items()},
-        "protocol": "5" if request.GET.get("protocol") == "5" else "4",
+        "protocol": protocol,
         "endpoints": endpoints,
         "endpoint": ";".join(endpoints),
         "namesrv_address": appliance.namesrv_address,
@@ -69,7 +71,7 @@ async def connect(request: HttpRequest) -> HttpResponse:
         "meanings": explain(error) if error else [],
         "send_body": {"body": "hello"},
     }
-    suffix = "5" if context["protocol"] == "5" else ""
+    suffix = "5" if protocol == "5" else ""
     context["program_template"] = f"connect/_{context['program']}{suffix}.html"
     return render(request, "connect/connect.html", context)
 

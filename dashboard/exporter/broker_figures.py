@@ -129,6 +129,12 @@ def _own(brokers: list[BrokerFacts]) -> Iterator[Family]:
          lambda facts: facts.services.disagreements),
         ("gantry_messages_damaged_total", "Messages found damaged on the broker's disk since its start", "counter",
          lambda facts: facts.services.messages_damaged),
+        ("gantry_pop_waiting", "Requests of POP consumers that wait for messages", "gauge",
+         lambda facts: facts.services.pop_waiting),
+        ("gantry_pop_redelivered_total", "Messages delivered again (POP) since the broker's start", "counter",
+         lambda facts: facts.services.pop_redelivered_total),
+        ("gantry_pop_dead_letters_total", "Messages that used up their retries (POP) since the broker's start",
+         "counter", lambda facts: facts.services.pop_dead_letters),
         ("gantry_settings_refused_total", "Requests for settings that no request may change", "counter",
          lambda facts: facts.services.settings_refused),
     )  # fmt: skip
@@ -137,6 +143,12 @@ def _own(brokers: list[BrokerFacts]) -> Iterator[Family]:
         for facts in brokers:
             family.add(value(facts), broker=facts.name)
         yield family
+    redelivered = Family("gantry_group_redelivered_total", "Messages delivered again (POP), of the groups with most",
+                         "counter")  # fmt: skip
+    for facts in brokers:
+        for group, count in facts.services.pop_redelivered:
+            redelivered.add(count, broker=facts.name, group=group)
+    yield redelivered
     rejected = Family("gantry_lane_rejected_total", "Requests that a full lane refused", "counter")
     expired = Family("gantry_lane_expired_total", "Requests that waited too long in a lane", "counter")
     for facts in brokers:

@@ -47,11 +47,15 @@ def group_families(
     dead = Family("rocketmq_group_dlqdiff", "Dead letters of the group")
     count = Family("rocketmq_group_count", "Connected members of the group")
     seconds = Family("gantry_group_lag_seconds", "Age of the oldest message that the group has not consumed")
+    oldest = Family(
+        "gantry_group_oldest_lease_seconds", "Since the delivery of the message that is longest in flight; 0: none is"
+    )
     by_broker = _ByBroker()
     for group in groups:
         members = "" if group.members is None else str(group.members)
         count.add(group.members, group=group.name)
         seconds.add(None if group.lag_ms is None else group.lag_ms / 1000, group=group.name)
+        oldest.add(None if group.lag is None else group.oldest_lease_ms / 1000, group=group.name)
         dead.add(dead_letters.get(group.name, 0), group=group.name, topic=DLQ_PREFIX + group.name,
                  countOfOnlineConsumers=members, msgModel="")  # fmt: skip
         lags: dict[str, int] = {}
@@ -62,11 +66,11 @@ def group_families(
         for topic, lag in lags.items():
             family = retry if topic.startswith(RETRY_PREFIX) else diff
             family.add(lag, group=group.name, topic=topic, countOfOnlineConsumers=members, msgModel="")
-    yield from (diff, retry, dead, count, seconds, *by_broker.families)
+    yield from (diff, retry, dead, count, seconds, oldest, *by_broker.families)
 
 
 class _ByBroker:
-    """The four families with the labels cluster, broker, topic and group."""
+    """The families with the labels cluster, broker, topic and group."""
 
     def __init__(self) -> None:
         self._tps = Family("rocketmq_consumer_tps", "Messages a second that the group consumes")
@@ -75,11 +79,13 @@ class _ByBroker:
         self._latency = Family(
             "rocketmq_group_get_latency_by_storetime", "Milliseconds since the oldest such message was stored"
         )
-        self.families = (self._tps, self._offset, self._lag, self._latency)
+        self._in_flight = Family("gantry_group_in_flight", "Messages that members have and did not acknowledge (POP)")
+        self.families = (self._tps, self._offset, self._lag, self._latency, self._in_flight)
 
     def add(self, group: str, place: GroupPlace, cluster: str) -> None:
         labels = {"cluster": cluster, "broker": place.broker_name, "topic": place.topic, "group": group}
         self._tps.add(place.consume_rate, **labels)
         self._offset.add(place.consumer_offset, **labels)
         self._lag.add(place.lag, **labels)
+        self._in_flight.add(place.in_flight, **labels)
         self._latency.add(place.lag_ms, **labels)

@@ -58,6 +58,10 @@ class Services:
     messages_damaged: int | None = None  # found by reads since the start
     message_damaged_last: str = ""  # where the last of them is
     held_pulls: int | None = None
+    pop_waiting: int | None = None
+    pop_redelivered_total: int | None = None  # since the start, as the next two
+    pop_dead_letters: int | None = None
+    pop_redelivered: tuple[tuple[str, int], ...] = ()  # group and number, most first
     transactions_pending: int | None = None
     transactions_checked_ms: int | None = None  # when producers were last asked; 0 never
     timers_pending: int | None = None
@@ -107,6 +111,10 @@ def read_services(info: Mapping[str, str], lane_prefixes: Sequence[tuple[str, st
         messages_damaged=_number(info.get("messagesDamaged")),
         message_damaged_last=_said(info, "messagesDamagedLast"),
         held_pulls=_number(info.get("heldPullRequests")),
+        pop_waiting=_number(info.get("popWaiting")),
+        pop_redelivered_total=_number(info.get("popRedelivered")),
+        pop_dead_letters=_number(info.get("popDeadLetters")),
+        pop_redelivered=_by_name(info.get("popRedeliveredByGroup", "none")),
         transactions_pending=_number(info.get("transactionPending")),
         transactions_checked_ms=_number(info.get("transactionLastCheckTimestamp")),
         timers_pending=_number(info.get("timerPending")),
@@ -180,6 +188,12 @@ def _gone(text: str) -> tuple[tuple[str, int], ...]:
 
 def _names(text: str | None) -> tuple[str, ...]:
     return tuple(name for name in (text or "").split(",") if name)
+
+
+def _by_name(text: str) -> tuple[tuple[str, int], ...]:
+    """Of "name:count name:count"."""
+    pairs = [word.rpartition(":") for word in text.split() if word != "none"]
+    return tuple((name, int(count)) for name, _, count in pairs if name and count.isdecimal())
 
 
 def _number(text: str | None) -> int | None:

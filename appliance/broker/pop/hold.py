@@ -1,7 +1,9 @@
 """Pops and notifications that wait for a message: of their topic, of its retry topic, or one that comes back in order.
 
 They wait by topic and group. A message wakes the group's waiting requests in the order in which they came, once a round
-for all the messages of that round; one that still finds nothing keeps its place. Those whose time is up are answered
+for all the messages of that round; one that still finds nothing keeps its place. Of notifications one a round is
+answered, so that a message brings one pop and not one of every member; a pop that leaves messages wakes the next. If
+none comes for what was told, twice as many are told after each tenth of a second. Those whose time is up are answered
 within a tenth of a second: the deadline of a client behind a proxy is not much later.
 """
 
@@ -15,6 +17,7 @@ from dataclasses import dataclass, field
 from appliance.broker.pop.requests import PopFields
 from appliance.remoting.connection import ServerConnection
 from gantrymq.message.topics import pop_retry_topic
+from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import RemotingCommand
 
 WAITING_MAX = 100_000
@@ -26,7 +29,8 @@ Place = tuple[str, str]  # topic and group
 
 @dataclass(eq=False, slots=True)
 class WaitingPop:
-    """A request that waits. deadline: monotonic seconds. kind: requests of one kind find the same."""
+    """A request that waits. deadline: monotonic seconds. kind: requests of one kind find the same; in order, what is
+    blocked for an attempt was not there when it came, so another request of that attempt has it by now."""
 
     connection: ServerConnection
     request: RemotingCommand
@@ -36,7 +40,7 @@ class WaitingPop:
 
     def __post_init__(self) -> None:
         asked = self.asked
-        self.kind = (asked.queue_id, asked.is_ordered, asked.attempt, asked.expression_type, asked.expression)
+        self.kind = (asked.queue_id, asked.is_ordered, asked.expression_type, asked.expression)
 
 
 class PopHold:
@@ -53,6 +57,7 @@ class PopHold:
         self.count = 0
         self._places: dict[str, set[Place]] = {}  # by the topics whose messages they wait for
         self._woken: dict[Place, None] = {}
+        self._told: dict[Place, int] = {}  # notifications answered last, where some still wait
         self._wanted = asyncio.Event()  # something waits
 
     def park(self, pop: WaitingPop) -> bool:
@@ -89,15 +94,26 @@ class PopHold:
         for place in woken:
             self._look_again(place)
 
-    def _look_again(self, place: Place) -> None:
+    def _look_again(self, place: Place, told_max: int = 1) -> None:
         kept: list[WaitingPop] = []
         in_vain: set[tuple[object, ...]] = set()
+        told = 0
         for pop in self.waiting.get(place, ()):
-            if pop.connection.is_closing or (pop.kind not in in_vain and self._answered(pop)):
+            if pop.connection.is_closing:
                 continue
-            in_vain.add(pop.kind)
-            kept.append(pop)
+            is_notification = pop.request.code == RequestCode.NOTIFICATION
+            if pop.kind in in_vain or (is_notification and told >= told_max):
+                kept.append(pop)
+            elif self._answered(pop):
+                told += is_notification
+            else:
+                in_vain.add(pop.kind)
+                kept.append(pop)
         self._keep(place, kept)
+        if told and kept:
+            self._told[place] = told
+        else:
+            self._told.pop(place, None)
 
     def _answered(self, pop: WaitingPop) -> bool:
         try:
@@ -136,6 +152,8 @@ class PopHold:
 
     def sweep(self, now: float) -> None:
         """One look at every waiting request."""
+        for place, told in list(self._told.items()):
+            self._look_again(place, 2 * told)
         for place, waiting in list(self.waiting.items()):
             kept = [pop for pop in waiting if now < pop.deadline and not pop.connection.is_closing]
             if len(kept) == len(waiting):

@@ -52,6 +52,7 @@ class LeaseBook:
         self.queues: dict[Key, QueueLeases] = {}  # those with a message out
         self.count = 0
         self.by_group: Counter[str] = Counter()
+        self.redelivered: Counter[str] = Counter()  # by group, since the start
         self._watchers: list[set[Key]] = []
         self._emptied: dict[Key, None] = {}  # since the last `records`: the file of offsets may not have theirs yet
         self._due: list[Due] = []
@@ -76,6 +77,8 @@ class LeaseBook:
             leases = self.queues[key].leases
             for offset in offsets:
                 leases[offset].client = client
+                if leases[offset].times:  # in order: it was out before
+                    self.redelivered[key.group] += 1
 
     def end(self, key: Key, offsets: Sequence[int]) -> None:
         """These are done with."""

@@ -146,6 +146,7 @@ class Redelivery:
             self.dead += 1
         else:
             self.redelivered += times
+            self._book.redelivered[key.group] += times
         return True
 
     def _record(self, key: Key, offset: int) -> memoryview | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Protocol
@@ -26,7 +27,7 @@ from gantrymq.message.topics import pop_retry_topic
 MODE = "mode"  # a record of the journal: ["mode", topic, group, name, share]
 MODE_QUEUE = -1  # in a key that stands for a mode
 CONSUME_POP = "CONSUME_POP"  # what a member that pops may say of itself
-GROUPS_TOLD = 20  # in the status: those with most out
+GROUPS_TOLD = 20  # in the status: those with most
 LEASES_A_STATE = 5000  # that one state tells a slave of
 
 
@@ -109,12 +110,12 @@ class PopService:
         """Rows of the broker's status (28). Cheap: one lease a queue is looked at, since later ones went out later."""
         book = self.book
         oldest_ms = min((next(iter(queue.leases.values())).pop_ms for queue in book.queues.values()), default=None)
-        groups = " ".join(f"{group}:{count}" for group, count in book.by_group.most_common(GROUPS_TOLD))
         return {
             "popMessagesOut": str(book.count),
-            "popMessagesOutByGroup": groups or "none",
+            "popMessagesOutByGroup": _most(book.by_group),
             "popOldestOutMs": "0" if oldest_ms is None else str(max(self.taking.now_ms() - oldest_ms, 0)),
-            "popRedelivered": str(self.redelivery.redelivered),  # since the start
+            "popRedelivered": str(book.redelivered.total()),  # since the start
+            "popRedeliveredByGroup": _most(book.redelivered),
             "popDeadLetters": str(self.redelivery.dead),
             "popWaiting": str(self.hold.count),
         }
@@ -155,3 +156,8 @@ class PopService:
                 self.journal.append(record)
             else:
                 self.book.do(record)
+
+
+def _most(counts: Counter[str]) -> str:
+    """Of the groups with most."""
+    return " ".join(f"{group}:{count}" for group, count in counts.most_common(GROUPS_TOLD)) or "none"

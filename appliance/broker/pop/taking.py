@@ -136,9 +136,14 @@ class Taking:
         turn = next(self._turn)
         own = self._queues(asked.group, asked.topic, asked.queue_id, turn)
         if asked.is_ordered:  # nothing of it goes to a retry topic
-            return own
+            return iter(sorted(own, key=lambda key: not self._is_of(key, asked.attempt))) if asked.attempt else own
         retry = self._queues(asked.group, pop_retry_topic(asked.group, asked.topic), ANY_QUEUE, turn)
         return itertools.chain(own, retry) if turn % RETRY_FIRST_EVERY else itertools.chain(retry, own)
+
+    def _is_of(self, key: Key, attempt: str) -> bool:
+        """In order: whether the queue waits for that attempt, whose answer may have been lost."""
+        queue = self._book.queues.get(key)
+        return queue is not None and queue.attempt == attempt
 
     def _queues(self, group: str, topic: str, queue_id: int, turn: int) -> Iterator[Key]:
         config = self._parts.topics.configs.get(topic)

@@ -32,7 +32,7 @@ class ConsumerParts(Protocol):
 def query_consumer_offset(
     parts: ConsumerParts, connection: ServerConnection, request: RemotingCommand
 ) -> RemotingCommand | Awaitable[RemotingCommand | None]:
-    """The group's offset; where it has none, 0 on a young queue, else 22.
+    """The group's offset; where it has none, 0 on a young queue (unless setZeroIfNotFound=false), else 22.
 
     Java consumers take any error for "no offset yet" and start where consumeFromWhere says, so nothing but a true
     absence may be answered with one. While it may be an old one there is no answer.
@@ -49,7 +49,7 @@ def _offset(parts: ConsumerParts, request: RemotingCommand) -> RemotingCommand:
     topic, queue_id = fields["topic"], int_field(fields, "queueId")
     offset = parts.offsets.query(fields["consumerGroup"], topic, queue_id)
     if offset < 0:
-        if not _is_young(parts, topic, queue_id):
+        if fields.get("setZeroIfNotFound") == "false" or not _is_young(parts, topic, queue_id):
             return request.reply(
                 ResponseCode.QUERY_NOT_FOUND, "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first"
             )

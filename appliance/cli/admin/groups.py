@@ -16,6 +16,7 @@ from gantrymq.message.topics import SYSTEM_GROUP_PREFIX, check_group
 from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig
 
 _KINDS = {"POP": "POP", "PULL": "pulling"}
+_ORDERS = {True: "yes", False: "no", None: "by topic"}
 TOOL_GROUPS = frozenset({"TOOLS_CONSUMER", "FILTERSRV_CONSUMER", "SELF_TEST_C_GROUP", "CID_ONSAPI_OWNER"})
 
 
@@ -50,11 +51,20 @@ async def show_group(admin: AdminClient, arguments: argparse.Namespace) -> Shown
     if known is None:
         raise NotThere(f"there is no consumer group {arguments.group}")
     members = await admin.groups.members(arguments.group)
+    masters = await admin.cluster.masters()
+    leases, _ = await ask_each(  # brokers of Apache don't know the request
+        [name for name in known if name in masters],
+        lambda name: admin.groups.leases_at(masters[name], arguments.group, 0),
+    )
     settings = [
-        (name, config.consume_enable, config.retry_max_times, config.retry_queue_nums, config.consume_broadcast_enable)
+        (name, config.consume_enable, config.retry_max_times, config.retry_queue_nums, config.consume_broadcast_enable,
+         _ORDERS[config.consume_message_orderly], leases[name].total if name in leases else None)
         for name, config in known.items()
-    ]
-    lines = table(("broker", "enabled", "retries", "retry queues", "broadcast"), settings)
+    ]  # fmt: skip
+    lines = table(("broker", "enabled", "retries", "retry queues", "broadcast", "order", "in flight"), settings)
+    modes = [(topic, name, mode) for name, each in leases.items() for topic, mode in sorted(each.modes.items())]
+    if modes:
+        lines += ["", *table(("topic", "broker", "mode"), modes)]
     subscriptions = {
         topic: data for each in members.by_broker.values() for topic, data in sorted(each.subscription_table.items())
     }
@@ -71,7 +81,7 @@ async def show_group(admin: AdminClient, arguments: argparse.Namespace) -> Shown
     troubles = troubles_of(members.failures)
     if disagreement:
         troubles.append(f"the members of {arguments.group} subscribe to different things: messages get lost that way")
-    document = {"group": arguments.group, "brokers": known, "members": members.by_broker}
+    document = {"group": arguments.group, "brokers": known, "members": members.by_broker, "leases": leases}
     return Shown(document, lines, troubles)
 
 

@@ -83,12 +83,18 @@ class BrokerCalls:
         answer = await self.call(address, code, {"topic": self._whole(topic), "queueId": str(queue_id)})
         return int_field(answer, "offset", address)
 
-    async def consumer_offset(self, address: str, group: str, topic: str, queue_id: int) -> int | None:
-        """The next offset the group will consume, None when it has none there yet."""
+    async def consumer_offset(
+        self, address: str, group: str, topic: str, queue_id: int, *, or_zero: bool = True
+    ) -> int | None:
+        """The next offset the group will consume, None when it has none there yet.
+
+        or_zero: where it has none, brokers may answer 0 in a queue that is all young, as RocketMQ 4's always do.
+        """
+        ext_fields = {"consumerGroup": self._whole(group), "topic": self._whole(topic), "queueId": str(queue_id)}
         answer = await self.call(
             address,
             RequestCode.QUERY_CONSUMER_OFFSET,
-            {"consumerGroup": self._whole(group), "topic": self._whole(topic), "queueId": str(queue_id)},
+            ext_fields if or_zero else ext_fields | {"setZeroIfNotFound": "false"},
             accept=(ResponseCode.SUCCESS, ResponseCode.QUERY_NOT_FOUND),
         )
         return None if answer.code == ResponseCode.QUERY_NOT_FOUND else int_field(answer, "offset", address)

@@ -17,6 +17,7 @@ from typing import TypeVar
 from gantrymq.client.connection.session import ClientSession
 from gantrymq.client.pop import pop_calls
 from gantrymq.client.pop.options import PopConsumerOptions
+from gantrymq.client.produce.trace import ConsumeTracer, TracedCall
 from gantrymq.errors import ConfigError, ConnectError, GantryError, LeaseEnded, RequestTimeout
 from gantrymq.message.model import MessageExt
 from gantrymq.message.pop_handle import PopHandle
@@ -40,13 +41,18 @@ class Held:
     message: MessageExt
     polled_at: float
     due_at: float
+    given_at: float = 0.0
+    traced: TracedCall | None = None
 
 
 class Leases:
     """Those of one consumer."""
 
-    def __init__(self, session: ClientSession, options: PopConsumerOptions) -> None:
+    def __init__(
+        self, session: ClientSession, options: PopConsumerOptions, tracer: ConsumeTracer | None = None
+    ) -> None:
         self._session = session
+        self._tracer = tracer
         self._options = options
         self._group = session.namespace.wrap(options.group)
         self._held: dict[Place, Held] = {}
@@ -63,10 +69,23 @@ class Leases:
         for message in messages:
             self._held[_place_of(message)] = Held(message, now, now + self._options.invisible_s)
 
-    def _let_go(self, messages: Iterable[MessageExt]) -> None:
+    def given(self, messages: Iterable[MessageExt]) -> None:
+        """The application gets them now."""
+        if self._tracer is None:
+            return
         for message in messages:
-            self._held.pop(_place_of(message), None)
+            if (held := self._held.get(_place_of(message))) is not None:
+                held.given_at, held.traced = time.monotonic(), self._tracer.before([message])
+
+    def _let_go(self, messages: Iterable[MessageExt], *, is_done: bool = False) -> None:
+        for message in messages:
+            self._trace_end(self._held.pop(_place_of(message), None), is_done=is_done)
         self.has_room.set()
+
+    def _trace_end(self, held: Held | None, *, is_done: bool = False) -> None:
+        if self._tracer is not None and held is not None and held.traced is not None:
+            took_s = time.monotonic() - held.given_at
+            self._tracer.after(held.traced, took_s, is_done=is_done, has_raised=not is_done)
 
     async def keep_renewing(self) -> None:
         """Renew until cancelled."""
@@ -122,7 +141,7 @@ class Leases:
         except LeaseEnded:
             self._let_go(messages)
             raise
-        self._let_go(messages)
+        self._let_go(messages, is_done=True)
 
     async def change_invisible_time(self, message: MessageExt, invisible_s: float) -> None:
         """It is delivered again after so long, from now on, unless acknowledged; it is not renewed any more."""
@@ -151,7 +170,7 @@ class Leases:
     async def give_back(self) -> None:
         """Have others get what is held; what can't be given back comes to them when its time is over."""
         held = [each.message for each in self._held.values()]
-        self._held.clear()
+        self._let_go(held)
         for at in range(0, len(held), AT_ONCE):
             outcomes = await asyncio.gather(
                 *(self._change(message, GIVE_BACK_S) for message in held[at : at + AT_ONCE]), return_exceptions=True

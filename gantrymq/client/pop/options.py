@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gantrymq.client.connection.option_checks import check_above_zero, check_at_least
+from gantrymq.client.connection.option_checks import check_above_zero, check_at_least, check_share
 from gantrymq.client.connection.options import ClientKeywords, ClientOptions
 from gantrymq.client.consume.subscription import ConsumeFrom
 from gantrymq.client.interceptors import Interceptor, check_interceptors
 from gantrymq.errors import ConfigError
 from gantrymq.message.namespaces import Namespace
-from gantrymq.message.topics import check_group
+from gantrymq.message.topics import TRACE_TOPIC, check_group
 
 BATCH_MAX = 32  # of one pop, RocketMQ's own limit
 INVISIBLE_S_MAX = 12 * 3600.0  # likewise
@@ -21,12 +21,19 @@ class PopConsumerKeywords(ClientKeywords, total=False):
     """See PopConsumerOptions."""
 
     consume_from: ConsumeFrom
+    consume_from_ms: int | None
     batch_size: int
     invisible_s: float
     renew_for_s: float
     held_max: int
+    ordered: bool
+    suspend_s: float
+    max_reconsume_times: int | None
     close_wait_s: float
     interceptors: Sequence[Interceptor]
+    trace: bool
+    trace_topic: str
+    trace_sample: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,13 +41,14 @@ class PopConsumerOptions(ClientOptions):
     """What a POP consumer is made with.
 
     MessageRejected when `group` can't be a group's name; ConfigError when a number is out of its range, or
-    `consume_from` is TIMESTAMP.
+    `consume_from` is TIMESTAMP without `consume_from_ms`.
     """
 
     group: str
     consume_from: ConsumeFrom = ConsumeFrom.LAST_OFFSET
-    """Where a new group begins: LAST_OFFSET or FIRST_OFFSET. A queue that is all young is read from its first message
-    in any case."""
+    """Where a new group begins. With LAST_OFFSET a queue that is all young is read from its first message."""
+    consume_from_ms: int | None = None
+    """With TIMESTAMP: the store time to begin at, in ms since the epoch."""
     batch_size: int = 1
     """Messages a poll returns at most, 1 to 32: other members get none of them meanwhile."""
     invisible_s: float = 60.0
@@ -50,18 +58,35 @@ class PopConsumerOptions(ClientOptions):
     """Leases are renewed for so long after the poll, in seconds; 0: never. Then the message is delivered again."""
     held_max: int = 1000
     """Messages that were polled and are not acknowledged: `poll` returns no further ones."""
+    ordered: bool = False
+    """A queue's messages in their order: further ones come when those that were polled of it are acknowledged. All
+    members of the group say the same."""
+    suspend_s: float = 1.0
+    """With `ordered`, `serve` and `run`: seconds until a failed message is tried again."""
+    max_reconsume_times: int | None = None
+    """With `ordered`: how often a message is delivered again before it is a dead letter; None: for ever. Otherwise the
+    group's setting at the broker counts."""
     close_wait_s: float = 10.0
     """With `serve` and `run`: seconds that listener calls in progress have to end."""
     interceptors: Sequence[Interceptor] = ()
     """With `serve` and `run`: around every listener call, the first is the outermost."""
+    trace: bool = False
+    """Tell `trace_topic` when messages are polled, and how that ended."""
+    trace_topic: str = TRACE_TOPIC
+    """Where traces are sent."""
+    trace_sample: float = 1.0
+    """The share of the messages that is traced, 0 to 1, chosen by their ids."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_group(Namespace(self.namespace).wrap(self.group))
-        if self.consume_from is ConsumeFrom.TIMESTAMP:
-            raise ConfigError("consume_from=TIMESTAMP: a POP consumer begins at FIRST_OFFSET or LAST_OFFSET")
+        if self.consume_from is ConsumeFrom.TIMESTAMP and self.consume_from_ms is None:
+            raise ConfigError("consume_from TIMESTAMP needs consume_from_ms")
+        if self.max_reconsume_times is not None and not self.ordered:
+            raise ConfigError("max_reconsume_times is for ordered=True: otherwise the group's setting counts")
         check_at_least(self, 1, "batch_size", "held_max")
-        check_at_least(self, 0, "renew_for_s", "close_wait_s")
+        check_at_least(self, 0, "renew_for_s", "close_wait_s", "suspend_s", "consume_from_ms", "max_reconsume_times")
+        check_share(self, "trace_sample")
         check_above_zero(self, "invisible_s")
         if self.batch_size > BATCH_MAX:
             raise ConfigError(f"batch_size={self.batch_size}: it must be at most {BATCH_MAX}")

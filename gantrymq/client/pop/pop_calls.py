@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from gantrymq.client.connection.broker_calls import BrokerCalls
 from gantrymq.client.connection.received_messages import read_sound_messages
+from gantrymq.errors import ResponseError
 from gantrymq.message.model import MessageExt
 from gantrymq.message.pop_handle import PopHandle, attempts_before, handles_of
 from gantrymq.remoting.codes import RequestCode, ResponseCode
@@ -94,10 +95,15 @@ async def pop(calls: BrokerCalls, address: str, broker_name: str, wanted: Wanted
 
 
 async def has_messages(calls: BrokerCalls, address: str, wanted: Wanted) -> bool:
-    """Whether a pop may find something at this broker, now or within poll_s; its filter aside."""
+    """Whether a pop may find something at this broker, now or within poll_s; its filter aside.
+
+    ResponseError with POLLING_FULL when too many wait already.
+    """
     answer = await calls.call(
         address, RequestCode.NOTIFICATION, wanted.notification_fields(), timeout_s=wanted.poll_s + ANSWER_S
     )
+    if answer.ext_fields.get("pollingFull") == "true":
+        raise ResponseError(ResponseCode.POLLING_FULL, "too many of the group wait already", address=address)
     return answer.ext_fields.get("hasMsg") == "true"
 
 

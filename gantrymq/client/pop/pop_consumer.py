@@ -26,6 +26,7 @@ from gantrymq.client.pop.leases import Leases
 from gantrymq.client.pop.options import INVISIBLE_S_MAX, PopConsumerKeywords, PopConsumerOptions
 from gantrymq.client.pop.polling import Polling
 from gantrymq.client.pop.serving import CONCURRENCY, Serving
+from gantrymq.client.produce.trace import ConsumeTracer, dispatcher_of
 from gantrymq.errors import ConfigError
 from gantrymq.message.model import MessageExt
 from gantrymq.message.topics import check_topic
@@ -37,12 +38,17 @@ POLL_S = 5.0
 class PopConsumer(Client):
     """Polls leased messages for a group. batch_size: at most so many a poll, all of one topic. invisible_s: how long
     they are leased; leases are renewed for renew_for_s after the poll. held_max: of messages that are not acknowledged,
-    `poll` returns no further ones. `consume_from`: where a new group begins. close_wait_s, interceptors: of `serve` and
-    `run`. Also instance_name, namespace, credentials, tls and serialize_type. PopConsumerOptions has the defaults.
+    `poll` returns no further ones. `consume_from`: where a new group begins (`consume_from_ms` with TIMESTAMP).
+    close_wait_s, interceptors: of `serve` and `run`. trace: tell `trace_topic` when messages are polled and how that
+    ended, `trace_sample` of them. Also instance_name, namespace, credentials, tls and serialize_type.
+    PopConsumerOptions has the defaults.
 
-    A message that is not acknowledged in its time is delivered again, by any broker to any member; after the retries of
-    its group it is a dead letter. A group either pops a topic or pulls it (PushConsumer, PullConsumer), never both at a
-    time. Brokers of RocketMQ 4 can't: ResponseError.
+    ordered: the messages of a queue in their order, to any member; a poll returns those of one queue, and further ones
+    of it come when these are acknowledged. max_reconsume_times: until one is a dead letter; None: never.
+
+    A message that is not acknowledged in its time is delivered again to any member; without order, it is a dead letter
+    after the retries of its group. A group either pops a topic or pulls it (PushConsumer, PullConsumer), never both at
+    a time. Brokers of RocketMQ 4 can't: ResponseError.
 
     Every method may be called by several tasks at once. `close` has others get what was polled and not
     acknowledged.
@@ -57,7 +63,9 @@ class PopConsumer(Client):
         self._options = options
         self._subscriptions: dict[str, SubscriptionData] = {}
         self._background = Background()
-        self._leases = Leases(self._session, options)
+        self._traces = dispatcher_of(self._session, options)
+        tracer = None if self._traces is None else ConsumeTracer(self._traces, group)
+        self._leases = Leases(self._session, options, tracer)
         self._polling = Polling(self._session, options, self._leases, self._subscriptions, self._background)
         self._serving: Serving | None = None
         self._is_stopped = False  # before it served
@@ -68,11 +76,15 @@ class PopConsumer(Client):
         self._session.open()
         if self._options.renew_for_s:
             self._background.start(self._leases.keep_renewing(), "renew leases")
+        if self._traces is not None:
+            self._background.start(self._traces.run(), "send traces")
 
     async def _shut_down(self) -> None:
         await self._background.close()
         await self._polling.close()
         await self._leases.give_back()
+        if self._traces is not None:
+            await self._traces.flush()
         await self._session.close(consumer_group=self.group)
 
     def abandon(self) -> None:
@@ -157,7 +169,7 @@ class PopConsumer(Client):
     async def serve(self, listener: Listener, *, concurrency: int = CONCURRENCY) -> bool:
         """Give messages to a listener until `stop`, `concurrency` calls at once. It is one of a PushConsumer, and gets
         what one poll returned: its messages are acknowledged when it returns, later ones with LATER, RetryLater or an
-        exception are delivered again, those with DeadLetter are dead letters.
+        exception are delivered again (ordered: after suspend_s), those with DeadLetter are dead letters.
 
         Returns whether all calls have ended in close_wait_s. ConfigError when it serves already.
         """

@@ -52,6 +52,7 @@ class Serving:
         self._options = options
         around = self._around if options.interceptors else None
         self._calls = ListenerCalls(listener, ConsumeCounters(), concurrency=concurrency, around=around)
+        self._again_s = options.suspend_s if options.ordered else None
         self._slots = asyncio.Semaphore(concurrency)
         self._outages = outages
         self._background = Background()
@@ -122,9 +123,9 @@ class Serving:
                 self._idle.set()
 
     async def _settle(self, messages: list[MessageExt], result: ConsumeResult | RetryLater) -> None:
-        again, delay_s = [], None
+        again, delay_s = [], self._again_s
         if isinstance(result, RetryLater):
-            again, delay_s = result.again(messages), result.delay_s
+            again, delay_s = result.again(messages), self._again_s if result.delay_s is None else result.delay_s
         elif result is not ConsumeResult.SUCCESS:
             again = messages
         done = [message for message in messages if not any(message is each for each in again)]

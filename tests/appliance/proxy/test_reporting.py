@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import pytest
+
 from appliance.acl.account import DENY, SUB, Account
 from appliance.broker.groups.proxied_clients import ProxiedClients
 from appliance.proxy.clients import Client
@@ -36,6 +38,7 @@ async def members(admin: AdminClient, address: str, group: str = "readers") -> C
         return None
 
 
+@pytest.mark.usefixtures("door")
 async def test_a_broker_knows_consumers_by_their_proxy_and_forgets_them(tmp_path: Path) -> None:
     async with proxied(tmp_path) as scene, AdminClient(scene.cluster.namesrv_address) as admin:
         address = scene.cluster.broker_address
@@ -71,6 +74,7 @@ def proxied_of(clients: list[ProxiedClient], client_id: str) -> list[ProxiedClie
     return [one for one in clients if one.client_id == client_id]
 
 
+@pytest.mark.usefixtures("door")
 async def test_a_proxy_that_ends_takes_its_clients_along(tmp_path: Path) -> None:
     async with proxied(tmp_path) as scene, AdminClient(scene.cluster.namesrv_address) as admin:
         address = scene.cluster.broker_address

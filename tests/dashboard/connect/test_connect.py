@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import ast
+import asyncio
 import dataclasses
 import html
 import re
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 from django.conf import settings
@@ -27,7 +31,7 @@ from gantrymq.message.model import Message
 from tests.dashboard.conftest import Client, api_for
 from tests.gantrymq.client.ports import closed_port
 from tests.harness import ServingCluster
-from tests.waiting import until
+from tests.waiting import WITHIN_S, until
 
 
 def snapshot(*brokers: BrokerState, why: str | None = None) -> Snapshot:
@@ -116,6 +120,24 @@ async def test_the_page_has_whole_programs_with_the_address_in_them(
     ast.parse(html.unescape(program[1]))
     page = (await reader.get("/connect", {"error": "<b>No route info of this topic"})).content.decode()
     assert "no broker with that topic" in page and "<b>No route" not in page
+
+
+async def test_the_program_with_a_pop_consumer_gets_its_message(
+    cluster: ServingCluster, gateway: Gateway, log_in: Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    reader = await log_in(Role.READER)
+    page = (await reader.get("/connect", {"lang": "python-pop", "protocol": "5"})).content.decode()
+    assert "demo-workers" not in page, "it connects to brokers, and to no proxy"
+    host, _, port = cluster.namesrv_address.rpartition(":")
+    here = dataclasses.replace(settings.APPLIANCE, advertise=host, namesrv_port=int(port))
+    monkeypatch.setattr(settings, "APPLIANCE", here)
+    page = (await reader.get("/connect", {"lang": "python-pop"})).content.decode()
+    program = re.search(r'<pre id="program"[^>]*><code>(.*?)</code>', page, re.DOTALL)
+    assert program is not None and cluster.namesrv_address in program[1]
+    (tmp_path / "demo.py").write_text(html.unescape(program[1]).replace("timeout_s=10", "timeout_s=3"))
+    running = await asyncio.create_subprocess_exec(sys.executable, tmp_path / "demo.py", stdout=subprocess.PIPE)
+    said, _ = await asyncio.wait_for(running.communicate(), 2 * WITHIN_S)
+    assert running.returncode == 0 and b"SEND_OK" in said and b"got b'hello'" in said
 
 
 async def test_the_page_has_programs_for_clients_of_rocketmq_5_with_the_endpoint_that_is_served(

@@ -12,14 +12,17 @@ from dashboard.access.tokens import create_token
 from dashboard.cluster.gateway import Gateway
 from dashboard.cluster.group_values import GroupPlace
 from dashboard.exporter.page import MetricsPage, families, page_of
+from dashboard.groups.group_cache import group_book
 from dashboard.groups.trend import with_rates
 from dashboard.live.sampler import Sampler
 from dashboard.live.stored_count import StoredCount
 from dashboard.models.management import User
 from dashboard.status.board import Board, BrokerFacts, BrokerState, Snapshot, WatchedGroup, board
-from gantrymq.message.model import Message
+from gantrymq import ConsumeFrom, PopConsumer
+from gantrymq.message.model import Message, MessageExt
 from tests.dashboard.conftest import Client
 from tests.dashboard.exporter.page_reader import read_page
+from tests.harness import ServingCluster
 from tests.waiting import until
 
 MOST_USED = {  # of rocketmq-exporter; brokeruntime_… stands for rocketmq_brokeruntime_…
@@ -93,6 +96,41 @@ async def test_figures_of_a_real_cluster_stand_under_the_exporters_names(
     assert (labels["broker"], value) == ("broker-a", 3.0)
     assert page["rocketmq_brokeruntime_commitlog_maxoffset"][0][1] > 0
     assert page["gantry_samples_left_out"] == [({}, 0.0)]
+
+
+async def test_a_group_that_pops_has_its_leases_and_redeliveries(
+    gateway: Gateway, cluster: ServingCluster, make_topic: Topic, transactional_db: None
+) -> None:
+    await make_topic("leased", queues=1, messages=[Message("leased", b"x") for _ in range(3)])
+    consumer = PopConsumer(
+        cluster.namesrv_address, group="lessees", consume_from=ConsumeFrom.FIRST_OFFSET, batch_size=3
+    )
+    consumer.subscribe("leased")
+    async with consumer:
+        messages: list[MessageExt] = []
+        while len(messages) < 3:
+            messages += await consumer.poll()
+        await consumer.change_invisible_time(messages[0], 0)
+        (again,) = await consumer.poll()
+        await consumer.ack(messages[1])
+        page: dict[str, list[tuple[dict[str, str], float]]] = {}
+
+        async def is_told() -> bool:  # what was given back counts until the disk has it
+            nonlocal page
+            group_book.clear()
+            await group_book.listing(gateway)
+            await group_book.rows(gateway, ["lessees"])
+            page = read_page(page_of(await snapshot_with("leased", gateway)))
+            told = page.get("gantry_group_in_flight", ())
+            in_flight = {labels["topic"]: value for labels, value in told if labels["group"] == "lessees"}
+            return in_flight == {"leased": 1.0, "%RETRY%lessees_leased": 1.0}
+
+        await until(is_told)
+        ages = {labels["group"]: value for labels, value in page["gantry_group_oldest_lease_seconds"]}
+        assert ages["lessees"] > 0
+        assert page["gantry_group_redelivered_total"] == [({"broker": "broker-a", "group": "lessees"}, 1.0)]
+        assert page["gantry_pop_redelivered_total"] == [({"broker": "broker-a"}, 1.0)]
+        await consumer.ack(again, messages[2])
 
 
 async def test_readers_of_one_second_share_one_writing() -> None:

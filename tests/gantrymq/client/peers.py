@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -9,10 +10,13 @@ from typing import Any
 
 from appliance.bench.peer import Peer
 from gantrymq.client.admin.client import AdminClient
+from gantrymq.client.admin.results import MessageTrace
+from gantrymq.errors import GantryError
 from gantrymq.message.model import MessageQueue
 from gantrymq.remoting.admin_bodies import TopicConfig
 from tests.harness import LocalCluster
 from tests.peers.fixtures import PATIENT, make_apache_peer
+from tests.waiting import WITHIN_S
 
 DELAYS = {"messageDelayLevel": " ".join(["1s"] * 18)}
 
@@ -41,3 +45,16 @@ async def held_of(admin: AdminClient, peer: Peer, group: str, client_id: str, qu
     info = await admin.clients.running_info_at(peer.broker_address, group, client_id)
     held: dict[str, Any] = info["mqTable"][queue]
     return held
+
+
+async def traced(admin: AdminClient, msg_id: str, count: int) -> MessageTrace:
+    """The trace of a message, once it has so many records."""
+    async with asyncio.timeout(WITHIN_S):
+        while True:
+            try:
+                found = await admin.messages.trace(msg_id)
+            except GantryError:
+                found = None  # the topic is made by the first trace
+            if found is not None and len(found.records) >= count:
+                return found
+            await asyncio.sleep(0.1)

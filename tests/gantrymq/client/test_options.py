@@ -61,8 +61,10 @@ PUSH = CONSUMER | {
     "max_reconsume_times": None, "overdue_s": 900.0, "close_wait_s": 10.0, "interceptors": (),
 }  # fmt: skip
 POP = {
-    "group": REQUIRED, "consume_from": ConsumeFrom.LAST_OFFSET, "batch_size": 1, "invisible_s": 60.0,
-    "renew_for_s": 900.0, "held_max": 1000, "close_wait_s": 10.0, "interceptors": (),
+    "group": REQUIRED, "consume_from": ConsumeFrom.LAST_OFFSET, "consume_from_ms": None, "batch_size": 1,
+    "invisible_s": 60.0, "renew_for_s": 900.0, "held_max": 1000, "close_wait_s": 10.0, "interceptors": (),
+    "ordered": False, "suspend_s": 1.0, "max_reconsume_times": None,
+    "trace": False, "trace_topic": "RMQ_SYS_TRACE_TOPIC", "trace_sample": 1.0,
 } | CLIENT  # fmt: skip
 PULL = CONSUMER | {"batch_size": 10, "auto_commit": True}
 IN_TRANSACTIONS = PRODUCER | {"listener": REQUIRED, "group": REQUIRED, "topics": (), "threads": 8}
@@ -134,8 +136,9 @@ def test_a_group_must_be_named_as_brokers_allow_it() -> None:
 
 
 def test_to_begin_at_a_time_needs_the_time() -> None:
-    with pytest.raises(ConfigError, match="consume_from_ms"):
-        PullConsumerOptions(name_servers="h:1", group="g", consume_from=ConsumeFrom.TIMESTAMP)
+    for make in (PullConsumerOptions, PopConsumerOptions):
+        with pytest.raises(ConfigError, match="consume_from_ms"):
+            make(name_servers="h:1", group="g", consume_from=ConsumeFrom.TIMESTAMP)
 
 
 def test_a_broadcasting_consumer_keeps_its_client_id_over_restarts() -> None:
@@ -181,7 +184,9 @@ def test_a_message_is_a_dead_letter_after_so_many_times(ordered: bool, times: in
         (PopConsumer, {"group": "g", "invisible_s": 0}, ConfigError),
         (PopConsumer, {"group": "g", "invisible_s": 43_201.0}, ConfigError),
         (PopConsumer, {"group": "g", "held_max": 0}, ConfigError),
-        (PopConsumer, {"group": "g", "consume_from": ConsumeFrom.TIMESTAMP}, ConfigError),
+        (PopConsumer, {"group": "g", "max_reconsume_times": 3}, ConfigError),  # that is for ordered=True
+        (PopConsumer, {"group": "g", "ordered": True, "max_reconsume_times": -1}, ConfigError),
+        (PopConsumer, {"group": "g", "trace_sample": 1.5}, ConfigError),
         (FlowLimits, {"messages_per_queue": 0}, ConfigError),
         (TransactionProducer, {"group": "g", "listener": print}, WrongType),
         (SyncTransactionProducer, {"group": "g", "listener": print}, WrongType),

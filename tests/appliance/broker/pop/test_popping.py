@@ -210,6 +210,24 @@ async def test_a_notification_says_whether_there_is_something(tmp_path: Path) ->
         assert (await waiting).ext_fields["hasMsg"] == "true"
 
 
+async def test_a_message_answers_one_notification_and_others_when_nobody_comes_for_it(tmp_path: Path) -> None:
+    async with scene(tmp_path) as (broker, popper):
+        (first,) = await popper.pop()
+        assert await popper.ack(first) == 0
+        fields = {"consumerGroup": "g", "topic": "orders", "queueId": -1, "pollTime": 60_000, "bornTime": 0}
+        waiting = [asyncio.create_task(popper.ask(RequestCode.NOTIFICATION, fields)) for _ in range(20)]
+        await until(lambda: broker.pop.hold.count == 20)
+        await popper.send(b"one")
+        (second,) = await popper.pop(pollTime=60_000)
+        assert await popper.ack(second) == 0
+        await until(lambda: any(task.done() for task in waiting))
+        told = sum(task.done() for task in waiting)
+        assert told + broker.pop.hold.count == 20 and told < 10
+        await popper.send(b"two")  # nobody pops it
+        answers = await asyncio.gather(*waiting)
+        assert {answer.ext_fields["hasMsg"] for answer in answers} == {"true"}
+
+
 async def test_in_order_a_queue_waits_for_its_batch(tmp_path: Path) -> None:
     async with scene(tmp_path) as (broker, popper):
         await popper.send(b"second")
@@ -235,6 +253,21 @@ async def test_in_order_the_same_attempt_gets_the_same_batch(tmp_path: Path) -> 
         again = await popper.pop(order="true", attemptId="one")
         assert bodies(first) == bodies(again) == [b"first", b"second"]
         assert await popper.ack_all(again) == 0
+
+
+async def test_in_order_the_same_attempt_gets_its_batch_before_what_other_queues_have(tmp_path: Path) -> None:
+    async with scene(tmp_path) as (_broker, popper):
+        for number in range(4):
+            await popper.send(b"%d" % number, queue_id=1)
+        for _ in range(3):  # each pop begins at another queue
+            ordered = {"order": "true", "maxMsgNums": 1}
+            (one,) = await popper.pop(attemptId="one", **ordered)
+            (again,) = await popper.pop(attemptId="one", **ordered)
+            assert again.body == one.body
+            (other,) = await popper.pop(attemptId="two", **ordered)
+            assert other.body != one.body and other.message.queue_id != one.message.queue_id
+            assert await popper.ack(again) == await popper.ack(other) == 0
+            await popper.send(b"more", queue_id=0)
 
 
 async def test_in_order_what_comes_back_comes_first_and_is_counted(tmp_path: Path) -> None:

@@ -29,13 +29,16 @@ async def test_a_shell_shows_what_is_in_flight_and_changes_the_mode(
             await popper.send(b"%d" % number, UNIQ_KEY=f"id-{number}")
         assert (await gantry("groups", "leases", "no-such")).code == 1
         assert (await gantry("groups", "mode", "no-such", "orders", "POP", "--yes")).code == 1
-        assert (await gantry("groups", "create", "g")).code == 0
+        assert (await gantry("groups", "create", "g", "--order", "no")).code == 0
+        assert "MODE" not in (await gantry("groups", "show", "g")).out
         assert "g pops no topic now" in (await gantry("groups", "leases", "g")).out
         await popper.pop(maxMsgNums=2, clientId="me@1")
         shown = await gantry("groups", "leases", "g")
         assert shown.code == 0 and "id-1" in shown.out and "me@1" in shown.out and "POP" in shown.out
         assert "2 in flight, the oldest 1 shown" in (await gantry("groups", "leases", "g", "--count", "1")).out
         assert (await gantry("groups", "leases", "g", "--json")).json["broker-a"]["total"] == 2
+        shown = await gantry("groups", "show", "g")
+        assert shown.rows[1][5:] == ["no", "2"] and ["orders", "broker-a", "POP"] in shown.rows
         assert (await gantry("groups", "lag", "g", "--json")).json["queues"][0]["inFlight"] == 2
         asked = await gantry("groups", "mode", "g", "orders", "PULL", "--dry-run")
         assert "g consumes orders by pulling at broker-a" in asked.out and cluster.broker.pop.modes.pops("orders", "g")

@@ -30,9 +30,11 @@ from gantrymq import (
     SyncProducer,
     TopicConfig,
 )
+from gantrymq.client.produce.trace_records import TraceKind
 from gantrymq.errors import ClientClosed, ConfigError, LeaseEnded, ResponseError
+from gantrymq.message.model import MessageQueue
 from tests.gantrymq.client.messages import stored
-from tests.gantrymq.client.peers import topic_at
+from tests.gantrymq.client.peers import topic_at, traced
 from tests.gantrymq.client.seen import numbers, until
 from tests.harness import LocalCluster
 from tests.peers.fixtures import PATIENT
@@ -311,6 +313,41 @@ async def test_topics_of_a_namespace_are_consumed_by_their_plain_names(peer: Pee
             (again,) = await polled(consumer, 1)
             assert (again.topic, again.reconsume_times) == (name, 1)
             await consumer.ack(again)
+
+
+async def test_a_new_group_begins_at_a_time_also_in_queues_that_are_young(
+    peer: Peer, name: str, admin: AdminClient, producer: Producer
+) -> None:
+    async with PullConsumer(peer.namesrv_address, group=f"{name}_all", consume_from=ConsumeFrom.FIRST_OFFSET) as reader:
+        reader.subscribe(name)
+        times = []
+        for body in (b"old", b"older", b"new", b"newer"):
+            await producer.send(Message(name, body), queue=MessageQueue(name, "gantry-a", 1))
+            (message,) = await reader.poll(WITHIN_S)
+            times.append(message.store_timestamp)
+            await until(lambda: time.time() * 1000 > times[-1] + 2)
+    options = {"consume_from": ConsumeFrom.TIMESTAMP, "consume_from_ms": times[2], "batch_size": 4}
+    async with consumer_of(peer, name, **options) as one:
+        found = await polled(one, 2)
+        assert bodies(found) == [b"new", b"newer"]
+        await one.ack(*found)
+    async with consumer_of(peer, name, **options | {"consume_from_ms": times[0]}) as other:
+        assert await other.poll(0.2) == [], "the group stands where it stood"
+
+
+async def test_what_was_polled_is_traced_with_how_it_ended(
+    peer: Peer, name: str, admin: AdminClient, producer: Producer
+) -> None:
+    sent = await producer.send(Message(name, b"followed", keys="k"))
+    async with consumer_of(peer, name, trace=True) as consumer:
+        (message,) = await polled(consumer, 1)
+        await consumer.change_invisible_time(message, 0)
+        (message,) = await polled(consumer, 1)
+        await consumer.ack(message)
+    records = (await traced(admin, sent.msg_id, 4)).records
+    assert [record.kind for record in records] == [TraceKind.SUB_BEFORE, TraceKind.SUB_AFTER] * 2
+    assert [record.is_success for record in records[1::2]] == [False, True]
+    assert {record.group for record in records} == {name} and records[2].retry_times == 1
 
 
 # -- several brokers, and their ends ----------------------------------------------------------------------------------

@@ -27,7 +27,6 @@ from gantrymq import (
     SyncProducer,
     SyncPullConsumer,
 )
-from gantrymq.client.admin.results import MessageTrace
 from gantrymq.client.connection.options import ClientOptions
 from gantrymq.client.connection.session import ClientSession
 from gantrymq.client.produce import trace
@@ -36,7 +35,7 @@ from gantrymq.client.produce.trace_records import TraceKind, TraceRecord, decode
 from gantrymq.errors import GantryError
 from gantrymq.remoting.admin_bodies import TopicConfig
 from gantrymq.remoting.bodies import HeartbeatData
-from tests.gantrymq.client.peers import topic_at
+from tests.gantrymq.client.peers import topic_at, traced
 from tests.gantrymq.client.ports import closed_port
 from tests.gantrymq.client.seen import numbers, until
 from tests.harness import serving
@@ -114,18 +113,6 @@ async def test_a_message_is_followed_from_its_producer_to_its_consumer(peer: Pee
         assert records[3].retry_times == 1
         for msg_id in (*batch.msg_id.split(","), many[0].msg_id):
             assert (await traced(admin, msg_id, 3)).records[0].kind is TraceKind.PUB
-
-
-async def traced(admin: AdminClient, msg_id: str, count: int) -> MessageTrace:
-    async with asyncio.timeout(WITHIN_S):
-        while True:
-            try:
-                found = await admin.messages.trace(msg_id)
-            except GantryError:
-                found = None  # the topic is made by the first trace
-            if found is not None and len(found.records) >= count:
-                return found
-            await asyncio.sleep(0.1)
 
 
 async def test_a_trace_that_cannot_be_sent_neither_blocks_nor_fails_anything() -> None:
