@@ -210,6 +210,26 @@ async def test_a_notification_says_whether_there_is_something(tmp_path: Path) ->
         assert (await waiting).ext_fields["hasMsg"] == "true"
 
 
+async def test_a_message_is_looked_for_once_for_all_that_wait_alike(tmp_path: Path) -> None:
+    async with scene(tmp_path) as (broker, popper):
+        (first,) = await popper.pop()
+        assert await popper.ack(first) == 0
+        waiting = [
+            asyncio.create_task(popper.pop_answer(attemptId=f"attempt {number}", order=order, pollTime=60_000))
+            for order in ("false", "true")
+            for number in range(20)
+        ]
+        await until(lambda: broker.pop.hold.count == 40)
+        looks = []
+        answer = broker.pop.hold.answer
+        broker.pop.hold.answer = lambda pop: looks.append(pop) or answer(pop)  # type: ignore[func-returns-value]
+        await popper.send(b"one")
+        await until(lambda: broker.pop.hold.count == 39)
+        assert len(looks) <= 3, "one that gets it, and one of each kind that does not"
+        for task in waiting:
+            task.cancel()
+
+
 async def test_a_message_answers_one_notification_and_others_when_nobody_comes_for_it(tmp_path: Path) -> None:
     async with scene(tmp_path) as (broker, popper):
         (first,) = await popper.pop()
