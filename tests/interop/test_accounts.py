@@ -21,8 +21,6 @@ from tests.interop.mqadmin.session import TOOLS_OF_THE_PEER, MqAdminSession
 from tests.peers.fixtures import make_apache_peer
 from tests.waiting import WITHIN_S
 
-pytestmark = pytest.mark.interop
-
 EVERYTHING = {f"body-{number}" for number in range(5)}
 
 

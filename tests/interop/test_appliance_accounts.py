@@ -12,8 +12,6 @@ from tests.appliance_process import RunningAppliance
 from tests.interop.mqadmin.session import TOOLS_OF_THE_PEER, MqAdminSession
 from tests.interop.mqadmin.tool import MqAdmin
 
-pytestmark = pytest.mark.interop
-
 OPERATOR = "operator-1", "choose-a-long-one"
 # Each changes a route or a key, and what (an expression) it prints when it did.
 COMMANDS = {

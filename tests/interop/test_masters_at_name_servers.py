@@ -17,8 +17,6 @@ from tests.harness import LocalCluster
 from tests.peers.fixtures import make_apache_peer
 from tests.waiting import until
 
-pytestmark = pytest.mark.interop
-
 TWICE: dict[str, Any] = {"broker_name": "twice", "register_period_ms": 60_000}  # no registration but the test's
 
 

@@ -24,7 +24,7 @@ from tests.visitor import Visitor, first_run_token
 from tests.waiting import wait_until
 
 # The first of them builds the file, on a machine with much other work in some minutes.
-pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 ROOT = Path(__file__).resolve().parents[2]
 GLIBC = ["libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1", "libutil.so.1"]

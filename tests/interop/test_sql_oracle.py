@@ -19,8 +19,6 @@ from appliance.broker.sql_filter import EvaluationError, SqlError, compile_condi
 from gantrymq.message.properties import encode_properties
 from tests.conftest import missing, require_tool
 
-pytestmark = pytest.mark.interop
-
 SOURCE = Path(__file__).parent / "sql" / "SqlOracle.java"
 Case = tuple[str, Mapping[str, str]]
 

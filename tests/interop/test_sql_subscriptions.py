@@ -28,8 +28,6 @@ from tests.interop.clients import JavaClient
 from tests.peers.fixtures import make_apache_peer
 from tests.waiting import WITHIN_S, until
 
-pytestmark = pytest.mark.interop
-
 WITH_BITS = {"enablePropertyFilter": "true", "enableCalcFilterBitMap": "true", "enableConsumeQueueExt": "true"}
 CONDITION = "price BETWEEN 10 AND 20 AND (region IN ('eu', 'us') OR TAGS = 'gift') AND note IS NULL"
 MESSAGES = [

@@ -14,7 +14,7 @@ from tests.certificates import authority, trusting
 from tests.peers.fixtures import make_apache_peer
 from tests.waiting import WITHIN_S
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 
 async def until_registered(name_server: str, broker: str, tls: TlsConfig) -> None:

@@ -24,8 +24,6 @@ from tests.peers.fixtures import make_apache_peer
 from tests.servers.etcd import etcd, urls_of
 from tests.waiting import Beside, wait_until
 
-pytestmark = pytest.mark.interop
-
 LEASE_S = 5
 POLL_MS = 1000
 REGISTRATIONS_S = 3.0  # for a minute after a change each member registers once a second

@@ -16,8 +16,6 @@ from tests.interop.clients import JavaClient
 from tests.interop.conftest import PEER
 from tests.waiting import WITHIN_S, wait_until
 
-pytestmark = pytest.mark.interop
-
 QUEUES = 2
 
 

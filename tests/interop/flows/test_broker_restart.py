@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import time
 
-import pytest
-
 from appliance.bench import rpc
 from appliance.bench.peer import Peer
 from tests.interop.checks import check_contents, repeated
 from tests.interop.clients import Client, JavaClient, JavaScriptClient
 from tests.suite.long_runs import in_all
-
-pytestmark = pytest.mark.interop
 
 COUNT = in_all(3_000, long=10_000)
 RATE = 500

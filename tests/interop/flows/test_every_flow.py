@@ -15,8 +15,6 @@ from tests.interop.broker_cluster import PEER, BrokerCluster
 from tests.interop.clients import JavaClient, JavaScriptClient
 from tests.interop.java_flows import assert_flows_work
 
-pytestmark = pytest.mark.interop
-
 # One run each; every pair of axes meets somewhere, the full product is not run.
 CASES = [
     # encoding, TLS, accounts, brokers, compression, fields with short names (code 310) or long ones (10)

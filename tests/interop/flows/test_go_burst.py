@@ -13,8 +13,6 @@ from appliance.bench.peer import Peer
 from tests.conftest import is_busy
 from tests.interop.go_client import GoClient
 
-pytestmark = pytest.mark.interop
-
 QUEUES = 4
 BODY_BYTES = 900
 TIMED_OUT = "request timeout"

@@ -12,7 +12,7 @@ import pytest
 from tests.interop.broker_cluster import ADMIN, PEER, BrokerCluster
 from tests.interop.go_client import FLOWS, GoClient
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 MADE_BY_CLIENTS = {"admin", "namespace"}
 

@@ -19,7 +19,7 @@ from gantrymq.remoting.codes import RequestCode
 from tests.interop.clients import ClientProgram, Got, JavaClient
 from tests.waiting import WITHIN_S
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 QUEUES = 4
 LOCK_LIFE_S = 6

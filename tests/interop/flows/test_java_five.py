@@ -14,7 +14,7 @@ from tests.interop.clients import JAVA_SOURCES, ClientProgram, JavaClient
 from tests.interop.java_flows import WITHOUT_REQUESTS, assert_flows_work, make_client
 from tests.interop.mqadmin.session import HERE, TOOLS_FIVE
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 COUNT, QUEUES = 60, 3
 PROGRAMS = (

@@ -15,7 +15,7 @@ from gantrymq.remoting.pop_bodies import SetModeRequest
 from tests.interop.clients import JAVA_SOURCES, JavaClient
 from tests.interop.java_flows import make_client
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 COUNT, QUEUES = 60, 3
 PROGRAMS = tuple(JAVA_SOURCES / f"{name}.java" for name in ("five/PopConsume", "Lines", "Patience", "Produce", "Run"))

@@ -13,8 +13,6 @@ from tests.interop.checks import check_contents, check_order, check_places, tag_
 from tests.interop.clients import Client, ClientProgram, JavaClient, JavaScriptClient
 from tests.suite.long_runs import in_all
 
-pytestmark = pytest.mark.interop
-
 COUNT = in_all(2_000, long=10_000)
 QUEUES = 4
 

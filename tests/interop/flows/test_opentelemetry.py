@@ -7,7 +7,6 @@ import re
 import time
 from pathlib import Path
 
-import pytest
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -19,8 +18,6 @@ from gantrymq import ConsumeFrom, ConsumeResult, Message, MessageExt, Producer, 
 from gantrymq.contrib.opentelemetry import OpenTelemetryInterceptor
 from tests.interop.clients import ClientProgram, JavaClient
 from tests.waiting import WITHIN_S, until
-
-pytestmark = pytest.mark.interop
 
 AGENT_POM = Path(__file__).resolve().parents[1] / "java_tools" / "opentelemetry.pom.xml"
 AGENT_OPTIONS = {

@@ -10,8 +10,6 @@ from appliance.bench import rpc
 from appliance.bench.peer import CLUSTER_NAME, Peer
 from tests.interop.clients import JavaClient
 
-pytestmark = pytest.mark.interop
-
 EACH = 50
 
 

@@ -19,8 +19,6 @@ from tests.gantrymq.client.seen import Seen, until
 from tests.interop.clients import ClientProgram, JavaClient
 from tests.waiting import WITHIN_S
 
-pytestmark = pytest.mark.interop
-
 QUESTIONS = ["one", "grüße", "long " * 2000]
 
 

@@ -28,8 +28,6 @@ from tests.gantrymq.client.seen import Seen, until
 from tests.interop.broker_cluster import FLOW_PROPERTIES, PEER, QUEUES, BrokerCluster
 from tests.waiting import WITHIN_S
 
-pytestmark = pytest.mark.interop
-
 BOTH = {"a", "b"}
 COUNT = 64
 WAIT_S = WITHIN_S

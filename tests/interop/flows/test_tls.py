@@ -13,8 +13,6 @@ from tests.harness import serving
 from tests.interop.clients import JavaClient
 from tests.interop.mqadmin.tool import MqAdmin
 
-pytestmark = pytest.mark.interop
-
 MESSAGES = 20
 
 

@@ -17,8 +17,6 @@ from tests.interop.conftest import PEER
 from tests.interop.flows.fates import COMMITTED, COUNT, LATER, NEVER, QUEUES, ROLLED_BACK, SEEN, THROWS
 from tests.peers.fixtures import make_apache_peer
 
-pytestmark = pytest.mark.interop
-
 # A client that stands still for longer than these is asked about what it has settled, or asked once more: so they are
 # longer than a busy machine lets one wait.
 SETTINGS = {"transactionCheckInterval": "3000", "transactionTimeOut": "3000", "transactionCheckMax": "100"}

@@ -23,8 +23,6 @@ from tests.interop.broker_cluster import PEER, QUEUES, BrokerCluster
 from tests.interop.clients import JavaClient, JavaScriptClient, Sent
 from tests.waiting import WITHIN_S
 
-pytestmark = pytest.mark.interop
-
 BOTH = {"a", "b"}
 RATE = 50  # messages a second of each producer while a broker is killed
 ENDLESS = 100_000

@@ -19,7 +19,7 @@ from tests.interop.grpc.flows import QUICK_CHECKS, check, check_java, java_flows
 HERE = Path(__file__).parent
 PYTHON_CLIENT = "rocketmq-python-client==5.1.2"
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from tests.interop.grpc.flows import QUICK_CHECKS, check_java, java_flows, make_
 from tests.interop.grpc.load.upstream import Upstream
 from tests.peers.fixtures import PATIENT
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 GROUPS = ("java-normal", "java-fifo", "java-delay", "java-tx", "java-push")  # their proxy has no settings for others
 SYNCER_TOPIC = "DefaultHeartBeatSyncerTopic"  # their proxy makes it, and gives up when that takes long

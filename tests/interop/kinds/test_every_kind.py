@@ -24,8 +24,6 @@ from tests.interop.clients import ClientProgram, JavaClient
 from tests.interop.kinds.scene import Scene
 from tests.interop.kinds.table import KINDS
 
-pytestmark = pytest.mark.interop
-
 PROPERTIES = {
     "enablePropertyFilter": "true",
     "traceTopicEnable": "true",

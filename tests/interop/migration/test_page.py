@@ -26,7 +26,7 @@ from tests.interop.migration.rehearsal import Rehearsal, rehearsal, sections
 from tests.peers.fixtures import PATIENT, make_apache_peer
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 PAGE = ROOT / "docs" / "migration.md"
 SECTIONS = sections(PAGE)

@@ -16,7 +16,7 @@ from tests.interop.mqadmin.session import TOOLS_OF_THE_PEER, MqAdminSession
 from tests.interop.mqadmin.shapes import ARE_WRITTEN, SHAPES, shape
 from tests.interop.mqadmin.tool import MqAdmin
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

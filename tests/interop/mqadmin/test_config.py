@@ -13,8 +13,6 @@ from appliance.bench.gantry_peer import GantryPeer
 from appliance.own_files import ROOT
 from tests.interop.mqadmin.session import MqAdminSession
 
-pytestmark = pytest.mark.interop
-
 
 @pytest.fixture(scope="module")
 def peer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GantryPeer]:

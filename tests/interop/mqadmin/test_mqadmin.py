@@ -23,7 +23,7 @@ from tests.interop.mqadmin.shapes import ARE_WRITTEN, SHAPES, shape
 from tests.interop.mqadmin.tool import MqAdmin
 from tests.waiting import WITHIN_S
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 FOUR = (*COMMANDS, *RESETS, *CLEANING)
 

@@ -21,10 +21,10 @@ from gantrymq import ConsumeResult, Message, SyncProducer, SyncPushConsumer
 from tests.appliance_process import ROOT, RunningAppliance
 from tests.conftest import missing
 from tests.interop.build_cache import built, digest, required_npm_folder, tool
-from tests.visitor import Visitor, first_run_token
+from tests.visitor import Visitor, admin_of
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 HERE = Path(__file__).parent
 GROUP = "day-group"
 DAY_S = 300
@@ -46,8 +46,7 @@ class Served(NamedTuple):
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("rest")
     with RunningAppliance(folder / "data") as gantry:
-        visitor = Visitor(gantry.url)
-        visitor.become_admin(first_run_token(gantry.output))
+        visitor = admin_of(gantry)
         visitor.submit("/topics/create", {"name": "day", "queues": "1", "perm": "read-write"})
         with SyncProducer(gantry.namesrv, group="shop") as producer:
             producer.send(Message("day", b"{}"))

@@ -32,7 +32,7 @@ from tests.store.conftest import message, read_all
 from tests.store.golden import commit_log_records
 from tests.waiting import WITHIN_S
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 TOPIC = "Holes"
 QUEUES = 4

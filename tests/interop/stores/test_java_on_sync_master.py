@@ -16,8 +16,6 @@ from tests.harness import LocalCluster
 from tests.interop.clients import ClientProgram, JavaClient
 from tests.interop.stores.copied_log import TOPIC
 
-pytestmark = pytest.mark.interop
-
 FILES = {"mappedFileSizeCommitLog": str(1 << 20), "haHousekeepingInterval": "3600000"}  # a slave that is silent stays
 FALL_BEHIND_MAX = 256 << 10
 SYNC = FILES | {

@@ -13,8 +13,6 @@ from tests.harness import LocalCluster
 from tests.interop.clients import JavaClient
 from tests.interop.stores.copied_log import TOPIC, bodies, expected, log_end, send, topics_of, wait_for
 
-pytestmark = pytest.mark.interop
-
 COUNT = 40
 ALL = 60  # with those that the new master takes
 FILES = {"mappedFileSizeCommitLog": str(1 << 20)}

@@ -24,7 +24,7 @@ from store import MessageStore, MessageStoreConfig, PutMessageStatus, StoreBatch
 from tests.interop.stores.one_store import LOG_FILE_BYTES, OneStore, split
 from tests.store.golden import commit_log_records
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 TOPIC = "Beside"
 QUEUES = 4  # the last stays empty

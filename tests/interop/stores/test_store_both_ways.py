@@ -27,7 +27,7 @@ from tests.interop.clients import ClientProgram, JavaClient
 from tests.interop.stores.one_store import LOG_FILE_BYTES, OneStore
 from tests.waiting import WITHIN_S
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 TOPIC = "BothWays"
 QUEUES = 4

@@ -26,7 +26,7 @@ from tests.interop.stores.one_store import OneStore
 from tests.peers.dispatch import wait_dispatched
 from tests.waiting import WITHIN_S
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 PROJECT = Path(__file__).parents[3]
 TOPIC = "TimedBothWays"

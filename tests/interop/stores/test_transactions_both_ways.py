@@ -18,7 +18,7 @@ from tests.interop.clients import JavaClient
 from tests.interop.flows.fates import COMMITTED, COUNT, QUEUES, SEEN
 from tests.interop.stores.one_store import OneStore
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 TOPIC = "TransactionsBothWays"
 HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
