@@ -17,7 +17,7 @@ from tests.faults.failover.recorded import holders
 from tests.faults.kit.books import library
 from tests.faults.kit.network import Network, network
 from tests.faults.kit.nodes import BROKERS, NAMES, Node
-from tests.faults.kit.replicas import SYNC, runtime_info
+from tests.faults.kit.replicas import SYNC, is_master, is_on_record, settled, takes_messages
 from tests.servers.etcd import EtcdMember, urls_of
 from tests.waiting import wait_until
 
@@ -78,38 +78,11 @@ class Group:
         self.killed.clear()
 
     def masters(self) -> list[Node]:
-        return [each for each in self.brokers if runtime_info(each).get("brokerRole", "SLAVE") != "SLAVE"]
+        return [each for each in self.brokers if is_master(each)]
 
     def settled(self) -> Node:
         """The only master, once both others are in sync with it, on record, and it takes messages."""
-        found: list[Node] = []
-
-        def is_settled() -> bool:
-            infos = [runtime_info(each) for each in self.brokers]
-            of_masters = [
-                (each, info)
-                for each, info in zip(self.brokers, infos, strict=True)
-                if info.get("brokerRole", "SLAVE") != "SLAVE"
-            ]
-            if len(of_masters) != 1:
-                return False
-            found[:], info = [of_masters[0][0]], of_masters[0][1]
-            is_whole = info.get("slavesInSyncSet", "").count(",") == 1
-            return is_whole and info["inSyncSetPublished"] == "on record" and info["messagesHeld"] == "false"
-
-        try:
-            wait_until(is_settled)
-        except TimeoutError:
-            self.tell()
-            raise
-        return found[0]
-
-    def tell(self) -> None:
-        """What each says of itself, for who looks at a failed test."""
-        for each in self.brokers:
-            info = runtime_info(each)
-            wanted = ("poch", "lave", "aster", "roof", "ailover", "ole")
-            print(each.node, {key: value for key, value in info.items() if any(part in key for part in wanted)})
+        return settled(self.brokers, lambda info: is_on_record(info) and takes_messages(info))
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.failover.recorded import gantry, holders
-from tests.faults.kit.replicas import SYNC, Replica, runtime_info
+from tests.faults.kit.replicas import SYNC, replicated, runtime_info
 from tests.faults.replication.history import check
 from tests.faults.replication.logs import read_log
 from tests.faults.replication.recorder import Recorder
@@ -51,17 +51,8 @@ def running(
     """more: settings of all brokers."""
     known = AUTOMATIC | (more or {}) | {"etcdEndpoints": urls_of(members), "failoverLeaseSeconds": str(lease_s)}
     of_slaves = known | {"automaticFailover": str(may_take_over).lower()}
-    with LocalCluster(folder / "master", broker_properties=known) as master:
-        slaves = [Replica(folder / f"slave{number}", master, number, of_slaves) for number in (1, 2)]
-        for slave in slaves:
-            slave.start_broker()
-        ran = gantry(capsys, master, "init", "--accept-unknown")
+    with replicated(folder, known, of_slaves) as brokers:
+        ran = gantry(capsys, brokers[0], "init", "--accept-unknown")
         assert ran.code == 0, ran.err
-        wait_until(lambda: len(holders(members[0], master)) == 3)
-        yield Scene([master, *slaves], members)
-        for slave in slaves:
-            slave.stop()
-
-
-def is_master(broker: LocalCluster) -> bool:
-    return runtime_info(broker).get("brokerRole", "SLAVE") != "SLAVE"
+        wait_until(lambda: len(holders(members[0], brokers[0])) == 3)
+        yield Scene(brokers, members)

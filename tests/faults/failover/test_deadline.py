@@ -18,8 +18,8 @@ from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from tests.appliance.broker.replication.pair import PULL
 from tests.faults.failover.commits import GROUP, Commit, Committer, lost_commits
-from tests.faults.failover.groups import LEASE_S, Scene, is_master, running
-from tests.faults.kit.replicas import TOPIC, make_topic, runtime_info
+from tests.faults.failover.groups import LEASE_S, Scene, running
+from tests.faults.kit.replicas import TOPIC, is_master, make_topic, runtime_info
 from tests.faults.replication.history import Answer
 from tests.faults.replication.recorder import Recorder
 from tests.servers.etcd import etcd

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.failover.groups import is_master, running
+from tests.faults.failover.groups import running
 from tests.faults.failover.one_group import commit, offset_at
-from tests.faults.kit.replicas import TOPIC, make_topic
+from tests.faults.kit.replicas import TOPIC, is_master, make_topic
 from tests.servers.etcd import etcd
 from tests.waiting import wait_until
 

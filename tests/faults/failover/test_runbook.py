@@ -15,9 +15,9 @@ from appliance.bench.frames import send_fields
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from tests.appliance.cli.running_gantry import run_gantry
-from tests.faults.failover.groups import is_master, running
+from tests.faults.failover.groups import running
 from tests.faults.failover.recorded import gantry, holders, on_record, term_of
-from tests.faults.kit.replicas import TOPIC, runtime_info
+from tests.faults.kit.replicas import TOPIC, is_master, runtime_info
 from tests.faults.replication.recorder import Recorder
 from tests.harness import LocalCluster
 from tests.servers.etcd import etcd

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.faults.failover.groups import is_master, running
+from tests.faults.failover.groups import running
 from tests.faults.failover.recorded import gantry
+from tests.faults.kit.replicas import is_master
 from tests.harness import LocalCluster
 from tests.servers.etcd import etcd
 from tests.waiting import wait_until

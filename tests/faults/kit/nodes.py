@@ -10,7 +10,6 @@ from pathlib import Path
 from appliance.bench.peer import CLUSTER_NAME
 from appliance.register.etcd import EtcdClient, endpoints_of
 from appliance.register.register import Register
-from gantrymq import AdminClient
 from tests.faults.kit.network import Network, network
 from tests.faults.kit.replicas import runtime_info
 from tests.harness import LocalCluster
@@ -82,7 +81,6 @@ def nodes(folder: Path, properties: dict[str, str], *, with_etcd: bool) -> Itera
 
 async def _init(master: Node, url: str) -> None:
     """As `gantry admin ha init` does it."""
-    async with AdminClient(master.namesrv_address) as admin:
-        info = await admin.brokers.runtime_info(master.broker_address)
+    info = runtime_info(master)
     register = Register(EtcdClient(endpoints_of(url)), CLUSTER_NAME, master.broker_name)
     await register.init(int(info["epoch"]), info["epochId"], master.broker_address)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from appliance.bench import rpc
-from gantrymq import AdminClient
+from appliance.bench.peer import Peer
+from gantrymq import SyncAdminClient
 from gantrymq.client.admin.succession import Changed
 from gantrymq.errors import ConfigError, GantryError
+from gantrymq.remoting.codes import RequestCode
 from tests.harness import LocalCluster
 from tests.waiting import wait_until
 
@@ -23,16 +27,50 @@ SYNC = FILES | {  # what was acknowledged, two have
 }
 ASYNC = FILES | {"slavesEnable": "true"}
 
+Member = TypeVar("Member", bound=LocalCluster)
+
 
 def runtime_info(peer: LocalCluster) -> dict[str, str]:
-    async def ask() -> dict[str, str]:
-        async with AdminClient(peer.namesrv_address, timeout_s=5) as admin:
-            return await admin.brokers.runtime_info(peer.broker_address)
-
     try:
-        return asyncio.run(ask())
+        with SyncAdminClient(peer.namesrv_address, timeout_s=5) as admin:
+            return admin.brokers.runtime_info(peer.broker_address)
     except GantryError:  # stopped, or not up yet
         return {}
+
+
+def is_master(broker: LocalCluster) -> bool:
+    return runtime_info(broker).get("brokerRole", "SLAVE") != "SLAVE"
+
+
+def settled(members: Sequence[Member], is_well: Callable[[dict[str, str]], bool] | None = None) -> Member:
+    """The only master, once both others are in sync with it. is_well: of what it says of itself; it takes messages."""
+    found: list[Member] = []
+
+    def is_settled() -> bool:
+        infos = [runtime_info(each) for each in members]
+        masters = [number for number, info in enumerate(infos) if info.get("brokerRole", "SLAVE") != "SLAVE"]
+        found[:] = [members[number] for number in masters]
+        if len(masters) != 1 or infos[masters[0]].get("slavesInSyncSet", "").count(",") != 1:
+            return False
+        return (is_well or takes_messages)(infos[masters[0]])
+
+    try:
+        wait_until(is_settled)
+    except TimeoutError:
+        for each in members:  # what each says of itself, for who looks at a failed test
+            told = ("poch", "lave", "aster", "roof", "ailover", "ole")
+            info = runtime_info(each)
+            print(each.home.name, {key: value for key, value in info.items() if any(part in key for part in told)})
+        raise
+    return found[0]
+
+
+def takes_messages(info: dict[str, str]) -> bool:
+    return info["messagesHeld"] == "false"
+
+
+def is_on_record(info: dict[str, str]) -> bool:
+    return info["inSyncSetPublished"] == "on record"
 
 
 def make_topic(master: LocalCluster, topic: str, queues: int = 1) -> None:
@@ -51,14 +89,11 @@ def make_topic(master: LocalCluster, topic: str, queues: int = 1) -> None:
 def promote(slave: LocalCluster) -> Changed:
     """Make it the master, whatever it lacks; a starved machine may let it answer too late for the first look."""
 
-    async def ask() -> Changed:
-        async with AdminClient(slave.namesrv_address, timeout_s=10) as admin:
-            promotion = await admin.succession.promotion(slave.broker_name, slave.broker_address, accepted_loss=1 << 20)
-            return await admin.succession.promote(promotion, accept_unknown=True)  # it has just joined, perhaps
-
     def has_answered() -> bool:
         try:
-            changed.append(asyncio.run(ask()))
+            with SyncAdminClient(slave.namesrv_address, timeout_s=10) as admin:
+                asked = admin.succession.promotion(slave.broker_name, slave.broker_address, accepted_loss=1 << 20)
+                changed.append(admin.succession.promote(asked, accept_unknown=True))  # it has just joined, perhaps
         except ConfigError as exc:
             if "that answers" not in str(exc):
                 raise
@@ -71,13 +106,17 @@ def promote(slave: LocalCluster) -> Changed:
 
 def promote_checked(slave: LocalCluster, *, accept_unknown: bool = False) -> Changed:
     """As a person's command does it, once. ConfigError for what speaks against it."""
+    with SyncAdminClient(slave.namesrv_address, timeout_s=5) as admin:
+        promotion = admin.succession.promotion(slave.broker_name, slave.broker_address)
+        return admin.succession.promote(promotion, accept_unknown=accept_unknown)
 
-    async def ask() -> Changed:
-        async with AdminClient(slave.namesrv_address, timeout_s=5) as admin:
-            promotion = await admin.succession.promotion(slave.broker_name, slave.broker_address)
-            return await admin.succession.promote(promotion, accept_unknown=accept_unknown)
 
-    return asyncio.run(ask())
+def ask_slave_alone(slave: LocalCluster, *, accept_unknown: bool = False) -> None:
+    """What a tool does that asks nobody else: the slave asks all that it can reach."""
+    info = runtime_info(slave)
+    fields = {"epoch": info["epochHighest"], "end": info["commitLogMaxOffset"]}
+    fields["acceptUnknown"] = str(accept_unknown).lower()
+    rpc.ask(slave.broker_address, RequestCode.PROMOTE_SLAVE, fields, timeout_s=30)
 
 
 def is_same(master: LocalCluster, slave: LocalCluster) -> bool:
@@ -93,7 +132,26 @@ def log_of(peer: LocalCluster) -> bytes:
 class Replica(LocalCluster):
     """A slave with an id of its own: there may be several."""
 
-    def __init__(self, home: Path, master: LocalCluster, number: int, properties: dict[str, str]) -> None:
+    def __init__(self, home: Path, master: Peer, number: int, properties: Mapping[str, str]) -> None:
         super().__init__(home, broker_properties=properties)
         self.join_as_slave(master)
         self._extra_properties["brokerId"] = str(number)
+
+    def start(self) -> None:
+        self.start_broker()
+
+
+@contextlib.contextmanager
+def replicated(
+    folder: Path, properties: Mapping[str, str], of_slaves: Mapping[str, str] | None = None, *, slaves: int = 2
+) -> Iterator[list[LocalCluster]]:
+    """A master, and slaves that copy from it. of_slaves: their settings; None: the master's."""
+    with contextlib.ExitStack() as stack:
+        master = stack.enter_context(LocalCluster(folder / "master", broker_properties=properties))
+        members = [master]
+        for number in range(1, slaves + 1):
+            slave = Replica(folder / f"slave{number}", master, number, of_slaves or properties)
+            members.append(stack.enter_context(slave))
+        for slave in members[1:]:
+            wait_until(lambda slave=slave: runtime_info(slave).get("slaveState") == "copying")  # type: ignore[misc]
+        yield members

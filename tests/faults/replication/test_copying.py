@@ -10,27 +10,19 @@ from pathlib import Path
 import pytest
 
 from tests.faults.kit.endless_load import EndlessLoad
-from tests.faults.kit.replicas import FILES, TOPIC, is_same, log_of, runtime_info
+from tests.faults.kit.replicas import ASYNC, TOPIC, is_same, log_of, replicated, runtime_info
 from tests.harness import LocalCluster
 from tests.waiting import wait_until
 
 
 @pytest.fixture
-def master(tmp_path: Path) -> Iterator[LocalCluster]:
-    with LocalCluster(tmp_path / "master", broker_properties=FILES | {"slavesEnable": "true"}) as cluster:
-        yield cluster
+def pair(tmp_path: Path) -> Iterator[list[LocalCluster]]:
+    with replicated(tmp_path, ASYNC, slaves=1) as members:
+        yield members
 
 
-@pytest.fixture
-def slave(master: LocalCluster, tmp_path: Path) -> Iterator[LocalCluster]:
-    peer = LocalCluster(tmp_path / "slave", broker_properties=FILES)
-    peer.join_as_slave(master)
-    peer.start_broker()
-    yield peer
-    peer.stop()
-
-
-def test_killed_and_frozen_sides_end_with_the_same_log(master: LocalCluster, slave: LocalCluster) -> None:
+def test_killed_and_frozen_sides_end_with_the_same_log(pair: list[LocalCluster]) -> None:
+    master, slave = pair
     with EndlessLoad(master.namesrv_address, TOPIC, body_bytes=3000) as load:
         load.more()
         slave.kill_broker()

@@ -5,7 +5,6 @@ strace stops or kills the process as it opens the file that it needs next, so no
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import signal
@@ -16,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from gantrymq import AdminClient
+from gantrymq import SyncAdminClient
 from gantrymq.errors import GantryError
-from tests.faults.kit.replicas import ASYNC, SYNC, TOPIC, Replica, runtime_info
+from tests.faults.kit.replicas import ASYNC, SYNC, TOPIC, replicated, runtime_info, settled
 from tests.faults.kit.strace import injected
 from tests.faults.replication.history import Answer, check
 from tests.faults.replication.logs import read_log
@@ -43,15 +42,9 @@ def level() -> str:
 @pytest.fixture
 def three(tmp_path: Path, level: str) -> Iterator[list[LocalCluster]]:
     """A master and two slaves, both in sync: without the one that takes over the master may still acknowledge."""
-    properties = LEVELS[level]
-    with LocalCluster(tmp_path / "master", broker_properties=properties) as master:
-        slaves = [Replica(tmp_path / f"slave{number}", master, number, properties) for number in (1, 2)]
-        for slave in slaves:
-            slave.start_broker()
-        wait_until(lambda: runtime_info(master).get("slavesInSyncSet", "").count(",") == 1)
-        yield [master, *slaves]
-        for slave in slaves:
-            slave.stop()
+    with replicated(tmp_path, LEVELS[level]) as members:
+        wait_until(lambda: runtime_info(members[0]).get("slavesInSyncSet", "").count(",") == 1)
+        yield members
 
 
 @pytest.fixture(autouse=True)
@@ -138,34 +131,16 @@ def switching(
 
 
 def switch_over(old: LocalCluster, new: LocalCluster) -> str:
-    async def ask() -> str:
-        async with AdminClient(old.namesrv_address, timeout_s=3) as admin:
-            try:
-                await admin.succession.switch_over(*await admin.succession.switch(old.broker_name, new.broker_address))
-            except GantryError as exc:
-                return str(exc)
-            return "done"
-
-    return asyncio.run(ask())
+    with SyncAdminClient(old.namesrv_address, timeout_s=3) as admin:
+        try:
+            admin.succession.switch_over(*admin.succession.switch(old.broker_name, new.broker_address))
+        except GantryError as exc:
+            return str(exc)
+        return "done"
 
 
 def let_the_hold_run_out() -> None:
     time.sleep(HOLD_S + 1)  # what is shown is that time changes nothing
-
-
-def settled(three: list[LocalCluster]) -> LocalCluster:
-    """The only master, once the others copy from it and it takes messages."""
-    found: list[LocalCluster] = []
-
-    def is_settled() -> bool:
-        infos = [runtime_info(each) for each in three]
-        masters = [each for each, info in zip(three, infos, strict=True) if info.get("brokerRole", "SLAVE") != "SLAVE"]
-        found[:] = masters
-        copying = sum(info.get("slaveState") == "copying" for info in infos)
-        return len(masters) == 1 and copying == 2 and runtime_info(masters[0]).get("messagesHeld") == "false"
-
-    wait_until(is_settled)
-    return found[0]
 
 
 def assert_whole(three: list[LocalCluster], recorder: Recorder, counts: LocalCluster) -> None:

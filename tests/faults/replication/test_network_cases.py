@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
-from gantrymq import AdminClient
 from gantrymq.errors import ConfigError, ResponseError
-from gantrymq.remoting.codes import RequestCode
 from tests.faults.kit.network import CUT
 from tests.faults.kit.nodes import ETCD, NAMES, Node, nodes
-from tests.faults.kit.replicas import ASYNC, SYNC, TOPIC, promote_checked, runtime_info
+from tests.faults.kit.replicas import ASYNC, SYNC, TOPIC, ask_slave_alone, promote_checked, runtime_info, settled
 from tests.faults.replication.history import Answer, Log, check
 from tests.faults.replication.logs import read_log
 from tests.faults.replication.recorder import Recorder
@@ -43,19 +40,6 @@ def cut(node: Node, others: Sequence[str]) -> None:
     for other in others:
         node.net.late(node.node, other, CUT)
         node.net.late(other, node.node, CUT)
-
-
-def ask_slave_alone(slave: Node, *, accept_unknown: bool) -> None:
-    """What a tool does that asks nobody else: the slave asks all that it can reach."""
-
-    async def ask() -> None:
-        async with AdminClient(slave.namesrv_address, timeout_s=30) as admin:
-            info = await admin.brokers.runtime_info(slave.broker_address)
-            fields = {"epoch": info["epochHighest"], "end": info["commitLogMaxOffset"]}
-            fields["acceptUnknown"] = str(accept_unknown).lower()
-            await admin.calls.call(slave.broker_address, RequestCode.PROMOTE_SLAVE, fields)
-
-    asyncio.run(ask())
 
 
 def logs_of(three: Sequence[Node]) -> list[Log]:
@@ -154,19 +138,10 @@ def test_a_master_that_only_clients_reach_acknowledges_nothing_that_is_lost(
             wait_until(lambda: any(runtime_info(each).get("epoch") == "2" for each in (slave, other)))
         time.sleep(3)  # both serve, if they would
         three[0].net.heal()
-        counts: list[Node] = []
-
-        def is_one_master() -> bool:
-            infos = [runtime_info(each) for each in three]
-            counts[:] = [
-                each for each, info in zip(three, infos, strict=True) if info.get("brokerRole", "SLAVE") != "SLAVE"
-            ]
-            return len(counts) == 1 and sum(info.get("slaveState") == "copying" for info in infos) == 2
-
-        wait_until(is_one_master)
+        counts = settled(three, lambda info: True)
     wait_until(lambda: len({runtime_info(each).get("commitLogMaxOffset") for each in three}) == 1)
-    assert (counts[0] is master) == (level == "async")
-    assert check(recorder.sends, logs_of(three), counts[0].broker_address) == []
+    assert (counts is master) == (level == "async")
+    assert check(recorder.sends, logs_of(three), counts.broker_address) == []
 
 
 def ask_best(slave: Node, other: Node, *, accept_unknown: bool) -> None:

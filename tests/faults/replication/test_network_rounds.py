@@ -5,7 +5,6 @@ pytest tests/faults/replication/test_network_rounds.py -s --rounds 30 --timeout 
 
 from __future__ import annotations
 
-import asyncio
 import os
 import random
 import signal
@@ -16,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from gantrymq import AdminClient
+from gantrymq import SyncAdminClient
 from gantrymq.errors import GantryError
 from tests.faults.kit.network import CUT, Network
 from tests.faults.kit.nodes import CLIENTS, ETCD, NAMES, Node, nodes
-from tests.faults.kit.replicas import SYNC, TOPIC, promote_checked, runtime_info
+from tests.faults.kit.replicas import SYNC, TOPIC, promote_checked, runtime_info, settled
 from tests.faults.replication.history import check
 from tests.faults.replication.logs import read_log
 from tests.faults.replication.reader import Reader
@@ -101,16 +100,12 @@ def disturb(net: Network, master: Node, slave: Node, dice: random.Random, *, wit
 
 
 def switch_over(master: Node, slave: Node) -> str:
-    async def ask() -> str:
-        async with AdminClient(master.namesrv_address, timeout_s=2) as admin:
-            try:
-                planned = await admin.succession.switch(master.broker_name, slave.broker_address)
-                await admin.succession.switch_over(*planned)
-            except GantryError as exc:
-                return f"no switch-over ({str(exc)[:100]})"
+    with SyncAdminClient(master.namesrv_address, timeout_s=2) as admin:
+        try:
+            admin.succession.switch_over(*admin.succession.switch(master.broker_name, slave.broker_address))
+        except GantryError as exc:
+            return f"no switch-over ({str(exc)[:100]})"
         return "switch-over"
-
-    return asyncio.run(ask())
 
 
 def promotion(slaves: Sequence[Node]) -> str:
@@ -124,25 +119,3 @@ def promotion(slaves: Sequence[Node]) -> str:
         else:
             return "promotion"
     return f"no promotion ({why})"
-
-
-def settled(three: Sequence[Node]) -> Node:
-    """The only master, once both others are in sync with it and it takes messages."""
-    found: list[Node] = []
-
-    def is_settled() -> bool:
-        infos = [runtime_info(each) for each in three]
-        found[:] = [each for each, info in zip(three, infos, strict=True) if info.get("brokerRole", "SLAVE") != "SLAVE"]
-        if len(found) != 1:
-            return False
-        info = infos[three.index(found[0])]
-        return info["messagesHeld"] == "false" and info.get("slavesInSyncSet", "").count(",") == 1
-
-    try:
-        wait_until(is_settled)
-    except TimeoutError:
-        for each in three:
-            info = runtime_info(each)
-            print(each.node, {key: value for key, value in info.items() if "poch" in key or "lave" in key})
-        raise
-    return found[0]

@@ -13,7 +13,7 @@ import pytest
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from tests.appliance.peer import Peer, connected
 from tests.faults.kit.endless_load import EndlessLoad
-from tests.faults.kit.replicas import FILES, TOPIC, promote, runtime_info
+from tests.faults.kit.replicas import FILES, TOPIC, promote, replicated, runtime_info
 from tests.harness import LocalCluster
 from tests.waiting import wait_until
 
@@ -26,14 +26,9 @@ SETTINGS = FILES | {"slavesEnable": "true", "haHousekeepingInterval": "600000"} 
 
 
 @pytest.fixture
-def pair(tmp_path: Path) -> Iterator[tuple[LocalCluster, LocalCluster]]:
-    with LocalCluster(tmp_path / "one", broker_properties=SETTINGS) as one:
-        two = LocalCluster(tmp_path / "two", broker_properties=SETTINGS)
-        two.join_as_slave(one)
-        two.start_broker()
-        wait_until(lambda: runtime_info(two).get("slaveState") == "copying")
-        yield one, two
-        two.stop()
+def pair(tmp_path: Path) -> Iterator[list[LocalCluster]]:
+    with replicated(tmp_path, SETTINGS, slaves=1) as members:
+        yield members
 
 
 @dataclass
@@ -83,7 +78,7 @@ async def offsets_at(address: str) -> dict[str, int]:
 
 
 @pytest.mark.slow
-def test_offsets_step_back_by_a_seconds_commits_at_most(pair: tuple[LocalCluster, LocalCluster]) -> None:
+def test_offsets_step_back_by_a_seconds_commits_at_most(pair: list[LocalCluster]) -> None:
     """What the master was not given of the machine is allowed for: while it stood still, its commits did, too."""
     master, slave = pair
     with EndlessLoad(master.namesrv_address, TOPIC, body_bytes=1000) as load:

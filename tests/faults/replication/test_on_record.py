@@ -17,7 +17,7 @@ import pytest
 from gantrymq.errors import ConfigError, GantryError, ResponseError
 from tests.appliance.cli.running_gantry import run_gantry
 from tests.faults.failover.recorded import gantry, holders, on_record
-from tests.faults.kit.replicas import SYNC, TOPIC, Replica, promote_checked, runtime_info
+from tests.faults.kit.replicas import SYNC, TOPIC, is_master, promote_checked, replicated, runtime_info
 from tests.faults.replication.history import Answer, check
 from tests.faults.replication.logs import read_log
 from tests.faults.replication.recorder import Recorder
@@ -39,19 +39,12 @@ def member(tmp_path: Path) -> Iterator[EtcdMember]:
 @pytest.fixture
 def three(tmp_path: Path, member: EtcdMember, capsys: pytest.CaptureFixture[str]) -> Iterator[list[LocalCluster]]:
     """A master and two slaves, all in sync and on record."""
-    known = {"etcdEndpoints": member.url}
-    with LocalCluster(tmp_path / "master", broker_properties=SYNC | known) as master:
-        slaves = [Replica(tmp_path / f"slave{number}", master, number, SYNC | known) for number in (1, 2)]
-        for slave in slaves:
-            slave.start_broker()
-        ran = gantry(capsys, master, "init", "--accept-unknown")
+    with replicated(tmp_path, SYNC | {"etcdEndpoints": member.url}) as members:
+        ran = gantry(capsys, members[0], "init", "--accept-unknown")
         assert ran.code == 0, ran.err
-        all_ = [master, *slaves]
-        wait_until(lambda: on_record(member, master) == sorted(each.broker_address for each in all_))
-        wait_until(lambda: len(holders(member, master)) == len(all_))
-        yield all_
-        for slave in slaves:
-            slave.stop()
+        wait_until(lambda: on_record(member, members[0]) == sorted(each.broker_address for each in members))
+        wait_until(lambda: len(holders(member, members[0])) == len(members))
+        yield members
 
 
 @pytest.mark.slow
@@ -178,7 +171,7 @@ def take_over(slaves: list[LocalCluster]) -> LocalCluster:
             try:
                 promote_checked(slave)
             except GantryError as exc:
-                if runtime_info(slave).get("brokerRole", "SLAVE") != "SLAVE":  # a lost answer
+                if is_master(slave):  # a lost answer
                     promoted.append(slave)
                     return True
                 print(exc)

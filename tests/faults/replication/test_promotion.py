@@ -5,7 +5,6 @@ pytest tests/faults/replication --rounds 100
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import re
@@ -16,11 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from gantrymq import AdminClient
-from gantrymq.client.admin.succession import Changed
+from gantrymq import SyncAdminClient
 from gantrymq.errors import GantryError
 from tests.faults.kit.endless_load import EndlessLoad
-from tests.faults.kit.replicas import FILES, TOPIC, is_same, log_of, promote, runtime_info
+from tests.faults.kit.replicas import FILES, TOPIC, is_master, is_same, log_of, promote, replicated, runtime_info
 from tests.harness import LocalCluster
 from tests.waiting import wait_until
 
@@ -36,30 +34,23 @@ SYNC = FILES | {
 
 @pytest.fixture
 def pair(tmp_path: Path) -> Iterator[list[LocalCluster]]:
-    with LocalCluster(tmp_path / "one", broker_properties=SYNC) as one:
-        two = LocalCluster(tmp_path / "two", broker_properties=FILES)
-        two.join_as_slave(one)
-        two.start_broker()
-        wait_until(lambda: runtime_info(two).get("slaveState") == "copying")
-        yield [one, two]
-        two.stop()
+    with replicated(tmp_path, SYNC, FILES, slaves=1) as members:
+        yield members
 
 
 def switch_over(slave: LocalCluster) -> None:
     """Make it the master while the other serves; again when a starved machine took longer than messages are held."""
 
-    async def ask() -> Changed:
-        async with AdminClient(slave.namesrv_address, timeout_s=10) as admin:
-            master, promotion = await admin.succession.switch(slave.broker_name)
-            return await admin.succession.switch_over(master, promotion)
+    def is_done() -> bool:
+        if not is_master(slave):
+            with (
+                contextlib.suppress(GantryError),  # before the promotion: the master goes on
+                SyncAdminClient(slave.namesrv_address, timeout_s=10) as admin,
+            ):
+                admin.succession.switch_over(*admin.succession.switch(slave.broker_name))
+        return is_master(slave)
 
-    def is_master() -> bool:
-        if runtime_info(slave).get("brokerRole", "SLAVE") == "SLAVE":
-            with contextlib.suppress(GantryError):  # before the promotion: the master goes on
-                asyncio.run(ask())
-        return runtime_info(slave).get("brokerRole", "SLAVE") != "SLAVE"
-
-    wait_until(is_master)
+    wait_until(is_done)
 
 
 def check_holds(peer: LocalCluster, acknowledged: list[bytes]) -> None:

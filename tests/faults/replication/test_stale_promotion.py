@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 import time
@@ -11,10 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from gantrymq import AdminClient
 from gantrymq.errors import ConfigError, ResponseError
-from gantrymq.remoting.codes import RequestCode
-from tests.faults.kit.replicas import FILES, SYNC, TOPIC, Replica, promote_checked, runtime_info
+from tests.faults.kit.replicas import (
+    ASYNC,
+    FILES,
+    SYNC,
+    TOPIC,
+    ask_slave_alone,
+    promote_checked,
+    replicated,
+    runtime_info,
+)
 from tests.faults.replication.history import check
 from tests.faults.replication.logs import read_log
 from tests.faults.replication.recorder import Recorder
@@ -27,27 +33,10 @@ CUT_OFF = 200  # messages that are acknowledged while the slave is cut off
 @pytest.fixture
 def three(tmp_path: Path) -> Iterator[list[LocalCluster]]:
     """A master and two slaves, both in sync."""
-    with LocalCluster(tmp_path / "master", broker_properties=SYNC) as master:
-        slaves = [Replica(tmp_path / f"slave{number}", master, number, FILES) for number in (1, 2)]
-        for slave in slaves:
-            slave.start_broker()
-        both = sorted(slave.broker_address for slave in slaves)
-        wait_until(lambda: sorted(runtime_info(slaves[0]).get("inSyncSetTold", "").split(",")) == both)
-        yield [master, *slaves]
-        for slave in slaves:
-            slave.stop()
-
-
-def ask_slave_alone(slave: LocalCluster) -> None:
-    """What a tool does that asks nobody else."""
-
-    async def ask() -> None:
-        async with AdminClient(slave.namesrv_address, timeout_s=30) as admin:
-            info = await admin.brokers.runtime_info(slave.broker_address)
-            fields = {"epoch": info["epochHighest"], "end": info["commitLogMaxOffset"]}
-            await admin.calls.call(slave.broker_address, RequestCode.PROMOTE_SLAVE, fields)
-
-    asyncio.run(ask())
+    with replicated(tmp_path, SYNC, FILES) as members:
+        both = sorted(slave.broker_address for slave in members[1:])
+        wait_until(lambda: sorted(runtime_info(members[1]).get("inSyncSetTold", "").split(",")) == both)
+        yield members
 
 
 @pytest.mark.slow
@@ -82,9 +71,7 @@ def test_a_slave_that_was_cut_off_is_not_promoted_while_a_better_one_is_silent(t
 @pytest.mark.slow
 def test_a_slave_that_stood_still_is_as_old_as_what_it_was_told(tmp_path: Path) -> None:
     """It read what lay in its sockets when it went on, so it has just heard of a master that is long gone."""
-    with LocalCluster(tmp_path / "master", broker_properties=FILES | {"slavesEnable": "true"}) as master:
-        slave = Replica(tmp_path / "slave", master, 1, FILES)
-        slave.start_broker()
+    with replicated(tmp_path, ASYNC, slaves=1) as (master, slave):
         wait_until(lambda: runtime_info(slave).get("inSyncSetTold") == slave.broker_address)
         with Recorder("p", TOPIC, lambda: master.broker_address) as recorder:
             recorder.more()
@@ -96,7 +83,6 @@ def test_a_slave_that_stood_still_is_as_old_as_what_it_was_told(tmp_path: Path) 
         wait_until(lambda: runtime_info(slave).get("slaveState") == "connecting")
         with pytest.raises(ConfigError, match="and the master ended"):
             promote_checked(slave)
-        slave.stop()
 
 
 @pytest.mark.slow

@@ -34,9 +34,9 @@ from gantrymq.errors import GantryError
 from gantrymq.message.ids import decode_offset_message_id
 from gantrymq.remoting.codes import RequestCode
 from tests.conftest import time_limit
-from tests.faults.kit.replicas import FILES, TOPIC, runtime_info
+from tests.faults.kit.replicas import ASYNC, TOPIC, replicated
 from tests.harness import LocalCluster
-from tests.waiting import until, wait_until
+from tests.waiting import until
 
 ROUNDS = 2
 WORST_S = 4.0  # beside a busy machine; what was promised, p99 of 2 s, is for a person with a quiet one
@@ -46,13 +46,8 @@ SETTLE_S = 0.3  # of traffic between two
 
 @pytest.fixture
 def pair(tmp_path: Path) -> Iterator[list[LocalCluster]]:
-    with LocalCluster(tmp_path / "one", broker_properties=FILES | {"slavesEnable": "true"}) as one:
-        two = LocalCluster(tmp_path / "two", broker_properties=FILES)
-        two.join_as_slave(one)
-        two.start_broker()
-        wait_until(lambda: runtime_info(two).get("slaveState") == "copying")
-        yield [one, two]
-        two.stop()
+    with replicated(tmp_path, ASYNC, slaves=1) as members:
+        yield members
 
 
 class Found:

@@ -5,7 +5,6 @@ pytest tests/faults/replication/test_switch_over_rounds.py -s --rounds 20
 
 from __future__ import annotations
 
-import asyncio
 import os
 import random
 import signal
@@ -16,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from gantrymq import AdminClient
+from gantrymq import SyncAdminClient
 from gantrymq.errors import GantryError
-from tests.faults.kit.replicas import SYNC, TOPIC, Replica, runtime_info
+from tests.faults.kit.replicas import SYNC, TOPIC, replicated, runtime_info
 from tests.faults.replication.history import Answer, check
 from tests.faults.replication.logs import read_log
 from tests.faults.replication.recorder import Recorder
@@ -35,10 +34,8 @@ def test_rounds_of_switch_overs_with_a_member_struck_lose_nothing(
     tmp_path: Path, seed: int, request: pytest.FixtureRequest
 ) -> None:
     chance, outcomes = random.Random(seed), Counter[str]()
-    with LocalCluster(tmp_path / "one", broker_properties=SYNC) as one:
-        two = Replica(tmp_path / "two", one, 1, SYNC)
-        two.start_broker()
-        pair, serving = [one, two], [one]
+    with replicated(tmp_path, SYNC, slaves=1) as pair:
+        serving = pair[:1]
         with Recorder("p", TOPIC, lambda: serving[0].broker_address) as recorder:
             for _ in range(request.config.getoption("--rounds", default=None) or ROUNDS):
                 recorder.more(50)
@@ -47,7 +44,6 @@ def test_rounds_of_switch_overs_with_a_member_struck_lose_nothing(
             recorder.more(50)
         wait_until(lambda: len({runtime_info(each).get("commitLogMaxOffset") for each in pair}) == 1)
         logs = [read_log(each.broker_address, each.store) for each in pair]
-        two.stop()
     print(f"\n{dict(outcomes)}; {recorder.count(Answer.ACKNOWLEDGED)} acknowledged, {len(recorder.sends)} sent")
     assert check(recorder.sends, logs, serving[0].broker_address) == []
     assert logs[0].data == logs[1].data
@@ -57,7 +53,7 @@ def struck_switch_over(pair: list[LocalCluster], chance: random.Random) -> str:
     """Begin a switchover and strike one of the two meanwhile, or none; all are up again at the end."""
     victim, blow = chance.choice(pair), chance.choice((None, signal.SIGKILL, signal.SIGSTOP))
     with ThreadPoolExecutor(1) as thread:  # brokers are started by this one: they end with who started them
-        asked = thread.submit(lambda: asyncio.run(switch_over(pair[0])))
+        asked = thread.submit(switch_over, pair[0])
         time.sleep(chance.random() * STRUCK_WITHIN_S)  # the dice say when it is struck
         if blow is signal.SIGKILL:
             victim.kill_broker()
@@ -70,10 +66,10 @@ def struck_switch_over(pair: list[LocalCluster], chance: random.Random) -> str:
         return f"{blow.name if blow else 'no blow'}: {asked.result()}"
 
 
-async def switch_over(peer: LocalCluster) -> str:
-    async with AdminClient(peer.namesrv_address, timeout_s=3) as admin:
+def switch_over(peer: LocalCluster) -> str:
+    with SyncAdminClient(peer.namesrv_address, timeout_s=3) as admin:
         try:
-            await admin.succession.switch_over(*await admin.succession.switch(peer.broker_name))
+            admin.succession.switch_over(*admin.succession.switch(peer.broker_name))
         except GantryError as exc:
             print(exc)
             return "not done"

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 from pathlib import Path
 
 import pytest
 
-from gantrymq import AdminClient
+from gantrymq import SyncAdminClient
 from gantrymq.errors import ConfigError
 from tests.faults.kit.replicas import FILES, TOPIC, Replica, is_same, promote_checked, runtime_info
 from tests.faults.replication.history import Answer, check
@@ -20,11 +19,8 @@ from tests.waiting import wait_until
 
 
 def settle(keep: LocalCluster) -> None:
-    async def ask() -> None:
-        async with AdminClient(keep.namesrv_address, timeout_s=5) as admin:
-            await admin.succession.settle(keep.broker_name, keep.broker_address, accept_unknown=True)
-
-    asyncio.run(ask())
+    with SyncAdminClient(keep.namesrv_address, timeout_s=5) as admin:
+        admin.succession.settle(keep.broker_name, keep.broker_address, accept_unknown=True)
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from appliance.register.etcd import EtcdClient, endpoints_of
 from appliance.register.register import Register
 from tests.faults.kit.network import Network
 from tests.faults.kit.nodes import BROKERS, Node
-from tests.faults.kit.replicas import SYNC, Replica, make_topic, runtime_info
+from tests.faults.kit.replicas import SYNC, Replica, is_on_record, make_topic, settled
 from tests.harness import LocalCluster
 from tests.waiting import wait_until
 
@@ -135,19 +135,4 @@ class Group:
 
     def master(self) -> LocalCluster:
         """The only one, once both others are in sync with it."""
-        found: list[LocalCluster] = []
-
-        def is_settled() -> bool:
-            infos = [runtime_info(each) for each in self.members]
-            found[:] = [
-                each
-                for each, info in zip(self.members, infos, strict=True)
-                if info.get("brokerRole", "SLAVE") != "SLAVE"
-            ]
-            if len(found) != 1:
-                return False
-            info = infos[self.members.index(found[0])]
-            return info.get("slavesInSyncSet", "").count(",") == 1 and info["inSyncSetPublished"] == "on record"
-
-        wait_until(is_settled)
-        return found[0]
+        return settled(self.members, is_on_record)
