@@ -9,12 +9,12 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import psutil
+import pytest
 
 from appliance.bench.disk_watermarks import DISK_MARKS
 from appliance.bench.processes import free_ports
@@ -113,9 +113,7 @@ class RunningAppliance:
         self.url = f"{scheme}://{self.http}"
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         if self.process.poll() is None:
             self.stop()
 
@@ -140,6 +138,17 @@ class RunningAppliance:
         self.process.stdout.close()
         self._ended.set()
         self._ready.set()
+
+
+def shared_appliance(*options: str, environment: Mapping[str, str] | None = None) -> Any:
+    """A fixture: `gantry = shared_appliance("--brokers", "2")` runs for all tests of the module that ask for it."""
+
+    @pytest.fixture(scope="module")
+    def gantry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningAppliance]:
+        with RunningAppliance(tmp_path_factory.mktemp("gantry") / "data", *options, environment=environment) as running:
+            yield running
+
+    return gantry
 
 
 def command_of(process: psutil.Process) -> str:

@@ -114,6 +114,13 @@ class Visitor:
                 self.set_cookies[name] = line
 
 
+def admin_of(gantry: RunningAppliance, tls: ssl.SSLContext | None = None) -> Visitor:
+    """The first administrator, by the link that the appliance has printed."""
+    visitor = Visitor(gantry.url, tls)
+    visitor.become_admin(first_run_token(gantry.output))
+    return visitor
+
+
 def first_run_token(output: str) -> str:
     """The token of the link that an appliance without users prints."""
     found = re.search(r"first-run\?token=(\S+)", output)

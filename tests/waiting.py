@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Self
 
 WITHIN_S = 240.0  # a bound for what hangs, not a promise of how fast it is
@@ -63,9 +62,7 @@ class Beside:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.ends.set()
         self._thread.join()
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from gantrymq import AdminClient, Message, Producer, TopicConfig
 from tests.appliance_process import RunningAppliance
-from tests.visitor import Visitor, first_run_token
+from tests.visitor import admin_of
 
 AT_ONCE = 50
 
@@ -31,8 +31,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     given = parser.parse_args(argv)
     with tempfile.TemporaryDirectory(prefix="gantry-many-") as name:
         with RunningAppliance(Path(name) / "data", "--proxies", "0") as gantry:
-            visitor = Visitor(gantry.url)
-            visitor.become_admin(first_run_token(gantry.output))
+            visitor = admin_of(gantry)
             _say(gantry, "started")
             asyncio.run(_drive(gantry, given.connections, given.topics))
             began = time.monotonic()

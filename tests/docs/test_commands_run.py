@@ -15,7 +15,7 @@ import pytest
 from tests.appliance_process import RunningAppliance
 from tests.docs.pages import ROOT
 from tests.docs.shell_lines import LINES, NOT_RUN, RUN, run_here, what_runs
-from tests.visitor import PASSWORD, Visitor, first_run_token
+from tests.visitor import PASSWORD, admin_of
 from tests.waiting import wait_until
 
 SECRETS = PASSWORD + "\n"  # what a command asks for
@@ -66,8 +66,7 @@ class Shell:
 @pytest.fixture(scope="module")
 def gantry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningAppliance]:
     with RunningAppliance(tmp_path_factory.mktemp("shown") / "data", "--accounts") as running:
-        visitor = Visitor(running.url)
-        visitor.become_admin(first_run_token(running.output))
+        visitor = admin_of(running)
         for topic in ("orders", "prices", "demo"):
             visitor.send_message(topic, "shown")
         yield running

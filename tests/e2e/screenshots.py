@@ -27,7 +27,7 @@ from tests.conftest import require_tool
 from tests.docs.pages import ROOT
 from tests.e2e.conftest import CHROMIUM_FLAGS
 from tests.e2e.page import Page
-from tests.visitor import Visitor, first_run_token
+from tests.visitor import Visitor, admin_of
 
 FOLDER = ROOT / "docs" / "images"
 BYTES_MAX = 150_000
@@ -54,8 +54,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     given = parser.parse_args(argv)
     with tempfile.TemporaryDirectory(prefix="gantry-screenshots-") as name, ExitStack() as at_end:
         gantry = at_end.enter_context(RunningAppliance(Path(name) / "data", "--brokers", "2"))
-        visitor = Visitor(gantry.url)
-        visitor.become_admin(first_run_token(gantry.output))
+        visitor = admin_of(gantry)
         for topic in PER_SECOND:
             visitor.submit("/topics/create", {"name": topic, "queues": "4", "perm": "read-write"})
         stop = threading.Event()

@@ -23,8 +23,6 @@ from selenium import webdriver  # noqa: E402
 
 from tests.e2e.page import WAIT_S, Page  # noqa: E402
 
-pytestmark = pytest.mark.e2e
-
 AXE = Path(__file__).parent / "axe"  # package.json and the lock that pins axe-core
 PASSWORD = "nine lives of a crane"
 TOPIC = "screens"

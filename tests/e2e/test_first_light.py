@@ -24,8 +24,6 @@ from selenium.webdriver.remote.webelement import WebElement  # noqa: E402
 from tests.e2e import cluster_day, operators_day, zones  # noqa: E402
 from tests.e2e.page import Page  # noqa: E402
 
-pytestmark = pytest.mark.e2e
-
 # The first mark of a disk can be no higher than 95 %; what is above is said, and is no fault of ours.
 GOOD_SENTENCES = ("All good", "The disk is filling")
 PASSWORD = "nine lives of a crane"

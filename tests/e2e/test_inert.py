@@ -19,8 +19,6 @@ from selenium.webdriver.common.by import By  # noqa: E402
 
 from tests.e2e.page import Page  # noqa: E402
 
-pytestmark = pytest.mark.e2e
-
 PASSWORD = "nine lives of a crane"
 HAS_RUN = "return window.hit === 1"
 

@@ -11,8 +11,6 @@ from selenium.webdriver import Chrome
 from tests.e2e import page as pages
 from tests.e2e.page import Page
 
-pytestmark = pytest.mark.e2e
-
 HTML = (
     "data:text/html,<title>x</title><h1>The disk is full</h1>"
     "<section aria-label=Problems><article>broker-a: 97 percent</article></section><p>Stored: 3</p>"

@@ -27,8 +27,6 @@ from selenium.webdriver.common.keys import Keys  # noqa: E402
 
 from tests.e2e.page import Page  # noqa: E402
 
-pytestmark = pytest.mark.e2e
-
 HOUR_MS = 3_600_000
 BEGIN_MS = 1_793_577_600_000  # 2026-11-02 00:00 UTC
 HOURS = (0, 1, 2, 5)  # nothing was stored in hours 3 and 4

@@ -23,8 +23,6 @@ from selenium import webdriver  # noqa: E402
 
 from tests.e2e.page import Page  # noqa: E402
 
-pytestmark = pytest.mark.e2e
-
 PROVIDER = Path(__file__).parent / "provider"  # the program, package.json and the lock that pins oidc-provider
 SECRET = "a-secret-of-the-test"
 PASSWORD = "nine lives of a crane"

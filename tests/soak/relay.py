@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import socket
 import struct
-from types import TracebackType
 from typing import Self
 
 LENGTH = struct.Struct(">i")  # of a frame, without itself
@@ -33,9 +32,7 @@ class Relay:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_error: object) -> None:
         self._server.close()
         self.reset()
         await self._server.wait_closed()

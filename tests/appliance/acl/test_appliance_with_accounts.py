@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -17,17 +16,14 @@ from gantrymq.remoting.bodies import ClusterInfo
 from gantrymq.remoting.codes import RequestCode
 from tests.appliance.acl.cluster import is_denied, signed_peer
 from tests.appliance.peer import registration
-from tests.appliance_process import RunningAppliance
-from tests.visitor import Visitor, first_run_token
+from tests.appliance_process import RunningAppliance, shared_appliance
+from tests.visitor import Visitor, admin_of
 from tests.waiting import until, wait_until
 
 CLIENT = Credentials("orders-service", "choose-a-long-one")
 
 
-@pytest.fixture(scope="module")
-def gantry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningAppliance]:
-    with RunningAppliance(tmp_path_factory.mktemp("accounts") / "data", "--accounts", "--brokers", "2") as running:
-        yield running
+gantry = shared_appliance("--accounts", "--brokers", "2")
 
 
 def own_account(gantry: RunningAppliance) -> Credentials:
@@ -170,8 +166,7 @@ async def lets_in(gantry: RunningAppliance, broker: str) -> bool:
 
 
 def test_the_dashboard_works_through_its_own_account(gantry: RunningAppliance) -> None:
-    visitor = Visitor(f"http://{gantry.http}")
-    visitor.become_admin(first_run_token(gantry.output))
+    visitor = admin_of(gantry)
     for path, expected in (("/", "2 of 2"), ("/topics", "Create topic")):
         wait_until(partial(shows, visitor, path, expected))
         page = visitor.get(path)

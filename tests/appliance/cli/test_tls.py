@@ -15,7 +15,7 @@ from gantrymq import Message, SyncProducer
 from gantrymq.errors import GantryError
 from gantrymq.remoting.tls import TlsConfig
 from tests.appliance_process import RunningAppliance
-from tests.visitor import Visitor, first_run_token
+from tests.visitor import admin_of
 from tests.waiting import wait_until
 
 
@@ -79,8 +79,7 @@ def test_the_admin_command_shows_a_certificate_whose_key_stands_in_a_file_of_its
 
 
 def test_the_dashboard_reaches_the_brokers(gantry: RunningAppliance, folder: Path) -> None:
-    browser = Visitor(gantry.url, ssl.create_default_context(cafile=str(folder / "ca.pem")))
-    browser.become_admin(first_run_token(gantry.output))
+    browser = admin_of(gantry, ssl.create_default_context(cafile=str(folder / "ca.pem")))
     wait_until(lambda: "1 of 1" in re.sub("<[^>]*>", "", browser.get("/").text))
 
 

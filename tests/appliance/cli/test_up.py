@@ -9,7 +9,6 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -18,7 +17,7 @@ import pytest
 from appliance.own_files import ROOT
 from gantrymq import Message, SyncProducer
 from gantrymq.errors import GantryError
-from tests.appliance_process import RunningAppliance
+from tests.appliance_process import RunningAppliance, shared_appliance
 from tests.conftest import time_limit
 from tests.waiting import WITHIN_S
 
@@ -26,10 +25,7 @@ RSS_BYTES_MAX = 200 << 20
 GUARDIAN_RSS_BYTES_MAX = 48 << 20
 
 
-@pytest.fixture(scope="module")
-def gantry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningAppliance]:
-    with RunningAppliance(tmp_path_factory.mktemp("up") / "data") as appliance:
-        yield appliance
+gantry = shared_appliance()
 
 
 def send(namesrv: str, text: str = "hello") -> str:

@@ -8,30 +8,25 @@ import os
 import pty
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from appliance.cli import users
-from tests.appliance_process import ROOT, RunningAppliance
-from tests.visitor import PASSWORD, Visitor, first_run_token
+from tests.appliance_process import ROOT, RunningAppliance, shared_appliance
+from tests.visitor import PASSWORD, Visitor, admin_of
 
 NEW_PASSWORD = "a short way from 4321"
 Gantry = Callable[..., subprocess.CompletedProcess[str]]
 
 
-@pytest.fixture(scope="module")
-def appliance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningAppliance]:
-    with RunningAppliance(tmp_path_factory.mktemp("users") / "data") as running:
-        yield running
+appliance = shared_appliance()
 
 
 @pytest.fixture(scope="module")
 def administrator(appliance: RunningAppliance) -> Visitor:
-    visitor = Visitor(f"http://{appliance.http}")
-    visitor.become_admin(first_run_token(appliance.output))
-    return visitor
+    return admin_of(appliance)
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ import threading
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from appliance.bench import rpc
@@ -63,9 +62,7 @@ class Probe:
             thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self._ending.set()
         for thread in self._threads:
             thread.join()

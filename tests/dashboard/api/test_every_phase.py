@@ -13,7 +13,7 @@ import pytest
 
 from tests.appliance_process import ROOT, RunningAppliance
 from tests.suite.long_runs import in_all
-from tests.visitor import Visitor, first_run_token
+from tests.visitor import admin_of
 
 PHASES = {"examples,coverage,fuzzing": in_all(30, long=1200), "stateful": in_all(15, long=600)}  # seconds of each
 EXAMPLES = in_all(2, long=100)
@@ -30,7 +30,7 @@ enabled = false
 @pytest.mark.slow
 def test_nothing_undocumented_and_no_failure_in_any_phase(tmp_path: Path) -> None:
     with RunningAppliance(tmp_path / "data") as gantry:
-        Visitor(f"http://{gantry.http}").become_admin(first_run_token(gantry.output))
+        admin_of(gantry)
         users = [sys.executable, "-m", "appliance", "users", "token", "admin", "--scope", "admin"]
         made = subprocess.run([*users, "--data", gantry.data], cwd=ROOT, capture_output=True, text=True, timeout=300)
         assert made.returncode == 0, made.stderr

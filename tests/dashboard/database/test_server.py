@@ -18,7 +18,7 @@ from tests.appliance_process import RunningAppliance
 from tests.docs.pages import ROOT
 from tests.servers.postgresql import PASSWORD as SECRET
 from tests.servers.postgresql import URL_PASSWORD, PostgreSQL, running_postgresql
-from tests.visitor import PASSWORD, Visitor, first_run_token
+from tests.visitor import PASSWORD, Visitor, admin_of
 from tests.waiting import WITHIN_S, wait_until
 
 PAGE = ROOT / "docs" / "scale.md"
@@ -35,7 +35,7 @@ def gantry(server: PostgreSQL, tmp_path_factory: pytest.TempPathFactory) -> Iter
     """An appliance that began with SQLite and was moved by the commands of the page."""
     data = tmp_path_factory.mktemp("moved") / "data"
     with RunningAppliance(data) as before:
-        Visitor(before.url).become_admin(first_run_token(before.output))
+        admin_of(before)
         assert (data / "dashboard" / "db.sqlite3").exists()
     _move(data, server.url)
     (data / "dashboard" / "db.sqlite3").unlink()

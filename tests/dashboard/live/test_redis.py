@@ -13,7 +13,7 @@ import websocket
 from tests.appliance_process import RunningAppliance
 from tests.servers.redis import PASSWORD as SECRET
 from tests.servers.redis import Redis, running_redis
-from tests.visitor import Visitor, first_run_token
+from tests.visitor import Visitor, admin_of
 from tests.waiting import wait_until
 
 FRAMES_MAX = 20  # one of each kind is among so many
@@ -35,9 +35,7 @@ def gantry(redis: Redis, tmp_path_factory: pytest.TempPathFactory) -> Iterator[R
 
 @pytest.fixture(scope="module")
 def administrator(gantry: RunningAppliance) -> Visitor:
-    visitor = Visitor(gantry.url)
-    visitor.become_admin(first_run_token(gantry.output))
-    return visitor
+    return admin_of(gantry)
 
 
 def subscribed(visitor: Visitor) -> websocket.WebSocket:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.appliance_process import RunningAppliance
-from tests.visitor import Visitor, first_run_token
+from tests.visitor import Visitor, admin_of
 
 
 @pytest.fixture(scope="package")
@@ -26,6 +26,4 @@ def gantry(tmp_path_factory: pytest.TempPathFactory, temporary_folder: Path) -> 
 
 @pytest.fixture(scope="package")
 def administrator(gantry: RunningAppliance) -> Visitor:
-    visitor = Visitor(f"http://{gantry.http}")
-    visitor.become_admin(first_run_token(gantry.output))
-    return visitor
+    return admin_of(gantry)

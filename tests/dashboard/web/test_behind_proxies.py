@@ -19,7 +19,7 @@ from tests.appliance_process import RunningAppliance
 from tests.certificates import authority
 from tests.conftest import require_tool, time_limit
 from tests.docs.pages import ROOT
-from tests.visitor import Visitor, first_run_token
+from tests.visitor import Visitor, admin_of
 from tests.waiting import WITHIN_S
 
 ELSEWHERE = "127.0.0.2"  # an address of this machine that is no trusted proxy
@@ -30,7 +30,7 @@ FORGED = "203.0.113.9"
 def gantry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningAppliance]:
     data = tmp_path_factory.mktemp("proxied") / "data"
     with RunningAppliance(data, "--trusted-proxies", "127.0.0.1") as running:
-        Visitor(f"http://{running.http}").become_admin(first_run_token(running.output))
+        admin_of(running)
         yield running
 
 

@@ -20,7 +20,7 @@ from dashboard.web.connections import ConnectionTable
 from dashboard.web.limits import CONNECTIONS_MIN, FILES_RESERVED, WebLimits
 from tests.appliance_process import RunningAppliance, command_of
 from tests.conftest import time_limit
-from tests.visitor import Visitor, first_run_token, web_process
+from tests.visitor import Visitor, admin_of, web_process
 from tests.waiting import wait_until
 
 FILES_MAX = 300
@@ -141,8 +141,7 @@ def test_idle_connections_keep_a_killed_broker_from_nothing(tmp_path: Path) -> N
     command = ("bash", "-c", f'ulimit -n {FILES_MAX}; exec "$0" -m appliance up "$@"', sys.executable)
     environment = {"GANTRY_HTTP_CONNECTIONS_PER_ADDRESS_MAX": str(OF_AN_ADDRESS)}
     with RunningAppliance(tmp_path / "data", command=command, environment=environment) as gantry:
-        visitor = Visitor(f"http://{gantry.http}")
-        visitor.become_admin(first_run_token(gantry.output))
+        visitor = admin_of(gantry)
         pages = [LivePage(visitor) for _ in range(OF_AN_ADDRESS + 4)]
         for page in pages:
             page.shows()

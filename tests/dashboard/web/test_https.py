@@ -19,7 +19,7 @@ from dashboard.web.hosts import place_over_tls
 from tests.appliance_process import RunningAppliance
 from tests.certificates import authority
 from tests.conftest import time_limit
-from tests.visitor import Visitor, first_run_token, talk
+from tests.visitor import Visitor, admin_of, talk
 
 
 def trust(name: str = "ours") -> ssl.SSLContext:
@@ -54,9 +54,7 @@ def gantry(tmp_path_factory: pytest.TempPathFactory, certificates: Path) -> Iter
 @pytest.fixture(scope="module")
 def administrator(gantry: RunningAppliance) -> Visitor:
     assert f"First visit  https://{gantry.http}/first-run?token=" in gantry.output
-    visitor = Visitor(gantry.url, trust())
-    visitor.become_admin(first_run_token(gantry.output))
-    return visitor
+    return admin_of(gantry, trust())
 
 
 def test_pages_and_the_live_socket_come_over_tls(gantry: RunningAppliance, administrator: Visitor) -> None:

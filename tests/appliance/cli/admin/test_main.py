@@ -21,7 +21,16 @@ import pytest
 from appliance.__main__ import main
 from appliance.bench.peer import Peer
 from appliance.cli.admin.main import NOUNS
-from gantrymq import AdminClient, Message, Producer, PushConsumer
+from gantrymq import (
+    AdminClient,
+    Message,
+    MessageExt,
+    Producer,
+    PushConsumer,
+    SyncAdminClient,
+    SyncProducer,
+    SyncPushConsumer,
+)
 from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig
 from gantrymq.remoting.codes import RequestCode
 from tests.appliance.cli.running_gantry import Gantry, Ran, run_gantry
@@ -54,37 +63,24 @@ def topic(gantry: Gantry) -> str:
 
 def consume(peer: Peer, topic: str, count: int) -> None:
     """Consume that many messages for the group of the topic's name, and write its offsets."""
-
-    async def work() -> None:
-        seen = Seen()
-        consumer = PushConsumer(peer.namesrv_address, group=topic, listener=seen, trace=True)
-        consumer.subscribe(topic)
-        async with consumer:
-            await until(lambda: len(seen.messages) == count)
-
-    asyncio.run(work())
+    seen: list[MessageExt] = []
+    consumer = SyncPushConsumer(peer.namesrv_address, group=topic, listener=seen.extend, trace=True)
+    consumer.subscribe(topic)
+    with consumer:
+        wait_until(lambda: len(seen) == count)
 
 
 def produce(peer: Peer, topic: str, count: int) -> list[str]:
-    """Send numbered messages; their ids."""
-
-    async def work() -> list[str]:
-        async with Producer(peer.namesrv_address, group=f"P{topic}", trace=True) as producer:
-            sent = [
-                await producer.send(Message(topic, b'{"number": %d}' % n, tags="AB"[n % 2], keys=f"key-{n}"))
-                for n in range(count)
-            ]
-        async with (
-            AdminClient(peer.namesrv_address) as admin,
-            asyncio.timeout(WITHIN_S),
-        ):  # until queues and index have them
-            while sum(at.max_offset for at in (await admin.topics.offsets(topic)).values()) < count:
-                await asyncio.sleep(0.05)
-            while await admin.messages.find_by_id(topic, sent[-1].msg_id) is None:
-                await asyncio.sleep(0.05)
-        return [result.msg_id for result in sent]
-
-    return asyncio.run(work())
+    """Send numbered messages; their ids, once queues and index have them."""
+    with SyncProducer(peer.namesrv_address, group=f"P{topic}", trace=True) as producer:
+        sent = [
+            producer.send(Message(topic, b'{"number": %d}' % n, tags="AB"[n % 2], keys=f"key-{n}"))
+            for n in range(count)
+        ]
+    with SyncAdminClient(peer.namesrv_address) as admin:
+        wait_until(lambda: sum(at.max_offset for at in admin.topics.offsets(topic).values()) >= count)
+        wait_until(lambda: admin.messages.find_by_id(topic, sent[-1].msg_id) is not None)
+    return [result.msg_id for result in sent]
 
 
 # -- the cluster ------------------------------------------------------------------------------------------------------
@@ -232,12 +228,8 @@ def test_lag_is_known_where_a_group_has_been_and_unknown_elsewhere(peer: Peer, g
     assert (lag["lag"], [queue["consumerOffset"] for queue in lag["queues"]]) == (3, [3, 3])
     assert gantry("groups", "lag", topic).out.splitlines()[-1].startswith("lag 3;")
     other = f"{topic}_partly"
-
-    async def write_one() -> None:
-        async with AdminClient(peer.namesrv_address) as admin:
-            await admin.offsets.set_at(peer.broker_address, other, topic, 0, 1)
-
-    asyncio.run(write_one())
+    with SyncAdminClient(peer.namesrv_address) as admin:
+        admin.offsets.set_at(peer.broker_address, other, topic, 0, 1)
     places = gantry("groups", "lag", other, "--json").json["queues"]
     assert [place["lag"] is None for place in places] == [False, True]
     assert "unknown in 1 queue" in gantry("groups", "lag", other).out
@@ -315,14 +307,8 @@ def test_a_message_is_sent_resent_and_followed(peer: Peer, gantry: Gantry, topic
     consume(peer, topic, 2)
     again = gantry("messages", "resend", topic, message_id, "--json").json
     assert again["msgId"] != message_id
-
-    async def traced() -> int:
-        async with AdminClient(peer.namesrv_address) as admin, asyncio.timeout(WITHIN_S):
-            while len((await admin.messages.trace(message_id)).records) < 3:
-                await asyncio.sleep(0.1)
-            return 3
-
-    assert asyncio.run(traced()) == 3
+    with SyncAdminClient(peer.namesrv_address) as admin:
+        wait_until(lambda: len(admin.messages.trace(message_id).records) >= 3)
     assert [row[2] for row in gantry("messages", "trace", message_id).rows[1:]] == ["Pub", "SubBefore", "SubAfter"]
     assert gantry("messages", "trace", "0" * 32).code == 1
     untold = gantry("messages", "trace", message_id, "--trace-topic", "NobodyTraces")

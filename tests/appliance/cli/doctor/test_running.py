@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,13 +13,9 @@ import pytest
 from appliance.__main__ import main
 from appliance.cli.checks.running import name_servers
 from appliance.settings.appliance_config import ApplianceConfig
-from tests.appliance_process import RunningAppliance, command_of
+from tests.appliance_process import RunningAppliance, command_of, shared_appliance
 
-
-@pytest.fixture(scope="module")
-def gantry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningAppliance]:
-    with RunningAppliance(tmp_path_factory.mktemp("run") / "data", "--slaves", "1") as running:
-        yield running
+gantry = shared_appliance("--slaves", "1")
 
 
 @pytest.fixture

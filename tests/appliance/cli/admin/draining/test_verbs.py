@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from appliance.own_files import ROOT
 from gantrymq import AdminClient, Message, Producer, PushConsumer, SendStatus
 from gantrymq.message.model import MessageExt
 from gantrymq.remoting.admin_bodies import TopicConfig
-from tests.appliance_process import RunningAppliance
+from tests.appliance_process import RunningAppliance, shared_appliance
 from tests.waiting import until
 
 TOPIC, GROUP = "Drained", "drainers"
@@ -22,10 +21,7 @@ DRAINED = "broker-a"
 QUICK = ("--routes", "2")  # this producer goes on elsewhere as soon as a broker says so
 
 
-@pytest.fixture(scope="module")
-def gantry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningAppliance]:
-    with RunningAppliance(tmp_path_factory.mktemp("two") / "data", "--brokers", "2") as running:
-        yield running
+gantry = shared_appliance("--brokers", "2")
 
 
 class Load:
