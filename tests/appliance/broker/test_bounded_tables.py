@@ -51,27 +51,26 @@ async def test_one_client_can_not_be_everything(tmp_path: Path, monkeypatch: pyt
 
 
 async def test_groups_topics_and_offsets_do_not_come_into_being_without_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tool: Tool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with tool_at(tmp_path) as tool:
-        broker = tool.broker
-        await tool.create_topic("T")
-        monkeypatch.setattr(subscription_group, "GROUPS_MAX", len(broker.groups.configs) + 2)
-        for number in range(6):
-            await beat(tool, [], {f"C{number}": 1})
-        assert sum(group.startswith("C") and group[1:].isdigit() for group in broker.groups.configs) == 2
-        monkeypatch.setattr(topic_config, "CREATED_TOPICS_MAX", len(broker.topics.configs) + 1)
-        await tool.send("New0", b"x")
-        with pytest.raises(AssertionError, match="creates no further ones"):
-            await tool.send("New1", b"x")
-        await tool.create_topic("ByHand")
-        await tool.send("ByHand", b"x")
-        monkeypatch.setattr(consumer_offset, "KEYS_MAX", 2)
-        monkeypatch.setattr(consumer_offset, "QUEUES_MAX", 3)
-        codes = [await commit(tool, f"G{number}", 0) for number in range(4)]
-        assert codes == [0, 0, 29, 29]
-        assert [await commit(tool, "G0", queue_id) for queue_id in range(5)] == [0, 0, 0, 29, 29]
-        assert await commit(tool, "G0", 1) == 0
+    broker = tool.broker
+    await tool.create_topic("T")
+    monkeypatch.setattr(subscription_group, "GROUPS_MAX", len(broker.groups.configs) + 2)
+    for number in range(6):
+        await beat(tool, [], {f"C{number}": 1})
+    assert sum(group.startswith("C") and group[1:].isdigit() for group in broker.groups.configs) == 2
+    monkeypatch.setattr(topic_config, "CREATED_TOPICS_MAX", len(broker.topics.configs) + 1)
+    await tool.send("New0", b"x")
+    with pytest.raises(AssertionError, match="creates no further ones"):
+        await tool.send("New1", b"x")
+    await tool.create_topic("ByHand")
+    await tool.send("ByHand", b"x")
+    monkeypatch.setattr(consumer_offset, "KEYS_MAX", 2)
+    monkeypatch.setattr(consumer_offset, "QUEUES_MAX", 3)
+    codes = [await commit(tool, f"G{number}", 0) for number in range(4)]
+    assert codes == [0, 0, 29, 29]
+    assert [await commit(tool, "G0", queue_id) for queue_id in range(5)] == [0, 0, 0, 29, 29]
+    assert await commit(tool, "G0", 1) == 0
 
 
 async def commit(tool: Tool, group: str, queue_id: int) -> int:
@@ -79,21 +78,20 @@ async def commit(tool: Tool, group: str, queue_id: int) -> int:
     return (await tool.ask(RequestCode.UPDATE_CONSUMER_OFFSET, fields)).code
 
 
-async def test_looking_makes_nothing(tmp_path: Path) -> None:
-    async with tool_at(tmp_path) as tool:
-        before = tables(tool)
-        for number in range(50):
-            queue = {"topic": f"Probed{number}", "queueId": str(number), "timestamp": "0"}
-            for code in (29, 30, 31, 32):
-                await tool.ask(code, queue)
-            for code, fields in (
-                (202, {"topic": "Probed"}), (300, {"topic": "Probed"}), (351, {"topic": "Probed"}),
-                (352, {"group": f"CG{number}"}), (38, {"consumerGroup": f"CG{number}"}),
-                (14, queue | {"consumerGroup": f"CG{number}"}), (208, {"consumerGroup": f"CG{number}"}),
-                (315, {"statsName": f"N{number}", "statsKey": "K"}),
-            ):  # fmt: skip
-                await tool.ask(code, fields)
-        assert tables(tool) == before
+async def test_looking_makes_nothing(tool: Tool) -> None:
+    before = tables(tool)
+    for number in range(50):
+        queue = {"topic": f"Probed{number}", "queueId": str(number), "timestamp": "0"}
+        for code in (29, 30, 31, 32):
+            await tool.ask(code, queue)
+        for code, fields in (
+            (202, {"topic": "Probed"}), (300, {"topic": "Probed"}), (351, {"topic": "Probed"}),
+            (352, {"group": f"CG{number}"}), (38, {"consumerGroup": f"CG{number}"}),
+            (14, queue | {"consumerGroup": f"CG{number}"}), (208, {"consumerGroup": f"CG{number}"}),
+            (315, {"statsName": f"N{number}", "statsKey": "K"}),
+        ):  # fmt: skip
+            await tool.ask(code, fields)
+    assert tables(tool) == before
 
 
 def tables(tool: Tool) -> tuple[object, ...]:
@@ -147,12 +145,11 @@ async def asked(tool: Tool, code: int, fields: dict[str, str] | None = None, bod
     ],
 )
 async def test_a_subscription_nobody_writes_is_refused_and_not_remembered(
-    tmp_path: Path, subscription: dict[str, Any]
+    tool: Tool, subscription: dict[str, Any]
 ) -> None:
-    async with tool_at(tmp_path) as tool:
-        answer = await beat_of(tool, consumer("G", **subscription), consumer("H"))
-        assert answer.code == ResponseCode.INVALID_PARAMETER
-        assert set(tool.broker.consumers.groups) == {"H"}, "the group it belongs to is spoiled, no other"
+    answer = await beat_of(tool, consumer("G", **subscription), consumer("H"))
+    assert answer.code == ResponseCode.INVALID_PARAMETER
+    assert set(tool.broker.consumers.groups) == {"H"}, "the group it belongs to is spoiled, no other"
 
 
 async def test_the_subscriptions_of_all_together_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,18 +194,17 @@ async def test_what_waiting_pulls_take_is_bounded(
         assert hold.held_bytes == hold.held_count == 0
 
 
-async def test_an_expression_nobody_writes_is_refused_by_a_pull(tmp_path: Path) -> None:
-    async with tool_at(tmp_path) as tool:
-        await tool.create_topic("T")
-        await beat(tool, [], {"G": 1})
-        fields = {
-            "consumerGroup": "G", "topic": "T", "queueId": "0", "queueOffset": "0", "maxMsgNums": "32", "sysFlag": "4",
-            "commitOffset": "0", "suspendTimeoutMillis": "0", "subscription": "a||" * 11_000, "subVersion": "0",
-        }  # fmt: skip
-        answer = await asked(tool, RequestCode.PULL_MESSAGE, fields)
-        assert answer.code == ResponseCode.SUBSCRIPTION_PARSE_FAILED
-        fields["subscription"] = "||".join(f"t{number}" for number in range(4000))
-        assert (await asked(tool, RequestCode.PULL_MESSAGE, fields)).code == ResponseCode.PULL_NOT_FOUND
+async def test_an_expression_nobody_writes_is_refused_by_a_pull(tool: Tool) -> None:
+    await tool.create_topic("T")
+    await beat(tool, [], {"G": 1})
+    fields = {
+        "consumerGroup": "G", "topic": "T", "queueId": "0", "queueOffset": "0", "maxMsgNums": "32", "sysFlag": "4",
+        "commitOffset": "0", "suspendTimeoutMillis": "0", "subscription": "a||" * 11_000, "subVersion": "0",
+    }  # fmt: skip
+    answer = await asked(tool, RequestCode.PULL_MESSAGE, fields)
+    assert answer.code == ResponseCode.SUBSCRIPTION_PARSE_FAILED
+    fields["subscription"] = "||".join(f"t{number}" for number in range(4000))
+    assert (await asked(tool, RequestCode.PULL_MESSAGE, fields)).code == ResponseCode.PULL_NOT_FOUND
 
 
 async def test_offsets_are_bounded_in_all_and_those_that_go_make_room(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 from appliance.fast_path.loader import SANITIZE, VARIABLE, load
 from tests.appliance.fast_path.compiling import build_or_skip
+from tests.appliance.fast_path.rig import Pair, pair_of_brokers
 
 
 @pytest.fixture(scope="package", autouse=True)
@@ -27,3 +29,9 @@ def compiled(switched_on: None) -> ModuleType:
     module = load()
     assert module is not None
     return module
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Iterator[Pair]:
+    with pair_of_brokers(tmp_path) as pair:
+        yield pair

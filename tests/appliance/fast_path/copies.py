@@ -13,7 +13,7 @@ from store.base.errors import CopyRefused
 from store.index.service import PENDING_MAX
 from store.message_store import MessageStore
 from store.startup.dispatch import Arrived
-from tests.store.conftest import FakeClock, small_config
+from tests.store.conftest import Clock, small_config
 
 Heard = list[tuple[str, int, int, list[int]]]
 
@@ -50,7 +50,7 @@ class Copy:
 
     def open(self) -> MessageStore:
         """Open the folder; what a start reads is fed in the same way."""
-        clock = FakeClock()
+        clock = Clock()
         self.store = store = MessageStore(self._config, is_copy=True, clock=clock, monotonic=clock)
         compiled = self._compiled
         self.counting = CountingFeed(compiled.FastDispatch(store.parts, PENDING_MAX)) if compiled is not None else None

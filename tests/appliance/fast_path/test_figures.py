@@ -14,7 +14,7 @@ from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import JSON, RemotingCommand
 from tests.appliance.fast_path import signed
 from tests.appliance.fast_path.pulls import fill, pull
-from tests.appliance.fast_path.rig import Side, pair_of_brokers
+from tests.appliance.fast_path.rig import Pair, Side, pair_of_brokers
 from tests.appliance.fast_path.sends import batch, first_messages, send
 
 DELAYED = "UNIQ_KEY\x01AC1100010A0018B4AAC2\x02DELAY\x013"
@@ -54,28 +54,26 @@ def figures(side: Side) -> tuple[int, int, dict[str, int]]:
         (pull(9, 0, subscription="nothing"), "place"),
     ],
 )
-async def test_each_reason_is_counted_once(tmp_path: Path, frame: bytes, reason: str) -> None:
+async def test_each_reason_is_counted_once(pair: Pair, frame: bytes, reason: str) -> None:
     """On arrival and in a turn the same request is asked about once."""
-    with pair_of_brokers(tmp_path) as pair:
-        await fill(pair, 20)
-        sends, pulls, before = figures(pair.fast)
-        await pair.receive(send(5) + frame)
-        declined = {name: count - before.get(name, 0) for name, count in figures(pair.fast)[2].items()}
-        assert (figures(pair.fast)[:2], {name: count for name, count in declined.items() if count}) == (
-            (sends + 1, pulls),
-            {reason: 1},
-        )
-        pair.check()
+    await fill(pair, 20)
+    sends, pulls, before = figures(pair.fast)
+    await pair.receive(send(5) + frame)
+    declined = {name: count - before.get(name, 0) for name, count in figures(pair.fast)[2].items()}
+    assert (figures(pair.fast)[:2], {name: count for name, count in declined.items() if count}) == (
+        (sends + 1, pulls),
+        {reason: 1},
+    )
+    pair.check()
 
 
-async def test_what_was_served_is_counted_by_kind(tmp_path: Path) -> None:
-    with pair_of_brokers(tmp_path) as pair:
-        await fill(pair, 20)
-        before = figures(pair.fast)
-        await pair.receive(send(5) + batch(6, [b"1", b"2"]) + pull(7, 0))
-        await pair.receive(pull(8, 1))
-        after = figures(pair.fast)
-        assert (after[0] - before[0], after[1] - before[1], after[2]) == (2, 2, before[2])
+async def test_what_was_served_is_counted_by_kind(pair: Pair) -> None:
+    await fill(pair, 20)
+    before = figures(pair.fast)
+    await pair.receive(send(5) + batch(6, [b"1", b"2"]) + pull(7, 0))
+    await pair.receive(pull(8, 1))
+    after = figures(pair.fast)
+    assert (after[0] - before[0], after[1] - before[1], after[2]) == (2, 2, before[2])
 
 
 async def test_a_broker_that_refuses_and_accounts_that_may_not(tmp_path: Path) -> None:

@@ -70,7 +70,6 @@ async def test_a_transient_pool_gets_them_first(tmp_path: Path) -> None:
         pair.check()
 
 
-async def test_the_fast_path_needs_no_pages_made_ready(tmp_path: Path) -> None:
-    with pair_of_brokers(tmp_path) as pair:
-        assert not pair.fast.broker.store.parts.log.warms_ahead
-        assert pair.plain.broker.store.parts.log.warms_ahead
+async def test_the_fast_path_needs_no_pages_made_ready(pair: Pair) -> None:
+    assert not pair.fast.broker.store.parts.log.warms_ahead
+    assert pair.plain.broker.store.parts.log.warms_ahead

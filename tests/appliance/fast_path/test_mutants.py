@@ -167,11 +167,10 @@ RULES = {
 @pytest.mark.parametrize("change", RULES)
 @pytest.mark.parametrize("is_mutant", [False, True])
 async def test_a_rule_of_one_side_only_is_noticed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[Pair, pytest.MonkeyPatch], None], is_mutant: bool
+    pair: Pair, monkeypatch: pytest.MonkeyPatch, change: Callable[[Pair, pytest.MonkeyPatch], None], is_mutant: bool
 ) -> None:
-    with pair_of_brokers(tmp_path) as pair:
-        if is_mutant:
-            change(pair, monkeypatch)
-        await RULES[change](pair)
-        with pytest.raises(AssertionError) if is_mutant else contextlib.nullcontext():
-            pair.check()
+    if is_mutant:
+        change(pair, monkeypatch)
+    await RULES[change](pair)
+    with pytest.raises(AssertionError) if is_mutant else contextlib.nullcontext():
+        pair.check()

@@ -15,43 +15,38 @@ from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import JSON, ROCKETMQ, RemotingCommand
 from store.queues.filter import Filter
 from tests.appliance.fast_path.pulls import GROUP, fill, pull
-from tests.appliance.fast_path.rig import pair_of_brokers
+from tests.appliance.fast_path.rig import Pair, pair_of_brokers
 from tests.appliance.fast_path.sends import send
 
 
 @pytest.mark.parametrize("serialize_type", [JSON, ROCKETMQ])
-async def test_pulls_through_a_queue(tmp_path: Path, serialize_type: int) -> None:
-    with pair_of_brokers(tmp_path) as pair:
-        await fill(pair)
-        for number, count in enumerate((1, 0, -5, 7, 32, 64, 200, 1000)):
-            for offset in (0, 1, 40, 90, 97):
-                await pair.receive(
-                    pull(10 * number + offset, offset, maxMsgNums=str(count), serialize_type=serialize_type)
-                )
-        assert pair.fast.served_fast > 330
-        pair.check()
+async def test_pulls_through_a_queue(pair: Pair, serialize_type: int) -> None:
+    await fill(pair)
+    for number, count in enumerate((1, 0, -5, 7, 32, 64, 200, 1000)):
+        for offset in (0, 1, 40, 90, 97):
+            await pair.receive(pull(10 * number + offset, offset, maxMsgNums=str(count), serialize_type=serialize_type))
+    assert pair.fast.served_fast > 330
+    pair.check()
 
 
-async def test_what_tools_look_at_is_not_counted_as_read(tmp_path: Path) -> None:
-    with pair_of_brokers(tmp_path) as pair:
-        await fill(pair)
-        for side in (pair.fast, pair.plain):
-            side.broker.groups.update(SubscriptionGroupConfig("TOOLS_CONSUMER"))
-        before = pair.fast.served_fast
-        await pair.receive(pull(1, 0, consumerGroup="TOOLS_CONSUMER", sysFlag="4", commitOffset=None))
-        await pair.receive(pull(2, 1 << 40, consumerGroup="TOOLS_CONSUMER", sysFlag="4", commitOffset=None))
-        assert pair.fast.served_fast == before + 1, "messages are handed out fast, a miss is the Python path's"
-        assert pair.fast.state()["get stats"] == (0, 0, 0)
-        pair.check()
+async def test_what_tools_look_at_is_not_counted_as_read(pair: Pair) -> None:
+    await fill(pair)
+    for side in (pair.fast, pair.plain):
+        side.broker.groups.update(SubscriptionGroupConfig("TOOLS_CONSUMER"))
+    before = pair.fast.served_fast
+    await pair.receive(pull(1, 0, consumerGroup="TOOLS_CONSUMER", sysFlag="4", commitOffset=None))
+    await pair.receive(pull(2, 1 << 40, consumerGroup="TOOLS_CONSUMER", sysFlag="4", commitOffset=None))
+    assert pair.fast.served_fast == before + 1, "messages are handed out fast, a miss is the Python path's"
+    assert pair.fast.state()["get stats"] == (0, 0, 0)
+    pair.check()
 
 
 @pytest.mark.parametrize("expression", ["TagA", "TagC", "TagA || TagC", "none", "", "TagB||x", " || ", "a" * 600])
-async def test_pulls_by_tag(tmp_path: Path, expression: str) -> None:
-    with pair_of_brokers(tmp_path) as pair:
-        await fill(pair)
-        for offset in range(0, 100, 9):
-            await pair.receive(pull(offset, offset, subscription=expression))
-        pair.check()
+async def test_pulls_by_tag(pair: Pair, expression: str) -> None:
+    await fill(pair)
+    for offset in range(0, 100, 9):
+        await pair.receive(pull(offset, offset, subscription=expression))
+    pair.check()
 
 
 CHANGES: list[dict[str, str | None]] = [
@@ -118,19 +113,18 @@ async def test_the_subscription_of_a_heartbeat(tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("forbidden", ["broker", "topic", "group"])
-async def test_what_is_not_allowed(tmp_path: Path, forbidden: str) -> None:
-    with pair_of_brokers(tmp_path) as pair:
-        await fill(pair, 20)
-        await pair.receive(pull(1, 1))
-        for side in (pair.fast, pair.plain):
-            if forbidden == "broker":
-                object.__setattr__(side.broker.config, "permission", 2)
-            elif forbidden == "topic":
-                side.broker.topics.update(TopicConfig("orders", 4, 4, perm=2))
-            else:
-                side.broker.groups.update(SubscriptionGroupConfig(GROUP, consume_enable=False))
-        await pair.receive(pull(2, 1))
-        pair.check()
+async def test_what_is_not_allowed(pair: Pair, forbidden: str) -> None:
+    await fill(pair, 20)
+    await pair.receive(pull(1, 1))
+    for side in (pair.fast, pair.plain):
+        if forbidden == "broker":
+            object.__setattr__(side.broker.config, "permission", 2)
+        elif forbidden == "topic":
+            side.broker.topics.update(TopicConfig("orders", 4, 4, perm=2))
+        else:
+            side.broker.groups.update(SubscriptionGroupConfig(GROUP, consume_enable=False))
+    await pair.receive(pull(2, 1))
+    pair.check()
 
 
 async def test_large_answers_and_limits(tmp_path: Path) -> None:
@@ -178,58 +172,54 @@ async def test_units_that_are_kept_for_the_next_pull(tmp_path: Path, units_each:
         assert pair.fast.served_fast > 1300
 
 
-async def test_units_are_kept_of_some_queues_only(tmp_path: Path) -> None:
-    with pair_of_brokers(tmp_path) as pair:
-        await fill(pair, 0)
-        for side in (pair.fast, pair.plain):
-            side.broker.topics.update(TopicConfig("orders", 100, 100))
+async def test_units_are_kept_of_some_queues_only(pair: Pair) -> None:
+    await fill(pair, 0)
+    for side in (pair.fast, pair.plain):
+        side.broker.topics.update(TopicConfig("orders", 100, 100))
+    for queue_id in range(100):
+        await pair.receive(send(100 + queue_id, e=str(queue_id)))
+    queues = list(pair.fast.broker.store.parts.queues)
+    for side in (pair.fast, pair.plain):
+        side.broker.store.queue_flusher.finish()
+        for queue in side.broker.store.parts.queues:
+            queue.trim(0)
+    for turn in range(2):
         for queue_id in range(100):
-            await pair.receive(send(100 + queue_id, e=str(queue_id)))
-        queues = list(pair.fast.broker.store.parts.queues)
+            await pair.receive(pull(1000 * turn + queue_id, 0, queueId=str(queue_id)))
+    pair.check()
+    assert sum(queue.looked_at is not None for queue in queues) == 64
+    assert all(queue.looked_at is None for queue in pair.plain.broker.store.parts.queues)
+
+
+async def test_what_may_not_be_shown_yet(pair: Pair) -> None:
+    await fill(pair, 100)
+    for share in (0.3, 0.9, 1.0):
         for side in (pair.fast, pair.plain):
-            side.broker.store.queue_flusher.finish()
-            for queue in side.broker.store.parts.queues:
-                queue.trim(0)
-        for turn in range(2):
-            for queue_id in range(100):
-                await pair.receive(pull(1000 * turn + queue_id, 0, queueId=str(queue_id)))
+            side.broker.store.show_below(int(side.broker.store.parts.log.position * share))
+        for offset in range(0, 40, 7):
+            await pair.receive(pull(int(1000 * share) + offset, offset, maxMsgNums="5"))
         pair.check()
-        assert sum(queue.looked_at is not None for queue in queues) == 64
-        assert all(queue.looked_at is None for queue in pair.plain.broker.store.parts.queues)
 
 
-async def test_what_may_not_be_shown_yet(tmp_path: Path) -> None:
-    with pair_of_brokers(tmp_path) as pair:
-        await fill(pair, 100)
-        for share in (0.3, 0.9, 1.0):
+async def test_sends_and_pulls_in_one_read_event(pair: Pair) -> None:
+    await fill(pair, 40)
+    step = random.Random(5)
+    for turn in range(20):
+        parts = [send(10_000 + 50 * turn + number, e="1") for number in range(step.randrange(5))]
+        # Of another queue: the Python path serves sends before pulls, whatever their order.
+        parts += [pull(100 * turn + number, 3, queueId="2") for number in range(step.randrange(5))]
+        step.shuffle(parts)
+        await pair.receive(b"".join(parts))
+    pair.check()
+
+
+async def test_cut_at_every_byte(pair: Pair) -> None:
+    await fill(pair, 40)
+    for serialize_type in (JSON, ROCKETMQ):
+        whole = pull(1, 2, serialize_type=serialize_type)
+        for size in range(4, len(whole) - 4):
+            await pair.receive(size.to_bytes(4) + whole[4 : 4 + size])
             for side in (pair.fast, pair.plain):
-                side.broker.store.show_below(int(side.broker.store.parts.log.position * share))
-            for offset in range(0, 40, 7):
-                await pair.receive(pull(int(1000 * share) + offset, offset, maxMsgNums="5"))
-            pair.check()
-
-
-async def test_sends_and_pulls_in_one_read_event(tmp_path: Path) -> None:
-    with pair_of_brokers(tmp_path) as pair:
-        await fill(pair, 40)
-        step = random.Random(5)
-        for turn in range(20):
-            parts = [send(10_000 + 50 * turn + number, e="1") for number in range(step.randrange(5))]
-            # Of another queue: the Python path serves sends before pulls, whatever their order.
-            parts += [pull(100 * turn + number, 3, queueId="2") for number in range(step.randrange(5))]
-            step.shuffle(parts)
-            await pair.receive(b"".join(parts))
-        pair.check()
-
-
-async def test_cut_at_every_byte(tmp_path: Path) -> None:
-    with pair_of_brokers(tmp_path) as pair:
-        await fill(pair, 40)
-        for serialize_type in (JSON, ROCKETMQ):
-            whole = pull(1, 2, serialize_type=serialize_type)
-            for size in range(4, len(whole) - 4):
-                await pair.receive(size.to_bytes(4) + whole[4 : 4 + size])
-                for side in (pair.fast, pair.plain):
-                    if side.socket.is_over:
-                        side.connect()
-        pair.check()
+                if side.socket.is_over:
+                    side.connect()
+    pair.check()

@@ -9,33 +9,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gantrymq.remoting.command import JSON, ROCKETMQ, RemotingCommand
-from tests.appliance.fast_path.rig import pair_of_brokers
+from tests.appliance.fast_path.rig import Pair, pair_of_brokers
 from tests.appliance.fast_path.sends import batch, first_messages, send
 from tests.bounded import bounded
 
 
 @pytest.mark.parametrize("serialize_type", [JSON, ROCKETMQ])
 @pytest.mark.parametrize("code", [310, 320])
-async def test_a_burst_of_sends(tmp_path: Path, serialize_type: int, code: int) -> None:
-    with pair_of_brokers(tmp_path) as pair:
-        await first_messages(pair)
-        data = b"".join(
-            send(number, b"b" * (number * 7 % 300), code=code, serialize_type=serialize_type)
-            for number in range(10, 500)
-        )
-        await pair.receive(data)
-        assert pair.fast.served_fast > 0
-        pair.check()
+async def test_a_burst_of_sends(pair: Pair, serialize_type: int, code: int) -> None:
+    await first_messages(pair)
+    data = b"".join(
+        send(number, b"b" * (number * 7 % 300), code=code, serialize_type=serialize_type) for number in range(10, 500)
+    )
+    await pair.receive(data)
+    assert pair.fast.served_fast > 0
+    pair.check()
 
 
 @pytest.mark.parametrize("serialize_type", [JSON, ROCKETMQ])
-async def test_batches(tmp_path: Path, serialize_type: int) -> None:
-    with pair_of_brokers(tmp_path) as pair:
-        await first_messages(pair)
-        for number in range(10, 40):
-            await pair.receive(batch(number, [b"x" * size for size in range(number)], serialize_type=serialize_type))
-        assert pair.fast.served_fast == 30
-        pair.check()
+async def test_batches(pair: Pair, serialize_type: int) -> None:
+    await first_messages(pair)
+    for number in range(10, 40):
+        await pair.receive(batch(number, [b"x" * size for size in range(number)], serialize_type=serialize_type))
+    assert pair.fast.served_fast == 30
+    pair.check()
 
 
 PROPERTIES = [
@@ -71,15 +68,14 @@ PROPERTIES = [
 
 
 @pytest.mark.parametrize("serialize_type", [JSON, ROCKETMQ])
-async def test_properties_of_every_kind(tmp_path: Path, serialize_type: int) -> None:
-    with pair_of_brokers(tmp_path) as pair:
-        await first_messages(pair)
-        for number, properties in enumerate(PROPERTIES, 10):
-            await pair.receive(send(number, b"1", properties, serialize_type=serialize_type))
-            if number % 3:
-                await pair.receive(send(1000 + number, b"2", properties, serialize_type=serialize_type, flag=2))
-        assert pair.fast.served_fast > 10
-        pair.check()
+async def test_properties_of_every_kind(pair: Pair, serialize_type: int) -> None:
+    await first_messages(pair)
+    for number, properties in enumerate(PROPERTIES, 10):
+        await pair.receive(send(number, b"1", properties, serialize_type=serialize_type))
+        if number % 3:
+            await pair.receive(send(1000 + number, b"2", properties, serialize_type=serialize_type, flag=2))
+    assert pair.fast.served_fast > 10
+    pair.check()
 
 
 CHANGES = [
@@ -93,12 +89,11 @@ CHANGES = [
 
 
 @pytest.mark.parametrize("serialize_type", [JSON, ROCKETMQ])
-async def test_fields_of_every_kind(tmp_path: Path, serialize_type: int) -> None:
-    with pair_of_brokers(tmp_path) as pair:
-        await first_messages(pair)
-        for number, changes in enumerate(CHANGES, 10):
-            await pair.receive(send(number, serialize_type=serialize_type, **changes))
-        pair.check()
+async def test_fields_of_every_kind(pair: Pair, serialize_type: int) -> None:
+    await first_messages(pair)
+    for number, changes in enumerate(CHANGES, 10):
+        await pair.receive(send(number, serialize_type=serialize_type, **changes))
+    pair.check()
 
 
 async def test_sends_of_10_have_long_names(tmp_path: Path) -> None:
@@ -156,42 +151,39 @@ FIELDS = [
 
 
 @pytest.mark.parametrize("header", HEADERS)
-async def test_headers_of_every_kind(tmp_path: Path, header: bytes) -> None:
-    with pair_of_brokers(tmp_path) as pair:
-        for fields in FIELDS:
-            text = header % fields
-            frame = len(text).to_bytes(4) + text + b"body"
-            await first_messages(pair)
-            await pair.receive(len(frame).to_bytes(4) + frame)
-            for side in (pair.fast, pair.plain):
-                if side.socket.is_over:
-                    side.connect()
-        pair.check()
-
-
-async def test_frames_that_arrive_in_pieces(tmp_path: Path) -> None:
-    with pair_of_brokers(tmp_path) as pair:
+async def test_headers_of_every_kind(pair: Pair, header: bytes) -> None:
+    for fields in FIELDS:
+        text = header % fields
+        frame = len(text).to_bytes(4) + text + b"body"
         await first_messages(pair)
-        data = b"".join([send(number) for number in range(10, 20)])
-        await pair.receive_in_pieces(data)
-        pair.check()
+        await pair.receive(len(frame).to_bytes(4) + frame)
+        for side in (pair.fast, pair.plain):
+            if side.socket.is_over:
+                side.connect()
+    pair.check()
 
 
-async def test_cut_at_every_byte(tmp_path: Path) -> None:
+async def test_frames_that_arrive_in_pieces(pair: Pair) -> None:
+    await first_messages(pair)
+    data = b"".join([send(number) for number in range(10, 20)])
+    await pair.receive_in_pieces(data)
+    pair.check()
+
+
+async def test_cut_at_every_byte(pair: Pair) -> None:
     """A frame that says to be shorter than it was: header, fields or body end anywhere."""
-    with pair_of_brokers(tmp_path) as pair:
-        await first_messages(pair)
-        for serialize_type in (JSON, ROCKETMQ):
-            for whole in (
-                send(5, serialize_type=serialize_type),
-                batch(6, [b"1", b"22"], serialize_type=serialize_type),
-            ):
-                for size in range(4, len(whole) - 4):
-                    await pair.receive(size.to_bytes(4) + whole[4 : 4 + size])
-                    for side in (pair.fast, pair.plain):
-                        if side.socket.is_over:
-                            side.connect()
-        pair.check()
+    await first_messages(pair)
+    for serialize_type in (JSON, ROCKETMQ):
+        for whole in (
+            send(5, serialize_type=serialize_type),
+            batch(6, [b"1", b"22"], serialize_type=serialize_type),
+        ):
+            for size in range(4, len(whole) - 4):
+                await pair.receive(size.to_bytes(4) + whole[4 : 4 + size])
+                for side in (pair.fast, pair.plain):
+                    if side.socket.is_over:
+                        side.connect()
+    pair.check()
 
 
 async def test_files_and_index_files_that_fill_up(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from gantrymq.remoting.bodies import ClusterInfo, TopicRouteData
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import ROCKETMQ, RemotingCommand
 from gantrymq.remoting.registration import compress_registration
-from tests.appliance.peer import VERSION_1, connected, registration
+from tests.appliance.peer import VERSION_1, Peer, connected, registration
 from tests.waiting import Clock
 
 
@@ -25,12 +26,20 @@ def config(tmp_path: Path) -> NamesrvConfig:
     return NamesrvConfig(listen_port=0, kv_config_path=tmp_path / "namesrv" / "kvConfig.json")
 
 
-async def test_a_registered_topic_has_a_route_with_quoted_ids(config: NamesrvConfig) -> None:
-    async with (
-        NamesrvController(config) as namesrv,
-        connected(namesrv.port) as broker,
-        connected(namesrv.port) as client,
-    ):
+@pytest.fixture
+async def namesrv(config: NamesrvConfig) -> AsyncIterator[NamesrvController]:
+    async with NamesrvController(config) as namesrv:
+        yield namesrv
+
+
+@pytest.fixture
+async def broker(namesrv: NamesrvController) -> AsyncIterator[Peer]:
+    async with connected(namesrv.port) as broker:
+        yield broker
+
+
+async def test_a_registered_topic_has_a_route_with_quoted_ids(namesrv: NamesrvController, broker: Peer) -> None:
+    async with connected(namesrv.port) as client:
         await broker.register("10.0.0.1:10911")
         answer = await client.ask(RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": "T"})
         assert answer.body == (
@@ -42,34 +51,32 @@ async def test_a_registered_topic_has_a_route_with_quoted_ids(config: NamesrvCon
         assert info.cluster_addr_table == {"DefaultCluster": ["broker-a"]}
 
 
-async def test_a_broker_is_told_whether_it_must_register(config: NamesrvConfig) -> None:
-    async with NamesrvController(config) as namesrv, connected(namesrv.port) as broker:
-        fields, _ = registration("10.0.0.1:10911")
-        known, newer = VERSION_1.to_json(), DataVersion(VERSION_1.timestamp, VERSION_1.counter + 1).to_json()
-        unknown = await broker.ask(RequestCode.QUERY_DATA_VERSION, fields, known)
-        assert (unknown.ext_fields, unknown.body) == ({"changed": "true"}, b"")
-        await broker.register("10.0.0.1:10911")
-        for offered, changed in ((known, "false"), (newer, "true")):
-            answer = await broker.ask(RequestCode.QUERY_DATA_VERSION, fields, offered)
-            assert (answer.ext_fields, answer.body) == ({"changed": changed}, known)
+async def test_a_broker_is_told_whether_it_must_register(broker: Peer) -> None:
+    fields, _ = registration("10.0.0.1:10911")
+    known, newer = VERSION_1.to_json(), DataVersion(VERSION_1.timestamp, VERSION_1.counter + 1).to_json()
+    unknown = await broker.ask(RequestCode.QUERY_DATA_VERSION, fields, known)
+    assert (unknown.ext_fields, unknown.body) == ({"changed": "true"}, b"")
+    await broker.register("10.0.0.1:10911")
+    for offered, changed in ((known, "false"), (newer, "true")):
+        answer = await broker.ask(RequestCode.QUERY_DATA_VERSION, fields, offered)
+        assert (answer.ext_fields, answer.body) == ({"changed": changed}, known)
 
 
-async def test_taking_and_giving_write_permission_tells_how_many_topics_it_was(config: NamesrvConfig) -> None:
-    async with NamesrvController(config) as namesrv, connected(namesrv.port) as broker:
-        await broker.register("10.0.0.1:10911", topics=("T", "U"))
+async def test_taking_and_giving_write_permission_tells_how_many_topics_it_was(broker: Peer) -> None:
+    await broker.register("10.0.0.1:10911", topics=("T", "U"))
 
-        async def perms() -> list[int]:
-            answers = [await broker.ask(RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": topic}) for topic in ("T", "U")]
-            return [TopicRouteData.from_json(answer.body).queue_datas[0].perm for answer in answers]
+    async def perms() -> list[int]:
+        answers = [await broker.ask(RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": topic}) for topic in ("T", "U")]
+        return [TopicRouteData.from_json(answer.body).queue_datas[0].perm for answer in answers]
 
-        wiped = await broker.ask(RequestCode.WIPE_WRITE_PERM_OF_BROKER, {"brokerName": "broker-a"})
-        assert (wiped.ext_fields, await perms()) == ({"wipeTopicCount": "2"}, [4, 4])
-        added = await broker.ask(RequestCode.ADD_WRITE_PERM_OF_BROKER, {"brokerName": "broker-a"})
-        assert (added.ext_fields, await perms()) == ({"addTopicCount": "2"}, [6, 6])
+    wiped = await broker.ask(RequestCode.WIPE_WRITE_PERM_OF_BROKER, {"brokerName": "broker-a"})
+    assert (wiped.ext_fields, await perms()) == ({"wipeTopicCount": "2"}, [4, 4])
+    added = await broker.ask(RequestCode.ADD_WRITE_PERM_OF_BROKER, {"brokerName": "broker-a"})
+    assert (added.ext_fields, await perms()) == ({"addTopicCount": "2"}, [6, 6])
 
 
-async def test_a_binary_request_gets_a_binary_answer(config: NamesrvConfig) -> None:
-    async with NamesrvController(config) as namesrv, connected(namesrv.port) as peer:
+async def test_a_binary_request_gets_a_binary_answer(namesrv: NamesrvController) -> None:
+    async with connected(namesrv.port) as peer:
         await peer.register("10.0.0.1:10911")
         request = RemotingCommand.request(RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": "T"}, serialize_type=ROCKETMQ)
         peer.write(request.encode())
@@ -78,8 +85,8 @@ async def test_a_binary_request_gets_a_binary_answer(config: NamesrvConfig) -> N
         assert TopicRouteData.from_json(answer.body).broker_datas[0].master_address == "10.0.0.1:10911"
 
 
-async def test_a_broker_is_gone_as_soon_as_its_connection_closes(config: NamesrvConfig) -> None:
-    async with NamesrvController(config) as namesrv, connected(namesrv.port) as client:
+async def test_a_broker_is_gone_as_soon_as_its_connection_closes(namesrv: NamesrvController) -> None:
+    async with connected(namesrv.port) as client:
         async with connected(namesrv.port) as broker:
             await broker.register("10.0.0.1:10911")
             assert (await client.ask(RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": "T"})).code == ResponseCode.SUCCESS
@@ -105,17 +112,18 @@ async def test_a_silent_broker_expires_and_its_connection_is_closed(config: Name
             await broker.read()
 
 
-async def test_unregistering_ends_the_route_while_the_connection_stays(config: NamesrvConfig) -> None:
-    async with NamesrvController(config) as namesrv, connected(namesrv.port) as broker:
-        ext_fields, _ = registration("10.0.0.1:10911")
-        await broker.register("10.0.0.1:10911")
-        assert (await broker.ask(RequestCode.UNREGISTER_BROKER, ext_fields)).code == ResponseCode.SUCCESS
-        assert namesrv.routes.topics() == []
+async def test_unregistering_ends_the_route_while_the_connection_stays(
+    namesrv: NamesrvController, broker: Peer
+) -> None:
+    ext_fields, _ = registration("10.0.0.1:10911")
+    await broker.register("10.0.0.1:10911")
+    assert (await broker.ask(RequestCode.UNREGISTER_BROKER, ext_fields)).code == ResponseCode.SUCCESS
+    assert namesrv.routes.topics() == []
 
 
 @pytest.mark.parametrize("code", [999, 310, 34, 901])
-async def test_unknown_codes_are_answered(config: NamesrvConfig, code: int) -> None:
-    async with NamesrvController(config) as namesrv, connected(namesrv.port) as peer:
+async def test_unknown_codes_are_answered(namesrv: NamesrvController, code: int) -> None:
+    async with connected(namesrv.port) as peer:
         answer = await peer.ask(code)
         assert (answer.code, answer.remark) == (3, f" request type {code} not supported")
 
@@ -135,9 +143,9 @@ async def test_unknown_codes_are_answered(config: NamesrvConfig, code: int) -> N
     ],
 )
 async def test_what_makes_no_sense_is_refused_with_a_remark(
-    config: NamesrvConfig, code: int, ext_fields: dict[str, str], body: bytes
+    namesrv: NamesrvController, code: int, ext_fields: dict[str, str], body: bytes
 ) -> None:
-    async with NamesrvController(config) as namesrv, connected(namesrv.port) as peer:
+    async with connected(namesrv.port) as peer:
         answer = await peer.ask(code, ext_fields, body)
         is_changed = "bodyCrc32" in ext_fields  # on its way: RocketMQ's own code, a broker sends it again
         assert answer.code == (ResponseCode.SYSTEM_ERROR if is_changed else ResponseCode.INVALID_PARAMETER)
@@ -158,8 +166,8 @@ async def test_kv_config_survives_a_restart(config: NamesrvConfig) -> None:
         assert answer.body == b'{"table":{"T":"broker-a:8"}}'
 
 
-async def test_order_topics_stand_in_the_route_when_enabled_at_run_time(config: NamesrvConfig) -> None:
-    async with NamesrvController(config) as namesrv, connected(namesrv.port) as peer:
+async def test_order_topics_stand_in_the_route_when_enabled_at_run_time(namesrv: NamesrvController) -> None:
+    async with connected(namesrv.port) as peer:
         await peer.register("10.0.0.1:10911")
         await peer.ask(
             RequestCode.PUT_KV_CONFIG, {"namespace": "ORDER_TOPIC_CONFIG", "key": "T", "value": "broker-a:4"}
@@ -184,9 +192,9 @@ async def test_order_topics_stand_in_the_route_when_enabled_at_run_time(config: 
     ],
 )
 async def test_dangerous_and_impossible_settings_are_refused_and_nothing_changes(
-    config: NamesrvConfig, line: str
+    namesrv: NamesrvController, line: str
 ) -> None:
-    async with NamesrvController(config) as namesrv, connected(namesrv.port) as peer:
+    async with connected(namesrv.port) as peer:
         before = namesrv.live_config.text()
         body = f"orderMessageEnable=true\n{line}\n".encode()
         answer = await peer.ask(RequestCode.UPDATE_NAMESRV_CONFIG, body=body)
@@ -209,31 +217,33 @@ MANY = tuple(f"Topic{number}" for number in range(2000))
 
 @pytest.mark.parametrize("compressed", [False, True])
 async def test_a_good_bye_right_behind_a_large_registration_comes_after_it(
-    config: NamesrvConfig, compressed: bool
+    namesrv: NamesrvController, broker: Peer, compressed: bool
 ) -> None:
-    async with NamesrvController(config) as namesrv, connected(namesrv.port) as broker:
-        ext_fields, body = registration("10.0.0.1:10911", topics=MANY)
-        if compressed:
-            ext_fields["compressed"] = "true"
-            body = compress_registration(RegisterBrokerBody.from_json(body))
-        for code, payload in ((RequestCode.REGISTER_BROKER, body), (RequestCode.UNREGISTER_BROKER, b"")):
-            broker.write(RemotingCommand.request(code, ext_fields, payload).encode())
-        assert [(await broker.read()).code for _ in range(2)] == [ResponseCode.SUCCESS] * 2
-        assert namesrv.routes.topics() == []
+    ext_fields, body = registration("10.0.0.1:10911", topics=MANY)
+    if compressed:
+        ext_fields["compressed"] = "true"
+        body = compress_registration(RegisterBrokerBody.from_json(body))
+    for code, payload in ((RequestCode.REGISTER_BROKER, body), (RequestCode.UNREGISTER_BROKER, b"")):
+        broker.write(RemotingCommand.request(code, ext_fields, payload).encode())
+    assert [(await broker.read()).code for _ in range(2)] == [ResponseCode.SUCCESS] * 2
+    assert namesrv.routes.topics() == []
 
 
-async def test_the_same_large_registration_again_brings_a_deleted_topic_back(config: NamesrvConfig) -> None:
-    async with NamesrvController(config) as namesrv, connected(namesrv.port) as broker:
-        for _ in range(2):
-            assert (await broker.register("10.0.0.1:10911", topics=MANY)).code == ResponseCode.SUCCESS
-        await broker.ask(RequestCode.DELETE_TOPIC_IN_NAMESRV, {"topic": "Topic7"})
-        assert len(namesrv.routes.topics()) == len(MANY) - 1
-        await broker.register("10.0.0.1:10911", topics=MANY)
-        assert set(namesrv.routes.topics()) == set(MANY)
+async def test_the_same_large_registration_again_brings_a_deleted_topic_back(
+    namesrv: NamesrvController, broker: Peer
+) -> None:
+    for _ in range(2):
+        assert (await broker.register("10.0.0.1:10911", topics=MANY)).code == ResponseCode.SUCCESS
+    await broker.ask(RequestCode.DELETE_TOPIC_IN_NAMESRV, {"topic": "Topic7"})
+    assert len(namesrv.routes.topics()) == len(MANY) - 1
+    await broker.register("10.0.0.1:10911", topics=MANY)
+    assert set(namesrv.routes.topics()) == set(MANY)
 
 
-async def test_a_broker_whose_connection_is_lost_during_a_large_registration_is_gone(config: NamesrvConfig) -> None:
-    async with NamesrvController(config) as namesrv, connected(namesrv.port) as other:
+async def test_a_broker_whose_connection_is_lost_during_a_large_registration_is_gone(
+    namesrv: NamesrvController,
+) -> None:
+    async with connected(namesrv.port) as other:
         async with connected(namesrv.port) as broker:
             ext_fields, body = registration("10.0.0.1:10911", topics=MANY)
             broker.write(RemotingCommand.request(RequestCode.REGISTER_BROKER, ext_fields, body).encode())

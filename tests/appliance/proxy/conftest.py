@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from pathlib import Path
+
 import pytest
 
 from appliance.proxy import controller
-from tests.appliance.proxy.proxies import require_compiled_door
+from tests.appliance.proxy.proxies import ProxyCluster, proxied, require_compiled_door
 
 
 @pytest.fixture(params=["nghttp2", "grpclib"])
@@ -16,3 +19,9 @@ def door(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
     else:
         require_compiled_door()
     return str(request.param)
+
+
+@pytest.fixture
+async def cluster(tmp_path: Path) -> AsyncIterator[ProxyCluster]:
+    async with proxied(tmp_path) as cluster:
+        yield cluster

@@ -50,24 +50,22 @@ def producer(*topics: str) -> Settings:
     return Settings(client_type=ClientType.PRODUCER, publishing=publishing)
 
 
-async def test_a_route_leads_to_where_the_client_came_from(tmp_path: Path) -> None:
-    async with proxied(tmp_path) as cluster:
-        await make_topic(cluster)
-        answer = await cluster.client.call("QueryRoute", topic=TOPIC, endpoints=ENDPOINTS)
-        assert answer.status.code == Code.OK
-        assert [queue.id for queue in answer.message_queues] == [0, 1, 2, 3]
-        for queue in answer.message_queues:
-            assert (queue.permission, queue.broker.id, queue.broker.endpoints) == (Permission.READ_WRITE, 0, ENDPOINTS)
-            assert list(queue.accept_message_types) == [1, 2, 3, 4]
+async def test_a_route_leads_to_where_the_client_came_from(cluster: ProxyCluster) -> None:
+    await make_topic(cluster)
+    answer = await cluster.client.call("QueryRoute", topic=TOPIC, endpoints=ENDPOINTS)
+    assert answer.status.code == Code.OK
+    assert [queue.id for queue in answer.message_queues] == [0, 1, 2, 3]
+    for queue in answer.message_queues:
+        assert (queue.permission, queue.broker.id, queue.broker.endpoints) == (Permission.READ_WRITE, 0, ENDPOINTS)
+        assert list(queue.accept_message_types) == [1, 2, 3, 4]
 
 
-async def test_a_topics_type_is_told_and_kept_to(tmp_path: Path) -> None:
-    async with proxied(tmp_path) as cluster:
-        await make_topic(cluster, message_type="FIFO")
-        answer = await cluster.client.call("QueryRoute", topic=TOPIC, endpoints=ENDPOINTS)
-        assert list(answer.message_queues[0].accept_message_types) == [MessageType.FIFO]
-        sent = await cluster.client.call("SendMessage", messages=[cluster.client.message("orders")])
-        assert sent.status.code == Code.MESSAGE_PROPERTY_CONFLICT_WITH_TYPE
+async def test_a_topics_type_is_told_and_kept_to(cluster: ProxyCluster) -> None:
+    await make_topic(cluster, message_type="FIFO")
+    answer = await cluster.client.call("QueryRoute", topic=TOPIC, endpoints=ENDPOINTS)
+    assert list(answer.message_queues[0].accept_message_types) == [MessageType.FIFO]
+    sent = await cluster.client.call("SendMessage", messages=[cluster.client.message("orders")])
+    assert sent.status.code == Code.MESSAGE_PROPERTY_CONFLICT_WITH_TYPE
 
 
 @pytest.mark.parametrize(
@@ -90,174 +88,161 @@ async def test_a_topics_type_is_told_and_kept_to(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 async def test_what_is_wrong_is_said_in_an_answer(
-    tmp_path: Path, call: str, fields: dict[str, Any], code: Code
+    cluster: ProxyCluster, call: str, fields: dict[str, Any], code: Code
 ) -> None:
-    async with proxied(tmp_path) as cluster:
-        answer = await cluster.client.call(call, **fields)
-        assert Code.Name(answer.status.code) == Code.Name(code), answer
-        assert answer.status.message
+    answer = await cluster.client.call(call, **fields)
+    assert Code.Name(answer.status.code) == Code.Name(code), answer
+    assert answer.status.message
 
 
-async def test_a_client_without_an_id_is_refused(tmp_path: Path) -> None:
-    async with proxied(tmp_path) as cluster:
-        cluster.client.client_id = ""
-        answer = await cluster.client.call("QueryRoute", topic=TOPIC, endpoints=ENDPOINTS)
-        assert answer.status.code == Code.CLIENT_ID_REQUIRED
-        with pytest.raises(GRPCError) as refused:
-            async with cluster.client.telemetry(producer("orders")):
-                pass
-        assert refused.value.status == GrpcStatus.INVALID_ARGUMENT
+async def test_a_client_without_an_id_is_refused(cluster: ProxyCluster) -> None:
+    cluster.client.client_id = ""
+    answer = await cluster.client.call("QueryRoute", topic=TOPIC, endpoints=ENDPOINTS)
+    assert answer.status.code == Code.CLIENT_ID_REQUIRED
+    with pytest.raises(GRPCError) as refused:
+        async with cluster.client.telemetry(producer("orders")):
+            pass
+    assert refused.value.status == GrpcStatus.INVALID_ARGUMENT
 
 
-async def test_what_is_not_built_is_unimplemented(tmp_path: Path) -> None:
-    async with proxied(tmp_path) as cluster:
-        with pytest.raises(GRPCError) as refused:
-            await cluster.client.call("GetOffset")
-        assert refused.value.status == GrpcStatus.UNIMPLEMENTED
+async def test_what_is_not_built_is_unimplemented(cluster: ProxyCluster) -> None:
+    with pytest.raises(GRPCError) as refused:
+        await cluster.client.call("GetOffset")
+    assert refused.value.status == GrpcStatus.UNIMPLEMENTED
 
 
-async def test_a_delayed_message_is_recalled(tmp_path: Path) -> None:
-    async with proxied(tmp_path) as cluster:
-        await make_topic(cluster, message_type="DELAY")
-        due_ms = int(time.time() * 1000) + 5000
-        at = {"seconds": due_ms // 1000, "nanos": due_ms % 1000 * 1_000_000}
-        entries = []
-        for body in (b"recalled", b"stays"):
-            message = cluster.client.message("orders", body, delivery_timestamp=at, message_type=MessageType.DELAY)
-            sent = await cluster.client.call("SendMessage", messages=[message])
-            entries.append(sent.entries[0])
-        assert RecallHandle.parse(entries[0].recall_handle) == ("orders", "broker-a", due_ms, entries[0].message_id)
-        recalled = await cluster.client.call(
-            "RecallMessage", topic=TOPIC, recall_handle=entries[0].recall_handle, timeout_s=60
-        )
-        assert (recalled.status.code, recalled.message_id) == (Code.OK, entries[0].message_id), recalled.status
-        await until(lambda: any(cluster.cluster.broker.store.max_offset("orders", queue_id) for queue_id in range(4)))
-        found = await stored(cluster)
-        assert [message.body for message in found] == [b"stays"]
-        late = await cluster.client.call("RecallMessage", topic=TOPIC, recall_handle=entries[1].recall_handle)
-        assert (late.status.code, late.message_id) == (Code.BAD_REQUEST, "")
-        assert "timestamp invalid" in late.status.message
+async def test_a_delayed_message_is_recalled(cluster: ProxyCluster) -> None:
+    await make_topic(cluster, message_type="DELAY")
+    due_ms = int(time.time() * 1000) + 5000
+    at = {"seconds": due_ms // 1000, "nanos": due_ms % 1000 * 1_000_000}
+    entries = []
+    for body in (b"recalled", b"stays"):
+        message = cluster.client.message("orders", body, delivery_timestamp=at, message_type=MessageType.DELAY)
+        sent = await cluster.client.call("SendMessage", messages=[message])
+        entries.append(sent.entries[0])
+    assert RecallHandle.parse(entries[0].recall_handle) == ("orders", "broker-a", due_ms, entries[0].message_id)
+    recalled = await cluster.client.call(
+        "RecallMessage", topic=TOPIC, recall_handle=entries[0].recall_handle, timeout_s=60
+    )
+    assert (recalled.status.code, recalled.message_id) == (Code.OK, entries[0].message_id), recalled.status
+    await until(lambda: any(cluster.cluster.broker.store.max_offset("orders", queue_id) for queue_id in range(4)))
+    found = await stored(cluster)
+    assert [message.body for message in found] == [b"stays"]
+    late = await cluster.client.call("RecallMessage", topic=TOPIC, recall_handle=entries[1].recall_handle)
+    assert (late.status.code, late.message_id) == (Code.BAD_REQUEST, "")
+    assert "timestamp invalid" in late.status.message
 
 
 @pytest.mark.parametrize("handle", ["", "djEg", str(RecallHandle("others", "broker-a", 1 << 41, "x"))])
-async def test_what_is_no_handle_of_the_topic_recalls_nothing(tmp_path: Path, handle: str) -> None:
-    async with proxied(tmp_path) as cluster:
-        await make_topic(cluster)
-        answer = await cluster.client.call("RecallMessage", topic=TOPIC, recall_handle=handle)
-        assert (answer.status.code, answer.message_id) == (Code.BAD_REQUEST, ""), answer
+async def test_what_is_no_handle_of_the_topic_recalls_nothing(cluster: ProxyCluster, handle: str) -> None:
+    await make_topic(cluster)
+    answer = await cluster.client.call("RecallMessage", topic=TOPIC, recall_handle=handle)
+    assert (answer.status.code, answer.message_id) == (Code.BAD_REQUEST, ""), answer
 
 
-async def test_a_message_without_a_time_has_no_recall_handle(tmp_path: Path) -> None:
-    async with proxied(tmp_path) as cluster:
-        await make_topic(cluster)
-        sent = await cluster.client.call("SendMessage", messages=[cluster.client.message("orders")])
-        assert (sent.status.code, sent.entries[0].recall_handle) == (Code.OK, "")
+async def test_a_message_without_a_time_has_no_recall_handle(cluster: ProxyCluster) -> None:
+    await make_topic(cluster)
+    sent = await cluster.client.call("SendMessage", messages=[cluster.client.message("orders")])
+    assert (sent.status.code, sent.entries[0].recall_handle) == (Code.OK, "")
 
 
-async def test_an_acknowledged_message_is_what_consumers_of_rocketmq_4_read(tmp_path: Path) -> None:
-    async with proxied(tmp_path) as cluster:
-        await make_topic(cluster)
-        message = cluster.client.message("orders", b"body", tag="red", keys=["k1", "k2"])
-        message.user_properties["mine"] = "yes"
-        answer = await cluster.client.call("SendMessage", messages=[message])
-        (entry,) = answer.entries
-        assert (answer.status.code, entry.status.code) == (Code.OK, Code.OK)
-        (found,) = await stored(cluster)
-        assert (found.body, found.tags, found.keys) == (b"body", "red", ["k1", "k2"])
-        assert (found.properties["UNIQ_KEY"], found.properties["mine"]) == (entry.message_id, "yes")
-        assert entry.message_id == message.system_properties.message_id
-        assert entry.offset == found.queue_offset
+async def test_an_acknowledged_message_is_what_consumers_of_rocketmq_4_read(cluster: ProxyCluster) -> None:
+    await make_topic(cluster)
+    message = cluster.client.message("orders", b"body", tag="red", keys=["k1", "k2"])
+    message.user_properties["mine"] = "yes"
+    answer = await cluster.client.call("SendMessage", messages=[message])
+    (entry,) = answer.entries
+    assert (answer.status.code, entry.status.code) == (Code.OK, Code.OK)
+    (found,) = await stored(cluster)
+    assert (found.body, found.tags, found.keys) == (b"body", "red", ["k1", "k2"])
+    assert (found.properties["UNIQ_KEY"], found.properties["mine"]) == (entry.message_id, "yes")
+    assert entry.message_id == message.system_properties.message_id
+    assert entry.offset == found.queue_offset
 
 
-async def test_messages_of_a_group_stay_in_one_queue_in_order(tmp_path: Path) -> None:
-    async with proxied(tmp_path) as cluster:
-        await make_topic(cluster, queues=8)
-        for number in range(5):
-            for group in "abc":
-                message = cluster.client.message("orders", b"%d" % number, message_group=group, message_type=2)
-                assert (await cluster.client.call("SendMessage", messages=[message])).status.code == Code.OK
-        found = await stored(cluster)
+async def test_messages_of_a_group_stay_in_one_queue_in_order(cluster: ProxyCluster) -> None:
+    await make_topic(cluster, queues=8)
+    for number in range(5):
         for group in "abc":
-            mine = [message for message in found if message.properties["__SHARDINGKEY"] == group]
-            assert len({message.queue_id for message in mine}) == 1
-            assert [message.body for message in mine] == [b"0", b"1", b"2", b"3", b"4"]
+            message = cluster.client.message("orders", b"%d" % number, message_group=group, message_type=2)
+            assert (await cluster.client.call("SendMessage", messages=[message])).status.code == Code.OK
+    found = await stored(cluster)
+    for group in "abc":
+        mine = [message for message in found if message.properties["__SHARDINGKEY"] == group]
+        assert len({message.queue_id for message in mine}) == 1
+        assert [message.body for message in mine] == [b"0", b"1", b"2", b"3", b"4"]
 
 
-async def test_a_message_for_a_time_comes_then(tmp_path: Path) -> None:
-    async with proxied(tmp_path) as cluster:
-        await make_topic(cluster)
-        at = int(time.time()) + 2
-        message = cluster.client.message("orders", delivery_timestamp={"seconds": at}, message_type=3)
-        assert (await cluster.client.call("SendMessage", messages=[message])).status.code == Code.OK
-        assert await stored(cluster) == []
+async def test_a_message_for_a_time_comes_then(cluster: ProxyCluster) -> None:
+    await make_topic(cluster)
+    at = int(time.time()) + 2
+    message = cluster.client.message("orders", delivery_timestamp={"seconds": at}, message_type=3)
+    assert (await cluster.client.call("SendMessage", messages=[message])).status.code == Code.OK
+    assert await stored(cluster) == []
 
-        async def came() -> bool:
-            return bool(await stored(cluster))
+    async def came() -> bool:
+        return bool(await stored(cluster))
 
-        while not await came():
-            await asyncio.sleep(0.05)
-        assert time.time() >= at - 1
-
-
-async def test_settings_come_back_with_what_the_proxy_decides(tmp_path: Path) -> None:
-    async with proxied(tmp_path) as cluster:
-        await make_topic(cluster)
-        async with cluster.client.telemetry(producer("orders")) as stream:
-            assert stream.settings.backoff_policy.WhichOneof("strategy") == "exponential_backoff"
-            assert stream.settings.publishing.max_body_size == 4 << 20
-            assert [topic.name for topic in stream.settings.publishing.topics] == ["orders"]
-        consumer = Settings(
-            client_type=ClientType.PUSH_CONSUMER,
-            subscription=Subscription(group=Resource(name="readers"), subscriptions=[{"topic": TOPIC}]),
-        )
-        async with cluster.client.telemetry(consumer) as stream:
-            assert stream.settings.backoff_policy.max_attempts == 17
-            assert len(stream.settings.backoff_policy.customized_backoff.next) == 18
-            assert stream.settings.subscription.receive_batch_size == 32
-            assert not stream.settings.metric.on
+    while not await came():
+        await asyncio.sleep(0.05)
+    assert time.time() >= at - 1
 
 
-async def test_settings_of_neither_kind_end_the_stream(tmp_path: Path) -> None:
-    async with proxied(tmp_path) as cluster:
-        with pytest.raises(GRPCError) as refused:
-            async with cluster.client.telemetry(Settings()):
-                pass
-        assert refused.value.status == GrpcStatus.INVALID_ARGUMENT
+async def test_settings_come_back_with_what_the_proxy_decides(cluster: ProxyCluster) -> None:
+    await make_topic(cluster)
+    async with cluster.client.telemetry(producer("orders")) as stream:
+        assert stream.settings.backoff_policy.WhichOneof("strategy") == "exponential_backoff"
+        assert stream.settings.publishing.max_body_size == 4 << 20
+        assert [topic.name for topic in stream.settings.publishing.topics] == ["orders"]
+    consumer = Settings(
+        client_type=ClientType.PUSH_CONSUMER,
+        subscription=Subscription(group=Resource(name="readers"), subscriptions=[{"topic": TOPIC}]),
+    )
+    async with cluster.client.telemetry(consumer) as stream:
+        assert stream.settings.backoff_policy.max_attempts == 17
+        assert len(stream.settings.backoff_policy.customized_backoff.next) == 18
+        assert stream.settings.subscription.receive_batch_size == 32
+        assert not stream.settings.metric.on
 
 
-async def test_a_heartbeat_is_enough_for_a_proxy_that_never_saw_the_client(tmp_path: Path) -> None:
-    async with proxied(tmp_path) as cluster:
-        answer = await cluster.client.call(
-            "Heartbeat", group=Resource(name="readers"), client_type=ClientType.SIMPLE_CONSUMER
-        )
-        assert answer.status.code == Code.OK
-        (client,) = cluster.proxy.clients
-        assert client.group == "readers"
-        assert (await cluster.client.call("NotifyClientTermination")).status.code == Code.OK
-        assert len(cluster.proxy.clients) == 0
+async def test_settings_of_neither_kind_end_the_stream(cluster: ProxyCluster) -> None:
+    with pytest.raises(GRPCError) as refused:
+        async with cluster.client.telemetry(Settings()):
+            pass
+    assert refused.value.status == GrpcStatus.INVALID_ARGUMENT
 
 
-async def test_a_transaction_is_committed_by_any_proxy(tmp_path: Path) -> None:
-    async with proxied(tmp_path) as cluster:
-        await make_topic(cluster)
-        config = ProxyConfig(listen_port=0, namesrv_addresses=cluster.cluster.namesrv_address)
-        async with ProxyController(config) as other:
-            further = ProxyClient(other.port)
-            for end, body in ((TransactionResolution.COMMIT, b"yes"), (TransactionResolution.ROLLBACK, b"no")):
-                message = cluster.client.message("orders", body, message_type=MessageType.TRANSACTION)
-                (entry,) = (await cluster.client.call("SendMessage", messages=[message])).entries
-                assert await stored(cluster) == [] or end != TransactionResolution.COMMIT
-                ended = await further.call(
-                    "EndTransaction",
-                    topic=TOPIC,
-                    message_id=entry.message_id,
-                    transaction_id=entry.transaction_id,
-                    resolution=end,
-                    source=1,
-                )
-                assert ended.status.code == Code.OK, ended
-            further.channel.close()
-        assert [message.body for message in await stored(cluster)] == [b"yes"]
+async def test_a_heartbeat_is_enough_for_a_proxy_that_never_saw_the_client(cluster: ProxyCluster) -> None:
+    answer = await cluster.client.call(
+        "Heartbeat", group=Resource(name="readers"), client_type=ClientType.SIMPLE_CONSUMER
+    )
+    assert answer.status.code == Code.OK
+    (client,) = cluster.proxy.clients
+    assert client.group == "readers"
+    assert (await cluster.client.call("NotifyClientTermination")).status.code == Code.OK
+    assert len(cluster.proxy.clients) == 0
+
+
+async def test_a_transaction_is_committed_by_any_proxy(cluster: ProxyCluster) -> None:
+    await make_topic(cluster)
+    config = ProxyConfig(listen_port=0, namesrv_addresses=cluster.cluster.namesrv_address)
+    async with ProxyController(config) as other:
+        further = ProxyClient(other.port)
+        for end, body in ((TransactionResolution.COMMIT, b"yes"), (TransactionResolution.ROLLBACK, b"no")):
+            message = cluster.client.message("orders", body, message_type=MessageType.TRANSACTION)
+            (entry,) = (await cluster.client.call("SendMessage", messages=[message])).entries
+            assert await stored(cluster) == [] or end != TransactionResolution.COMMIT
+            ended = await further.call(
+                "EndTransaction",
+                topic=TOPIC,
+                message_id=entry.message_id,
+                transaction_id=entry.transaction_id,
+                resolution=end,
+                source=1,
+            )
+            assert ended.status.code == Code.OK, ended
+        further.channel.close()
+    assert [message.body for message in await stored(cluster)] == [b"yes"]
 
 
 async def test_a_client_is_asked_for_a_transaction_that_another_left_open(tmp_path: Path) -> None:
@@ -283,18 +268,16 @@ async def test_a_client_is_asked_for_a_transaction_that_another_left_open(tmp_pa
         assert [found.body for found in await stored(cluster)] == [b"open"]
 
 
-async def test_names_of_a_namespace_are_whole_ones_at_brokers(tmp_path: Path) -> None:
-    async with proxied(tmp_path) as cluster:
-        await make_topic(cluster, "shop%orders")
-        message = cluster.client.message("orders")
-        message.topic.resource_namespace = "shop"
-        assert (await cluster.client.call("SendMessage", messages=[message])).status.code == Code.OK
-        assert len(await stored(cluster, "shop%orders")) == 1
+async def test_names_of_a_namespace_are_whole_ones_at_brokers(cluster: ProxyCluster) -> None:
+    await make_topic(cluster, "shop%orders")
+    message = cluster.client.message("orders")
+    message.topic.resource_namespace = "shop"
+    assert (await cluster.client.call("SendMessage", messages=[message])).status.code == Code.OK
+    assert len(await stored(cluster, "shop%orders")) == 1
 
 
-async def test_a_taken_port_is_said(tmp_path: Path) -> None:
-    async with proxied(tmp_path) as cluster:
-        config = ProxyConfig(listen_port=cluster.proxy.port, namesrv_addresses=cluster.cluster.namesrv_address)
-        with pytest.raises(StartError, match=f"{cluster.proxy.port} can't be opened"):
-            async with ProxyController(config):
-                pass
+async def test_a_taken_port_is_said(cluster: ProxyCluster) -> None:
+    config = ProxyConfig(listen_port=cluster.proxy.port, namesrv_addresses=cluster.cluster.namesrv_address)
+    with pytest.raises(StartError, match=f"{cluster.proxy.port} can't be opened"):
+        async with ProxyController(config):
+            pass

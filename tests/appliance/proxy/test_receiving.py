@@ -66,84 +66,78 @@ async def change(client: ProxyClient, given: str, seconds: int) -> Any:
     return await client.call("ChangeInvisibleDuration", **fields)
 
 
-async def test_what_is_acknowledged_does_not_come_again(tmp_path: Path) -> None:
-    async with proxied(tmp_path) as cluster:
-        await make_topic(cluster)
-        await send(cluster, b"1", b"2", tag="red", keys=["k"])
-        code, found = await receive(cluster.client)
-        assert (code, sorted(message.body for message in found)) == (Code.OK, [b"1", b"2"])
-        system = found[0].system_properties
-        assert (system.tag, list(system.keys), system.delivery_attempt) == ("red", ["k"], 1)
-        assert system.invisible_duration.seconds == 30
-        answer = await ack(cluster.client, *map(handle, found))
-        assert [entry.status.code for entry in answer.entries] == [Code.OK, Code.OK]
-        again = await ack(cluster.client, handle(found[0]))
-        assert again.status.code == Code.INVALID_RECEIPT_HANDLE
+async def test_what_is_acknowledged_does_not_come_again(cluster: ProxyCluster) -> None:
+    await make_topic(cluster)
+    await send(cluster, b"1", b"2", tag="red", keys=["k"])
+    code, found = await receive(cluster.client)
+    assert (code, sorted(message.body for message in found)) == (Code.OK, [b"1", b"2"])
+    system = found[0].system_properties
+    assert (system.tag, list(system.keys), system.delivery_attempt) == ("red", ["k"], 1)
+    assert system.invisible_duration.seconds == 30
+    answer = await ack(cluster.client, *map(handle, found))
+    assert [entry.status.code for entry in answer.entries] == [Code.OK, Code.OK]
+    again = await ack(cluster.client, handle(found[0]))
+    assert again.status.code == Code.INVALID_RECEIPT_HANDLE
 
 
-async def test_a_message_that_is_given_back_comes_again_with_its_attempt(tmp_path: Path) -> None:
-    async with proxied(tmp_path) as cluster:
-        await make_topic(cluster)
-        await send(cluster, b"1")
-        _, (first,) = await receive(cluster.client)
-        assert (await change(cluster.client, handle(first), 0)).status.code == Code.OK
-        _, (second,) = await receive(cluster.client)
-        assert (second.body, second.system_properties.delivery_attempt) == (b"1", 2)
-        assert second.system_properties.message_id == first.system_properties.message_id
-        assert (await ack(cluster.client, handle(second))).status.code == Code.OK
+async def test_a_message_that_is_given_back_comes_again_with_its_attempt(cluster: ProxyCluster) -> None:
+    await make_topic(cluster)
+    await send(cluster, b"1")
+    _, (first,) = await receive(cluster.client)
+    assert (await change(cluster.client, handle(first), 0)).status.code == Code.OK
+    _, (second,) = await receive(cluster.client)
+    assert (second.body, second.system_properties.delivery_attempt) == (b"1", 2)
+    assert second.system_properties.message_id == first.system_properties.message_id
+    assert (await ack(cluster.client, handle(second))).status.code == Code.OK
 
 
-async def test_any_proxy_takes_an_acknowledgement(tmp_path: Path) -> None:
-    async with proxied(tmp_path) as cluster:
-        await make_topic(cluster)
-        await send(cluster, b"1")
-        _, (message,) = await receive(cluster.client)
-        config = ProxyConfig(listen_port=0, namesrv_addresses=cluster.cluster.namesrv_address)
-        async with ProxyController(config) as other:
-            further = ProxyClient(other.port)
-            longer = await change(further, handle(message), 60)
-            assert longer.status.code == Code.OK
-            assert (await ack(further, handle(message))).status.code == Code.OK
-            further.channel.close()
+async def test_any_proxy_takes_an_acknowledgement(cluster: ProxyCluster) -> None:
+    await make_topic(cluster)
+    await send(cluster, b"1")
+    _, (message,) = await receive(cluster.client)
+    config = ProxyConfig(listen_port=0, namesrv_addresses=cluster.cluster.namesrv_address)
+    async with ProxyController(config) as other:
+        further = ProxyClient(other.port)
+        longer = await change(further, handle(message), 60)
+        assert longer.status.code == Code.OK
+        assert (await ack(further, handle(message))).status.code == Code.OK
+        further.channel.close()
 
 
-async def test_a_receive_waits_for_a_message(tmp_path: Path) -> None:
-    async with proxied(tmp_path) as cluster:
-        await make_topic(cluster)
-        waiting = asyncio.create_task(receive(cluster.client))
-        await asyncio.sleep(0.3)  # so that it waits; it gets the message either way
-        await send(cluster, b"late")
-        code, found = await waiting
-        assert (code, [message.body for message in found]) == (Code.OK, [b"late"])
+async def test_a_receive_waits_for_a_message(cluster: ProxyCluster) -> None:
+    await make_topic(cluster)
+    waiting = asyncio.create_task(receive(cluster.client))
+    await asyncio.sleep(0.3)  # so that it waits; it gets the message either way
+    await send(cluster, b"late")
+    code, found = await waiting
+    assert (code, [message.body for message in found]) == (Code.OK, [b"late"])
 
 
-async def test_what_comes_for_a_receive_that_was_given_up_goes_to_others(tmp_path: Path) -> None:
-    async with proxied(tmp_path) as cluster:
-        await make_topic(cluster)
-        waiting = asyncio.create_task(receive(cluster.client, invisible_duration={"seconds": 3600}))
-        await asyncio.sleep(0.5)  # it waits at the broker now; given up before, it would never get there
-        waiting.cancel()
-        await asyncio.gather(waiting, return_exceptions=True)
-        await send(cluster, b"1")
-        _, (message,) = await receive(ProxyClient(cluster.proxy.port, "other@1@0@x"))
-        assert message.body == b"1"
+async def test_what_comes_for_a_receive_that_was_given_up_goes_to_others(cluster: ProxyCluster) -> None:
+    await make_topic(cluster)
+    waiting = asyncio.create_task(receive(cluster.client, invisible_duration={"seconds": 3600}))
+    await asyncio.sleep(0.5)  # it waits at the broker now; given up before, it would never get there
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+    await send(cluster, b"1")
+    _, (message,) = await receive(ProxyClient(cluster.proxy.port, "other@1@0@x"))
+    assert message.body == b"1"
 
 
-async def test_filters_are_tags_and_sql(tmp_path: Path) -> None:
-    async with proxied(tmp_path) as cluster:
-        await make_topic(cluster)
-        await send(cluster, b"red", tag="red")
-        await send(cluster, b"blue", tag="blue")
-        tags = FilterExpression(type=FilterType.TAG, expression="red||green")
-        _, found = await receive(cluster.client, filter_expression=tags)
-        assert [message.body for message in found] == [b"red"]
-        sql = FilterExpression(type=FilterType.SQL, expression="TAGS = 'blue'")
-        other = Resource(name="other-readers")
-        _, found = await receive(cluster.client, group=other, filter_expression=sql)
-        assert [message.body for message in found] == [b"blue"]
-        wrong = FilterExpression(type=FilterType.SQL, expression="TAGS = = 1")
-        code, _ = await receive(cluster.client, group=other, filter_expression=wrong)
-        assert code == Code.ILLEGAL_FILTER_EXPRESSION
+async def test_filters_are_tags_and_sql(cluster: ProxyCluster) -> None:
+    await make_topic(cluster)
+    await send(cluster, b"red", tag="red")
+    await send(cluster, b"blue", tag="blue")
+    tags = FilterExpression(type=FilterType.TAG, expression="red||green")
+    _, found = await receive(cluster.client, filter_expression=tags)
+    assert [message.body for message in found] == [b"red"]
+    sql = FilterExpression(type=FilterType.SQL, expression="TAGS = 'blue'")
+    other = Resource(name="other-readers")
+    _, found = await receive(cluster.client, group=other, filter_expression=sql)
+    assert [message.body for message in found] == [b"blue"]
+    wrong = FilterExpression(type=FilterType.SQL, expression="TAGS = = 1")
+    code, _ = await receive(cluster.client, group=other, filter_expression=wrong)
+    assert code == Code.ILLEGAL_FILTER_EXPRESSION
 
 
 @pytest.mark.parametrize(
@@ -156,30 +150,28 @@ async def test_filters_are_tags_and_sql(tmp_path: Path) -> None:
         ({"timeout_s": 4}, Code.ILLEGAL_POLLING_TIME),
     ],
 )
-async def test_a_receive_that_is_wrong_is_refused(tmp_path: Path, fields: dict[str, Any], code: Code) -> None:
-    async with proxied(tmp_path) as cluster:
-        await make_topic(cluster)
-        found, messages = await receive(cluster.client, **fields)
-        assert (Code.Name(found), messages) == (Code.Name(code), [])
+async def test_a_receive_that_is_wrong_is_refused(cluster: ProxyCluster, fields: dict[str, Any], code: Code) -> None:
+    await make_topic(cluster)
+    found, messages = await receive(cluster.client, **fields)
+    assert (Code.Name(found), messages) == (Code.Name(code), [])
 
 
-async def test_messages_of_a_group_wait_until_the_one_before_is_done(tmp_path: Path) -> None:
-    async with proxied(tmp_path) as cluster:
-        await make_topic(cluster, "FIFO")
-        await send(cluster, b"1", b"2", b"3", message_group="g", message_type=2)
-        _, (first,) = await receive(cluster.client, batch_size=1)
-        waiting = asyncio.create_task(receive(ProxyClient(cluster.proxy.port, "other@1@0@x"), batch_size=1))
-        await asyncio.sleep(0.3)  # a chance to overtake, which it must not take
-        assert not waiting.done()
-        assert (await ack(cluster.client, handle(first))).status.code == Code.OK
-        _, (second,) = await waiting
-        assert (first.body, second.body) == (b"1", b"2")
-        assert (await change(cluster.client, handle(second), 0)).status.code == Code.OK
-        _, found = await receive(cluster.client)
-        assert [(message.body, message.system_properties.delivery_attempt) for message in found] == [(b"2", 2)]
-        assert (await ack(cluster.client, handle(found[0]))).status.code == Code.OK
-        _, found = await receive(cluster.client)
-        assert [(message.body, message.system_properties.delivery_attempt) for message in found] == [(b"3", 1)]
+async def test_messages_of_a_group_wait_until_the_one_before_is_done(cluster: ProxyCluster) -> None:
+    await make_topic(cluster, "FIFO")
+    await send(cluster, b"1", b"2", b"3", message_group="g", message_type=2)
+    _, (first,) = await receive(cluster.client, batch_size=1)
+    waiting = asyncio.create_task(receive(ProxyClient(cluster.proxy.port, "other@1@0@x"), batch_size=1))
+    await asyncio.sleep(0.3)  # a chance to overtake, which it must not take
+    assert not waiting.done()
+    assert (await ack(cluster.client, handle(first))).status.code == Code.OK
+    _, (second,) = await waiting
+    assert (first.body, second.body) == (b"1", b"2")
+    assert (await change(cluster.client, handle(second), 0)).status.code == Code.OK
+    _, found = await receive(cluster.client)
+    assert [(message.body, message.system_properties.delivery_attempt) for message in found] == [(b"2", 2)]
+    assert (await ack(cluster.client, handle(found[0]))).status.code == Code.OK
+    _, found = await receive(cluster.client)
+    assert [(message.body, message.system_properties.delivery_attempt) for message in found] == [(b"3", 1)]
 
 
 @pytest.mark.parametrize(("kind", "told"), [("", True), ("FIFO", False), ("FIFO", None)])
@@ -209,25 +201,23 @@ async def test_a_group_says_whether_it_consumes_in_order_else_the_topic(
 
 
 @pytest.mark.parametrize("kind", ["", "FIFO"])
-async def test_a_message_is_buried_in_the_groups_dead_letters(tmp_path: Path, kind: str) -> None:
-    async with proxied(tmp_path) as cluster:
-        await make_topic(cluster, kind)
-        await send(cluster, b"1", **({"message_group": "g", "message_type": 2} if kind else {}))
-        _, (message,) = await receive(cluster.client)
-        fields = {"group": GROUP, "topic": TOPIC, "receipt_handle": handle(message), "message_id": "x"}
-        answer = await cluster.client.call("ForwardMessageToDeadLetterQueue", **fields)
-        assert answer.status.code == Code.OK, answer
-        assert (await ack(cluster.client, handle(message))).status.code == Code.INVALID_RECEIPT_HANDLE
-        (letter,) = await stored(cluster, "%DLQ%readers")
-        assert letter.body == b"1"
+async def test_a_message_is_buried_in_the_groups_dead_letters(cluster: ProxyCluster, kind: str) -> None:
+    await make_topic(cluster, kind)
+    await send(cluster, b"1", **({"message_group": "g", "message_type": 2} if kind else {}))
+    _, (message,) = await receive(cluster.client)
+    fields = {"group": GROUP, "topic": TOPIC, "receipt_handle": handle(message), "message_id": "x"}
+    answer = await cluster.client.call("ForwardMessageToDeadLetterQueue", **fields)
+    assert answer.status.code == Code.OK, answer
+    assert (await ack(cluster.client, handle(message))).status.code == Code.INVALID_RECEIPT_HANDLE
+    (letter,) = await stored(cluster, "%DLQ%readers")
+    assert letter.body == b"1"
 
 
 @pytest.mark.parametrize("text", ["", "x", "1 2 3 4 0 b 6 7", "1 2 3 4 0 b 6 7 8 9", "1 2 3 4 0 broker-a 6 x 8"])
-async def test_what_is_no_handle_is_refused(tmp_path: Path, text: str) -> None:
-    async with proxied(tmp_path) as cluster:
-        await make_topic(cluster)
-        assert (await ack(cluster.client, text)).status.code == Code.INVALID_RECEIPT_HANDLE
-        assert (await change(cluster.client, text, 1)).status.code == Code.INVALID_RECEIPT_HANDLE
+async def test_what_is_no_handle_is_refused(cluster: ProxyCluster, text: str) -> None:
+    await make_topic(cluster)
+    assert (await ack(cluster.client, text)).status.code == Code.INVALID_RECEIPT_HANDLE
+    assert (await change(cluster.client, text, 1)).status.code == Code.INVALID_RECEIPT_HANDLE
 
 
 async def test_a_push_consumers_leases_are_renewed_until_it_ends(

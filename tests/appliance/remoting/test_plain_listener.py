@@ -7,7 +7,6 @@ import contextlib
 from collections.abc import Callable
 
 import pytest
-import uvloop
 
 from appliance.remoting.acceptor import PlainListener
 from appliance.remoting.tls import ServerTls
@@ -15,10 +14,10 @@ from appliance.remoting.tls_listener import TlsListener
 from appliance.settings.tls import TlsSettings
 from gantrymq.remoting.tls import ClientTls
 from gantrymq.timeouts import timeout
+from tests.appliance.loops import on_both_loops
 from tests.certificates import server_fields, trusting
 from tests.waiting import until
 
-LOOPS: list[Callable[[], asyncio.AbstractEventLoop]] = [asyncio.new_event_loop, uvloop.new_event_loop]
 ENDS_S = 60
 
 
@@ -37,40 +36,32 @@ class Closing(asyncio.Protocol):
         self.is_lost = True
 
 
-@pytest.mark.parametrize("loop", LOOPS)
+@on_both_loops
 @pytest.mark.parametrize("kind", ["plain", "plain where TLS may be", "TLS"])
-def test_who_is_handed_over_while_the_port_closes_hears_of_the_end(
-    loop: Callable[[], asyncio.AbstractEventLoop], kind: str
-) -> None:
-    async def scene() -> None:
-        made: list[Closing] = []
+async def test_who_is_handed_over_while_the_port_closes_hears_of_the_end(kind: str) -> None:
+    made: list[Closing] = []
 
-        def make() -> Closing:
-            made.append(Closing(lambda: asyncio.create_task(listener.close())))
-            return made[-1]
+    def make() -> Closing:
+        made.append(Closing(lambda: asyncio.create_task(listener.close())))
+        return made[-1]
 
-        if kind == "plain":
-            listener = PlainListener(make, host="127.0.0.1", port=0, backlog=10)
-        else:
-            listener = TlsListener(
-                make, ServerTls(TlsSettings(**server_fields())), host="127.0.0.1", port=0, backlog=10
-            )
-        port = await listener.open()
-        listener.accept()
-        context = ClientTls(trusting()).context() if kind == "TLS" else None
-        with contextlib.suppress(OSError):
-            reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
-            writer.write(b"x")
-            await until(lambda: bool(made and made[0].closing))
-            with contextlib.suppress(OSError):
-                async with timeout(ENDS_S):
-                    await reader.read()
-            writer.close()
+    if kind == "plain":
+        listener = PlainListener(make, host="127.0.0.1", port=0, backlog=10)
+    else:
+        listener = TlsListener(make, ServerTls(TlsSettings(**server_fields())), host="127.0.0.1", port=0, backlog=10)
+    port = await listener.open()
+    listener.accept()
+    context = ClientTls(trusting()).context() if kind == "TLS" else None
+    with contextlib.suppress(OSError):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
+        writer.write(b"x")
         await until(lambda: bool(made and made[0].closing))
-        assert made[0].closing is not None
-        async with timeout(ENDS_S):
-            await made[0].closing
-        await until(lambda: made[0].is_lost)
-
-    with asyncio.Runner(loop_factory=loop) as runner:
-        runner.run(scene())
+        with contextlib.suppress(OSError):
+            async with timeout(ENDS_S):
+                await reader.read()
+        writer.close()
+    await until(lambda: bool(made and made[0].closing))
+    assert made[0].closing is not None
+    async with timeout(ENDS_S):
+        await made[0].closing
+    await until(lambda: made[0].is_lost)

@@ -9,12 +9,11 @@ import shutil
 import socket
 import ssl
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import uvloop
 
 from appliance.remoting import acceptor, tls_listener
 from appliance.remoting import tls as tls_module
@@ -32,11 +31,11 @@ from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from gantrymq.remoting.tls import TlsConfig
 from gantrymq.timeouts import timeout
+from tests.appliance.loops import on_both_loops
 from tests.appliance.peer import Peer
 from tests.certificates import authority, server_fields, trusting
 
 ECHO = 10
-LOOPS: list[Callable[[], asyncio.AbstractEventLoop]] = [asyncio.new_event_loop, uvloop.new_event_loop]
 
 
 def echo(connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
@@ -71,49 +70,33 @@ async def ask(number: int, tls: TlsConfig | ssl.SSLContext | None, body: bytes =
         await client.close()
 
 
-def on(loop: Callable[[], asyncio.AbstractEventLoop], test: Coroutine[Any, Any, None]) -> None:
-    with asyncio.Runner(loop_factory=loop) as runner:
-        runner.run(asyncio.wait_for(test, 120))
+@on_both_loops
+async def test_a_permissive_port_takes_both() -> None:
+    async with port() as (number, _):
+        big = bytes(3_000_000)
+        for tls in (None, trusting(), None):
+            assert await ask(number, tls) == b"hello"
+            assert await ask(number, tls, big) == big
 
 
-@pytest.mark.parametrize("loop", LOOPS)
-def test_a_permissive_port_takes_both(loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
-    async def scene() -> None:
-        async with port() as (number, _):
-            big = bytes(3_000_000)
-            for tls in (None, trusting(), None):
-                assert await ask(number, tls) == b"hello"
-                assert await ask(number, tls, big) == big
-
-    on(loop, scene())
-
-
-@pytest.mark.parametrize("loop", LOOPS)
-def test_an_enforcing_port_tells_a_plain_client_why(
-    loop: Callable[[], asyncio.AbstractEventLoop], caplog: pytest.LogCaptureFixture
-) -> None:
+@on_both_loops
+async def test_an_enforcing_port_tells_a_plain_client_why(caplog: pytest.LogCaptureFixture) -> None:
     """S41."""
-
-    async def scene() -> None:
-        async with port(tls_mode="enforcing") as (number, _):
-            assert await ask(number, trusting()) == b"hello"
-            client = RemotingClient()
-            for _ in range(3):  # a client asks more than once, and each time waits for an answer
-                answer = await client.invoke(f"127.0.0.1:{number}", RemotingCommand.request(ECHO), timeout_s=30)
-                assert answer.code == ResponseCode.NO_PERMISSION
-                assert "TLS" in (answer.remark or "")
-            await client.close()
-
-    on(loop, scene())
+    async with port(tls_mode="enforcing") as (number, _):
+        assert await ask(number, trusting()) == b"hello"
+        client = RemotingClient()
+        for _ in range(3):  # a client asks more than once, and each time waits for an answer
+            answer = await client.invoke(f"127.0.0.1:{number}", RemotingCommand.request(ECHO), timeout_s=30)
+            assert answer.code == ResponseCode.NO_PERMISSION
+            assert "TLS" in (answer.remark or "")
+        await client.close()
     refusals = [record for record in caplog.records if getattr(record, "event", "") == "plain_connection_refused"]
     assert len(refusals) == 1
 
 
-@pytest.mark.parametrize("loop", LOOPS)
+@on_both_loops
 @pytest.mark.parametrize("how", ["asks too often", "stays"])
-def test_a_refused_plain_client_is_sent_away_in_the_end(
-    loop: Callable[[], asyncio.AbstractEventLoop], how: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_refused_plain_client_is_sent_away_in_the_end(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     asks_too_often = how == "asks too often"
     request_count = 3 * tls_listener.REFUSALS_MAX if asks_too_often else 1
     limits: list[asyncio.Timeout] = []
@@ -124,98 +107,76 @@ def test_a_refused_plain_client_is_sent_away_in_the_end(
         return limits[-1]
 
     monkeypatch.setattr(tls_listener, "timeout", limit)
-
-    async def scene() -> None:
-        async with port(tls_mode="enforcing") as (number, _):
-            peer = await Peer.connect(number)
-            peer.write(b"".join(RemotingCommand.request(ECHO).encode() for _ in range(request_count)))
-            for _ in range(min(request_count, tls_listener.REFUSALS_MAX)):
-                assert (await peer.read()).code == ResponseCode.NO_PERMISSION
-            if not asks_too_often:
-                limits[-1].reschedule(asyncio.get_running_loop().time())
-            with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
-                await peer.read()
-            await peer.close()
-
-    on(loop, scene())
+    async with port(tls_mode="enforcing") as (number, _):
+        peer = await Peer.connect(number)
+        peer.write(b"".join(RemotingCommand.request(ECHO).encode() for _ in range(request_count)))
+        for _ in range(min(request_count, tls_listener.REFUSALS_MAX)):
+            assert (await peer.read()).code == ResponseCode.NO_PERMISSION
+        if not asks_too_often:
+            limits[-1].reschedule(asyncio.get_running_loop().time())
+        with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
+            await peer.read()
+        await peer.close()
 
 
-@pytest.mark.parametrize("loop", LOOPS)
-def test_the_first_byte_may_come_late_and_the_rest_in_pieces(loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
-    async def scene() -> None:
-        async with port() as (number, _):
-            peer = await Peer.connect(number)
-            await asyncio.sleep(0.05)  # a peer may be silent for a while before its first byte
-            request = RemotingCommand.request(ECHO, None, b"slow")
-            for byte in request.encode():
-                peer.write(bytes([byte]))
-                await asyncio.sleep(0)
-            assert (await peer.read()).body == b"slow"
-            await peer.close()
-
-    on(loop, scene())
+@on_both_loops
+async def test_the_first_byte_may_come_late_and_the_rest_in_pieces() -> None:
+    async with port() as (number, _):
+        peer = await Peer.connect(number)
+        await asyncio.sleep(0.05)  # a peer may be silent for a while before its first byte
+        request = RemotingCommand.request(ECHO, None, b"slow")
+        for byte in request.encode():
+            peer.write(bytes([byte]))
+            await asyncio.sleep(0)
+        assert (await peer.read()).body == b"slow"
+        await peer.close()
 
 
-@pytest.mark.parametrize("loop", LOOPS)
-def test_a_silent_client_is_sent_away_and_keeps_nobody_out(
-    loop: Callable[[], asyncio.AbstractEventLoop], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@on_both_loops
+async def test_a_silent_client_is_sent_away_and_keeps_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """S37."""
     monkeypatch.setattr(tls_listener, "ARRIVING_MAX", 5)
-
-    async def scene() -> None:
-        async with port() as (number, _):
-            silent = [await asyncio.open_connection("127.0.0.1", number) for _ in range(20)]
-            assert await ask(number, trusting()) == b"hello"
-            monkeypatch.setattr(tls_listener, "FIRST_BYTE_SECONDS_MAX", 0.2)
-            silent += [await asyncio.open_connection("127.0.0.1", number) for _ in range(5)]
-            for reader, writer in silent:
-                assert await asyncio.wait_for(reader.read(), 30) == b""
-                writer.close()
-            monkeypatch.setattr(tls_listener, "FIRST_BYTE_SECONDS_MAX", 30.0)
-            assert await ask(number, None) == b"hello"
-
-    on(loop, scene())
-
-
-@pytest.mark.parametrize("loop", LOOPS)
-def test_a_handshake_that_never_ends_is_given_up(
-    loop: Callable[[], asyncio.AbstractEventLoop], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tls_listener, "HANDSHAKE_SECONDS_MAX", 0.2)
-
-    async def scene() -> None:
-        async with port() as (number, _):
-            reader, writer = await asyncio.open_connection("127.0.0.1", number)
-            writer.write(b"\x16\x03\x01")
+    async with port() as (number, _):
+        silent = [await asyncio.open_connection("127.0.0.1", number) for _ in range(20)]
+        assert await ask(number, trusting()) == b"hello"
+        monkeypatch.setattr(tls_listener, "FIRST_BYTE_SECONDS_MAX", 0.2)
+        silent += [await asyncio.open_connection("127.0.0.1", number) for _ in range(5)]
+        for reader, writer in silent:
             assert await asyncio.wait_for(reader.read(), 30) == b""
             writer.close()
-            reader, writer = await asyncio.open_connection("127.0.0.1", number)
-            writer.write(b"\x16" + b"nonsense" * 100)  # no handshake at all: an alert, then the end
-            await asyncio.wait_for(reader.read(), 30)
-            writer.close()
-            monkeypatch.setattr(tls_listener, "HANDSHAKE_SECONDS_MAX", 30.0)
-            assert await ask(number, trusting()) == b"hello"
-
-    on(loop, scene())
+        monkeypatch.setattr(tls_listener, "FIRST_BYTE_SECONDS_MAX", 30.0)
+        assert await ask(number, None) == b"hello"
 
 
-@pytest.mark.parametrize("loop", LOOPS)
-def test_closing_sends_away_who_is_still_arriving(loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
-    async def scene() -> None:
-        async with port() as (number, _):
-            silent = await asyncio.open_connection("127.0.0.1", number)
-            shaking = await asyncio.open_connection("127.0.0.1", number)
-            shaking[1].write(b"\x16\x03\x01")
-            assert await ask(number, trusting()) == b"hello"
-        for reader, writer in (silent, shaking):
-            with contextlib.suppress(ConnectionResetError):
-                assert await asyncio.wait_for(reader.read(), 30) == b""
-            writer.close()
-        with pytest.raises(ConnectError):
-            await ask(number, None)
+@on_both_loops
+async def test_a_handshake_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tls_listener, "HANDSHAKE_SECONDS_MAX", 0.2)
+    async with port() as (number, _):
+        reader, writer = await asyncio.open_connection("127.0.0.1", number)
+        writer.write(b"\x16\x03\x01")
+        assert await asyncio.wait_for(reader.read(), 30) == b""
+        writer.close()
+        reader, writer = await asyncio.open_connection("127.0.0.1", number)
+        writer.write(b"\x16" + b"nonsense" * 100)  # no handshake at all: an alert, then the end
+        await asyncio.wait_for(reader.read(), 30)
+        writer.close()
+        monkeypatch.setattr(tls_listener, "HANDSHAKE_SECONDS_MAX", 30.0)
+        assert await ask(number, trusting()) == b"hello"
 
-    on(loop, scene())
+
+@on_both_loops
+async def test_closing_sends_away_who_is_still_arriving() -> None:
+    async with port() as (number, _):
+        silent = await asyncio.open_connection("127.0.0.1", number)
+        shaking = await asyncio.open_connection("127.0.0.1", number)
+        shaking[1].write(b"\x16\x03\x01")
+        assert await ask(number, trusting()) == b"hello"
+    for reader, writer in (silent, shaking):
+        with contextlib.suppress(ConnectionResetError):
+            assert await asyncio.wait_for(reader.read(), 30) == b""
+        writer.close()
+    with pytest.raises(ConnectError):
+        await ask(number, None)
 
 
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion")

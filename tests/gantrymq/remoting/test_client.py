@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -21,15 +22,18 @@ def request(n: int = 0, body: bytes = b"") -> RemotingCommand:
     return RemotingCommand.request(10, {"n": str(n)}, body)
 
 
-async def test_many_calls_share_one_connection_and_each_gets_its_own_answer() -> None:
+@pytest.fixture
+async def server() -> AsyncIterator[ScriptedServer]:
     async with scripted_server(echo) as server:
-        client = PatientClient()
-        answers = await asyncio.gather(
-            *(client.invoke(server.address, request(n), timeout_s=WITHIN_S) for n in range(500))
-        )
-        assert [answer.ext_fields["n"] for answer in answers] == [str(n) for n in range(500)]
-        assert len(server.writers) == 1
-        await client.close()
+        yield server
+
+
+async def test_many_calls_share_one_connection_and_each_gets_its_own_answer(server: ScriptedServer) -> None:
+    client = PatientClient()
+    answers = await asyncio.gather(*(client.invoke(server.address, request(n), timeout_s=WITHIN_S) for n in range(500)))
+    assert [answer.ext_fields["n"] for answer in answers] == [str(n) for n in range(500)]
+    assert len(server.writers) == 1
+    await client.close()
 
 
 async def test_answers_may_come_in_any_order() -> None:
@@ -115,32 +119,29 @@ async def test_garbage_from_the_peer_closes_the_connection() -> None:
         await client.close()
 
 
-async def test_callers_that_come_while_connecting_share_the_connection() -> None:
-    async with scripted_server(echo) as server:
-        client = PatientClient()
-        await asyncio.gather(*(client.invoke(server.address, request(n)) for n in range(20)))
-        assert len(server.writers) == 1
-        await client.close()
+async def test_callers_that_come_while_connecting_share_the_connection(server: ScriptedServer) -> None:
+    client = PatientClient()
+    await asyncio.gather(*(client.invoke(server.address, request(n)) for n in range(20)))
+    assert len(server.writers) == 1
+    await client.close()
 
 
-async def test_a_cancelled_caller_does_not_disturb_the_others() -> None:
-    async with scripted_server(echo) as server:
-        client = PatientClient()
-        tasks = [asyncio.create_task(client.invoke(server.address, request(n))) for n in range(3)]
-        await asyncio.sleep(0)
-        tasks[0].cancel()
-        outcomes = await asyncio.gather(*tasks, return_exceptions=True)
-        assert isinstance(outcomes[0], asyncio.CancelledError)
-        assert [answer.ext_fields["n"] for answer in outcomes[1:] if isinstance(answer, RemotingCommand)] == ["1", "2"]
-        await client.close()
+async def test_a_cancelled_caller_does_not_disturb_the_others(server: ScriptedServer) -> None:
+    client = PatientClient()
+    tasks = [asyncio.create_task(client.invoke(server.address, request(n))) for n in range(3)]
+    await asyncio.sleep(0)
+    tasks[0].cancel()
+    outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+    assert isinstance(outcomes[0], asyncio.CancelledError)
+    assert [answer.ext_fields["n"] for answer in outcomes[1:] if isinstance(answer, RemotingCommand)] == ["1", "2"]
+    await client.close()
 
 
-async def test_more_calls_than_fit_wait_for_room() -> None:
-    async with scripted_server(echo) as server:
-        client = PatientClient(in_flight_max=4)
-        answers = await asyncio.gather(*(client.invoke(server.address, request(n)) for n in range(100)))
-        assert [answer.ext_fields["n"] for answer in answers] == [str(n) for n in range(100)]
-        await client.close()
+async def test_more_calls_than_fit_wait_for_room(server: ScriptedServer) -> None:
+    client = PatientClient(in_flight_max=4)
+    answers = await asyncio.gather(*(client.invoke(server.address, request(n)) for n in range(100)))
+    assert [answer.ext_fields["n"] for answer in answers] == [str(n) for n in range(100)]
+    await client.close()
 
 
 async def test_waiting_for_room_ends_at_the_deadline() -> None:
@@ -156,36 +157,33 @@ async def test_waiting_for_room_ends_at_the_deadline() -> None:
             await first
 
 
-async def test_large_bodies_travel_both_ways_while_small_calls_go_on() -> None:
-    async with scripted_server(echo) as server:
-        client = PatientClient()
-        body = bytes(range(256)) * (4 * 4096)
-        answers = await asyncio.gather(*(client.invoke(server.address, request(n, body)) for n in range(4)))
-        assert all(answer.body == body for answer in answers)
-        await client.close()
+async def test_large_bodies_travel_both_ways_while_small_calls_go_on(server: ScriptedServer) -> None:
+    client = PatientClient()
+    body = bytes(range(256)) * (4 * 4096)
+    answers = await asyncio.gather(*(client.invoke(server.address, request(n, body)) for n in range(4)))
+    assert all(answer.body == body for answer in answers)
+    await client.close()
 
 
-async def test_a_oneway_request_is_marked_and_waits_for_nothing() -> None:
-    async with scripted_server(echo) as server:
-        client = PatientClient()
-        await client.invoke_oneway(server.address, request(1))
-        await client.invoke(server.address, request(2))
-        assert [(command.ext_fields["n"], command.is_oneway) for command in server.requests] == [
-            ("1", True),
-            ("2", False),
-        ]
-        await client.close()
+async def test_a_oneway_request_is_marked_and_waits_for_nothing(server: ScriptedServer) -> None:
+    client = PatientClient()
+    await client.invoke_oneway(server.address, request(1))
+    await client.invoke(server.address, request(2))
+    assert [(command.ext_fields["n"], command.is_oneway) for command in server.requests] == [
+        ("1", True),
+        ("2", False),
+    ]
+    await client.close()
 
 
-async def test_oneway_requests_written_before_closing_arrive() -> None:
-    async with scripted_server(echo) as server:
-        client = PatientClient()
-        for n in range(50):
-            await client.invoke_oneway(server.address, request(n))
-        await client.close()
-        async with asyncio.timeout(WITHIN_S):
-            while len(server.requests) < 50:
-                await asyncio.sleep(0.01)
+async def test_oneway_requests_written_before_closing_arrive(server: ScriptedServer) -> None:
+    client = PatientClient()
+    for n in range(50):
+        await client.invoke_oneway(server.address, request(n))
+    await client.close()
+    async with asyncio.timeout(WITHIN_S):
+        while len(server.requests) < 50:
+            await asyncio.sleep(0.01)
 
 
 def asks_back(code: int, *, oneway: bool = False) -> object:
@@ -270,18 +268,15 @@ async def test_calls_in_flight_fail_when_the_client_closes_and_later_ones_are_re
             await client.invoke(server.address, request())
 
 
-async def test_header_encoding_and_signature_are_put_on_every_request() -> None:
-    async with scripted_server(echo) as server:
-        client = PatientClient(serialize_type=ROCKETMQ, credentials=Credentials("key", "secret"))
-        await client.invoke(server.address, request(1))
-        await client.invoke_oneway(server.address, request(2))
-        await client.close()
-        async with asyncio.timeout(WITHIN_S):
-            while len(server.requests) < 2:
-                await asyncio.sleep(0.01)
-        assert all(
-            command.serialize_type == ROCKETMQ and SIGNATURE in command.ext_fields for command in server.requests
-        )
+async def test_header_encoding_and_signature_are_put_on_every_request(server: ScriptedServer) -> None:
+    client = PatientClient(serialize_type=ROCKETMQ, credentials=Credentials("key", "secret"))
+    await client.invoke(server.address, request(1))
+    await client.invoke_oneway(server.address, request(2))
+    await client.close()
+    async with asyncio.timeout(WITHIN_S):
+        while len(server.requests) < 2:
+            await asyncio.sleep(0.01)
+    assert all(command.serialize_type == ROCKETMQ and SIGNATURE in command.ext_fields for command in server.requests)
 
 
 @pytest.mark.parametrize("address", ["", "host", "host:", ":1", "host:x", "host:70000"])

@@ -35,6 +35,11 @@ def manager(folder: Path, clock: Clock, **settings: Any) -> ConsumerFilterManage
     return filters
 
 
+@pytest.fixture
+def filters(tmp_path: Path, clock: Clock) -> ConsumerFilterManager:
+    return manager(tmp_path, clock)
+
+
 def sql(text: str, version: int = 1, topic: str = "T") -> SubscriptionData:
     return SubscriptionData(topic, text, sub_version=version, expression_type="SQL92")
 
@@ -48,15 +53,13 @@ def known(filters: ConsumerFilterManager, topic: str = "T", group: str = "g") ->
 # -- groups come and go -----------------------------------------------------------------------------------------------
 
 
-def test_a_heartbeat_brings_conditions_and_tags_are_none(tmp_path: Path, clock: Clock) -> None:
-    filters = manager(tmp_path, clock)
+def test_a_heartbeat_brings_conditions_and_tags_are_none(filters: ConsumerFilterManager) -> None:
     filters.register("g", [sql("a = 1"), SubscriptionData("U", "x || y"), sql("", topic="V")])
     assert known(filters).condition.text == "a = 1"
     assert (filters.get("U", "g"), filters.get("V", "g"), len(filters)) == (None, None, 1)
 
 
-def test_a_newer_version_replaces_an_older_does_not(tmp_path: Path, clock: Clock) -> None:
-    filters = manager(tmp_path, clock)
+def test_a_newer_version_replaces_an_older_does_not(filters: ConsumerFilterManager, clock: Clock) -> None:
     filters.register("g", [sql("a = 1", 5)])
     born = known(filters).born_ms
     clock.now += 10
@@ -69,8 +72,7 @@ def test_a_newer_version_replaces_an_older_does_not(tmp_path: Path, clock: Clock
     assert (known(filters).condition.text, known(filters).born_ms) == ("a = 2", born + 10_000)
 
 
-def test_a_text_that_is_no_condition_takes_the_old_one_away(tmp_path: Path, clock: Clock) -> None:
-    filters = manager(tmp_path, clock)
+def test_a_text_that_is_no_condition_takes_the_old_one_away(filters: ConsumerFilterManager) -> None:
     filters.register("g", [sql("a = 1", 1)])
     filters.register("g", [sql("a =", 2)])
     assert filters.get("T", "g") is None
@@ -78,8 +80,7 @@ def test_a_text_that_is_no_condition_takes_the_old_one_away(tmp_path: Path, cloc
     assert known(filters).client_version == 3
 
 
-def test_what_is_not_subscribed_any_more_dies_and_can_come_back(tmp_path: Path, clock: Clock) -> None:
-    filters = manager(tmp_path, clock)
+def test_what_is_not_subscribed_any_more_dies_and_can_come_back(filters: ConsumerFilterManager) -> None:
     filters.register("g", [sql("a = 1"), sql("b = 1", topic="U")])
     filters.register("h", [sql("a = 1")])
     filters.register("g", [sql("b = 1", topic="U")])
@@ -91,8 +92,7 @@ def test_what_is_not_subscribed_any_more_dies_and_can_come_back(tmp_path: Path, 
     assert not known(filters, "U").is_dead
 
 
-def test_the_long_dead_are_dropped(tmp_path: Path, clock: Clock) -> None:
-    filters = manager(tmp_path, clock)
+def test_the_long_dead_are_dropped(filters: ConsumerFilterManager, clock: Clock) -> None:
     filters.register("g", [sql("a = 1")])
     filters.register("h", [sql("a = 1")])
     filters.unregister("g")
@@ -119,8 +119,9 @@ def test_the_table_is_bounded_and_the_dead_make_room(
 
 
 @pytest.mark.parametrize("bad", [sql("a = '\ud800'"), sql("a = 1", topic="a/../b"), sql("a = 1", topic="x" * 500)])
-def test_what_could_not_stand_in_the_file_is_not_taken(tmp_path: Path, clock: Clock, bad: SubscriptionData) -> None:
-    filters = manager(tmp_path, clock)
+def test_what_could_not_stand_in_the_file_is_not_taken(
+    filters: ConsumerFilterManager, tmp_path: Path, clock: Clock, bad: SubscriptionData
+) -> None:
     filters.register("g", [bad, sql("a = 1")])
     assert len(filters) == 1
     filters.persist()
@@ -138,8 +139,7 @@ def test_a_subscription_of_other_types_is_no_subscription(change: dict[str, Any]
 # -- bits -------------------------------------------------------------------------------------------------------------
 
 
-def test_a_message_gets_the_bits_of_the_groups_that_want_it(tmp_path: Path, clock: Clock) -> None:
-    filters = manager(tmp_path, clock)
+def test_a_message_gets_the_bits_of_the_groups_that_want_it(filters: ConsumerFilterManager) -> None:
     assert filters.bitmap_of("TopicTest", b"") == b""
     filters.register("CG_SQL", [sql("color = 'red'", topic="TopicTest")])
     filters.register("other", [sql("color = 'blue'", topic="TopicTest")])
@@ -160,9 +160,8 @@ def test_a_message_gets_the_bits_of_the_groups_that_want_it(tmp_path: Path, cloc
     ],
 )
 def test_bits_say_no_only_when_they_can_know(
-    tmp_path: Path, clock: Clock, changes: dict[str, Any], may_match: bool
+    filters: ConsumerFilterManager, changes: dict[str, Any], may_match: bool
 ) -> None:
-    filters = manager(tmp_path, clock)
     filters.register("g", [sql("a = 1")])
     unit = ExtUnit(34, 0, 1_800_000_000_001, bytes(14))._replace(**changes)
     assert known(filters).content_filter.may_match(unit) is may_match
@@ -189,8 +188,9 @@ def test_a_real_brokers_file_is_read_and_written_as_it_was(tmp_path: Path, clock
     assert written == original
 
 
-def test_after_a_start_all_are_dead_until_they_say_hello(tmp_path: Path, clock: Clock) -> None:
-    filters = manager(tmp_path, clock)
+def test_after_a_start_all_are_dead_until_they_say_hello(
+    filters: ConsumerFilterManager, tmp_path: Path, clock: Clock
+) -> None:
     filters.register("g", [sql("a = 1")])
     filters.persist()
     clock.now += 3600
@@ -200,9 +200,8 @@ def test_after_a_start_all_are_dead_until_they_say_hello(tmp_path: Path, clock: 
 
 
 def test_bits_of_another_size_void_the_whole_file(
-    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    filters: ConsumerFilterManager, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    filters = manager(tmp_path, clock)
     filters.register("g", [sql("a = 1")])
     filters.persist()
     assert len(manager(tmp_path, clock)) == 1

@@ -15,7 +15,7 @@ from gantrymq.message.record import decode_records
 from gantrymq.remoting.bodies import SubscriptionData
 from store import GetMessageStatus, MessageStore, StoreMessage
 from tests.bounded import bounded
-from tests.store.conftest import HOST, FakeClock, small_config
+from tests.store.conftest import HOST, Clock, small_config
 
 CONDITIONS = st.sampled_from(
     ["a > 5", "a <= 3 OR b = 'x'", "a IS NULL", "b IN ('x', 'y') AND a <> 2", "NOT (a BETWEEN 2 AND 8)", "b = a", "b"]
@@ -35,7 +35,7 @@ def test_a_read_finds_the_same_with_and_without_bits(
 ) -> None:
     """The first `early` messages are stored before the groups come, the others get their bits."""
     with tempfile.TemporaryDirectory() as folder:
-        clock = FakeClock()
+        clock = Clock()
         filters = ConsumerFilterManager(Path(folder) / "consumerFilter.json", BrokerConfig(), clock=clock)
         config = small_config(Path(folder) / "store", consume_queue_ext_enable=True, consume_queue_ext_file_bytes=500)
         store = MessageStore(config, clock=clock, monotonic=clock)

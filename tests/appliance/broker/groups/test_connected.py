@@ -55,15 +55,14 @@ async def test_a_client_is_disconnected_by_its_id_and_others_stay(tmp_path: Path
         assert ["c2"] in left and ["c1"] not in left
 
 
-async def test_an_address_is_disconnected_but_never_the_asking_one(tmp_path: Path) -> None:
-    async with tool_at(tmp_path) as tool:
-        [own] = (await listed(tool))[0]
-        answer = await tool.ask(RequestCode.CLOSE_CONNECTIONS, {"address": own["address"]})
-        assert (answer.code, answer.ext_fields["count"]) == (0, "0")
-        async with connected_peer(tool.broker.port) as other:
-            [its] = [each for each in (await listed(tool))[0] if each["number"] != own["number"]]
-            answer = await tool.ask(RequestCode.CLOSE_CONNECTIONS, {"address": its["address"]})
-            assert answer.ext_fields["count"] == "1"
-            await other.until_closed()
-        refused = await tool.ask(RequestCode.CLOSE_CONNECTIONS, {})
-        assert refused.code == ResponseCode.INVALID_PARAMETER
+async def test_an_address_is_disconnected_but_never_the_asking_one(tool: Tool) -> None:
+    [own] = (await listed(tool))[0]
+    answer = await tool.ask(RequestCode.CLOSE_CONNECTIONS, {"address": own["address"]})
+    assert (answer.code, answer.ext_fields["count"]) == (0, "0")
+    async with connected_peer(tool.broker.port) as other:
+        [its] = [each for each in (await listed(tool))[0] if each["number"] != own["number"]]
+        answer = await tool.ask(RequestCode.CLOSE_CONNECTIONS, {"address": its["address"]})
+        assert answer.ext_fields["count"] == "1"
+        await other.until_closed()
+    refused = await tool.ask(RequestCode.CLOSE_CONNECTIONS, {})
+    assert refused.code == ResponseCode.INVALID_PARAMETER

@@ -71,30 +71,27 @@ async def test_each_kind_of_send_is_acknowledged_when_the_name_server_knows_the_
             assert (answer.code, knows(caller, topic)) == (0, True), answer.remark
 
 
-async def test_a_topic_that_was_made_by_one_way_sends_is_told_too(tmp_path: Path) -> None:
-    async with calling(tmp_path) as caller:
-        request = RemotingCommand.request(RequestCode.SEND_MESSAGE_V2, send_fields("producers", "T", 0, ""), b"x")
-        client = RemotingClient()
-        await client.invoke_oneway(caller.cluster.broker_address, request, timeout_s=WITHIN_S)
-        await until(lambda: knows(caller, "T"))
-        await client.close()
-        answer = await caller.send("T", b"second")
-        assert (answer.code, answer.ext_fields["queueOffset"]) == (0, "1")
+async def test_a_topic_that_was_made_by_one_way_sends_is_told_too(caller: Caller) -> None:
+    request = RemotingCommand.request(RequestCode.SEND_MESSAGE_V2, send_fields("producers", "T", 0, ""), b"x")
+    client = RemotingClient()
+    await client.invoke_oneway(caller.cluster.broker_address, request, timeout_s=WITHIN_S)
+    await until(lambda: knows(caller, "T"))
+    await client.close()
+    answer = await caller.send("T", b"second")
+    assert (answer.code, answer.ext_fields["queueOffset"]) == (0, "1")
 
 
-async def test_a_refused_first_message_is_refused(tmp_path: Path) -> None:
-    async with calling(tmp_path) as caller:
-        answer = await caller.send("fresh", b"x", e="99")
-        assert "queueId[99] is illegal" in (answer.remark or "")
-        dead = await caller.send("%RETRY%readers", b"x", l="16", j="99")
-        assert dead.code == 0
+async def test_a_refused_first_message_is_refused(caller: Caller) -> None:
+    answer = await caller.send("fresh", b"x", e="99")
+    assert "queueId[99] is illegal" in (answer.remark or "")
+    dead = await caller.send("%RETRY%readers", b"x", l="16", j="99")
+    assert dead.code == 0
 
 
-async def test_the_first_of_many_is_stored_first(tmp_path: Path) -> None:
-    async with calling(tmp_path) as caller:
-        answers = await asyncio.gather(*(caller.send("T", b"%d" % number) for number in range(20)))
-        assert [answer.ext_fields["queueOffset"] for answer in answers] == [str(number) for number in range(20)]
-        assert [message.body for message in await caller.read("T")] == [b"%d" % number for number in range(20)]
+async def test_the_first_of_many_is_stored_first(caller: Caller) -> None:
+    answers = await asyncio.gather(*(caller.send("T", b"%d" % number) for number in range(20)))
+    assert [answer.ext_fields["queueOffset"] for answer in answers] == [str(number) for number in range(20)]
+    assert [message.body for message in await caller.read("T")] == [b"%d" % number for number in range(20)]
 
 
 async def test_the_route_of_processes_is_there_at_once(tmp_path: Path) -> None:
@@ -196,16 +193,15 @@ async def test_a_name_server_that_hangs_costs_a_new_topic_a_second_and_the_next_
         assert waits < 25
 
 
-async def test_a_name_server_that_is_gone_costs_nothing(tmp_path: Path) -> None:
-    async with calling(tmp_path) as caller:
-        registrations = caller.cluster.broker.outer_api
-        registrations.follow([caller.cluster.namesrv_address, closed_port()])
-        assert (await caller.send("T", b"x")).code == 0
-        waits = 0
-        for number in range(20):
-            begin = time.monotonic()
-            assert (await caller.send(f"T{number}", b"x")).code == 0
-            has_waited = time.monotonic() - begin > 0.9 * WAIT_S
-            assert has_waited or knows(caller, f"T{number}")
-            waits += has_waited
-        assert waits < 10
+async def test_a_name_server_that_is_gone_costs_nothing(caller: Caller) -> None:
+    registrations = caller.cluster.broker.outer_api
+    registrations.follow([caller.cluster.namesrv_address, closed_port()])
+    assert (await caller.send("T", b"x")).code == 0
+    waits = 0
+    for number in range(20):
+        begin = time.monotonic()
+        assert (await caller.send(f"T{number}", b"x")).code == 0
+        has_waited = time.monotonic() - begin > 0.9 * WAIT_S
+        assert has_waited or knows(caller, f"T{number}")
+        waits += has_waited
+    assert waits < 10

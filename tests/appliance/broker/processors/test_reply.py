@@ -99,25 +99,24 @@ async def test_a_captured_reply_is_pushed_as_the_original_pushed_it(tmp_path: Pa
     assert checked
 
 
-async def test_a_reply_that_can_not_be_pushed_is_stored_and_refused_in_the_originals_words(tmp_path: Path) -> None:
-    async with tool_at(tmp_path) as tool:
-        answer = await tool.ask(325, reply_fields({"CORRELATION_ID": "c1"}), b"pong")
-        assert (answer.code, answer.remark) == (1, "reply message properties[REPLY_TO_CLIENT] is null")
-        assert (answer.ext_fields["queueOffset"], answer.ext_fields["MSG_REGION"]) == ("0", "DefaultRegion")
-        gone = reply_fields({"CORRELATION_ID": "c1", "REPLY_TO_CLIENT": "10.0.0.1@gone"})
-        answer = await tool.ask(325, gone, b"pong")
-        assert (answer.code, answer.remark) == (1, "push reply message fail, channel of <10.0.0.1@gone> not found.")
-        assert answer.ext_fields["queueOffset"] == "1"
-        async with requester(tool, "10.0.0.1@r") as asking:
-            request = RemotingCommand.request(325, reply_fields({"REPLY_TO_CLIENT": "10.0.0.1@r"}), b"pong")
-            tool.peer.write(request.encode())
-            asking.write((await asking.read()).reply(1, "nobody waits").encode())
-            answer = await tool.peer.read()
-            assert (answer.code, answer.remark) == (1, "push reply message to 10.0.0.1@rfail.")
-            tool.peer.write(request.encode())
-            await asking.read()
-            await asking.close()
-            assert (await tool.peer.read()).remark == "push reply message to 10.0.0.1@rfail."
+async def test_a_reply_that_can_not_be_pushed_is_stored_and_refused_in_the_originals_words(tool: Tool) -> None:
+    answer = await tool.ask(325, reply_fields({"CORRELATION_ID": "c1"}), b"pong")
+    assert (answer.code, answer.remark) == (1, "reply message properties[REPLY_TO_CLIENT] is null")
+    assert (answer.ext_fields["queueOffset"], answer.ext_fields["MSG_REGION"]) == ("0", "DefaultRegion")
+    gone = reply_fields({"CORRELATION_ID": "c1", "REPLY_TO_CLIENT": "10.0.0.1@gone"})
+    answer = await tool.ask(325, gone, b"pong")
+    assert (answer.code, answer.remark) == (1, "push reply message fail, channel of <10.0.0.1@gone> not found.")
+    assert answer.ext_fields["queueOffset"] == "1"
+    async with requester(tool, "10.0.0.1@r") as asking:
+        request = RemotingCommand.request(325, reply_fields({"REPLY_TO_CLIENT": "10.0.0.1@r"}), b"pong")
+        tool.peer.write(request.encode())
+        asking.write((await asking.read()).reply(1, "nobody waits").encode())
+        answer = await tool.peer.read()
+        assert (answer.code, answer.remark) == (1, "push reply message to 10.0.0.1@rfail.")
+        tool.peer.write(request.encode())
+        await asking.read()
+        await asking.close()
+        assert (await tool.peer.read()).remark == "push reply message to 10.0.0.1@rfail."
 
 
 async def test_the_time_of_the_push_is_the_brokers_own(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from gantrymq.message.model import Message
 from gantrymq.message.record import decode_records
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import RemotingCommand
-from tests.appliance.broker.caller import calling
+from tests.appliance.broker.caller import Caller, calling
 
 OLD_CLIENT = 120  # before V3_4_9
 
@@ -27,14 +27,13 @@ OLD_CLIENT = 120  # before V3_4_9
     ],
 )
 async def test_the_clients_limit_of_tries_counts_unless_it_is_too_old(
-    tmp_path: Path, tries: str, limit: str, version: int | None, topic: str
+    caller: Caller, tries: str, limit: str, version: int | None, topic: str
 ) -> None:
-    async with calling(tmp_path) as caller:
-        fields = _fields(tries, limit)
-        request = RemotingCommand.request(RequestCode.SEND_MESSAGE_V2, fields, b"x")
-        request.version = version or request.version
-        assert (await caller.ask(request)).code == 0
-        assert caller.cluster.broker.store.max_offset(topic, 0) == 1
+    fields = _fields(tries, limit)
+    request = RemotingCommand.request(RequestCode.SEND_MESSAGE_V2, fields, b"x")
+    request.version = version or request.version
+    assert (await caller.ask(request)).code == 0
+    assert caller.cluster.broker.store.max_offset(topic, 0) == 1
 
 
 def _fields(tries: str, limit: str) -> dict[str, str]:
@@ -44,13 +43,12 @@ def _fields(tries: str, limit: str) -> dict[str, str]:
     }  # fmt: skip
 
 
-async def test_a_message_that_a_client_counts_out_is_a_dead_letter_at_once(tmp_path: Path) -> None:
-    async with calling(tmp_path) as caller:
-        properties = "KEYS\x01k\x02DELAY\x013\x02RETRY_TOPIC\x01orders"
-        assert (await caller.send("%RETRY%readers", b"x", properties, j="16", l="16")).code == 0
-        store = caller.cluster.broker.store
-        (dead,) = decode_records(b"".join(store.get_message("g", "%DLQ%readers", 0, 0, 32).buffers))
-        assert dead.properties == {"KEYS": "k", "RETRY_TOPIC": "orders", "CLUSTER": "DefaultCluster"}
+async def test_a_message_that_a_client_counts_out_is_a_dead_letter_at_once(caller: Caller) -> None:
+    properties = "KEYS\x01k\x02DELAY\x013\x02RETRY_TOPIC\x01orders"
+    assert (await caller.send("%RETRY%readers", b"x", properties, j="16", l="16")).code == 0
+    store = caller.cluster.broker.store
+    (dead,) = decode_records(b"".join(store.get_message("g", "%DLQ%readers", 0, 0, 32).buffers))
+    assert dead.properties == {"KEYS": "k", "RETRY_TOPIC": "orders", "CLUSTER": "DefaultCluster"}
 
 
 @pytest.mark.parametrize("batch", [False, True])

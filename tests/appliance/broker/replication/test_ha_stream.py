@@ -12,10 +12,10 @@ import time
 from collections.abc import Awaitable, Callable
 
 import pytest
-import uvloop
 
 from appliance.broker.replication.ha_stream import HaStream, connect
 from appliance.broker.replication.master.slave import SlaveLost, give
+from tests.appliance.loops import LOOPS
 from tests.certificates import authority
 from tests.waiting import WITHIN_S
 
@@ -24,10 +24,9 @@ Loop = Callable[[], asyncio.AbstractEventLoop]
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
-@pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+@pytest.fixture(params=LOOPS)
 def loop(request: pytest.FixtureRequest) -> Loop:
-    new_loop: Loop = request.param
-    return new_loop
+    return LOOPS[request.param]
 
 
 def talk(loop: Loop, serve: Serve, act: Callable[[HaStream], Awaitable[None]]) -> None:

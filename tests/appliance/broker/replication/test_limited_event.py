@@ -3,35 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
-import pytest
-import uvloop
-
 from appliance.broker.replication.limited_event import LimitedEvent
+from tests.appliance.loops import on_both_loops
 from tests.waiting import WITHIN_S, until
 
-Loop = Callable[[], asyncio.AbstractEventLoop]
 
-
-@pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
-def loop(request: pytest.FixtureRequest) -> Loop:
-    new_loop: Loop = request.param
-    return new_loop
-
-
-def test_what_was_set_before_ends_one_wait_at_once(loop: Loop) -> None:
-    async def act() -> None:
-        event = LimitedEvent()
-        event.set()
-        event.set()
-        assert await event.wait(WITHIN_S)
-        assert not await event.wait(0.001), "it was cleared"
-        event.close()
-
-    with asyncio.Runner(loop_factory=loop) as runner:
-        runner.run(act())
+@on_both_loops
+async def test_what_was_set_before_ends_one_wait_at_once() -> None:
+    event = LimitedEvent()
+    event.set()
+    event.set()
+    assert await event.wait(WITHIN_S)
+    assert not await event.wait(0.001), "it was cleared"
+    event.close()
 
 
 class CountingLoop(asyncio.SelectorEventLoop):
@@ -57,45 +43,36 @@ def test_a_wait_ends_when_it_is_set_and_the_next_one_needs_no_timer() -> None:
         runner.run(act())
 
 
-def test_a_shorter_wait_is_not_held_up_by_the_timer_of_a_longer_one(loop: Loop) -> None:
-    async def act() -> None:
-        event = LimitedEvent()
-        asyncio.get_running_loop().call_soon(event.set)
-        assert await event.wait(3600.0)
-        assert not await event.wait(0.001)
-        event.close()
-
-    with asyncio.Runner(loop_factory=loop) as runner:
-        runner.run(act())
+@on_both_loops
+async def test_a_shorter_wait_is_not_held_up_by_the_timer_of_a_longer_one() -> None:
+    event = LimitedEvent()
+    asyncio.get_running_loop().call_soon(event.set)
+    assert await event.wait(3600.0)
+    assert not await event.wait(0.001)
+    event.close()
 
 
-def test_a_timer_of_an_earlier_wait_ends_no_later_one(loop: Loop) -> None:
-    async def act() -> None:
-        event = LimitedEvent()
-        asyncio.get_running_loop().call_soon(event.set)
-        assert await event.wait(0.005)
-        waiting = asyncio.create_task(event.wait(WITHIN_S))
-        await asyncio.sleep(0.02)
-        assert not waiting.done()
-        event.set()
-        assert await waiting
-        event.close()
-
-    with asyncio.Runner(loop_factory=loop) as runner:
-        runner.run(act())
+@on_both_loops
+async def test_a_timer_of_an_earlier_wait_ends_no_later_one() -> None:
+    event = LimitedEvent()
+    asyncio.get_running_loop().call_soon(event.set)
+    assert await event.wait(0.005)
+    waiting = asyncio.create_task(event.wait(WITHIN_S))
+    await asyncio.sleep(0.02)
+    assert not waiting.done()
+    event.set()
+    assert await waiting
+    event.close()
 
 
-def test_a_wait_without_a_limit_outlives_the_timer_and_may_be_cancelled(loop: Loop) -> None:
-    async def act() -> None:
-        event = LimitedEvent()
-        assert not await event.wait(0.001)
-        waiting = asyncio.create_task(event.wait(None))
-        await asyncio.sleep(0.01)
-        assert not waiting.done()
-        waiting.cancel()
-        await until(waiting.done)
-        event.set()
-        assert await event.wait(None)
-
-    with asyncio.Runner(loop_factory=loop) as runner:
-        runner.run(act())
+@on_both_loops
+async def test_a_wait_without_a_limit_outlives_the_timer_and_may_be_cancelled() -> None:
+    event = LimitedEvent()
+    assert not await event.wait(0.001)
+    waiting = asyncio.create_task(event.wait(None))
+    await asyncio.sleep(0.01)
+    assert not waiting.done()
+    waiting.cancel()
+    await until(waiting.done)
+    event.set()
+    assert await event.wait(None)

@@ -24,7 +24,7 @@ from gantrymq.remoting.command import RemotingCommand
 from tests.peers.fixtures import make_apache_peer
 from tests.waiting import WITHIN_S
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 TOPIC = TopicConfig("orders", 3, 5, 6, order=True)
 GROUP = SubscriptionGroupConfig("g", consume_broadcast_enable=False, retry_max_times=3)

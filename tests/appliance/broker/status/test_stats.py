@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from itertools import pairwise
 
+import pytest
+
 from appliance.broker.status.stats import (
     BROKER_PUT_NUMS,
     GROUP_GET_NUMS,
@@ -19,12 +21,12 @@ from appliance.broker.status.stats import (
 START_S = 1_795_228_000.0
 
 
-def manager() -> BrokerStatsManager:
+@pytest.fixture
+def stats() -> BrokerStatsManager:
     return BrokerStatsManager("DefaultCluster", clock=lambda: START_S)
 
 
-def test_an_item_exists_from_its_first_increment() -> None:
-    stats = manager()
+def test_an_item_exists_from_its_first_increment(stats: BrokerStatsManager) -> None:
     assert stats.get(TOPIC_PUT_NUMS, "T") is None
     stats.inc_topic_put("T", 3, 600)
     nums, sizes = stats.get(TOPIC_PUT_NUMS, "T"), stats.get(TOPIC_PUT_SIZE, "T")
@@ -32,8 +34,7 @@ def test_an_item_exists_from_its_first_increment() -> None:
     assert sizes is not None and (sizes.value, sizes.times) == (600, 1)
 
 
-def test_windows_are_empty_until_the_timer_came_by() -> None:
-    stats = manager()
+def test_windows_are_empty_until_the_timer_came_by(stats: BrokerStatsManager) -> None:
     stats.sample(START_S)
     stats.inc_topic_put("T", 6, 100)
     item = stats.get(TOPIC_PUT_NUMS, "T")
@@ -44,8 +45,7 @@ def test_windows_are_empty_until_the_timer_came_by() -> None:
     assert window_of(item.hour).sum == 0
 
 
-def test_a_young_item_is_dated_back_one_period() -> None:
-    stats = manager()
+def test_a_young_item_is_dated_back_one_period(stats: BrokerStatsManager) -> None:
     for _ in range(4):
         stats.inc_group_get("G", "T", 2, 50)
     stats.sample(START_S)
@@ -55,8 +55,7 @@ def test_a_young_item_is_dated_back_one_period() -> None:
     assert stats.consume_per_second("G", "other") == 0.0
 
 
-def test_the_minute_window_forgets_what_is_older_than_a_minute() -> None:
-    stats = manager()
+def test_the_minute_window_forgets_what_is_older_than_a_minute(stats: BrokerStatsManager) -> None:
     stats.inc_topic_put("T", 100, 1)
     for tick in range(7):
         stats.sample(START_S + tick * 10)
@@ -66,8 +65,7 @@ def test_the_minute_window_forgets_what_is_older_than_a_minute() -> None:
     assert len(item.minute) == 7 * 3, "three numbers a snapshot"
 
 
-def test_the_hour_window_is_sampled_every_ten_minutes_and_the_day_window_every_hour() -> None:
-    stats = manager()
+def test_the_hour_window_is_sampled_every_ten_minutes_and_the_day_window_every_hour(stats: BrokerStatsManager) -> None:
     stats.inc_topic_put("T", 1, 1)
     for tick in range(361):
         stats.sample(START_S + tick * 10)
@@ -77,8 +75,7 @@ def test_the_hour_window_is_sampled_every_ten_minutes_and_the_day_window_every_h
     assert list(item.day[::3]) == [int((START_S + n * 3600) * 1000) for n in (-1, 0, 1)]
 
 
-def test_thousands_of_items_are_sampled_in_slices_while_topics_come_and_go() -> None:
-    stats = manager()
+def test_thousands_of_items_are_sampled_in_slices_while_topics_come_and_go(stats: BrokerStatsManager) -> None:
     for number in range(4 * ITEMS_A_SLICE):
         stats.inc_topic_put(f"T{number}", 1, 100)
         stats.inc_topic_put(f"Gone{number}", 1, 100)
@@ -98,16 +95,14 @@ def test_thousands_of_items_are_sampled_in_slices_while_topics_come_and_go() -> 
     assert max(after - before for before, after in pairwise(sampled)) <= ITEMS_A_SLICE
 
 
-def test_calls_of_the_broker_counters_are_not_counted() -> None:
-    stats = manager()
+def test_calls_of_the_broker_counters_are_not_counted(stats: BrokerStatsManager) -> None:
     stats.inc_topic_put("T", 5, 500)
     stats.sample(START_S)
     window = window_of(stats.get(BROKER_PUT_NUMS, "DefaultCluster").minute)  # type: ignore[union-attr]
     assert (window.sum, window.value_per_call) == (5, 0.0)
 
 
-def test_delayed_messages_count_where_they_wait_and_for_whoever_delivers_them() -> None:
-    stats = manager()
+def test_delayed_messages_count_where_they_wait_and_for_whoever_delivers_them(stats: BrokerStatsManager) -> None:
     stats.inc_delayed_put("SCHEDULE_TOPIC_XXXX", 3, 100)
     stats.inc_waiting_retry("SCHEDULE_TOPIC_XXXX", 3, 200)
     stats.inc_delayed_put("rmq_sys_wheel_timer", 0, 7)
@@ -131,8 +126,7 @@ def test_delayed_messages_count_where_they_wait_and_for_whoever_delivers_them() 
     assert counted("BROKER_GET_NUMS", "DefaultCluster") == (0, 0)
 
 
-def test_a_deleted_topic_and_a_deleted_group_are_forgotten() -> None:
-    stats = manager()
+def test_a_deleted_topic_and_a_deleted_group_are_forgotten(stats: BrokerStatsManager) -> None:
     stats.inc_topic_put("T", 1, 1)
     stats.inc_topic_put("T2", 1, 1)
     stats.inc_group_get("G", "T", 1, 1)

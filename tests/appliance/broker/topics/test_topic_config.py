@@ -25,8 +25,12 @@ def manager(folder: Path, **settings: Any) -> TopicConfigManager:
     return topics
 
 
-def test_a_fresh_broker_has_rocketmqs_topics(tmp_path: Path) -> None:
-    topics = manager(tmp_path)
+@pytest.fixture
+def topics(tmp_path: Path) -> TopicConfigManager:
+    return manager(tmp_path)
+
+
+def test_a_fresh_broker_has_rocketmqs_topics(topics: TopicConfigManager) -> None:
     assert {name: (config.write_queue_nums, config.perm) for name, config in topics.configs.items()} == {
         "SELF_TEST_TOPIC": (1, 6),
         "TBW102": (8, 7),
@@ -52,8 +56,9 @@ def test_settings_shape_the_built_in_topics(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("wanted", "queues"), [(4, 4), (16, 8), (0, 1), (-3, 1)])
-def test_a_topic_created_on_send_is_bounded_by_its_template(tmp_path: Path, wanted: int, queues: int) -> None:
-    topics = manager(tmp_path)
+def test_a_topic_created_on_send_is_bounded_by_its_template(
+    topics: TopicConfigManager, wanted: int, queues: int
+) -> None:
     told: list[TopicConfig | None] = []
     topics.announce_to(told.append)
     before = topics.data_version.counter
@@ -64,8 +69,7 @@ def test_a_topic_created_on_send_is_bounded_by_its_template(tmp_path: Path, want
     assert topics.data_version.counter == before + 1
 
 
-def test_a_topic_is_created_once(tmp_path: Path) -> None:
-    topics = manager(tmp_path)
+def test_a_topic_is_created_once(topics: TopicConfigManager) -> None:
     first = topics.create_on_send("orders", "TBW102", 4, "")
     version = topics.data_version.counter
     assert topics.create_on_send("orders", "TBW102", 8, "") == first
@@ -84,8 +88,7 @@ def test_automatic_creation_can_be_forbidden_even_if_the_file_knows_the_template
 
 
 @pytest.mark.parametrize("name", ["", " ", "a b", "topic.name", "ü", "a" * 128, "a\n"])
-def test_bad_names_are_refused(tmp_path: Path, name: str) -> None:
-    topics = manager(tmp_path)
+def test_bad_names_are_refused(topics: TopicConfigManager, name: str) -> None:
     with pytest.raises(MessageRejected):
         topics.create_on_send(name, "TBW102", 4, "")
     with pytest.raises(MessageRejected):
@@ -95,8 +98,7 @@ def test_bad_names_are_refused(tmp_path: Path, name: str) -> None:
     assert name not in topics.configs
 
 
-def test_topics_on_demand_have_one_queue(tmp_path: Path) -> None:
-    topics = manager(tmp_path)
+def test_topics_on_demand_have_one_queue(topics: TopicConfigManager) -> None:
     assert topics.create_retry_topic("%RETRY%g", 1).write_queue_nums == 1
     assert topics.create_dlq_topic("g") == TopicConfig("%DLQ%g", 1, 1, 6)
     assert topics.create_transaction_topic("RMQ_SYS_TRANS_HALF_TOPIC").write_queue_nums == 1
@@ -127,16 +129,14 @@ def test_what_is_written_reads_back(tmp_path: Path) -> None:
     assert (tmp_path / "topics.json.bak").read_bytes() == GOLDEN.read_bytes()
 
 
-def test_a_change_by_the_caller_afterwards_does_not_reach_the_table(tmp_path: Path) -> None:
-    topics = manager(tmp_path)
+def test_a_change_by_the_caller_afterwards_does_not_reach_the_table(topics: TopicConfigManager) -> None:
     config = TopicConfig("orders", 3, 3, 6)
     topics.update(config)
     config.perm = 0
     assert topics.configs["orders"].perm == 6
 
 
-def test_deleting_tells_the_name_servers_and_says_if_there_was_one(tmp_path: Path) -> None:
-    topics = manager(tmp_path)
+def test_deleting_tells_the_name_servers_and_says_if_there_was_one(topics: TopicConfigManager) -> None:
     topics.update(TopicConfig("orders"))
     told: list[TopicConfig | None] = []
     topics.announce_to(told.append)
@@ -145,8 +145,7 @@ def test_deleting_tells_the_name_servers_and_says_if_there_was_one(tmp_path: Pat
     assert told == [None]
 
 
-def test_exactly_the_listed_topics_are_ordered(tmp_path: Path) -> None:
-    topics = manager(tmp_path)
+def test_exactly_the_listed_topics_are_ordered(topics: TopicConfigManager) -> None:
     topics.update(TopicConfig("a"))
     topics.update(TopicConfig("b", order=True))
     version = topics.data_version.counter
@@ -163,8 +162,7 @@ def test_a_file_that_is_no_topic_table_is_named(tmp_path: Path) -> None:
         manager(tmp_path)
 
 
-async def test_a_new_topic_is_on_disk_when_saved_returns(tmp_path: Path) -> None:
-    topics = manager(tmp_path)
+async def test_a_new_topic_is_on_disk_when_saved_returns(topics: TopicConfigManager, tmp_path: Path) -> None:
     task = asyncio.create_task(topics.run())
     topics.update(TopicConfig("orders"))
     await asyncio.wait_for(topics.saved(), WITHIN_S)

@@ -20,18 +20,13 @@ from tests.any_disk import ANY_DISK
 from tests.appliance.broker.transaction.parties import HALF, OP
 from tests.gantrymq.remoting.golden import captured
 from tests.store.golden import commit_log_records, unpack
+from tests.waiting import Clock
 
 CHECKS = {"java_json": 5, "java_rocketmq": 5, "go": 1}  # captures, and how many questions they have at least
 
 
-class Clock:
-    """Seconds since the epoch, as the record to come wants it."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
+class LogClock(Clock):
+    """As the record to come wants it."""
 
     def set_ms(self, milliseconds: int) -> None:
         self.now = (milliseconds + 0.5) / 1000
@@ -41,7 +36,7 @@ class Again:
     """A store that is filled as Apache's was: transactions by our code, anything else as it stands there."""
 
     def __init__(self, root: Path) -> None:
-        self.clock, self.op_clock = Clock(), Clock()
+        self.clock, self.op_clock = LogClock(0.0), LogClock(0.0)
         files = {"commit_log_file_bytes": 1 << 20, "index_slots": 100, "index_entries": 400}
         config = MessageStoreConfig(root=root, **files, **ANY_DISK)
         self.store = MessageStore(config, clock=self.clock)
