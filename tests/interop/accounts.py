@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from appliance.bench import rpc
 from appliance.bench.peer import START_TIMEOUT_S, Peer
-from gantrymq import AdminClient, Credentials
+from gantrymq import Credentials
 from gantrymq.errors import GantryError
 
 ADMIN = Credentials("adminKey1", "adminSecret1")
@@ -46,14 +46,13 @@ def launched(peer: Peer) -> Iterator[Peer]:
 def wait_serving(peer: Peer) -> None:
     """Until the broker is registered; asking the broker itself would take an account."""
 
-    async def ask() -> bool:
-        async with AdminClient(peer.namesrv_address) as admin:
-            try:
-                return peer.broker_name in (await admin.cluster.info()).broker_addr_table
-            except GantryError:
-                return False
+    def is_registered() -> bool:
+        try:
+            return peer.broker_name in rpc.registered_brokers(peer.namesrv_address)
+        except GantryError:
+            return False
 
     deadline = time.monotonic() + START_TIMEOUT_S
-    while not asyncio.run(ask()):
+    while not is_registered():
         assert time.monotonic() < deadline, peer.broker.last_output()
         time.sleep(0.2)

@@ -7,11 +7,10 @@ import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from appliance.bench.peer import Peer
-from gantrymq import AdminClient, Credentials
+from gantrymq import AdminClient, Credentials, SyncAdminClient
 from gantrymq.errors import GantryError
 from gantrymq.remoting.admin_bodies import TopicConfig
 from tests.certificates import authority, trusting
@@ -99,17 +98,17 @@ class BrokerCluster:
         return {"tls.enable": "true", "tls.test.mode.enable": "false", **trust}
 
     def admin(self) -> AdminClient:
-        return AdminClient(self.namesrv_address, tls=self.tls, credentials=ADMIN if self.has_accounts else None)
+        return AdminClient(self.namesrv_address, tls=self.tls, credentials=self._administrator)
+
+    @property
+    def _administrator(self) -> Credentials | None:
+        return ADMIN if self.has_accounts else None
 
     def create_topics(self, *topics: str, queues: int = QUEUES) -> None:
         """Make each topic at every broker."""
-
-        async def create() -> None:
-            async with self.admin() as admin:
-                for topic in topics:
-                    await admin.topics.create(TopicConfig(topic, queues, queues))
-
-        asyncio.run(create())
+        with SyncAdminClient(self.namesrv_address, tls=self.tls, credentials=self._administrator) as admin:
+            for topic in topics:
+                admin.topics.create(TopicConfig(topic, queues, queues))
 
     # -- life ---------------------------------------------------------------------------------------------------------
 
@@ -127,9 +126,7 @@ class BrokerCluster:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.stop()
 
     def stop(self) -> None:

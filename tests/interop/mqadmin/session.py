@@ -8,7 +8,6 @@ import subprocess
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import NamedTuple, Self
 
 from appliance.bench import apache_peer, maven
@@ -72,9 +71,7 @@ class MqAdminSession:
         self._process = self._started()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self._stop()
 
     def _started(self) -> subprocess.Popen[str]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
 from collections.abc import Callable
 
+from appliance.bench import rpc
 from appliance.bench.peer import Peer
-from gantrymq import AdminClient, Message, SyncProducer
+from gantrymq import Message, SyncAdminClient, SyncProducer
 from gantrymq.errors import GantryError
 from tests.waiting import WITHIN_S
 
@@ -28,28 +28,21 @@ def expected(first: int, end: int) -> set[bytes]:
 
 
 def behind(master: Peer) -> str:
-    async def ask() -> str:
-        async with AdminClient(master.namesrv_address, timeout_s=ANSWER_S) as admin:
-            return (await admin.brokers.runtime_info(master.broker_address))["slaveBehindBytes"]
-
-    return asyncio.run(ask())
+    with SyncAdminClient(master.namesrv_address, timeout_s=ANSWER_S) as admin:
+        return admin.brokers.runtime_info(master.broker_address)["slaveBehindBytes"]
 
 
 def bodies(slave: Peer) -> set[bytes]:
     """What the slave hands out of the topic's queues. A message that was sent twice, as its answer was late, is one."""
-
-    async def ask() -> set[bytes]:
-        found: set[bytes] = set()
-        async with AdminClient(slave.namesrv_address, timeout_s=ANSWER_S) as admin:
-            for queue_id in range(4):
-                offset, end = 0, await admin.offsets.max_at(slave.broker_address, TOPIC, queue_id)
-                while offset < end:
-                    messages, offset, _, _ = await admin.messages.pull_at(slave.broker_address, TOPIC, queue_id, offset)
-                    assert messages
-                    found.update(message.body for message in messages)
-        return found
-
-    return asyncio.run(ask())
+    found: set[bytes] = set()
+    with SyncAdminClient(slave.namesrv_address, timeout_s=ANSWER_S) as admin:
+        for queue_id in range(4):
+            offset, end = 0, admin.offsets.max_at(slave.broker_address, TOPIC, queue_id)
+            while offset < end:
+                messages, offset, _, _ = admin.messages.pull_at(slave.broker_address, TOPIC, queue_id, offset)
+                assert messages
+                found.update(message.body for message in messages)
+    return found
 
 
 def log_of(peer: Peer) -> bytes:
@@ -60,14 +53,9 @@ def log_of(peer: Peer) -> bytes:
 
 def log_end(peer: Peer) -> int:
     """Where its log ends, as the broker says; -1 while it says nothing: Apache's has no figures in its first second."""
-
-    async def ask() -> int:
-        async with AdminClient(peer.namesrv_address, timeout_s=ANSWER_S) as admin:
-            return int((await admin.brokers.runtime_info(peer.broker_address))["commitLogMaxOffset"])
-
     try:
-        return asyncio.run(ask())
-    except GantryError:
+        return rpc.log_end(peer.broker_address)
+    except (GantryError, KeyError):
         return -1
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from appliance.bench import rpc
@@ -59,9 +58,7 @@ class OneStore:
         self._makes["gantry"].start_namesrv()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         for peer in (self._current, self._makes["gantry"]):
             peer.stop_broker()
         self._makes["gantry"].stop()

@@ -6,7 +6,6 @@ made while the master ran.
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from appliance.bench.apache_peer import ApachePeer
-from gantrymq import AdminClient
+from gantrymq import SyncAdminClient
 from gantrymq.client.admin.succession import Changed
 from gantrymq.errors import ConfigError, GantryError
 from tests.faults.kit.replicas import FILES, TOPIC, runtime_info
@@ -57,20 +56,14 @@ def copy_of_running(master: ApachePeer, slave: LocalCluster) -> None:
 
 
 def set_role(master: ApachePeer, role: str) -> None:
-    async def ask() -> None:
-        async with AdminClient(master.namesrv_address, timeout_s=60) as admin:
-            await admin.brokers.update_config(master.broker_address, {"brokerRole": role})
-
-    asyncio.run(ask())
+    with SyncAdminClient(master.namesrv_address, timeout_s=60) as admin:
+        admin.brokers.update_config(master.broker_address, {"brokerRole": role})
 
 
 def promote(slave: LocalCluster, **accepted: bool) -> Changed:
-    async def ask() -> Changed:
-        async with AdminClient(slave.namesrv_address, timeout_s=30) as admin:
-            promotion = await admin.succession.promotion(slave.broker_name, slave.broker_address, from_apache=True)
-            return await admin.succession.promote(promotion, **accepted)
-
-    return asyncio.run(ask())
+    with SyncAdminClient(slave.namesrv_address, timeout_s=30) as admin:
+        promotion = admin.succession.promotion(slave.broker_name, slave.broker_address, from_apache=True)
+        return admin.succession.promote(promotion, **accepted)
 
 
 def fence(master: ApachePeer, slave: LocalCluster) -> None:
