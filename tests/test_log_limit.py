@@ -5,18 +5,12 @@ from __future__ import annotations
 import pytest
 
 from gantrymq.log_limit import KEYS_MAX, LINES_MAX, WINDOW_S, LogLimit
-
-
-class Clock:
-    now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.waiting import Clock
 
 
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(100.0)
 
 
 def test_what_was_left_out_is_told_with_the_next_line(clock: Clock) -> None:

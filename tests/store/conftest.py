@@ -8,27 +8,18 @@ from typing import Any
 
 import pytest
 
-from gantrymq.message import ids
+from gantrymq.message import ids, record
 from store import MessageStore, MessageStoreConfig, StoreMessage
 from tests.any_disk import ANY_DISK
+from tests.waiting import Clock
 
 HOST = ids.encode_host("127.0.0.1", 10911)
 OpenStore = Callable[..., MessageStore]
 
 
-class FakeClock:
-    """Seconds since the epoch, moved by the test."""
-
-    def __init__(self) -> None:
-        self.now = 1_700_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
+def clock() -> Clock:
+    return Clock(1_700_000_000.0)
 
 
 @pytest.fixture
@@ -52,7 +43,7 @@ def small_config(root: Path, **settings: Any) -> MessageStoreConfig:
 
 
 @pytest.fixture
-def open_store(clock: FakeClock) -> Iterator[OpenStore]:
+def open_store(clock: Clock) -> Iterator[OpenStore]:
     """Open stores on settings; all are closed at the end, but for those that were abandoned."""
     opened: list[MessageStore] = []
 
@@ -105,3 +96,26 @@ def read_all(store: MessageStore, topic: str, queue_id: int = 0) -> list[bytes]:
         if not result.message_count:
             return records
         offset = result.next_begin_offset
+
+
+def bodies(store: MessageStore, topic: str = "T", queue_id: int = 0) -> list[bytes]:
+    return [record.decode_record(raw).body for raw in read_all(store, topic, queue_id)]
+
+
+def put_numbered(store: MessageStore, count: int, *, size: int = 100, queue_id: int = 0, start: int = 0) -> list[int]:
+    """Put numbered messages of one size; return their physical offsets."""
+    return [
+        store.put_message(message(b"%06d" % number + bytes(size), queue_id=queue_id, keys=f"k{number}")).physical_offset
+        for number in range(start, start + count)
+    ]
+
+
+def log_path(config: MessageStoreConfig, physical_offset: int = 0) -> Path:
+    return config.commit_log_folder / f"{physical_offset - physical_offset % config.commit_log_file_bytes:020d}"
+
+
+def overwrite(config: MessageStoreConfig, physical_offset: int, data: bytes) -> None:
+    """Damage the commit log."""
+    with log_path(config, physical_offset).open("r+b") as file:
+        file.seek(physical_offset % config.commit_log_file_bytes)
+        file.write(data)

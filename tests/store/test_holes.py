@@ -11,44 +11,30 @@ from __future__ import annotations
 import logging
 import shutil
 import struct
-from pathlib import Path
 
 import pytest
 
 from gantrymq.message import record
 from gantrymq.message.batch import encode_batch
 from gantrymq.message.model import Message
-from store import MessageStore, MessageStoreConfig, PutMessageStatus, StoreBatch, StoreDamaged
-from tests.store.conftest import HOST, FakeClock, OpenStore, message, read_all, small_config
+from store import MessageStoreConfig, PutMessageStatus, StoreBatch, StoreDamaged
+from tests.store.conftest import (
+    HOST,
+    Clock,
+    OpenStore,
+    bodies,
+    log_path,
+    message,
+    overwrite,
+    put_numbered,
+    small_config,
+)
 from tests.store.golden import commit_log_records, queue_units
 
 OK = PutMessageStatus.PUT_OK
 LOG_FILE_BYTES = 65536
 CRC_AT = 8  # in a record
 FOREVER = 1 << 62
-
-
-def bodies(store: MessageStore, topic: str = "T", queue_id: int = 0) -> list[bytes]:
-    return [record.decode_record(raw).body for raw in read_all(store, topic, queue_id)]
-
-
-def fill(store: MessageStore, count: int, *, size: int = 100, queue_id: int = 0, start: int = 0) -> list[int]:
-    """Put numbered messages of one size; return their physical offsets."""
-    puts = [
-        store.put_message(message(b"%06d" % number + bytes(size), queue_id=queue_id, keys=f"k{number}"))
-        for number in range(start, start + count)
-    ]
-    return [put.physical_offset for put in puts]
-
-
-def log_path(config: MessageStoreConfig, physical_offset: int = 0) -> Path:
-    return config.commit_log_folder / f"{physical_offset - physical_offset % LOG_FILE_BYTES:020d}"
-
-
-def overwrite(config: MessageStoreConfig, physical_offset: int, data: bytes) -> None:
-    with log_path(config, physical_offset).open("r+b") as file:
-        file.seek(physical_offset % LOG_FILE_BYTES)
-        file.write(data)
 
 
 def events(caplog: pytest.LogCaptureFixture, event: str) -> list[logging.LogRecord]:
@@ -65,7 +51,7 @@ def test_behind_a_cut_there_is_nothing_left_to_come_back(small: MessageStoreConf
     that were gone for everybody in between. See also test_what_was_cut_does_not_come_back.
     """
     store = open_store(small)
-    offsets = fill(store, 500)
+    offsets = put_numbered(store, 500)
     store.abandon()
     whole = log_path(small, offsets[100]).read_bytes()
     overwrite(small, offsets[100] + 100, b"\xff")
@@ -90,14 +76,14 @@ def test_units_rocketmq_left_behind_a_cut_are_dropped(small: MessageStoreConfig,
     Here such a folder is taken over: the log has 11 messages, the queue 20 units.
     """
     store = open_store(small)
-    offsets = fill(store, 20)
+    offsets = put_numbered(store, 20)
     store.close()
     path = small.root / "consumequeue" / "T" / "0" / f"{0:020d}"
     stale_units = path.read_bytes()[11 * 20 : 20 * 20]
     overwrite(small, offsets[10], bytes(LOG_FILE_BYTES - offsets[10]))
     path.write_bytes(path.read_bytes()[: 10 * 20].ljust(2000, b"\0"))
     second = open_store(small)
-    fill(second, 1, size=3000, start=900)
+    put_numbered(second, 1, size=3000, start=900)
     second.close()
     path.write_bytes((path.read_bytes()[: 11 * 20] + stale_units).ljust(2000, b"\0"))
     assert all(offset < second.max_physical_offset for offset in offsets[11:])  # RocketMQ: below the end, so valid
@@ -116,7 +102,7 @@ def test_what_rocketmq_has_joined_up_already_is_read_as_it_is(small: MessageStor
     nothing is out of step. Only a store that cut by itself can have erased them (the tests above).
     """
     store = open_store(small)
-    offsets = fill(store, 20)
+    offsets = put_numbered(store, 20)
     expected = bodies(store)
     raw = bytes(store.message_bytes(offsets[10]) or b"").replace(b"000010", b"000900")
     store.close()
@@ -139,10 +125,10 @@ def test_a_file_that_belongs_elsewhere_is_not_part_of_the_log(
     first file's messages a second time. See also test_a_damaged_tail_is_cut_where_it_begins[stale position].
     """
     store = open_store(small)
-    fill(store, 250)
+    put_numbered(store, 250)
     fits = len(list(commit_log_records(small.root)))
     size = store.max_physical_offset // 250
-    fill(store, (LOG_FILE_BYTES - store.max_physical_offset - 8) // size, start=250)
+    put_numbered(store, (LOG_FILE_BYTES - store.max_physical_offset - 8) // size, start=250)
     store.put_message(message(bytes(60000)))
     expected = bodies(store)[:-1]
     store.close() if clean else store.abandon()
@@ -166,7 +152,7 @@ def test_a_cut_that_costs_whole_files_is_an_error_with_its_place(
     So do we, but this is no torn end: it is an error, with its place and what it costs.
     """
     store = open_store(small)
-    offsets = fill(store, 300, size=900)
+    offsets = put_numbered(store, 300, size=900)
     store.abandon()
     in_second_file = next(offset for offset in offsets if offset >= LOG_FILE_BYTES)
     at = offsets[20] if damage.startswith("middle") else in_second_file
@@ -222,8 +208,8 @@ def test_a_zeroed_queue_file_is_filled_again(
     """
     count = 60 if zeroed in ("only file", "last units") else 260
     store = open_store(small)
-    fill(store, count)
-    fill(store, 10, queue_id=1, start=5000)
+    put_numbered(store, count)
+    put_numbered(store, 10, queue_id=1, start=5000)
     expected = bodies(store)
     store.close()
     files = sorted((small.root / "consumequeue" / "T" / "0").iterdir())
@@ -248,8 +234,8 @@ def test_filling_a_queue_again_does_not_bring_back_a_deleted_topic(
 ) -> None:
     store = open_store(small)
     store.put_message(message(topic="Gone"))
-    fill(store, 5)
-    fill(store, 5, queue_id=1)
+    put_numbered(store, 5)
+    put_numbered(store, 5, queue_id=1)
     store.delete_topic("Gone")
     store.close()
     (small.root / "consumequeue" / "T" / "0" / f"{0:020d}").write_bytes(bytes(2000))
@@ -263,7 +249,7 @@ def test_a_zeroed_queue_whose_first_messages_expired_keeps_its_indexes(
 ) -> None:
     """RocketMQ counts from 1 here: the bogus unit, then the messages that are left."""
     store = open_store(small)
-    offsets = fill(store, 300, size=900)
+    offsets = put_numbered(store, 300, size=900)
     expected = bodies(store)
     store.checkpoint.keep_from(LOG_FILE_BYTES)
     store.close()
@@ -303,7 +289,7 @@ def test_a_batch_record_rocketmq_should_have_refused_is_reported(
 ) -> None:
     """In a folder with such a record RocketMQ cuts there when it starts. So do we, but it is an error, with place."""
     store = open_store(small)
-    offsets = fill(store, 3)
+    offsets = put_numbered(store, 3)
     put = store.put_message(message(b"", properties="A\x01" + "x" * 30000))
     store.put_message(message(b"behind"))
     store.abandon()
@@ -341,7 +327,7 @@ def test_what_fits_no_file_is_refused_and_leaves_no_trace(
     the second append's outcome. The message is nowhere, and two files are gone. One byte less, and it is stored.
     """
     store = open_store(small)
-    fill(store, 3)
+    put_numbered(store, 3)
     before = store.max_physical_offset
     room = LOG_FILE_BYTES - 8 + over
     if kind == "batch":
@@ -370,9 +356,7 @@ def test_what_fits_no_file_is_refused_and_leaves_no_trace(
 # -- index files lost after each crash --------------------------------------------------------------------------------
 
 
-def test_old_keys_are_found_after_every_crash(
-    small: MessageStoreConfig, open_store: OpenStore, clock: FakeClock
-) -> None:
+def test_old_keys_are_found_after_every_crash(small: MessageStoreConfig, open_store: OpenStore, clock: Clock) -> None:
     """After a crash RocketMQ deletes each index file that is newer than the last full one it flushed: with files for 20
     million keys that is all of them, and only the messages of the last log file are indexed again.
 
@@ -407,7 +391,7 @@ def test_an_entry_half_made_when_the_power_went_is_made_again(small: MessageStor
     lead to an entry that the disk never got. Here header and slots disagree in both directions.
     """
     store = open_store(small)
-    fill(store, 50)
+    put_numbered(store, 50)
     store.queue_flusher.finish()
     store.abandon()
     (path,) = (small.root / "index").iterdir()
@@ -445,7 +429,7 @@ def test_the_start_passes_over_strangers(small: MessageStoreConfig, open_store: 
     ends the start with code -3. A disk mounted there has a lost+found. See also test_stray_files_are_left_alone.
     """
     store = open_store(small)
-    fill(store, 5)
+    put_numbered(store, 5)
     expected = bodies(store)
     store.close()
     path = small.root / stray
@@ -466,13 +450,13 @@ def test_a_file_that_got_its_name_but_not_its_length_is_made_again(
 ) -> None:
     """A crash between making the next log file and giving it its length leaves an empty one: RocketMQ won't start."""
     store = open_store(small)
-    fill(store, 5)
+    put_numbered(store, 5)
     store.abandon()
     empty = log_path(small, LOG_FILE_BYTES)
     empty.touch()
     again = open_store(small)
     assert not empty.exists()
-    fill(again, 200, size=900)
+    put_numbered(again, 200, size=900)
     assert len(bodies(again)) == 205
     assert empty.stat().st_size == LOG_FILE_BYTES
 
@@ -481,7 +465,7 @@ def test_an_empty_file_in_the_middle_of_the_log_is_still_an_error(
     small: MessageStoreConfig, open_store: OpenStore
 ) -> None:
     store = open_store(small)
-    fill(store, 300, size=900)
+    put_numbered(store, 300, size=900)
     store.close()
     log_path(small, LOG_FILE_BYTES).write_bytes(b"")
     with pytest.raises(StoreDamaged, match=r"is empty; .*skip-lost"):

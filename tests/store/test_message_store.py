@@ -22,7 +22,7 @@ from store import (
     StoreNotRunning,
     TagFilter,
 )
-from tests.store.conftest import HOST, FakeClock, OpenStore, message, read_all, small_config
+from tests.store.conftest import HOST, Clock, OpenStore, message, read_all, small_config
 
 OK = PutMessageStatus.PUT_OK
 
@@ -37,7 +37,7 @@ def store(small: MessageStoreConfig, open_store: OpenStore) -> MessageStore:
     return open_store(small)
 
 
-def test_a_message_comes_back_as_it_went_in(store: MessageStore, clock: FakeClock) -> None:
+def test_a_message_comes_back_as_it_went_in(store: MessageStore, clock: Clock) -> None:
     put = store.put_message(message(b"body", tags="A", keys="k"))
     assert (put.status, put.queue_offset, put.physical_offset) == (OK, 0, 0)
     (raw,) = read_all(store, "T")
@@ -251,7 +251,7 @@ def test_adjacent_records_share_one_view(store: MessageStore) -> None:
     assert sum(len(view) for view in store.get_message("g", "T", 0, 0, 32).buffers) == 3 * 97
 
 
-def test_messages_are_found_by_key_and_unique_key(store: MessageStore, clock: FakeClock) -> None:
+def test_messages_are_found_by_key_and_unique_key(store: MessageStore, clock: Clock) -> None:
     for number in range(500):  # more than one index file
         clock.now += 1
         store.put_message(message(b"%d" % number, keys=f"k{number} all", properties=f"UNIQ_KEY\x01{number:032X}"))
@@ -273,7 +273,7 @@ def test_a_key_that_is_not_ascii_is_found(store: MessageStore) -> None:
     assert len(store.query_message("T", "ö" * 20, 32, 0, 1 << 62).buffers) == 1
 
 
-def test_offsets_by_time_are_the_nearest(store: MessageStore, clock: FakeClock) -> None:
+def test_offsets_by_time_are_the_nearest(store: MessageStore, clock: Clock) -> None:
     stamps = []
     for _ in range(250):
         stamps.append(store.put_message(message()).store_timestamp)
@@ -345,7 +345,7 @@ def test_many_queues_need_few_descriptors_and_no_maps(tmp_path: Path, open_store
     assert len(list(Path("/proc/self/fd").iterdir())) < open_before + 400
 
 
-def test_offsets_by_time_among_equal_times_and_lost_messages(store: MessageStore, clock: FakeClock) -> None:
+def test_offsets_by_time_among_equal_times_and_lost_messages(store: MessageStore, clock: Clock) -> None:
     """The reference broker's answers: the nearest in time, the earlier of two, the last when all are older."""
     start = int(clock.now * 1000)
     for number in range(8):

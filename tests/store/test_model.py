@@ -28,7 +28,7 @@ from store.inspect.folder import StoreFolder
 from store.inspect.verify import verify_store
 from tests.any_disk import ANY_DISK
 from tests.bounded import bounded
-from tests.store.conftest import HOST, FakeClock, message, read_all
+from tests.store.conftest import HOST, Clock, message, read_all
 
 LOG_FILE_BYTES = 8192
 TOPICS = ("T", "Uü")
@@ -70,7 +70,7 @@ class StoreAndLists(RuleBasedStateMachine):
             index_entries=30,
             **ANY_DISK,
         )
-        self.clock = FakeClock()
+        self.clock = Clock(1_700_000_000.0)
         self.log: list[Stored] = []
         self.safe = 0  # so many of them were there at the last start
         self.count = 0

@@ -12,7 +12,7 @@ from gantrymq.message import ids, sysflag
 from store import MessageStore, MessageStoreConfig, PutMessageStatus
 from store.base.errors import CopyRefused, NoRoomForCopy
 from store.log.mapped_file import MappedFile
-from tests.store.conftest import HOST, FakeClock, message, read_all, small_config
+from tests.store.conftest import HOST, Clock, message, read_all, small_config
 from tests.store.made_records import Making
 
 FILE_BYTES = 65536
@@ -20,7 +20,7 @@ V6_HOST = ids.encode_host("::1", 10911)
 
 
 @pytest.fixture
-def master(tmp_path: Path, clock: FakeClock) -> Iterator[MessageStore]:
+def master(tmp_path: Path, clock: Clock) -> Iterator[MessageStore]:
     """Three files and a bit, of several topics, with and without a place in a queue, a record of 20 KB among them."""
     store = MessageStore(small_config(tmp_path / "master"), clock=clock, monotonic=clock)
     store.load()
@@ -31,7 +31,7 @@ def master(tmp_path: Path, clock: FakeClock) -> Iterator[MessageStore]:
     store.close()
 
 
-def fill(store: MessageStore, clock: FakeClock, count: int, *, seed: int = 1) -> None:
+def fill(store: MessageStore, clock: Clock, count: int, *, seed: int = 1) -> None:
     dice = random.Random(seed)
     for number in range(count):
         clock.now += 0.01
@@ -51,7 +51,7 @@ def fill(store: MessageStore, clock: FakeClock, count: int, *, seed: int = 1) ->
 class CopyAt:
     """A store that is a copy, on a folder of its own; `reopen` closes or abandons it and opens it again."""
 
-    def __init__(self, config: MessageStoreConfig, clock: FakeClock) -> None:
+    def __init__(self, config: MessageStoreConfig, clock: Clock) -> None:
         self._config, self._clock = config, clock
         self.store = self._open()
 
@@ -70,7 +70,7 @@ class CopyAt:
 
 
 @pytest.fixture
-def copy(tmp_path: Path, clock: FakeClock) -> Iterator[CopyAt]:
+def copy(tmp_path: Path, clock: Clock) -> Iterator[CopyAt]:
     copied = CopyAt(small_config(tmp_path / "copy"), clock)
     yield copied
     copied.store.close()
@@ -204,9 +204,7 @@ def test_records_that_name_another_place_are_refused(master: MessageStore, copy:
 
 
 @pytest.mark.parametrize("file_bytes", [FILE_BYTES // 2, FILE_BYTES * 2])
-def test_files_of_another_size_are_refused(
-    master: MessageStore, tmp_path: Path, clock: FakeClock, file_bytes: int
-) -> None:
+def test_files_of_another_size_are_refused(master: MessageStore, tmp_path: Path, clock: Clock, file_bytes: int) -> None:
     copy = CopyAt(small_config(tmp_path / "other", commit_log_file_bytes=file_bytes), clock)
     try:
         with pytest.raises(CopyRefused, match=r"mappedFileSizeCommitLog has to be the master's|are no record"):

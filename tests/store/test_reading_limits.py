@@ -12,7 +12,7 @@ from gantrymq.message.batch import encode_batch
 from gantrymq.message.model import Message
 from gantrymq.message.properties import string_hash_code
 from store import GetMessageStatus, MessageStore, PutMessageStatus, StoreBatch, TagFilter
-from tests.store.conftest import HOST, FakeClock, OpenStore, message, small_config
+from tests.store.conftest import HOST, Clock, OpenStore, message, small_config
 
 OK, ILLEGAL = PutMessageStatus.PUT_OK, PutMessageStatus.MESSAGE_ILLEGAL
 TAG_A = TagFilter(frozenset({string_hash_code("A")}))
@@ -130,7 +130,7 @@ def test_messages_of_a_key_come_oldest_first(tmp_path: Path, open_store: OpenSto
 
 
 def test_a_time_between_two_messages_finds_the_nearer_and_the_earlier_of_two_as_near(
-    tmp_path: Path, open_store: OpenStore, clock: FakeClock
+    tmp_path: Path, open_store: OpenStore, clock: Clock
 ) -> None:
     store = open_store(small_config(tmp_path))
     start_ms = int(clock.now * 1000)
@@ -143,7 +143,7 @@ def test_a_time_between_two_messages_finds_the_nearer_and_the_earlier_of_two_as_
     assert store.offset_by_time("T", 1, start_ms) == 0
 
 
-def test_times_are_read_beside_hosts_of_any_length(tmp_path: Path, open_store: OpenStore, clock: FakeClock) -> None:
+def test_times_are_read_beside_hosts_of_any_length(tmp_path: Path, open_store: OpenStore, clock: Clock) -> None:
     store = open_store(small_config(tmp_path))
     v6 = ids.encode_host("2001:db8::1", 10911)
     made = [message(), dataclasses.replace(message(), born_host=v6, store_host=v6), message()]
@@ -176,7 +176,7 @@ def test_properties_may_reach_the_limit(tmp_path: Path, open_store: OpenStore, o
     assert store.put_message(message(properties=text)).status is expected
 
 
-def test_a_get_that_took_long_is_told(tmp_path: Path, open_store: OpenStore, clock: FakeClock) -> None:
+def test_a_get_that_took_long_is_told(tmp_path: Path, open_store: OpenStore, clock: Clock) -> None:
     store, _size = filled(open_store, tmp_path)
     looked = store.reader.get_message
 

@@ -12,7 +12,7 @@ from gantrymq.message.model import Message
 from store import GetMessageStatus, MessageStore, PutMessageStatus, RunningFlags, StoreBatch, StoreMessage, TagFilter
 from store.base import file_bytes
 from store.base.running_state import RunningState
-from tests.store.conftest import HOST, FakeClock, OpenStore, message, small_config
+from tests.store.conftest import HOST, Clock, OpenStore, message, small_config
 
 
 def no_space(fd: int, start: int, end: int) -> None:
@@ -62,7 +62,7 @@ def test_put_create_maped_file_failed(tmp_path: Path, open_store: OpenStore, mon
 
 
 def test_put_os_page_cache_busy_after_a_slow_append_for_as_long_as_it_was_too_slow(
-    tmp_path: Path, open_store: OpenStore, clock: FakeClock
+    tmp_path: Path, open_store: OpenStore, clock: Clock
 ) -> None:
     store = open_store(small_config(tmp_path, page_cache_busy_ms=1000))
     made = StoreBatch("T", 0, encode_batch([Message("T", b"x")]), b"", 0, 0, 1, HOST, HOST)

@@ -17,7 +17,7 @@ from appliance.register.register import Register
 from appliance.register.renewals import Renewals
 from appliance.register.term import IN_SYNC, Term
 from tests.servers.etcd import EtcdMember, etcd
-from tests.waiting import until
+from tests.waiting import Clock, until
 
 NAMES = count()
 ONE, TWO = "127.0.0.1:1", "127.0.0.1:2"
@@ -28,15 +28,6 @@ LEASE_S = 3.0
 def member(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdMember]:
     with etcd(tmp_path_factory.mktemp("etcd")) as (member,):
         yield member
-
-
-class Clock:
-    """Stands still until it is set."""
-
-    now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 class Client(EtcdClient):
@@ -59,7 +50,7 @@ class Scene:
 
     def __init__(self, url: str) -> None:
         self._url, self._name = url, f"broker {next(NAMES)}"
-        self.clock = Clock()
+        self.clock = Clock(100.0)
         self.others: list[Term] = []
         self.is_healthy = True
         self.client, self.register = self.open()

@@ -8,14 +8,14 @@ import pytest
 
 from store import MessageStore
 from store.index.file import IndexFile
-from tests.store.conftest import FakeClock, OpenStore, message, small_config
+from tests.store.conftest import Clock, OpenStore, message, small_config
 
 STEP_S = 0.7
 COUNT = 1000  # two and a half index files
 
 
 @pytest.fixture
-def store(tmp_path: Path, open_store: OpenStore, clock: FakeClock) -> MessageStore:
+def store(tmp_path: Path, open_store: OpenStore, clock: Clock) -> MessageStore:
     filled = open_store(small_config(tmp_path))
     for number in range(COUNT):
         clock.now += STEP_S

@@ -10,12 +10,12 @@ import pytest
 from gantrymq.message.batch import encode_batch
 from gantrymq.message.model import Message
 from store import MessageStore, MessageStoreConfig, StoreBatch
-from tests.store.conftest import HOST, FakeClock, OpenStore, message
+from tests.store.conftest import HOST, Clock, OpenStore, message
 
 MESSAGES = 820  # of queue T-0; more than one commit log file, more than one index file
 
 
-def fill(store: MessageStore, clock: FakeClock, count: int = MESSAGES) -> None:
+def fill(store: MessageStore, clock: Clock, count: int = MESSAGES) -> None:
     """Numbered messages in T-0 with tags and keys; a batch, a delayed, a prepared and a rolled back one elsewhere."""
     for number in range(count):
         clock.now += 0.01
@@ -28,7 +28,7 @@ def fill(store: MessageStore, clock: FakeClock, count: int = MESSAGES) -> None:
 
 
 @pytest.fixture
-def stopped(small: MessageStoreConfig, open_store: OpenStore, clock: FakeClock) -> MessageStoreConfig:
+def stopped(small: MessageStoreConfig, open_store: OpenStore, clock: Clock) -> MessageStoreConfig:
     """The settings of a filled store that was stopped cleanly."""
     store = open_store(small)
     fill(store, clock)

@@ -14,7 +14,7 @@ from store.inspect.check import CheckResult, check_store
 from store.inspect.findings import Finding, Level
 from store.inspect.folder import NoStoreFolder, StoreFolder, lock_holder
 from store.startup.format_stamp import write_stamp
-from tests.store.conftest import FakeClock, OpenStore
+from tests.store.conftest import Clock, OpenStore
 from tests.store.golden import GOLDEN_STORES, unpack
 from tests.store.inspect.conftest import MESSAGES, fill, log_file, overwrite, queue_file, snapshot
 
@@ -54,7 +54,7 @@ def test_the_format_is_told_and_a_newer_one_is_an_error(stopped: MessageStoreCon
     assert dict(check(apache.root).facts)["format"].startswith("RocketMQ's, without a stamp")
 
 
-def test_after_a_crash_it_says_so(small: MessageStoreConfig, open_store: OpenStore, clock: FakeClock) -> None:
+def test_after_a_crash_it_says_so(small: MessageStoreConfig, open_store: OpenStore, clock: Clock) -> None:
     store = open_store(small)
     fill(store, clock, 20)
     store.abandon()

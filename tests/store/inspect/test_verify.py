@@ -21,7 +21,7 @@ from store.inspect.folder import StoreFolder, StoreState
 from store.inspect.index_reader import IndexShape
 from store.inspect.log_reader import BreakKind
 from store.inspect.verify import VerifyResult, verify_store
-from tests.store.conftest import FakeClock, OpenStore, message, small_config
+from tests.store.conftest import Clock, OpenStore, message, small_config
 from tests.store.golden import GOLDEN_STORES, commit_log_records, unpack
 from tests.store.inspect.conftest import MESSAGES, fill, log_file, overwrite, queue_file, snapshot
 
@@ -66,7 +66,7 @@ def test_our_own_store_is_sound_after_a_clean_stop(stopped: MessageStoreConfig) 
 
 
 def test_a_live_store_is_sound_though_its_queues_lag_behind(
-    small: MessageStoreConfig, open_store: OpenStore, clock: FakeClock
+    small: MessageStoreConfig, open_store: OpenStore, clock: Clock
 ) -> None:
     store = open_store(small)
     fill(store, clock)
@@ -81,7 +81,7 @@ def test_a_live_store_is_sound_though_its_queues_lag_behind(
 
 @pytest.mark.parametrize("state", [StoreState.LIVE, StoreState.STOPPED])
 def test_a_queue_file_without_length_is_no_damage_while_it_may_be_being_made(
-    small: MessageStoreConfig, open_store: OpenStore, clock: FakeClock, state: StoreState
+    small: MessageStoreConfig, open_store: OpenStore, clock: Clock, state: StoreState
 ) -> None:
     store = open_store(small)
     fill(store, clock)
@@ -95,9 +95,7 @@ def test_a_queue_file_without_length_is_no_damage_while_it_may_be_being_made(
         assert bool(worst_lines(verify_store(folder))) == (state is StoreState.STOPPED)
 
 
-def test_what_a_crash_left_undone_is_a_warning(
-    small: MessageStoreConfig, open_store: OpenStore, clock: FakeClock
-) -> None:
+def test_what_a_crash_left_undone_is_a_warning(small: MessageStoreConfig, open_store: OpenStore, clock: Clock) -> None:
     store = open_store(small)
     fill(store, clock)
     store.abandon()
@@ -107,7 +105,7 @@ def test_what_a_crash_left_undone_is_a_warning(
 
 
 def test_a_deleted_topic_leaves_records_but_no_damage(
-    small: MessageStoreConfig, open_store: OpenStore, clock: FakeClock
+    small: MessageStoreConfig, open_store: OpenStore, clock: Clock
 ) -> None:
     store = open_store(small)
     fill(store, clock, 30)
@@ -187,7 +185,7 @@ def test_a_torn_tail_is_what_a_crash_leaves(stopped: MessageStoreConfig, crashed
     assert result.log_end == offset
 
 
-def test_a_stale_tail_is_told_apart_from_damage(tmp_path: Path, open_store: OpenStore, clock: FakeClock) -> None:
+def test_a_stale_tail_is_told_apart_from_damage(tmp_path: Path, open_store: OpenStore, clock: Clock) -> None:
     """What RocketMQ leaves when it truncates and goes on with longer records: the old ones still stand behind."""
     old, new = small_config(tmp_path / "old"), small_config(tmp_path / "new")
     for config, late in ((old, b"short"), (new, b"longer than before")):

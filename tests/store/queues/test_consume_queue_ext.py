@@ -14,7 +14,7 @@ from gantrymq.message.model import Message
 from store import ConsumeQueueUnit, MessageStore, MessageStoreConfig, StoreBatch, StoreDamaged, TagFilter
 from store.queues.consume_queue_ext import ADDRESS_BASE, ADDRESS_MAX, ConsumeQueueExt, ExtUnit
 from store.queues.descriptors import DescriptorCache
-from tests.store.conftest import HOST, FakeClock, OpenStore, message, read_all, small_config
+from tests.store.conftest import HOST, Clock, OpenStore, message, read_all, small_config
 from tests.store.golden import unpack
 
 TAG_A = names.string_hash_code("A")
@@ -228,7 +228,7 @@ def test_files_of_another_size_are_an_error_that_says_so(tmp_path: Path, open_st
 
 
 async def test_the_extension_goes_with_its_messages_and_its_topic(
-    tmp_path: Path, open_store: OpenStore, clock: FakeClock
+    tmp_path: Path, open_store: OpenStore, clock: Clock
 ) -> None:
     config = with_ext(tmp_path)
     store = open_store(config)

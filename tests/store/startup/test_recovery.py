@@ -13,33 +13,13 @@ from gantrymq.message import record
 from store import MessageStore, MessageStoreConfig, RunningFlags, StoreDamaged, StoreLocked
 from store.startup.format_stamp import STAMP_NAME
 from store.startup.log_cut import ends_with_blank
-from tests.store.conftest import FakeClock, OpenStore, message, read_all, small_config
-
-
-def bodies(store: MessageStore, topic: str = "T", queue_id: int = 0) -> list[bytes]:
-    return [record.decode_record(raw).body for raw in read_all(store, topic, queue_id)]
-
-
-def fill(store: MessageStore, count: int, *, size: int = 100, start: int = 0) -> list[int]:
-    """Put numbered messages; return their physical offsets."""
-    return [
-        store.put_message(message(b"%06d" % number + bytes(size), keys=f"k{number}")).physical_offset
-        for number in range(start, start + count)
-    ]
-
-
-def overwrite(config: MessageStoreConfig, physical_offset: int, data: bytes) -> None:
-    """Damage the commit log."""
-    base = physical_offset - physical_offset % config.commit_log_file_bytes
-    with (config.commit_log_folder / f"{base:020d}").open("r+b") as file:
-        file.seek(physical_offset - base)
-        file.write(data)
+from tests.store.conftest import Clock, OpenStore, bodies, message, overwrite, put_numbered, small_config
 
 
 def test_a_clean_stop_leaves_no_abort_marker(small: MessageStoreConfig, open_store: OpenStore) -> None:
     store = open_store(small)
     assert (small.root / "abort").exists()
-    fill(store, 3)
+    put_numbered(store, 3)
     store.close()
     assert not (small.root / "abort").exists()
     assert len(bodies(open_store(small))) == 3
@@ -48,7 +28,7 @@ def test_a_clean_stop_leaves_no_abort_marker(small: MessageStoreConfig, open_sto
 @pytest.mark.parametrize("clean", [True, False])
 def test_everything_is_there_after_a_restart(small: MessageStoreConfig, open_store: OpenStore, clean: bool) -> None:
     store = open_store(small)
-    fill(store, 1500)
+    put_numbered(store, 1500)
     expected = bodies(store)
     store.close() if clean else store.abandon()
     again = open_store(small)
@@ -63,7 +43,7 @@ def test_a_damaged_tail_is_cut_where_it_begins(
     small: MessageStoreConfig, open_store: OpenStore, damage: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = open_store(small)
-    offsets = fill(store, 20)
+    offsets = put_numbered(store, 20)
     expected = bodies(store)
     store.abandon()
     last = offsets[-1]
@@ -90,7 +70,7 @@ def test_damage_with_whole_records_behind_it_is_reported_loudly(
     small: MessageStoreConfig, open_store: OpenStore, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = open_store(small)
-    offsets = fill(store, 20)
+    offsets = put_numbered(store, 20)
     store.abandon()
     overwrite(small, offsets[10] + 100, b"\xff")
     again = open_store(small)
@@ -105,11 +85,11 @@ def test_damage_with_whole_records_behind_it_is_reported_loudly(
 def test_what_was_cut_does_not_come_back(small: MessageStoreConfig, open_store: OpenStore, size: int) -> None:
     """The stale-tail hazard: RocketMQ brings records 11 … 19 back to life here, or units into the middle of others."""
     store = open_store(small)
-    offsets = fill(store, 20)
+    offsets = put_numbered(store, 20)
     store.abandon()
     overwrite(small, offsets[10] + 100, b"\xff")
     second = open_store(small)
-    fill(second, 1, size=size, start=500)
+    put_numbered(second, 1, size=size, start=500)
     expected = bodies(second)
     second.close()
     third = open_store(small)
@@ -122,7 +102,7 @@ def test_what_was_cut_does_not_come_back(small: MessageStoreConfig, open_store: 
 def stopped_after(config: MessageStoreConfig, open_store: OpenStore, messages: int) -> tuple[Path, list[bytes]]:
     """The one file of the queue of a store that was stopped after so many messages, and their bodies."""
     store = open_store(config)
-    fill(store, messages)
+    put_numbered(store, messages)
     expected = bodies(store)
     store.close()
     (path,) = (config.root / "consumequeue" / "T" / "0").iterdir()
@@ -161,7 +141,7 @@ def test_units_of_messages_that_are_not_there_are_dropped(small: MessageStoreCon
 
 def test_queues_and_index_are_made_from_the_log_alone(small: MessageStoreConfig, open_store: OpenStore) -> None:
     store = open_store(small)
-    fill(store, 700)
+    put_numbered(store, 700)
     expected = bodies(store)
     store.close()
     shutil.rmtree(small.root / "consumequeue")
@@ -171,7 +151,7 @@ def test_queues_and_index_are_made_from_the_log_alone(small: MessageStoreConfig,
     assert len(again.query_message("T", "k650", 32, 0, 1 << 62).buffers) >= 1
 
 
-def test_the_index_survives_a_crash(small: MessageStoreConfig, open_store: OpenStore, clock: FakeClock) -> None:
+def test_the_index_survives_a_crash(small: MessageStoreConfig, open_store: OpenStore, clock: Clock) -> None:
     """RocketMQ deletes nearly every index file after a crash; old keys can't be found any more."""
     store = open_store(small)
     for number in range(900):
@@ -189,7 +169,7 @@ def test_the_index_survives_a_crash(small: MessageStoreConfig, open_store: OpenS
 
 
 def test_a_damaged_index_is_dropped_not_believed(
-    small: MessageStoreConfig, open_store: OpenStore, clock: FakeClock
+    small: MessageStoreConfig, open_store: OpenStore, clock: Clock
 ) -> None:
     store = open_store(small)
     for number in range(900):
@@ -210,7 +190,7 @@ def test_stray_files_are_left_alone(
     small: MessageStoreConfig, open_store: OpenStore, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = open_store(small)
-    fill(store, 3)
+    put_numbered(store, 3)
     expected = bodies(store)
     store.close()
     strays = [
@@ -235,7 +215,7 @@ def test_a_log_file_of_the_wrong_size_is_an_error_that_says_what_to_do(
     small: MessageStoreConfig, open_store: OpenStore
 ) -> None:
     store = open_store(small)
-    fill(store, 3)
+    put_numbered(store, 3)
     store.close()
     with pytest.raises(StoreDamaged, match="mappedFileSizeCommitLog says 131072"):
         open_store(small_config(small.root, commit_log_file_bytes=131072))
@@ -244,7 +224,7 @@ def test_a_log_file_of_the_wrong_size_is_an_error_that_says_what_to_do(
 
 def test_a_missing_log_file_in_the_middle_is_an_error(small: MessageStoreConfig, open_store: OpenStore) -> None:
     store = open_store(small)
-    fill(store, 300, size=900)
+    put_numbered(store, 300, size=900)
     store.close()
     (small.commit_log_folder / f"{65536:020d}").unlink()
     with pytest.raises(StoreDamaged, match="missing"):
@@ -253,7 +233,7 @@ def test_a_missing_log_file_in_the_middle_is_an_error(small: MessageStoreConfig,
 
 def test_queues_follow_when_the_oldest_log_file_is_gone(small: MessageStoreConfig, open_store: OpenStore) -> None:
     store = open_store(small)
-    offsets = fill(store, 300, size=900)
+    offsets = put_numbered(store, 300, size=900)
     store.checkpoint.keep_from(65536)
     store.close()
     (small.commit_log_folder / f"{0:020d}").unlink()
@@ -273,7 +253,7 @@ def test_a_second_opener_is_refused(small: MessageStoreConfig, open_store: OpenS
 
 def test_a_file_made_in_advance_is_gone_after_a_clean_stop(small: MessageStoreConfig, open_store: OpenStore) -> None:
     store = open_store(small)
-    fill(store, 3)
+    put_numbered(store, 3)
     store.parts.log.prepare()
     assert len(list(small.commit_log_folder.iterdir())) == 2
     store.close()
@@ -282,12 +262,12 @@ def test_a_file_made_in_advance_is_gone_after_a_clean_stop(small: MessageStoreCo
 
 def test_a_file_made_in_advance_does_no_harm_after_a_crash(small: MessageStoreConfig, open_store: OpenStore) -> None:
     store = open_store(small)
-    fill(store, 3)
+    put_numbered(store, 3)
     store.parts.log.prepare()
     store.abandon()
     again = open_store(small)
     assert len(bodies(again)) == 3
-    fill(again, 300, size=900)
+    put_numbered(again, 300, size=900)
     assert len(bodies(again)) == 303
 
 

@@ -11,7 +11,7 @@ import pytest
 from store import MessageStore, PutMessageStatus, RunningFlags
 from store.index.file import IndexFile
 from store.upkeep import flush
-from tests.store.conftest import FakeClock, OpenStore, message, small_config
+from tests.store.conftest import Clock, OpenStore, message, small_config
 from tests.waiting import WITHIN_S, aside, until
 
 
@@ -187,7 +187,7 @@ async def test_the_disk_having_all_up_to_a_messages_end_is_enough(tmp_path: Path
 
 
 def test_the_index_is_said_to_be_on_disk_up_to_what_it_had_before_it_was_synced(
-    tmp_path: Path, open_store: OpenStore, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, open_store: OpenStore, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = open_store(small_config(tmp_path))
     first = store.put_message(message(keys="a"))

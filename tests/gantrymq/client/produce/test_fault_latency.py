@@ -6,14 +6,7 @@ import pytest
 
 from gantrymq.client.produce.fault_latency import LOOK_S, SILENT_S, SILENT_S_MAX, FaultLatency, Silences
 from gantrymq.message.model import MessageQueue
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.waiting import Clock
 
 
 @pytest.mark.parametrize(
@@ -21,7 +14,7 @@ class Clock:
     [(0.0, 0), (0.549, 0), (0.55, 30), (1.0, 60), (1.999, 60), (2.0, 120), (3.0, 180), (14.9, 180), (15.0, 600)],
 )
 def test_a_slow_broker_is_left_alone_for_a_time_that_grows(took_s: float, pause_s: float) -> None:
-    clock = Clock()
+    clock = Clock(1000.0)
     faults = FaultLatency(clock)
     faults.note("a", took_s)
     assert faults.is_available("a") is (pause_s == 0)
@@ -32,7 +25,7 @@ def test_a_slow_broker_is_left_alone_for_a_time_that_grows(took_s: float, pause_
 
 
 def test_a_failed_try_counts_as_one_of_half_a_minute_and_the_next_good_one_ends_it() -> None:
-    clock = Clock()
+    clock = Clock(1000.0)
     faults = FaultLatency(clock)
     faults.note("a", 0.001, has_failed=True)
     clock.now += 599.9
@@ -43,7 +36,7 @@ def test_a_failed_try_counts_as_one_of_half_a_minute_and_the_next_good_one_ends_
 
 
 def test_when_none_is_good_the_better_half_is_used_in_turn() -> None:
-    faults = FaultLatency(Clock())
+    faults = FaultLatency(Clock(1000.0))
     for name, took_s in (("a", 9.0), ("b", 0.6), ("c", 2.0), ("d", 0.7)):
         faults.note(name, took_s)
     assert [faults.least_bad("abcd") for _ in range(4)] == ["b", "d", "b", "d"]
@@ -58,7 +51,7 @@ def brokers(silences: Silences, *avoid: str) -> set[str]:
 
 
 def test_a_silent_broker_is_left_alone_until_one_message_had_an_answer_there() -> None:
-    clock = Clock()
+    clock = Clock(1000.0)
     silences = Silences(clock)
     silences.failed("a")
     silences.failed("a")  # on its way at the same time
@@ -82,7 +75,7 @@ def test_a_silent_broker_is_left_alone_until_one_message_had_an_answer_there() -
 
 
 def test_where_all_brokers_are_silent_all_are_used() -> None:
-    clock = Clock()
+    clock = Clock(1000.0)
     silences = Silences(clock)
     silences.failed("a")
     silences.failed("b")
@@ -90,7 +83,7 @@ def test_where_all_brokers_are_silent_all_are_used() -> None:
 
 
 def test_a_broker_that_stays_silent_is_looked_at_once_a_minute() -> None:
-    clock = Clock()
+    clock = Clock(1000.0)
     silences = Silences(clock)
     for _ in range(12):
         silences.failed("a")
