@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -40,3 +41,8 @@ def run_gantry(capsys: pytest.CaptureFixture[str], *words: str) -> Ran:
         code = int(exc.code or 0)
     captured = capsys.readouterr()
     return Ran(code, captured.out, captured.err)
+
+
+async def gantry_admin(capsys: pytest.CaptureFixture[str], namesrv: str, *words: str) -> Ran:
+    """Run `gantry admin WORDS` beside this loop, on which brokers of the test may be."""
+    return await asyncio.to_thread(run_gantry, capsys, "admin", *words, "--timeout", "60", "-n", namesrv)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import time
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from store.inspect.folder import StoreFolder
 from tests.appliance.broker.replication.brokers import group, is_master, is_slave, promote, same_logs, send
 from tests.appliance.broker.replication.pair import TOPIC, follower_of, log_of
 from tests.appliance.broker.transaction.parties import COMMIT, ProducerPeer, bodies
-from tests.appliance.cli.running_gantry import Ran, run_gantry
+from tests.appliance.cli.running_gantry import gantry_admin, run_gantry
 from tests.appliance.peer import connected, registration
 from tests.waiting import until
 
@@ -77,12 +78,7 @@ async def test_a_planned_switch_over_goes_there_and_back_with_all_that_waits(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async with group(tmp_path) as brokers, brokers.broker("one") as one, brokers.broker("two", broker_id=1) as two:
-
-        async def admin(*words: str) -> Ran:
-            return await asyncio.to_thread(
-                run_gantry, capsys, "admin", "--timeout", "60", "-n", brokers.namesrv_address, *words
-            )
-
+        admin = functools.partial(gantry_admin, capsys, brokers.namesrv_address)
         await send(one, 10)
         one.controller.offsets.commit("Readers", TOPIC, 0, 7)
         delayed = names.encode_properties({"DELAY": "2"})
@@ -128,12 +124,7 @@ async def test_promote_says_what_is_missing_and_changes_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async with group(tmp_path) as brokers, brokers.broker("two", broker_id=1) as two:
-
-        async def admin(*words: str) -> Ran:
-            return await asyncio.to_thread(
-                run_gantry, capsys, "admin", "--timeout", "60", "-n", brokers.namesrv_address, *words
-            )
-
+        admin = functools.partial(gantry_admin, capsys, brokers.namesrv_address)
         never = await admin("promote", "broker-a", "--yes")
         assert never.code == 2 and "knows no epochs" in never.err and "what it lacks is not known" in never.err
         async with brokers.broker("one") as one:

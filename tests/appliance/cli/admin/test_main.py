@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import importlib
 import json
 import os
@@ -18,7 +19,6 @@ from typing import Any
 
 import pytest
 
-from appliance.__main__ import main
 from appliance.bench.peer import Peer
 from appliance.cli.admin.main import NOUNS
 from gantrymq import (
@@ -33,7 +33,7 @@ from gantrymq import (
 )
 from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig
 from gantrymq.remoting.codes import RequestCode
-from tests.appliance.cli.running_gantry import Gantry, Ran, run_gantry
+from tests.appliance.cli.running_gantry import Gantry, gantry_admin, run_gantry
 from tests.gantrymq.client.peers import running_peer
 from tests.gantrymq.client.ports import closed_port
 from tests.gantrymq.client.seen import Seen, numbers
@@ -390,11 +390,7 @@ async def test_running_clients_say_what_they_do(peer: Peer, capsys: pytest.Captu
         await seen(messages)
         await gate.wait()
 
-    async def gantry(*words: str) -> Ran:
-        code = await asyncio.to_thread(main, ["admin", *words, "-n", peer.namesrv_address])
-        captured = capsys.readouterr()
-        return Ran(code, captured.out, captured.err)
-
+    gantry = functools.partial(gantry_admin, capsys, peer.namesrv_address)
     assert (await gantry("topics", "create", name, "-q", "1")).code == 0
     async with Producer(peer.namesrv_address, group=f"P{name}") as producer:
         consumer = PushConsumer(peer.namesrv_address, group=name, listener=listener)

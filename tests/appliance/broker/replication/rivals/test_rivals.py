@@ -5,6 +5,7 @@ has chosen; and nothing that was confirmed is cut without one.
 from __future__ import annotations
 
 import asyncio
+import functools
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from appliance.broker.replication.ha_client import HaState
 from tests.appliance.broker.replication.brokers import group, is_master, is_slave, promote, same_logs, send
 from tests.appliance.broker.replication.pair import follower_of, log_of
 from tests.appliance.broker.replication.rivals.parted import has_rival, part, refuses_sends
-from tests.appliance.cli.running_gantry import Ran, run_gantry
+from tests.appliance.cli.running_gantry import gantry_admin, run_gantry
 from tests.waiting import until
 
 
@@ -21,12 +22,7 @@ async def test_an_epoch_that_was_begun_twice_is_served_by_nobody_until_a_person_
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async with group(tmp_path) as brokers:
-
-        async def admin(*words: str) -> Ran:
-            return await asyncio.to_thread(
-                run_gantry, capsys, "admin", "--timeout", "60", "-n", brokers.namesrv_address, *words
-            )
-
+        admin = functools.partial(gantry_admin, capsys, brokers.namesrv_address)
         await part(brokers, tmp_path)
         async with brokers.broker("two", broker_id=1) as two, brokers.broker("three", broker_id=2) as three:
             await until(lambda: has_rival(two) and has_rival(three))
