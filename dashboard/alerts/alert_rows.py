@@ -12,15 +12,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from urllib.parse import quote
 
 from django.conf import settings
 from django.db import transaction
 from django.utils import timezone, translation
 
 from dashboard.alerts.alert import Alert, Rule
+from dashboard.alerts.causes import page_of_subject
 from dashboard.alerts.check_alerts import CheckAlerts
-from dashboard.alerts.kinds import KINDS, name_in_words
+from dashboard.alerts.kinds import name_in_words
 from dashboard.alerts.rule_alerts import RuleAlerts
 from dashboard.alerts.rules import for_book, mute_of, mutes_in_force
 from dashboard.alerts.sending.channel_kinds import KINDS as KINDS_OF_CHANNELS
@@ -33,7 +33,6 @@ logger = logging.getLogger(__name__)
 
 KEPT_ROWS_MAX = 20_000
 WAITING_MAX = 1000  # deliveries; what comes then is in the log and in the list of alerts only
-PATHS = {"group": "/group/", "dead-letters-group": "/dead-letters/", "topic": "/topic/"}
 
 
 def open_of_rules(rules: Iterable[Rule]) -> list[Alert]:
@@ -189,8 +188,7 @@ def channels_of(rule: int) -> list[AlertChannel]:
 
 
 def _told(alert: Alert, row: AlertRow) -> Told:
-    begin = PATHS.get(KINDS[alert.rule.kind].page) if alert.rule else None
-    path = f"{begin}{quote(alert.subject, safe='')}" if begin else "/"
+    path = (page_of_subject(alert.rule.kind, alert.subject) if alert.rule else "") or "/"
     return Told(
         alert.subject, again(alert.title), again(alert.text), Level(alert.level).word, alert.begun_at,
         alert.ended_at, address_of_page(path), f"{row.begun_at.timestamp():.0f}-{row.pk}",

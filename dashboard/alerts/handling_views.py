@@ -12,6 +12,7 @@ from django.utils.translation import gettext, gettext_noop
 
 from dashboard.access.permissions import ACT, Permission, requires
 from dashboard.alerts import handling
+from dashboard.alerts.causes import page_of_alert
 from dashboard.alerts.editing import NotTaken
 from dashboard.alerts.rules import mute_of, mutes_in_force
 from dashboard.audit.notes import note
@@ -35,6 +36,7 @@ async def alert(request: HttpRequest, alert_id: int) -> HttpResponse:
     context = {
         "row": row,
         "mute": muted,
+        "why": page_of_alert(row),
         "notes": [one async for one in row.notes.all()],
         "handlers": await sync_to_async(handling.handlers)() if may else [],
         "note_max": AlertNote.TEXT_MAX,

@@ -16,6 +16,7 @@ from django.utils.translation import gettext, gettext_noop
 from dashboard.access.permissions import ACT, FORM, Permission, requires
 from dashboard.alerts import editing, preview
 from dashboard.alerts.alert_rows import kept_days
+from dashboard.alerts.causes import page_of_alert
 from dashboard.alerts.forms import MuteForm, RuleForm, choices_of, rule_initial
 from dashboard.alerts.kinds import KINDS, name_in_words
 from dashboard.alerts.rules import deleted_rules, for_book, mute_of, mutes_in_force, shown_rules
@@ -174,7 +175,7 @@ def _context() -> dict[str, Any]:
     for channel in AlertChannel.objects.all():
         newest[channel] = channel.deliveries.order_by("-pk").first()
     return {
-        "open": [(row, mute_of(row, mutes) if row.rule else None) for row in rows],
+        "open": [(row, mute_of(row, mutes) if row.rule else None, page_of_alert(row)) for row in rows],
         "rules": [(row, KINDS.get(row.kind), _shown(row)) for row in shown_rules()],
         "deleted": deleted_rules(),
         "channels": [(channel, editing.shown_settings(channel), last) for channel, last in newest.items()],

@@ -76,6 +76,8 @@ class AlertWatch:
             causes = {key: KINDS[key].causes(snapshot) for key in _kinds_of(self._rules)}
             self._by_rules.note(self._rules, self._readings(snapshot), snapshot.at, causes)
             self._board.open_of_rules = len(self._by_rules.open)
+            by_level = sorted(self._by_rules.open.values(), key=lambda alert: (-alert.level, alert.begun_at))
+            self._board.worst_of_rules = by_level[0].title if by_level else ""
             self._hand_over(snapshot.at)
         self._board.acknowledged = frozenset(
             (alert.rule.pk if alert.rule else None, alert.subject)

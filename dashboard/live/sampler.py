@@ -140,6 +140,7 @@ class Sampler:
             topic_sizes=topic_book.sizes,
             failovers=dict(self._failovers.seen),
             open_of_rules=self._board.open_of_rules,
+            worst_of_rules=self._board.worst_of_rules,
             problems=(
                 *database.problems(time.time()),
                 *layer.problems(),

@@ -218,6 +218,7 @@ class Snapshot:
     failovers: Failovers = field(default_factory=dict)  # by broker name, of those with a record in etcd
     topic_sizes: Mapping[str, int] = field(default_factory=dict)  # bytes in the logs, of those that are known
     open_of_rules: int = 0  # alerts that rules have opened
+    worst_of_rules: str = ""  # the title of the worst of them
 
     @property
     def masters(self) -> tuple[BrokerState, ...]:
@@ -287,6 +288,7 @@ class Board:
     def __init__(self) -> None:
         self.snapshot: Snapshot | None = None
         self.open_of_rules = 0  # alerts, as of the last look; the next snapshot carries it
+        self.worst_of_rules = ""
         self.acknowledged: frozenset[tuple[int | None, str]] = frozenset()  # open alerts: rule (None: a check), subject
         self.of_rules_too: frozenset[str] = frozenset()  # identities of checks whose alerts rules have opened
         self.points: deque[Point] = deque(maxlen=HISTORY_S)
@@ -301,6 +303,7 @@ class Board:
     def clear(self) -> None:
         self.snapshot = None
         self.open_of_rules = 0
+        self.worst_of_rules = ""
         self.acknowledged = frozenset()
         self.of_rules_too = frozenset()
         self.points.clear()

@@ -49,15 +49,15 @@ def judge(snapshot: Snapshot | None) -> Verdict:
         return Verdict(Level.WARN, gettext("Reading the cluster for the first time …"), ())
     problems = sorted(_problems(snapshot), key=lambda problem: -problem.level)
     if not problems and snapshot.open_of_rules:
-        alerts = ngettext("%(count)s alert is open", "%(count)s alerts are open", snapshot.open_of_rules)
-        return Verdict(Level.WARN, alerts % {"count": units.count(snapshot.open_of_rules)}, (), "/alerts")
+        return Verdict(Level.WARN, _with_more(again(snapshot.worst_of_rules), snapshot.open_of_rules), (), "/alerts")
     if not problems:
         return Verdict(Level.GOOD, _all_good(snapshot), ())
     worst = problems[0]
-    sentence = worst.title
-    if len(problems) > 1:
-        sentence = gettext("%(worst)s, and %(count)s more") % {"worst": worst.title, "count": len(problems) - 1}
-    return Verdict(worst.level, sentence, tuple(problems), worst.link)
+    return Verdict(worst.level, _with_more(worst.title, len(problems)), tuple(problems), worst.link)
+
+
+def _with_more(worst: str, count: int) -> str:
+    return gettext("%(worst)s, and %(count)s more") % {"worst": worst, "count": count - 1} if count > 1 else worst
 
 
 def _all_good(snapshot: Snapshot) -> str:

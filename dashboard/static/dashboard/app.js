@@ -653,7 +653,7 @@
     if (event.target.closest("input:not([type=checkbox], [type=radio]), textarea, select") || event.metaKey || event.ctrlKey || event.altKey) return;
     if (event.key === "/") { const search = $("[data-search]"); if (search) { event.preventDefault(); search.focus(); } }
     else if (pendingKey === "g") {
-      const target = { o: "/", t: "/topics", g: "/groups", d: "/dead-letters", r: "/reports/" }[event.key];
+      const target = { o: "/", t: "/topics", g: "/groups", a: "/alerts", d: "/dead-letters", r: "/reports/" }[event.key];
       if (target && $(`.nav a[href="${target}"]`)) location.href = target;
     }
     else if (event.key === "j" || event.key === "k") stepThroughRows(event.key === "j" ? 1 : -1);

@@ -86,8 +86,8 @@ def test_the_range_of_a_forecast_is_said_and_its_title_stays_the_same() -> None:
 
 
 def test_an_alert_that_a_rule_opened_is_no_all_good() -> None:
-    verdict = judge(replace(CALM, open_of_rules=2))
-    assert (verdict.level, verdict.sentence, verdict.link) == (Level.WARN, "2 alerts are open", "/alerts")
+    verdict = judge(replace(CALM, open_of_rules=2, worst_of_rules="Lag: billing"))
+    assert (verdict.level, verdict.sentence, verdict.link) == (Level.WARN, "Lag: billing, and 1 more", "/alerts")
     assert judge(replace(CALM, groups=(BEHIND,), open_of_rules=2)).sentence != verdict.sentence
 
 
