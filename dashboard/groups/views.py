@@ -171,8 +171,9 @@ def _now(view: GroupView) -> dict[str, Any]:
         *(f"{one.message.topic} {one.place} {one.message.popped_at} {one.message.client}" for one in detail.leases),
         str(detail.is_popping),
     )
+    ids = {load.client_id for load in view.loads} | {queue.owner for queue in detail.queues if queue.owner}
     now = _context(detail) | _figures(view.row) | {"loads": view.loads, "checks": view.checks, "now_shape": shape}
-    return now | {"leases": [ShownLease.of(one) for one in detail.leases[:LEASES_SHOWN]]}
+    return now | {"client_ids": sorted(ids), "leases": [ShownLease.of(one) for one in detail.leases[:LEASES_SHOWN]]}
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from django.utils.translation import gettext, ngettext
 from dashboard.alerts.forms import rule_initial
 from dashboard.alerts.kinds import name_in_words
 from dashboard.audit.words import action_in_words
+from dashboard.clients.short_ids import in_two, shortened
 from dashboard.cluster import units
 from dashboard.forms.rest_bodies import BODIES, values_of
 from dashboard.forms.shell_commands import admin_line, curl_line, rest_line, topic_body, topic_words
@@ -148,6 +149,7 @@ _ICONS = {
     "dead": '<rect x="3" y="6" width="18" height="13" rx="2"/>'
     '<path d="m3.5 7.5 8.5 6.5 8.5-6.5M8.5 16.5l-4.5 2M15.5 16.5l4.5 2"/>',
     "bell": '<path d="M6 16V11a6 6 0 0 1 12 0v5l1.5 2H4.5L6 16ZM10 20.5h4"/>',
+    "definitions": '<path d="M6 3h8l4 4v14H6zM14 3v4h4M9.5 13.5 8 15l1.5 1.5M14.5 13.5 16 15l-1.5 1.5"/>',
     "reports": '<path d="M5 20V10M12 20V4M19 20v-7"/>',
     "audit": '<path d="M6 3.5h9l4 4V20.5H6zM15 3.5v4h4M9 12h7M9 16h5"/>',
     "shield": '<path d="M12 3.5 5 6v5.5c0 4.3 2.9 7.6 7 9 4.1-1.4 7-4.7 7-9V6z"/>',
@@ -191,6 +193,18 @@ def query(context: dict[str, Any], **changes: object) -> str:
         else:
             parameters[name] = str(value)
     return "?" + parameters.urlencode()
+
+
+@register.simple_tag
+def client_id(whole: str, ids: Sequence[str]) -> SafeString:
+    """A client's id, with what it shares with all of `ids` paler."""
+    return format_html('<span class="shared">{}</span>{}', *in_two(whole, ids))
+
+
+@register.simple_tag
+def short_client_id(whole: str, ids: Sequence[str]) -> SafeString:
+    """As much of it as tells it from the others of `ids`; the whole one when pointed at."""
+    return format_html('<span title="{}">{}</span>', whole, shortened(whole, ids))
 
 
 @register.filter

@@ -69,7 +69,7 @@ _SECTIONS = (
         ("security", _("Security"), "security", "shield", Permission.USERS_WRITE),
         ("people", _("Users"), "people", "people", Permission.USERS_WRITE),
         ("tokens", _("API tokens"), "tokens", "tokens", Permission.ACCOUNT),
-        ("definitions", _("Definitions"), "definitions", "reports", Permission.CONFIG_WRITE),
+        ("definitions", _("Definitions"), "definitions", "definitions", Permission.CONFIG_WRITE),
     )),
 )  # fmt: skip
 _PART_OF = {"topic": "topics", "group": "groups", "trace": "traces", "broker": "brokers", "name-server": "brokers"}

@@ -21,7 +21,7 @@ NAMED = {
         "gantrymq/contrib/spark/test_apache.py",
     ),
     "fault": ("faults", "soak"),
-    "e2e": ("e2e",),
+    "e2e": ("e2e", "dashboard/overview/test_one_screen.py"),
     "spark": (
         "appliance/reports/with_spark",
         "appliance/reports/test_report_command.py",
