@@ -152,7 +152,7 @@ ROOMS = {
     "dashboard.__main__": Room(("appliance.__main__", *SHARED), ("django",)),
     "dashboard.audit": Room(("gantrymq", "appliance.audit.trail_file", "dashboard", *SHARED), (*WEB, "orjson")),
     "dashboard.messages.bodies": Room(
-        ("gantrymq", "dashboard.messages.bodies"), ("django", "fastavro", "google", "msgspec")
+        ("gantrymq", "dashboard.messages.bodies", "dashboard.outward"), ("django", "fastavro", "google", "msgspec")
     ),
     "dashboard.definitions.document": Room(
         ("gantrymq", "dashboard", *SHARED), ("django", "pydantic", "yaml")

@@ -196,6 +196,14 @@ class ApplianceConfig:
         "folder with Avro and Protobuf schemas by which the dashboard decodes bodies; empty: none",
         check=absolute_path,
     )
+    body_schema_registry: str = option(
+        "",
+        "schema registry (as Confluent's) that is asked for schemas of bodies, by its http(s) URL; empty: none",
+        check=url("http", "https"),
+    )
+    body_schema_registry_secret_file: str = option(
+        "", "file with NAME:PASSWORD for it; empty: without an account", check=absolute_path
+    )
     alert_days: int = option(30, "days for which ended alerts and their deliveries are kept", check=between(1, 3650))
     http_hsts_s: int = option(
         0,

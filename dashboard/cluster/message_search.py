@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass
 
 from dashboard.cluster import browse
@@ -30,6 +30,7 @@ from dashboard.cluster.message_scan import (
 from dashboard.cluster.message_scan import seen as seen_of
 from dashboard.cluster.values import PartialFailure, QueueExtent, TopicDetail
 from dashboard.language.sentences import gettext
+from dashboard.messages.bodies.registered import learn_schemas
 from gantrymq.client.results import LostMessage
 from gantrymq.message.model import MessageExt
 
@@ -47,6 +48,11 @@ class Search:
 
     def matches(self, message: MessageExt) -> bool:
         return self.span.has(message.store_timestamp) and self.query.matches(message)
+
+    async def get_ready(self, messages: Iterable[MessageExt]) -> None:
+        """Before `matches`: ask for the schemas that a look inside of these bodies needs."""
+        if self.query.json:
+            await learn_schemas((message.topic, bytes(message.body)) for message in messages)
 
 
 class MessageSearch:
@@ -74,7 +80,7 @@ class MessageSearch:
             failures = [*detail.failures]
             scan = await self._begin(detail, search, older or {}, failures)
             while not scan.is_done:
-                windows = await self._read(detail, scan, search.matches, failures)
+                windows = await self._read(detail, scan, search, failures)
                 if len(failures) > len(detail.failures):
                     break
                 scan.take(windows, limit)
@@ -121,14 +127,14 @@ class MessageSearch:
         )
 
     async def _read(
-        self, detail: TopicDetail, scan: Scan, matches: Callable[[MessageExt], bool], failures: list[PartialFailure]
+        self, detail: TopicDetail, scan: Scan, search: Search, failures: list[PartialFailure]
     ) -> list[Window]:
         gate = asyncio.Semaphore(CALLS_AT_ONCE)
 
         async def read(span: browse.Span) -> Window | None:
             async with gate:
                 try:
-                    return Window(span, await self._read_span(detail, span, matches))
+                    return Window(span, await self._read_span(detail, span, search))
                 except CALL_ERRORS as exc:
                     failures.append(browse.queue_failure(span, exc))
                     return None
@@ -136,9 +142,7 @@ class MessageSearch:
         windows = await asyncio.gather(*(read(span) for span in scan.windows()))
         return [window for window in windows if window is not None]
 
-    async def _read_span(
-        self, detail: TopicDetail, span: browse.Span, matches: Callable[[MessageExt], bool]
-    ) -> list[Seen]:
+    async def _read_span(self, detail: TopicDetail, span: browse.Span, search: Search) -> list[Seen]:
         """Look at all of a span. A broker hands out few at a time, so in rounds; each comes at least one further."""
         found: list[Seen] = []
         damaged: list[LostMessage] = []
@@ -152,10 +156,11 @@ class MessageSearch:
                 )
             )
             damaged += lost
+            await search.get_ready(messages)
             for message in messages:
                 message.broker_name = span.broker_name
                 if message.queue_offset < span.end:
-                    found.append(seen_of(message, matches))
+                    found.append(seen_of(message, search.matches))
             if next_offset <= position:
                 break
             position = next_offset

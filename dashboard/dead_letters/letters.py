@@ -142,6 +142,7 @@ async def look(
     started = time.monotonic()
     while True:
         page = await source.messages.newest(detail, limit=PAGE_LETTERS, before=cursor, queue=wanted.queue)
+        await wanted.get_ready(page.messages)
         for letter in page.messages:
             if is_before(letter, wanted):
                 return step

@@ -121,6 +121,7 @@ class _Walk:
             )
             step.troubles += [f"{failure.what}: {failure.reason}" for failure in page.failures]
             self._tell_damaged(page.damaged)
+            await self._wish.wanted.get_ready(page.messages)
             if step.troubles:
                 break
             for letter in page.messages:

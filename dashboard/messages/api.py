@@ -46,6 +46,7 @@ router = Routes(asks_cluster=True)
 told = Routes(asks_cluster=True)
 by_id = Routes(asks_cluster=True)
 ROWS_MAX = 200  # of an answer: each is looked at whole
+DECODE = Query(False, description="the body's value too: JSON, MessagePack, or by its topic's schema")
 READ = Token(Permission.MESSAGES_READ)
 SEND = Token(Permission.MESSAGES_SEND)
 
@@ -87,8 +88,8 @@ async def export_messages(
 
 
 @router.get("/{name}/messages/{place}", auth=READ, summary="One message by queue and offset")
-async def get_message(request: HttpRequest, name: str, place: str) -> MessageDetailOut:
-    return MessageDetailOut.of(await _found(name, place), name)
+async def get_message(request: HttpRequest, name: str, place: str, decode: bool = DECODE) -> MessageDetailOut:
+    return await MessageDetailOut.of(await _found(name, place), name, decode=decode)
 
 
 @router.get("/{name}/messages/{place}/groups", auth=READ, summary="Which groups consumed a message")
@@ -106,9 +107,10 @@ async def get_message_by_id(
     request: HttpRequest,
     message_id: str,
     topic: str = Query("", description="look in this topic only; empty: where traces and the newest topics have it"),
+    decode: bool = DECODE,
 ) -> MessageDetailOut:
     found = await message_by_id(gateway(), message_id, topic)
-    return MessageDetailOut.of(found, found.topic)
+    return await MessageDetailOut.of(found, found.topic, decode=decode)
 
 
 @told.get("", auth=READ, summary="Find traces that clients reported")

@@ -20,6 +20,7 @@ from dashboard.cluster.errors import GatewayError, MessageNotFound
 from dashboard.cluster.gateway import gateway
 from dashboard.cluster.message_values import MessageLine, read_place
 from dashboard.messages.bodies.body_view import view_body
+from dashboard.messages.bodies.registered import learn_schemas
 from dashboard.messages.by_id import message_by_id
 from dashboard.messages.trace_search import life
 from dashboard.topics.views import topic_context
@@ -112,6 +113,7 @@ async def message_context(found: MessageExt, topic: str, tab: str | None, form: 
             others = await gateway().fate.related(await gateway().topics.get(topic), found)
             context["related"] = [MessageLine.of(other) for other in others]
         else:
+            await learn_schemas([(found.topic, bytes(found.body))])
             context["body"] = view_body(found, form)
             context["program"] = python_of(found)
             context["properties"] = sorted((key, value) for key, value in found.properties.items() if key not in hidden)

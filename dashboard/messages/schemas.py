@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from datetime import UTC, datetime
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 from ninja import Field, Schema
 
@@ -12,6 +12,8 @@ from dashboard.cluster.message_fate import Fate
 from dashboard.cluster.message_lookup import Looked
 from dashboard.cluster.message_values import MessageLine
 from dashboard.forms.fields import DURATION_MS_MAX
+from dashboard.messages.bodies.body_view import decoded_body
+from dashboard.messages.bodies.registered import learn_schemas
 from dashboard.messages.forms import DELAYS_S, PROPERTY_LINES_MAX
 from dashboard.messages.trace_events import TraceEvent
 from dashboard.messages.trace_search import TraceStep
@@ -67,7 +69,9 @@ class MessageList(Listed[MessageOut]):
 class MessageDetailOut(Schema):
     """One message whole. body is its text, null when it is none; body_base64 is always there.
 
-    properties: all that the broker keeps with it, those that RocketMQ writes itself too.
+    properties: all that the broker keeps with it, those that RocketMQ writes itself too. decoded: with decode=true, the
+    body's value in JSON, MessagePack or by its topic's schema, null when it is nothing of that; form: which of them;
+    remark: why a schema does not fit.
     """
 
     place: str
@@ -84,9 +88,12 @@ class MessageDetailOut(Schema):
     tries: int
     body: str | None
     body_base64: str
+    form: Literal["", "json", "messagepack", "avro", "protobuf", "json-schema"] = ""
+    decoded: Any = None
+    remark: str = ""
 
     @classmethod
-    def of(cls, message: MessageExt, topic: str) -> MessageDetailOut:
+    async def of(cls, message: MessageExt, topic: str, *, decode: bool) -> MessageDetailOut:
         line, body = MessageLine.of(message), bytes(message.body)
         try:
             text = body.decode()
@@ -107,6 +114,7 @@ class MessageDetailOut(Schema):
             tries=message.tries,
             body=text,
             body_base64=base64.b64encode(body).decode(),
+            **(await _decoded(message) if decode else {}),
         )
 
 
@@ -225,6 +233,11 @@ class HandledOut(Schema):
     outcome: str
     took_ms: int
     detail: str | None
+
+
+async def _decoded(message: MessageExt) -> dict[str, Any]:
+    await learn_schemas([(message.topic, bytes(message.body))])
+    return dict(zip(("form", "decoded", "remark"), decoded_body(message), strict=True))
 
 
 def _moment(at_ms: int) -> datetime:

@@ -1,1 +1,1 @@
-"""Bodies of messages for people: unpacked, decoded, folded. Pure: bytes in, texts out."""
+"""Bodies of messages for people: unpacked, decoded, folded. Bytes in, texts out; registry.py alone asks elsewhere."""

@@ -21,17 +21,19 @@ DEPTH_MAX = 64
 
 
 class AvroDecoder:
-    """One schema."""
+    """One schema. parts: those that it names, each before the one that needs it."""
 
     kind = "avro"
 
-    def __init__(self, file: str, content: bytes) -> None:
+    def __init__(self, file: str, content: bytes, parts: tuple[bytes, ...] = ()) -> None:
         import fastavro  # a tenth of a second of each start, for the few that have such schemas
 
         self.file = file
         self._read = fastavro.schemaless_reader
         try:
             named: dict[str, Any] = {}
+            for part in parts:
+                fastavro.parse_schema(json.loads(part), named_schemas=named)
             self._schema = fastavro.parse_schema(json.loads(content), named_schemas=named)
             _Walk(file, named).least_bytes(self._schema, ())
         except SchemaError:

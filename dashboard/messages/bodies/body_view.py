@@ -14,8 +14,9 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 
 from dashboard.messages.bodies.json_tree import fold
+from dashboard.messages.bodies.registered import FORMS, registered_schema_of
 from dashboard.messages.bodies.schema_errors import NotOfSchema, SchemaError
-from dashboard.messages.bodies.schemas import KINDS, schema_of
+from dashboard.messages.bodies.schemas import schema_of
 from dashboard.messages.bodies.unpack import messagepack, unpack
 from gantrymq.message import sysflag
 from gantrymq.message.model import MessageExt
@@ -74,6 +75,19 @@ def view_body(message: MessageExt, wanted: str | None = None) -> BodyView:
     return BodyView(form, forms, shown, len(stored), len(body) > limit or len(shown) == SHOWN_CHARS_MAX, note, tree)
 
 
+def decoded_body(message: MessageExt) -> tuple[str, Any, str]:
+    """(its form, its value as JSON knows values, a remark); ("", None, …) of a body that is nothing of that."""
+    stored, _ = body_bytes(message)
+    packed = unpack(stored)
+    plain = stored if packed is None else packed[1]
+    kind, value, remark = _by_schema(message.topic, plain)
+    if value is not None:
+        return kind, value, remark
+    text = _text(plain)
+    value = _printable(_json(text) if text is not None else messagepack(plain))
+    return "" if value is None else "json" if text is not None else "messagepack", value, remark
+
+
 def document_of(body: bytes, topic: str = "") -> Any:
     """What the body is by its topic's schema, in JSON or MessagePack, unpacked where its producer packed it; None when
     it is nothing of that.
@@ -89,7 +103,7 @@ def document_of(body: bytes, topic: str = "") -> Any:
 
 def _shown(form: str, body: bytes, value: Any) -> tuple[str, SafeString | None, int]:
     """(the text, the text that folds, how many bytes are shown at most)."""
-    if form in ("json", "messagepack", *KINDS):
+    if form in ("json", "messagepack", *FORMS):
         return json.dumps(value, indent=2, ensure_ascii=False)[:SHOWN_CHARS_MAX], fold(value), TEXT_BYTES_MAX
     if form == "text":
         return body[:TEXT_BYTES_MAX].decode("utf-8", "replace"), None, TEXT_BYTES_MAX
@@ -101,7 +115,7 @@ def _shown(form: str, body: bytes, value: Any) -> tuple[str, SafeString | None, 
 def _by_schema(topic: str, body: bytes) -> tuple[str, Any, str]:
     """(avro or protobuf, the value or None, a remark): by the schema that the operator gave the topic, if any."""
     try:
-        schema = schema_of(topic)
+        schema = schema_of(topic) or registered_schema_of(topic, body)
         if schema is None:
             return "", None, ""
         value, remark = schema.decode(body)

@@ -42,7 +42,7 @@ class ProtobufDecoder:
         """The parser has its own limit for depth (100). Raises NotOfSchema."""
         found = self._class()
         try:
-            found.ParseFromString(body[_indexes_end(body) :] if framed else body)
+            found.ParseFromString(body[indexes_of(body)[1] :] if framed else body)
             value = json_format.MessageToDict(found, preserving_proto_field_name=True, descriptor_pool=self._pool)
         except (DecodeError, json_format.Error, ValueError, TypeError, KeyError, RecursionError) as exc:
             raise NotOfSchema(str(exc)[:200] or type(exc).__name__) from exc
@@ -55,15 +55,17 @@ def _remark(found: Message) -> str:
     return gettext("Fields that are not in the schema: %(unknown)s") % {"unknown": unknown} if unknown else ""
 
 
-def _indexes_end(body: bytes) -> int:
-    """Where the message begins behind the numbers that say which of the file's messages it is."""
+def indexes_of(body: bytes) -> tuple[tuple[int, ...], int]:
+    """The numbers that say which of the file's messages it is, and where it begins behind them. Raises NotOfSchema."""
     count, end = _varint(body, 0)
     count >>= 1  # zigzag
     if count > INDEXES_MAX:
         raise NotOfSchema(gettext("it does not begin with a schema's number"))
+    indexes = []
     for _ in range(count):
-        _, end = _varint(body, end)
-    return end
+        index, end = _varint(body, end)
+        indexes.append(index >> 1)
+    return tuple(indexes) or (0,), end
 
 
 def _varint(body: bytes, begin: int) -> tuple[int, int]:

@@ -10,6 +10,7 @@
     message = "shop.v1.Payment"
 
     framed = true in either: five bytes of a schema registry's client are in front of each body
+    subject = "orders-value": its newest schema in the registry, for bodies without a number (registered.py)
 
 The files are read again when they change. The schema is trusted as far as the operator is; the body is not.
 """
@@ -72,6 +73,17 @@ class TopicSchema:
         return NotOfSchema(gettext("The body does not fit the schema %(file)s: %(why)s.") % told)
 
 
+def subject_of(topic: str) -> str:
+    """Of the topic's newest schema in the registry, where topics.toml has `subject = "…"`. Raises SchemaError."""
+    folder = settings.APPLIANCE.body_schemas
+    return _subject_of(folder, topic, int(time.monotonic() / LOOK_AGAIN_S)) if folder else ""
+
+
+@functools.lru_cache(maxsize=64)
+def _subject_of(folder: str, topic: str, turn: int) -> str:
+    return str(_index(Path(folder)).get(topic, {}).get("subject", ""))
+
+
 def schema_of(topic: str) -> TopicSchema | None:
     """None: the topic has none. Raises SchemaError."""
     folder = settings.APPLIANCE.body_schemas
@@ -82,7 +94,7 @@ def schema_of(topic: str) -> TopicSchema | None:
 def _schema_of(folder: str, topic: str, turn: int) -> TopicSchema | None:
     """turn: a search asks for each message, and files are not looked at for each."""
     entry = _index(Path(folder)).get(topic)
-    if entry is None:
+    if entry is None or "subject" in entry:
         return None
     kind = next((kind for kind in KINDS if kind in entry), None)
     if kind is None or not isinstance(entry[kind], str) or not isinstance(entry.get("framed", False), bool):

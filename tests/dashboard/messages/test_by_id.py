@@ -57,3 +57,20 @@ async def test_of_copies_with_one_id_the_one_stored_first_is_shown(
     await gateway.messages.send(Message("copied", b"the second", properties={"UNIQ_KEY": sent.msg_id}))
     status, answer = await (await api_for(users["reader"], "read")).call("get", f"/messages/{sent.msg_id}")
     assert status == 200 and answer["body"] == "the first"
+
+
+async def test_a_program_gets_the_value_of_a_body_when_it_asks(
+    gateway: Gateway, make_topic: Topic, users: dict[str, User]
+) -> None:
+    await make_topic("valued", queues=1)
+    api = await api_for(users["reader"], "read")
+    for body, form, value in (
+        (b'{"id": 3}', "json", {"id": 3}),
+        (b"\x81\xa2id\x03", "messagepack", {"id": 3}),
+        (b"plain words", "", None),
+    ):
+        sent = await gateway.messages.send(Message("valued", body))
+        status, answer = await api.call("get", f"/messages/{sent.msg_id}?topic=valued&decode=true")
+        assert status == 200 and (answer["form"], answer["decoded"], answer["remark"]) == (form, value, "")
+        status, answer = await api.call("get", f"/topics/valued/messages/{answer['place']}")
+        assert status == 200 and (answer["form"], answer["decoded"]) == ("", None), "only when asked"
