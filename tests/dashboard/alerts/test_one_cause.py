@@ -9,8 +9,10 @@ from asgiref.sync import sync_to_async
 from dashboard.alerts import handling
 from dashboard.alerts.rules import changes
 from dashboard.alerts.watch import AlertWatch
+from dashboard.cluster import units
 from dashboard.models.alerts import AlertDelivery, AlertRow, AlertRule
 from dashboard.status.board import BrokerFacts, BrokerState, Snapshot, Stored, WatchedGroup, board
+from dashboard.status.verdict import judge
 from tests.dashboard.alerts.menu import waiting_in_menu
 
 NOW = 1_700_000_000.0
@@ -72,3 +74,14 @@ async def test_the_check_tells_it_while_no_rule_tells_all_of_it(transactional_db
     changes.note()
     await look(watch, DEAD, *range(11, 20))
     assert [row for row in await rows() if row[2]] == [("dead letters", "", True)] and waiting_in_menu() == 1
+
+
+async def test_alerts_of_several_rules_about_one_group_are_one_line_of_the_overview(transactional_db: None) -> None:
+    watch = AlertWatch(board)
+    [group] = BEHIND.groups
+    await look(watch, replace(BEHIND, groups=(replace(group, members=0, alone_since=NOW),)), *range(70))
+    kinds = {kind for subject, kind, is_open in await rows() if subject == "orders-mail" and is_open}
+    assert kinds == {"group-behind", "group-alone"}, "each rule has channels of its own"
+    verdict = judge(replace(board.snapshot or BEHIND, at=NOW + 70))
+    assert [problem.title for problem in verdict.problems] == [verdict.sentence]
+    assert verdict.sentence == f"orders-mail has no consumers and is {units.duration(24 * 60)} behind"
