@@ -59,6 +59,11 @@ def open_store(clock: Clock) -> Iterator[OpenStore]:
         store.close()
 
 
+@pytest.fixture
+def store(open_store: OpenStore, tmp_path: Path) -> MessageStore:
+    return open_store(small_config(tmp_path))
+
+
 def opened(config: MessageStoreConfig) -> MessageStore:
     """A store on the real clock; whoever opens it closes it."""
     store = MessageStore(config)

@@ -108,11 +108,8 @@ def test_an_offset_below_the_first_kept_leads_to_it(tmp_path: Path, open_store: 
     ("tags", "status"),
     [("A", GetMessageStatus.MESSAGE_WAS_REMOVING), ("B", GetMessageStatus.NO_MATCHED_MESSAGE)],
 )
-def test_the_last_reason_for_nothing_is_told(
-    tmp_path: Path, open_store: OpenStore, tags: str, status: GetMessageStatus
-) -> None:
+def test_the_last_reason_for_nothing_is_told(store: MessageStore, tags: str, status: GetMessageStatus) -> None:
     """First messages of a file that is just deleted, then one of the file that follows."""
-    store = open_store(small_config(tmp_path))
     for number in range(4):
         store.put_message(message(bytes(30_000), tags="A" if number < 2 else tags))
     for file in store.parts.log.queue.files[:1] if tags == "B" else list(store.parts.log.queue.files):
@@ -130,9 +127,8 @@ def test_messages_of_a_key_come_oldest_first(tmp_path: Path, open_store: OpenSto
 
 
 def test_a_time_between_two_messages_finds_the_nearer_and_the_earlier_of_two_as_near(
-    tmp_path: Path, open_store: OpenStore, clock: Clock
+    store: MessageStore, clock: Clock
 ) -> None:
-    store = open_store(small_config(tmp_path))
     start_ms = int(clock.now * 1000)
     for _ in range(4):
         for _ in range(2):  # two in each millisecond
@@ -143,8 +139,7 @@ def test_a_time_between_two_messages_finds_the_nearer_and_the_earlier_of_two_as_
     assert store.offset_by_time("T", 1, start_ms) == 0
 
 
-def test_times_are_read_beside_hosts_of_any_length(tmp_path: Path, open_store: OpenStore, clock: Clock) -> None:
-    store = open_store(small_config(tmp_path))
+def test_times_are_read_beside_hosts_of_any_length(store: MessageStore, clock: Clock) -> None:
     v6 = ids.encode_host("2001:db8::1", 10911)
     made = [message(), dataclasses.replace(message(), born_host=v6, store_host=v6), message()]
     times = []
@@ -169,8 +164,7 @@ def test_a_body_may_reach_the_limit(tmp_path: Path, open_store: OpenStore, over:
 
 
 @pytest.mark.parametrize("over", [0, 1])
-def test_properties_may_reach_the_limit(tmp_path: Path, open_store: OpenStore, over: int) -> None:
-    store = open_store(small_config(tmp_path))
+def test_properties_may_reach_the_limit(store: MessageStore, over: int) -> None:
     text = "A\x01" + "x" * (32767 - 2 + over)
     expected = PutMessageStatus.PROPERTIES_SIZE_EXCEEDED if over else OK
     assert store.put_message(message(properties=text)).status is expected

@@ -114,8 +114,7 @@ def test_thousands_of_queues_need_few_descriptors_and_no_maps(
     assert "consumequeue" not in Path("/proc/self/maps").read_text()
 
 
-def test_many_queues_are_given_to_the_writer_in_turns(tmp_path: Path, open_store: OpenStore) -> None:
-    store = open_store(small_config(tmp_path))
+def test_many_queues_are_given_to_the_writer_in_turns(store: MessageStore) -> None:
     for queue_id in range(600):
         store.put_message(message(queue_id=queue_id))
     sizes = []

@@ -33,8 +33,7 @@ def test_put_ok(tmp_path: Path, open_store: OpenStore) -> None:
         RunningFlags.SYNC_ERROR,
     ],
 )
-def test_put_service_not_available(tmp_path: Path, open_store: OpenStore, flag: RunningFlags) -> None:
-    store = open_store(small_config(tmp_path))
+def test_put_service_not_available(store: MessageStore, flag: RunningFlags) -> None:
     store.parts.state.set_flag(flag, True)
     assert store.put_message(message()).status is PutMessageStatus.SERVICE_NOT_AVAILABLE
     assert not store.is_writeable and store.is_readable
@@ -47,14 +46,12 @@ def test_put_message_illegal(tmp_path: Path, open_store: OpenStore, made: StoreM
     assert open_store(small_config(tmp_path)).put_message(made).status is PutMessageStatus.MESSAGE_ILLEGAL
 
 
-def test_put_properties_size_exceeded(tmp_path: Path, open_store: OpenStore) -> None:
-    store = open_store(small_config(tmp_path))
+def test_put_properties_size_exceeded(store: MessageStore) -> None:
     long = message(properties="A\x01" + "x" * 32766)
     assert store.put_message(long).status is PutMessageStatus.PROPERTIES_SIZE_EXCEEDED
 
 
-def test_put_create_maped_file_failed(tmp_path: Path, open_store: OpenStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = open_store(small_config(tmp_path))
+def test_put_create_maped_file_failed(store: MessageStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_bytes, "allocate_range", no_space)
     assert store.put_message(message()).status is PutMessageStatus.CREATE_MAPED_FILE_FAILED
     monkeypatch.undo()
@@ -155,9 +152,8 @@ def test_get_no_matched_message_goes_on_behind_what_it_looked_at(tmp_path: Path,
     assert (result.status, result.next_begin_offset) == (GetMessageStatus.NO_MATCHED_MESSAGE, 250)
 
 
-def test_get_no_message_in_queue_is_said_of_an_unknown_queue_too(tmp_path: Path, open_store: OpenStore) -> None:
+def test_get_no_message_in_queue_is_said_of_an_unknown_queue_too(store: MessageStore) -> None:
     """NO_MATCHED_LOGIC_QUEUE is never said: RocketMQ makes the queue it is asked for, and finds it empty."""
-    store = open_store(small_config(tmp_path))
     assert get(store, 0, "Nobody") == (GetMessageStatus.NO_MESSAGE_IN_QUEUE, 0)
 
 

@@ -8,14 +8,12 @@ from pathlib import Path
 import pytest
 
 from gantrymq.message import record
+from store import MessageStore
 from store.log.mapped_file import MappedFile
 from tests.store.conftest import OpenStore, message, read_all, small_config
 
 
-def test_a_sync_takes_every_file_that_was_written_to(
-    tmp_path: Path, open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store = open_store(small_config(tmp_path))
+def test_a_sync_takes_every_file_that_was_written_to(store: MessageStore, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[str] = []
     real = os.fdatasync
 
@@ -35,9 +33,8 @@ def test_a_sync_takes_every_file_that_was_written_to(
 
 
 def test_what_comes_while_the_disk_works_waits_for_the_next_sync(
-    tmp_path: Path, open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
+    store: MessageStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = open_store(small_config(tmp_path))
     end = store.put_message(message()).size_bytes
     real = os.fdatasync
 
@@ -53,9 +50,8 @@ def test_what_comes_while_the_disk_works_waits_for_the_next_sync(
     assert told == [True]
 
 
-def test_a_record_inside_of_a_body_is_none(tmp_path: Path, open_store: OpenStore) -> None:
+def test_a_record_inside_of_a_body_is_none(store: MessageStore) -> None:
     """RocketMQ reads whatever stands at the offset that it is given."""
-    store = open_store(small_config(tmp_path))
     store.put_message(message(b"first", keys="k"))
     (raw,) = read_all(store, "T")
     put = store.put_message(message(raw))
@@ -66,16 +62,14 @@ def test_a_record_inside_of_a_body_is_none(tmp_path: Path, open_store: OpenStore
 
 
 @pytest.mark.parametrize("offset", [-1, 1, 4, 65535, 65536, 1 << 40])
-def test_where_no_record_begins_there_is_none(tmp_path: Path, open_store: OpenStore, offset: int) -> None:
-    store = open_store(small_config(tmp_path))
+def test_where_no_record_begins_there_is_none(store: MessageStore, offset: int) -> None:
     store.put_message(message())
     assert store.look_message_by_offset(offset) is None
     assert store.message_bytes(offset) is None
 
 
 @pytest.mark.parametrize("over", [0, 1])
-def test_a_record_may_fill_a_file_but_for_its_end(tmp_path: Path, open_store: OpenStore, over: int) -> None:
-    store = open_store(small_config(tmp_path))
+def test_a_record_may_fill_a_file_but_for_its_end(store: MessageStore, over: int) -> None:
     fixed = store.put_message(message()).size_bytes - len(message().body)
     put = store.put_message(message(bytes(65536 - 8 - fixed + over)))
     assert (put.size_bytes, store.max_offset("T", 0)) == ((0, 1) if over else (65528, 2))

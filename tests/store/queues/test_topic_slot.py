@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import random
-from pathlib import Path
 
+from store import MessageStore
 from store.queues.consume_queue import ConsumeQueue
 from store.queues.descriptors import DescriptorCache
 from store.queues.topic_slot import FIRST_MAX, TopicSlot
-from tests.store.conftest import OpenStore, message, small_config
+from tests.store.conftest import message
 
 
 def queue(queue_id: int) -> ConsumeQueue:
@@ -43,8 +43,7 @@ def test_first_is_bounded() -> None:
     assert len(slot.first) == FIRST_MAX
 
 
-def test_puts_find_their_queue_in_any_order_of_ids(tmp_path: Path, open_store: OpenStore) -> None:
-    store = open_store(small_config(tmp_path))
+def test_puts_find_their_queue_in_any_order_of_ids(store: MessageStore) -> None:
     ids = [3, 1, 0, 2, FIRST_MAX + 5, 0, 1, 2, 3, FIRST_MAX + 5]
     offsets = [store.put_message(message(b"x", queue_id=queue_id)).queue_offset for queue_id in ids]
     assert offsets == [0, 0, 0, 0, 0, 1, 1, 1, 1, 1]

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from store import MessageStore
 from store.startup.checkpoint import NOT_KNOWN, NOT_SYNCED, Checkpoint, Synced
-from tests.store.conftest import OpenStore, message, small_config
+from tests.store.conftest import message
 
 
 @pytest.mark.parametrize(
@@ -72,8 +73,7 @@ def test_nonsense_reads_as_nothing(tmp_path: Path, data: bytes) -> None:
     assert (checkpoint.recovery_bound_ms(), checkpoint.synced) == (0, NOT_SYNCED)
 
 
-def test_no_more_is_said_to_be_on_disk_than_the_log_was_flushed(tmp_path: Path, open_store: OpenStore) -> None:
-    store = open_store(small_config(tmp_path))
+def test_no_more_is_said_to_be_on_disk_than_the_log_was_flushed(store: MessageStore) -> None:
     first = store.put_message(message()).size_bytes
     store.parts.log.sync()
     second = first + store.put_message(message()).size_bytes

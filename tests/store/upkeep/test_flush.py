@@ -42,8 +42,7 @@ async def test_many_who_wait_are_served_by_few_syncs(
     assert store.flushed_offset == store.max_physical_offset
 
 
-async def test_what_is_flushed_already_is_answered_at_once(tmp_path: Path, open_store: OpenStore) -> None:
-    store = open_store(small_config(tmp_path))
+async def test_what_is_flushed_already_is_answered_at_once(store: MessageStore) -> None:
     answers: list[bool] = []
     store.when_flushed(0, answers.append)
     assert answers == [True]
@@ -175,8 +174,7 @@ async def test_who_waits_for_the_disk_longest_is_told_first_and_the_others_when_
     assert flusher._timer is None
 
 
-async def test_the_disk_having_all_up_to_a_messages_end_is_enough(tmp_path: Path, open_store: OpenStore) -> None:
-    store = open_store(small_config(tmp_path))
+async def test_the_disk_having_all_up_to_a_messages_end_is_enough(store: MessageStore) -> None:
     put = store.put_message(message())
     end = put.physical_offset + put.size_bytes
     told: list[tuple[int, bool]] = []
@@ -187,9 +185,8 @@ async def test_the_disk_having_all_up_to_a_messages_end_is_enough(tmp_path: Path
 
 
 def test_the_index_is_said_to_be_on_disk_up_to_what_it_had_before_it_was_synced(
-    tmp_path: Path, open_store: OpenStore, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    store: MessageStore, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = open_store(small_config(tmp_path))
     first = store.put_message(message(keys="a"))
     store.parts.dispatcher.put_pending()
     sync = IndexFile.sync
