@@ -32,10 +32,6 @@ class LoadRun:
     other_cpu: float
     errors: Mapping[str, int]
 
-    @property
-    def all_cpu_us(self) -> float:
-        return sum(self.cpu_us.values())
-
     def plain(self) -> dict[str, Any]:
         return asdict(self)
 

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+
 import pytest
 
 from dashboard.cluster.message_query import CONDITIONS_MAX, QUERY_CHARS_MAX, MessageQuery, Place, understand
-from gantrymq.message.model import MessageExt
+from tests.gantrymq.client.messages import stored
 
-
-def message(body: bytes = b"", **properties: str) -> MessageExt:
-    return MessageExt(
-        topic="t", body=body, flag=0, properties=properties, queue_id=0, queue_offset=0, physical_offset=0,
-        store_size=0, sys_flag=0, born_timestamp=0, born_host=("127.0.0.1", 1), store_timestamp=1,
-        store_host=("127.0.0.1", 1), reconsume_times=0, prepared_transaction_offset=0, body_crc=0,
-    )  # fmt: skip
+message = functools.partial(stored, 0)
 
 
 @pytest.mark.parametrize(

@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 import random
 import zlib
+from dataclasses import replace
 
 import pytest
 
 from gantrymq.client.connection.pull_reader import PullReader
 from gantrymq.client.results import PullResult, PullStatus
 from gantrymq.errors import ConnectError, ProtocolError, RecordError, ResponseError
-from gantrymq.message.model import MessageExt, MessageQueue
+from gantrymq.message.model import MessageQueue
 from gantrymq.message.namespaces import Namespace
 from gantrymq.message.record import encode_record
 from gantrymq.remoting.command import RemotingCommand
+from tests.gantrymq.client.messages import stored
 
 OFFSETS = {"nextBeginOffset": "8", "minOffset": "0", "maxOffset": "9", "suggestWhichBrokerId": "0"}
 
@@ -31,11 +33,7 @@ class Reading:
 
 
 def record(body: bytes, sys_flag: int = 0, queue_offset: int = 7) -> bytes:
-    return encode_record(MessageExt(
-        topic="ns%T", body=body, flag=0, properties={}, queue_id=0, queue_offset=queue_offset, physical_offset=0,
-        store_size=0, sys_flag=sys_flag, born_timestamp=0, born_host=("127.0.0.1", 1), store_timestamp=0,
-        store_host=("127.0.0.1", 1), reconsume_times=0, prepared_transaction_offset=0, body_crc=0,
-    ))  # fmt: skip
+    return encode_record(replace(stored(queue_offset, body, topic="ns%T"), sys_flag=sys_flag))
 
 
 async def test_messages_are_handed_on_before_the_task_that_pulls_goes_on() -> None:

@@ -6,6 +6,7 @@ import asyncio
 import random
 import zlib
 from collections.abc import Coroutine
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import pytest
@@ -23,10 +24,11 @@ from gantrymq.client.connection.send_codec import (
 from gantrymq.client.results import SendStatus
 from gantrymq.errors import MessageRejected, ProtocolError, ResponseError
 from gantrymq.message.batch import iter_batch
-from gantrymq.message.model import Message, MessageExt, MessageQueue
+from gantrymq.message.model import Message, MessageQueue
 from gantrymq.message.properties import decode_properties
 from gantrymq.message.record import encode_record
 from gantrymq.remoting.command import RemotingCommand
+from tests.gantrymq.client.messages import stored
 
 T = TypeVar("T")
 
@@ -167,12 +169,8 @@ async def test_the_loop_goes_on_while_a_large_body_is_packed_and_unpacked() -> N
     assert (zlib.decompress(outgoing.body), outgoing.sys_flag) == (body, 0x301)
     assert turns > 0
     noise = random.Random(7).randbytes(50_000) * 2
-    stored = MessageExt(
-        topic="T", body=zlib.compress(noise), flag=0, properties={}, queue_id=0, queue_offset=0, physical_offset=0,
-        store_size=0, sys_flag=0x301, born_timestamp=0, born_host=("127.0.0.1", 1), store_timestamp=0,
-        store_host=("127.0.0.1", 1), reconsume_times=0, prepared_transaction_offset=0, body_crc=0,
-    )  # fmt: skip
-    (message,), turns = await turns_during(read_messages(encode_record(stored), "broker"))
+    packed = replace(stored(0, zlib.compress(noise)), sys_flag=0x301)
+    (message,), turns = await turns_during(read_messages(encode_record(packed), "broker"))
     assert (message.body, message.sys_flag, message.broker_name) == (noise, 0, "broker")
     assert turns > 0
 
