@@ -7,6 +7,7 @@ count its cost limits. Without accounts there is one session for all.
 from __future__ import annotations
 
 import asyncio
+import functools
 import time
 from collections.abc import Awaitable, Callable, Mapping
 
@@ -35,12 +36,12 @@ WAITING_MAX = 10_000  # receives at one broker
 SEND_RETRIES = 2  # clients try again, too
 TELL_SOON_S = 0.5
 
-Asked = Callable[["BrokerSession", str, RemotingCommand], Awaitable[None]]
+Asked = Callable[["BrokerSession", str, RemotingCommand], Awaitable[RemotingCommand | None]]
 
 
 class BrokerSession:
-    """One account's way to the brokers. Brokers are told of its clients, and may ask how a transaction of a topic that
-    one of them publishes ended; such a question goes to `asked`. endpoint: says where the proxy listens."""
+    """One account's way to the brokers. Brokers are told of its clients, and may ask about them: such a question goes
+    to `asked`, by its code. endpoint: says where the proxy listens."""
 
     def __init__(
         self,
@@ -48,19 +49,18 @@ class BrokerSession:
         account: Account | None,
         clients: ClientBook,
         endpoint: Callable[[], str],
-        asked: Asked,
+        asked: Mapping[int, Asked],
     ) -> None:
         self.access_key = account.access_key if account is not None else ""
         self.account = account
         self._clients = clients
         self._endpoint = endpoint
-        self._asked = asked
         self._is_telling = False
         self.client = ClientSession(options, heartbeat=self._heartbeat)
         # Receives wait at brokers: on connections of their own, where no send waits for room behind them.
         waiting = RemotingClient(credentials=options.credentials, tls=options.tls, in_flight_max=WAITING_MAX)
         self.pops = BrokerCalls(waiting)
-        self.client.answer_requests({RequestCode.CHECK_TRANSACTION_STATE: self._question})
+        self.client.answer_requests({code: functools.partial(handler, self) for code, handler in asked.items()})
         self._told: set[str] = set()
         self._senders: dict[str, Sender] = {}
         self._known: dict[tuple[str, str, str], tuple[float, object]] = {}
@@ -94,9 +94,6 @@ class BrokerSession:
         await asyncio.sleep(TELL_SOON_S)
         self._is_telling = False
         await self.client.send_heartbeats()
-
-    async def _question(self, address: str, request: RemotingCommand) -> None:
-        await self._asked(self, address, request)
 
     # -- what is known of topics and groups ---------------------------------------------------------------------------
 
@@ -194,7 +191,7 @@ class Brokers:
         tls: TlsConfig | None,
         clients: ClientBook,
         endpoint: Callable[[], str],
-        asked: Asked,
+        asked: Mapping[int, Asked],
     ) -> None:
         self._name_servers = name_servers
         self._tls = tls

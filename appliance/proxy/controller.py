@@ -24,11 +24,13 @@ from appliance.proxy.callers import Gate
 from appliance.proxy.clients import ClientBook
 from appliance.proxy.http2 import ClientConnection, Room
 from appliance.proxy.nghttp2_connection import Nghttp2Connection, compiled_http2
+from appliance.proxy.questions import Questions
 from appliance.proxy.receiving import Receiving
 from appliance.proxy.renewals import Renewals
 from appliance.proxy.routing import Routing
 from appliance.proxy.sending import Sending
 from appliance.proxy.service import Service
+from appliance.proxy.settings_answer import collector_at
 from appliance.proxy.telemetry import Telemetry
 from appliance.proxy.transactions import Transactions
 from appliance.remoting.acceptor import PlainListener
@@ -36,6 +38,7 @@ from appliance.remoting.tls import ServerTls, server_tls
 from appliance.remoting.tls_listener import TlsListener
 from appliance.settings.appliance_config import join_address
 from appliance.settings.roles import ProxyConfig, outward_address
+from gantrymq.remoting.codes import RequestCode
 from gantrymq.timeouts import timeout
 
 logger = logging.getLogger(__name__)
@@ -60,10 +63,19 @@ class ProxyController:
         self.renewals = Renewals(lambda client_id: self.clients.get(client_id) is not None)
         self._accounts = _account_book(config)
         transactions = Transactions(lambda: self._brokers, self.clients)
+        questions = Questions(self.clients, lambda *asked: self.telemetry.ask(*asked))
         self._brokers = Brokers(
-            config.namesrv_addresses, config.outgoing_tls, self.clients, lambda: self.endpoint, transactions.asked
+            config.namesrv_addresses,
+            config.outgoing_tls,
+            self.clients,
+            lambda: self.endpoint,
+            {
+                RequestCode.CHECK_TRANSACTION_STATE: transactions.asked,
+                RequestCode.GET_CONSUMER_RUNNING_INFO: questions.running_info,
+                RequestCode.CONSUME_MESSAGE_DIRECTLY: questions.consume,
+            },
         )
-        self.telemetry = Telemetry(self.clients, self._brokers)
+        self.telemetry = Telemetry(self.clients, self._brokers, collector_at(config.metric_collector))
         service = Service(Gate(self._accounts, requires_stamp=config.acl_require_stamp))
         self._add_calls(service, transactions)
         self._mapping = service.mapping

@@ -17,7 +17,7 @@ from appliance.proxy.brokers import Brokers
 from appliance.proxy.callers import Caller
 from appliance.proxy.clients import Client, ClientBook, TelemetryStream
 from appliance.proxy.messages.statuses import Refused, ok
-from appliance.proxy.protocol.definition_pb2 import ClientType, Code, Settings
+from appliance.proxy.protocol.definition_pb2 import ClientType, Code, Endpoints, Settings
 from appliance.proxy.protocol.service_pb2 import (
     HeartbeatRequest,
     HeartbeatResponse,
@@ -40,9 +40,10 @@ CONSUMERS = frozenset({ClientType.PUSH_CONSUMER, ClientType.SIMPLE_CONSUMER, Cli
 
 
 class Telemetry:
-    """What clients say of themselves, and questions to them."""
+    """What clients say of themselves, and questions to them. collector: where they send metrics; None: nowhere."""
 
-    def __init__(self, clients: ClientBook, brokers: Brokers) -> None:
+    def __init__(self, clients: ClientBook, brokers: Brokers, collector: Endpoints | None = None) -> None:
+        self._collector = collector
         self._clients = clients
         self._brokers = brokers
         self.ended: Callable[[str], object] = lambda client_id: None  # called with the id of a client that ends
@@ -112,7 +113,7 @@ class Telemetry:
 
     async def _answer_to(self, caller: Caller, settings: Settings) -> Settings:
         if settings.WhichOneof("pub_sub") == "publishing":
-            return answer_to(settings)
+            return answer_to(settings, collector=self._collector)
         group = caller.group(settings.subscription.group)
         for entry in settings.subscription.subscriptions:
             topic = caller.topic(entry.topic, SUB)
@@ -120,10 +121,15 @@ class Telemetry:
                 session = self._brokers.session(caller.account)
                 config = await session.group(group, topic)
                 is_ordered = await session.is_ordered(group, topic)
-                return answer_to(settings, retry_max_times=config.retry_max_times, is_ordered=is_ordered)
+                return answer_to(
+                    settings,
+                    retry_max_times=config.retry_max_times,
+                    is_ordered=is_ordered,
+                    collector=self._collector,
+                )
             except GantryError as exc:  # the topic may come later, or its broker be away
                 logger.debug("group not read: %s", exc, extra={"event": "group_not_read", "group": group})
-        return answer_to(settings)
+        return answer_to(settings, collector=self._collector)
 
     async def heartbeat(self, caller: Caller, request: HeartbeatRequest) -> HeartbeatResponse:
         client = self._clients.seen(caller)

@@ -295,10 +295,18 @@ class ProxyConfig(TlsSettings, AclSettings):
         f"{LOOPBACK}:9876", rocketmq="namesrvAddr", doc="host:port;host:port of all name servers"
     )
     acl_enable: bool = setting(False, rocketmq="aclEnable", doc="require accounts of clients: see rocketmqHome")
+    metric_collector: str = setting(
+        "",
+        rocketmq="metricCollectorAddress",
+        doc="host:port of an OpenTelemetry collector (OTLP, gRPC) that clients send their metrics to; empty: none",
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.check_acl()
+        host, _, port = self.metric_collector.rpartition(":")
+        if self.metric_collector and not (host and port.isdecimal()):
+            raise ConfigError(f"metricCollectorAddress={self.metric_collector}: not of the form host:port")
 
 
 def outward_address() -> str:

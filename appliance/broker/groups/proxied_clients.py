@@ -1,6 +1,7 @@
 """The clients of RocketMQ 5 that use this broker through a proxy, as the proxies' heartbeats report them.
 
-They are shown, and nothing else: queues are shared out among consumers with connections of their own only.
+They are shown, and asked what tools want to know: queues are shared out among consumers with connections of their own
+only.
 """
 
 from __future__ import annotations
@@ -46,6 +47,14 @@ class ProxiedClients:
         """The group's consumers, each once."""
         found = {each.client_id: each for each in self._all() if group and each.group == group}
         return list(found.values())
+
+    def proxy_of(self, group: str, client_id: str) -> ServerConnection | None:
+        """The connection of the proxy that serves this consumer now."""
+        for connection in self._reports:
+            report = self.of_connection(connection)
+            if report and any(one.client_id == client_id and one.group == group for one in report.clients):
+                return connection
+        return None
 
     def producers(self, topic: str) -> list[ProxiedClient]:
         """Who publishes a topic, each once; the topic is their producer group."""

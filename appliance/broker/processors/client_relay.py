@@ -1,6 +1,6 @@
 """What only a running consumer knows: its offsets (223), its state (307), how it consumes one message (309).
 
-Each is asked over the consumer's own connection; for 307 and 309 its answer, unread, is the tool's answer.
+Each is asked over the consumer's own connection, or its proxy's; for 307 and 309 its answer, unread, is the tool's.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import logging
 from typing import TYPE_CHECKING, Any, Protocol
 
 from appliance.broker.groups.consumer_groups import ConsumerManager
+from appliance.broker.groups.proxied_clients import ProxiedClients
 from appliance.errors import BrokerError
 from appliance.remoting.header_fields import FieldError, quoted
 from appliance.settings.roles import BrokerConfig
@@ -39,6 +40,7 @@ class ClientRelayParts(Protocol):
     config: BrokerConfig
     store: MessageStore
     consumers: ConsumerManager
+    proxied: ProxiedClients
 
 
 async def get_held_offsets(
@@ -113,9 +115,10 @@ async def _relay(
     """Pass a request on to one consumer; its answer, unread, is the answer."""
     info = parts.consumers.get(group)
     channel = info.channel_of(client_id) if info is not None else None
-    if channel is None:
+    connection = parts.proxied.proxy_of(group, client_id) if channel is None else channel.connection
+    if connection is None:
         raise BrokerError(ResponseCode.SYSTEM_ERROR, f"The Consumer <{group}> <{client_id}> not online")
-    if channel.version < VERSION_WITH_RUNNING_INFO:
+    if channel is not None and channel.version < VERSION_WITH_RUNNING_INFO:
         raise BrokerError(
             ResponseCode.SYSTEM_ERROR,
             f"The Consumer <{client_id}> Version <{channel.version}> too low to finish, "
@@ -123,7 +126,7 @@ async def _relay(
         )
     push = RemotingCommand.request(request.code, ext_fields, body)
     try:
-        answer = await channel.connection.invoke(push, timeout_s=RELAY_TIMEOUT_S)
+        answer = await connection.invoke(push, timeout_s=RELAY_TIMEOUT_S)
     except RequestTimeout as exc:
         raise BrokerError(ResponseCode.CONSUME_MSG_TIMEOUT, f"consumer <{group}> <{client_id}> Timeout: {exc}") from exc
     except ConnectError as exc:

@@ -19,10 +19,14 @@ from appliance.proxy.protocol import service_pb2
 from appliance.proxy.protocol.definition_pb2 import (
     Address,
     AddressScheme,
+    ClientType,
     Endpoints,
+    FilterExpression,
+    FilterType,
     Message,
     MessageType,
     Resource,
+    Settings,
     SystemProperties,
 )
 from appliance.proxy.service import SERVICE
@@ -117,6 +121,15 @@ async def proxied(
                 yield ProxyCluster(cluster, proxy, client)
             finally:
                 client.channel.close()
+
+
+def consumer_settings(group: str = "readers", topic: str = "orders", expression: str = "a || b") -> Settings:
+    """Those of a push consumer."""
+    wanted = Settings(client_type=ClientType.PUSH_CONSUMER)
+    wanted.subscription.group.name = group
+    filtered = FilterExpression(type=FilterType.TAG, expression=expression)
+    wanted.subscription.subscriptions.add(topic=Resource(name=topic), expression=filtered)
+    return wanted
 
 
 def require_compiled_door() -> None:

@@ -14,6 +14,7 @@ from grpclib.exceptions import GRPCError
 from appliance.errors import StartError
 from appliance.proxy.controller import ProxyController
 from appliance.proxy.protocol.definition_pb2 import (
+    AddressScheme,
     ClientType,
     Code,
     MessageType,
@@ -26,6 +27,7 @@ from appliance.proxy.protocol.definition_pb2 import (
 )
 from appliance.settings.roles import ProxyConfig
 from gantrymq import AdminClient
+from gantrymq.errors import ConfigError
 from gantrymq.message.recall_handle import RecallHandle
 from gantrymq.remoting.admin_bodies import TopicConfig
 from tests.appliance.proxy.proxies import ENDPOINTS, ProxyClient, ProxyCluster, proxied, stored
@@ -203,6 +205,30 @@ async def test_settings_come_back_with_what_the_proxy_decides(cluster: ProxyClus
         assert len(stream.settings.backoff_policy.customized_backoff.next) == 18
         assert stream.settings.subscription.receive_batch_size == 32
         assert not stream.settings.metric.on
+
+
+@pytest.mark.parametrize(
+    ("address", "scheme", "host"),
+    [
+        ("collector.example:4317", AddressScheme.DOMAIN_NAME, "collector.example"),
+        ("10.0.0.9:4317", AddressScheme.IPv4, "10.0.0.9"),
+        ("[fd00::9]:4317", AddressScheme.IPv6, "fd00::9"),
+    ],
+)
+async def test_clients_send_their_metrics_to_the_collector_that_is_set(
+    tmp_path: Path, address: str, scheme: AddressScheme, host: str
+) -> None:
+    async with proxied(tmp_path, metric_collector=address) as cluster:
+        await make_topic(cluster)
+        async with cluster.client.telemetry(producer("orders")) as stream:
+            metric = stream.settings.metric
+            assert metric.on and metric.endpoints.scheme == scheme
+            assert [(one.host, one.port) for one in metric.endpoints.addresses] == [(host, 4317)]
+
+
+def test_a_collector_needs_a_port() -> None:
+    with pytest.raises(ConfigError, match="metricCollectorAddress=collector"):
+        ProxyConfig(metric_collector="collector")
 
 
 async def test_settings_of_neither_kind_end_the_stream(cluster: ProxyCluster) -> None:

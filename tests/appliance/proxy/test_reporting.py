@@ -10,7 +10,7 @@ import pytest
 from appliance.acl.account import DENY, SUB, Account
 from appliance.broker.groups.proxied_clients import ProxiedClients
 from appliance.proxy.clients import Client
-from appliance.proxy.protocol.definition_pb2 import ClientType, FilterExpression, FilterType, Resource, Settings
+from appliance.proxy.protocol.definition_pb2 import Resource
 from appliance.proxy.reporting import CLIENTS_TOLD_MAX, report_of
 from gantrymq import AdminClient
 from gantrymq.errors import ResponseError
@@ -18,16 +18,8 @@ from gantrymq.remoting.admin_bodies import ConsumerConnection, TopicConfig
 from gantrymq.remoting.bodies import ProxiedClient, ProxyReport
 from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.signature import SigningKey
-from tests.appliance.proxy.proxies import ProxyClient, proxied
+from tests.appliance.proxy.proxies import ProxyClient, consumer_settings, proxied
 from tests.waiting import until
-
-
-def settings(group: str = "readers", topic: str = "orders", expression: str = "a || b") -> Settings:
-    wanted = Settings(client_type=ClientType.PUSH_CONSUMER)
-    wanted.subscription.group.name = group
-    filtered = FilterExpression(type=FilterType.TAG, expression=expression)
-    wanted.subscription.subscriptions.add(topic=Resource(name=topic), expression=filtered)
-    return wanted
 
 
 async def members(admin: AdminClient, address: str, group: str = "readers") -> ConsumerConnection | None:
@@ -48,7 +40,7 @@ async def test_a_broker_knows_consumers_by_their_proxy_and_forgets_them(tmp_path
         async def is_known() -> bool:
             return await members(admin, address) is not None
 
-        async with client.telemetry(settings()):
+        async with client.telemetry(consumer_settings()):
             await until(is_known)
             found = await members(admin, address)
             assert found is not None and found.consume_type == "CONSUME_POP"
@@ -83,7 +75,7 @@ async def test_a_proxy_that_ends_takes_its_clients_along(tmp_path: Path) -> None
         async def are(there: bool) -> bool:
             return (await members(admin, address) is not None) == there
 
-        async with scene.client.telemetry(settings()):
+        async with scene.client.telemetry(consumer_settings()):
             await until(lambda: are(True))
             [connection] = [
                 one for one in scene.cluster.broker.server.connections
@@ -95,7 +87,7 @@ async def test_a_proxy_that_ends_takes_its_clients_along(tmp_path: Path) -> None
 
 
 def client_of(number: int, group: str = "readers") -> Client:
-    return Client(f"c{number}", settings(group), address="10.0.0.1", language="HTTP", version="1.0.8")
+    return Client(f"c{number}", consumer_settings(group), address="10.0.0.1", language="HTTP", version="1.0.8")
 
 
 def test_a_report_is_bounded_and_leaves_out_what_the_account_may_not() -> None:
