@@ -18,10 +18,12 @@ import tomllib
 from pathlib import Path
 
 from appliance.fast_path.build import ship
+from deploy.binary.slimming import glibc_of, programs
 from gantrymq import __version__
 
 ROOT = Path(__file__).resolve().parent.parent
 GROUPS = ("appliance", "postgresql", "redis", "reports")
+OLDEST_MANYLINUX = 17  # of glibc 2; what asks for an older one is named so, too (PEP 600)
 LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.mo", "shipped", "*.egg-info")
 
 
@@ -71,8 +73,7 @@ def _write_requirements(folder: Path) -> None:
 def _build(folder: Path, to: Path, python: str = "") -> Path:
     """python: the tag of the one minor version it is for; empty for a pure one."""
     if python:
-        platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
-        (folder / "setup.cfg").write_text(f"[bdist_wheel]\npython_tag={python}\nplat_name={platform}\n")
+        (folder / "setup.cfg").write_text(f"[bdist_wheel]\npython_tag={python}\nplat_name={_platform_of(folder)}\n")
     out = folder / "out"
     command = [sys.executable, "-P", "-m", "build", "--wheel", "--no-isolation", "--outdir", str(out), str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
@@ -81,6 +82,12 @@ def _build(folder: Path, to: Path, python: str = "") -> Path:
     (built,) = out.glob("*.whl")
     to.mkdir(parents=True, exist_ok=True)
     return Path(shutil.copy(built, to))
+
+
+def _platform_of(folder: Path) -> str:
+    """Every Linux whose glibc is as new as the compiled fast path asks for; an index takes no wheel for `linux`."""
+    minor = max(OLDEST_MANYLINUX, *(glibc_of(path)[1] for path in programs(folder)))
+    return f"manylinux_2_{minor}_{sysconfig.get_platform().removeprefix('linux-')}"
 
 
 if __name__ == "__main__":

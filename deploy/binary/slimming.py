@@ -45,9 +45,14 @@ def slim_packages(folder: Path) -> None:
 def check_floor(folder: Path) -> None:
     """No program or library may ask for a newer glibc than the floor. Raises BuildError."""
     for path in programs(folder):
-        versions = {tuple(map(int, found.split("."))) for found in re.findall(r"GLIBC_([0-9.]+)", _symbols(path))}
-        if versions and max(versions)[:2] > GLIBC_FLOOR:
-            raise BuildError(f"{path.relative_to(folder)} asks for glibc {max(versions)}, the floor is {GLIBC_FLOOR}")
+        if (needed := glibc_of(path)) > GLIBC_FLOOR:
+            raise BuildError(f"{path.relative_to(folder)} asks for glibc {needed}, the floor is {GLIBC_FLOOR}")
+
+
+def glibc_of(path: Path) -> tuple[int, int]:
+    """The newest glibc that a program or library asks for; (0, 0) when for none."""
+    versions = re.findall(r"GLIBC_(\d+)\.(\d+)", _symbols(path))
+    return max(((int(major), int(minor)) for major, minor in versions), default=(0, 0))
 
 
 def programs(folder: Path) -> list[Path]:

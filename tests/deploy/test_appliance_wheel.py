@@ -9,6 +9,7 @@ from __future__ import annotations
 import email
 import json
 import os
+import re
 import subprocess
 import sys
 import urllib.request
@@ -101,6 +102,7 @@ def test_the_appliance_asks_for_the_sdk_of_its_version_and_is_for_one_python(whe
     assert f"gantrymq=={__version__}" in (headers.get_all("Requires-Dist") or [])
     assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"appliance", "dashboard", "store"}
     assert f"-cp{sys.version_info.major}{sys.version_info.minor}-" in wheels[1].name
+    assert re.search(r"-manylinux_2_\d+_", wheels[1].name)  # an index refuses `linux_x86_64`
     assert "dashboard/site/index.html" in names
     assert not [name for name in names if "__pycache__" in name or "/tests/" in name]
 
