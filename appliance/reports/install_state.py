@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,7 +67,7 @@ def packages_folder() -> Path | None:
 def are_packages_there() -> bool:
     """Whether this Python finds the packages, of whatever version."""
     folder = packages_folder()
-    if folder is not None and folder.is_dir() and str(folder) not in sys.path:
+    if folder is not None and os.access(folder, os.R_OK | os.X_OK) and str(folder) not in sys.path:
         sys.path.append(str(folder))  # made since this process started
     importlib.invalidate_caches()
     return all(importlib.util.find_spec(name) is not None for name in PACKAGES)

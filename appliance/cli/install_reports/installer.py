@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -25,6 +26,7 @@ ATTEMPTS = 3
 PAUSE_S = 5.0
 ERROR_LINES = 8
 WORK = ".work-"  # the start of a folder's name
+UMASK = 0o022  # packages are no secrets, and the service's account reads what root installs
 
 
 class Failed(GantryError):
@@ -46,7 +48,7 @@ class Installer:
             yield cls(None)
             return
         try:
-            target.mkdir(exist_ok=True, parents=True)
+            _make_readable(target)
             lock = (target / ".lock").open("w")
         except OSError as exc:
             raise Failed(
@@ -81,11 +83,24 @@ class Installer:
                 _move(package, made, self._target)
 
 
+def _make_readable(folder: Path) -> None:
+    before = os.umask(UMASK)
+    try:
+        folder.mkdir(exist_ok=True, parents=True)
+    finally:
+        os.umask(before)
+
+
 def _run(command: list[str], work: Path, *, attempts: int) -> str | None:
     """The error's last lines; None after success. Networks have errors that pass."""
     for attempt in range(1, attempts + 1):
         result = subprocess.run(
-            command, capture_output=True, text=True, check=False, env=os.environ | {"TMPDIR": str(work)}
+            command,
+            capture_output=True,
+            text=True,
+            check=False,
+            env=os.environ | {"TMPDIR": str(work)},
+            umask=UMASK,
         )
         print(result.stdout + result.stderr, flush=True)
         if result.returncode == 0:
@@ -96,10 +111,12 @@ def _run(command: list[str], work: Path, *, attempts: int) -> str | None:
 
 
 def _command() -> list[str]:
-    """uv if it is on the path, else pip without its cache, which would keep 450 MB of Spark."""
+    """uv if it is on the path, else pip without its cache, which would keep 450 MB of Spark. Raises Failed without."""
     uv = shutil.which("uv")
     if uv and subprocess.run([uv, "--version"], capture_output=True, check=False).returncode == 0:
         return [uv, "pip", "install", "--python", sys.executable]
+    if importlib.util.find_spec("pip") is None:
+        raise Failed(f"{sys.executable} has no pip: install it (on Debian: apt install python3-pip), or uv")
     os.environ["PIP_DISABLE_PIP_VERSION_CHECK"] = "1"
     return [sys.executable, "-m", "pip", "install", "--no-cache-dir", "--progress-bar", "off"]
 

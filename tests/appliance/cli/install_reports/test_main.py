@@ -91,3 +91,10 @@ def test_an_installation_that_fails_says_why(lock: Path, tmp_path: Path, monkeyp
     written = json.loads((tmp_path / "reports" / "install.json").read_text())
     assert written["state"] == "failed"
     assert "no matching distribution" in written["error"]
+
+
+def test_a_python_without_pip_says_what_to_install(lock: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name, package=None: None)
+    with pytest.raises(installer.Failed, match="python3-pip"):
+        installer.Installer(tmp_path).install(missing_packages(lock)[1], None)

@@ -7,6 +7,7 @@ import fcntl
 import hashlib
 import io
 import json
+import os
 import subprocess
 import sys
 import tarfile
@@ -104,6 +105,17 @@ def test_a_file_is_installed_wheels_and_sources(target: Path, file: Path, tmp_pa
     )
     assert done.stdout.split() == [WHEEL, SOURCE]
     assert not list(target.glob(f"{installer.WORK}*"))
+
+
+def test_what_root_installs_the_account_of_the_service_can_read(target: Path, file: Path, tmp_path: Path) -> None:
+    before = os.umask(0o077)  # as the command has it
+    try:
+        assert install(tmp_path, file)["state"] == "ready"
+    finally:
+        os.umask(before)
+    packages = [path for path in target.rglob("*") if path.name != ".lock"]
+    assert not [path for path in (target, *packages) if not path.stat().st_mode & 0o004]
+    assert not [path for path in (target, *packages) if path.is_dir() and not path.stat().st_mode & 0o001]
 
 
 def test_the_same_lock_gives_the_same_bytes(file: Path, packages: Path, lock: Path, tmp_path: Path) -> None:
