@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -52,7 +52,7 @@ class Verdict:
 
 
 def judge(
-    lines: Iterable[str], acknowledged: Mapping[str, int], disturbed: Collection[Sent], *, is_ordered: bool
+    lines: Iterable[str], acknowledged: Mapping[str, int], disturbed: Container[Sent], *, is_ordered: bool
 ) -> Verdict:
     """acknowledged: so many of each stream. disturbed: what was on its way during a fault, and may be stored twice.
 
@@ -94,6 +94,24 @@ def judge(
     return verdict
 
 
+class Marks:
+    """A set of numbers of streams, in a byte for each number: an hour's run must not look like a leak."""
+
+    def __init__(self) -> None:
+        self._marked: defaultdict[str, bytearray] = defaultdict(bytearray)
+
+    def add(self, sent: Sent) -> None:
+        stream, number = sent
+        marked = self._marked[stream]
+        marked.extend(bytes(max(number + 1 - len(marked), 0)))
+        marked[number] = 1
+
+    def __contains__(self, sent: object) -> bool:
+        assert isinstance(sent, tuple)
+        stream, number = sent
+        return any(self._marked[stream][number : number + 1])
+
+
 class Progress:
     """How far a group is, read from its file while it grows."""
 
@@ -101,15 +119,15 @@ class Progress:
         self._path = path
         self.readers: set[str] = set()  # that began with a queue
         self._position = 0
-        self._seen: defaultdict[str, bytearray] = defaultdict(bytearray)  # a byte for each number
+        self._seen = Marks()
         self._missing_from: defaultdict[str, int] = defaultdict(int)
 
     def has(self, acknowledged: Mapping[str, int]) -> bool:
         """Whether the group consumed the first so many numbers of each stream."""
         self.read()
         for stream, count in acknowledged.items():
-            seen, at = self._seen[stream], self._missing_from[stream]
-            while at < len(seen) and seen[at]:
+            at = self._missing_from[stream]
+            while (stream, at) in self._seen:
                 at += 1
             self._missing_from[stream] = at
             if at < count:
@@ -130,6 +148,4 @@ class Progress:
                 if kind == "A":
                     self.readers.add(more[0])
                 else:
-                    seen = self._seen[stream]
-                    seen.extend(bytes(max(int(number) + 1 - len(seen), 0)))
-                    seen[int(number)] = 1
+                    self._seen.add((stream, int(number)))

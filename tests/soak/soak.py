@@ -21,7 +21,7 @@ from gantrymq.remoting.admin_bodies import TopicConfig
 from tests.gantrymq.client.seen import until
 from tests.harness import LocalCluster
 from tests.soak.member import consumer_of
-from tests.soak.records import Ledger, Progress, Sent, Verdict, judge
+from tests.soak.records import Ledger, Marks, Progress, Verdict, judge
 from tests.source_files import ROOT
 
 KEYS = tuple(f"key-{number}" for number in range(8))  # streams of topic "orders"
@@ -63,7 +63,7 @@ class Soak:
     namesrv: str  # the relay's
     pause_s: float
     acknowledged: Counter[str] = field(default_factory=Counter)
-    disturbed: set[Sent] = field(default_factory=set)
+    disturbed: Marks = field(default_factory=Marks)
     failed_sends: int = 0
     faults: Counter[str] = field(default_factory=Counter)
     is_disturbed: bool = False
