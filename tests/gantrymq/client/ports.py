@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
+import random
 import socket
+
+OF_NOBODY = range(20_000, 30_000)  # Linux gives out ports from 32768 on
 
 
 @functools.cache
@@ -17,3 +21,13 @@ def closed_port() -> str:
     atexit.register(sock.close)
     sock.bind(("127.0.0.1", 0))
     return f"127.0.0.1:{sock.getsockname()[1]}"
+
+
+def lasting_port(*, below: int) -> int:
+    """A port that a server may come back to, free now with the one so far below: the kernel gives out neither."""
+    for port in random.sample(OF_NOBODY, 100):
+        with contextlib.ExitStack() as stack, contextlib.suppress(OSError):
+            for each in (port, port - below):
+                stack.enter_context(socket.socket()).bind(("127.0.0.1", each))
+            return port
+    raise OSError("a hundred ports are taken")

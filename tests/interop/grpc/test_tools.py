@@ -14,7 +14,7 @@ from tests.interop.grpc.flows import make_topics
 from tests.interop.grpc.java_side import LONG_S, side
 from tests.waiting import until
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 
 @pytest.mark.timeout(900)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from appliance.bench.frames import send_fields
+from appliance.broker.controller import VIP_PORT_DISTANCE
 from appliance.broker.epochs.membership import FILE_NAME
 from appliance.broker.life import BrokerLife
 from appliance.register.term import IN_SYNC
@@ -20,6 +21,7 @@ from tests.appliance.broker.replication.brokers import group, is_master, is_slav
 from tests.appliance.broker.replication.pair import TOPIC
 from tests.appliance.broker.replication.recorded import OnRecord, is_refused, takes_messages, until_record
 from tests.appliance.peer import connected
+from tests.gantrymq.client.ports import lasting_port
 from tests.servers.etcd import etcd
 from tests.waiting import until
 
@@ -155,14 +157,14 @@ def end_of(store: Path, *, machine: str | None, is_closed: bool) -> None:
 async def test_only_lost_power_takes_the_proof_from_a_slave_that_restarts_without_its_master(
     on_record: OnRecord, *, machine: str | None, is_closed: bool, is_proven: bool
 ) -> None:
+    port = lasting_port(below=VIP_PORT_DISTANCE)
     async with on_record.master("one") as one:
         await on_record.begin(one)
-        async with on_record.slave("two", 1) as two:
+        async with on_record.slave("two", 1, listen_port=port) as two:
             await on_record.until_in_sync(one, two)
             await on_record.join(one, two)
             await send(one, 20)
             await same_logs(one, two)
-            port = two.port
             one.controller.slaves.published.keep = _silent  # type: ignore[union-attr, method-assign]
     end_of(on_record.store_of("two"), machine=machine, is_closed=is_closed)
     async with on_record.slave("two", 1, listen_port=port) as two:
