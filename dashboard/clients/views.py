@@ -84,7 +84,7 @@ async def _context(request: HttpRequest) -> dict[str, Any]:
     return {
         "listing": listing,
         "rows": page.rows,
-        "client_ids": [row.client_id for row in page.rows if row.client_id],
+        "client_ids": sorted({row.client_id for row in page.rows if row.client_id}),
         "metrics": client_metrics(page.rows, listing),
         "columns": {key: head_cell(key, "", sort, down, rises=key not in ("rate", "connections")) for key in SORTS},
         "q": text,

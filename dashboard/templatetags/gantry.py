@@ -197,13 +197,13 @@ def query(context: dict[str, Any], **changes: object) -> str:
 
 @register.simple_tag
 def client_id(whole: str, ids: Sequence[str]) -> SafeString:
-    """A client's id, with what it shares with all of `ids` paler."""
+    """A client's id, with what it shares with all of `ids` (sorted) paler."""
     return format_html('<span class="shared">{}</span>{}', *in_two(whole, ids))
 
 
 @register.simple_tag
 def short_client_id(whole: str, ids: Sequence[str]) -> SafeString:
-    """As much of it as tells it from the others of `ids`; the whole one when pointed at."""
+    """As much of it as tells it from the others of `ids` (sorted); the whole one when pointed at."""
     return format_html('<span title="{}">{}</span>', whole, shortened(whole, ids))
 
 

@@ -62,8 +62,7 @@ class Redelivery:
         self._wake = wake
         self._clock = clock
         self._earlier = asyncio.Event()
-        self.redelivered = 0  # since the start
-        self.dead = 0
+        self.dead = 0  # since the start, as the next
         self.gone = 0  # the log no longer had them
         book.on_due = self._earlier.set
 
@@ -145,7 +144,6 @@ class Redelivery:
         if names.is_dlq_topic(target):
             self.dead += 1
         else:
-            self.redelivered += times
             self._book.redelivered[key.group] += times
         return True
 

@@ -23,11 +23,12 @@ HERE = ["10.0.0.7@4711#5ff31dd45d1b", "10.0.0.7@4711#4cd2c81f18c7", "10.0.0.7@47
     ],
 )
 def test_what_differs_is_shown(whole: str, ids: list[str], parts: tuple[str, str], short: str) -> None:
-    assert in_two(whole, ids) == parts
-    assert shortened(whole, ids) == short
+    assert in_two(whole, sorted(ids)) == parts
+    assert shortened(whole, sorted(ids)) == short
 
 
 @given(st.lists(st.text("ab1@#.", min_size=1, max_size=12), min_size=1, max_size=8, unique=True))
 def test_no_two_look_the_same(ids: list[str]) -> None:
+    ids.sort()
     assert all("".join(in_two(one, ids)) == one for one in ids)
     assert len({shortened(one, ids) for one in ids}) == len(ids)
