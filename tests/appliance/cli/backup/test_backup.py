@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
-import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -15,53 +14,7 @@ import pytest
 from appliance.__main__ import main
 from appliance.cli.backup.manifest import CONTENT, NAME
 from appliance.cli.backup.places import STAMP, FolderPlace
-from gantrymq import (
-    ConsumeFrom,
-    ConsumeResult,
-    Message,
-    SyncAdminClient,
-    SyncProducer,
-    SyncPullConsumer,
-    SyncPushConsumer,
-    TopicConfig,
-)
-from gantrymq.remoting import fastjson
-from tests.any_disk import SLOW_DISK
-from tests.appliance_process import PROPERTIES, RunningAppliance
-from tests.waiting import wait_until
-
-TOPIC, GROUP = "backed-up", "readers"
-LOG_FILE_BYTES = 1 << 20
-BODY = b"." * 2000
-BEFORE = 1000  # messages, some two files of the log
-
-
-@dataclass
-class Load:
-    """A producer and a consumer that go on while backups are made."""
-
-    namesrv: str
-    acknowledged: list[int] = field(default_factory=list)
-    consumed: int = 0
-    ends: threading.Event = field(default_factory=threading.Event)
-
-    def send(self) -> None:
-        with SyncProducer(self.namesrv) as producer:
-            number = 0
-            while not self.ends.is_set():
-                producer.send(Message(TOPIC, b"%d " % number + BODY))
-                self.acknowledged.append(number)
-                number += 1
-
-    def consume(self) -> None:
-        def listener(messages: object) -> ConsumeResult:
-            self.consumed += len(messages)  # type: ignore[arg-type]
-            return ConsumeResult.SUCCESS
-
-        consumer = SyncPushConsumer(self.namesrv, group=GROUP, listener=listener, consume_from=ConsumeFrom.FIRST_OFFSET)
-        consumer.subscribe(TOPIC)
-        with consumer:
-            self.ends.wait()
+from tests.appliance.cli.backup.load import check_restored, under_load
 
 
 @dataclass
@@ -79,48 +32,18 @@ def newest_backup(folder: Path) -> Path:
     return folder / FolderPlace(folder).whole()[-1]
 
 
-def committed(data: Path) -> dict[str, int]:
-    """What the group has committed by the file that the broker writes now and then."""
-    path = data / "brokers" / "broker-a" / "store" / "config" / "consumerOffset.json"
-    if not path.exists():
-        return {}
-    found: dict[str, int] = fastjson.loads(path.read_bytes())["offsetTable"].get(f"{TOPIC}@{GROUP}", {})
-    return found
-
-
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
     data, folder = tmp_path_factory.mktemp("run") / "data", tmp_path_factory.mktemp("backups")
-    properties = data / "brokers" / "broker-a" / "broker.properties"
-    properties.parent.mkdir(parents=True, mode=0o700)
-    lines = {
-        **PROPERTIES,
-        **SLOW_DISK,
-        "mappedFileSizeCommitLog": str(LOG_FILE_BYTES),
-        "flushConsumerOffsetInterval": "500",
-    }
-    properties.write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
-    with RunningAppliance(data) as gantry:
-        with SyncAdminClient(gantry.namesrv) as admin:
-            admin.topics.create(TopicConfig(TOPIC, read_queue_nums=4, write_queue_nums=4))
-        load = Load(gantry.namesrv)
-        threads = [threading.Thread(target=load.send), threading.Thread(target=load.consume)]
-        for thread in threads:
-            thread.start()
-        try:
-            wait_until(lambda: len(load.acknowledged) >= BEFORE and committed(data))
-            acknowledged = set(load.acknowledged)
-            assert main(["backup", str(folder), "--data", str(data)]) == 0
-            went_on = len(load.acknowledged) - len(acknowledged)
-            first = newest_backup(folder)
-            first = first.rename(first.with_name("0-first"))  # two may be made within a second
-            assert main(["backup", str(folder), "--data", str(data)]) == 0
-            second = newest_backup(folder)
-            assert second != first
-        finally:
-            load.ends.set()
-            for thread in threads:
-                thread.join()
+    with under_load(data) as load:
+        acknowledged = set(load.acknowledged)
+        assert main(["backup", str(folder), "--data", str(data)]) == 0
+        went_on = len(load.acknowledged) - len(acknowledged)
+        first = newest_backup(folder)
+        first = first.rename(first.with_name("0-first"))  # two may be made within a second
+        assert main(["backup", str(folder), "--data", str(data)]) == 0
+        second = newest_backup(folder)
+        assert second != first
     yield Made(folder, first, second, acknowledged, went_on)
 
 
@@ -128,19 +51,7 @@ def test_a_backup_under_load_has_all_that_was_acknowledged_before_it(made: Made,
     assert made.went_on > 0, "the load stood still: this proves nothing"
     data = tmp_path / "elsewhere"
     assert main(["restore", str(made.first), "--data", str(data)]) == 0
-    kept = committed(data)
-    with RunningAppliance(data) as gantry:
-        with SyncAdminClient(gantry.namesrv) as admin:
-            ends = {queue.queue_id: offset.max_offset for queue, offset in admin.topics.offsets(TOPIC).items()}
-        seen: list[int] = []
-        with SyncPullConsumer(gantry.namesrv, group="counting", consume_from=ConsumeFrom.FIRST_OFFSET) as consumer:
-            consumer.subscribe(TOPIC)
-            while len(seen) < sum(ends.values()):
-                seen.extend(int(message.body.split()[0]) for message in consumer.poll())
-        assert made.acknowledged <= set(seen)
-        assert len(seen) == len(set(seen)), "one message came back twice"
-    assert kept, "the consumer had committed nothing: this proves nothing"
-    assert all(0 <= offset <= ends[int(queue)] for queue, offset in kept.items())
+    check_restored(data, made.acknowledged)
 
 
 def test_the_second_backup_links_the_files_of_the_log_that_did_not_change(made: Made) -> None:

@@ -20,13 +20,10 @@ from appliance.cli.backup.places import STALE_S, find_backup, place_named, remov
 from appliance.cli.backup.s3_place import S3Place  # noqa: E402
 from appliance.reports.lake.place import connected  # noqa: E402
 from appliance.settings.lake_place import place_of  # noqa: E402
-from gantrymq import ConsumeFrom, Message, SyncAdminClient, SyncProducer, SyncPullConsumer, TopicConfig  # noqa: E402
-from tests.any_disk import SLOW_DISK  # noqa: E402
+from tests.appliance.cli.backup.load import check_restored, under_load  # noqa: E402
 from tests.appliance.reports.s3_server import KEYS  # noqa: E402
-from tests.appliance_process import PROPERTIES, RunningAppliance  # noqa: E402
 from tests.waiting import wait_until  # noqa: E402
 
-TOPIC = "sent-away"
 QUEUE = "queue/0"  # below a data folder: numbered files, of which all but the last are full
 
 
@@ -210,36 +207,22 @@ def test_without_the_packages_of_reports_the_fix_is_told(
     assert "run `gantry install-reports`, or name a folder" in capsys.readouterr().err
 
 
-def test_messages_come_back_from_s3_while_the_appliance_runs_on(
+def test_a_backup_under_load_comes_back_from_s3_with_all_that_was_acknowledged_before_it(
     bucket: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    data, elsewhere = tmp_path / "run", tmp_path / "elsewhere"
-    properties = data / "brokers" / "broker-a" / "broker.properties"
-    properties.parent.mkdir(parents=True, mode=0o700)
-    lines = {**PROPERTIES, **SLOW_DISK, "mappedFileSizeCommitLog": str(1 << 20)}
-    properties.write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
-    with RunningAppliance(data) as gantry:
-        with SyncAdminClient(gantry.namesrv) as admin:
-            admin.topics.create(TopicConfig(TOPIC, read_queue_nums=2, write_queue_nums=2))
-        with SyncProducer(gantry.namesrv) as producer:
-            for number in range(1200):
-                producer.send(Message(TOPIC, b"%d " % number + b"." * 2000))
-        backed_up(bucket, data)
-        with SyncProducer(gantry.namesrv) as producer:
-            producer.send(Message(TOPIC, b"1200 "))
-        place, newest = backed_up(bucket, data)
+    elsewhere = tmp_path / "elsewhere"
+    with under_load(tmp_path / "run") as load:
+        backed_up(bucket, load.data)
+        acknowledged = set(load.acknowledged)
+        place, newest = backed_up(bucket, load.data)
+        assert len(load.acknowledged) > len(acknowledged), "the load stood still: this proves nothing"
     manifest = place.manifest(newest)
     held = {name for name, entry in manifest.files.items() if entry.held_by}
     assert sum("/commitlog/" in name for name in held) >= 2, "full files of the log were sent again"
     told = "".join(capfd.readouterr()) + manifest.encoded().decode()
     assert not [value for value in KEYS.values() if value in told]
     restored(bucket, elsewhere)
-    with RunningAppliance(elsewhere) as gantry:
-        seen: set[int] = set()
-        with SyncPullConsumer(gantry.namesrv, group="counting", consume_from=ConsumeFrom.FIRST_OFFSET) as consumer:
-            consumer.subscribe(TOPIC)
-            wait_until(lambda: seen.update(int(m.body.split()[0]) for m in consumer.poll()) or len(seen) == 1201)
-    assert seen == set(range(1201))
+    check_restored(elsewhere, acknowledged)
     assert place_named(bucket).whole() == place.whole()
 
 
