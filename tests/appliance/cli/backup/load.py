@@ -36,7 +36,6 @@ class Load:
     data: Path
     namesrv: str
     acknowledged: list[int] = field(default_factory=list)
-    consumed: int = 0
     ends: threading.Event = field(default_factory=threading.Event)
 
     def send(self) -> None:
@@ -48,8 +47,7 @@ class Load:
                 number += 1
 
     def consume(self) -> None:
-        def listener(messages: object) -> ConsumeResult:
-            self.consumed += len(messages)  # type: ignore[arg-type]
+        def listener(_messages: object) -> ConsumeResult:
             return ConsumeResult.SUCCESS
 
         consumer = SyncPushConsumer(self.namesrv, group=GROUP, listener=listener, consume_from=ConsumeFrom.FIRST_OFFSET)
