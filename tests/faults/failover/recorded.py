@@ -15,6 +15,7 @@ from appliance.register.term import Term
 from tests.appliance.cli.running_gantry import Ran, run_gantry
 from tests.harness import LocalCluster
 from tests.servers.etcd import EtcdMember
+from tests.waiting import WITHIN_S
 
 
 def gantry(capsys: pytest.CaptureFixture[str], peer: LocalCluster, verb: str, *more: str) -> Ran:
@@ -34,5 +35,6 @@ def holders(member: EtcdMember, peer: LocalCluster) -> Mapping[str, Holder]:
 
 
 def term_of(member: EtcdMember, peer: LocalCluster) -> Term | None:
-    register = Register(EtcdClient(endpoints_of(member.url)), CLUSTER_NAME, peer.broker_name)
+    client = EtcdClient(endpoints_of(member.url), deadline_s=WITHIN_S)  # members may be electing their leader
+    register = Register(client, CLUSTER_NAME, peer.broker_name)
     return asyncio.run(register.view()).term
