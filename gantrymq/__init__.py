@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gantrymq import errors
     from gantrymq.app.application import App
     from gantrymq.client.admin.client import AdminClient
-    from gantrymq.client.blocking.admin.client import SyncAdminClient
+    from gantrymq.client.blocking.admin import SyncAdminClient
     from gantrymq.client.blocking.consumers import SyncPopConsumer, SyncPullConsumer, SyncPushConsumer
     from gantrymq.client.blocking.producer import SyncProducer
     from gantrymq.client.blocking.transaction import SyncTransactionProducer
@@ -126,7 +126,7 @@ _HOMES = {
     "SendResult": "gantrymq.client.results",
     "SendStatus": "gantrymq.client.results",
     "SubscriptionGroupConfig": "gantrymq.remoting.admin_bodies",
-    "SyncAdminClient": "gantrymq.client.blocking.admin.client",
+    "SyncAdminClient": "gantrymq.client.blocking.admin",
     "SyncPopConsumer": "gantrymq.client.blocking.consumers",
     "SyncProducer": "gantrymq.client.blocking.producer",
     "SyncPullConsumer": "gantrymq.client.blocking.consumers",

@@ -60,6 +60,6 @@ pop/                    receiving leased messages
     pop_calls           what brokers are asked, by the proxy too
 
 admin/                  AdminClient, a module a resource
-blocking/               SyncProducer, SyncPushConsumer, SyncPullConsumer, SyncPopConsumer, SyncTransactionProducer
-blocking/admin/         SyncAdminClient, a module a part
+blocking/               SyncProducer, SyncPushConsumer, SyncPullConsumer, SyncPopConsumer, SyncTransactionProducer,
+                        SyncAdminClient
 """

@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from gantrymq.client.blocking.admin.client import SyncAdminClient
+from gantrymq.client.blocking.admin import SyncAdminClient
 from gantrymq.errors import GantryError
 from gantrymq.testing.waiting import wait_for
 

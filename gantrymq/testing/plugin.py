@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gantrymq.client.blocking.admin.client import SyncAdminClient
+from gantrymq.client.blocking.admin import SyncAdminClient
 from gantrymq.remoting.admin_bodies import TopicConfig
 from gantrymq.testing.broker import running_broker
 from gantrymq.testing.waiting import wait_for

@@ -1,1 +1,0 @@
-"""AdminClient for threads: a module a part, each written from its original."""
