@@ -16,6 +16,7 @@ from dashboard.brokers import views as broker
 from dashboard.clients import views as clients
 from dashboard.connect import views as connect
 from dashboard.dead_letters import views as letters
+from dashboard.definitions import account_views as accounts
 from dashboard.definitions import views as definitions
 from dashboard.exporter import page as metrics
 from dashboard.find import views as find
@@ -126,6 +127,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     re_path(r"^broker/(?P<name>[^/]{1,255})/drain/undo$", drain.undo, name="broker-drain-undo"),
     re_path(r"^broker/(?P<name>[^/]{1,255})/failover/pause$", failover.pause, name="broker-failover-pause"),
     re_path(r"^broker/(?P<name>[^/]{1,255})/failover/resume$", failover.resume, name="broker-failover-resume"),
+    path("settings", broker.all_settings, name="settings"),
+    path("accounts", accounts.accounts, name="accounts"),
     path("definitions", definitions.definitions, name="definitions"),
     path("definitions/export.yaml", definitions.export, name="definitions-export"),
     path("name-server/entries", name_servers.entries, name="name-server-entries"),

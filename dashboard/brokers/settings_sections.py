@@ -77,7 +77,7 @@ def section_of(key: str) -> str:
     return next(section for section, names in _NAMES.items() if names.search(key))
 
 
-def _is_changed(row: BrokerSetting) -> bool:
+def is_changed(row: BrokerSetting) -> bool:
     """Whether it was given another value: neither what follows from others nor what can have one value only."""
     return not row.is_default and row.source != FOLLOWS and section_of(row.key) != NO_EFFECT
 
@@ -85,11 +85,11 @@ def _is_changed(row: BrokerSetting) -> bool:
 def in_sections(rows: Iterable[BrokerSetting]) -> list[SettingsSection]:
     """What was changed first, then section by section, each with what can be changed first."""
     shown = list(rows)
-    changed = [row for row in shown if _is_changed(row)]
+    changed = [row for row in shown if is_changed(row)]
     found = [SettingsSection(CHANGED, gettext("Changed"), tuple(changed))] if changed else []
     titles = {key: title for key, (title, _) in SECTIONS.items()} | {NO_EFFECT: gettext_noop("Without effect here")}
     for key, title in titles.items():
-        of_section = [row for row in shown if not _is_changed(row) and section_of(row.key) == key]
+        of_section = [row for row in shown if not is_changed(row) and section_of(row.key) == key]
         if of_section:
             of_section.sort(key=lambda row: row.refusal is not None)  # a stable sort: by key in each half
             found.append(SettingsSection(key, gettext(title), tuple(of_section)))

@@ -17,12 +17,12 @@ from dashboard.brokers.changes import changes_of, entries_of, newest_by_key
 from dashboard.brokers.failover_views import failover_context
 from dashboard.brokers.machine import machine_checks
 from dashboard.brokers.master_change import change_master, choose_log
-from dashboard.brokers.settings_sections import in_sections
+from dashboard.brokers.settings_sections import in_sections, is_changed
 from dashboard.brokers.succession_form import SettlementForm, SuccessionForm
 from dashboard.brokers.tabs import Tabs
 from dashboard.cluster.errors import GatewayError
 from dashboard.cluster.gateway import gateway
-from dashboard.cluster.settings_table import BrokerSetting, read_changes
+from dashboard.cluster.settings_table import BrokerSetting, broker_settings, read_changes
 from dashboard.cluster.succession import Settlement, Succession
 from dashboard.forms.base import TypedNameForm
 from dashboard.history.charts import Chart, Line, Range, chart_of, range_of
@@ -83,6 +83,17 @@ async def _charts(name: str, span: Range, principal: Any) -> list[Chart]:
         await chart_of(gettext("Disk"), "%", disk, span, principal),
         await chart_of(gettext("Time without an answer"), "s", silent, span, principal),
     ]
+
+
+@requires(Permission.CONFIG_WRITE)
+async def all_settings(request: HttpRequest) -> HttpResponse:
+    """Each broker, with its settings that are not the default."""
+    brokers = (await gateway().brokers.list()).brokers
+    answers, failures = await gateway().calls.ask_brokers(
+        brokers, lambda admin, broker: admin.brokers.config_with_origins(broker.address)
+    )
+    rows = [(broker, [row for row in broker_settings(*told) if is_changed(row)]) for broker, told in answers]
+    return render(request, "brokers/settings.html", {"rows": rows, "failures": failures})
 
 
 FIELD, WAS = "set.", "was."  # what the form calls a setting's new value, and the one it was shown with

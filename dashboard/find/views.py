@@ -52,9 +52,10 @@ async def find(request: HttpRequest) -> HttpResponse:
     principal: Principal = request.principal  # type: ignore[attr-defined]
     text = request.GET.get("q", "").strip()[:TEXT_CHARS_MAX]
     pages = [
-        _item(gettext("Page"), str(entry.label), entry.href)
+        _item(gettext("Page"), str(page.label), page.href)
         for section in navigation_of(principal)
         for entry in section.entries
+        for page in entry.tabs or (entry,)
     ]
     actions = [
         _item(gettext("Action"), str(label), reverse(name) + query)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,9 +28,10 @@ WORDS_VERSION = words_version()
 
 @dataclass(frozen=True, slots=True)
 class NavEntry:
-    """One line of the navigation. key: the first part of the address, which marks the current entry.
+    """One line of the navigation, or a tab. key: the first part of the address, which marks the current entry.
 
-    waiting: how many problems or messages wait there, 0 is not shown; None: nothing ever does.
+    waiting: how many problems or messages wait there, 0 is not shown; None: nothing ever does. tabs: the pages of an
+    entry that has several, of which it opens the first.
     """
 
     key: str
@@ -37,6 +39,7 @@ class NavEntry:
     href: str
     icon: str
     waiting: int | None = None
+    tabs: tuple[NavEntry, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,25 +69,41 @@ _SECTIONS = (
     )),
     (_("Set up"), (
         ("connect", _("Connect"), "connect", "connect", Permission.CLUSTER_READ),
-        ("security", _("Security"), "security", "shield", Permission.USERS_WRITE),
-        ("people", _("Users"), "people", "people", Permission.USERS_WRITE),
-        ("tokens", _("API tokens"), "tokens", "tokens", Permission.ACCOUNT),
-        ("definitions", _("Definitions"), "definitions", "definitions", Permission.CONFIG_WRITE),
+        ("access", _("Access"), "", "people", None),
+        ("settings", _("Settings"), "", "settings", None),
     )),
 )  # fmt: skip
-_PART_OF = {"topic": "topics", "group": "groups", "trace": "traces", "broker": "brokers", "name-server": "brokers"}
+_TABS = {
+    "access": (
+        ("people", _("Users"), "people", Permission.USERS_WRITE),
+        ("tokens", _("API tokens"), "tokens", Permission.ACCOUNT),
+        ("accounts", _("Broker accounts"), "accounts", Permission.CONFIG_WRITE),
+    ),
+    "settings": (
+        ("settings", _("Brokers"), "settings", Permission.CONFIG_WRITE),
+        ("security", _("Security"), "security", Permission.USERS_WRITE),
+        ("name-server", _("Key-value table"), "name-server-entries", Permission.CONFIG_WRITE),
+        ("definitions", _("Definitions"), "definitions", Permission.CONFIG_WRITE),
+    ),
+}  # fmt: skip
+_PART_OF = {"topic": "topics", "group": "groups", "trace": "traces", "broker": "brokers"} | {
+    tab[0]: entry for entry, tabs in _TABS.items() for tab in tabs
+}
 
 
 def chrome(request: HttpRequest) -> dict[str, Any]:
     """Template context of the frame around each page."""
     principal = getattr(request, "principal", None)
-    section = request.path.split("/")[1]
+    page = request.path.split("/")[1]
+    section = _PART_OF.get(page, page)
     navigation = navigation_of(principal)
-    waiting_of = {one.key: one.waiting for part in navigation for one in part.entries}
+    entries = {one.key: one for part in navigation for one in part.entries}
     theme = request.COOKIES.get(THEME_COOKIE, "auto")
     return {
         "principal": principal,
-        "section": _PART_OF.get(section, section),
+        "section": section,
+        "entry": entries.get(section),
+        "tab": page,
         "theme": theme if theme in THEMES else "auto",
         "page_language": get_language(),
         "language_tag": html_tag(get_language()),
@@ -93,7 +112,7 @@ def chrome(request: HttpRequest) -> dict[str, Any]:
         "times": principal.user.times if principal is not None else Times.BOTH,
         "now_s": f"{time.time():.3f}",
         "navigation": navigation,
-        "alerts_waiting": waiting_of.get("alerts"),
+        "alerts_waiting": entries["alerts"].waiting if "alerts" in entries else None,
     }
 
 
@@ -103,14 +122,27 @@ def navigation_of(principal: Principal | None) -> list[NavSection]:
         return []
     counts = waiting(board)
     sections = (
-        NavSection(
-            label,
-            [
-                NavEntry(key, name, reverse(view), icon, counts.get(key, 0) if key in PAGES else None)
-                for key, name, view, icon, permission in entries
-                if principal.may(permission)
-            ],
-        )
+        NavSection(label, [one for entry in entries if (one := _entry(principal, counts, *entry)) is not None])
         for label, entries in _SECTIONS
     )
     return [section for section in sections if section.entries]
+
+
+def _entry(
+    principal: Principal,
+    counts: Mapping[str, int],
+    key: str,
+    label: str | Promise,
+    view: str,
+    icon: str,
+    permission: Permission | None,
+) -> NavEntry | None:
+    """The entry, None when the account may open nothing behind it."""
+    if permission is None:
+        tabs = tuple(
+            NavEntry(tab, name, reverse(page), icon) for tab, name, page, needs in _TABS[key] if principal.may(needs)
+        )
+        return NavEntry(key, label, tabs[0].href, icon, tabs=tabs) if tabs else None
+    if not principal.may(permission):
+        return None
+    return NavEntry(key, label, reverse(view), icon, counts.get(key, 0) if key in PAGES else None)

@@ -103,6 +103,8 @@ PAGES = {
     "broker-failover-pause": ADMINS,
     "broker-failover-resume": ADMINS,
     "broker-settlement": ADMINS,
+    "settings": ADMINS,
+    "accounts": ADMINS,
     "definitions": ADMINS,
     "definitions-export": ADMINS,
     "name-server-entries": ADMINS,

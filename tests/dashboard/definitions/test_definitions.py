@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -13,13 +14,14 @@ import pytest
 import pytest_asyncio
 import yaml
 from django.conf import settings
+from django.test import AsyncClient
 
 from appliance.cli.admin.command import Shown
 from appliance.cli.admin.main import parse
 from appliance.cli.admin.rest.client import Rest
 from dashboard.alerts.editing import save_channel
 from dashboard.cluster.gateway import Gateway, use_gateway
-from dashboard.definitions.document import DocumentRefused, read
+from dashboard.definitions.document import DocumentRefused, items_of, read
 from dashboard.definitions.importing import exported, imported, planned
 from dashboard.definitions.plan import plan_of
 from dashboard.models.alerts import AlertChannel, AlertRule
@@ -306,3 +308,30 @@ async def test_a_file_of_a_repository_is_compared_and_applied(gateway: Gateway, 
     assert (await shell("diff", str(file), "--delete")).lines == ["nothing differs"]
     with pytest.raises(ConfigError, match="can't be read"):
         await shell("diff", str(tmp_path / "nowhere.yaml"))
+
+
+async def test_a_page_without_access_control_says_how_to_require_accounts(log_in: Client, gateway: Gateway) -> None:
+    page = (await (await log_in("admin")).get("/accounts")).content.decode()
+    assert "accept clients without an account" in page and "--accounts" in page
+
+
+async def test_a_page_lists_broker_accounts_and_previews_a_change(
+    guarded_gateway: tuple[Gateway, ServingCluster], admin: User
+) -> None:
+    gateway, _running = guarded_gateway
+    text = text_of(accounts=[{"access_key": "shop-app", "topic_perms": {"orders": "PUB|SUB"}}])
+    await imported(gateway, text, ASKER, delete=False)
+    client = AsyncClient()
+    await client.aforce_login(admin)
+    session = await client.asession()
+    await session.aupdate({"started_at": int(time.time()), "touched_at": int(time.time())})
+    await session.asave()
+    page = (await client.get("/accounts")).content.decode()
+    assert ADMIN.access_key not in page, "the dashboard's own account is not changed here"
+    documents = map(
+        html.unescape, re.findall(r'<textarea name="text" id="account-[^>]*>(.*?)</textarea>', page, re.DOTALL)
+    )
+    document = next(text for text in documents if "shop-app" in text)
+    assert items_of(read(document))["accounts"]["shop-app"]["topic_perms"] == {"orders": "PUB|SUB"}
+    answer = await client.post("/definitions", {"text": document.replace("PUB|SUB", "SUB")})
+    assert answer.status_code == 200 and "topic_perms" in answer.content.decode()
