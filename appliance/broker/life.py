@@ -112,7 +112,7 @@ class BrokerLife:
         """Put the turn on record, and have the next controller ready."""
         closed = self.controller
         logger.warning("broker starts a turn as master", extra={"event": "broker_turn", "turn": repr(turn)})
-        free_id = await Members(closed.config).free_id() if isinstance(turn, Demotion) else 0
+        free_id = await Members(closed.config).free_id(turn.master) if isinstance(turn, Demotion) else 0
         try:
             await asyncio.to_thread(self._put_on_record, closed, turn, free_id)
         except (StateFileError, OSError) as exc:
@@ -137,7 +137,8 @@ class BrokerLife:
         elif isinstance(turn, Promotion):
             epochs = epochs.begun(closed.store.max_physical_offset, turn.above, turn.epoch_id)
             role, told = self._given(turn.broker_role, 0), {"untold": turn.untold, "members": turn.members}
-            file.change(epochs=epochs, role=role, **told, cut_to=None, rival=None, handed_to=None)
+            slave_id = closed.config.broker_id
+            file.change(epochs=epochs, role=role, slave_id=slave_id, **told, cut_to=None, rival=None, handed_to=None)
             if turn.in_sync:
                 was, end = closed.in_sync_file.record, closed.store.max_physical_offset
                 confirmed = max(was.confirmed_of(end), 0)

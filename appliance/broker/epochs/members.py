@@ -29,10 +29,16 @@ class Members:
     def __init__(self, config: BrokerConfig) -> None:
         self._config = config
 
-    async def free_id(self) -> int:
-        """Return the lowest id for a slave that no other member has."""
+    async def free_id(self, master: str) -> int:
+        """Return an id for a slave of that master: the one that it had as a slave, else the lowest that no other has.
+
+        A slave that is down keeps its id, which no name server tells then; the master's is free for sure.
+        """
         async with self._client() as client:
             taken = set(await self._addresses(client))
+            before = int((await self._figures(client, master)).get("slaveIdBefore", "0"))
+        if before > 0 and before not in taken:
+            return before
         return next(number for number in range(1, len(taken) + 2) if number not in taken)
 
     async def successor(self, epoch: int) -> Demotion | None:

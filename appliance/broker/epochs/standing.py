@@ -76,11 +76,13 @@ class Standing:
     members: tuple[str, ...] = ()  # that have not been told of the epoch which this master began: where they serve
     rival: Rival | None = None  # another master of the highest number that is known here
     yields_to: str = ""  # the id of an epoch for which a person gave up what was confirmed here
+    slave_id: int = 0  # that a master had before it became one; 0: it was none
     handed_to: HandedTo | None = None  # until it is known what became of that
 
     def to_json(self) -> bytes:
         document = self.epochs.to_dict() | {"untold": list(self.untold), "masterRole": self.master_role}
         document |= {"master": self.master, "members": list(self.members), "yieldsTo": self.yields_to}
+        document["slaveId"] = self.slave_id
         if self.rival is not None:
             document["rival"] = list(self.rival)
         if self.handed_to is not None:
@@ -119,6 +121,7 @@ class Standing:
             tuple(map(str, members[:TOLD_MAX])),
             None if rival is None else Rival(int(rival[0]), str(rival[1]), str(rival[2])),
             str(document.get("yieldsTo", "")),
+            int(document.get("slaveId", 0)),
             None if handed is None else HandedTo(int(handed[0]), str(handed[1])),
         )
 

@@ -25,6 +25,7 @@ def epoch_metrics(standing: Standing) -> dict[str, str]:
         "epochId": standing.epochs.history[-1].id if standing.epochs.history else "none",
         "epochRival": "none" if standing.rival is None else standing.rival.text,
         "epochHandedTo": "none" if standing.handed_to is None else standing.handed_to.text,
+        "slaveIdBefore": str(standing.slave_id),  # which a master had as a slave: the one before it takes it
         "roleGiven": "none" if standing.role is None else f"instead of {standing.role.instead}",
     }
 

@@ -34,8 +34,9 @@ async def promote(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
 
 
 async def plan_settling(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
-    """Whose log would count, and who would give up what they have beside it. ConfigError without that master."""
-    members = (await admin.succession.known(arguments.broker, arguments.keep)).members
+    """Whose log would count, and who would give up what they have beside it. ConfigError for what speaks against it."""
+    asked = (arguments.broker, arguments.keep)
+    members = (await admin.succession.settlement(*asked, accept_unknown=arguments.accept_unknown)).members
     rows = [
         {
             "address": each.address,

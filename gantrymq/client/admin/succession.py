@@ -155,6 +155,17 @@ class SuccessionAdmin:
         await self._until_followed(master.address, promotion, max(SWITCH_S - seconds, LOOK_S))
         return Changed(promotion.broker_name, slave.address, promotion.epoch, seconds)
 
+    async def settlement(self, broker_name: str, keep: str, *, accept_unknown: bool = False) -> Known:
+        """Who would be asked to give up what. ConfigError for what speaks against it."""
+        known = await self.known(broker_name, keep)
+        silent = [member.address for member in known.members if not member.answers]
+        silent += [server.address for server in known.name_servers if not server.answers]
+        if not next(member for member in known.members if member.address == keep).is_master:
+            raise ConfigError(f"{keep} is not a master that answers: promote it first, then settle")
+        if silent and not accept_unknown:
+            raise ConfigError(f"{', '.join(silent)} do not answer, and may know of more: start them first")
+        return known
+
     async def settle(self, broker_name: str, keep: str, *, accept_unknown: bool = False) -> Changed:
         """Decide that the log of the master `keep` counts. Others give up what they have beside it, confirmed or not;
         it stays in a folder beside their stores. A master whose epoch was begun twice, or that has handed over, begins
@@ -163,22 +174,18 @@ class SuccessionAdmin:
         accept_unknown: go on although members or name servers do not answer. ConfigError; GantryError when a member
         was not notified.
         """
-        known, began = await self.known(broker_name, keep), time.monotonic()
-        silent = [member.address for member in known.members if not member.answers]
-        silent += [server.address for server in known.name_servers if not server.answers]
+        began = time.monotonic()
+        known = await self.settlement(broker_name, keep, accept_unknown=accept_unknown)
         keeper = next(member for member in known.members if member.address == keep)
-        if not keeper.is_master:
-            raise ConfigError(f"{keep} is not a master that answers: promote it first, then settle")
-        if silent and not accept_unknown:
-            raise ConfigError(f"{', '.join(silent)} do not answer, and may know of more: start them first")
         epoch, others = keeper.log_epoch, [member.address for member in known.members if member.address != keep]
         if any(keeper.info.get(key, "none") != "none" for key in ("epochRival", "epochHandedTo")):
             further = {"decided": "true", "above": str(known.highest_epoch), "members": ",".join(others)}
             epoch = await self._ask_promotion(keeper, keeper.end, further)
             await self._is_master(broker_name, keep, epoch)
         epoch_id = (await self._brokers.runtime_info(keep))["epochId"]
+        answering = [member.address for member in known.members if member.answers and member.address != keep]
         fields = {"brokerName": broker_name, "epoch": str(epoch), "epochId": epoch_id, "master": keep, "yield": "true"}
-        await asyncio.gather(*(self._have_yield(address, fields) for address in others if address not in silent))
+        await asyncio.gather(*(self._have_yield(address, fields) for address in answering))
         return Changed(broker_name, keep, epoch, time.monotonic() - began)
 
     async def join(self, broker_name: str, address: str) -> int:

@@ -12,12 +12,14 @@ import pytest
 
 from appliance.bench import rpc
 from appliance.bench.frames import send_fields
+from appliance.broker.replication.in_sync_file import InSyncFile
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
-from tests.appliance.cli.running_gantry import run_gantry
+from tests.appliance.cli.running_gantry import Ran, run_gantry
 from tests.faults.failover.groups import running
 from tests.faults.failover.recorded import gantry, holders, on_record, term_of
-from tests.faults.kit.replicas import TOPIC, is_master, runtime_info
+from tests.faults.kit.replicas import TOPIC, is_master, runtime_info, settled
+from tests.faults.replication.history import Answer
 from tests.faults.replication.recorder import Recorder
 from tests.harness import LocalCluster
 from tests.servers.etcd import etcd
@@ -93,11 +95,11 @@ def test_what_remains_of_two_lost_sites_goes_on_and_takes_both_in_again(
                 process.kill_broker()
             for member in lost:
                 member.kill()
-        tell(capsys, second, "status")
+        tell(capsys, second, "ha", "status")
         left.kill()
         left.start(members, "--force-new-cluster")
         wait_until(lambda: is_master(second) and gantry(capsys, second, "explain").code == 0)
-        tell(capsys, second, "explain")
+        tell(capsys, second, "ha", "explain")
         assert send_alone(second) == ResponseCode.SERVICE_NOT_AVAILABLE
         second.stop_broker()
         second.change({"minInSyncReplicas": "1"})
@@ -118,11 +120,69 @@ def test_what_remains_of_two_lost_sites_goes_on_and_takes_both_in_again(
             wait_until(
                 lambda: sorted(on_record(lost[0], second)) == sorted(each.broker_address for each in scene.brokers)
             )
-        tell(capsys, second, "status")
-        scene.check(before, after, owner=second)
+        tell(capsys, second, "ha", "status")
+        second.stop_broker()
+        second.change({"minInSyncReplicas": "2"})
+        second.start_broker()
+        master = settled(scene.brokers)
+        with Recorder("at last", TOPIC, lambda: master.broker_address) as last:
+            last.more()
+        tell(capsys, master, "ha", "history")
+        scene.check(before, after, last, owner=master)
 
 
-def tell(capsys: pytest.CaptureFixture[str], broker: LocalCluster, verb: str) -> None:
-    ran = gantry(capsys, broker, verb)
+@pytest.mark.slow
+def test_a_slave_outside_the_set_goes_on_by_force_and_what_it_lacks_is_kept(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The master and the slave in sync with it are lost, and come back when the third has gone on."""
+    with etcd(tmp_path / "etcd") as members, running(tmp_path, capsys, members) as scene:
+        (member,), (first, second, third) = members, scene.brokers
+        with Recorder("before", TOPIC, lambda: first.broker_address) as before:
+            before.more()
+        third.kill_broker()
+        with Recorder("without it", TOPIC, lambda: first.broker_address) as without:
+            wait_until(lambda: third.broker_address not in on_record(member, first))
+            without.more()
+        end = int(runtime_info(first)["commitLogMaxOffset"])
+        wait_until(lambda: confirmed_on_disk(first) == confirmed_on_disk(second) == end)
+        first.kill_broker()
+        second.kill_broker()
+        third.change({"minInSyncReplicas": "1"})
+        third.start_broker()
+        wait_until(lambda: runtime_info(third).get("slaveState") == "connecting")
+        tell(capsys, third, "promote", "--dry-run")
+        assert tell(capsys, third, "promote", "--accept-unknown", "--yes").code == 1
+        assert tell(capsys, third, "promote", "--force", "--yes").code == 0
+        wait_until(lambda: send_alone(third) == ResponseCode.SLAVE_NOT_AVAILABLE)
+        for lost in (first, second):
+            lost.start_broker()
+            wait_until(lambda lost=lost: runtime_info(lost).get("slaveState") == "would lose confirmed messages")  # type: ignore[misc]
+        settle = ("settle", "--keep", third.broker_address)
+        tell(capsys, third, *settle, "--dry-run")
+        assert tell(capsys, third, *settle, "--yes").code == 0
+        third.stop_broker()
+        third.change({"minInSyncReplicas": "2"})
+        third.start_broker()
+        master = settled(scene.brokers)
+        with Recorder("after", TOPIC, lambda: master.broker_address) as after:
+            after.more()
+        tell(capsys, master, "ha", "history")
+        scene.check(before, after, owner=master)
+        for lost in (first, second):
+            (tail,) = lost.store.parent.glob("store.cut-*")
+            kept = b"".join(path.read_bytes() for path in (tail / "commitlog").iterdir())
+            assert all(send.body in kept for send in without.sends if send.answer is Answer.ACKNOWLEDGED)
+
+
+def confirmed_on_disk(broker: LocalCluster) -> int:
+    file = InSyncFile(broker.store)
+    file.load()
+    return file.record.confirmed
+
+
+def tell(capsys: pytest.CaptureFixture[str], broker: LocalCluster, *words: str) -> Ran:
+    ran = run_gantry(capsys, "admin", "-n", broker.namesrv_address, *words, broker.broker_name)
     with capsys.disabled():
-        print(f"\n$ gantry admin ha {verb}\n{ran.out}{ran.err}")
+        print(f"\n$ gantry admin {' '.join(words)}\n{ran.out}{ran.err}")
+    return ran

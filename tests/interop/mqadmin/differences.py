@@ -76,7 +76,7 @@ DIFFERENCES = (
         r"|fastPath(Declined|Pulls|Sends)?"
         r"|consumerFilters|messagesDamaged\w*|disk(Filled|Free|Others|Reserved|Store)\w*|openFilesMax|outOfFilesSecondsAgo|settingsRefused\w*"
         r"|epoch(HandedTo|Highest|Id|Register|Rival|Start)?|inSyncSetPublished|member(Boot|Group|Number|Store)|haAccounts|master(FencedBy|Proof)|messagesHeld|mayBeginEpoch|haTlsMode|roleGiven"
-        r"|disk(Clean|Force|Next|Refuse)MarkRatio|heldPullRequests|pop(DeadLetters|MessagesOut|MessagesOutByGroup|OldestOutMs|Redelivered|RedeliveredByGroup|Waiting)|nameServersRegistered|offsetMovedEventsLeftOut|settingsIgnored|brokerRole|slave(BehindBytes|Differences)|confirmedOffset|slaves(Connected|Gone|InSync|InSyncSet)"
+        r"|disk(Clean|Force|Next|Refuse)MarkRatio|heldPullRequests|pop(DeadLetters|MessagesOut|MessagesOutByGroup|OldestOutMs|Redelivered|RedeliveredByGroup|Waiting)|nameServersRegistered|offsetMovedEventsLeftOut|settingsIgnored|brokerRole|slave(BehindBytes|Differences|IdBefore)|confirmedOffset|slaves(Connected|Gone|InSync|InSyncSet)"
         r"|subscriptionDisagreements"
         r"|suspendedGroups|tablesNotSaved|tlsMode|topicRetentionExpired|topicsNotShared|topicsShared) ?:.*$",
         theirs="",
