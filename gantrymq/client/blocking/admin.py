@@ -212,6 +212,7 @@ class SyncSuccessionAdmin(BlockingPart[SuccessionAdmin]):
     promote: Final = waited_for(SuccessionAdmin.promote)
     switch: Final = waited_for(SuccessionAdmin.switch)
     switch_over: Final = waited_for(SuccessionAdmin.switch_over)
+    settlement: Final = waited_for(SuccessionAdmin.settlement)
     settle: Final = waited_for(SuccessionAdmin.settle)
     join: Final = waited_for(SuccessionAdmin.join)
     failover: Final = waited_for(SuccessionAdmin.failover)
