@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import subprocess
 import zipfile
 from collections.abc import Mapping
@@ -39,6 +41,7 @@ FAST = (
 )
 
 
+SOCKETS_PATH_MAX = 64  # of the 107 bytes that the kernel takes, less Spark's name: "/.", a UUID, ".sock"
 SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -80,6 +83,8 @@ def create_session(
     }
     if master.startswith("local"):
         settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+        if not _knows_localhost():  # the name that PySpark's own servers listen at
+            settings |= _sockets_in(work_folder)
     builder = SparkSession.builder.master(master).appName("gantry report")
     for name, value in (settings | dict(conf)).items():
         builder = builder.config(name, value)
@@ -95,6 +100,24 @@ def create_session(
     if not master.startswith("local"):
         session.sparkContext.addPyFile(str(pack_code(work_folder)))
     return session
+
+
+def _knows_localhost() -> bool:
+    """Not so where nothing wrote an /etc/hosts: as in a bare root."""
+    try:
+        return bool(socket.getaddrinfo("localhost", 0, socket.AF_INET))
+    except socket.gaierror:
+        return False
+
+
+def _sockets_in(folder: Path) -> dict[str, str]:
+    """Have PySpark use files in place of ports. Raises ReportError where the kernel takes no path that long."""
+    if len(os.fsencode(folder)) > SOCKETS_PATH_MAX:
+        raise ReportError(
+            f"The name localhost does not resolve. Add the line '127.0.0.1 localhost' to /etc/hosts ({folder} is too "
+            "long for what Spark can use instead)"
+        )
+    return {"spark.python.unix.domain.socket.enabled": "true", "spark.python.unix.domain.socket.dir": str(folder)}
 
 
 def death_of_java(wait_s: float = 0.0) -> str:

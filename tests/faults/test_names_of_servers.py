@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,13 +9,12 @@ import pytest
 from appliance.bench import rpc
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.errors import GantryError
-from tests.conftest import missing, require_tool
 from tests.faults.kit.books import Books, log_of, small_files, until
 from tests.harness import LocalCluster
+from tests.servers.own_names import require_own_names, with_names
 
-NAME_SPACE = ["unshare", *([] if os.geteuid() == 0 else ["--user", "--map-root-user"]), "--mount"]
 NAME = "namesrv.gantry.test"
-OWN_NAMES = 'mount --bind "$1" /etc/hosts && mount --bind "$2" /etc/resolv.conf && shift 2 && exec "$@"'
+UNKNOWN = "127.0.0.1 localhost\n"
 
 
 class NamedCluster(LocalCluster):
@@ -25,13 +22,11 @@ class NamedCluster(LocalCluster):
 
     def __init__(self, home: Path) -> None:
         super().__init__(home, broker_properties=small_files())
-        self._hosts = home.parent / "hosts"
-        self._resolver = home.parent / "resolv.conf"
-        self._resolver.write_text("nameserver 127.0.0.1\noptions timeout:1 attempts:1\n")  # where nobody answers
-        self.resolve(False)
+        self._folder = home.parent
+        self._names = with_names(self._folder, UNKNOWN)
 
     def resolve(self, known: bool) -> None:
-        self._hosts.write_text("127.0.0.1 localhost\n" + (f"127.0.0.1 {NAME}\n" if known else ""))
+        (self._folder / "hosts").write_text(UNKNOWN + (f"127.0.0.1 {NAME}\n" if known else ""))
 
     def broker_properties(self) -> dict[str, str]:
         return {**super().broker_properties(), "namesrvAddr": f"{NAME}:{self._namesrv_port}"}
@@ -44,18 +39,12 @@ class NamedCluster(LocalCluster):
         return self.broker_name in (rpc.registered_brokers(self.namesrv_address) or ())
 
     def broker_command(self, properties: Path) -> list[str | Path]:
-        names = [*NAME_SPACE, "sh", "-c", OWN_NAMES, "sh", self._hosts, self._resolver]
-        return [*names, *super().broker_command(properties)]
+        return [*self._names, *super().broker_command(properties)]
 
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> NamedCluster:
-    require_tool("unshare", "a broker gets names of its own in a name space")
-    tried = subprocess.run(
-        [*NAME_SPACE, "mount", "--bind", "/etc/hosts", "/etc/hosts"], capture_output=True, check=False
-    )
-    if tried.returncode:
-        missing("the right to mount", "names of one's own need a hosts file in the place of the machine's")
+    require_own_names()
     return NamedCluster(tmp_path / "cluster")
 
 

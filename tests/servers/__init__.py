@@ -1,1 +1,1 @@
-"""Servers of other projects that the dashboard may use, as tests start them."""
+"""What is around the appliance, as tests make it: servers of other projects, names of hosts."""

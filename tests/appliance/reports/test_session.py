@@ -14,8 +14,11 @@ pytest.importorskip("pyspark")
 
 from pyspark import SparkContext
 
+from appliance.reports.java import Java
 from appliance.reports.session import death_of_java, pack_code
+from appliance.reports.sessions.spark_process import environment
 from tests.appliance.reports.stores import Record, write_log
+from tests.servers.own_names import require_own_names, with_names
 from tests.waiting import WITHIN_S
 
 ROOT = Path(__file__).parents[3]
@@ -62,6 +65,24 @@ def test_a_jvm_that_does_not_start_is_told_in_words(tmp_path: Path) -> None:
     ended = subprocess.run([sys.executable, "-c", begin], cwd=tmp_path, env=variables, capture_output=True, text=True)
     assert "ReportError: Spark's Java process ended before it was ready" in ended.stderr
     assert "no room for the heap" in ended.stderr  # which the run's log keeps
+
+
+@pytest.mark.parametrize(("folder", "said"), [(".", "sum 90"), ("./" + "long" * 20, "/etc/hosts")])
+def test_a_session_counts_where_localhost_does_not_resolve(
+    java: Java, tmp_path_factory: pytest.TempPathFactory, folder: str, said: str
+) -> None:
+    """As in a root without /etc/hosts; where Spark's sockets would have too long a name, the error says what to do."""
+    require_own_names()
+    work = tmp_path_factory.mktemp("w")
+    count = (
+        "from pathlib import Path; from appliance.reports.session import create_session; "
+        f"session = create_session(Path({folder!r}).resolve(), master='local[1]', driver_memory='512m', conf={{}}); "
+        "print('sum', session.sparkContext.parallelize(range(10), 2).map(lambda number: 2 * number).sum())"
+    )
+    variables = environment(java, work, work, local=True, base=os.environ)
+    command = [*with_names(work, ""), sys.executable, "-c", count]
+    done = subprocess.run(command, cwd=work, env=variables, capture_output=True, text=True, check=False)
+    assert said in done.stdout + done.stderr
 
 
 def test_without_a_jvm_none_has_died(monkeypatch: pytest.MonkeyPatch) -> None:
