@@ -9,7 +9,8 @@ from appliance.bench import maven
 from appliance.bench.disk_watermarks import JAVA_DISK_MARKS
 from appliance.bench.peer import Peer
 
-POM = Path(__file__).with_name("apache.pom.xml")
+# 4.9.7 is the newest 4.9 whose servers were published; 4.9.8 was published as a client only.
+SERVERS = maven.rocketmqs("4.9.7", "namesrv", "broker")
 
 # 4.9 was written for Java 8: under 17 it needs access to these packages.
 JAVA_17_FLAGS = (
@@ -46,7 +47,7 @@ class ApachePeer(Peer):
 
     heap: the broker's, as -Xms and -Xmx take it. java_properties: what -D gives. is_measured: with the collector of
     RocketMQ's own scripts, and all of Java's compilers; otherwise it starts with less work. java_flags: for both.
-    pom: names another version's jars.
+    servers: those of another version.
     """
 
     label = "apache"
@@ -60,7 +61,7 @@ class ApachePeer(Peer):
         java_properties: Mapping[str, object] | None = None,
         java_flags: Sequence[str] = (),
         is_measured: bool = True,
-        pom: Path = POM,
+        servers: maven.Artifacts = SERVERS,
     ) -> None:
         super().__init__(home, broker_properties=broker_properties)
         self._namesrv_flags = (*(() if is_measured else QUICK_START_FLAGS), *java_flags)
@@ -68,7 +69,7 @@ class ApachePeer(Peer):
         self._java_properties = {**JAVA_DISK_MARKS, **(java_properties or {})}
         self.heap = heap
         self._java = maven.find_tool("java", "Apache RocketMQ runs on Java 17")
-        self._jars = maven.copied_jars(pom)
+        self._jars = maven.copied_jars(servers)
 
     @property
     def version(self) -> str:

@@ -1,4 +1,4 @@
-"""Jars from Maven: resolved by `mvn` itself, once for each pom, kept in the user's cache folder."""
+"""Jars from Maven: resolved by `mvn` itself, once for each set of artifacts, kept in the user's cache folder."""
 
 from __future__ import annotations
 
@@ -14,6 +14,16 @@ from gantrymq.home import home_folder
 
 MAVEN_TIMEOUT_S = 600.0
 QUICK_MAVEN = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # unless the user has options: it lives for seconds
+_PROJECT = """<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>gantrymq</groupId><artifactId>jars</artifactId><version>1</version><packaging>pom</packaging>
+  <properties><project.build.sourceEncoding>UTF-8</project.build.sourceEncoding></properties>
+  <dependencies>{}</dependencies>
+</project>
+"""
+_DEPENDENCY = "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
+
+Artifacts = tuple[str, ...]  # GROUP:ARTIFACT:VERSION each
 
 
 class ToolError(GantryError):
@@ -34,27 +44,34 @@ def find_tool(name: str, reason: str) -> Path:
     return Path(found)
 
 
-def copied_jars(pom: Path) -> Path:
-    """A folder with every dependency of `pom`, and nothing else. Raises ToolError.
+def rocketmqs(version: str, *names: str) -> Artifacts:
+    """RocketMQ's own artifacts as they are published."""
+    return tuple(f"org.apache.rocketmq:rocketmq-{name}:{version}" for name in names)
+
+
+def copied_jars(artifacts: Artifacts) -> Path:
+    """A folder with the artifacts and all that they need, and nothing else. Raises ToolError.
 
     Filled in a folder beside it and renamed, so that two test runs at once and a broken download do no harm.
     """
-    digest = hashlib.sha256(pom.read_bytes()).hexdigest()[:12]
-    folder = cache_folder() / "jars" / f"{pom.stem}-{digest}"
+    digest = hashlib.sha256(" ".join(artifacts).encode()).hexdigest()[:12]
+    name = artifacts[0].split(":")[1]
+    folder = cache_folder() / "jars" / f"{name}-{digest}"
     if folder.is_dir():
         return folder
-    maven = find_tool("mvn", f"Maven copies the jars of {pom.name}")
+    maven = find_tool("mvn", f"Maven copies the jars of {name}")
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
         work = Path(scratch)
-        shutil.copy(pom, work / "pom.xml")  # Maven writes beside its pom: not into the tree
+        dependencies = (_DEPENDENCY.format(*artifact.split(":")) for artifact in artifacts)
+        (work / "pom.xml").write_text(_PROJECT.format("".join(dependencies)), encoding="utf-8")
         command: list[str | Path] = [maven, "-B", "-q", "-f", work / "pom.xml", "dependency:copy-dependencies"]
         command += [f"-DoutputDirectory={work / 'jars'}"]
         done = _run(command)
         if done.returncode != 0:  # once more: Maven remembers a download that failed, -U makes it forget
             done = _run([*command, "-U"])
         if done.returncode != 0 or not any((work / "jars").glob("*.jar")):
-            raise ToolError(f"Maven could not copy the jars of {pom.name}: {(done.stdout + done.stderr)[-2000:]}")
+            raise ToolError(f"Maven could not copy the jars of {name}: {(done.stdout + done.stderr)[-2000:]}")
         try:
             (work / "jars").rename(folder)
         except OSError:

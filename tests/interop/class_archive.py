@@ -11,12 +11,12 @@ import functools
 import subprocess
 from pathlib import Path
 
-from appliance.bench.apache_peer import POM, QUICK_START_FLAGS
-from appliance.bench.maven import class_path, copied_jars
+from appliance.bench.apache_peer import QUICK_START_FLAGS, SERVERS
+from appliance.bench.maven import Artifacts, class_path, copied_jars, rocketmqs
 from tests.interop.build_cache import built, digest, tool
 
-CLIENT_POM = Path(__file__).parent / "java" / "pom.xml"
-OFTEN_STARTED = (CLIENT_POM, POM)
+CLIENT = rocketmqs("4.9.8", "client", "acl")
+OFTEN_STARTED = (CLIENT, SERVERS)
 LOADER = Path(__file__).parent / "java_tools" / "LoadClasses.java"
 FILE = "classes.jsa"
 QUIET = "-Xlog:cds=off,cds+dynamic=off"  # it would tell on the programs' output what it can't take
@@ -30,11 +30,11 @@ USED = (
 
 
 @functools.cache
-def archive_flags(pom: Path) -> tuple[str, ...]:
-    """Flags of Java for a class path that begins with the jars of `pom`; the archive is made once for each machine."""
-    if pom not in OFTEN_STARTED:
+def archive_flags(artifacts: Artifacts) -> tuple[str, ...]:
+    """Flags of Java for a class path that begins with these jars; the archive is made once for each machine."""
+    if artifacts not in OFTEN_STARTED:
         return ()
-    jars = copied_jars(pom)
+    jars = copied_jars(artifacts)
     version = subprocess.run(["java", "-version"], capture_output=True, text=True, check=True).stderr
 
     def build(folder: Path) -> None:

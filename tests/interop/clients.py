@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from appliance.bench.maven import class_path, copied_jars
+from appliance.bench.maven import Artifacts, class_path, copied_jars
 from tests.interop.build_cache import QUICK_COMPILER, built, digest, npm_folder, tool
-from tests.interop.class_archive import CLIENT_POM, archive_flags
+from tests.interop.class_archive import CLIENT, archive_flags
 from tests.waiting import WITHIN_S
 
 HERE = Path(__file__).parent
@@ -156,12 +156,12 @@ class JavaClient:
 
     name = "java"
 
-    def __init__(self, logs: Path, *, pom: Path = CLIENT_POM, programs: Sequence[Path] | None = None) -> None:
-        """pom: which client; programs: sources of the programs, for a client that not all of java/ compile with."""
+    def __init__(self, logs: Path, *, client: Artifacts = CLIENT, programs: Sequence[Path] | None = None) -> None:
+        """client: another one; programs: sources of the programs, for a client that not all of java/ compile with."""
         self._logs = logs
-        self._pom = pom
-        self._jars = copied_jars(pom)
-        self._classes = _java_classes(self._jars, pom, programs or sorted(JAVA_SOURCES.glob("*.java")))
+        self._client = client
+        self._jars = copied_jars(client)
+        self._classes = _java_classes(self._jars, programs or sorted(JAVA_SOURCES.glob("*.java")))
 
     @property
     def version(self) -> str:
@@ -190,7 +190,7 @@ class JavaClient:
         command += [f"-Drocketmq.serialize.type={encoding}"]
         java_properties = {**QUICK_JAVA, **java_properties}
         command += [f"-D{name}={value}" for name, value in java_properties.items()]
-        command += archive_flags(self._pom) if agent is None else [f"-javaagent:{agent}"]
+        command += archive_flags(self._client) if agent is None else [f"-javaagent:{agent}"]
         command += ["-cp", f"{class_path(self._jars)}:{self._classes}", "Run", program, *map(str, arguments)]
         yield from running(f"java {program}", command, self._logs)
 
@@ -248,13 +248,13 @@ def running(name: str, command: Sequence[str | Path], logs: Path) -> Iterator[Cl
         program.close()
 
 
-def _java_classes(jars: Path, pom: Path, sources: Sequence[Path]) -> Path:
+def _java_classes(jars: Path, sources: Sequence[Path]) -> Path:
     """The programs' classes, compiled once for each state of the sources."""
 
     def build(folder: Path) -> None:
         tool(["javac", *QUICK_COMPILER, "-cp", class_path(jars), "-d", folder, *sources])
 
-    return built(f"interop-java-{digest([*sources, pom])}", build)
+    return built(f"interop-java-{digest(sources, jars.name)}", build)
 
 
 def _npm_folder() -> Path:

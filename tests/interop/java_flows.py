@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from appliance.bench.maven import ToolError
+from appliance.bench.maven import Artifacts, ToolError
 from tests.conftest import missing, require_tool
 from tests.interop.broker_cluster import BrokerCluster
 from tests.interop.clients import JavaClient
@@ -36,12 +36,12 @@ MADE_BY_CLIENTS = {"namespace"}
 WITHOUT_REQUESTS = ("requests",)
 
 
-def make_client(logs: Path, pom: Path, programs: Sequence[Path] | None = None) -> JavaClient:
+def make_client(logs: Path, client: Artifacts, programs: Sequence[Path] | None = None) -> JavaClient:
     """A Java client of RocketMQ 5; without its tools the test skips aloud, and fails in CI."""
     for name in ("java", "javac", "mvn"):
         require_tool(name, "it runs RocketMQ 5's Java client")
     try:
-        return JavaClient(logs, pom=pom, programs=programs)
+        return JavaClient(logs, client=client, programs=programs)
     except ToolError as exc:
         missing("RocketMQ 5's Java client", str(exc))
         raise

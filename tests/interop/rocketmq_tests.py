@@ -20,13 +20,21 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from appliance.bench.maven import class_path, copied_jars
+from appliance.bench.maven import class_path, copied_jars, rocketmqs
 from appliance.bench.peer import CLUSTER_NAME
 from tests.certificates import authority
 from tests.interop.broker_cluster import BrokerCluster
 from tests.interop.build_cache import built, digest, tool
 
-POM = Path(__file__).parent / "java_tools" / "own_tests.pom.xml"
+NEEDED = (
+    *rocketmqs("4.9.7", "broker", "namesrv", "tools"),
+    "log4j:log4j:1.2.17",
+    "org.apache.tomcat:annotations-api:6.0.53",
+    "com.google.truth:truth:0.30",
+    "org.mockito:mockito-core:3.10.0",
+    "org.assertj:assertj-core:2.6.0",
+    "junit:junit:4.13.2",
+)
 BASE = Path("test/java/org/apache/rocketmq/test/base")
 CLASS_TIMEOUT_S = 1_200.0  # the longest waits for messages, several times two minutes
 STARTS_ITS_OWN = re.compile(r"        namesrvController = .*?(?=        brokerNum)", re.DOTALL)
@@ -62,10 +70,10 @@ def compiled(checkout: Path) -> Path:
         text, changes = STARTS_ITS_OWN.subn(NAMES_OURS, base.read_text())
         assert changes == 1, f"{base} starts its servers otherwise than this program knows"
         base.write_text(text)
-        tool(["javac", "-nowarn", "-d", folder, "-cp", class_path(copied_jars(POM)), *copy.rglob("*.java")])
+        tool(["javac", "-nowarn", "-d", folder, "-cp", class_path(copied_jars(NEEDED)), *copy.rglob("*.java")])
         shutil.copytree(copy / "test" / "resources", folder, dirs_exist_ok=True)
 
-    return built(f"rocketmq-tests-{digest([POM, Path(__file__), *sources])}", build)
+    return built(f"rocketmq-tests-{digest([Path(__file__), *sources])}", build)
 
 
 def test_classes(folder: Path) -> list[str]:
@@ -104,7 +112,7 @@ def main() -> int:
         output.mkdir(parents=True, exist_ok=True)
         with BrokerCluster(Path(scratch) / "cluster", properties={**ROCKETMQ_DEFAULTS, **PLAIN_AND_TLS}) as cluster:
             command = ["java", *properties_of(cluster, Path(scratch)), "-cp"]
-            command += [f"{folder}:{class_path(copied_jars(POM))}", "org.junit.runner.JUnitCore"]
+            command += [f"{folder}:{class_path(copied_jars(NEEDED))}", "org.junit.runner.JUnitCore"]
             for name in classes:
                 good, count = run_class(name, command, output / f"{name.rpartition('.')[2]}.log")
                 print(f"{good:3} of {count:3}  {name}", flush=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.bench.apache_peer import POM
+from appliance.bench.apache_peer import SERVERS
 from appliance.bench.maven import ToolError, class_path, copied_jars
 from appliance.broker.sql_filter import EvaluationError, SqlError, compile_condition
 from gantrymq.message.properties import encode_properties
@@ -89,7 +89,7 @@ def oracle_command() -> list[str]:
     require_tool("java", "it evaluates conditions as RocketMQ does")
     require_tool("mvn", "it fetches RocketMQ's filter module")
     try:
-        return ["java", "-XX:TieredStopAtLevel=1", "-cp", class_path(copied_jars(POM)), str(SOURCE)]
+        return ["java", "-XX:TieredStopAtLevel=1", "-cp", class_path(copied_jars(SERVERS)), str(SOURCE)]
     except ToolError as exc:
         missing("the jars of Apache RocketMQ", str(exc))
         raise

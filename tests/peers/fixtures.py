@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.bench.apache_peer import POM
+from appliance.bench.apache_peer import SERVERS
 from appliance.bench.maven import ToolError
 from tests.any_disk import SLOW_DISK
 from tests.conftest import missing, require_tool
@@ -40,7 +40,7 @@ def make_apache_peer(
             heap=heap,
             broker_properties=PATIENT | dict(broker_properties or {}),
             java_properties=PLAIN | dict(java_properties or {}),
-            java_flags=archive_flags(POM),
+            java_flags=archive_flags(SERVERS),
             is_measured=False,
         )
     except ToolError as exc:

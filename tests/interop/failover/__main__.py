@@ -11,9 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from appliance.bench.maven import rocketmqs
 from tests.faults.kit.network import network
 from tests.faults.kit.nodes import BROKERS, ETCD, NAMES
-from tests.interop.class_archive import CLIENT_POM
+from tests.interop.class_archive import CLIENT
 from tests.interop.clients import JAVA_SOURCES, ClientProgram, JavaClient
 from tests.interop.failover.blows import BLOWS, CUTS, heal, strike
 from tests.interop.failover.gaps import Gaps, summary
@@ -23,7 +24,7 @@ from tests.interop.go_client import GoClient
 from tests.servers.etcd import etcd, urls_of
 
 STEADY = [JAVA_SOURCES / f"{name}.java" for name in ("Lines", "Run", "Steady")]
-POMS = {"java4": CLIENT_POM, "java5": JAVA_SOURCES / "five-5.3.3.pom.xml"}
+JAVA_CLIENTS = {"java4": CLIENT, "java5": rocketmqs("5.3.3", "client")}
 POLL_MS = (0, 5000)
 OWN = {"rocketmq.client.rebalance.waitInterval": 20000}  # as the client has it
 WATCHED_S = 75.0  # after a loss: more than two looks of a client at its routes
@@ -51,9 +52,9 @@ def clients(
         for way in ("asyncio", "threads"):
             program = sdk(*where(f"sdk5-{way}"), way, folder, refresh_s=5)
             yield f"SDK ({way}), 5 s", stack.enter_context(program)
-    for client, pom in POMS.items():
+    for client, artifacts in JAVA_CLIENTS.items():
         if client in wanted:
-            java = JavaClient(folder, pom=pom, programs=STEADY)
+            java = JavaClient(folder, client=artifacts, programs=STEADY)
             for poll_ms in POLL_MS:
                 name = f"{java.version}, {poll_ms // 1000} s" if poll_ms else java.version
                 arguments = (*where(f"{client}-{poll_ms}"), poll_ms)

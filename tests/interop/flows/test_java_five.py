@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from appliance.bench import rpc
+from appliance.bench.maven import rocketmqs
 from appliance.bench.peer import Peer
 from tests.interop.broker_cluster import PEER, BrokerCluster
 from tests.interop.clients import JAVA_SOURCES, ClientProgram, JavaClient
@@ -48,7 +49,7 @@ def test_every_flow_of_a_client_of_5_works(
 ) -> None:
     if is_guarded and PEER == "apache":
         pytest.skip("Apache's TLS takes other settings")
-    client = make_client(tmp_path, JAVA_SOURCES / f"five-{version}.pom.xml")
+    client = make_client(tmp_path, rocketmqs(version, "client"))
     with BrokerCluster(tmp_path / "cluster", brokers=brokers, tls=is_guarded, acl=is_guarded) as cluster:
         without = (*without, *WITHOUT_ON_APACHE)
         assert_flows_work(client, cluster, encoding, compression=compression, without=without)

@@ -7,6 +7,7 @@ import time
 import pytest
 
 from appliance.bench import rpc
+from appliance.bench.maven import rocketmqs
 from appliance.bench.peer import Peer
 from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig
 from gantrymq.remoting.codes import RequestCode
@@ -23,7 +24,7 @@ PROGRAMS = tuple(JAVA_SOURCES / f"{name}.java" for name in ("five/PopConsume", "
 
 @pytest.fixture(scope="module")
 def five(tmp_path_factory: pytest.TempPathFactory) -> JavaClient:
-    return make_client(tmp_path_factory.mktemp("java-pop"), JAVA_SOURCES / "five-5.4.0.pom.xml", PROGRAMS)
+    return make_client(tmp_path_factory.mktemp("java-pop"), rocketmqs("5.4.0", "client"), PROGRAMS)
 
 
 def ask(address: str, code: RequestCode, body: bytes) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from pathlib import Path
 
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
@@ -19,7 +18,7 @@ from gantrymq.contrib.opentelemetry import OpenTelemetryInterceptor
 from tests.interop.clients import ClientProgram, JavaClient
 from tests.waiting import WITHIN_S, until
 
-AGENT_POM = Path(__file__).resolve().parents[1] / "java_tools" / "opentelemetry.pom.xml"
+AGENT = ("io.opentelemetry.javaagent:opentelemetry-javaagent:2.8.0",)
 AGENT_OPTIONS = {
     "otel.traces.exporter": "logging",
     "otel.metrics.exporter": "none",
@@ -33,7 +32,7 @@ def test_a_trace_goes_to_java_and_comes_back(cluster: Peer, java: JavaClient) ->
     """Python sends; Java's listener answers in the same trace; a listener of Python's reads the answer."""
     topic = f"Interop-traces-{time.monotonic_ns()}"
     rpc.create_topic(cluster.broker_address, topic, 1)
-    (agent,) = copied_jars(AGENT_POM).glob("opentelemetry-javaagent-*.jar")
+    (agent,) = copied_jars(AGENT).glob("opentelemetry-javaagent-*.jar")
     arguments = (cluster.namesrv_address, topic, f"{topic}-java", "answer")
     with java.run("RequestReply", *arguments, java_properties=AGENT_OPTIONS, agent=agent) as program:
         program.wait_started()

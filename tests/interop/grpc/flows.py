@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from appliance.bench.maven import ToolError, class_path, copied_jars
+from appliance.bench.maven import ToolError, class_path, copied_jars, rocketmqs
 from gantrymq import AdminClient
 from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig, TopicConfig
 from tests.conftest import missing, require_tool
@@ -57,7 +57,7 @@ def java_flows(home: Path) -> list[str | Path]:
     for each in ("java", "javac", "mvn"):
         require_tool(each, "it runs RocketMQ 5's client for Java")
     try:
-        jars = copied_jars(HERE / "java" / "pom.xml")
+        jars = copied_jars(rocketmqs("5.2.0", "client-java"))
     except ToolError as exc:
         missing("RocketMQ 5's client for Java", str(exc))
         raise

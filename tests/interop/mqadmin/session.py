@@ -18,9 +18,9 @@ from tests.waiting import WITHIN_S
 
 HERE = Path(__file__).parents[1]
 DRIVER = HERE / "java_tools" / "RunCommands.java"
-TOOLS = HERE / "java_tools" / "pom.xml"
-TOOLS_FIVE = HERE / "java_tools" / "five.pom.xml"
-TOOLS_OF_THE_PEER = apache_peer.POM  # 4.9.7, the last with getAclConfig
+TOOLS = maven.rocketmqs("4.9.8", "tools")  # the newest 4.9
+TOOLS_FIVE = maven.rocketmqs("5.1.4", "tools")  # what people have who moved their tools first
+TOOLS_OF_THE_PEER = apache_peer.SERVERS  # 4.9.7, the last with getAclConfig
 
 # Classes that are in the jar but that mqadmin does not list.
 UNLISTED = ("offset.GetConsumerStatusCommand", "offset.ResetOffsetByTimeOldCommand", "consumer.ConsumerSubCommand")
@@ -37,13 +37,13 @@ class Printed(NamedTuple):
 
 
 class MqAdminSession:
-    """`with MqAdminSession(home, pom) as session: session.run(...)`; `home` is a folder of its own."""
+    """`with MqAdminSession(home, tools) as session: session.run(...)`; `home` is a folder of its own."""
 
-    def __init__(self, home: Path, pom: Path = TOOLS, *, unlisted: Sequence[str] = ()) -> None:
+    def __init__(self, home: Path, tools: maven.Artifacts = TOOLS, *, unlisted: Sequence[str] = ()) -> None:
         self.home = home
-        self._pom = pom
-        self._jars = maven.copied_jars(pom)
-        self._classes = _classes(self._jars, pom)
+        self._tools = tools
+        self._jars = maven.copied_jars(tools)
+        self._classes = _classes(self._jars)
         self._unlisted = ",".join(f"org.apache.rocketmq.tools.command.{name}" for name in unlisted)
         write_logback(home)
 
@@ -82,7 +82,7 @@ class MqAdminSession:
             f"-Djava.io.tmpdir={self.home}",
             f"-Dunlisted={self._unlisted}",
         ]
-        command += archive_flags(self._pom)
+        command += archive_flags(self._tools)
         command += ["-cp", f"{maven.class_path(self._jars)}:{self._classes}", "RunCommands"]
         with (self.home / "virtual-machine.log").open("ab") as errors:
             return subprocess.Popen(  # some commands write files where they are run
@@ -124,9 +124,9 @@ class MqAdminSession:
         return Printed(base64.b64decode(printed).decode(), ending == "CUT")
 
 
-def _classes(jars: Path, pom: Path) -> Path:
+def _classes(jars: Path) -> Path:
     """The driver's class, compiled once for each state of its source and jars."""
-    digest = hashlib.sha256(DRIVER.read_bytes() + pom.read_bytes()).hexdigest()[:12]
+    digest = hashlib.sha256(DRIVER.read_bytes() + jars.name.encode()).hexdigest()[:12]
 
     def build(folder: Path) -> None:
         tool(["javac", *QUICK_COMPILER, "-cp", maven.class_path(jars), "-d", folder, DRIVER])

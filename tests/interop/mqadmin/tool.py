@@ -29,7 +29,7 @@ class MqAdmin:
 
     def __init__(self, home: Path) -> None:
         self._home = home
-        self._jars = maven.copied_jars(apache_peer.POM)
+        self._jars = maven.copied_jars(apache_peer.SERVERS)
         write_logback(home)
 
     def run(self, *arguments: object, java_properties: Mapping[str, object] = MappingProxyType({})) -> str:
@@ -37,7 +37,7 @@ class MqAdmin:
         command = ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m", *apache_peer.JAVA_17_FLAGS]
         command += [f"-Drocketmq.home.dir={self._home}", f"-Duser.home={self._home}", f"-Djava.io.tmpdir={self._home}"]
         command += [f"-D{name}={value}" for name, value in java_properties.items()]
-        command += archive_flags(apache_peer.POM)
+        command += archive_flags(apache_peer.SERVERS)
         command += ["-cp", maven.class_path(self._jars), "org.apache.rocketmq.tools.command.MQAdminStartup"]
         command += [str(argument) for argument in arguments]
         done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False, cwd=self._home)

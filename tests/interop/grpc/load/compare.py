@@ -1,6 +1,6 @@
 """Our proxy and broker against RocketMQ's own 5.5.0, in turn, on the same cores.
 
-`python -m tests.interop.grpc.load.compare` prints a table of what `load` (main.go) saw. It takes some ten minutes and
+`python -m tests.interop.grpc.load.compare` prints a table of what `load` (in go/) saw. It takes some ten minutes and
 needs Java, Maven and Go.
 """
 
@@ -25,7 +25,7 @@ from tests.faults.grpc.proxy_process import proxy_process
 from tests.interop.build_cache import built, digest, tool
 from tests.interop.grpc.load.upstream import Upstream
 
-HERE = Path(__file__).parent
+GO = Path(__file__).parents[1] / "go"
 QUEUES = 8
 LOADS = {
     "warm-up": ("send", 32, 0.0),
@@ -49,10 +49,10 @@ def program() -> Path:
     """The load program, compiled."""
 
     def build(folder: Path) -> None:
-        command = ["go", "build", "-mod=readonly", "-buildvcs=false", "-o", str(folder / "load"), "."]
-        tool(command, cwd=HERE, environment={"CGO_ENABLED": "0", "GOTOOLCHAIN": "local"})
+        command = ["go", "build", "-mod=readonly", "-buildvcs=false", "-o", str(folder / "load"), "./load"]
+        tool(command, cwd=GO, environment={"CGO_ENABLED": "0", "GOTOOLCHAIN": "local"})
 
-    files = [HERE / name for name in ("main.go", "go.mod", "go.sum")]
+    files = [GO / name for name in ("load/main.go", "go.mod", "go.sum")]
     return built(f"interop-grpc-load-{digest(files)}", build) / "load"
 
 

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from appliance.bench.apache_peer import ApachePeer
+from appliance.bench.maven import rocketmqs
 from appliance.bench.peer import CLUSTER_NAME
 from appliance.bench.processes import Process, free_ports
 
-POM = Path(__file__).with_name("upstream.pom.xml")
+SERVERS = rocketmqs("5.5.0", "namesrv", "broker", "proxy")
 PROXY = "org.apache.rocketmq.proxy.ProxyStartup"
 LOGBACK = '<configuration><root level="ERROR"/></configuration>'
 
@@ -22,7 +23,7 @@ class Upstream(ApachePeer):
     label = "upstream"
 
     def __init__(self, home: Path, **options: Any) -> None:
-        super().__init__(home, pom=POM, **options)
+        super().__init__(home, servers=SERVERS, **options)
 
     def start_proxy(self, namesrv: str = "", *, cluster: str = CLUSTER_NAME, heap: str = "1g") -> tuple[Process, int]:
         """RocketMQ's proxy, in front of its own broker or another name server's, and its gRPC port."""
