@@ -54,7 +54,6 @@ def test_s02_a_fresh_database_lets_nobody_in(transactional_db: None, settings: A
 
 
 def test_s02_no_setting_has_a_secret_of_ours_as_its_default() -> None:
-    """S02."""
     fields = [field for kind in (ApplianceConfig, BrokerConfig, NamesrvConfig) for field in dataclasses.fields(kind)]
     secrets = {field.name: field.default for field in fields if SECRET_NAMES.search(field.name)}
     assert secrets
@@ -62,7 +61,6 @@ def test_s02_no_setting_has_a_secret_of_ours_as_its_default() -> None:
 
 
 def test_s02_nothing_that_is_shipped_has_a_demonstrations_password() -> None:
-    """S02."""
     folders = ("gantrymq", "store", "appliance", "dashboard", "templates", "deploy")
     paths = [path for folder in folders for path in (ROOT / folder).rglob("*") if path.is_file()]
     shown = [path for path in paths if path.suffix in {".py", ".html", ".js", ".yml", ".toml", ".xml", ".json", ""}]
@@ -86,7 +84,6 @@ def test_s02_s04_fresh_accounts_of_clients_are_the_appliances_own_alone(tmp_path
 async def test_s18_the_first_administrator_takes_no_password_that_everybody_takes(
     password: str, transactional_db: None
 ) -> None:
-    """S18."""
     token = await sync_to_async(issue_setup_token)()
     fields = {"username": "administrator", "password": password, "again": password, "token": token or ""}
     assert (await AsyncClient().post("/first-run", fields)).status_code == 422

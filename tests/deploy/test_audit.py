@@ -48,7 +48,6 @@ EXCUSE = {"package": "twisted", "id": "CVE-1", "why": "its HTTP client is not us
 def test_s64_only_a_written_exception_whose_time_is_not_over_excuses(
     exceptions: list[dict[str, str]], open_count: int, exit_code: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """S64."""
     found = audit.judge(REPORT, exceptions, TODAY)
     assert (found.looked_up, found.unknown, len(found.open)) == (2, ["unheard-of"], open_count)
     assert audit.tell(found, {}) == exit_code

@@ -20,7 +20,6 @@ def printed() -> str:
 
 
 def test_s64_the_command_prints_a_document_that_its_standards_schema_accepts() -> None:
-    """S64."""
     try:
         from cyclonedx.schema import SchemaVersion
         from cyclonedx.validation.json import JsonStrictValidator

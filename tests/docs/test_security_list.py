@@ -32,7 +32,7 @@ def rows(text: str) -> dict[str, tuple[str, str]]:
 
 @functools.cache
 def named_by_tests() -> dict[str, set[str]]:
-    """Number to the tests that name it, in their own docstring or in that of their module."""
+    """Number to the tests that name it: by their name, in their docstring, or in that of their module."""
     found: dict[str, set[str]] = {}
     for path in sorted((ROOT / "tests").rglob("test_*.py")):
         if path == Path(__file__).resolve():
@@ -45,7 +45,8 @@ def named_by_tests() -> dict[str, set[str]]:
         ]
         for node in (tree, *tests):
             where = path.name if isinstance(node, ast.Module) else f"{path.name}::{node.name}"
-            for number in NAME.findall(ast.get_docstring(node) or ""):
+            by_name = "" if isinstance(node, ast.Module) else node.name.upper().replace("_", " ")
+            for number in NAME.findall(f"{by_name} {ast.get_docstring(node) or ''}"):
                 found.setdefault(number, set()).add(where)
     return found
 

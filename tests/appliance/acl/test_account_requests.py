@@ -91,7 +91,6 @@ async def test_the_white_list_changes_by_request(tmp_path: Path) -> None:
 
 
 async def test_s25_s62_secrets_come_out_nowhere(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """S25, S62."""
     canary = "canary-5f2e9a"
     text = f"accounts: [{{accessKey: adminKey1, secretKey: {canary}, admin: true}}]"
     admin = Credentials("adminKey1", canary)

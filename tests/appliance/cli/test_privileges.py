@@ -41,7 +41,6 @@ def reachable(folder: Path) -> Path:
 
 
 def test_s06_root_becomes_the_account_for_good_and_the_folder_is_its_own(tmp_path: Path) -> None:
-    """S06."""
     data, account = reachable(tmp_path) / "data", pwd.getpwnam(OTHER)
     command = [sys.executable, "-c", BECOME, str(data), OTHER, str(ROOT)]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -75,7 +74,6 @@ def test_what_can_not_be_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_s06_gantry_up_as_root_is_refused_before_it_writes_anything(tmp_path: Path) -> None:
-    """S06."""
     command = [sys.executable, "-P", "-m", "appliance", "up", "--data", str(tmp_path / "data"), "--user", "no-such-one"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

@@ -50,7 +50,6 @@ def test_a_broker_refuses_a_newer_store(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("where", "known"), [("", DATA), ("brokers/broker-a/store", STORE)])
 def test_s66_an_appliance_refuses_newer_data(tmp_path: Path, where: str, known: FolderFormat) -> None:
-    """S66."""
     before = stamped_newer(tmp_path / "data" / where, known)
     ended = gantry("up", "--data", str(tmp_path / "data"), "--no-install-reports")
     assert ended.returncode == 1

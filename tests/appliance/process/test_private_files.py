@@ -50,7 +50,6 @@ async def test_s04_s63_a_run_leaves_nothing_that_others_may_read(tmp_path: Path)
 
 @pytest.mark.parametrize("command", [("appliance", "tls", "create"), ("manage.py", "migrate")], ids=" ".join)
 def test_s04_a_command_makes_private_files_too(command: tuple[str, ...], tmp_path: Path) -> None:
-    """S04."""
     data = tmp_path / "data"
     data.mkdir(mode=0o700)
     program = ["-m", *command, str(data / "tls")] if command[0] == "appliance" else list(command)

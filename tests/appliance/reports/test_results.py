@@ -31,7 +31,6 @@ from appliance.reports.runs import RunFolder, RunSpec, new_run_id
 
 @pytest.mark.parametrize("cell", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1"])
 def test_s21_a_cell_that_a_spreadsheet_would_run_becomes_text(cell: str) -> None:
-    """S21."""
     written = csv_bytes(pa.table({"topic": [cell, "plain", None], "messages": [-5, 0, 7]})).decode()
     rows = list(csv.reader(io.StringIO(written, newline="")))
     assert rows[1:] == [["'" + cell, "-5"], ["plain", "0"], ["", "7"]]

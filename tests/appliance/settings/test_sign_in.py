@@ -59,7 +59,6 @@ def test_a_provider_on_this_machine_needs_no_tls() -> None:
 
 
 def test_s04_the_secret_is_no_setting(tmp_path: Path) -> None:
-    """S04."""
     file = tmp_path / "secret"
     file.write_text("canary-of-a-file\n")
     environment = {"GANTRY_OIDC_CLIENT_SECRET": "canary-of-a-variable"}

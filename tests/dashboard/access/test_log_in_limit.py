@@ -91,7 +91,6 @@ async def test_who_has_been_here_goes_in_beside_a_crowd(admin: User) -> None:
 
 
 async def test_s17_a_provider_that_hangs_leaves_passwords_their_places() -> None:
-    """S17."""
     pages = HeldPages()
     limit = LogInLimit(pages)
     steps = [("GET", "/login/provider"), ("GET", "/login/provider/back")]

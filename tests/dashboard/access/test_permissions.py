@@ -17,7 +17,6 @@ from tests.dashboard.conftest import Client
 
 
 def test_s11_every_address_declares_a_permission() -> None:
-    """S11."""
     undeclared = [route for route, item in all_patterns() if not hasattr(item.callback, "permission")]
     assert undeclared == []
 
@@ -32,7 +31,6 @@ def test_only_these_addresses_are_open() -> None:
 
 
 def test_s11_every_rest_operation_checks_a_token() -> None:
-    """S11."""
     operations = [
         operation
         for _, router in api._routers
@@ -46,12 +44,10 @@ def test_s11_every_rest_operation_checks_a_token() -> None:
 
 
 def test_s11_the_only_socket_is_the_guarded_one() -> None:
-    """S11."""
     assert [pattern.callback.consumer_class for pattern in websocket_urlpatterns] == [LiveSocket]
 
 
 async def test_s10_without_a_session_nothing_is_shown(gateway: Gateway, transactional_db: None) -> None:
-    """S10."""
     client = AsyncClient()
     for route, item in all_patterns():
         address = example_address(route)
@@ -125,7 +121,6 @@ async def test_a_closed_account_is_out_at_once(log_in: Client, gateway: Gateway)
 
 
 async def test_s16_a_session_ends_at_its_absolute_age(log_in: Client, gateway: Gateway) -> None:
-    """S16."""
     client = await log_in(Role.READER)
     session = await client.asession()
     await session.aset("started_at", 1)
@@ -154,7 +149,6 @@ def test_no_token_may_more_than_an_operator_but_for_the_one_made_for_settings() 
 
 
 def test_s14_a_subscription_needs_its_permission() -> None:
-    """S14."""
     nobody = Principal(User(), frozenset())
     reader = Principal(User(), ROLE_PERMISSIONS[Role.READER])
     for channel in ("overview", "waiting", "topic:orders"):

@@ -33,7 +33,6 @@ async def test_s16_the_cookie_is_for_our_pages_alone(admin: User) -> None:
 
 
 async def test_s16_a_session_that_was_idle_too_long_is_over(log_in: Client, gateway: Gateway) -> None:
-    """S16."""
     client = await log_in("reader")
     assert (await client.get("/topics")).status_code == 200
     session = await Session.objects.aget()
@@ -67,7 +66,6 @@ async def test_s16_s63_a_new_secret_key_ends_every_session(log_in: Client, gatew
 
 
 def test_s14_the_socket_looks_again_within_five_seconds() -> None:
-    """S14."""
     assert sockets.RECHECK_S < 5
 
 

@@ -117,7 +117,6 @@ HOOK = {"url": URL, "secret": "s" * 32}
 async def test_s62_another_host_gets_no_secret_that_is_kept(
     log_in: Client, kind: str, before: dict[str, Any], change: dict[str, Any], asked: str
 ) -> None:
-    """S62."""
     client = await log_in("admin")
     config = await api_for(await User.objects.aget(username="admin"), "config")
     body = {"name": "out", "kind": kind, "settings": before}
@@ -141,7 +140,6 @@ async def test_s62_another_host_gets_no_secret_that_is_kept(
 
 
 async def test_s62_a_mail_server_without_an_account_keeps_no_password_of_another(log_in: Client) -> None:
-    """S62."""
     await log_in("admin")
     config = await api_for(await User.objects.aget(username="admin"), "config")
     body: dict[str, Any] = {"name": "out", "kind": "mail", "settings": MAIL}

@@ -143,7 +143,6 @@ async def test_readers_of_one_second_share_one_writing() -> None:
 async def test_s11_a_token_opens_the_page_and_one_for_metrics_opens_nothing_else(
     scope: str, users: dict[str, User], gateway: Gateway
 ) -> None:
-    """S11."""
     _, secret = await create_token(users["reader"], "prometheus", scope, 7)
     client, headers = AsyncClient(), {"authorization": f"Bearer {secret}"}
     assert (await client.get("/metrics", headers=headers)).status_code == 503  # nothing was looked at yet

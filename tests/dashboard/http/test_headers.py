@@ -16,7 +16,6 @@ from tests.dashboard.conftest import Client
 
 @pytest.mark.parametrize("address", ["/login", "/healthz", "/topics", "/nope", "/static/dashboard/app.css"])
 async def test_s19_every_answer_carries_the_headers(address: str, transactional_db: None) -> None:
-    """S19."""
     headers = (await AsyncClient().get(address)).headers
     policy = headers["Content-Security-Policy"]
     assert "script-src 'self';" in policy and "unsafe" not in policy
@@ -38,7 +37,6 @@ async def test_what_came_over_tls_stays_there(is_secure: bool, settings: Any) ->
 
 
 async def test_s19_no_page_asks_for_anything_from_elsewhere_or_inline(log_in: Client) -> None:
-    """S19."""
     page = (await (await log_in()).get("/tokens")).content.decode()
     assert not re.search(r'(?:src|href|action)="(?:https?:)?//', page)
     assert not re.search(r"<script(?![^>]*(?:src=|type=.application/json))", page)
@@ -72,7 +70,6 @@ async def test_only_static_files_are_served(path: str) -> None:
 
 
 async def test_s05_an_error_shows_no_stack_path_or_setting(log_in: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """S05."""
     from dashboard.people import views
 
     def broken(*args: object) -> None:

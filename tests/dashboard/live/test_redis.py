@@ -101,7 +101,6 @@ def test_while_redis_is_away_pages_work_and_say_that_they_are_not_live(
 
 
 def test_s62_its_password_is_in_no_log(gantry: RunningAppliance, administrator: Visitor) -> None:
-    """S62."""
     texts = [gantry.output, *(path.read_text() for path in Path(gantry.data, "logs").iterdir() if path.is_file())]
     assert not any(SECRET in text for text in texts)
     assert not any("Traceback" in text for text in texts), "a Redis that is away is told in a line"

@@ -46,7 +46,6 @@ Topic = Callable[..., Awaitable[str]]
     ],
 )
 async def test_s14_a_foreign_page_can_not_open_it(origin: bytes | None, log_in: Client) -> None:
-    """S14."""
     is_open, _ = await communicator(await log_in("admin"), origin).connect()
     assert not is_open
 
@@ -78,7 +77,6 @@ async def test_a_host_that_is_not_ours_is_refused_even_if_the_origin_agrees(log_
 
 
 async def test_s14_without_a_session_it_stays_closed(transactional_db: None) -> None:
-    """S14."""
     is_open, _ = await communicator(None).connect()
     assert not is_open
 
@@ -143,7 +141,6 @@ async def test_a_flood_is_sampled_and_counted(log_in: Client, make_topic: Topic,
 
 
 async def test_s15_frames_come_at_most_four_a_second(log_in: Client, gateway: Gateway) -> None:
-    """S15."""
     sampler = Sampler(gateway)
     await sampler.sample()
     async with connected(await log_in("reader")) as socket:
@@ -174,7 +171,6 @@ async def test_what_is_not_there_is_refused_by_name(log_in: Client, gateway: Gat
 
 @pytest.mark.parametrize("flood", ["x" * 5000, None])
 async def test_s15_too_much_ends_it(flood: str | None, log_in: Client) -> None:
-    """S15."""
     socket = communicator(await log_in("reader"))
     await socket.connect()
     if flood:
@@ -188,7 +184,6 @@ async def test_s15_too_much_ends_it(flood: str | None, log_in: Client) -> None:
 async def test_s15_one_account_may_not_open_sockets_without_end(
     log_in: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """S15."""
     monkeypatch.setattr(sockets, "SOCKETS_OF_ONE_ACCOUNT_MAX", 2)
     client = await log_in("reader")
     async with connected(client), connected(client):
@@ -248,7 +243,6 @@ async def test_s14_s16_a_socket_does_not_outlive_its_session(
 async def test_s14_a_session_that_is_over_opens_no_socket(
     end: Callable[[AsyncClient], Awaitable[None]], log_in: Client
 ) -> None:
-    """S14."""
     client = await log_in("operator")
     kept = dict(client.cookies)
     await end(client)

@@ -21,7 +21,6 @@ PUBLIC = ["8.8.8.8", "1.1.1.1", "2606:4700:4700::1111", "::ffff:8.8.8.8", "64:ff
 
 @pytest.mark.parametrize("address", PRIVATE)
 def test_s23_private_addresses_are_refused(address: str) -> None:
-    """S23."""
     assert not may_send_to(address, ())
 
 

@@ -37,7 +37,6 @@ async def test_the_token_makes_the_administrator_and_logs_in(transactional_db: N
 
 
 async def test_s03_the_token_works_once(transactional_db: None) -> None:
-    """S03."""
     token = await new_token()
     assert (await AsyncClient().post("/first-run", GOOD | {"token": token})).status_code == 302
     again = await AsyncClient().post("/first-run", GOOD | {"token": token, "username": "eve"})
@@ -61,7 +60,6 @@ async def test_s03_of_many_claims_at_once_one_wins(transactional_db: None) -> No
 
 
 async def test_s03_an_expired_or_foreign_token_is_refused(transactional_db: None) -> None:
-    """S03."""
     token = await new_token()
     assert (await AsyncClient().get("/first-run?token=guess")).status_code == 403
     assert (await AsyncClient().get("/first-run")).status_code == 403

@@ -38,7 +38,6 @@ def test_names_of_one_script_are_taken(name: str) -> None:
 
 @pytest.mark.parametrize("name", ALIKE)
 def test_s17_names_that_read_as_others_are_refused(name: str) -> None:
-    """S17."""
     with pytest.raises(ValidationError):
         check_new_name(name)
 

@@ -37,14 +37,12 @@ def test_names_that_can_not_be_taken_are_refused(name: str, admin: User) -> None
 
 @pytest.mark.parametrize("password", ["", "short", "password123", "1234567890", "ada.lovelace"])
 def test_s18_weak_passwords_are_refused(password: str, transactional_db: None) -> None:
-    """S18."""
     with pytest.raises(UserProblem):
         user_accounts.add_user(user_accounts.new_user("ada.lovelace", Role.READER), password)
     assert not User.objects.exists()
 
 
 def test_s18_passwords_are_kept_as_argon2id(transactional_db: None) -> None:
-    """S18."""
     user_accounts.add_user(user_accounts.new_user("ada", Role.ADMIN), PASSWORD)
     assert User.objects.get().password.startswith("argon2$argon2id$v=19$m=19456,t=2,p=1$")
 

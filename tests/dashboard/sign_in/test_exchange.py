@@ -223,7 +223,6 @@ def test_an_answer_that_is_none_is_told_in_words(visit: Visit, answer: str) -> N
 def test_s23_a_document_that_leads_to_plain_http_is_not_taken(
     lying: LyingProvider, config: ApplianceConfig, name: str, url: str
 ) -> None:
-    """S23."""
     lying.metadata[name] = url
     with pytest.raises(BadAnswer):
         Visit(lying, config).begin()

@@ -55,7 +55,6 @@ async def test_it_is_off_until_it_is_set_up(transactional_db: None) -> None:
 
 
 async def test_s16_a_sign_in_makes_an_account_and_a_new_session(provider: LyingProvider) -> None:
-    """S16."""
     client = AsyncClient()
     page = (await client.get("/login?next=/tokens")).content.decode()
     assert "Sign in with Crane ID" in page and "/login/provider?next=/tokens" in page
@@ -73,7 +72,6 @@ async def test_s16_a_sign_in_makes_an_account_and_a_new_session(provider: LyingP
 
 
 async def test_s60_sign_ins_are_written_down_the_refused_ones_too(provider: LyingProvider) -> None:
-    """S60."""
     await sign_in(provider, AsyncClient())
     provider.claims["groups"] = ["orders"]
     await sign_in(provider, AsyncClient())
@@ -104,7 +102,6 @@ async def test_a_taken_name_leads_to_no_ones_account(provider: LyingProvider, ad
     "target", ["https://evil.example/", "//evil.example", "javascript:alert(1)", "/\\evil.example"]
 )
 async def test_s22_the_way_back_stays_on_this_site(provider: LyingProvider, target: str) -> None:
-    """S22."""
     response = await sign_in(provider, AsyncClient(), target)
     assert response.headers["Location"] == "/"
 
@@ -163,7 +160,6 @@ async def test_a_provider_that_is_down_leaves_the_password_as_a_way_in(provider:
 async def test_s62_no_secret_gets_into_logs_pages_or_the_audit_log(
     provider: LyingProvider, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """S62."""
     caplog.set_level(logging.DEBUG)
     client = AsyncClient()
     pages = [(await sign_in(provider, client)).content]

@@ -70,7 +70,6 @@ def test_a_lock_lasts_ten_minutes_from_the_fifth_failure_within_five() -> None:
     "target", ["https://evil.example/", "//evil.example", "/\\evil.example", "javascript:alert(1)", "///evil.example/x"]
 )
 async def test_s22_after_the_log_in_nobody_is_sent_elsewhere(target: str, admin: User) -> None:
-    """S22."""
     answer = await try_to_log_in(AsyncClient(), next=target)
     assert answer.headers["Location"] == "/"
 
@@ -83,7 +82,6 @@ async def test_after_the_log_in_the_wanted_page_opens(admin: User) -> None:
 
 
 async def test_s16_the_session_key_changes_at_log_in_and_dies_at_log_out(admin: User) -> None:
-    """S16."""
     client = AsyncClient()
     await try_to_log_in(client)
     [name] = [cookie for cookie in client.cookies if "session" in cookie]

@@ -87,7 +87,6 @@ def test_a_monster_is_refused_in_no_time(text: str) -> None:
 
 
 def test_s24_the_deepest_condition_that_is_taken_can_be_asked() -> None:
-    """S24."""
     tallest = "(" * 60 + "a = 1" + " = TRUE" * 60 + ")" * 60
     assert compile_condition(tallest).is_met({"a": "1"})
     widest = " OR ".join(["a = 2"] * 1000 + ["a = 1"])

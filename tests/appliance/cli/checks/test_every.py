@@ -107,7 +107,6 @@ def test_the_brokers_own_marks_and_files_decide_about_the_disk(tmp_path: Path, m
 
 
 def test_s01_an_open_bind_needs_to_be_said_twice() -> None:
-    """S01."""
     (refused,) = network.check_bind(ApplianceConfig(bind="0.0.0.0"))
     (allowed,) = network.check_bind(ApplianceConfig(bind="0.0.0.0", allow_open_network=True))
     assert refused.is_fatal
@@ -117,7 +116,6 @@ def test_s01_an_open_bind_needs_to_be_said_twice() -> None:
 
 
 def test_s01_accounts_make_an_open_bind_possible_and_tls_makes_it_quiet() -> None:
-    """S01."""
     (told,) = network.check_bind(ApplianceConfig(bind="0.0.0.0", accounts=True))
     assert not told.is_fatal and "--tls-cert" in told.sentence
     assert not list(network.check_bind(ApplianceConfig(bind="0.0.0.0", accounts=True, tls_cert="/c.pem")))

@@ -100,7 +100,6 @@ async def test_a_mail_is_taken_or_refused(transactional_db: None, sender: Sender
 
 
 async def test_s23_a_redirect_is_not_followed(transactional_db: None, sender: Sender) -> None:
-    """S23."""
     with http_receiver() as elsewhere, http_receiver((307, "")) as receiver:
         receiver.location = elsewhere.url
         one = await sent(sender, await channel("slack", url=receiver.url))

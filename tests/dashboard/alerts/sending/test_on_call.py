@@ -213,7 +213,6 @@ async def test_what_is_refused_is_not_sent_again_and_no_key_is_in_answer_or_log(
 async def test_s23_private_addresses_get_nothing(
     kind: str, transactional_db: None, sender: Sender, settings: Any
 ) -> None:
-    """S23."""
     settings.APPLIANCE = dataclasses.replace(settings.APPLIANCE, alarm_networks="")
     with http_receiver() as receiver:
         await sync_to_async(channel)(kind, receiver)
