@@ -42,6 +42,7 @@ async def alerts(request: HttpRequest) -> HttpResponse:
         "history": [row async for row in rows[start : start + PAGE_ALERTS]],
         "q": wanted, "only_open": only_open, "total": total, "page": page.number, "pages": page.pages,
         "kept_days": kept_days(),
+        "would_have_days": preview.DAYS,
     }  # fmt: skip
     return render(request, "alerts/alerts.html", context)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django import template
 from django.conf import settings
 from django.template import Context
-from django.utils.html import format_html
+from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext, ngettext
 
@@ -218,6 +219,12 @@ def plural(number: int | None, word: str) -> str:
     """3|plural:"queue" → "3 queues". The texts in the catalog are "%(count)s queue" and "%(count)s queues"."""
     one = f"%(count)s {word}"
     return ngettext(one, f"{one}s", 2 if number is None else number) % {"count": units.count(number)}
+
+
+@register.filter
+def with_code(text: str) -> SafeString:
+    """A sentence of the shell's for a page: what stands in backticks as code."""
+    return mark_safe(re.sub("`([^`]+)`", r"<code>\1</code>", escape(text)))
 
 
 @register.filter
