@@ -550,6 +550,7 @@
       }
       parts.push(`<path class="line line-in" d="${ins}"/><path class="line line-out" d="${outs}"/>`);
       if (this.cursorAt !== null) parts.push(`<line class="cursor" x1="${x(this.cursorAt)}" x2="${x(this.cursorAt)}" y1="${top}" y2="${height - bottom}"/>`);
+      this.svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
       this.svg.innerHTML = parts.join("");          // numbers only
       this.showTip();
     }

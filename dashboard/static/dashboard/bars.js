@@ -113,6 +113,7 @@
         const [left, right] = [this.from, this.to].sort((one, other) => one - other);
         parts.push(`<rect class="drawn" x="${left}" width="${right - left}" y="${TOP}" height="${height - TOP - bottom}"/>`);
       }
+      this.svg.setAttribute("viewBox", `0 0 ${width} ${height}`);  // on paper it shrinks as a whole
       this.svg.innerHTML = parts.join("");          // numbers, and texts that are escaped
     }
 

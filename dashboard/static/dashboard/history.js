@@ -76,6 +76,7 @@
         const at = x(this.points[this.at][0]).toFixed(1);
         parts.push(`<line class="cursor" x1="${at}" x2="${at}" y1="${TOP}" y2="${height - bottom}"/>`);
       }
+      this.svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
       this.svg.innerHTML = parts.join("");          // numbers, and texts that are escaped
     }
 
