@@ -5,6 +5,7 @@ What no test here does: build the image, and run it in a cluster.
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -18,8 +19,11 @@ import pytest
 import yaml
 
 from appliance.cli.commands import parser_of
+from appliance.settings.acl import AclSettings
 from appliance.settings.appliance_config import ApplianceConfig
 from appliance.settings.loader import load_broker_config, load_namesrv_config
+from tests.conftest import require_tool
+from tests.docs.shell_lines import LINES
 
 ROOT = Path(__file__).resolve().parents[2]
 CONTAINER, KUBERNETES = ROOT / "deploy" / "container", ROOT / "deploy" / "kubernetes"
@@ -78,6 +82,23 @@ def test_the_manifests_are_what_kubernetes_knows(version: str) -> None:
 def test_the_list_of_manifests_is_whole() -> None:
     listed = yaml.safe_load((KUBERNETES / "kustomization.yaml").read_text())["resources"]
     assert sorted(listed) == [path.name for path in MANIFESTS]
+
+
+def test_the_pages_commands_make_the_secrets_that_pods_read(tmp_path: Path) -> None:
+    """As far as kubectl goes without a cluster: it prints what it would send."""
+    require_tool("kubectl", "it makes the secrets")
+    made: dict[str, set[str]] = {}
+    for line in (line.command for line in LINES if line.command.startswith("kubectl create secret ")):
+        (tmp_path / line.rpartition("=")[2]).write_text("a secret\n")
+        command = ["bash", "-c", f"{line} --dry-run=client --output yaml"]
+        nowhere = {"HOME": str(tmp_path), "PATH": os.environ["PATH"]}
+        done = subprocess.run(command, cwd=tmp_path, env=nowhere, capture_output=True, text=True, check=True)
+        secret = yaml.safe_load(done.stdout)
+        made[secret["metadata"]["name"]] = set(secret["data"])
+    mounted = {each["secret"]["secretName"] for pod in pods().values() for each in pod["volumes"] if "secret" in each}
+    text = "".join(path.read_text() for path in MANIFESTS) + str(AclSettings().acl_file)  # in the home that they name
+    assert made.keys() == mounted
+    assert [key for keys in made.values() for key in keys if not re.search(rf"/{re.escape(key)}\b", text)] == []
 
 
 def test_every_command_line_is_one_that_gantry_understands() -> None:

@@ -46,6 +46,8 @@ RUN = (
     ("drain.md", "gantry admin", "tests/appliance/cli/admin/draining/test_verbs.py"),
     ("containers.md", "deploy/build-binary", "tests/interop/test_single_file.py"),
     ("containers.md", "gantry ready", "tests/appliance/cli/doctor/test_running.py"),
+    ("containers.md", "kubectl create secret", "tests/deploy/test_containers.py"),
+    ("CONTRIBUTING.md", "deploy/test", ".ci/run"),
     ("upgrade.md", "git fetch", HERE),
     ("upgrade.md", "deploy/upgrade", "tests/deploy/test_upgrade.py"),
     ("upgrade.md", "deploy/up ", "tests/deploy/test_scripts.py"),
@@ -93,7 +95,6 @@ NOT_RUN = (
     ("containers.md", "ADVERTISE", "the same"),
     ("containers.md", "kubectl", "no cluster where tests run; the same test checks the manifests"),
     ("performance.md", "python -m tests.bench.group", "many minutes on a quiet machine, with Apache's brokers"),
-    ("CONTRIBUTING.md", "deploy/test", "it is the command that runs the tests"),
     ("README.md", "cd gantrymq", "only another folder"),
     (
         "service.md",

@@ -25,6 +25,7 @@ ACCOUNT = "appliance.yml"
 def test_every_line_is_run_by_a_test_or_has_a_reason() -> None:
     tests = {what_runs(line) for line in LINES}
     assert [test for test in tests if test and not (ROOT / test).is_file()] == []
+    assert "deploy/test" in (ROOT / ".ci" / "run").read_text()
 
 
 def test_no_rule_is_left_over() -> None:
