@@ -17,6 +17,7 @@ import pytest
 from gantrymq import Message, SyncProducer
 from tests.appliance_process import RunningAppliance
 from tests.conftest import missing, time_limit
+from tests.docs.shell_lines import LINES
 
 ROOT = Path(__file__).resolve().parents[2]
 START_CPU_S = 20.0  # of a start that installs nothing: five times what it takes, a tenth of what installing does
@@ -49,6 +50,15 @@ def test_one_command_installs_and_serves_and_the_next_start_is_quick(clone: Path
     assert not (clone / "data").exists()
     changes = subprocess.run(["git", "status", "--porcelain"], cwd=clone, capture_output=True, text=True, check=True)
     assert changes.stdout == ""
+
+
+def test_what_few_settings_need_is_installed_beside_the_rest(clone: Path, tmp_path: Path) -> None:
+    """Into what the first start made, where that test ran before."""
+    quick = os.environ | installs_quickly(tmp_path)
+    for line in (line.command for line in LINES if line.command.startswith("deploy/extra ")):
+        subprocess.run(["bash", "-c", line], cwd=clone, env=quick, check=True)
+    there = "import channels_redis, psycopg_pool, appliance, django"
+    subprocess.run([clone / ".venv" / "bin" / "python", "-c", there], cwd=tmp_path, check=True)
 
 
 def installs_quickly(folder: Path) -> dict[str, str]:

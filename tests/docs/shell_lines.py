@@ -47,6 +47,7 @@ RUN = (
     ("containers.md", "deploy/build-binary", "tests/interop/test_single_file.py"),
     ("containers.md", "gantry ready", "tests/appliance/cli/doctor/test_running.py"),
     ("containers.md", "kubectl create secret", "tests/deploy/test_containers.py"),
+    ("scale.md", "deploy/extra", "tests/deploy/test_scripts.py"),
     ("CONTRIBUTING.md", "deploy/test", ".ci/run"),
     ("upgrade.md", "git fetch", HERE),
     ("upgrade.md", "deploy/upgrade", "tests/deploy/test_upgrade.py"),
@@ -103,7 +104,6 @@ NOT_RUN = (
     ),
     ("replication.md", "GANTRY_WORKER_HANG_S=0 gantry up", "a drill by hand; tests/faults has the same with SIGSTOP"),
     ("replication.md", "kill -", "the drill's signals"),
-    ("scale.md", "deploy/extra", "it installs packages from an index; CI has them from test.lock"),
 )
 
 
