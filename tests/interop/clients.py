@@ -181,7 +181,7 @@ class JavaClient:
         java_properties: Mapping[str, object] = MappingProxyType({}),
         agent: Path | None = None,
     ) -> Iterator[ClientProgram]:
-        """Run Produce, Consume, Look, SendModes, ... while the block runs.
+        """Run Produce, Consume, Flows, ... while the block runs.
 
         encoding: of headers, JSON or ROCKETMQ. java_properties: what -D gives. agent: jar of a Java agent.
         """

@@ -1,4 +1,4 @@
-"""The official Java client and ali-ons from npm, as they are: send, consume, filter, share, look up."""
+"""The official Java client and ali-ons from npm, as they are: send, consume, filter, share."""
 
 from __future__ import annotations
 
@@ -104,42 +104,3 @@ def test_two_consumers_of_a_group_share_thousands_of_messages(
         assert one | other == set(range(COUNT))
         assert first.count("GOT") + second.count("GOT") == COUNT
         print(f"{pair[0]} took {len(one)} messages, {pair[1]} {len(other)}: disjoint and complete")
-
-
-def test_the_java_client_finds_messages_by_key_and_by_id(cluster: Peer, java: JavaClient) -> None:
-    topic = _new_topic(cluster, "look")
-    with java.produce(cluster.namesrv_address, topic, 100) as producer:
-        producer.wait_done()
-    sent = {message.number: message for message in producer.sent()}
-    wanted = ["key:key-7", f"id:{sent[42].unique_id}", f"id:{sent[43].offset_id}", "key:key-99"]
-    with java.run("Look", cluster.namesrv_address, topic, *wanted) as look:
-        look.wait_done()
-    found = look.lines("FOUND")
-    assert [line[0] for line in found] == wanted
-    for line, number in zip(found, (7, 42, 43, 99), strict=True):
-        assert line[1:6] == [
-            str(sent[number].queue_id),
-            str(sent[number].queue_offset),
-            tag_of(number),
-            f"key-{number}",
-            f"body-{number}-ä消息",
-        ]
-    print(f"found {len(found)} of {len(wanted)} messages by key, unique id and offset id")
-
-
-def test_the_java_client_sends_batches_asynchronously_and_one_way(cluster: Peer, java: JavaClient) -> None:
-    topic = _new_topic(cluster, "modes")
-    with java.consume(cluster.namesrv_address, topic, f"{topic}-group") as consumer:
-        with java.run("SendModes", cluster.namesrv_address, topic) as modes:
-            modes.wait_done()
-        assert modes.lines("BATCH") == [["SEND_OK", "100", "100"]]
-        assert modes.lines("LONG") == [["SEND_OK"]]
-        assert modes.lines("FAILED") == []
-        consumer.wait_for(lambda: consumer.count("GOT") >= 301, "301 messages")
-        messages = consumer.got()
-        assert sorted(message.number for message in messages) == list(range(301))
-        for message in messages:
-            tail = "x" * 100_000 if message.number == 300 else ""
-            assert message.body == f"body-{message.number}{tail}"
-            assert (message.tag, message.keys) == ("TagA", f"key-{message.number}")
-    print("a batch of 100, 100 asynchronous, 100 one-way and one compressed message arrived")

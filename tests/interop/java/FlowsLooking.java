@@ -49,6 +49,8 @@ final class FlowsLooking {
                 producer.viewMessage(topic, result.getMsgId()),
                 producer.viewMessage(topic, result.getOffsetMsgId()))) {
                 FlowSetup.expect(FlowSetup.text(found).equals("body-" + number), FlowSetup.text(found));
+                FlowSetup.expect(found.getTags().equals("TagA"), found);
+                FlowSetup.expect(found.getKeys().equals(key + " shared \u6d88\u606f"), found);
                 FlowSetup.expect(found.getQueueOffset() == result.getQueueOffset(), "another place", result);
             }
         }
