@@ -41,6 +41,7 @@ KNOWN = {
     f"/topic/{TOPIC}/producers", f"/topic/{TOPIC}/settings",
     f"/topic/{TOPIC}/delete", f"/topic/{TOPIC}/messages/broker-a.0.0", "/groups", "/dead-letters", "/alerts",
     "/alerts/rules/new", "/alerts/channels/new/webhook", "/reports/", "/audit", "/security", "/people",
+    "/settings", "/accounts",
     "/people/1", "/tokens", "/password", "/traces", "/broker/broker-a/config", "/name-server/entries",
     "/api/v1/docs", "/no-such-page",
 }  # fmt: skip
