@@ -137,7 +137,7 @@ class BrokerLife:
         elif isinstance(turn, Promotion):
             epochs = epochs.begun(closed.store.max_physical_offset, turn.above, turn.epoch_id)
             role, told = self._given(turn.broker_role, 0), {"untold": turn.untold, "members": turn.members}
-            slave_id = closed.config.broker_id
+            slave_id = closed.config.broker_id or file.standing.slave_id  # a master may begin a further epoch
             file.change(epochs=epochs, role=role, slave_id=slave_id, **told, cut_to=None, rival=None, handed_to=None)
             if turn.in_sync:
                 was, end = closed.in_sync_file.record, closed.store.max_physical_offset
