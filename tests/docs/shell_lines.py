@@ -59,6 +59,9 @@ RUN = (
     ("tls.md", "gantry tls create", "tests/appliance/cli/test_tls.py"),
     ("tls.md", "deploy/up --tls-cert", "tests/dashboard/web/test_https.py"),
     ("tls.md", "gantry up --trusted-proxies", "tests/dashboard/web/test_behind_proxies.py"),
+    ("replication.md", "GANTRY_WORKER_HANG_S=0 gantry up", "tests/faults/failover/test_gantry_up.py"),
+    ("replication.md", "kill -", "tests/faults/failover/test_gantry_up.py"),
+    ("replication.md", "gantry admin promote broker-a --accept-unknown", "tests/faults/failover/test_gantry_up.py"),
     ("replication.md", "gantry admin ha", "tests/faults/failover/test_runbook.py"),
     ("replication.md", "gantry admin switchover", "tests/appliance/broker/replication/test_hand_over.py"),
     ("replication.md", "gantry admin settle", "tests/appliance/broker/replication/test_promotion.py"),
@@ -102,8 +105,6 @@ NOT_RUN = (
         "sudo apt install",
         "the test has dpkg install the package in a bare root, without network",
     ),
-    ("replication.md", "GANTRY_WORKER_HANG_S=0 gantry up", "a drill by hand; tests/faults has the same with SIGSTOP"),
-    ("replication.md", "kill -", "the drill's signals"),
 )
 
 

@@ -13,6 +13,7 @@ from appliance.process.local_etcd import local_etcd
 from gantrymq import ConsumeFrom, Message, SyncAdminClient, SyncProducer, SyncPullConsumer
 from gantrymq.client.admin.members import Member
 from gantrymq.errors import GantryError
+from tests.appliance.cli.running_gantry import run_gantry
 from tests.appliance_process import RunningAppliance
 from tests.conftest import require_tool
 from tests.servers.etcd import REASON
@@ -133,3 +134,28 @@ def test_a_killed_master_has_a_successor_as_soon_as_the_supervisor_has_seen_it_d
             changes = admin.succession.failover(NAME).changes
         assert all(each.reason == "the master before has released the term" for each in changes if each.epoch > 1)
         read_all(gantry, set(sender.acknowledged))
+
+
+@pytest.mark.slow
+def test_a_frozen_master_is_replaced_by_hand_and_becomes_a_slave_when_it_wakes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The drill of docs/operations/replication.md, line by line."""
+    patient = {"GANTRY_WORKER_HANG_S": "0"}
+    with RunningAppliance(tmp_path / "data", "--slaves", "1", environment=patient) as gantry:
+        with Sender(gantry, "before") as before:
+            before.more()
+        first = master_of(gantry)
+        wait_until(lambda: all(each.end == members_of(gantry)[0].end for each in members_of(gantry)))
+        process_of(gantry, first).send_signal(signal.SIGSTOP)
+        promote = ("admin", "-n", gantry.namesrv, "promote", NAME)
+        assert run_gantry(capsys, *promote, "--yes").code != 0  # it may go on later
+        assert run_gantry(capsys, *promote, "--accept-unknown", "--yes").code == 0
+        with Sender(gantry, "after") as after:
+            after.more()
+        process_of(gantry, first).send_signal(signal.SIGCONT)
+        wait_until(
+            lambda: any(each.address == first.address and each.state == "copying" for each in members_of(gantry))
+        )
+        assert master_of(gantry).address != first.address
+        read_all(gantry, {*before.acknowledged, *after.acknowledged})
