@@ -82,6 +82,12 @@ PORTS = PortRange()
 free_ports = PORTS.free
 
 
+def _own_environment() -> dict[str, str]:
+    """Not a plain copy: that fails when another thread removes a variable meanwhile, as pytest does after a test."""
+    found = {name: os.environ.get(name) for name in list(os.environ)}
+    return {name: value for name, value in found.items() if value is not None}
+
+
 class Process:
     """One child whose output goes to a file. It ends when this process ends, for any reason."""
 
@@ -96,7 +102,7 @@ class Process:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL,
-                env=None if env is None else {**os.environ, **env},
+                env=None if env is None else _own_environment() | dict(env),
                 preexec_fn=_end_with_parent,
             )
 

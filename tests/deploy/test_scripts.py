@@ -58,7 +58,7 @@ def test_what_few_settings_need_is_installed_beside_the_rest(clone: Path, tmp_pa
     for line in (line.command for line in LINES if line.command.startswith("deploy/extra ")):
         subprocess.run(["bash", "-c", line], cwd=clone, env=quick, check=True)
     there = "import channels_redis, psycopg_pool, appliance, django"
-    subprocess.run([clone / ".venv" / "bin" / "python", "-c", there], cwd=tmp_path, check=True)
+    subprocess.run([clone / ".venv" / "bin" / "python", "-B", "-c", there], cwd=tmp_path, check=True)
 
 
 def installs_quickly(folder: Path) -> dict[str, str]:
