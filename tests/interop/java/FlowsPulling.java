@@ -40,12 +40,29 @@ final class FlowsPulling {
         return consumer;
     }
 
+    private interface Seek {
+        void run() throws Exception;
+    }
+
     private static List<MessageExt> poll(DefaultLitePullConsumer consumer, int count) throws Exception {
+        return poll(consumer, count, () -> { });
+    }
+
+    /**
+     * Polls until `count` messages have come. A pull task that a seek cancels after it has begun can take the offset
+     * sought and pull nothing from it (client: nextPullOffset before isCancelled). Where nothing comes, `seek` is called
+     * again.
+     */
+    private static List<MessageExt> poll(DefaultLitePullConsumer consumer, int count, Seek seek) throws Exception {
         List<MessageExt> got = new ArrayList<>();
-        FlowSetup.await(() -> {
-            got.addAll(consumer.poll(500));
-            return got.size() >= count;
-        }, count, "messages; there are", got.size());
+        long deadline = System.nanoTime() + FlowSetup.WAIT_S * 1_000_000_000L;
+        while (got.size() < count) {
+            FlowSetup.expect(System.nanoTime() < deadline, got.size(), "messages instead of", count);
+            got.addAll(consumer.poll(5000));
+            if (got.isEmpty()) {
+                seek.run();
+            }
+        }
         FlowSetup.expect(got.size() == count, got.size(), "messages instead of", count);
         return got;
     }
@@ -91,19 +108,21 @@ final class FlowsPulling {
         consumer.assign(queues);
         poll(consumer, count);
         MessageQueue one = queues.iterator().next();
-        consumer.seek(one, 7);
-        for (MessageExt message : poll(consumer, EACH - 7)) {
+        Seek seven = () -> consumer.seek(one, 7);
+        seven.run();
+        for (MessageExt message : poll(consumer, EACH - 7, seven)) {
             FlowSetup.expect(message.getQueueOffset() >= 7, message.getQueueOffset());
         }
-        consumer.seekToBegin(one);
-        poll(consumer, EACH);
+        Seek begin = () -> consumer.seekToBegin(one);
+        begin.run();
+        poll(consumer, EACH, begin);
         consumer.seekToEnd(one);
         FlowSetup.expect(consumer.poll(1000).isEmpty(), "messages from the end on");
         consumer.pause(queues);
-        consumer.seekToBegin(one);
+        begin.run();
         FlowSetup.expect(consumer.poll(1000).isEmpty(), "messages of a paused queue");
         consumer.resume(queues);
-        poll(consumer, EACH);
+        poll(consumer, EACH, begin);
         FlowSetup.expect(consumer.offsetForTimestamp(one, 0L) == 0, "offset of the beginning");
         FlowSetup.expect(consumer.offsetForTimestamp(one, System.currentTimeMillis() + 60_000) >= EACH - 1, "of the end");
         consumer.commitSync();
