@@ -70,7 +70,8 @@ class MasterProof:
         """Why this master takes no messages; "" when it may."""
         if self._has_given_up:
             return "this master has given up its role"
-        return "" if self.is_proven else f"etcd does not prove that this is the master: {self.renewals.why_not}"
+        why_not = self.renewals.why_not or "the last renewal has no answer yet"
+        return "" if self.is_proven else f"etcd does not prove that this is the master: {why_not}"
 
     def give_up(self) -> None:
         """Confirm nothing more from now on, whatever etcd proves: before it is put on record."""
@@ -112,11 +113,10 @@ class MasterProof:
         if is_proven == self._was_proven:
             return
         self._was_proven = is_proven
-        facts = {"event": "master_proven" if is_proven else "master_steps_down", "why": self.renewals.why_not}
         if is_proven:
-            logger.info("etcd proves that this is the master", extra=facts)
+            logger.info("etcd proves that this is the master", extra={"event": "master_proven"})
         else:
-            logger.error("master steps down: etcd does not prove that it is one", extra=facts)
+            logger.error("master steps down", extra={"event": "master_steps_down", "why": self.lacking})
         self._on_change()
 
     # -- on the thread of the renewals --------------------------------------------------------------------------------

@@ -107,6 +107,7 @@ async def test_what_was_appended_past_the_deadline_is_neither_confirmed_nor_answ
         async with connected(one.port) as peer:
             proof.renewals.stop()
             proof.renewals.until = -math.inf
+            assert proof.lacking.endswith("the last renewal has no answer yet")
             end = one.controller.store.max_physical_offset
             fields = send_fields("G", TOPIC, 0, "")
             peer.write(RemotingCommand.request(RequestCode.SEND_MESSAGE_V2, fields, b"late").encode())
