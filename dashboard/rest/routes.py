@@ -8,12 +8,18 @@ from collections.abc import Callable
 from typing import Any
 
 from django.http import HttpRequest, HttpResponseBase
-from ninja import Router, Status
+from ninja import Router, Schema, Status
 
 from dashboard.rest.refusals import Problem
 
 # Without a token, with one that may not; and while the dashboard's database or the cluster can't be asked.
 ALWAYS_REFUSED = (401, 403, 503)
+
+
+class Refused(Schema):
+    """What ninja makes of `Problem` for each status of each operation: once is enough, and it takes long."""
+
+    response: Problem
 
 
 class Routes(Router):
@@ -45,9 +51,10 @@ class Routes(Router):
 
         answered.__signature__ = signature  # type: ignore[attr-defined]
         refused = {*self._refused, *(one for one in said if one >= 400), *_follows(path, signature)}
-        given["response"] = {status: None if is_sent_as_it_is else answer} | dict.fromkeys(sorted(refused), Problem)
+        given["response"] = {status: None if is_sent_as_it_is else answer}
         given["operation_id"] = given["operation_id"] or view_func.__name__
         super().add_api_operation(path, methods, answered, **given)
+        self.path_operations[path].operations[-1].response_models |= dict.fromkeys(sorted(refused), Refused)
 
 
 def _follows(path: str, signature: inspect.Signature) -> set[int]:
