@@ -1,7 +1,7 @@
 """Sending to sockets through the channel layer: each frame is written as text once, however many sockets get it.
 
-The layer is the process's memory, or Redis (`channel_layer_url`). A Redis that is away must hold up no page: a send has
-a limit, pages hear that they are not live, and the Overview has a problem until a send arrives again.
+The layer is the process's memory, or Redis (`channel_layer_url`). A Redis that is away must hold up no page: a send to
+it has a limit, pages hear that they are not live, and the Overview has a problem until a send arrives again.
 """
 
 from __future__ import annotations
@@ -91,6 +91,9 @@ async def send_frame(channel: str, group: str, frame: frames.Frame) -> None:
         return
     text = json.dumps(frame, separators=(",", ":"))
     event: dict[str, Any] = {"type": "live.frame", "channel": channel, "text": text}
+    if not settings.APPLIANCE.channel_layer_url:  # memory: a process that stood still for a while has lost no tab
+        await layer.group_send(group, event)
+        return
     try:
         async with timeout(SEND_LIMIT_S):
             await layer.group_send(group, event)

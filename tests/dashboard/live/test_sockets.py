@@ -18,7 +18,7 @@ from dashboard.access.permissions import SESSION_LIFE_S, SESSION_STARTED
 from dashboard.asgi import application
 from dashboard.cluster import units
 from dashboard.cluster.gateway import Gateway
-from dashboard.live import sockets
+from dashboard.live import layer, sockets
 from dashboard.live.sampler import Sampler
 from dashboard.live.tail import topic_tail
 from dashboard.models.management import User
@@ -95,6 +95,18 @@ async def test_it_sends_everything_first_and_then_each_second(log_in: Client, ga
             assert "all" not in later and len(later["points"]) == 1
             text, at, _ = later["figures"]["cluster.in"]
         assert at is not None
+
+
+async def test_a_process_that_stood_still_loses_no_tab(
+    log_in: Client, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The limit of a send is Redis's: in memory all of it would be the standstill's."""
+    monkeypatch.setattr(layer, "SEND_LIMIT_S", -1.0)
+    sampler = Sampler(gateway)
+    async with connected(await log_in("reader")) as socket:
+        await socket.send_to(json.dumps({"subscribe": ["overview"]}))
+        await sampler.sample()
+        assert (await frame_of(socket, "overview"))["points"] and not layer.state.why
 
 
 async def test_the_menus_counts_come_when_they_change(log_in: Client, gateway: Gateway) -> None:
