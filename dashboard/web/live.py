@@ -1,7 +1,12 @@
-"""A websocket as Daphne hands it to the application: nothing is taken before it is open, and messages are small."""
+"""A websocket as Daphne hands it to the application: nothing is taken before it is open, and messages are small.
+
+A tab that does not read gets nothing more until it does, and is not read from either: what waits for it is one buffer
+of Twisted's. Its pings stay unanswered then, so it is cut off after less than a minute.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from daphne.ws_protocol import WebSocketFactory, WebSocketProtocol
@@ -19,6 +24,30 @@ class LiveProtocol(WebSocketProtocol):
     maxMessagePayloadSize: int
     _has_head = False
     _is_told = False
+
+    def makeConnection(self, transport: Any) -> None:
+        self._room = asyncio.Event()
+        self._room.set()
+        super().makeConnection(transport)
+        transport.unregisterProducer()  # the HTTP channel before the upgrade
+        transport.registerProducer(self, True)
+
+    def pauseProducing(self) -> None:
+        self._room.clear()
+        self.transport.pauseProducing()  # or what it asks for would wait here
+
+    def resumeProducing(self) -> None:
+        self._room.set()
+        self.transport.resumeProducing()
+        if self.transport.disconnecting:  # Twisted waits for its producer before it closes
+            self.transport.unregisterProducer()
+
+    def stopProducing(self) -> None:
+        self._room.set()
+
+    async def room(self) -> None:
+        """Wait until the peer has read most of what was sent, or is gone."""
+        await self._room.wait()
 
     def dataReceived(self, data: bytes) -> None:
         if self.state == self.STATE_CONNECTING and self._has_head:

@@ -51,6 +51,7 @@ class WebServer(Server):
             ready_callable=ready,
             request_buffer_size=64 * 1024,
             websocket_handshake_timeout=limits.HANDSHAKE_SECONDS_MAX,
+            websocket_connect_timeout=limits.HANDSHAKE_SECONDS_MAX,  # else Daphne's own 20 s end it first
             websocket_max_message_size=limits.WEBSOCKET_BYTES_MAX,
             websocket_max_frame_size=limits.WEBSOCKET_BYTES_MAX,
         )
@@ -116,6 +117,12 @@ class WebServer(Server):
             kept = [(name, value) for name, value in kept if name != b"host"] + [(b"host", seen.host)]
         scope["headers"] = kept
         return super().create_application(protocol, scope)
+
+    async def handle_reply(self, protocol: Any, message: dict[str, Any]) -> None:
+        """Daphne's. A frame for a tab that does not read waits, and the socket merges those that come after it."""
+        if message["type"] == "websocket.send":
+            await protocol.room()
+        await super().handle_reply(protocol, message)
 
     # ---- what channels ask
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from autobahn.twisted.websocket import WebSocketServerFactory
 from autobahn.websocket.protocol import TrafficStats
@@ -37,3 +39,17 @@ def test_our_own_messages_may_be_longer_than_a_peers(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(live, "_perMessageCompress", None, raising=False)
     live.sendMessage(b"x" * 100_000)
     assert sent == [b"x" * 100_000] and live.maxMessagePayloadSize == 16_384
+
+
+async def test_a_message_for_a_peer_that_does_not_read_waits_until_it_does_or_is_gone() -> None:
+    live = LiveProtocol()
+    live.factory, transport = WebSocketServerFactory(), MemoryTransport()
+    live.makeConnection(transport)
+    assert transport.producer is live, "no longer the HTTP channel before the upgrade"
+    await live.room()
+    for end in (live.resumeProducing, live.stopProducing):
+        live.pauseProducing()
+        waiting = asyncio.ensure_future(live.room())
+        assert not (await asyncio.wait([waiting], timeout=0.01))[0], "to show that it waits takes some time"
+        end()
+        await waiting
