@@ -170,6 +170,8 @@ _REMARKS: dict[int, str] = {
     ResponseCode.CONSUMER_NOT_ONLINE: gettext_noop("%(consumer_not_online)s"),
     ResponseCode.CONSUME_MSG_TIMEOUT: gettext_noop("%(consuming_timed_out)s"),
 }
+_NO_ACCESS_CONTROL = "aclEnable=true"  # what our brokers say to set; the code is RocketMQ's SYSTEM_ERROR
+_NO_ACCESS_CONTROL_PATTERN = gettext_noop("%(no_access_control)s")
 
 
 def explain(exc: Exception) -> str:
@@ -183,6 +185,7 @@ def explain(exc: Exception) -> str:
     if isinstance(exc, ResponseError):
         if not exc.remark:
             return gettext("answered with code %(code)s") % {"code": int(exc.code)}
-        pattern = _REMARKS.get(exc.code)
+        is_open = _NO_ACCESS_CONTROL in exc.remark
+        pattern = _NO_ACCESS_CONTROL_PATTERN if is_open else _REMARKS.get(exc.code)
         return exc.remark if pattern is None else gettext(pattern) % {pattern[2:-2]: exc.remark}
     return str(exc) or type(exc).__name__

@@ -1,7 +1,7 @@
 """A websocket as Daphne hands it to the application: nothing is taken before it is open, and messages are small.
 
-A tab that does not read gets nothing more until it does, and is not read from either: what waits for it is one buffer
-of Twisted's. Its pings stay unanswered then, so it is cut off after less than a minute.
+A tab that does not read gets nothing more until it does, and is not read from either: its frames take one buffer of
+Twisted's. Its pings stay unanswered then, so it is cut off after less than a minute.
 """
 
 from __future__ import annotations

@@ -85,8 +85,11 @@ def test_why_a_broker_is_silent_comes_in_the_language_of_each_tab() -> None:
 def test_a_brokers_remark_has_its_meaning_before_it_in_chinese_only() -> None:
     refused = ResponseError(ResponseCode.NO_PERMISSION, "the topic is read only")
     assert explain(refused) == "the topic is read only"
+    is_open = ResponseError(ResponseCode.SYSTEM_ERROR, "broker broker-a has no access control: set aclEnable=true")
+    assert explain(is_open) == is_open.remark
     with translation.override("zh-hans"):
         assert explain(refused) == "没有权限（the topic is read only）"
+        assert explain(is_open).startswith("Broker 未启用访问控制（broker broker-a has no access")
         assert explain(ResponseError(4711, "what?")) == "what?"
 
 
