@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from appliance.broker.groups.consumer_groups import ConsumerManager
 from appliance.broker.groups.subscription_group import SubscriptionGroupManager
-from appliance.broker.pop.assignment import STRATEGIES, assigned
 from appliance.broker.pop.in_flight import SHOWN_MAX, in_flight
 from appliance.broker.pop.modes import POP, PULL, Mode
 from appliance.broker.pop.service import PopService
@@ -17,6 +17,7 @@ from appliance.remoting.connection import ServerConnection
 from appliance.remoting.header_fields import int_field, text_field
 from appliance.remoting.request_body import read_body
 from appliance.settings.roles import BrokerConfig
+from gantrymq.client.consume.rebalance import AllocateStrategy, allocate_averagely, allocate_by_circle
 from gantrymq.errors import GantryError
 from gantrymq.message.model import MessageQueue
 from gantrymq.message.topics import is_retry_topic
@@ -28,6 +29,8 @@ from gantrymq.remoting.pop_bodies import QueryAssignmentRequest, SetModeRequest
 logger = logging.getLogger(__name__)
 
 BROADCASTING = "BROADCASTING"
+ANY_QUEUE = -1
+STRATEGIES: dict[str, AllocateStrategy] = {"AVG": allocate_averagely, "AVG_BY_CIRCLE": allocate_by_circle}
 
 
 class ModeParts(Protocol):
@@ -102,3 +105,25 @@ def get_leases(parts: ModeParts, connection: ServerConnection, request: Remoting
     group = text_field(request.ext_fields, "consumerGroup")
     count = int_field(request.ext_fields, "count", SHOWN_MAX, low=0, high=SHOWN_MAX)
     return request.reply(body=in_flight(parts.pop, group, count).to_json())
+
+
+def assigned(
+    strategy: AllocateStrategy, client_id: str, queues: Sequence[MessageQueue], members: Sequence[str], mode: Mode
+) -> list[MessageQueue]:
+    """The queues of one member: a pure function of the same input on all brokers. queues, members: sorted.
+
+    A group that pulls: as its clients would share the queues themselves. A group that pops: every member all queues of
+    each broker, as one queue with the id -1; or, when only so many members are to share, its own share and those of the
+    members behind it (RocketMQ: popShareQueueNum).
+    """
+    if mode.name != POP:
+        return strategy(client_id, queues, members)
+    if mode.share <= 0 or mode.share >= len(members) - 1:
+        return list(dict.fromkeys(queue._replace(queue_id=ANY_QUEUE) for queue in queues))
+    if client_id not in members or not queues:
+        return []
+    at = members.index(client_id)
+    if len(members) > len(queues):  # each gets one
+        return [queues[at % len(queues)]]
+    sharing = [members[(at + step) % len(members)] for step in range(mode.share + 1)]
+    return list(dict.fromkeys(queue for member in sharing for queue in strategy(member, queues, members)))

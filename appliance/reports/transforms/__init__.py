@@ -10,7 +10,6 @@ from collections.abc import Callable
 
 from pyspark.sql import DataFrame
 
-from appliance.reports.transforms.brokers import broker_history
 from appliance.reports.transforms.forecast import forecast
 from appliance.reports.transforms.groups import lag_history
 from appliance.reports.transforms.messages import (
@@ -24,8 +23,8 @@ from appliance.reports.transforms.messages import (
     traffic_per_topic_and_hour,
 )
 from appliance.reports.transforms.outcomes import delays, transactions
+from appliance.reports.transforms.samples import broker_history, slaves_behind
 from appliance.reports.transforms.scope import Scope
-from appliance.reports.transforms.slaves import slaves_behind
 from appliance.reports.transforms.unused import unused
 
 

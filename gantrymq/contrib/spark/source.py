@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import sys
+
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
@@ -13,7 +18,6 @@ from pyspark.sql.types import StructType
 
 from gantrymq.contrib.spark.batch import GantryReader
 from gantrymq.contrib.spark.columns import check_schema, schema_of
-from gantrymq.contrib.spark.interpreter import use_this_python
 from gantrymq.contrib.spark.options import read_options
 from gantrymq.contrib.spark.stream import GantryStreamReader
 
@@ -55,3 +59,20 @@ class GantrySource(DataSource):
         from gantrymq.contrib.spark.sink import GantryStreamWriter
 
         return GantryStreamWriter(self.options, schema, overwrite)
+
+
+def use_this_python() -> None:
+    """Have tasks on this machine run in the program's own Python. Does nothing outside a driver, on a cluster, whose
+    machines may have it elsewhere, and where PYSPARK_PYTHON names one.
+
+    PySpark takes `python3` of PATH. That is the system's when a program runs in a virtual environment that is not
+    activated, and the first query ends with ModuleNotFoundError in the middle of Java's stack.
+    """
+    session = SparkSession.getActiveSession()
+    context = getattr(session, "sparkContext", None) if session is not None else None
+    if (
+        isinstance(context, SparkContext)
+        and (context.master or "").startswith("local")
+        and not os.environ.get("PYSPARK_PYTHON")
+    ):
+        context.pythonExec = sys.executable
