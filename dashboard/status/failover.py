@@ -138,8 +138,8 @@ def _forgotten(failover: Failover, now: float) -> Check | None:
     named = {"broker": failover.name, "time": units.duration(round(now - pause.since_ms / 1000))}
     return Check(
         Level.WARN,
-        gettext("%(broker)s: failover has been paused for %(time)s") % named,
-        joined([pause.who, pause.why], ": "),
+        gettext("%(broker)s: failover is paused") % named,
+        joined([gettext("for %(time)s") % named, joined([pause.who, pause.why], ": ")]),
         gettext("No member takes over until it is resumed, on the broker's “Master” page or with `gantry admin ha`."),
         name=gettext("%(broker)s: failover is paused") % named,
         rules=(RuleKind.FAILOVER_PAUSED,),

@@ -79,37 +79,34 @@ def _is_alone(group: WatchedGroup, now: float) -> bool:
 
 
 def _problem(group: WatchedGroup, now: float) -> Check:
-    values = {"group": group.name, "time": units.duration(group.lag_ms // 1000) if group.lag_ms else ""}
+    """Its title stays the same while the figures move: they are the evidence."""
+    values = {"group": group.name}
     if _is_alone(group, now):
-        title = gettext("%(group)s has no consumers")
-        if _is_behind(group):
-            title = (
-                gettext("%(group)s has no consumers and is at least %(time)s behind")
-                if group.is_partial
-                else gettext("%(group)s has no consumers and is %(time)s behind")
-            )
-        evidence = _waiting(group)
+        title, members = gettext("%(group)s has no consumers"), ""
         action = gettext(
             "No consumer reads its messages. Start its consumers; if the group is no longer needed, delete it."
         )
     else:
-        title = (
-            gettext("%(group)s is at least %(time)s behind")
-            if group.is_partial
-            else gettext("%(group)s is %(time)s behind")
-        )
+        title = gettext("%(group)s is behind")
         members = (
             "" if group.members is None else gettext("%(count)s in the group") % {"count": units.count(group.members)}
         )
-        evidence = joined([_waiting(group), members])
         action = gettext(
             "Messages arrive faster than its consumers handle them, or one consumer is stuck. The "
             "group's page shows which queues are waiting."
         )
+    evidence = joined([_age(group), _waiting(group), members])
     name = gettext("group %(group)s") % values
     return Check(
         Level.WARN, title % values, evidence, action, name, _group_page(group.name), rules=RULES, about=(group.name,)
     )
+
+
+def _age(group: WatchedGroup) -> str:
+    if group.lag_ms is None or not _is_behind(group):
+        return ""
+    text = gettext("at least %(time)s behind") if group.is_partial else gettext("%(time)s behind")
+    return text % {"time": units.duration(group.lag_ms // 1000)}
 
 
 def _waiting(group: WatchedGroup) -> str:

@@ -79,7 +79,7 @@ def test_each_rule_reads_since_when_it_is_so(
     [
         ((FINE,), []),
         ((ALONE,), ["no member could take over"]),
-        ((PAUSED,), ["failover has been paused for"]),
+        ((PAUSED,), ["failover is paused"]),
         ((FINE, SILENT), ["etcd does not answer"]),
         ((BY_HAND,), []),
     ],
