@@ -29,6 +29,7 @@ AUTOMATIC = SYNC | {
     "failoverLeaseSeconds": str(LEASE_S),
     "slaveTimeout": "2000",
     "fileReservedTime": "10000",  # clocks that are set delete nothing
+    "cleanFileForciblyEnable": "false",  # nor does a disk that is full: the checker wants each log whole
 }
 
 
