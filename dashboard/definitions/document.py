@@ -1,7 +1,11 @@
-"""The document as text: YAML out; YAML, and so JSON, in, as untrusted input: bounded, no tags, no aliases."""
+"""The document as text: YAML out; YAML, and so JSON, or a table of topics in, as untrusted input: bounded, no tags, no
+aliases.
+"""
 
 from __future__ import annotations
 
+import csv
+import io
 from typing import Any
 
 import yaml
@@ -32,8 +36,7 @@ def read(text: str) -> Definitions:
     if len(text.encode()) > TEXT_BYTES_MAX:
         raise DocumentRefused(gettext("The document is larger than %(most)s bytes.") % {"most": TEXT_BYTES_MAX})
     try:
-        _refuse_tricks(text)
-        values = _values(text)
+        values: object = {"topics": _rows(text)} if _is_table(text) else _values(text)
     except (yaml.YAMLError, ValueError, RecursionError) as exc:
         mark = getattr(exc, "problem_mark", None)
         told = {"why": getattr(exc, "problem", None) or str(exc), "line": mark.line + 1 if mark else 1}
@@ -74,12 +77,54 @@ def _refuse_tricks(text: str) -> None:
 
 
 def _values(text: str) -> object:
-    """Plain values: the safe loader makes nothing else. Raises YAMLError."""
+    """Plain values: the safe loader makes nothing else. Raises DocumentRefused, YAMLError."""
+    _refuse_tricks(text)
     loader = _Loader(text)
     try:
         return loader.get_single_data()
     finally:
         loader.dispose()
+
+
+def _is_table(text: str) -> bool:
+    """Whether the first line names the columns of a table: no document in YAML begins with `name` and a separator."""
+    return _columns(text)[0] == "name"
+
+
+def _columns(text: str) -> list[str]:
+    head = text.partition("\n")[0]
+    return [cell.strip() for cell in head.split(_separator(head))]
+
+
+def _separator(head: str) -> str:
+    """A spreadsheet pastes tabs, and writes semicolons where the comma is in numbers."""
+    return next((one for one in "\t;" if one in head), ",")
+
+
+def _rows(text: str) -> list[dict[str, Any]]:
+    """The topics of a table; an empty cell says nothing. Raises DocumentRefused."""
+    columns, found = _columns(text), []
+    separator = _separator(text.partition("\n")[0])
+    lines = csv.reader(io.StringIO(text), delimiter=separator, skipinitialspace=True)
+    try:
+        next(lines)
+        for cells in lines:
+            if len(cells) > len(columns):
+                told = gettext("Line %(line)s has more cells than there are columns.")
+                raise DocumentRefused(told % {"line": lines.line_num})
+            said = {column: cell.strip() for column, cell in zip(columns, cells, strict=False) if cell.strip()}
+            if said:
+                found.append({column: cell if column == "name" else _cell(cell) for column, cell in said.items()})
+    except csv.Error as exc:
+        told = gettext("This is no table, line %(line)s: %(why)s")
+        raise DocumentRefused(told % {"line": lines.line_num, "why": exc}) from exc
+    return found
+
+
+def _cell(text: str) -> str | int | bool:
+    if text.isascii() and text.isdecimal():
+        return int(text)
+    return {"true": True, "false": False}.get(text.lower(), text)
 
 
 def _refuse_doubles(document: Definitions) -> None:

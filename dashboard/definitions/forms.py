@@ -15,7 +15,10 @@ class ImportForm(BaseForm):
     text = forms.CharField(
         label=_("Document"), strip=False, max_length=TEXT_BYTES_MAX,
         widget=forms.Textarea(attrs={"rows": 12, "spellcheck": "false"}),
-        help_text=_("YAML or JSON, as the export writes it. What it does not say stays as it is."),
+        help_text=_(
+            "YAML or JSON, as the export writes it, or a table of topics: the first line names the fields, as in "
+            "name,write_queues,read_queues. What it does not say stays as it is."
+        ),
     )  # fmt: skip
     delete = forms.BooleanField(
         label=_("Delete what it does not name"), required=False,

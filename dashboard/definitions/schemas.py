@@ -121,7 +121,7 @@ class DefinitionsOut(Schema):
 class DefinitionsIn(Order):
     """A document to import."""
 
-    text: str = Field(max_length=TEXT_BYTES_MAX, description="the document, as YAML or JSON")
+    text: str = Field(max_length=TEXT_BYTES_MAX, description="the document, as YAML, JSON or a table of topics")
     delete: bool = Field(False, description="also delete what the document's sections do not name")
     dry_run: bool = Field(False, description="check and say what would change")
     digest: str = Field(

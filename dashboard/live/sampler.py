@@ -256,6 +256,8 @@ def read_facts(broker: BrokerRef, info: Mapping[str, str], now: float, before: B
         disk_free_bytes=_int(info, "diskFreeBytes"),
         disk_reserved_bytes=_int(info, "diskReservedBytes"),
         disk_filled_by_others=info.get("diskFilledByOthers") == "true",
+        memory_bytes=_int(info, "memoryBytes"),
+        memory_mapped_bytes=_int(info, "memoryMappedBytes"),
         commit_log_bytes=last - max(first, 0) if first is not None and last is not None else None,
         behind_bytes=_int(info, "dispatchBehindBytes"),
         lanes=tuple(

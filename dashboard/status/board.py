@@ -113,6 +113,8 @@ class BrokerFacts:
     disk_free_bytes: int | None = None  # with used and reserved ones the whole of the file system
     disk_reserved_bytes: int | None = None  # for the administrator: no broker can write there
     disk_filled_by_others: bool = False  # young messages stay, so only refusing is left
+    memory_bytes: int | None = None  # resident; only GantryMQ's brokers say
+    memory_mapped_bytes: int | None = None  # of these, from files: the log's and the queues' pages
     commit_log_bytes: int | None = None
     behind_bytes: int | None = None
     lanes: tuple[Lane, ...] = ()

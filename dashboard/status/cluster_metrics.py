@@ -55,15 +55,26 @@ def total_lag(snapshot: Snapshot) -> tuple[int | None, bool]:
 
 
 def put_broker(metrics: Metrics, broker: BrokerState, snapshot: Snapshot) -> None:
-    """Add `broker.NAME.rss`, of its process on this machine, and `broker.NAME.state`, a few words."""
+    """Add `broker.NAME.memory` with its parts, and `broker.NAME.state`, a few words."""
     at = broker.facts.at if broker.facts is not None else None
-    process = next((one for one in snapshot.processes if one.address == broker.address), None)
-    elsewhere = gettext("its process runs elsewhere")
-    rss = process.rss_bytes if process is not None else None
-    metrics.put(f"broker.{broker.name}.rss", units.size(rss), snapshot.at, process.why if process else elsewhere)
+    _put_memory(metrics, broker, snapshot)
     silent = broker.why is not None
     text = gettext("does not answer") if silent else _copies(broker, snapshot)
     metrics.put(f"broker.{broker.name}.state", text, snapshot.at if silent else at, broker.why)
+
+
+def _put_memory(metrics: Metrics, broker: BrokerState, snapshot: Snapshot) -> None:
+    """As the broker says it; Apache's brokers don't: of their process, when that runs on this machine."""
+    facts, prefix = broker.facts, f"broker.{broker.name}.memory"
+    process = next((one for one in snapshot.processes if one.address == broker.address), None)
+    if facts is not None and facts.memory_bytes is not None and facts.memory_mapped_bytes is not None:
+        metrics.put(prefix, units.size(facts.memory_bytes), facts.at, broker.why)
+        metrics.put(f"{prefix}.own", units.size(facts.memory_bytes - facts.memory_mapped_bytes), facts.at, broker.why)
+        metrics.put(f"{prefix}.mapped", units.size(facts.memory_mapped_bytes), facts.at, broker.why)
+        return
+    rss = process.rss_bytes if process is not None else None
+    elsewhere = gettext("its process runs elsewhere")
+    metrics.put(prefix, units.size(rss), snapshot.at, process.why if process else elsewhere)
 
 
 def _copies(broker: BrokerState, snapshot: Snapshot) -> str:

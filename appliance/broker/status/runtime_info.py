@@ -7,8 +7,10 @@ in force (disk…MarkRatio) and the forecast: diskGrowth…, diskNext…, diskSe
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from appliance.acl.access import Access
@@ -65,6 +67,7 @@ _LANE_KEYS = {
 }
 _BINARY_UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB")
 GROUPS_NAMED_MAX = 20
+_STATM, _PAGE_BYTES = Path("/proc/self/statm"), os.sysconf("SC_PAGESIZE")  # of all, resident, of files: in pages
 _NO_TRANSIENT_POOL = "2147483647"  # what RocketMQ says while its off-heap pool is off; there is none here
 
 
@@ -116,6 +119,7 @@ def runtime_info(parts: RuntimeInfoParts, *, now_s: float | None = None) -> dict
         **_messages_by_day(parts),
         **_extent(parts),
         **_disks(parts),
+        **_memory(),
         **_lanes(parts),
         **_schedule(parts),
         **_timer(parts),
@@ -242,6 +246,15 @@ def _disk_shares(parts: RuntimeInfoParts) -> dict[str, str]:
         "diskReservedBytes": str(shares.reserved_bytes),
         "diskFilledByOthers": str(parts.store.cleaner.others_fill).lower(),
     }
+
+
+def _memory() -> dict[str, str]:
+    """Our own keys: what is resident, and how much of it are pages of files, which the kernel can take back."""
+    try:
+        pages = _STATM.read_text(encoding="ascii").split()
+    except OSError:  # a system without /proc
+        return {}
+    return {"memoryBytes": str(int(pages[1]) * _PAGE_BYTES), "memoryMappedBytes": str(int(pages[2]) * _PAGE_BYTES)}
 
 
 def _lanes(parts: RuntimeInfoParts) -> dict[str, str]:

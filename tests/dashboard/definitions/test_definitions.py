@@ -171,11 +171,30 @@ async def test_channels_keep_their_secrets_and_give_none_out(gateway: Gateway, a
         ("version: 2", "version"),
         ("accounts:\n- {access_key: 'a,b'}\n", "access_key"),
         ("#" * ((1 << 20) + 1), "larger than"),
+        ("name,wriet_queues\na,3\n", "topics, 1, wriet_queues"),
+        ("name,write_queues\na,3\nb,many\n", "topics, 2, write_queues"),
+        ("name,write_queues\na,3,4\n", "Line 2 has more cells"),
+        ("name\na\na\n", "a is there twice"),
+        ("name\n" + "x" * 200_000, "line 2"),
     ],
 )
 def test_a_document_that_is_none_is_refused_with_its_place(text: str, told: str) -> None:
     with pytest.raises(DocumentRefused, match=re.escape(told)):
         read(text)
+
+
+@pytest.mark.parametrize("by", [",", ";", "\t"])
+def test_a_table_of_topics_is_a_document(by: str) -> None:
+    rows = [
+        ("name", "write_queues", "order", "perm"),
+        ("7", "3", "true", "read"),
+        ("", "", "", ""),
+        (' "b"', "", "", ""),
+    ]
+    document = read("\r\n".join(by.join(row) for row in rows))
+    assert items_of(document) == {
+        "topics": {"7": {"name": "7", "write_queues": 3, "order": True, "perm": "read"}, "b": {"name": "b"}}
+    }
 
 
 def test_what_is_not_said_stays_and_what_differs_between_brokers_is_a_change() -> None:

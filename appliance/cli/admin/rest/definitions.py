@@ -99,7 +99,9 @@ def _result(change: dict[str, Any]) -> str:
 
 
 def _file(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help="YAML or JSON as `export` prints it; - reads standard input")
+    parser.add_argument(
+        "file", metavar="FILE", help="YAML or JSON as `export` prints it, or topics as CSV; - reads standard input"
+    )
     parser.add_argument("--delete", action="store_true", help="also delete what the file's sections do not name")
 
 
