@@ -65,7 +65,7 @@ async def test_a_flood_delays_only_itself(tmp_path: Path, connections: int) -> N
                 totals,
                 f"send {max(sends):.3f} s, heartbeat {max(beats):.3f} s, {memory - memory_before} B",
             )
-            assert totals["stored"] >= STORED_PER_SECOND_MIN * SECONDS
+            assert totals["stored"] * time_limit(1.0) >= STORED_PER_SECOND_MIN * SECONDS
             assert refused <= len(sends) / 10
             assert max(sends) < time_limit(ANSWER_S_MAX)
             assert max(beats) < time_limit(ANSWER_S_MAX)
