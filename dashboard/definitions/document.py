@@ -36,7 +36,8 @@ def read(text: str) -> Definitions:
     if len(text.encode()) > TEXT_BYTES_MAX:
         raise DocumentRefused(gettext("The document is larger than %(most)s bytes.") % {"most": TEXT_BYTES_MAX})
     try:
-        values: object = {"topics": _rows(text)} if _is_table(text) else _values(text)
+        topics = _table(text.removeprefix("\ufeff"))  # as spreadsheets begin a file
+        values: object = _values(text) if topics is None else {"topics": topics}
     except (yaml.YAMLError, ValueError, RecursionError) as exc:
         mark = getattr(exc, "problem_mark", None)
         told = {"why": getattr(exc, "problem", None) or str(exc), "line": mark.line + 1 if mark else 1}
@@ -86,43 +87,40 @@ def _values(text: str) -> object:
         loader.dispose()
 
 
-def _is_table(text: str) -> bool:
-    """Whether the first line names the columns of a table: no document in YAML begins with `name` and a separator."""
-    return _columns(text)[0] == "name"
+def _table(text: str) -> list[dict[str, Any]] | None:
+    """The topics of a table, whose first line names the fields, `name` first; None when it is none.
 
-
-def _columns(text: str) -> list[str]:
+    No document in YAML begins so. An empty cell says nothing. Raises DocumentRefused.
+    """
     head = text.partition("\n")[0]
-    return [cell.strip() for cell in head.split(_separator(head))]
-
-
-def _separator(head: str) -> str:
-    """A spreadsheet pastes tabs, and writes semicolons where the comma is in numbers."""
-    return next((one for one in "\t;" if one in head), ",")
-
-
-def _rows(text: str) -> list[dict[str, Any]]:
-    """The topics of a table; an empty cell says nothing. Raises DocumentRefused."""
-    columns, found = _columns(text), []
-    separator = _separator(text.partition("\n")[0])
+    if not head.lstrip('"').startswith("name"):
+        return None
+    # A spreadsheet pastes tabs, and writes semicolons where the comma is in numbers.
+    separator = next((one for one in "\t;" if one in head), ",")
     lines = csv.reader(io.StringIO(text), delimiter=separator, skipinitialspace=True)
     try:
-        next(lines)
-        for cells in lines:
-            if len(cells) > len(columns):
-                told = gettext("Line %(line)s has more cells than there are columns.")
-                raise DocumentRefused(told % {"line": lines.line_num})
-            said = {column: cell.strip() for column, cell in zip(columns, cells, strict=False) if cell.strip()}
-            if said:
-                found.append({column: cell if column == "name" else _cell(cell) for column, cell in said.items()})
+        columns = [cell.strip() for cell in next(lines)]
+        return _rows(lines, columns) if columns[0] == "name" else None
     except csv.Error as exc:
         told = gettext("This is no table, line %(line)s: %(why)s")
         raise DocumentRefused(told % {"line": lines.line_num, "why": exc}) from exc
+
+
+def _rows(lines: Any, columns: list[str]) -> list[dict[str, Any]]:
+    """lines: a csv.reader behind the line of the columns. Raises DocumentRefused, csv.Error."""
+    found = []
+    for cells in lines:
+        if len(cells) > len(columns):
+            told = gettext("Line %(line)s has more cells than there are columns.")
+            raise DocumentRefused(told % {"line": lines.line_num})
+        said = {column: cell.strip() for column, cell in zip(columns, cells, strict=False) if cell.strip()}
+        if said:
+            found.append({column: cell if column == "name" else _cell(cell) for column, cell in said.items()})
     return found
 
 
 def _cell(text: str) -> str | int | bool:
-    if text.isascii() and text.isdecimal():
+    if text.isascii() and text.isdecimal() and len(text) < 20:  # what is longer, no field takes
         return int(text)
     return {"true": True, "false": False}.get(text.lower(), text)
 

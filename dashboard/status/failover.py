@@ -136,12 +136,13 @@ def _forgotten(failover: Failover, now: float) -> Check | None:
     if pause is None or now - pause.since_ms / 1000 < FORGOTTEN_S:
         return None
     named = {"broker": failover.name, "time": units.duration(round(now - pause.since_ms / 1000))}
+    title = gettext("%(broker)s: failover is paused") % named
     return Check(
         Level.WARN,
-        gettext("%(broker)s: failover is paused") % named,
+        title,
         joined([gettext("for %(time)s") % named, joined([pause.who, pause.why], ": ")]),
         gettext("No member takes over until it is resumed, on the broker's “Master” page or with `gantry admin ha`."),
-        name=gettext("%(broker)s: failover is paused") % named,
+        name=title,
         rules=(RuleKind.FAILOVER_PAUSED,),
         about=(failover.name,),
     )

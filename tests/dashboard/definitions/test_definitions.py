@@ -176,6 +176,8 @@ async def test_channels_keep_their_secrets_and_give_none_out(gateway: Gateway, a
         ("name,write_queues\na,3,4\n", "Line 2 has more cells"),
         ("name\na\na\n", "a is there twice"),
         ("name\n" + "x" * 200_000, "line 2"),
+        ("name,write_queues\na," + "1" * 5000, "topics, 1, write_queues"),
+        ("name: a\n", "name"),
     ],
 )
 def test_a_document_that_is_none_is_refused_with_its_place(text: str, told: str) -> None:
@@ -186,12 +188,12 @@ def test_a_document_that_is_none_is_refused_with_its_place(text: str, told: str)
 @pytest.mark.parametrize("by", [",", ";", "\t"])
 def test_a_table_of_topics_is_a_document(by: str) -> None:
     rows = [
-        ("name", "write_queues", "order", "perm"),
+        ('"name"', "write_queues", "order", "perm"),
         ("7", "3", "true", "read"),
         ("", "", "", ""),
         (' "b"', "", "", ""),
     ]
-    document = read("\r\n".join(by.join(row) for row in rows))
+    document = read("\ufeff" + "\r\n".join(by.join(row) for row in rows))
     assert items_of(document) == {
         "topics": {"7": {"name": "7", "write_queues": 3, "order": True, "perm": "read"}, "b": {"name": "b"}}
     }
@@ -330,8 +332,11 @@ async def test_a_file_of_a_repository_is_compared_and_applied(gateway: Gateway, 
 
 
 async def test_a_page_without_access_control_says_how_to_require_accounts(log_in: Client, gateway: Gateway) -> None:
-    page = (await (await log_in("admin")).get("/accounts")).content.decode()
+    client = await log_in("admin")
+    page = (await client.get("/accounts")).content.decode()
     assert "accept clients without an account" in page and "--accounts" in page
+    page = (await client.get("/accounts", headers={"accept-language": "zh-hans"})).content.decode()
+    assert "未启用访问控制" in page, "the broker's own words are known (dashboard/cluster/errors.py)"
 
 
 async def test_a_page_lists_broker_accounts_and_previews_a_change(
