@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -52,6 +53,9 @@ def containers() -> Iterator[tuple[str, dict[str, Any]]]:
 
 def command_lines() -> Iterator[list[str]]:
     """Of `gantry`, without that word."""
+    for line in LINES:
+        if line.command.startswith("kubectl exec "):
+            yield shlex.split(line.command.partition(" -- gantry ")[2])
     for _, each in containers():
         if "command" not in each:
             yield each["args"]
@@ -79,9 +83,21 @@ def test_the_manifests_are_what_kubernetes_knows(version: str) -> None:
         kubernetes_validate.validate(each, version, strict=True)
 
 
-def test_the_list_of_manifests_is_whole() -> None:
-    listed = yaml.safe_load((KUBERNETES / "kustomization.yaml").read_text())["resources"]
-    assert sorted(listed) == [path.name for path in MANIFESTS]
+def test_the_pages_command_applies_every_manifest() -> None:
+    """As far as kubectl goes without a cluster: it puts together what it would send."""
+    require_tool("kubectl", "it puts the manifests together")
+    (line,) = (line.command for line in LINES if line.command.startswith("kubectl apply "))
+    command = ["bash", "-c", line.replace("apply --kustomize", "kustomize")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    sent = [(each["kind"], each["metadata"]["name"]) for each in yaml.safe_load_all(done.stdout)]
+    assert sorted(sent) == sorted((each["kind"], each["metadata"]["name"]) for each in documents())
+
+
+def test_the_page_asks_a_pod_and_a_name_server_that_are_there() -> None:
+    (line,) = (line.command for line in LINES if line.command.startswith("kubectl exec "))
+    words = shlex.split(line)
+    assert words[2] in {f"broker-{number}" for number in range(of_kind("StatefulSet")["broker"]["spec"]["replicas"])}
+    assert words[-1] in broker_settings()["namesrvAddr"].split(";")
 
 
 def test_the_pages_commands_make_the_secrets_that_pods_read(tmp_path: Path) -> None:

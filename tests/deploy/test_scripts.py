@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shlex
 import shutil
 import socket
 import subprocess
@@ -29,7 +30,13 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if not (ROOT / ".git").exists():
         missing("the git repository", "a fresh clone is what these tests start from")
     folder = tmp_path_factory.mktemp("clone") / "a folder with spaces"
-    subprocess.run(["git", "clone", "--quiet", str(ROOT), str(folder)], check=True)
+    lines = [line.command for line in LINES if line.page == "README.md" and line.command.startswith(("git ", "cd "))]
+    mine = {"<this repository>": shlex.quote(str(ROOT)), " gantrymq": f" {shlex.quote(folder.name)}"}
+    for text, here in mine.items():
+        lines = [line.replace(text, here) for line in lines]
+    command = ["bash", "-ec", "\n".join([*lines, "pwd"])]
+    done = subprocess.run(command, cwd=folder.parent, capture_output=True, text=True, check=True)
+    assert done.stdout == f"{folder}\n"
     return folder
 
 

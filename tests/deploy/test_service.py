@@ -17,11 +17,15 @@ from pathlib import Path
 import pytest
 
 from appliance.settings.appliance_config import ApplianceConfig
+from gantrymq import __version__ as VERSION
+from tests.docs.shell_lines import LINES
 
 ROOT = Path(__file__).resolve().parents[2]
 UNIT = ROOT / "deploy" / "service" / "gantrymq.service"
 SETTINGS = ROOT / "deploy" / "service" / "gantry.toml"
 SCRIPTS = sorted(path for path in (ROOT / "deploy" / "debian").iterdir() if path.name.startswith(("post", "pre")))
+
+INSTALL, FOR_REPORTS = (line.command.removeprefix("sudo ") for line in LINES if line.command.startswith("sudo apt "))
 
 
 def unit() -> configparser.SectionProxy:
@@ -61,11 +65,29 @@ def test_a_script_is_one_that_a_shell_reads_and_stops_at_errors(script: Path) ->
     assert script.read_text().startswith("#!/bin/sh\nset -e\n")
 
 
+def test_the_page_installs_the_package_of_this_version() -> None:
+    assert f"apt install ./dist/gantrymq_{VERSION}-1_amd64.deb" == INSTALL
+
+
+def test_what_reports_need_is_what_the_package_suggests_and_debian_has_it() -> None:
+    control = (ROOT / "deploy" / "debian" / "control").read_text()
+    (suggested,) = re.findall(r"^Suggests: (.+)$", control, re.MULTILINE)
+    assert sorted(suggested.split(", ")) == sorted(FOR_REPORTS.split()[2:])
+    if shutil.which("apt") is None:
+        pytest.skip("apt is Debian's")
+    command = ["apt-get", "--simulate", *FOR_REPORTS.split()[1:]]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if "Unable to locate package" in done.stderr:
+        pytest.skip("apt has no lists of packages here: apt-get update fetches them")
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.skipif("GANTRY_TEST_DEB_ROOT" not in os.environ, reason="by hand: GANTRY_TEST_DEB_ROOT names a bare root")
 def test_the_package_is_installed_upgraded_removed_and_purged() -> None:
     root = Path(os.environ["GANTRY_TEST_DEB_ROOT"])
     (package,) = (ROOT / "dist").glob("gantrymq_*.deb")
-    shutil.copy(package, root / "tmp" / "gantrymq.deb")
+    (root / "dist").mkdir(exist_ok=True)
+    shutil.copy(package, root / "dist")
 
     def run(*command: str) -> str:
         done = subprocess.run(["chroot", str(root), *command], capture_output=True, text=True, check=False)
@@ -73,12 +95,12 @@ def test_the_package_is_installed_upgraded_removed_and_purged() -> None:
         return done.stdout
 
     data, settings = root / "var/lib/gantrymq", root / "etc/gantrymq/gantry.toml"
-    run("dpkg", "-i", "/tmp/gantrymq.deb")
+    run(*INSTALL.split(), "--yes", "--no-install-recommends")
     assert "fast path: on" in run("gantry", "version")
     assert (data.stat().st_mode & 0o777, settings.stat().st_mode & 0o777) == (0o700, 0o640)
     (data / "mine").write_text("kept")
     settings.write_text(settings.read_text() + "http_port = 8081\n")
-    run("dpkg", "--force-confold", "-i", "/tmp/gantrymq.deb")
+    run("dpkg", "--force-confold", "-i", f"/dist/{package.name}")
     assert (data / "mine").read_text() == "kept" and "http_port = 8081" in settings.read_text()
     run("dpkg", "-r", "gantrymq")
     assert (data / "mine").exists() and settings.exists() and not (root / "usr/lib/gantrymq").exists()
