@@ -23,6 +23,7 @@ from __future__ import annotations
 from django.utils.translation import gettext_noop
 
 from dashboard.language.sentences import gettext
+from gantrymq.client.admin.accounts import NO_ACCESS_CONTROL
 from gantrymq.client.results import LostMessage
 from gantrymq.errors import ConnectError, GantryError, RequestTimeout, ResponseError
 from gantrymq.remoting.codes import ResponseCode
@@ -170,7 +171,6 @@ _REMARKS: dict[int, str] = {
     ResponseCode.CONSUMER_NOT_ONLINE: gettext_noop("%(consumer_not_online)s"),
     ResponseCode.CONSUME_MSG_TIMEOUT: gettext_noop("%(consuming_timed_out)s"),
 }
-_NO_ACCESS_CONTROL = "aclEnable=true"  # what our brokers say to set; the code is RocketMQ's SYSTEM_ERROR
 _NO_ACCESS_CONTROL_PATTERN = gettext_noop("%(no_access_control)s")
 
 
@@ -182,10 +182,10 @@ def explain(exc: Exception) -> str:
         return gettext("no answer in time")
     if isinstance(exc, ConnectError):
         return gettext("not reachable (%(reason)s)") % {"reason": exc.reason}
-    if isinstance(exc, ResponseError):
-        if not exc.remark:
-            return gettext("answered with code %(code)s") % {"code": int(exc.code)}
-        is_open = _NO_ACCESS_CONTROL in exc.remark
-        pattern = _NO_ACCESS_CONTROL_PATTERN if is_open else _REMARKS.get(exc.code)
-        return exc.remark if pattern is None else gettext(pattern) % {pattern[2:-2]: exc.remark}
-    return str(exc) or type(exc).__name__
+    if isinstance(exc, ResponseError) and not exc.remark:
+        return gettext("answered with code %(code)s") % {"code": int(exc.code)}
+    remark = (exc.remark if isinstance(exc, ResponseError) else str(exc)) or type(exc).__name__
+    pattern = _REMARKS.get(exc.code) if isinstance(exc, ResponseError) else None
+    if NO_ACCESS_CONTROL in remark:
+        pattern = _NO_ACCESS_CONTROL_PATTERN
+    return remark if pattern is None else gettext(pattern) % {pattern[2:-2]: remark}

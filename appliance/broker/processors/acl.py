@@ -17,6 +17,7 @@ from appliance.acl.account_changes import delete_account, listing, update_accoun
 from appliance.acl.account_file import AccountFileError
 from appliance.errors import BrokerError
 from appliance.settings.roles import BrokerConfig
+from gantrymq.client.admin.accounts import NO_ACCESS_CONTROL
 from gantrymq.remoting import fastjson
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
@@ -89,7 +90,7 @@ def get_config(parts: AclParts, connection: ServerConnection, request: RemotingC
 def _book(parts: AclParts, request: RemotingCommand) -> AccountBook:
     if parts.accounts is None:
         code = _REFUSALS[RequestCode(request.code)]
-        raise BrokerError(code, f"broker {parts.config.broker_name} has no access control: set aclEnable=true")
+        raise BrokerError(code, f"broker {parts.config.broker_name} {NO_ACCESS_CONTROL}")
     return parts.accounts
 
 

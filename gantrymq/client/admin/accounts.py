@@ -10,14 +10,16 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gantrymq.client.admin.calls import AdminCalls
-from gantrymq.errors import BodyError, GantryError, PartlyDone, ResponseError
+from gantrymq.client.admin.calls import AdminCalls, read_properties
+from gantrymq.errors import BodyError, ConfigError, GantryError, PartlyDone, ResponseError
 from gantrymq.remoting import fastjson
 from gantrymq.remoting.admin_bodies import DataVersion
 from gantrymq.remoting.codes import RequestCode, ResponseCode
+from gantrymq.remoting.command import RemotingCommand
 from gantrymq.remoting.json_body import Body, json_field, list_of
 
 HIDDEN = "***"  # in a secret's place
+NO_ACCESS_CONTROL = "has no access control: set aclEnable=true"
 SECRET_WANTED = "this broker wants the account's secret with each change (RocketMQ 4.9): give it again"
 
 
@@ -67,14 +69,14 @@ class AccountAdmin:
         self._calls = calls
 
     async def all_at(self, address: str) -> AccountList:
-        """The accounts this broker knows."""
-        found = AccountList.from_json((await self._calls.call(address, RequestCode.GET_BROKER_CLUSTER_ACL_CONFIG)).body)
+        """The accounts this broker knows. ConfigError when it has no access control."""
+        found = AccountList.from_json((await self._told(address, RequestCode.GET_BROKER_CLUSTER_ACL_CONFIG)).body)
         found.white_addresses = [each for each in found.white_addresses if each]  # RocketMQ's empty list holds a ""
         return found
 
     async def version_at(self, address: str) -> AccountsVersion:
-        """Which state of its accounts this broker has."""
-        fields = (await self._calls.call(address, RequestCode.GET_BROKER_CLUSTER_ACL_INFO)).ext_fields
+        """Which state of its accounts this broker has. ConfigError when it has no access control."""
+        fields = (await self._told(address, RequestCode.GET_BROKER_CLUSTER_ACL_INFO)).ext_fields
         files = fastjson.loads(fields["allAclFileVersion"].encode()) if fields.get("allAclFileVersion") else {}
         return AccountsVersion(
             fields.get("brokerName", ""),
@@ -83,6 +85,13 @@ class AccountAdmin:
             DataVersion.from_json(fields.get("version", "{}").encode()),
             {path: DataVersion.from_dict(version) for path, version in files.items()},
         )
+
+    async def _told(self, address: str, code: RequestCode) -> RemotingCommand:
+        """The answer to 52 or 54, which RocketMQ's brokers without access control never give."""
+        config = read_properties((await self._calls.call(address, RequestCode.GET_BROKER_CONFIG)).body)
+        if config.get("aclEnable") == "false":
+            raise ConfigError(f"broker {address} {NO_ACCESS_CONTROL}")
+        return await self._calls.call(address, code)
 
     async def set_at(self, address: str, account: Account, *, secret_key: str | None = None) -> None:
         """Make the account at this broker, or change it: what is None stays as it is there; `admin` and lists of

@@ -30,7 +30,7 @@ SHOWN = {
     "overview", "topics", "topic", "topic-queues", "topic-groups", "topic-charts", "topic-producers",
     "topic-settings", "topic-message", "topic-search",
     "groups", "group", "group-reset", "clients", "dead-letters", "alerts", "broker-config",
-    "broker-succession", "audit", "security",
+    "broker-succession", "audit", "security", "accounts",
 }  # fmt: skip
 
 
@@ -89,6 +89,7 @@ async def test_every_page_is_shown(log_in: Client, attached: Gateway, apache_pee
     assert TOPIC in seen["topics"] and GROUP in seen["groups"]
     assert "order 0" in seen["topic-message"]
     assert "no slave" in seen["broker-succession"] and "no master answers" not in seen["broker-succession"]
+    assert "has no access control" in seen["accounts"]
     assert "aclEnable=true" in seen["security"] and "Clients need no account" not in seen["security"]
 
 

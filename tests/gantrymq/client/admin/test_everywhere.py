@@ -65,6 +65,13 @@ async def test_what_does_not_exist_is_said_so(peer: Peer, name: str) -> None:
         assert await admin.name_servers.list_kv(name) == {}
 
 
+async def test_a_broker_without_access_control_is_told_at_once(peer: Peer) -> None:
+    async with AdminClient(peer.namesrv_address) as admin:
+        for ask in (admin.accounts.all_at, admin.accounts.version_at):
+            with pytest.raises(ConfigError, match="has no access control: set aclEnable=true"):
+                await ask(peer.broker_address)
+
+
 async def test_a_reset_to_a_time_and_a_clone_move_what_they_said(peer: Peer, name: str) -> None:
     async with topic_at(peer, name, queues=1) as admin, Producer(peer.namesrv_address) as producer:
         await producer.send(Message(name, b"old"))
