@@ -250,6 +250,7 @@ def read_facts(broker: BrokerRef, info: Mapping[str, str], now: float, before: B
         disk_full_in_s=_float(info, "diskSecondsToFull") if has_forecast else None,
         disk_full_earliest_s=_float(info, "diskSecondsToFullEarliest"),
         disk_full_latest_s=_float(info, "diskSecondsToFullLatest"),
+        was_disk_full_soon=before is not None and before.is_disk_full_soon,
         store_trouble=info.get("storeTrouble", ""),
         disk_store_bytes=_int(info, "diskStoreBytes"),
         disk_others_bytes=_int(info, "diskOthersBytes"),

@@ -67,6 +67,9 @@ LANE_COUNTS = (  # what the keys begin with that tell what became of a lane's re
 )
 
 
+FULL_SOON_S = 6 * 3600.0  # by the growth of the last half hour
+
+
 @dataclass(frozen=True, slots=True)
 class Lane:
     """A bounded queue of requests in a broker. None: the broker does not say."""
@@ -107,6 +110,7 @@ class BrokerFacts:
     disk_full_in_s: float | None = None  # until writes are refused; None when unknown or not filling up
     disk_full_earliest_s: float | None = None  # the likely range of that, where a broker says it
     disk_full_latest_s: float | None = None
+    was_disk_full_soon: bool = False  # a second before
     store_trouble: str = ""  # why messages are refused or wait for the disk, in the broker's words
     disk_store_bytes: int | None = None  # of the disk's bytes, those of the store; only GantryMQ's brokers say
     disk_others_bytes: int | None = None
@@ -121,6 +125,13 @@ class BrokerFacts:
     services: Services = field(default_factory=Services)
     refusing: tuple[LaneCounts, ...] = ()  # lanes that refused requests within the last minute, by how much at last
     refused_at: float = 0.0  # when that was
+
+    @property
+    def is_disk_full_soon(self) -> bool:
+        """Whether it probably is; after that, as long as it may be: an alert must not come and go with each burst."""
+        likely, earliest = self.disk_full_in_s, self.disk_full_earliest_s
+        may_be = self.was_disk_full_soon and earliest is not None and earliest <= FULL_SOON_S
+        return may_be or (likely is not None and likely <= FULL_SOON_S)
 
     @property
     def main_lanes(self) -> tuple[Lane, ...]:

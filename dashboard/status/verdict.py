@@ -10,7 +10,7 @@ from django.utils.translation import gettext_noop
 from appliance.settings.alert_names import RuleKind
 from dashboard.cluster import units
 from dashboard.language.sentences import again, gettext, joined, ngettext
-from dashboard.status.board import FRESH_S, SILENT_S, BrokerFacts, BrokerState, Snapshot
+from dashboard.status.board import FRESH_S, FULL_SOON_S, SILENT_S, BrokerFacts, BrokerState, Snapshot
 from dashboard.status.check import NAME_SERVER, Check, Level
 from dashboard.status.failover import failover_problems
 from dashboard.status.group_checks import dead_letter_problems, group_problems
@@ -20,7 +20,7 @@ from dashboard.status.slave_checks import what_goes_on, without_master
 from dashboard.status.words import disk_in_words
 
 LANE_FULL = 0.8  # of the capacity
-FULL_SOON_S, FULL_NOW_S = 6 * 3600.0, 3600.0  # by the growth of the last half hour
+FULL_NOW_S = 3600.0
 HEAD_WAIT_MS = 200.0  # RocketMQ refuses sends that waited longer (waitTimeMillsInSendQueue)
 # What a process is, as sentences say it; its state's own name when it is none of these.
 STATES = {
@@ -192,17 +192,15 @@ def _mark(ratio: float) -> dict[str, str]:
 
 def _forecast(facts: BrokerFacts) -> list[Check]:
     """A disk that is roomy yet, and will not be for long."""
-    full_in_s = facts.disk_full_in_s
-    if full_in_s is None or full_in_s > FULL_SOON_S:
+    if not facts.is_disk_full_soon:
         return []
-    level, within_s = (Level.BAD, FULL_NOW_S) if full_in_s <= FULL_NOW_S else (Level.WARN, FULL_SOON_S)
+    is_now = facts.disk_full_in_s is not None and facts.disk_full_in_s <= FULL_NOW_S
+    level, within_s = (Level.BAD, FULL_NOW_S) if is_now else (Level.WARN, FULL_SOON_S)
     return [
         Check(
             level,  # the title stays the same from look to look
             gettext("The disk will be full within %(time)s") % {"time": units.duration(round(within_s))},
-            joined(
-                [_growing(facts), _full_in(facts, full_in_s), disk_in_words(facts.disk_text), _whose_bytes(facts)], " "
-            ),
+            joined([_growing(facts), _full_in(facts), disk_in_words(facts.disk_text), _whose_bytes(facts)], " "),
             gettext(
                 "Writes are rejected above %(mark)s. Free some space, add a disk, or keep messages for a shorter time."
             )
@@ -212,15 +210,24 @@ def _forecast(facts: BrokerFacts) -> list[Check]:
     ]
 
 
-def _full_in(facts: BrokerFacts, seconds: float) -> str:
-    earliest, latest = facts.disk_full_earliest_s, facts.disk_full_latest_s
-    if earliest is None or latest is None or units.duration(round(earliest)) == units.duration(round(latest)):
-        return gettext("Full in %(time)s at this rate.") % {"time": units.duration(round(seconds))}
-    times = {"earliest": units.duration(round(earliest)), "latest": units.duration(round(latest))}
-    return gettext("Full in %(earliest)s to %(latest)s at this rate.") % times
+def _full_in(facts: BrokerFacts) -> str:
+    likely, earliest, latest = (
+        None if seconds is None else units.duration(round(seconds))
+        for seconds in (facts.disk_full_in_s, facts.disk_full_earliest_s, facts.disk_full_latest_s)
+    )
+    if latest is None and earliest is not None:
+        return gettext("Full in %(time)s at the earliest.") % {"time": earliest}
+    if earliest == latest or earliest is None:
+        return gettext("Full in %(time)s at this rate.") % {"time": likely}
+    return gettext("Full in %(earliest)s to %(latest)s at this rate.") % {"earliest": earliest, "latest": latest}
 
 
 def _growing(facts: BrokerFacts) -> str:
+    if facts.disk_growth is None or facts.disk_growth <= 0:
+        return gettext("%(broker)s: %(percent)s used.") % {
+            "broker": facts.name,
+            "percent": units.percent(facts.disk_ratio),
+        }
     return gettext("%(broker)s: %(percent)s used, growing by %(size)s a second.") % {
         "broker": facts.name,
         "percent": units.percent(facts.disk_ratio),

@@ -23,6 +23,7 @@ LATELY_S = 300.0  # a disk that began to fill up a moment ago is seen here first
 WINDOW_MIN_S = 60.0  # less says nothing
 PIECES = 6  # of a window: how far their rates lie apart says how much the whole rate is worth
 ERRORS = 2.5  # standard errors of the rate on either side: 19 times of 20, with so many pieces
+FALLS = 2.0  # what was written lately counts if it is more than so many times what was deleted at once in the window
 REACH = 24  # a window that is not whole yet foretells so many times its own length
 FOREVER_S = 10 * 365 * 86400.0  # a disk that would last so long is not filling up
 
@@ -111,6 +112,7 @@ class DiskForecaster:
         self.move_marks(clean_ratio, forcibly_ratio, warning_ratio)
         self._readings: deque[tuple[float, int]] = deque()
         self._total_bytes = 0
+        self._foretold_at: float | None = None
 
     def move_marks(self, clean_ratio: float, forcibly_ratio: float, warning_ratio: float) -> None:
         """An operator may change settings while the store runs; what was read stays good."""
@@ -121,27 +123,32 @@ class DiskForecaster:
         """Take a reading. Another total is another disk, which starts without a past."""
         if space.total_bytes != self._total_bytes:
             self._readings.clear()
+            self._foretold_at = None
             self._total_bytes = space.total_bytes
         self._readings.append((now, space.used_bytes))
         while len(self._readings) > 2 and now - self._readings[1][0] >= WINDOW_S:
             self._readings.popleft()
 
     def forecast(self) -> DiskForecast:
-        """Go on from the last reading at the rate of the window that fills the disk first, if it is significant."""
+        """Go on from the last reading at the rate of the window that fills the disk first, if it is significant.
+
+        What was foretold stays so, with a wider range, until the disk is as empty as it was: others fill it in bursts.
+        """
         if not self._readings:
             return DiskForecast()
         last_at, used = self._readings[-1]
         ratio = used / self._total_bytes if self._total_bytes else 0.0
         mark = next((mark for mark in self._marks if ratio <= mark), None)
-        readings = tuple(self._readings)
-        whole = trend_of(readings)
+        whole = trend_of(tuple(self._readings))
         if whole.span_s < WINDOW_MIN_S:
             return DiskForecast(next_mark=mark)
-        lately = trend_of([each for each in readings if last_at - each[0] <= LATELY_S])
-        trends = [trend for trend in (whole, lately) if trend.is_significant and self._reaches(trend, used)]
-        fastest = max(trends, key=lambda trend: trend.rate, default=None)
-        if fastest is None:
+        trends = [trend for trend in (whole, self._lately()) if trend.is_significant and self._reaches(trend, used)]
+        if trends:
+            self._foretold_at = last_at
+        elif not self._goes_on(last_at, used):
+            self._foretold_at = None
             return DiskForecast(whole.rate, mark)
+        fastest = max(trends, key=lambda trend: trend.rate, default=whole)
         return DiskForecast(
             whole.rate,
             mark,
@@ -150,6 +157,17 @@ class DiskForecaster:
             self._seconds_to(self._full_at, used, fastest.rate + fastest.error),
             self._seconds_to(self._full_at, used, fastest.rate - fastest.error),
         )
+
+    def _goes_on(self, now: float, used: int) -> bool:
+        is_lowest = used <= min(each for _, each in self._readings)
+        return self._foretold_at is not None and now - self._foretold_at <= WINDOW_S and not is_lowest
+
+    def _lately(self) -> Trend:
+        """The trend of the last minutes; none where programs write so much and delete it again."""
+        last_at = self._readings[-1][0]
+        lately = trend_of([each for each in self._readings if last_at - each[0] <= LATELY_S])
+        is_more = lately.rate * lately.span_s > FALLS * largest_fall(used for _, used in self._readings)
+        return lately if is_more else Trend(0.0, 0.0, lately.span_s)
 
     def _reaches(self, trend: Trend, used: int) -> bool:
         """Whether so short a time can say anything of so long a one."""
@@ -176,3 +194,12 @@ def trend_of(readings: Sequence[tuple[float, int]]) -> Trend:
     rates = [(right[1] - left[1]) / (right[0] - left[0]) for left, right in itertools.pairwise(ends)]
     error = ERRORS * statistics.stdev(rates) / len(rates) ** 0.5 if len(rates) > 1 else float("inf")
     return Trend((last - first) / span_s, error, span_s)
+
+
+def largest_fall(sizes: Iterable[int]) -> int:
+    """From a size to the lowest after it."""
+    highest = fall = 0
+    for size in sizes:
+        highest = max(highest, size)
+        fall = max(fall, highest - size)
+    return fall

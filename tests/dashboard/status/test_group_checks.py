@@ -85,6 +85,14 @@ def test_the_range_of_a_forecast_is_said_and_its_title_stays_the_same() -> None:
     assert "Full in 5 h at this rate." in forecast(5 * 3600, 5 * 3600, 5 * 3600)[1]
 
 
+def test_a_forecast_that_holds_no_longer_for_sure_says_when_at_the_earliest() -> None:
+    facts = replace(FACTS, disk_growth=-1e6, disk_full_earliest_s=4 * 3600.0, was_disk_full_soon=True)
+    (problem,) = judge(replace(CALM, brokers=(BrokerState("broker-a", "a", facts),))).problems
+    assert "Full in 4 h at the earliest." in shown(problem.evidence) and "growing" not in shown(problem.evidence)
+    calm = replace(facts, was_disk_full_soon=False)
+    assert not judge(replace(CALM, brokers=(BrokerState("broker-a", "a", calm),))).problems
+
+
 def test_an_alert_that_a_rule_opened_is_no_all_good() -> None:
     verdict = judge(replace(CALM, open_of_rules=2, worst_of_rules="Lag: billing"))
     assert (verdict.level, verdict.sentence, verdict.link) == (Level.WARN, "Lag: billing, and 1 more", "/alerts")

@@ -1,0 +1,88 @@
+"""A disk that others fill in bursts, from the broker's readings to the alert: it opens at most once."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+
+from dashboard.alerts.check_alerts import CheckAlerts
+from dashboard.cluster.values import BrokerRef
+from dashboard.live.sampler import read_facts
+from dashboard.status.board import FULL_SOON_S, BrokerState, Snapshot
+from dashboard.status.verdict import judge
+from store.upkeep.disk_space import DiskForecast, DiskForecaster, DiskSpace
+
+GIB = 1 << 30
+TOTAL = 100 * GIB
+REFUSED_ABOVE = 90 * GIB
+STEP_S = 10
+BROKER = BrokerRef("broker-a", "127.0.0.1:10911", "c")
+Used = Callable[[int], float]
+
+
+def bursts(each_s: int, lasting_s: int, size: float, kept: float) -> Used:
+    """Others write about `size` every so often, and delete all but a part of it a minute later."""
+    sizes = [size * random.Random(number).uniform(0.6, 1.4) for number in range(100)]
+
+    def used(second: int) -> float:
+        number, since = divmod(second, each_s)
+        share = min(since / lasting_s, 1.0) if since < lasting_s + 60 else kept
+        return 50 * GIB + kept * sum(sizes[:number]) + share * sizes[number]
+
+    return used
+
+
+def told(forecast: DiskForecast, used: float) -> dict[str, str]:
+    """As a broker says it."""
+    figures = {
+        "bootTimestamp": 1,
+        "commitLogDiskRatio": used / TOTAL,
+        "diskGrowthBytesPerSecond": forecast.bytes_per_second,
+        "diskSecondsToFull": forecast.seconds_to_full,
+        "diskSecondsToFullEarliest": forecast.earliest_full_s,
+        "diskSecondsToFullLatest": forecast.latest_full_s,
+    }
+    return {key: str(value) for key, value in figures.items() if value is not None}
+
+
+def opened(used: Used, seconds: int) -> list[tuple[int, float | None]]:
+    """When an alert about the disk opened, and for how long it was open; None for one that is."""
+    forecaster, book = DiskForecaster(), CheckAlerts()
+    facts, found = None, {}
+    for second in range(0, seconds + 1, STEP_S):
+        forecaster.note(float(second), DiskSpace(round(used(second)), TOTAL))
+        facts = read_facts(BROKER, told(forecaster.forecast(), used(second)), float(second), facts)
+        state = BrokerState(BROKER.name, BROKER.address, facts)
+        checks = judge(Snapshot(float(second), "n", None, (state,), (), None)).problems
+        book.note([check for check in checks if check.name.startswith("disk")], float(second))
+        found |= {alert.begun_at: alert for alert in book.open()}
+    return [(int(at), alert.ended_at and alert.ended_at - at) for at, alert in sorted(found.items())]
+
+
+@pytest.mark.parametrize("kept", [0.0, 0.2, 1.0])
+@pytest.mark.parametrize(
+    ("each_s", "lasting_s", "gib"), [(120, 5, 0.2), (400, 30, 3.0), (400, 240, 1.0), (600, 300, 3.0), (900, 240, 3.0)]
+)
+def test_a_disk_that_others_fill_in_bursts_opens_one_alert_at_most(
+    each_s: int, lasting_s: int, gib: float, kept: float
+) -> None:
+    assert len(opened(bursts(each_s, lasting_s, gib * GIB, kept), 3600)) <= 1
+
+
+@pytest.mark.parametrize("hours", [1, 3, 8])
+def test_a_steady_fill_opens_it_in_time(hours: int) -> None:
+    """The first quarter of an hour says nothing of hours."""
+    rate = (REFUSED_ABOVE - 50 * GIB) / (hours * 3600)
+    expected = max(hours * 3600 - FULL_SOON_S, 900)
+    [(at, lasted)] = opened(lambda second: 50 * GIB + rate * second, round(expected) + 1200)
+    assert at <= expected + STEP_S and lasted is None
+
+
+def test_it_resolves_soon_after_the_space_is_freed() -> None:
+    def used(second: int) -> float:
+        return 50 * GIB + (second * (8 << 20) if second < 2000 else 0)
+
+    [(_, lasted)] = opened(used, 2100)
+    assert lasted is not None
