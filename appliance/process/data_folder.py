@@ -25,6 +25,7 @@ from appliance.process.formats import DATA, bring_up_to_date
 from appliance.settings.appliance_config import ApplianceConfig
 from gantrymq.errors import GantryError
 
+LOCK_NAME = "gantry.lock"
 SECRET_BYTES = 48
 FOLDER_MODE = 0o700  # other accounts of the machine may not read messages and secrets
 SECRET_MODE = 0o600
@@ -77,11 +78,20 @@ def _write_new(path: Path, secret: str) -> None:
             os.link(file.name, path)
 
 
+def guardian_pid(folder: Path) -> int | None:
+    """The process that holds the lock, or held it last; None: no process did, or this account can't know."""
+    try:
+        holder = (folder / LOCK_NAME).read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        return None
+    return int(holder) if holder.isdigit() else None
+
+
 class DataFolderLock:
     """Exclusive use of a data folder, from `acquire` until `release` or the end of the process."""
 
     def __init__(self, folder: Path) -> None:
-        self._path = folder / "gantry.lock"
+        self._path = folder / LOCK_NAME
         self._descriptor: int | None = None
 
     def acquire(self) -> None:

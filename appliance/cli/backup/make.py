@@ -26,6 +26,7 @@ from appliance.cli.backup import copying
 from appliance.cli.backup.manifest import BackupError, Entry, Manifest
 from appliance.cli.backup.places import STAMP, FolderPlace, Place, place_named, remove_older
 from appliance.cli.backup.stores import FIRST, LEFT_OUT, LOG, HeldLog, held_logs, log_end
+from appliance.process.data_folder import LOCK_NAME
 from appliance.process.version import VERSION
 from appliance.settings.appliance_config import ApplianceConfig, describe
 from gantrymq.errors import GantryError
@@ -48,7 +49,10 @@ def run(arguments: argparse.Namespace) -> int:
     name, manifest = Backup(config, place).make()
     size = sum(entry.size_bytes for entry in manifest.files.values())
     took = manifest.ended_at - manifest.began_at
-    print(f"{place.path(name)}: {len(manifest.files)} files, {size:,} bytes, {took:.1f} s")
+    print(
+        f"{place.path(name)}: {len(manifest.files)} files, {size:,} bytes "
+        f"({place.used(name, manifest):,} stored: without the zeros that brokers prepare), {took:.1f} s"
+    )
     if manifest.database == "postgresql":
         print("the dashboard's database is in PostgreSQL and not in this backup: use pg_dump")
     if arguments.keep > 0:
@@ -201,7 +205,7 @@ def _walk(top: Path, data: Path, elsewhere: set[Path]) -> Iterator[Path]:
             is_log = path.name == LOG and path.parent.name == "store"
             if path not in elsewhere and not is_log and name not in LEFT_OUT_FOLDERS:
                 yield from _walk(path, data, elsewhere)
-        elif path.is_file() and not name.startswith((f"dashboard/{DATABASE}", "gantry.lock")):
+        elif path.is_file() and not name.startswith((f"dashboard/{DATABASE}", LOCK_NAME)):
             yield path
 
 

@@ -17,6 +17,7 @@ from appliance.settings.replaced_file import sync_path
 from gantrymq.errors import ConfigError
 
 STAMP = "%Y%m%dT%H%M%SZ"  # a backup's name
+BLOCK_BYTES = 512  # of st_blocks
 STALE_S = 86400.0  # a backup that has no manifest after so long was interrupted
 HOW = "name a folder or s3://BUCKET/PREFIX"
 
@@ -30,6 +31,9 @@ class Place(Protocol):
 
     def path(self, backup: str) -> str:
         """What a person calls this backup."""
+
+    def used(self, backup: str, manifest: Manifest) -> int:
+        """The bytes that its files take, those of older backups included."""
 
     def is_backup(self) -> bool:
         """Whether this is one, and not the place of several."""
@@ -88,6 +92,8 @@ def find_backup(text: str) -> tuple[Place, str]:
     if place.is_backup():
         above, _, name = address.rstrip("/").rpartition("/")
         return place_named(above + mark + options), name
+    if isinstance(place, FolderPlace) and not place.folder.is_dir():
+        raise BackupError(f"{address} is not there: name a backup, or the folder that has them")
     if found := place.whole():
         return place, found[-1]
     raise BackupError(f"{address} has no whole backup: a {NAME} is missing")
@@ -123,6 +129,9 @@ class FolderPlace:
 
     def path(self, backup: str) -> str:
         return str(self.folder / backup)
+
+    def used(self, backup: str, manifest: Manifest) -> int:
+        return sum(self._file(backup, name).stat().st_blocks * BLOCK_BYTES for name in manifest.files)
 
     def is_backup(self) -> bool:
         return (self.folder / NAME).is_file()

@@ -6,12 +6,14 @@
   gantry restore /mnt/backups --check                           read all of it, write nothing
 
 Every file is compared with its checksum while it is copied. A backup with damage is refused, and nothing stays behind.
-The first start then reads the end of each log, as after a crash.
+The first start then reads the end of each log, as after a crash. As root, name an empty folder of the account that runs
+the appliance: what is restored belongs to the folder's owner.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -62,6 +64,7 @@ def restore(place: Place, backup: str, manifest: Manifest, to: Path) -> None:
             store.mkdir(parents=True, exist_ok=True, mode=copying.FOLDER_MODE)
             (store / "abort").touch()  # so that the start reads the log
         if to.exists():
+            _give(unfinished, to.stat())
             to.rmdir()
         unfinished.rename(to)
     except OSError as exc:
@@ -70,6 +73,13 @@ def restore(place: Place, backup: str, manifest: Manifest, to: Path) -> None:
     except BaseException:
         shutil.rmtree(unfinished, ignore_errors=True)
         raise
+
+
+def _give(folder: Path, to: os.stat_result) -> None:
+    """To the owner of the empty folder that it replaces: root may restore for a service's account."""
+    if to.st_uid != os.geteuid():
+        for path in (folder, *folder.rglob("*")):
+            os.chown(path, to.st_uid, to.st_gid)
 
 
 def _stored(place: Place, backup: str, name: str, entry: Entry) -> Iterator[bytes]:

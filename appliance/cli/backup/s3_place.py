@@ -38,6 +38,9 @@ class S3Place:
     def path(self, backup: str) -> str:
         return f"{self._address}/{backup}"
 
+    def used(self, backup: str, manifest: Manifest) -> int:
+        return sum(entry.length for entry in manifest.files.values())
+
     def is_backup(self) -> bool:
         with self._asked():
             return bool(self._files.get_file_info(f"{self._root}/{NAME}").is_file)

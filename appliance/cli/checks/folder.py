@@ -10,7 +10,7 @@ from pathlib import Path
 from appliance.bench.fsync_rate import fsyncs_per_s
 from appliance.cli.checks.finding import Finding, good, warning
 from appliance.process import formats
-from appliance.process.data_folder import DataFolderInUse, DataFolderLock
+from appliance.process.data_folder import LOCK_NAME, DataFolderInUse, DataFolderLock
 from appliance.settings.appliance_config import ApplianceConfig
 from appliance.settings.loader import load_broker_config
 from gantrymq.errors import ConfigError
@@ -24,15 +24,14 @@ SLOW_FSYNCS_PER_S = 50  # below it SYNC_FLUSH and clean stops are slow
 
 
 def check_lock(config: ApplianceConfig) -> Iterator[Finding]:
-    if not config.data.is_dir():
-        return
     lock = DataFolderLock(config.data)
     try:
+        (config.data / LOCK_NAME).stat()  # without one no process holds it; one that root makes here would be root's
         lock.acquire()
     except DataFolderInUse as exc:
         yield Finding(f"{exc}.")
     except OSError:
-        return  # check_folder reports it with a fix
+        return  # if it is not just missing, check_folder reports it with a fix
     else:
         lock.release()
 

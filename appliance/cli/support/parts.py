@@ -15,9 +15,11 @@ from typing import Any
 
 import psutil
 
+from appliance.cli.checks.running import name_servers
 from appliance.cli.doctor.main import examine
 from appliance.cli.support.secrets import settings_shown
 from appliance.fast_path.loader import status
+from appliance.process.data_folder import guardian_pid
 from appliance.process.thread_stacks import ask_for_stacks
 from appliance.process.version import VERSION
 from appliance.settings.appliance_config import ApplianceConfig
@@ -91,9 +93,8 @@ def cluster(config: ApplianceConfig) -> dict[str, Any]:
     """The cluster as its name servers and brokers tell of it, figures included."""
 
     async def ask() -> dict[str, Any]:
-        async with AdminClient(
-            config.namesrv_address, credentials=config.client_credentials, tls=config.client_tls
-        ) as admin:
+        addresses = ";".join(name_servers(config))
+        async with AdminClient(addresses, credentials=config.client_credentials, tls=config.client_tls) as admin:
             info = await admin.cluster.info()
             found: dict[str, Any] = {"brokers": info.to_dict(), "figures": {}}
             for name, data in info.broker_addr_table.items():
@@ -126,9 +127,10 @@ def as_json(content: Any) -> str:
 
 def _guardian(config: ApplianceConfig) -> psutil.Process | None:
     """The appliance's first process, whose number is in the lock of the data folder."""
+    pid = guardian_pid(config.data)
     try:
-        return psutil.Process(int((config.data / "gantry.lock").read_text(encoding="ascii").split()[0]))
-    except (OSError, ValueError, IndexError, psutil.Error):
+        return psutil.Process(pid) if pid else None
+    except psutil.Error:
         return None
 
 

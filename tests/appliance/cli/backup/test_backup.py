@@ -98,6 +98,24 @@ def test_a_folder_with_something_in_it_is_refused(made: Made, tmp_path: Path) ->
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
 
+def test_what_root_restores_belongs_to_the_owner_of_the_empty_folder(made: Made, tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can give files to others")
+    data = tmp_path / "data"
+    data.mkdir()
+    os.chown(data, 12345, 12346)
+    assert main(["restore", str(made.first), "--data", str(data)]) == 0
+    assert {(path.stat().st_uid, path.stat().st_gid) for path in (data, *data.rglob("*"))} == {(12345, 12346)}
+
+
+def test_a_place_that_is_not_there_is_told_from_one_without_a_backup(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for place, sentence in ((tmp_path, "has no whole backup"), (tmp_path / "nowhere", "is not there")):
+        assert main(["restore", str(place), "--data", str(tmp_path / "data")]) == 1
+        assert sentence in capsys.readouterr().err
+
+
 def test_a_folder_in_the_data_folder_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["backup", str(tmp_path / "backups"), "--data", str(tmp_path)]) == 1
     assert "name a folder elsewhere" in capsys.readouterr().err

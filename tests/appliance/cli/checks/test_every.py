@@ -49,8 +49,23 @@ def test_root_is_refused_unless_it_is_said(tmp_path: Path, monkeypatch: pytest.M
     (found,) = root.check_user(make_config(tmp_path, allow_root=False))
     assert found.is_fatal and "--user NAME" in found.sentence and "--allow-root" in found.sentence
     assert not list(root.check_user(make_config(tmp_path)))
+    assert not list(root.check_user(make_config(tmp_path, allow_root=False, user="someone")))
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert not list(root.check_user(make_config(tmp_path, allow_root=False)))
+
+
+def test_of_an_appliance_that_runs_its_owner_counts_and_not_who_asks(tmp_path: Path) -> None:
+    (tmp_path / "gantry.lock").write_text("1\n")  # init is root's
+    (found,) = root.check_owner(make_config(tmp_path, allow_root=False))
+    assert not found.is_fatal and "runs as root" in found.sentence
+    assert not list(root.check_owner(make_config(tmp_path)))
+    (tmp_path / "gantry.lock").write_text("a process that is unknown")
+    assert not list(root.check_owner(make_config(tmp_path, allow_root=False)))
+
+
+def test_a_look_at_a_folder_without_a_lock_makes_none(tmp_path: Path) -> None:
+    assert not list(folder.check_lock(make_config(tmp_path)))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_taken_port_names_its_holder_and_the_option(tmp_path: Path) -> None:
