@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from pathlib import Path
 
 import pytest
 
-from appliance.cli.capacity import Costs, Goal, work_out
+from appliance.cli.capacity import CORE_USED, DAY_S, LINK_USED, ROUTES_S, Costs, Goal, work_out
 from tests.appliance.cli.running_gantry import run_gantry
 
-PERFORMANCE = (Path(__file__).resolve().parents[3] / "docs" / "performance.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).resolve().parents[3] / "docs"
+PERFORMANCE = (DOCS / "performance.md").read_text(encoding="utf-8")
+SCALE = (DOCS / "scale.md").read_text(encoding="utf-8")
 GENEROUS = Costs(disk_tb=1e6, disk_mb_s=1e6, nic_mb_s=1e6)
 
 
@@ -34,6 +37,39 @@ def test_the_costs_are_those_that_were_measured() -> None:
     )
     assert costs.give_us == pytest.approx(float(paired) - float(alone), abs=0.05)
     assert costs.copy_us == float(slave)
+
+
+def test_the_page_shows_every_cost_and_the_figures_that_it_comes_from() -> None:
+    rows = [line.split("|")[1:4] for line in SCALE.splitlines() if re.match(r"\| `[a-z_]+`", line)]
+    shown = {
+        name: float(figure)
+        for names, figures, _ in rows
+        for name, figure in zip(re.findall(r"`(\w+)`", names), re.findall(r"[\d.]+", figures), strict=True)
+        if name in Costs.__dataclass_fields__
+    }
+    assert shown == dataclasses.asdict(Costs())
+    sources = {re.findall(r"`(\w+)`", names)[0]: source for names, _, source in rows}
+    small, large = measured("send of 128 B, 16 x 8", 4), measured("send, 16 x 8", 4)
+    assert f"128 bytes ({small}) and of 1 KB ({large})" in sources["send_us"]
+    (paired, alone) = re.findall(r"a slave \(([\d.]+)\) beside one without \(([\d.]+)\)", sources["give_us"])[0]
+    rows_of_both = rf"^\| send, 16 x 8 \| [\d ]+ \| {alone} \|.*\n\| with a slave \| [\d ]+ \| {paired} \|"
+    assert re.search(rows_of_both, PERFORMANCE, re.M)
+    for verb, place in (("send_soon", "sent with `send_soon`"), ("consume", "consumed")):
+        (figure,) = re.findall(rf"([\d.]+) us for (?:a message|one) {place}", SCALE.replace("\n", " "))
+        assert re.search(rf"^\| `?{verb}`? \| {figure} \|", PERFORMANCE, re.M), verb
+
+
+def test_the_pages_formulas_have_the_programs_constants() -> None:
+    (formulas,) = [text.replace("\n", " ") for text in SCALE.split("\n\n") if text.startswith("**The formulas.**")]
+    for constant in (
+        f"/ {CORE_USED} of a core",
+        f"/ {LINK_USED} of a link",
+        f"/ {LINK_USED} of a disk",
+        f"/ {Costs().disk_full} of a disk",
+        f"x {DAY_S:,} s".replace(",", " "),
+        f"clients x topics / {ROUTES_S} s",
+    ):
+        assert constant in formulas
 
 
 @pytest.mark.parametrize(
