@@ -112,10 +112,13 @@ def test_without_an_upgrade_there_is_no_way_back_and_a_wrong_commit_changes_noth
 ) -> None:
     for words, hint in [
         (("--back", str(tmp_path)), "has not upgraded this data folder"),
+        ((), "which commit? deploy/upgrade COMMIT"),
+        (("--bakc", str(tmp_path)), "there is no option --bakc: deploy/upgrade COMMIT"),
         (("no-such-thing", str(tmp_path)), "there is no commit no-such-thing"),
         ((commits[0], str(tmp_path)), "already"),
         ((commits[1], str(tmp_path / "nowhere")), "name the data folder"),
     ]:
         done = upgrade(clone, *words)
         assert (done.returncode, hint in done.stderr) == (1, True), done.stderr
+    assert upgrade(clone, "--help").stdout.startswith("usage: deploy/upgrade COMMIT [DATA], or ")
     assert git(clone, "rev-parse", "HEAD") == git(ROOT, "rev-parse", commits[0])
