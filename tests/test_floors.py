@@ -137,6 +137,7 @@ ROOMS = {
     "appliance.cli": Room(("gantrymq", "appliance"), ("orjson", "packaging", "psutil", "uvloop")),
     "appliance.cli.backup": Room(("gantrymq", "store.inspect", "appliance")),
     "appliance.cli.backup.s3_place": Room(("gantrymq", "appliance"), ("pyarrow",)),
+    "appliance.cli.doctor.ready_proxy": Room(("gantrymq.timeouts", "appliance.proxy.protocol"), ("grpclib",)),
     "appliance.cli.support": Room(("gantrymq", "store.inspect", "appliance"), ("psutil",)),
     "appliance.cli.checks": Room(
         ("gantrymq", "store.base.config", "store.upkeep.disk_space", "appliance"), ("psutil",)

@@ -3,6 +3,7 @@
   gantry ready web 127.0.0.1:8080          the web process, and all that it looks after (GET /readyz)
   gantry ready namesrv 127.0.0.1:9876      the name server answers
   gantry ready broker 127.0.0.1:10911      the broker answers, and each of its name servers knows it
+  gantry ready proxy 127.0.0.1:8081        the proxy answers, and its name servers answer it
   gantry ready broker 127.0.0.1:10911 --live
 
 With --live any answer will do: a process that gives none hangs, and should be started again. A broker that requires
@@ -23,13 +24,13 @@ from gantrymq.remoting.command import RemotingCommand
 from gantrymq.remoting.signature import Credentials
 from gantrymq.remoting.tls import TlsConfig
 
-ROLES = ("web", "namesrv", "broker")
+ROLES = ("web", "namesrv", "broker", "proxy")
 TIMEOUT_S = 5.0
 NO_CODE = 65_535  # no server has it: the refusal comes before any queue
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("role", choices=ROLES, metavar="ROLE", help="web, namesrv or broker")
+    parser.add_argument("role", choices=ROLES, metavar="ROLE", help=f"{', '.join(ROLES[:-1])} or {ROLES[-1]}")
     parser.add_argument("address", metavar="HOST:PORT", help="where it listens")
     parser.add_argument("--live", action="store_true", help="any answer will do")
     parser.add_argument("--tls", action="store_true", help="connect with TLS; the certificate is not checked")
@@ -37,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    ask = _ask_web if arguments.role == "web" else _ask_server
+    ask = {"web": _ask_web, "proxy": _ask_proxy}.get(arguments.role, _ask_server)
     why = ask(arguments)
     print(f"{arguments.role} {arguments.address}: {why or ('live' if arguments.live else 'ready')}")
     return int(bool(why))
@@ -62,6 +63,18 @@ def _ask_web(arguments: argparse.Namespace) -> str:
     except (OSError, ValueError, http.client.HTTPException) as exc:
         return f"no answer ({exc})"
     return "" if answer.status == http.client.OK else text or f"status {answer.status}"
+
+
+def _ask_proxy(arguments: argparse.Namespace) -> str:
+    from appliance.cli.doctor.ready_proxy import why_not  # gRPC, which the other roles do without
+
+    host, _, port = arguments.address.rpartition(":")
+    context = TlsConfig(verify=False).context() if arguments.tls else None
+    try:
+        number = int(port)
+    except ValueError as exc:
+        return f"no answer ({exc})"
+    return asyncio.run(why_not(host.strip("[]"), number, context, arguments.timeout, live=arguments.live))
 
 
 def _ask_server(arguments: argparse.Namespace) -> str:

@@ -12,8 +12,14 @@ import pytest
 
 from appliance.__main__ import main
 from appliance.cli.checks.running import name_servers
+from appliance.cli.doctor.ready import ROLES
+from appliance.cli.doctor.ready_proxy import why_not
+from appliance.proxy.controller import ProxyController
 from appliance.settings.appliance_config import ApplianceConfig
+from appliance.settings.loader import read_properties
+from appliance.settings.roles import ProxyConfig
 from tests.appliance_process import RunningAppliance, command_of, shared_appliance
+from tests.waiting import WITHIN_S
 
 gantry = shared_appliance("--slaves", "1")
 
@@ -72,12 +78,18 @@ def test_before_a_start_the_doctor_says_what_up_would(
     assert f"No appliance runs on {tmp_path}" in out
 
 
+def proxy_of(gantry: RunningAppliance) -> str:
+    settings = read_properties((Path(gantry.data) / "proxies" / "proxy.properties").read_text())
+    return f"{settings['bindAddress']}:{settings['grpcServerPort']}"
+
+
 @pytest.mark.parametrize("live", [(), ("--live",)])
-@pytest.mark.parametrize("role", ["web", "namesrv", "broker"])
+@pytest.mark.parametrize("role", ROLES)
 def test_each_process_is_live_and_ready(
     gantry: RunningAppliance, capsys: pytest.CaptureFixture[str], role: str, live: tuple[str, ...]
 ) -> None:
-    address = {"web": gantry.http, "namesrv": gantry.namesrv, "broker": gantry.broker}[role]
+    addresses = {"web": gantry.http, "namesrv": gantry.namesrv, "broker": gantry.broker, "proxy": proxy_of(gantry)}
+    address = addresses[role]
     assert main(["ready", role, address, *live]) == 0
     assert capsys.readouterr().out == f"{role} {address}: {'live' if live else 'ready'}\n"
 
@@ -100,7 +112,13 @@ def test_a_stopped_broker_is_neither(
     assert "no answer" in capsys.readouterr().out
 
 
+async def test_a_proxy_whose_name_servers_are_silent_lives_and_is_not_ready() -> None:
+    async with ProxyController(ProxyConfig(listen_port=0, namesrv_addresses="127.0.0.1:1")) as proxy:
+        assert await why_not("127.0.0.1", proxy.port, None, WITHIN_S, live=True) == ""
+        assert "answers with " in await why_not("127.0.0.1", proxy.port, None, WITHIN_S, live=False)
+
+
 def test_nothing_listens_there(capsys: pytest.CaptureFixture[str]) -> None:
-    for role in ("web", "namesrv", "broker"):
+    for role in ROLES:
         assert main(["ready", role, "127.0.0.1:1"]) == 1
-    assert capsys.readouterr().out.count("no answer") == 3
+    assert capsys.readouterr().out.count("no answer") == len(ROLES)
