@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.machine import WORKER_VARIABLE  # before any test, whether Django's settings were first or not
-from tests.suite import clock_jumps, pauses
+from tests.suite import clock_jumps, long_runs, pauses
 from tests.suite.kinds import APACHE_PARAMETER, FIXTURES, ORDER, TESTS, is_alone, kind_of, shared_folder
-from tests.suite.long_runs import LONG
 from tests.suite.shares import share_of
 from tests.suite.unit_guard import are_brokers_beside, nothing_outside
 from tests.waiting import WITHIN_S
@@ -83,7 +82,7 @@ def require_tool(name: str, reason: str) -> Path:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--fast", action="store_true", help="only the modules whose tests are all marked unit")
-    parser.addoption("--long", action="store_true", help="all examples and messages of what a usual run takes less of")
+    parser.addoption(long_runs.OPTION, action="store_true", help="also what a usual run leaves out or takes less of")
     parser.addoption(
         clock_jumps.OPTION, metavar="SEED", help="let the clocks of the tests' process jump ahead at random"
     )
@@ -95,8 +94,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """A run that is told to end cleans up as one that is interrupted: mounts, processes, folders."""
-    if config.getoption("--long"):
-        os.environ[LONG] = "1"
+    if config.getoption(long_runs.OPTION):
+        os.environ[long_runs.LONG] = "1"
     from appliance.bench.processes import PORTS  # behind tests.machine, which replaces clocks
 
     if worker := os.environ.get(WORKER_VARIABLE):  # a port is chosen some time before a process of the test takes it
@@ -142,7 +141,7 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 @pytest.hookimpl(wrapper=True)  # marked before -m chooses, sorted when pytest-django has put its own first
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, None, None]:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None, None, None]:
     """Mark every test with its kind; the modules that run alone go last, the long kinds first.
 
     Of a kind, those that one worker takes together come first: they are what takes longest.
@@ -151,6 +150,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, N
         kind = _kind_of_item(item)
         if kind != "outside":
             item.add_marker(kind)
+    if out := long_runs.left_out(items, config.args):
+        config.hook.pytest_deselected(items=out)
+        items[:] = [item for item in items if item not in set(out)]
     yield
     items.sort(key=lambda item: _turn_of(item.path))
 
@@ -189,8 +191,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> FilesTh
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """A fast run says what it left out."""
+    """A run says what it left out."""
     if not config.getoption("--fast"):
+        if not config.getoption(long_runs.OPTION):
+            terminalreporter.write_line(f"Left out: tests marked {long_runs.MARKER}. With them: {long_runs.OPTION}")
         return
     left_out = Counter(kind_of(path) for path in TESTS.rglob("test_*.py"))
     del left_out["unit"]

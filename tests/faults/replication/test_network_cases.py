@@ -22,11 +22,10 @@ LEVELS = {"sync": SYNC, "async": ASYNC}
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Two of the four with a usual run, all with --long."""
+    """Two of the four with a usual run."""
     if "level" in metafunc.fixturenames:
-        cases = [("sync", True), ("async", False)]
-        further = [("sync", False), ("async", True)] if metafunc.config.getoption("--long") else []
-        metafunc.parametrize(("level", "with_etcd"), cases + further)
+        further = [pytest.param(*case, marks=pytest.mark.long) for case in (("sync", False), ("async", True))]
+        metafunc.parametrize(("level", "with_etcd"), [("sync", True), ("async", False), *further])
 
 
 @pytest.fixture
