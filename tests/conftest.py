@@ -151,8 +151,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if kind != "outside":
             item.add_marker(kind)
     if out := long_runs.left_out(items, config.args):
-        config.hook.pytest_deselected(items=out)
-        items[:] = [item for item in items if item not in set(out)]
+        config.hook.pytest_deselected(items=list(out))
+        items[:] = [item for item in items if item not in out]
     yield
     items.sort(key=lambda item: _turn_of(item.path))
 
@@ -194,7 +194,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     """A run says what it left out."""
     if not config.getoption("--fast"):
         if not config.getoption(long_runs.OPTION):
-            terminalreporter.write_line(f"Left out: tests marked {long_runs.MARKER}. With them: {long_runs.OPTION}")
+            terminalreporter.write_line(f"Left out: long tests and further combinations. With them: {long_runs.OPTION}")
         return
     left_out = Counter(kind_of(path) for path in TESTS.rglob("test_*.py"))
     del left_out["unit"]

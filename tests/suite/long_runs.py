@@ -1,19 +1,22 @@
 """What a usual run leaves out or takes less of: examples, messages, further combinations. `--long` takes all.
 
-A test marked `long` shows again what a usual run shows with another client, another combination or a smaller load. A
-module that is named on the command line runs whole.
+A test marked `long` shows again what a usual run shows with another client or load. Of the combinations of one marked
+`each_value`, a usual run takes as few as have every value of every parameter. A module that is named on the command
+line runs whole.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 OPTION = "--long"
 MARKER = "long"
+EACH_VALUE = "each_value"
 LONG = "GANTRY_TEST_LONG"  # in the environment of a run with --long; modules ask while they are imported
 
 
@@ -22,9 +25,25 @@ def in_all(usual: int, *, long: int) -> int:
     return long if LONG in os.environ else usual
 
 
-def left_out(items: Iterable[pytest.Item], arguments: Sequence[str]) -> list[pytest.Item]:
+def left_out(items: Sequence[pytest.Item], arguments: Sequence[str]) -> set[pytest.Item]:
     """Those that a run with these arguments does not take. arguments: paths, also with ::names."""
     if LONG in os.environ:
-        return []
+        return set()
     named = {Path(argument.partition("::")[0]).resolve() for argument in arguments}
-    return [item for item in items if item.get_closest_marker(MARKER) and item.path not in named]
+    asked = [item for item in items if item.path not in named]
+    grids: defaultdict[str, list[pytest.Item]] = defaultdict(list)
+    for item in asked:
+        if item.get_closest_marker(EACH_VALUE):
+            grids[item.nodeid.partition("[")[0]].append(item)
+    out = {item for item in asked if item.get_closest_marker(MARKER)}
+    return out.union(*(set(cases) - set(_with_each_value(cases)) for cases in grids.values()))
+
+
+def _with_each_value(cases: Sequence[pytest.Item]) -> list[pytest.Item]:
+    """Again and again the first of those that show most that was not shown yet."""
+    values = {case: {(name, repr(value)) for name, value in case.callspec.params.items()} for case in cases}  # type: ignore[attr-defined]
+    left, taken = set[tuple[str, str]]().union(*values.values()), []
+    while left:
+        taken.append(max(cases, key=lambda case: len(values[case] & left)))
+        left -= values[taken[-1]]
+    return taken

@@ -54,6 +54,7 @@ def short_hold(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.each_value
 @pytest.mark.parametrize(
     ("level", "place", "blow"),
     [

@@ -19,13 +19,11 @@ from tests.waiting import wait_until
 
 AWAY_S = 15.0
 LEVELS = {"sync": SYNC, "async": ASYNC}
-
-
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Two of the four with a usual run."""
-    if "level" in metafunc.fixturenames:
-        further = [pytest.param(*case, marks=pytest.mark.long) for case in (("sync", False), ("async", True))]
-        metafunc.parametrize(("level", "with_etcd"), [("sync", True), ("async", False), *further])
+pytestmark = [
+    pytest.mark.each_value,
+    pytest.mark.parametrize("with_etcd", [True, False]),
+    pytest.mark.parametrize("level", list(LEVELS)),
+]
 
 
 @pytest.fixture

@@ -72,6 +72,7 @@ def assert_same(producer: ClientProgram, consumer: ClientProgram) -> None:
     }
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("encoding", ["JSON", "ROCKETMQ"])
 @pytest.mark.parametrize("kind", ["concurrently", "orderly"])
 def test_it_sends_and_a_push_consumer_gets(cluster: Peer, five: JavaClient, encoding: str, kind: str) -> None:
