@@ -111,13 +111,13 @@ def _broker_problems(broker: BrokerState, snapshot: Snapshot) -> list[Check]:
             "When its process ends, or has not answered for a while (worker_hang_s), it is started "
             "again; its log says why."
         )
+        title = gettext("Slave %(name)s does not answer") if broker.is_slave else gettext("%(name)s does not answer")
         return [
             Check(
                 Level.WARN if is_short or broker.is_slave else Level.BAD,
-                _silent_title(broker, now),
-                joined([broker.address, broker.why], ": "),
+                title % {"name": broker.name},
+                joined([joined([broker.address, broker.why], ": "), _silent_for(broker, now)], "; "),
                 joined([what_goes_on(broker, snapshot), restarted], " "),
-                name=_silent_title(broker, None),
                 rules=(RuleKind.BROKER_SILENT,),
                 about=(broker.name,),
             )
@@ -127,16 +127,11 @@ def _broker_problems(broker: BrokerState, snapshot: Snapshot) -> list[Check]:
     return _store_problems(facts) + _lane_problems(facts) + service_problems(facts)
 
 
-def _silent_title(broker: BrokerState, now: float | None) -> str:
-    """Who does not answer; with `now`, for how long."""
-    names = {"name": broker.name}
-    if now is None or not broker.failing_since:
-        title = gettext("Slave %(name)s does not answer") if broker.is_slave else gettext("%(name)s does not answer")
-        return title % names
-    names["time"] = units.duration(int(now - broker.failing_since))
-    if broker.is_slave:
-        return gettext("Slave %(name)s has not answered for %(time)s") % names
-    return gettext("%(name)s has not answered for %(time)s") % names
+def _silent_for(broker: BrokerState, now: float) -> str:
+    """Not in the title, which stays the same while minutes pass; "" at first."""
+    if not broker.failing_since:
+        return ""
+    return gettext("silent for %(time)s") % {"time": units.duration(int(now - broker.failing_since))}
 
 
 def _disks(snapshot: Snapshot) -> list[Check]:

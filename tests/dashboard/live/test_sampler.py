@@ -180,7 +180,7 @@ async def test_a_silent_brokers_values_grow_old_and_are_never_zero(gateway: Gate
     assert state.facts.at == before.brokers[0].facts.at
     late = replace(after, at=after.at + 10)
     assert overview_metrics(late).values["cluster.in"].state(late.at) == "stale"
-    assert judge(late).level is Level.BAD and "has not answered for" in judge(late).sentence
+    assert judge(late).level is Level.BAD and "does not answer" in judge(late).sentence
     assert board.put(late).in_rate is None, "a gap in the chart, not a zero"
 
 
