@@ -38,7 +38,7 @@ _WORDS = {Level.GOOD: gettext_noop("good"), Level.WARN: gettext_noop("attention"
 class Check:
     """One thing that a check looked at. action: what to do, "" where there is nothing to do.
 
-    name: stays the same for the same thing, in every language and while the title counts seconds.
+    name: stays the same for the same thing while the title does not.
     link, link_text: the page that shows or changes it; lines: settings or a command to copy.
     rules, about: an open alert of a rule of one of these kinds, about each of these, says the same.
     """

@@ -110,7 +110,6 @@ def _silent(failover: Failover, now: float) -> Check | None:
             "A master that etcd does not confirm takes no messages, and no member takes over. Start "
             "etcd again; see “etcd is lost” in the failover runbook."
         ),
-        name=gettext("%(broker)s: etcd does not answer") % name,
         rules=(RuleKind.ETCD_SLOW,),
         about=(failover.name,),
     )
@@ -125,7 +124,6 @@ def _unfilled(failover: Failover) -> Check | None:
         gettext("%(broker)s: no member could take over") % name,
         failover.status.why_none,
         gettext("If the master ended now, no messages would be taken until it is back."),
-        name=gettext("%(broker)s: no member could take over") % name,
         rules=(RuleKind.NO_SUCCESSOR,),
         about=(failover.name,),
     )
@@ -136,13 +134,11 @@ def _forgotten(failover: Failover, now: float) -> Check | None:
     if pause is None or now - pause.since_ms / 1000 < FORGOTTEN_S:
         return None
     named = {"broker": failover.name, "time": units.duration(round(now - pause.since_ms / 1000))}
-    title = gettext("%(broker)s: failover is paused") % named
     return Check(
         Level.WARN,
-        title,
+        gettext("%(broker)s: failover is paused") % named,
         joined([gettext("for %(time)s") % named, joined([pause.who, pause.why], ": ")]),
         gettext("No member takes over until it is resumed, on the broker's “Master” page or with `gantry admin ha`."),
-        name=title,
         rules=(RuleKind.FAILOVER_PAUSED,),
         about=(failover.name,),
     )
