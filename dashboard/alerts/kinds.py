@@ -103,7 +103,7 @@ def _disk_full_in(snapshot: Snapshot) -> Readings:
         if facts is None or not broker.is_answering or facts.disk_growth is None:
             found[broker.name] = None
         else:
-            found[broker.name] = float("inf") if facts.disk_full_in_s is None else facts.disk_full_in_s / 3600
+            found[broker.name] = facts.disk_full_within_s / 3600
     return found
 
 

@@ -134,6 +134,12 @@ class BrokerFacts:
         return may_be or (likely is not None and likely <= FULL_SOON_S)
 
     @property
+    def disk_full_within_s(self) -> float:
+        """What alerts go by: infinite when it does not fill up, and no later than soon while it is full soon."""
+        likely = float("inf") if self.disk_full_in_s is None else self.disk_full_in_s
+        return min(likely, FULL_SOON_S) if self.is_disk_full_soon else likely
+
+    @property
     def main_lanes(self) -> tuple[Lane, ...]:
         return self.lanes[:LANES_OF_ANY_BROKER]
 

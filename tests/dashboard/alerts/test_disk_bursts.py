@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 
+from appliance.settings.alert_names import RuleKind
+from dashboard.alerts.alert import Rule
 from dashboard.alerts.check_alerts import CheckAlerts
+from dashboard.alerts.kinds import KINDS, PRESETS
+from dashboard.alerts.rule_alerts import RuleAlerts
 from dashboard.cluster.values import BrokerRef
 from dashboard.live.sampler import read_facts
 from dashboard.status.board import FULL_SOON_S, BrokerState, Snapshot
@@ -19,6 +23,11 @@ TOTAL = 100 * GIB
 REFUSED_ABOVE = 90 * GIB
 STEP_S = 10
 BROKER = BrokerRef("broker-a", "127.0.0.1:10911", "c")
+PRESETS_OF_IT = [
+    Rule(1, one.name, one.kind, "", one.threshold, one.clear, one.for_s, one.clear_s, int(one.level))
+    for one in PRESETS
+    if one.kind == RuleKind.DISK_FULL_IN
+]
 Used = Callable[[int], float]
 
 
@@ -47,17 +56,19 @@ def told(forecast: DiskForecast, used: float) -> dict[str, str]:
     return {key: str(value) for key, value in figures.items() if value is not None}
 
 
-def opened(used: Used, seconds: int) -> list[tuple[int, float | None]]:
-    """When an alert about the disk opened, and for how long it was open; None for one that is."""
-    forecaster, book = DiskForecaster(), CheckAlerts()
+def opened(used: Used, seconds: int, rules: Sequence[Rule] = ()) -> list[tuple[int, float | None]]:
+    """When an alert about the disk opened, and for how long it was open; None for one that is. rules: instead of the
+    check."""
+    forecaster, book, by_rule = DiskForecaster(), CheckAlerts(), RuleAlerts()
     facts, found = None, {}
     for second in range(0, seconds + 1, STEP_S):
         forecaster.note(float(second), DiskSpace(round(used(second)), TOTAL))
         facts = read_facts(BROKER, told(forecaster.forecast(), used(second)), float(second), facts)
         state = BrokerState(BROKER.name, BROKER.address, facts)
-        checks = judge(Snapshot(float(second), "n", None, (state,), (), None)).problems
-        book.note([check for check in checks if check.name.startswith("disk")], float(second))
-        found |= {alert.begun_at: alert for alert in book.open()}
+        snapshot = Snapshot(float(second), "n", None, (state,), (), None)
+        book.note([check for check in judge(snapshot).problems if check.name.startswith("disk")], float(second))
+        by_rule.note(rules, {rule.kind: KINDS[rule.kind].read(snapshot) for rule in rules}, float(second))
+        found |= {alert.begun_at: alert for alert in (by_rule.open.values() if rules else book.open())}
     return [(int(at), alert.ended_at and alert.ended_at - at) for at, alert in sorted(found.items())]
 
 
@@ -68,7 +79,9 @@ def opened(used: Used, seconds: int) -> list[tuple[int, float | None]]:
 def test_a_disk_that_others_fill_in_bursts_opens_one_alert_at_most(
     each_s: int, lasting_s: int, gib: float, kept: float
 ) -> None:
-    assert len(opened(bursts(each_s, lasting_s, gib * GIB, kept), 3600)) <= 1
+    used = bursts(each_s, lasting_s, gib * GIB, kept)
+    assert len(opened(used, 3600)) <= 1
+    assert len(opened(used, 3600, PRESETS_OF_IT)) <= 1
 
 
 @pytest.mark.parametrize("hours", [1, 3, 8])
