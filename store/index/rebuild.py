@@ -79,6 +79,9 @@ class IndexRebuilder:
             builder.close()
             raise
         for made in builder.files:
+            if made.count <= 1:  # a file of 40 MB that each further crash would set aside again
+                made.delete()
+                continue
             try:
                 self._index.adopt(made)
             except FileExistsError:  # more messages than were indexed before, and no name left for a further file

@@ -216,6 +216,25 @@ async def test_of_a_damaged_stretch_of_the_log_only_the_damaged_messages_are_mis
     store.close()
 
 
+async def test_an_empty_file_whose_messages_others_have_is_forgotten(tmp_path: Path) -> None:
+    """Each start after a kill made it anew otherwise: 40 MB each, until the disk was full."""
+    config = small_config(tmp_path / "store", index_entries=ENTRIES)
+    store = opened(config)
+    store.put_message(message())  # RocketMQ makes a file for one without a key, too
+    for number in range(COUNT):
+        store.put_message(message(keys=f"k{number}"))
+    store.close()
+    paths = index_files(config)
+    paths[0].with_name(str(int(paths[0].name) - 1)).write_bytes(bytes(paths[0].stat().st_size))
+    store = opened(config)
+    assert store.parts.index.markers()
+    async with aside(store.run()):
+        await rebuilt(store)
+        assert found(store) == list(range(COUNT))
+    assert index_files(config) == paths
+    store.close()
+
+
 async def test_a_file_whose_messages_have_expired_is_forgotten(tmp_path: Path) -> None:
     config = written(tmp_path / "store")
     spoil(index_files(config)[0], zeroed_header)
