@@ -17,6 +17,7 @@ from gantrymq.client.consume.listener_calls import Listener
 from gantrymq.client.consume.options import PullConsumerKeywords, PushConsumerKeywords
 from gantrymq.client.consume.pull_consumer import POLL_S, PullConsumer
 from gantrymq.client.consume.push_consumer import REPLY_TIMEOUT_S, PushConsumer
+from gantrymq.client.consume.subscribing import Subscribing
 from gantrymq.client.pop import pop_consumer
 from gantrymq.client.pop.options import PopConsumerKeywords
 from gantrymq.client.pop.pop_consumer import PopConsumer
@@ -29,10 +30,24 @@ async def _until(event: asyncio.Event) -> None:
     await event.wait()
 
 
-class SyncPushConsumer(BlockingClient):
-    """PushConsumer for threads; takes the same arguments, with a plain function as listener."""
+class _SubscribingClient(BlockingClient):
+    """A consumer of any kind."""
 
     reopens_after_fork = False
+    _client: Subscribing
+
+    def subscribe(self, topic: str, expression: str = "*", *, sql: str | None = None) -> None:
+        """Consume a topic: "*", "TagA || TagB", or sql="price > 5 AND region = 'eu'". Also while running."""
+        self._change(lambda: self._client.subscribe(topic, expression, sql=sql))
+
+    def unsubscribe(self, topic: str) -> None:
+        """Stop consuming a topic; its queues are released in a moment."""
+        self._change(lambda: self._client.unsubscribe(topic))
+
+
+class SyncPushConsumer(_SubscribingClient):
+    """PushConsumer for threads; takes the same arguments, with a plain function as listener."""
+
     _client: PushConsumer
 
     def __init__(
@@ -44,14 +59,6 @@ class SyncPushConsumer(BlockingClient):
         **keywords: Unpack[PushConsumerKeywords],
     ) -> None:
         super().__init__(lambda: PushConsumer(name_servers, group=group, listener=listener, **keywords))
-
-    def subscribe(self, topic: str, expression: str = "*", *, sql: str | None = None) -> None:
-        """Consume a topic: "*", "TagA || TagB", or sql="price > 5 AND region = 'eu'". Also while running."""
-        self._change(lambda: self._client.subscribe(topic, expression, sql=sql))
-
-    def unsubscribe(self, topic: str) -> None:
-        """Stop consuming a topic; its queues are released in a moment."""
-        self._change(lambda: self._client.unsubscribe(topic))
 
     def run(self) -> int:
         """Consume until SIGTERM or SIGINT, then close; in the main thread: `sys.exit(consumer.run())`.
@@ -85,24 +92,15 @@ class SyncPushConsumer(BlockingClient):
         return self._client.assigned_queues
 
 
-class SyncPullConsumer(BlockingClient):
+class SyncPullConsumer(_SubscribingClient):
     """PullConsumer for threads; takes the same arguments. Used by one thread at a time."""
 
-    reopens_after_fork = False
     _client: PullConsumer
 
     def __init__(
         self, name_servers: str | Sequence[str], *, group: str, **keywords: Unpack[PullConsumerKeywords]
     ) -> None:
         super().__init__(lambda: PullConsumer(name_servers, group=group, **keywords))
-
-    def subscribe(self, topic: str, expression: str = "*", *, sql: str | None = None) -> None:
-        """Share the topic with the other members of the group: "*", "TagA || TagB", or with `sql` a condition."""
-        self._change(lambda: self._client.subscribe(topic, expression, sql=sql))
-
-    def unsubscribe(self, topic: str) -> None:
-        """Stop reading a topic; its queues are released in a moment."""
-        self._change(lambda: self._client.unsubscribe(topic))
 
     def assign(self, queues: Iterable[MessageQueue], expression: str = "*") -> None:
         """Read these queues, without regard to other readers; replaces what was assigned before. Returns when they are
@@ -169,24 +167,15 @@ class SyncPullConsumer(BlockingClient):
         return self._client.assigned_queues
 
 
-class SyncPopConsumer(BlockingClient):
+class SyncPopConsumer(_SubscribingClient):
     """PopConsumer for threads; takes the same arguments. Any number of threads may use it at once."""
 
-    reopens_after_fork = False
     _client: PopConsumer
 
     def __init__(
         self, name_servers: str | Sequence[str], *, group: str, **keywords: Unpack[PopConsumerKeywords]
     ) -> None:
         super().__init__(lambda: PopConsumer(name_servers, group=group, **keywords))
-
-    def subscribe(self, topic: str, expression: str = "*", *, sql: str | None = None) -> None:
-        """Consume a topic: "*", "TagA || TagB", or sql="price > 5 AND region = 'eu'". Also while running."""
-        self._change(lambda: self._client.subscribe(topic, expression, sql=sql))
-
-    def unsubscribe(self, topic: str) -> None:
-        """Stop consuming a topic."""
-        self._change(lambda: self._client.unsubscribe(topic))
 
     def poll(self, timeout_s: float = pop_consumer.POLL_S) -> list[MessageExt]:
         """Messages that are leased to this consumer, all of one topic; an empty list when none come in time, or

@@ -18,12 +18,11 @@ from typing import Any
 from gantrymq.client.connection.background import Background
 from gantrymq.client.connection.callbacks import tell
 from gantrymq.client.connection.session import MISSING_MAX_S, REJOIN_S, ClientSession
-from gantrymq.client.consume.offset_store import OffsetStore
+from gantrymq.client.consume.offset_store import OffsetStore, start_offset
 from gantrymq.client.consume.options import ConsumerOptions
 from gantrymq.client.consume.process_queue import ProcessQueue
 from gantrymq.client.consume.queue_locks import QueueLocks
 from gantrymq.client.consume.rebalance import share_of
-from gantrymq.client.consume.start_offset import start_offset
 from gantrymq.client.consume.subscription import MessageModel
 from gantrymq.errors import ConnectError, GantryError, ResponseError, RouteNotFound
 from gantrymq.message.model import MessageQueue

@@ -16,11 +16,12 @@ from gantrymq.client.connection.broker_calls import BrokerCalls
 from gantrymq.client.connection.routes import Routes
 from gantrymq.client.connection.session import ClientSession
 from gantrymq.client.consume.options import ConsumerOptions
-from gantrymq.client.consume.subscription import MessageModel
+from gantrymq.client.consume.subscription import ConsumeFrom, MessageModel
 from gantrymq.errors import BodyError, GantryError
 from gantrymq.home import home_folder
 from gantrymq.message.model import MessageQueue
 from gantrymq.message.namespaces import NO_NAMESPACE, Namespace
+from gantrymq.message.topics import is_retry_topic
 from gantrymq.remoting import fastjson
 from gantrymq.remoting.bodies import ResetOffsetBody
 from gantrymq.remoting.outages import Outages
@@ -247,3 +248,21 @@ class FileOffsets:
         if self._path.exists():
             self._path.replace(self._path.with_suffix(".json.bak"))
         fresh.replace(self._path)
+
+
+async def start_offset(
+    session: ClientSession, offsets: OffsetStore, queue: MessageQueue, options: ConsumerOptions
+) -> int:
+    """The offset of the first message to consume: the group's own, else what `consume_from` says. Raises when
+    neither offset store nor broker can say it now."""
+    offset = await offsets.read(queue)
+    if offset is not None:
+        return offset
+    address, _ = session.routes.require_address_to_read(queue.broker_name)
+    calls = session.calls
+    if options.consume_from is ConsumeFrom.FIRST_OFFSET or is_retry_topic(queue.topic):
+        return await calls.min_offset(address, queue.topic, queue.queue_id)  # failed messages are never skipped
+    if options.consume_from is ConsumeFrom.TIMESTAMP:
+        assert options.consume_from_ms is not None
+        return await calls.search_offset(address, queue.topic, queue.queue_id, options.consume_from_ms)
+    return await calls.max_offset(address, queue.topic, queue.queue_id)

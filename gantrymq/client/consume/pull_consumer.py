@@ -19,7 +19,6 @@ from types import TracebackType
 from typing import Unpack
 
 from gantrymq.client.connection.background import Background, every
-from gantrymq.client.connection.lifecycle import Client
 from gantrymq.client.connection.session import ClientSession
 from gantrymq.client.consume.assignment import REBALANCE_S, Assignment, GroupShare
 from gantrymq.client.consume.offset_store import offset_store
@@ -28,12 +27,12 @@ from gantrymq.client.consume.polled_messages import PolledBatch, PolledMessages
 from gantrymq.client.consume.process_queue import ProcessQueue
 from gantrymq.client.consume.pull_loop import PullContext, keep_pulling
 from gantrymq.client.consume.running_info import ConsumeCounters
+from gantrymq.client.consume.subscribing import Subscribing
 from gantrymq.client.consume.subscription import parse_subscription
 from gantrymq.client.produce.trace import ConsumeTracer, dispatcher_of
 from gantrymq.errors import ConfigError, GantryError
 from gantrymq.message.model import MessageExt, MessageQueue
-from gantrymq.message.topics import check_topic
-from gantrymq.remoting.bodies import ConsumerData, HeartbeatData, SubscriptionData
+from gantrymq.remoting.bodies import ConsumerData, HeartbeatData
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import RemotingCommand
 
@@ -41,7 +40,7 @@ COMMIT_S = 5.0  # RocketMQ: autoCommitIntervalMillis
 POLL_S = 5.0  # RocketMQ: pollTimeoutMillis
 
 
-class PullConsumer(Client):
+class PullConsumer(Subscribing):
     """Polls messages for a group. batch_size: at most so many a poll, all of one queue. auto_commit: see above. model:
     whether the members of the group share the messages. `consume_from` (with `consume_from_ms` for TIMESTAMP): where
     the group begins in queues it never consumed. pull_batch, limits: how much is pulled at once, and held. strategy:
@@ -63,7 +62,6 @@ class PullConsumer(Client):
         super().__init__(ClientSession(options, heartbeat=self._heartbeat, heartbeat_slaves=True))
         self.group = group
         self._options = options
-        self._subscriptions: dict[str, SubscriptionData] = {}
         self._chosen: dict[str, list[MessageQueue]] | None = None  # by topic, after `assign`
         self._traces = dispatcher_of(self._session, options)
         tracer = None if self._traces is None else ConsumeTracer(self._traces, group)
@@ -138,19 +136,9 @@ class PullConsumer(Client):
         `start` or after it; the group has its new member in a moment."""
         if self._chosen is not None:
             raise ConfigError("queues were assigned by hand: a consumer does either, assign or subscribe")
-        check_topic(self._session.namespace.wrap(topic))
-        subscription = parse_subscription(topic, expression, time.time_ns() // 1_000_000, sql=sql)
-        self._session.do_at_home(lambda: self._change_subscription(topic, subscription))
+        super().subscribe(topic, expression, sql=sql)
 
-    def unsubscribe(self, topic: str) -> None:
-        """Stop reading a topic; its queues are released in a moment."""
-        self._session.do_at_home(lambda: self._change_subscription(topic, None))
-
-    def _change_subscription(self, topic: str, subscription: SubscriptionData | None) -> None:
-        if subscription is None:
-            self._subscriptions.pop(topic, None)
-        else:
-            self._subscriptions[topic] = subscription
+    def _subscriptions_changed(self) -> None:
         if self._session.is_open:
             self._background.start(self._join(), "join the group")
 

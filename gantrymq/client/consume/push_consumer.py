@@ -20,7 +20,6 @@ from collections.abc import Sequence
 from typing import Unpack
 
 from gantrymq.client.connection.background import Background, every
-from gantrymq.client.connection.lifecycle import Client
 from gantrymq.client.connection.option_checks import check_listener
 from gantrymq.client.connection.routes import REFRESH_S
 from gantrymq.client.connection.session import ClientSession
@@ -38,6 +37,7 @@ from gantrymq.client.consume.queue_locks import RENEW_S, QueueLocks
 from gantrymq.client.consume.request_handlers import ConsumerRequestHandlers
 from gantrymq.client.consume.running_info import ConsumeCounters, running_info
 from gantrymq.client.consume.stacks import stacks_of, workers_of
+from gantrymq.client.consume.subscribing import Subscribing
 from gantrymq.client.consume.subscription import SQL92, MessageModel, parse_subscription
 from gantrymq.client.consume.workers import ConsumeService
 from gantrymq.client.interceptors import ConsumeCall, ConsumeProceed, around_consume
@@ -46,7 +46,7 @@ from gantrymq.client.produce.trace import ConsumeTracer, dispatcher_of
 from gantrymq.client.results import ConsumeResult, RetryLater, SendResult
 from gantrymq.errors import ConfigError, ConnectError, GantryError, RequestTimeout, ResponseError, RouteNotFound
 from gantrymq.message.model import MessageExt, MessageQueue
-from gantrymq.message.topics import check_topic, retry_topic
+from gantrymq.message.topics import retry_topic
 from gantrymq.remoting.bodies import ConsumerData, HeartbeatData, ProducerData, SubscriptionData
 
 logger: logging.Logger = logging.getLogger(__name__)
@@ -55,7 +55,7 @@ PERSIST_S = 5.0  # RocketMQ: persistConsumerOffsetInterval
 REPLY_TIMEOUT_S = 3.0
 
 
-class PushConsumer(Client):
+class PushConsumer(Subscribing):
     """Consumes for a group:
 
         async def listener(messages): ...
@@ -98,7 +98,6 @@ class PushConsumer(Client):
         self._options = options
         self._started_at_ms = 0
         self._exit_code = 0
-        self._subscriptions: dict[str, SubscriptionData] = {}
         self._accepted: dict[str, SubscriptionData] = {}  # those of the last heartbeats that no broker refused
         self._background = Background()
         self._heartbeat_wanted = asyncio.Event()
@@ -165,21 +164,7 @@ class PushConsumer(Client):
         """The queues this consumer reads right now."""
         return sorted(self._assignment.held)
 
-    def subscribe(self, topic: str, expression: str = "*", *, sql: str | None = None) -> None:
-        """Consume a topic: "*", "TagA || TagB", or sql="price > 5 AND region = 'eu'". Also while running."""
-        check_topic(self._session.namespace.wrap(topic))
-        subscription = parse_subscription(topic, expression, time.time_ns() // 1_000_000, sql=sql)
-        self._session.do_at_home(lambda: self._change_subscription(topic, subscription))
-
-    def unsubscribe(self, topic: str) -> None:
-        """Stop consuming a topic; its queues are released in a moment."""
-        self._session.do_at_home(lambda: self._change_subscription(topic, None))
-
-    def _change_subscription(self, topic: str, subscription: SubscriptionData | None) -> None:
-        if subscription is None:
-            self._subscriptions.pop(topic, None)
-        else:
-            self._subscriptions[topic] = subscription
+    def _subscriptions_changed(self) -> None:
         self._heartbeat_wanted.set()
         self._assignment.rebalance_wanted.set()
 

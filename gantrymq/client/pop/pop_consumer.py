@@ -11,17 +11,15 @@ rebalancing. A slow message holds up no other.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import Unpack
 
 from gantrymq.client.connection.background import Background
-from gantrymq.client.connection.lifecycle import Client
 from gantrymq.client.connection.option_checks import check_listener
 from gantrymq.client.connection.session import ClientSession
 from gantrymq.client.connection.stop_signals import StopSignals
 from gantrymq.client.consume.listener_calls import Listener
-from gantrymq.client.consume.subscription import parse_subscription
+from gantrymq.client.consume.subscribing import Subscribing
 from gantrymq.client.pop.leases import Leases
 from gantrymq.client.pop.options import INVISIBLE_S_MAX, PopConsumerKeywords, PopConsumerOptions
 from gantrymq.client.pop.polling import Polling
@@ -29,13 +27,12 @@ from gantrymq.client.pop.serving import CONCURRENCY, Serving
 from gantrymq.client.produce.trace import ConsumeTracer, dispatcher_of
 from gantrymq.errors import ConfigError
 from gantrymq.message.model import MessageExt
-from gantrymq.message.topics import check_topic
-from gantrymq.remoting.bodies import ConsumerData, HeartbeatData, SubscriptionData
+from gantrymq.remoting.bodies import ConsumerData, HeartbeatData
 
 POLL_S = 5.0
 
 
-class PopConsumer(Client):
+class PopConsumer(Subscribing):
     """Polls leased messages for a group. batch_size: at most so many a poll, all of one topic. invisible_s: how long
     they are leased; leases are renewed for renew_for_s after the poll. held_max: of messages that are not acknowledged,
     `poll` returns no further ones. `consume_from`: where a new group begins (`consume_from_ms` with TIMESTAMP).
@@ -61,7 +58,6 @@ class PopConsumer(Client):
         super().__init__(ClientSession(options, heartbeat=self._heartbeat))
         self.group = group
         self._options = options
-        self._subscriptions: dict[str, SubscriptionData] = {}
         self._background = Background()
         self._traces = dispatcher_of(self._session, options)
         tracer = None if self._traces is None else ConsumeTracer(self._traces, group)
@@ -101,23 +97,7 @@ class PopConsumer(Client):
         )
         return HeartbeatData(client_id, [], [consumer])
 
-    # -- what to consume ----------------------------------------------------------------------------------------------
-
-    def subscribe(self, topic: str, expression: str = "*", *, sql: str | None = None) -> None:
-        """Consume a topic: "*", "TagA || TagB", or sql="price > 5 AND region = 'eu'". Also while running."""
-        check_topic(self._session.namespace.wrap(topic))
-        subscription = parse_subscription(topic, expression, time.time_ns() // 1_000_000, sql=sql)
-        self._session.do_at_home(lambda: self._change_subscription(topic, subscription))
-
-    def unsubscribe(self, topic: str) -> None:
-        """Stop consuming a topic."""
-        self._session.do_at_home(lambda: self._change_subscription(topic, None))
-
-    def _change_subscription(self, topic: str, subscription: SubscriptionData | None) -> None:
-        if subscription is None:
-            self._subscriptions.pop(topic, None)
-        else:
-            self._subscriptions[topic] = subscription
+    def _subscriptions_changed(self) -> None:
         if self._session.is_open:
             self._background.start(self._session.send_heartbeats(), "tell the subscription")
 
