@@ -82,7 +82,10 @@ def require_tool(name: str, reason: str) -> Path:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--fast", action="store_true", help="only the modules whose tests are all marked unit")
-    parser.addoption(long_runs.OPTION, action="store_true", help="also what a usual run leaves out or takes less of")
+    parser.addoption(
+        long_runs.OPTION, nargs="?", const=long_runs.ALL, type=long_runs.part_of, metavar="N/M",
+        help="also what a usual run leaves out or takes less of, or a part of what it leaves out",
+    )  # fmt: skip
     parser.addoption(
         clock_jumps.OPTION, metavar="SEED", help="let the clocks of the tests' process jump ahead at random"
     )
@@ -94,8 +97,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """A run that is told to end cleans up as one that is interrupted: mounts, processes, folders."""
-    if config.getoption(long_runs.OPTION):
-        os.environ[long_runs.LONG] = "1"
+    if part := config.getoption(long_runs.OPTION):
+        os.environ[long_runs.LONG] = part
     from appliance.bench.processes import PORTS  # behind tests.machine, which replaces clocks
 
     if worker := os.environ.get(WORKER_VARIABLE):  # a port is chosen some time before a process of the test takes it
@@ -193,8 +196,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> FilesTh
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """A run says what it left out."""
     if not config.getoption("--fast"):
-        if not config.getoption(long_runs.OPTION):
-            terminalreporter.write_line(f"Left out: long tests and further combinations. With them: {long_runs.OPTION}")
+        if (part := config.getoption(long_runs.OPTION)) != long_runs.ALL:
+            some = f", but for part {part}" if part else ""
+            terminalreporter.write_line(
+                f"Left out: long tests and further combinations{some}. With them: {long_runs.OPTION}"
+            )
         return
     left_out = Counter(kind_of(path) for path in TESTS.rglob("test_*.py"))
     del left_out["unit"]

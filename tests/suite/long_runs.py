@@ -1,5 +1,8 @@
 """What a usual run leaves out or takes less of: examples, messages, further combinations. `--long` takes all.
 
+`--long=2/4` takes the modules of the second of four parts: `.ci/run` chooses one by the commit, so that nothing stays
+out for long.
+
 A test marked `long` shows again what a usual run shows with another client or load. Of the combinations of one marked
 `each_value`, a usual run takes as few as have every value of every parameter. A module that is named on the command
 line runs whole.
@@ -8,6 +11,7 @@ line runs whole.
 from __future__ import annotations
 
 import os
+import zlib
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,28 +19,40 @@ from pathlib import Path
 import pytest
 
 OPTION = "--long"
+ALL = "1/1"  # the option without a value
 MARKER = "long"
 EACH_VALUE = "each_value"
-LONG = "GANTRY_TEST_LONG"  # in the environment of a run with --long; modules ask while they are imported
+LONG = "GANTRY_TEST_LONG"  # in the environment of a run with --long, its part; modules ask while they are imported
+
+
+def part_of(text: str) -> str:
+    """The same text. ValueError unless it is the number of a part and how many there are."""
+    number, _, parts = text.partition("/")
+    if not 1 <= int(number) <= int(parts):
+        raise ValueError(text)
+    return text
 
 
 def in_all(usual: int, *, long: int) -> int:
     """So many in a usual run, or with --long."""
-    return long if LONG in os.environ else usual
+    return long if os.environ.get(LONG) == ALL else usual
 
 
 def left_out(items: Sequence[pytest.Item], arguments: Sequence[str]) -> set[pytest.Item]:
     """Those that a run with these arguments does not take. arguments: paths, also with ::names."""
-    if LONG in os.environ:
-        return set()
     named = {Path(argument.partition("::")[0]).resolve() for argument in arguments}
-    asked = [item for item in items if item.path not in named]
+    asked = [item for item in items if item.path not in named and not _is_in_part(item.path)]
     grids: defaultdict[str, list[pytest.Item]] = defaultdict(list)
     for item in asked:
         if item.get_closest_marker(EACH_VALUE):
             grids[item.nodeid.partition("[")[0]].append(item)
     out = {item for item in asked if item.get_closest_marker(MARKER)}
     return out.union(*(set(cases) - set(_with_each_value(cases)) for cases in grids.values()))
+
+
+def _is_in_part(module: Path) -> bool:
+    number, _, parts = os.environ.get(LONG, "1/0").partition("/")
+    return parts != "0" and zlib.crc32(module.name.encode()) % int(parts) == int(number) - 1
 
 
 def _with_each_value(cases: Sequence[pytest.Item]) -> list[pytest.Item]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.suite.long_runs import EACH_VALUE, LONG, MARKER, left_out
+from tests.suite.long_runs import ALL, EACH_VALUE, LONG, MARKER, in_all, left_out, part_of
 
 HERE = Path(__file__)
 
@@ -21,8 +21,24 @@ def test_a_usual_run_leaves_out_what_is_marked_long(
     assert left_out([request.node], ["tests"]) == set()
     request.node.add_marker(MARKER)
     assert left_out([request.node], ["tests", str(HERE.parent)]) == {request.node}
-    monkeypatch.setenv(LONG, "1")
+    monkeypatch.setenv(LONG, ALL)
     assert left_out([request.node], ["tests"]) == set()
+
+
+def test_each_module_is_in_one_of_the_parts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    request.node.add_marker(MARKER)
+    taken = []
+    for number in range(1, 5):
+        monkeypatch.setenv(LONG, part_of(f"{number}/4"))
+        taken.append(left_out([request.node], ["tests"]) == set())
+        assert in_all(2, long=10) == 2
+    assert taken.count(True) == 1
+
+
+@pytest.mark.parametrize("wrong", ["", "x", "0/4", "5/4", "1/0", "1"])
+def test_what_is_no_part_is_refused(wrong: str) -> None:
+    with pytest.raises(ValueError):
+        part_of(wrong)
 
 
 @pytest.mark.parametrize("named", [str(HERE), f"{HERE}::test_a", f"{HERE.parent}/../suite/{HERE.name}"])
