@@ -72,11 +72,11 @@ def _named_groups(clients: list[tuple[str, tuple[str, ...]]]) -> list[str]:
 
 
 def _written(topic: str) -> str:
-    return gettext("no longer kept; its messages are in %(topic)s") % {"topic": topic} if topic else ""
+    return gettext("not connected now; messages are in %(topic)s") % {"topic": topic} if topic else ""
 
 
 def _read(group: str) -> str:
-    return gettext("no longer kept; %(group)s has read") % {"group": group} if group else ""
+    return gettext("not connected now; %(group)s has read") % {"group": group} if group else ""
 
 
 def _some(names: list[str]) -> str:
