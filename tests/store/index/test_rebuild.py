@@ -12,7 +12,7 @@ from gantrymq.message import record
 from store import MessageStore, MessageStoreConfig
 from store.index import rebuild as index_rebuild
 from store.index.file import ENTRY, HEADER_BYTES
-from tests.store.conftest import message, opened, small_config
+from tests.store.conftest import Clock, OpenStore, message, opened, small_config
 from tests.waiting import WITHIN_S, aside
 
 COUNT = 350
@@ -116,6 +116,19 @@ async def test_after_a_clean_stop_a_damaged_file_is_made_anew(tmp_path: Path, da
 
 def _entries(data: bytes) -> list[tuple[int, ...]]:
     return [ENTRY.unpack_from(data, ENTRIES_AT + 20 * number) for number in range(1, ENTRIES)]
+
+
+def test_a_clock_that_was_set_back_is_no_damage(tmp_path: Path, open_store: OpenStore, clock: Clock) -> None:
+    """Each clean start made the file anew otherwise, and each take-over is one."""
+    config = small_config(tmp_path / "store")
+    store = open_store(config)
+    for number in range(3):
+        store.put_message(message(keys=f"k{number}"))
+        clock.advance(-3600)
+    store.close()
+    again = open_store(config)
+    assert not again.parts.index.markers()
+    assert all(again.query_message("T", f"k{number}", 9, 0, FOREVER).buffers for number in range(3))
 
 
 @pytest.mark.parametrize("damage", [zeroed_header, header_of_ones, emptied, swapped_entries])
