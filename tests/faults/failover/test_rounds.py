@@ -32,6 +32,7 @@ from tests.waiting import wait_until
 ROUNDS = 2
 FIRST: tuple[Nemesis, ...] = (kill_master, stop_master)  # of a short run: it shows that somebody takes over
 LASTS_S = (0.5, 3.0 * LEASE_S)
+READ_EVERY_S = 0.5
 
 
 @pytest.mark.slow
@@ -112,6 +113,7 @@ def final_logs(scene: Group, later: Later, readers: Sequence[Reader], master: No
     checker's to find."""
 
     def has_come() -> bool:
+        time.sleep(READ_EVERY_S)  # brokers and readers need the cores that reading takes
         log = read_log("", master.store)
         come = Counter(each.body for each in log.stored if each.queue.topic == LATER)
         is_left_out = any(left_out(list(reader.delivered), log, TOPIC) for reader in readers)
