@@ -22,19 +22,27 @@ async def until(condition: Callable[[], bool | Awaitable[bool]], within_s: float
     """Let the loop go on until `condition()`, which may be a coroutine, holds; TimeoutError after `within_s`."""
     async with asyncio.timeout(within_s):
         while True:
-            found = condition()
+            began, found = time.monotonic(), condition()
             if await found if inspect.isawaitable(found) else found:
                 return
-            await asyncio.sleep(0.005)
+            await asyncio.sleep(_pause_after(began, 0.005))
 
 
 def wait_until(condition: Callable[[], object], within_s: float = WITHIN_S) -> None:
     """Block until `condition()` holds: for what other processes and threads do. TimeoutError after `within_s`."""
     deadline = time.monotonic() + within_s
-    while not condition():
+    while True:
+        began = time.monotonic()
+        if condition():
+            return
         if time.monotonic() > deadline:
             raise TimeoutError(f"it did not come within {within_s:g} s")
-        time.sleep(0.02)
+        time.sleep(_pause_after(began, 0.02))
+
+
+def _pause_after(began: float, least_s: float) -> float:
+    """Until the next look, seconds: looking may take a quarter of a core, which others wait for."""
+    return max(least_s, min(3 * (time.monotonic() - began), 0.25))
 
 
 @contextlib.asynccontextmanager
