@@ -1,0 +1,51 @@
+"""A master whose disk is full, with slaves whose disks are not: an operator hands its role over."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from appliance.bench.gantry_peer import CHECKOUT
+from tests.conftest import missing
+from tests.faults.failover.group import group
+from tests.faults.kit.replicas import TOPIC, make_topic, runtime_info
+from tests.faults.replication.history import Answer, check
+from tests.faults.replication.logs import read_log
+from tests.faults.replication.recorder import sending
+from tests.waiting import wait_until
+
+GANTRY = (sys.executable, "-P", "-m", "appliance", "admin")
+
+
+@pytest.mark.slow
+def test_a_master_whose_disk_is_full_hands_over_to_a_slave_with_room(tmp_path: Path) -> None:
+    with group(tmp_path) as scene:
+        master = scene.settled()
+        if not scene.disks:
+            missing("a loop mount", "a disk of its own is filled")
+        make_topic(master, TOPIC)
+        with sending(scene.brokers, TOPIC) as recorders:
+            before = recorders[scene.brokers.index(master)]
+            before.more()
+            scene.disks[master.node].leave(0)
+            wait_until(lambda: "full" in runtime_info(master).get("storeTrouble", ""))
+            switched = subprocess.run(
+                [*GANTRY, "-n", master.namesrv_address, "ha", "switchover", master.broker_name, "--yes"],
+                env={"PYTHONPATH": str(CHECKOUT)},
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert switched.returncode == 0, switched.stdout + switched.stderr
+            wait_until(lambda: scene.masters() not in ([], [master]))
+            [after] = [recorders[scene.brokers.index(each)] for each in scene.masters()]
+            after.more()
+            scene.heal()
+            master = scene.settled()
+        logs = [read_log(each.broker_address, each.store) for each in scene.brokers]
+        sends = [send for recorder in recorders for send in recorder.sends]
+    assert sum(send.answer is Answer.ACKNOWLEDGED for send in sends) >= 60
+    assert check(sends, logs, master.broker_address, []) == []
