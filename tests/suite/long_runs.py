@@ -41,7 +41,7 @@ def in_all(usual: int, *, long: int) -> int:
 def left_out(items: Sequence[pytest.Item], arguments: Sequence[str]) -> set[pytest.Item]:
     """Those that a run with these arguments does not take. arguments: paths, also with ::names."""
     named = {Path(argument.partition("::")[0]).resolve() for argument in arguments}
-    asked = [item for item in items if item.path not in named and not _is_in_part(item.path)]
+    asked = [item for item in items if item.path not in named and not is_taken(item.path)]
     grids: defaultdict[str, list[pytest.Item]] = defaultdict(list)
     for item in asked:
         if item.get_closest_marker(EACH_VALUE):
@@ -50,7 +50,8 @@ def left_out(items: Sequence[pytest.Item], arguments: Sequence[str]) -> set[pyte
     return out.union(*(set(cases) - set(_with_each_value(cases)) for cases in grids.values()))
 
 
-def _is_in_part(module: Path) -> bool:
+def is_taken(module: Path) -> bool:
+    """Whether this run takes all of the module: with --long, or with the part that it is in."""
     number, _, parts = os.environ.get(LONG, "1/0").partition("/")
     return parts != "0" and zlib.crc32(module.name.encode()) % int(parts) == int(number) - 1
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from appliance.bench.apache_peer import QUICK_START_FLAGS
 from appliance.reports.java import Java
 from appliance.reports.sessions.spark_process import environment
 from tests.appliance.reports.conftest import java as java
@@ -41,6 +42,7 @@ def test_tasks_run_in_the_programs_own_python_unless_another_one_is_named(
     (other / "python3").chmod(0o700)
     variables = environment(java, tmp_path, tmp_path, local=True, base=dict(os.environ))
     variables |= {"PATH": f"{other}:{os.defpath}", "PYTHONPATH": str(ROOT)}
+    variables["JDK_JAVA_OPTIONS"] = " ".join(QUICK_START_FLAGS)
     variables.pop("PYSPARK_PYTHON")
     if named is not None:
         (other / named).write_text(f'#!/bin/sh\ntouch {tmp_path}/was-named\nexec {sys.executable} "$@"\n')
