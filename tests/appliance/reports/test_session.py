@@ -109,6 +109,6 @@ target = range_reader.Target(Place(Path({str(tmp_path / "lake")!r})), "broker-a"
 print(sum(file.rows for file in stretch.files), "pyspark" in sys.modules)
 """
     done = subprocess.run(
-        [sys.executable, "-P", "-c", code], cwd=tmp_path, env={}, capture_output=True, text=True, timeout=60
+        [sys.executable, "-P", "-c", code], cwd=tmp_path, env={}, capture_output=True, text=True, timeout=WITHIN_S
     )
     assert done.stdout == "7 False\n", done.stderr
