@@ -82,10 +82,13 @@ def require_tool(name: str, reason: str) -> Path:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--fast", action="store_true", help="only the modules whose tests are all marked unit")
+    parser.addoption(long_runs.OPTION, action="store_true", help="also what a usual run leaves out or takes less of")
     parser.addoption(
-        long_runs.OPTION, nargs="?", const=long_runs.ALL, type=long_runs.part_of, metavar="N/M",
-        help="also what a usual run leaves out or takes less of, or a part of what it leaves out",
-    )  # fmt: skip
+        long_runs.PART,
+        type=long_runs.part_of,
+        metavar="N/M",
+        help="also the modules of one of M parts of what is left out",
+    )
     parser.addoption(
         clock_jumps.OPTION, metavar="SEED", help="let the clocks of the tests' process jump ahead at random"
     )
@@ -97,7 +100,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """A run that is told to end cleans up as one that is interrupted: mounts, processes, folders."""
-    if part := config.getoption(long_runs.OPTION):
+    if part := long_runs.ALL if config.getoption(long_runs.OPTION) else config.getoption(long_runs.PART):
         os.environ[long_runs.LONG] = part
     from appliance.bench.processes import PORTS  # behind tests.machine, which replaces clocks
 
@@ -196,7 +199,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> FilesTh
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """A run says what it left out."""
     if not config.getoption("--fast"):
-        if (part := config.getoption(long_runs.OPTION)) != long_runs.ALL:
+        if not config.getoption(long_runs.OPTION):
+            part = config.getoption(long_runs.PART)
             some = f", but for part {part}" if part else ""
             terminalreporter.write_line(
                 f"Left out: long tests and further combinations{some}. With them: {long_runs.OPTION}"

@@ -1,7 +1,7 @@
 """What a usual run leaves out or takes less of: examples, messages, further combinations. `--long` takes all.
 
-`--long=2/4` takes the modules of the second of four parts: `.ci/run` chooses one by the commit, so that nothing stays
-out for long.
+`--long-part 2/4` takes the modules of the second of four parts: `.ci/run` chooses one by the commit, so that nothing
+stays out for long.
 
 A test marked `long` shows again what a usual run shows with another client or load. Of the combinations of one marked
 `each_value`, a usual run takes as few as have every value of every parameter. A module that is named on the command
@@ -19,7 +19,8 @@ from pathlib import Path
 import pytest
 
 OPTION = "--long"
-ALL = "1/1"  # the option without a value
+PART = "--long-part"
+ALL = "1/1"
 MARKER = "long"
 EACH_VALUE = "each_value"
 LONG = "GANTRY_TEST_LONG"  # in the environment of a run with --long, its part; modules ask while they are imported
