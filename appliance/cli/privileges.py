@@ -81,7 +81,7 @@ def main(arguments: Sequence[str]) -> int:
         config = ApplianceConfig.load(settings, config_file=given.config)
     except ConfigError:
         return 0
-    if config.user or HELP.intersection(others) or not is_root_refused(config):
+    if HELP.intersection(others) or not is_root_refused(config):
         return 0
     print(f"✗ {ROOT_REFUSED}\nNothing was installed.", file=sys.stderr)
     return 1

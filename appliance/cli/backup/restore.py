@@ -76,10 +76,13 @@ def restore(place: Place, backup: str, manifest: Manifest, to: Path) -> None:
 
 
 def _give(folder: Path, to: os.stat_result) -> None:
-    """To the owner of the empty folder that it replaces: root may restore for a service's account."""
+    """To the owner of the empty folder that it replaces: root may restore for a service's account.
+
+    The folder itself comes last: until then the account can't enter it, and put a link where root is about to look.
+    """
     if to.st_uid != os.geteuid():
-        for path in (folder, *folder.rglob("*")):
-            os.chown(path, to.st_uid, to.st_gid)
+        for path in (*folder.rglob("*"), folder):
+            os.chown(path, to.st_uid, to.st_gid, follow_symlinks=False)
 
 
 def _stored(place: Place, backup: str, name: str, entry: Entry) -> Iterator[bytes]:

@@ -41,7 +41,7 @@ class _SubscribingClient(BlockingClient):
         self._change(lambda: self._client.subscribe(topic, expression, sql=sql))
 
     def unsubscribe(self, topic: str) -> None:
-        """Stop consuming a topic; its queues are released in a moment."""
+        """Stop consuming a topic. Queues of it that the consumer holds are released in a moment."""
         self._change(lambda: self._client.unsubscribe(topic))
 
 

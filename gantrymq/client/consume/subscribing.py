@@ -26,7 +26,7 @@ class Subscribing(Client):
         self._session.do_at_home(lambda: self._change_subscription(topic, subscription))
 
     def unsubscribe(self, topic: str) -> None:
-        """Stop consuming a topic; its queues are released in a moment."""
+        """Stop consuming a topic. Queues of it that the consumer holds are released in a moment."""
         self._session.do_at_home(lambda: self._change_subscription(topic, None))
 
     def _change_subscription(self, topic: str, subscription: SubscriptionData | None) -> None:
