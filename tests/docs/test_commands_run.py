@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import pytest
 
 from tests.appliance_process import RunningAppliance
 from tests.docs.pages import ROOT
-from tests.docs.shell_lines import LINES, NOT_RUN, RUN, run_here, what_runs
+from tests.docs.shell_lines import HERE, LINES, NOT_RUN, RUN, run_here, what_runs
 from tests.visitor import PASSWORD, admin_of
 from tests.waiting import wait_until
 
@@ -140,3 +141,14 @@ def test_the_line_that_fetches_an_upgrade(tmp_path: Path) -> None:
     for line in run_here("upgrade.md"):
         subprocess.run(["bash", "-c", line], cwd=tmp_path / "mine", check=True)
     assert git("-C", "mine", "tag", "--list").split() == ["v0.2.0"]
+
+
+def test_the_page_of_proofs_counts_the_lines() -> None:
+    ran = [what_runs(line) for line in LINES]
+    here, none = ran.count(HERE), ran.count("")
+    told = (ROOT / "docs/proofs.md").read_text(encoding="utf-8")
+    assert re.search(
+        rf"\| {len(ran)} lines on \S+: {here} run against one appliance, {len(ran) - here - none} by the tests that",
+        told,
+    )
+    assert f", {none} by none (" in told
