@@ -79,7 +79,7 @@ class Moves:
         self, broker_name: str, topic: str, address: str, *, changed: Callable[[], object] | None = None
     ) -> None:
         """The broker may serve elsewhere than at this address, "" when none was known. topic: one that it has."""
-        if not self._is_at_fault(broker_name, address):
+        if not self.is_at_fault(broker_name, address):
             return
         before = self._reports.get(broker_name)
         changed = changed or (before.changed if before is not None else None)
@@ -100,7 +100,7 @@ class Moves:
                 if is_without_master:
                     await self._moved.wait()
                     return True
-                while self._is_at_fault(broker_name, address_of(failure)):
+                while self.is_at_fault(broker_name, address_of(failure)):
                     await self._moved.wait()
         except TimeoutError:
             return False
@@ -111,7 +111,7 @@ class Moves:
         self._moved.set()
         self._moved = asyncio.Event()
 
-    def _is_at_fault(self, broker_name: str, address: str) -> bool:
+    def is_at_fault(self, broker_name: str, address: str) -> bool:
         """Whether the address that failed is still the one to go to, or none is known."""
         return self._routes.address(broker_name) in (None, address)
 
@@ -123,7 +123,7 @@ class Moves:
         try:
             while loop.time() - (report := self._reports[broker_name]).at < SEEK_S:
                 await self._ask(report)
-                if not self._is_at_fault(broker_name, report.address):
+                if not self.is_at_fault(broker_name, report.address):
                     return
                 questions += 1
                 await asyncio.sleep(pause_after(questions, loop.time() - began) * random.uniform(0.5, 1.0))

@@ -35,6 +35,7 @@ class FirstTry:
         "_connections",
         "_deadline",
         "_failure",
+        "_first",
         "_outgoing",
         "_sender",
         "_timeout_s",
@@ -54,7 +55,8 @@ class FirstTry:
         self._outgoing = outgoing
         self._chosen = queue
         self._timeout_s = timeout_s
-        self._at: MessageQueue | None = None
+        self._first: MessageQueue | None = None  # where to begin
+        self._at: MessageQueue | None = None  # where it was tried
         self._deadline = time.monotonic() + timeout_s  # the clock of asyncio's event loops, too
         self._answer: RemotingCommand | None = None
         self._failure: GantryError | None = None
@@ -63,11 +65,12 @@ class FirstTry:
 
     def at_once(self) -> bool:
         """In the thread: try over the thread's own connection. False, and nothing sent, when it can't have one."""
-        target = self._sender.target(self._outgoing, self._chosen)
-        connection = None if target is None else self._connections.take(target[1])
-        if target is None or connection is None:
+        at = self._first = self._sender.first_queue(self._outgoing.topic, self._chosen)
+        address = None if at is None else self._sender.address_for_thread(self._outgoing, at)
+        connection = None if address is None else self._connections.take(address)
+        if at is None or connection is None:
             return False
-        self._at = at = target[0]
+        self._at = at
         reason = "call interrupted"  # by a signal's handler
         try:
             code, opaque, frame = self._sender.encoded(self._outgoing, at, connection.stamper)
@@ -89,7 +92,9 @@ class FirstTry:
         """On the loop: write the request, if nothing has to be waited for before."""
         try:
             with contextlib.suppress(GantryError):  # `go_on` meets it again, and raises it in the thread
-                self._at = self._sender.begin(self._outgoing, self._chosen, self, self._try_s())
+                at = self._first
+                if at is not None and self._sender.begin(self._outgoing, at, self, self._try_s()):
+                    self._at = at
         finally:
             if self._at is None:
                 self.has_ended.release()
@@ -109,7 +114,7 @@ class FirstTry:
         sender, outgoing, at = self._sender, self._outgoing, self._at
         if at is None and self._failure is None:
             left_s = max(self._deadline - asyncio.get_running_loop().time(), 0)
-            return await sender.deliver(outgoing, left_s, self._chosen)
+            return await sender.deliver(outgoing, left_s, self._chosen, self._first)
         failure = self._failure
         if failure is None:
             assert self._answer is not None and at is not None

@@ -104,16 +104,17 @@ class ManySends:
                 outgoing = await pack_aside(message, self._compression, self._message_bytes_max)
             started = time.monotonic()
             answer: asyncio.Future[RemotingCommand] = self._loop.create_future()
-            at = self._sender.begin(outgoing, None, answer, self._sender.try_s(message.topic, None, self._timeout_s))
-            if at is not None:
+            at = self._sender.first_queue(message.topic)
+            try_s = self._sender.try_s(message.topic, None, self._timeout_s)
+            if at is not None and self._sender.begin(outgoing, at, answer, try_s):
                 self._waiting.append((position, message, outgoing, at, started, answer))
                 return
             failure = self._lost.get(message.topic)
-            if failure is not None and self._sender.known_queues(message.topic) is None:
+            if failure is not None and at is None:
                 # Each would wait for a whole timeout, so they wait together.
                 await self._note_failure(FailedOnce(position, message, outgoing, None, started, failure))
                 return
-            queue = self._sender.pick(await self._queues(message.topic))
+            queue = at or self._sender.pick(await self._queues(message.topic))
         except GantryError as exc:
             # Nothing was sent. The message or its topic is the reason, so another broker would not help: given up.
             self._failures[position] = exc

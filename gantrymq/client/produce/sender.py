@@ -124,30 +124,33 @@ class Sender:
 
     # -- sending ------------------------------------------------------------------------------------------------------
 
-    async def deliver(self, outgoing: Outgoing, timeout_s: float, queue: MessageQueue | None = None) -> SendResult:
+    async def deliver(
+        self,
+        outgoing: Outgoing,
+        timeout_s: float,
+        queue: MessageQueue | None = None,
+        first: MessageQueue | None = None,
+    ) -> SendResult:
         """Try until a broker stored the message, or time or retries are used up; with `queue` at that queue only.
 
-        Raises the failure of the last try.
+        first: where to begin, if that was decided. Raises the failure of the last try.
         """
         loop = asyncio.get_running_loop()
         if loop is not self._remoting.home.loop:
             self._session.require_open()
         deadline = loop.time() + timeout_s
-        chosen = queue
+        chosen = first or self.first_queue(outgoing.topic, queue)
         answer: asyncio.Future[RemotingCommand] = loop.create_future()
         try:
-            at = self.begin(outgoing, queue, answer, self.try_s(outgoing.topic, queue, timeout_s))
+            try_s = self.try_s(outgoing.topic, queue, timeout_s)
             # On return the broker has answered that it stored the message: with `deliver_again` the only ways out
             # with a result.
-            if at is not None:
-                chosen = at
-                result = self.result(await answer, outgoing, at)
+            if chosen is not None and self.begin(outgoing, chosen, answer, try_s):
+                result = self.result(await answer, outgoing, chosen)
             else:
-                queues = self.known_queues(outgoing.topic)
-                if queues is None:
-                    queues = await self._look_up(outgoing.topic, deadline, timeout_s)
                 if chosen is None:
-                    chosen = self.pick(queues)
+                    queues = await self._look_up(outgoing.topic, deadline, timeout_s)
+                    chosen = queue or self.pick(queues)
                 result = await self.send_to(chosen, outgoing, self.try_s(outgoing.topic, queue, timeout_s))
             if result.status is SendStatus.SEND_OK:
                 return result
@@ -175,9 +178,10 @@ class Sender:
             broker = failed_at.broker_name if failed_at is not None else ""
             brokers = self._brokers(outgoing.topic, queue)
             if broker:
-                if isinstance(failure, ConnectError | RequestTimeout):
+                moves = self._session.moves
+                if isinstance(failure, ConnectError | RequestTimeout) and moves.is_at_fault(broker, failure.address):
                     self.silences.failed(broker)
-                self._session.moves.report(broker, outgoing.topic, failure)
+                moves.report(broker, outgoing.topic, failure)
             await self._pause(retry, failure, broker, brokers, deadline)
             try:
                 if isinstance(failure, ConnectError) and failed_at is not None:
@@ -291,38 +295,41 @@ class Sender:
             raise rejected(address)
         return at_level(outgoing, address, time.time())
 
-    def begin(
-        self, outgoing: Outgoing, queue: MessageQueue | None, answered: Answered, timeout_s: float
-    ) -> MessageQueue | None:
-        """Write the request of a first try; its answer or failure goes to `answered`. None, and nothing written, when
-        something has to be waited for (the route, a connection to the broker, room on it), or faults are noted."""
-        queues = self.known_queues(outgoing.topic)
-        if queues is None or self.faults is not None:
-            return None
-        chosen = queue or self.pick(queues)
-        address = self._routes.address(chosen.broker_name)
+    def first_queue(self, topic: str, queue: MessageQueue | None = None) -> MessageQueue | None:
+        """Where a message tries first, with `queue` there. None when the route has to be asked for.
+
+        Asked once for each message, and the message goes there: the next answer is the next queue, and of messages
+        for a broker that was silent only one looks whether it answers again.
+        """
+        queues = self.known_queues(topic)
+        return None if queues is None else queue or self.pick(queues)
+
+    def begin(self, outgoing: Outgoing, at: MessageQueue, answered: Answered, timeout_s: float) -> bool:
+        """Write the request of a first try; its answer or failure goes to `answered`. False, and nothing written, when
+        something has to be waited for (a connection to the broker, room on it), or faults are noted."""
+        if self.faults is not None:
+            return False
+        address = self._routes.address(at.broker_name)
         connection = None if address is None else self._remoting.free_connection(address)
         if connection is None or (outgoing.is_timed and not keeps_times(connection.greeting)):
-            return None
+            return False
         if self._takes_frames and is_plain(outgoing):
-            opaque, frame = self._frames.frame(outgoing, chosen)
+            opaque, frame = self._frames.frame(outgoing, at)
             connection.submit_frame(answered, PLAIN_CODE, opaque, frame, timeout_s)
         else:
-            self._remoting.submit_for(answered, connection, self.request(outgoing, chosen), timeout_s)
-        return chosen
+            self._remoting.submit_for(answered, connection, self.request(outgoing, at), timeout_s)
+        return True
 
-    def target(self, outgoing: Outgoing, queue: MessageQueue | None) -> tuple[MessageQueue, str] | None:
-        """For threads: where to try first, and the address. None when something has to be waited for, or faults are
-        noted. A broker counts only while the event loop is connected to it: then it was reached, and it is there."""
-        queues = self.known_queues(outgoing.topic)
-        if queues is None or self.faults is not None or self._remoting.uses_tls:
+    def address_for_thread(self, outgoing: Outgoing, at: MessageQueue) -> str | None:
+        """Where a thread may try on its own connection. None when something has to be waited for, or faults are noted.
+        A broker counts only while the event loop is connected to it: then it was reached, and it is there."""
+        if self.faults is not None or self._remoting.uses_tls:
             return None
-        chosen = queue or self.pick(queues)
-        address = self._routes.address(chosen.broker_name)
+        address = self._routes.address(at.broker_name)
         connection = None if address is None else self._remoting.open_connection(address)
-        if address is None or connection is None or (outgoing.is_timed and not keeps_times(connection.greeting)):
+        if connection is None or (outgoing.is_timed and not keeps_times(connection.greeting)):
             return None
-        return chosen, address
+        return address
 
     def encoded(self, outgoing: Outgoing, queue: MessageQueue, stamper: Stamper) -> tuple[int, int, bytes]:
         """Code, opaque and frame of a new request that stores the message in the queue."""

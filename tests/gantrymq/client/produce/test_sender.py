@@ -41,8 +41,8 @@ from tests.waiting import WITHIN_S
 
 @dataclass
 class Broker:
-    """Stores what it is sent, or answers `code`; code -1 is silence, -2 hangs up. Heartbeats are always answered.
-    stored_as: what it answers when it stored a message."""
+    """Stores what it is sent, or answers `code`; code -1 is silence, -2 hangs up on everybody. Heartbeats are always
+    answered. stored_as: what it answers when it stored a message."""
 
     name: str
     code: int = 0
@@ -59,7 +59,8 @@ class Broker:
         self.tries += 1
         self.msg_ids.append(request.ext_fields["i"])
         if self.code == -2:
-            writer.close()
+            for each in server.writers:
+                each.close()
         elif self.code > 0:
             writer.write(request.reply(self.code, "refused").encode())
         elif self.code == 0:
@@ -139,6 +140,52 @@ async def test_a_broker_that_failed_is_left_alone_by_the_messages_after_it(
                 for message in messages[3:]:
                     await producer.send(message)
     assert (cluster.a.tries, len(cluster.b.bodies)) == (1, 6)
+
+
+@pytest.mark.parametrize("way", ["send", "send_many", "blocking"])
+async def test_a_broker_that_was_silent_is_looked_at_though_no_connection_to_it_is_left(
+    cluster: Cluster, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fault_latency, "SILENT_S", 0.0)
+    monkeypatch.setattr(fault_latency, "LOOK_S", 600.0)  # a look that reached nobody would be the only one
+    message = Message("T", b"x")
+
+    def send_blocking() -> None:
+        with connected_thread(cluster) as producer:
+            cluster.a.code = -2
+            while cluster.a.tries < 2:
+                producer.send(message)
+            cluster.a.code = 0
+            for _ in range(4):
+                producer.send(message)
+
+    if way == "blocking":
+        await asyncio.to_thread(send_blocking)
+    else:
+        async with connected(cluster) as producer:
+            cluster.a.code = -2
+            while cluster.a.tries < 2:
+                await producer.send(message)
+            cluster.a.code = 0
+            for _ in range(4):
+                await (producer.send(message) if way == "send" else producer.send_many([message]))
+    assert cluster.a.bodies.count(b"x") >= 1
+
+
+async def test_silence_at_its_old_address_is_not_held_against_a_master(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fault_latency, "SILENT_S", 600.0)
+    message = Message("T", b"x")
+    async with connected(cluster) as producer, scripted_server(master := Broker("a")) as server:
+        cluster.a.code = -1
+        sends = [asyncio.create_task(producer.send(message)) for _ in range(2)]  # one to each broker
+        await until(lambda: cluster.a.tries == 2)
+        cluster.a.address = server.address  # what the name server says of "a" from now on
+        assert {(await sent).queue.broker_name for sent in sends} == {"b"}
+        for _ in range(2):
+            await producer.send(message)
+    assert master.bodies == [b"x"]
 
 
 def _send_blocking(name_server: str, messages: list[Message]) -> None:
@@ -502,7 +549,7 @@ async def test_the_usual_send_of_a_thread_ends_with_its_first_try(
         with connected_thread(cluster) as producer:
             monkeypatch.setattr(FirstTry, "go_on", go_on)
             results = [producer.send(Message("T", b"x")) for _ in range(10)]
-            monkeypatch.setattr(Sender, "target", lambda *_: None)  # as with TLS: over the loop's connection
+            monkeypatch.setattr(Sender, "address_for_thread", lambda *_: None)  # as with TLS: the loop's
             return results + [producer.send(Message("T", b"x")) for _ in range(10)]
 
     results = await asyncio.to_thread(send)
@@ -553,7 +600,7 @@ async def test_a_first_try_that_can_not_begin_is_no_fault_of_the_loop(
 
     def send() -> SendResult:
         with connected_thread(cluster) as producer:
-            monkeypatch.setattr(Sender, "target", lambda *_: None)  # over the loop's connection
+            monkeypatch.setattr(Sender, "address_for_thread", lambda *_: None)  # over the loop's connection
             monkeypatch.setattr(Sender, "begin", fails)
             return producer.send(Message("T", b"x"))
 
