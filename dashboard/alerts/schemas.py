@@ -12,7 +12,7 @@ from dashboard.alerts.editing import RuleValues, shown_settings
 from dashboard.alerts.sending.channel_kinds import described
 from dashboard.models.alerts import AlertChannel, AlertMute, AlertNote, AlertRow, AlertRule
 from dashboard.rest.lists import Listed
-from dashboard.rest.values import NUMBER_MAX, Given, Moment, Out, named
+from dashboard.rest.values import NUMBER_MAX, OPEN, Given, Moment, Out, named
 from dashboard.status.check import Level
 
 RowId = Annotated[int, Field(ge=1, le=NUMBER_MAX)]
@@ -74,6 +74,7 @@ class RuleIn(RuleFields):
 class RuleOut(RuleIn):
     """A rule that is there. is_preset: one of those that are on from the start."""
 
+    model_config = OPEN
     id: int
     is_preset: bool
 
@@ -198,6 +199,7 @@ class MuteIn(Given):
 class MuteOut(MuteIn):
     """A mute that is in force."""
 
+    model_config = OPEN
     id: int
     created_by: str
     created_at: datetime

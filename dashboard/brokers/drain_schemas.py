@@ -8,7 +8,7 @@ from ninja import Field, Schema
 
 from appliance.draining.steps import ROUTES_S
 from dashboard.brokers.draining import Draining
-from dashboard.rest.values import Order
+from dashboard.rest.values import Given
 
 
 class DrainOut(Schema):
@@ -35,7 +35,7 @@ class DrainOut(Schema):
         )  # fmt: skip
 
 
-class DrainIn(Order):
+class DrainIn(Given):
     """routes_s: how long clients take to renew their routes; then the broker rejects messages."""
 
     routes_s: int = Field(int(ROUTES_S), ge=0, le=600)

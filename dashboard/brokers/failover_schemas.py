@@ -5,7 +5,7 @@ from __future__ import annotations
 from ninja import Field
 
 from dashboard.brokers.succession_form import MINUTES_MAX
-from dashboard.rest.values import MaybeFromMs, Order, Out, named
+from dashboard.rest.values import Given, MaybeFromMs, Out, named
 from gantrymq.client.admin.failover import WHY_CHARS_MAX, FailoverStatus
 
 
@@ -70,14 +70,14 @@ class FailoverOut(Out):
         )  # fmt: skip
 
 
-class PauseIn(Order):
+class PauseIn(Given):
     """reason: for those who find it paused. minutes: how long it is planned for, which does not end it."""
 
     reason: str = Field(min_length=1, max_length=WHY_CHARS_MAX, examples=["disks are replaced"])
     minutes: int | None = Field(None, ge=1, le=MINUTES_MAX)
 
 
-class ResumeIn(Order):
+class ResumeIn(Given):
     """force: also while the master does not renew in etcd, so that it is replaced."""
 
     force: bool = False

@@ -9,7 +9,7 @@ from pydantic import BeforeValidator
 
 from dashboard.brokers.succession_form import BYTES_MAX
 from dashboard.cluster.succession import Settlement, Succession
-from dashboard.rest.values import MaybeFromSeconds, Order, Out, named
+from dashboard.rest.values import Given, MaybeFromSeconds, Out, named
 from dashboard.status.board import BrokerState
 
 Said = Annotated[str | None, BeforeValidator(lambda text: text or None)]  # "" is not said
@@ -107,7 +107,7 @@ class SuccessionOut(Out):
 UNKNOWN = "without a master: go on although no member can say that nothing acknowledged is lost"
 
 
-class SuccessionIn(Order):
+class SuccessionIn(Given):
     """successor: a slave's address; absent: the longest log. seen: of the plan that was looked at."""
 
     seen: str = Field(max_length=500)
@@ -134,7 +134,7 @@ class SettlementOut(Out):
         return cls.of(found, masters=[one.address for one in found.masters])
 
 
-class SettlementIn(Order):
+class SettlementIn(Given):
     """keep: the master whose log counts; the others give up what they have beside it. seen: of what was shown."""
 
     keep: str = Field(max_length=255, examples=["10.0.0.8:10911"])

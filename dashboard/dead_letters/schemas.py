@@ -13,7 +13,7 @@ from dashboard.dead_letters.letters import DeadGroup
 from dashboard.dead_letters.put_back import RATE_DEFAULT, RATE_MAX, PutBackStep
 from dashboard.models import PutBackRun
 from dashboard.rest.lists import Listed, sentences
-from dashboard.rest.values import FromMs, MaybeFromMs, Moment, Order, Out, named, text_of
+from dashboard.rest.values import FromMs, Given, MaybeFromMs, Moment, Out, named, text_of
 
 
 class LetterCauseOut(Out):
@@ -58,7 +58,7 @@ class CauseList(Listed[LetterCauseOut]):
     matched: int
 
 
-class PutBackRunIn(Order):
+class PutBackRunIn(Given):
     """A run. cursor: as a count's begin: what was counted and nothing newer."""
 
     q: str = Field(

@@ -9,11 +9,11 @@ import dataclasses
 from typing import Annotated, Any, Literal, get_type_hints
 
 from ninja import Field, Schema
-from pydantic import ConfigDict, create_model
+from pydantic import create_model
 
 from appliance.settings.alert_names import ChannelKind, RuleKind
 from dashboard.alerts.schemas import ChannelIn, ChannelKindName, RuleFields, RuleKindName
-from dashboard.rest.values import Given, Order, Out
+from dashboard.rest.values import Given, Out
 from dashboard.topics.schemas import TopicChange
 from gantrymq.client.admin.accounts import Account
 from gantrymq.message.topics import GROUP_CHARS_MAX, TOPIC_CHARS_MAX
@@ -26,13 +26,11 @@ WORD = r"^[^\s,=]+$"  # what ends a word on the wire is in none
 Section = Literal["topics", "groups", "accounts", "alert_channels", "alert_rules"]
 What = Literal["create", "change", "delete"]
 AccountPerm = Literal["DENY", "PUB", "SUB", "PUB|SUB"]
-STRICT = ConfigDict(extra="forbid")  # a name with a typing error must not pass as nothing
 
 
 class TopicDefinition(TopicChange):
     """A topic, the same on each broker that holds it. A retention of 0: no limit of the topic's own."""
 
-    model_config = STRICT
     name: str = Field(min_length=1, max_length=TOPIC_CHARS_MAX)
 
 
@@ -42,7 +40,6 @@ class AccountDefinition(Given):
     topic_perms, group_perms: by name; white_remote_address: addresses that need no signature, "" for none.
     """
 
-    model_config = STRICT
     access_key: str = Field(pattern=WORD, max_length=255)
     admin: bool = False
     default_topic_perm: AccountPerm = "DENY"
@@ -63,7 +60,6 @@ class AccountDefinition(Given):
 class ChannelDefinition(ChannelIn):
     """A channel of alerts, without its secrets; settings as REST shows them."""
 
-    model_config = STRICT
     kind: ChannelKindName = ChannelKind.MAIL  # of a new one it has to be said
     settings: dict[str, str | int | bool | None] = Field({}, max_length=20)  # type: ignore[assignment]
 
@@ -71,7 +67,6 @@ class ChannelDefinition(ChannelIn):
 class RuleDefinition(RuleFields):
     """An alert rule. channels: by name; none is all."""
 
-    model_config = STRICT
     kind: RuleKindName = RuleKind.GROUP_BEHIND  # of a new one it has to be said, as the threshold
     threshold: float = Field(0, ge=0)
     channels: list[str] = Field([], max_length=50)
@@ -91,14 +86,13 @@ def _group_fields() -> dict[str, Any]:
 class _GroupName(Given):
     """A consumer group, the same on each broker."""
 
-    model_config = STRICT
     name: str = Field(pattern=r"^[%|a-zA-Z0-9_-]+$", max_length=GROUP_CHARS_MAX)
 
 
 GroupDefinition = create_model("GroupDefinition", __base__=_GroupName, **_group_fields())
 
 
-class Definitions(Order):
+class Definitions(Given):
     """The whole document."""
 
     version: Literal[1] = 1
@@ -118,7 +112,7 @@ class DefinitionsOut(Schema):
     text: str
 
 
-class DefinitionsIn(Order):
+class DefinitionsIn(Given):
     """A document to import."""
 
     text: str = Field(max_length=TEXT_BYTES_MAX, description="the document, as YAML, JSON or a table of topics")

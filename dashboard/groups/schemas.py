@@ -16,7 +16,7 @@ from dashboard.groups.trend import Direction, State
 from dashboard.groups.whole import GroupView
 from dashboard.rest.checks import CheckOut
 from dashboard.rest.lists import Listed, sentences
-from dashboard.rest.values import NUMBER_MAX, Given, MaybeFromMs, MaybeFromSeconds, Moment, Order, Out, named
+from dashboard.rest.values import NUMBER_MAX, OPEN, Given, MaybeFromMs, MaybeFromSeconds, Moment, Out, named
 from gantrymq.client.admin.results import QueueMove
 
 
@@ -246,10 +246,11 @@ class ModeIn(Given):
 class ModeOut(ModeIn):
     """brokers: those that have the topic."""
 
+    model_config = OPEN
     brokers: list[str]
 
 
-class ResetIn(Order):
+class ResetIn(Given):
     """Where a group is to go on in each of these topics. When one can't be moved now, none is."""
 
     topics: list[str] = Field(..., min_length=1, max_length=TOPICS_MAX, description="one or more")

@@ -13,7 +13,7 @@ from dashboard.rest.auth import Token
 from dashboard.rest.lists import Listed
 from dashboard.rest.refusals import FormProblem
 from dashboard.rest.routes import Routes
-from dashboard.rest.values import Order
+from dashboard.rest.values import Given
 
 router = Routes(asks_cluster=True)
 
@@ -32,7 +32,7 @@ class EntryList(Listed[EntryOut]):
     """The entries of a namespace, by key; none when there is no such namespace."""
 
 
-class EntryIn(Order):
+class EntryIn(Given):
     """An entry with its value. Another value replaces the one that is there."""
 
     namespace: str = Field(max_length=NAME_CHARS_MAX, examples=["ORDER_TOPIC_CONFIG"])

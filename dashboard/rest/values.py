@@ -11,13 +11,17 @@ from pydantic import BeforeValidator, ConfigDict, ModelWrapValidatorHandler, mod
 
 NUMBER_MAX = 1 << 53
 Key = Annotated[int, Field(ge=1, lt=1 << 63)]  # of a row; the database knows no larger one
+OPEN = ConfigDict(extra="ignore")  # of answers with the fields of a body: they may get more fields one day
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d.*")
 
 
 class Given(Schema):
-    """A body. Its form is asked for before its fields: a list has no fields, and would pass where all may be absent."""
+    """A body. A field that it does not have is refused: with a letter missing it would pass, and nothing would change.
 
-    model_config = ConfigDict(strict=True)
+    Its form is asked for before its fields: a list has no fields, and would pass where all may be absent.
+    """
+
+    model_config = ConfigDict(strict=True, extra="forbid")
 
     @model_validator(mode="wrap")
     @classmethod
@@ -48,14 +52,6 @@ Moment = Annotated[datetime, BeforeValidator(_as_moment), Field(strict=False)]
 def text_of(moment: datetime | None) -> str:
     """As the pages' forms take it."""
     return "" if moment is None else moment.isoformat()
-
-
-class Order(Given):
-    """The body of what can't simply be taken back: a field that it does not have is refused, so that a `dry_run` in
-    the wrong place, or with a letter missing, does nothing.
-    """
-
-    model_config = ConfigDict(extra="forbid")
 
 
 class Out(Schema):

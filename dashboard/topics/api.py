@@ -22,7 +22,7 @@ from dashboard.rest.auth import Token
 from dashboard.rest.lists import Cursor, Limit, Listed, part_of
 from dashboard.rest.refusals import FormProblem, caller, checked
 from dashboard.rest.routes import Routes
-from dashboard.rest.values import NUMBER_MAX, Order, Out, named
+from dashboard.rest.values import NUMBER_MAX, Given, Out, named
 from dashboard.status.readers import Readers, readers_of
 from dashboard.topics import change_runs
 from dashboard.topics.change_runs import ChangeRun
@@ -43,7 +43,7 @@ WRITE = Token(Permission.TOPICS_WRITE)
 TopicName = Annotated[str, Field(pattern=r"^[%|a-zA-Z0-9_-]+$", max_length=TOPIC_CHARS_MAX)]
 
 
-class TopicChangesIn(Order):
+class TopicChangesIn(Given):
     """access needs perm, queues both numbers; keep takes the topics' own retention away where it is absent.
 
     skip and again move all groups of each topic to its end, to its beginning.

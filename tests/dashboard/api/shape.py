@@ -40,7 +40,8 @@ def _path(path: str, methods: Mapping[str, Document]) -> Iterator[str]:
 
 def _schema(name: str, told: Document) -> Iterator[str]:
     fields = told.get("properties")
-    yield name + ("" if fields is not None else f" = {_type(told)}")
+    closed = "  (no other fields)" if told.get("additionalProperties") is False else ""
+    yield name + (closed if fields is not None else f" = {_type(told)}")
     for field, schema in (fields or {}).items():
         yield f"    {_field(field, schema, field in told.get('required', ()))}"
     yield ""

@@ -64,7 +64,7 @@ async def test_a_topic_is_not_made_twice_and_the_clusters_own_stay(users: dict[s
     await make_topic("rest-twice")
     assert (await api.call("post", "/topics", {"name": "rest-twice"}))[0] == 409
     assert (await api.call("delete", "/topics/TBW102"))[0] == 409
-    assert (await api.call("put", "/topics/TBW102", {"queues": 1}))[0] == 409
+    assert (await api.call("put", "/topics/TBW102", {"write_queues": 1}))[0] == 409
 
 
 async def test_without_a_living_token_there_is_401(users: dict[str, User], gateway: Gateway) -> None:

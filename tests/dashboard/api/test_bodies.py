@@ -1,4 +1,4 @@
-"""Bodies of writes: an object with values of the types that the document names, and nothing else."""
+"""Bodies of writes: an object with fields and types that the document names, and nothing else."""
 
 from __future__ import annotations
 
@@ -36,6 +36,20 @@ async def test_what_is_no_object_is_refused_by_every_write(body: Any, users: dic
         status, answer = await api.call(method, address, body)
         assert (status, answer["status"]) == (422, 422), (method, address)
         assert answer["fields"]["body"] == ["Value error, this is not a JSON object"], (method, address)
+
+
+async def test_a_field_that_a_body_does_not_have_is_refused_by_every_write(
+    users: dict[str, User], gateway: Gateway
+) -> None:
+    """With a letter missing it would pass for one that is absent, and 200 would be said of what did not change."""
+    api, found = await api_for(users["admin"], scope="admin"), list(writes_with_a_body())
+    assert len(found) > 20
+    for method, address in found:
+        status, answer = await api.call(method, address, {"dry_runn": True})
+        assert (status, answer["fields"].get("dry_runn")) == (422, ["Extra inputs are not permitted"]), (
+            method,
+            address,
+        )
 
 
 @pytest.mark.parametrize(

@@ -134,11 +134,11 @@ async def test_topics_messages_and_groups_are_changed_there(log_in: Client, atta
 async def test_a_topic_is_told_to_have_no_retention_of_its_own_there(log_in: Client, attached: Gateway) -> None:
     await log_in("operator")
     api = await api_for(await User.objects.aget(username="operator"), "config")
-    status, told = await api.call("post", "/topics", {"name": "kept-here", "queues": 1, "retention_ms": 3_600_000})
+    status, told = await api.call("post", "/topics", {"name": "kept-here", "retention_ms": 3_600_000})
     assert 400 <= status < 600 and "RocketMQ 4.9" in told["detail"], told
     status, told = await api.call("put", "/topics/kept-here", {"retention_ms": 7_200_000})
     assert 400 <= status < 600 and "RocketMQ 4.9" in told["detail"], told
-    status, _ = await api.call("put", "/topics/kept-here", {"queues": 2})
+    status, _ = await api.call("put", "/topics/kept-here", {"write_queues": 2})
     assert status == 200
     await api.call("delete", "/topics/kept-here?confirm=kept-here")
 
