@@ -42,6 +42,7 @@ def main() -> int:
     try:
         changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
         check(_git("status", "--porcelain"), changes, tags=_git("tag", "--list").split(), to_tag=given.tag)
+        check_output(given.output)
         build(given.output.absolute(), notes(changes))
         if given.tag:
             _git("tag", "--annotate", f"v{VERSION}", "--file", str(given.output / "NOTES.md"), "--cleanup=verbatim")
@@ -68,6 +69,14 @@ def check(status: str, changes: str, *, tags: list[str], to_tag: bool) -> None:
         )
 
 
+def check_output(folder: Path) -> None:
+    """Raises Refused for a folder with files that are no release's: it is emptied."""
+    found = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    listed = (folder / SUMS).read_text(encoding="utf-8").splitlines() if SUMS in found else []
+    if strays := sorted(found - {SUMS} - {line.partition("  ")[2] for line in listed}):
+        raise Refused(f"{folder} has files that are no release's ({strays[0]}); name a folder that is empty or not there")
+
+
 def notes(changes: str) -> str:
     """The release notes: the section of this version, or what is not released yet. Raises Refused without one."""
     sections = _sections(changes)
@@ -84,24 +93,26 @@ def _sections(changes: str) -> dict[str, str]:
 
 
 def build(output: Path, text: str) -> None:
-    """Fill the folder anew. Raises Refused when a part can't be built."""
+    """Fill the folder anew, once everything is built. Raises Refused when a part can't be built."""
     with tempfile.TemporaryDirectory(prefix="gantry-release-") as name:
-        tree = Path(name) / "tree"
+        tree, made = Path(name) / "tree", Path(name) / "release"
         _run(ROOT, "git", "clone", "--quiet", "--no-tags", str(ROOT), str(tree))
         date = _git("log", "-1", "--format=%ct").strip()
         for script in ("build-deb", "build-binary", "build-reports"):  # the first makes the wheels and the site, too
             _run(tree, str(tree / "deploy" / script), SOURCE_DATE_EPOCH=date)
-        shutil.rmtree(output, ignore_errors=True)
-        output.mkdir(parents=True)
+        made.mkdir()
         for built in sorted((tree / "dist").iterdir()):
-            name = f"gantry-{VERSION}-linux-x86_64" if built.name == "gantry" else built.name
-            shutil.copy2(built, output / name)
-        pack(tree / "build" / "site", output / f"gantrymq-docs-{VERSION}.tar.gz", int(date))
+            built.rename(made / (f"gantry-{VERSION}-linux-x86_64" if built.name == "gantry" else built.name))
+        pack(tree / "build" / "site", made / f"gantrymq-docs-{VERSION}.tar.gz", int(date))
         bill = _run(tree, str(tree / "deploy" / "sbom"))
-        (output / f"gantrymq-{VERSION}.cdx.json").write_text(bill, encoding="utf-8")
-    (output / "NOTES.md").write_text(text, encoding="utf-8")
-    (output / SUMS).write_text(sums(output), encoding="utf-8")
-    print(sums(output), end="")
+        (made / f"gantrymq-{VERSION}.cdx.json").write_text(bill, encoding="utf-8")
+        (made / "NOTES.md").write_text(text, encoding="utf-8")
+        (made / SUMS).write_text(sums(made), encoding="utf-8")
+        print(sums(made), end="")
+        if output.exists():
+            check_output(output)  # once more: that was minutes ago
+            shutil.rmtree(output)
+        shutil.copytree(made, output)
 
 
 def pack(site: Path, to: Path, date: int) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from deploy.release import ROOT, SUMS, VERSION, Refused, check, notes, pack, sums
+from deploy.release import ROOT, SUMS, VERSION, Refused, check, check_output, notes, pack, sums
 
 CHANGES = f"# Changelog\n\n## Unreleased\n\n- later\n\n## {VERSION}\n\n- **One.** Of it.\n\n## 0.0.1\n\n- old\n"
 RELEASED = CHANGES.replace("- later\n\n", "")
@@ -62,6 +62,17 @@ def test_a_checkout_with_changes_is_refused_by_the_command(tmp_path: Path) -> No
     assert done.returncode == 1
     assert "left-over.py" in done.stderr
     assert not (tree / "dist").exists()
+
+
+def test_a_folder_with_other_files_is_refused_and_an_older_release_is_not(tmp_path: Path) -> None:
+    check_output(tmp_path / "new")
+    check_output(tmp_path)
+    (tmp_path / "NOTES.md").touch()
+    (tmp_path / SUMS).write_text(sums(tmp_path))
+    check_output(tmp_path)
+    (tmp_path / "mine").touch()
+    with pytest.raises(Refused, match="mine"):
+        check_output(tmp_path)
 
 
 def test_hashes_are_those_that_sha256sum_checks(tmp_path: Path) -> None:
