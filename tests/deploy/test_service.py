@@ -65,6 +65,21 @@ def test_a_script_is_one_that_a_shell_reads_and_stops_at_errors(script: Path) ->
     assert script.read_text().startswith("#!/bin/sh\nset -e\n")
 
 
+@pytest.mark.parametrize(("is_enabled", "verb"), [(True, "enable"), (False, "update-state")])
+def test_an_upgrade_enables_no_unit_that_was_disabled(tmp_path: Path, is_enabled: bool, verb: str) -> None:
+    """With stand-ins for all programs of the script, which write down their words."""
+    for name in ("adduser", "install", "chown", "chmod", "systemctl", "deb-systemd-invoke", "deb-systemd-helper"):
+        answer = "" if is_enabled else 'case "$*" in *was-enabled*) exit 1 ;; esac'
+        (tmp_path / name).write_text(f'#!/bin/sh\necho "{name} $*" >>"$SAID"\n{answer}\n')
+        (tmp_path / name).chmod(0o755)
+    said, script = tmp_path / "said", ROOT / "deploy" / "debian" / "postinst"
+    subprocess.run(
+        ["/bin/sh", script, "configure", "0.1.0-1"], env={"PATH": str(tmp_path), "SAID": str(said)}, check=True
+    )
+    asked = re.findall(r"^deb-systemd-helper (?!unmask|--quiet)(\S+)", said.read_text(), re.MULTILINE)
+    assert asked == [verb]
+
+
 def test_the_page_installs_the_package_of_this_version() -> None:
     assert f"apt install ./dist/gantrymq_{VERSION}-1_amd64.deb" == INSTALL
 
