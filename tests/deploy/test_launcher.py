@@ -10,6 +10,7 @@ import signal
 import struct
 import subprocess
 import tarfile
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -149,6 +150,35 @@ def test_a_folder_that_another_account_can_write_is_refused(
     os.chown(folder, owner, owner)
     done = run(single_file(launcher, tmp_path / "gantry"), folder)
     assert done.returncode == 1 and str(folder) in done.stderr and "account" in done.stderr
+
+
+def test_what_root_unpacks_is_every_accounts_to_run_whatever_its_mask(
+    launcher: Path, folder: Path, tmp_path: Path
+) -> None:
+    file = single_file(launcher, tmp_path / "gantry", "#!/bin/sh\numask\n")
+    masked = ["sh", "-c", 'umask 077; exec "$0"', str(file)]
+    done = subprocess.run(masked, env={"GANTRY_UNPACK": str(folder)}, capture_output=True, text=True, check=True)
+    assert done.stdout == "0077\n"  # the command's own mask is what it was
+    (tree,) = trees(folder)
+    assert tree.stat().st_mode & 0o777 == 0o755
+    assert {path.stat().st_mode & 0o755 for path in tree.rglob("*")} == {0o755}
+
+
+def test_a_tree_that_this_account_may_not_enter_is_passed_by(launcher: Path) -> None:
+    """It names a folder instead of ending in the middle."""
+    if os.geteuid() != 0:
+        pytest.skip("only root runs as another account")
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as place:  # all accounts can enter this one
+        Path(place).chmod(0o755)
+        file, folder = single_file(launcher, Path(place) / "gantry"), Path(place) / "trees"
+        assert run(file, folder).returncode == 7
+        (tree,) = trees(folder)
+        as_other = ["setpriv", "--reuid=4321", "--clear-groups", str(file)]
+        environment = {"GANTRY_UNPACK": str(folder), "PATH": "/usr/bin:/bin"}
+        for mode, words in ((0o755, ""), (0o700, "no folder to unpack into")):
+            tree.chmod(mode)
+            done = subprocess.run(as_other, env=environment, capture_output=True, text=True, check=False)
+            assert (done.returncode, words in done.stderr) == (1 if words else 7, True), done.stderr
 
 
 @pytest.fixture

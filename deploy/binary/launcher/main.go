@@ -58,6 +58,8 @@ func environment() []string {
 }
 
 func findOrUnpack(payload *payload) (string, error) {
+	// What root unpacks, every account runs, whatever root's own mask is. The command gets that mask back.
+	defer syscall.Umask(syscall.Umask(0o022))
 	folders, err := places()
 	if err != nil {
 		return "", err

@@ -10,7 +10,13 @@ import (
 	"syscall"
 )
 
-const noExec = 0x8 // ST_NOEXEC of statfs
+// Of Linux; Go's syscall does not export them.
+const (
+	noExec       = 0x8   // ST_NOEXEC of statfs
+	atFdcwd      = -0x64 // AT_FDCWD
+	atEaccess    = 0x200 // AT_EACCESS: as the account that runs this
+	readAndEnter = 4 | 1 // R_OK, X_OK
+)
 
 // places are the folders that trees are in, the best first.
 func places() ([]string, error) {
@@ -29,7 +35,8 @@ func places() ([]string, error) {
 	return found, nil
 }
 
-// isOurs tells whether a folder is there and only root or this account can have written what is in it.
+// isOurs tells whether a folder is there, this account can use it, and only root or this account can have written what
+// is in it.
 func isOurs(path string) bool {
 	return refusal(path) == nil
 }
@@ -47,6 +54,9 @@ func refusal(path string) error {
 		return fmt.Errorf("%s belongs to another account (user id %d)", path, owner)
 	case found.Mode().Perm()&0o022 != 0:
 		return fmt.Errorf("%s can be written by other accounts", path)
+	}
+	if err := syscall.Faccessat(atFdcwd, path, readAndEnter, atEaccess); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
 	}
 	return nil
 }
