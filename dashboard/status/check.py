@@ -31,6 +31,15 @@ class Level(IntEnum):
         return gettext(_WORDS[self])
 
 
+class Harm(IntEnum):
+    """What is harmed, the worst first: the order of problems of one level."""
+
+    LOSES = 0  # messages or settings are being lost
+    STOPS = 1  # clients can't go on
+    SLOWS = 2  # all goes on, slower or with fewer copies
+    WILL = 3  # nothing yet: a forecast, or what one more failure would do
+
+
 _WORDS = {Level.GOOD: gettext_noop("good"), Level.WARN: gettext_noop("attention"), Level.BAD: gettext_noop("problem")}
 
 
@@ -53,10 +62,16 @@ class Check:
     lines: str = ""
     rules: tuple[RuleKind, ...] = ()
     about: tuple[str, ...] = ()
+    harm: Harm = Harm.SLOWS
 
     def again(self) -> Check:
         """The same in the language that is active now."""
         return replace(self, title=again(self.title), evidence=again(self.evidence), action=again(self.action))
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """The lower, the sooner a person should read it. What will be comes after what is, though that be less bad."""
+        return (1 if self.harm is Harm.WILL else 0) - self.level, self.harm
 
     @property
     def identity(self) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from appliance.settings.alert_names import RuleKind
 from dashboard.cluster import units
 from dashboard.language.sentences import gettext, joined
-from dashboard.status.check import Check, Level
+from dashboard.status.check import Check, Harm, Level
 from gantrymq.client.admin.failover import FailoverPause, FailoverStatus
 
 SPARE = 1  # brokers in sync beyond the minimum: one can be lost, and messages are still taken
@@ -112,6 +112,7 @@ def _silent(failover: Failover, now: float) -> Check | None:
         ),
         rules=(RuleKind.ETCD_SLOW,),
         about=(failover.name,),
+        harm=Harm.STOPS,
     )
 
 
@@ -126,6 +127,7 @@ def _unfilled(failover: Failover) -> Check | None:
         gettext("If the master ended now, no messages would be taken until it is back."),
         rules=(RuleKind.NO_SUCCESSOR,),
         about=(failover.name,),
+        harm=Harm.WILL,
     )
 
 
@@ -141,6 +143,7 @@ def _forgotten(failover: Failover, now: float) -> Check | None:
         gettext("No member takes over until it is resumed, on the broker's “Master” page or with `gantry admin ha`."),
         rules=(RuleKind.FAILOVER_PAUSED,),
         about=(failover.name,),
+        harm=Harm.WILL,
     )
 
 
@@ -151,4 +154,5 @@ def not_elected() -> Check:
         gettext("Masters are not elected: there is no etcd on this machine"),
         gettext("--replicas 3: an administrator promotes a slave when its master is lost"),
         gettext("Install etcd (Debian, Ubuntu: `apt install etcd-server`) and start `gantry up` again."),
+        harm=Harm.WILL,
     )

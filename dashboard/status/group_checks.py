@@ -10,7 +10,7 @@ from appliance.settings.alert_names import RuleKind
 from dashboard.cluster import units
 from dashboard.language.sentences import gettext, joined, ngettext
 from dashboard.status.board import Stored, WatchedGroup
-from dashboard.status.check import Check, Level
+from dashboard.status.check import Check, Harm, Level
 
 BEHIND_MS = 5 * 60_000
 ALONE_S = 60.0  # a deployment takes a group's members away for a while
@@ -19,9 +19,9 @@ RULES = (RuleKind.GROUP_BEHIND, RuleKind.GROUP_LAG, RuleKind.GROUP_ALONE, RuleKi
 
 
 def group_problems(groups: Sequence[WatchedGroup], now: float) -> list[Check]:
-    """The groups that are behind or left alone, the worst first."""
+    """The groups that are left alone or behind, the worst first."""
     bad = [group for group in groups if _is_behind(group) or _is_alone(group, now)]
-    bad.sort(key=lambda group: (-(group.lag_ms or 0), -(group.lag or 0), group.name))
+    bad.sort(key=lambda group: (not _is_alone(group, now), -(group.lag_ms or 0), -(group.lag or 0), group.name))
     found = [_problem(group, now) for group in bad[:NAMED_MAX]]
     if len(bad) > NAMED_MAX:
         more = bad[NAMED_MAX:]
@@ -80,9 +80,9 @@ def _is_alone(group: WatchedGroup, now: float) -> bool:
 
 def _problem(group: WatchedGroup, now: float) -> Check:
     """Its title stays the same while the figures move: they are the evidence."""
-    values = {"group": group.name}
+    values, harm = {"group": group.name}, Harm.SLOWS
     if _is_alone(group, now):
-        title, members = gettext("%(group)s has no consumers"), ""
+        title, members, harm = gettext("%(group)s has no consumers"), "", Harm.STOPS
         action = gettext(
             "No consumer reads its messages. Start its consumers; if the group is no longer needed, delete it."
         )
@@ -97,9 +97,8 @@ def _problem(group: WatchedGroup, now: float) -> Check:
         )
     evidence = joined([_age(group), _waiting(group), members])
     name = gettext("group %(group)s") % values
-    return Check(
-        Level.WARN, title % values, evidence, action, name, _group_page(group.name), rules=RULES, about=(group.name,)
-    )
+    link, about = _group_page(group.name), (group.name,)
+    return Check(Level.WARN, title % values, evidence, action, name, link, rules=RULES, about=about, harm=harm)
 
 
 def _age(group: WatchedGroup) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dashboard.cluster import units
 from dashboard.language.sentences import gettext, joined, ngettext
 from dashboard.status.board import BrokerFacts
-from dashboard.status.check import Check, Level
+from dashboard.status.check import Check, Harm, Level
 from dashboard.status.services import ATTACK_REMEMBERED_S, REFUSALS_REMEMBERED_S, LaneCounts, Services
 from dashboard.status.slave_checks import slave_problems
 
@@ -46,6 +46,7 @@ def _not_saved(name: str, services: Services) -> Check | None:
             "A restart would lose later changes. Check the disk's space and the folder's "
             "permissions; the broker keeps trying."
         ),
+        harm=Harm.LOSES,
     )
 
 
@@ -61,6 +62,7 @@ def _damaged(name: str, services: Services) -> Check | None:
             "Consumers of this SDK skip them. `gantry store verify` lists all damage. Look at "
             "the disk, and send those messages again if a slave or their producer still has them."
         ),
+        harm=Harm.LOSES,
     )
 
 
@@ -80,6 +82,7 @@ def _not_registered(name: str, services: Services) -> Check | None:
         gettext(
             "Clients of the other name servers do not find its topics. Check those name servers and the broker's log."
         ),
+        harm=Harm.STOPS,
     )
 
 
@@ -104,6 +107,7 @@ def _out_of_files(name: str, services: Services) -> Check | None:
             "(systemd: LimitNOFILE=65536). The other files are reserved for the store: messages on "
             "open connections are safe."
         ),
+        harm=Harm.STOPS,
     )
 
 
@@ -125,6 +129,7 @@ def _attacked(name: str, services: Services) -> Check | None:
             "yours, close the port to it and require accounts (--accounts). The broker's log names "
             "the settings (settings_refused)."
         ),
+        harm=Harm.WILL,
     )
 
 
@@ -141,6 +146,7 @@ def _refusing(facts: BrokerFacts) -> Check | None:
             "More requests arrive than can be served. Clients retry. A slow disk, too little CPU or "
             "one busy client is the cause."
         ),
+        harm=Harm.LOSES if any(lane.oneway_refused for lane in facts.refusing) else Harm.SLOWS,
     )
 
 
@@ -203,6 +209,7 @@ def _suspended(name: str, services: Services) -> Check | None:
             "They were too far behind and receive nothing until they are near the end again: reset "
             "their offsets, or switch disableConsumeIfConsumerReadSlowly off."
         ),
+        harm=Harm.STOPS,
     )
 
 
@@ -223,6 +230,7 @@ def _disagreeing(name: str, services: Services) -> Check | None:
             "Queues are shared among all members, so messages that only some of them subscribe to "
             "are skipped. Use a separate group for each subscription."
         ),
+        harm=Harm.LOSES,
     )
 
 

@@ -6,7 +6,7 @@ from appliance.settings.alert_names import RuleKind
 from dashboard.cluster import units
 from dashboard.language.sentences import gettext, joined
 from dashboard.status.board import BrokerFacts, BrokerState, Snapshot
-from dashboard.status.check import Check, Level
+from dashboard.status.check import Check, Harm, Level
 from dashboard.status.services import Services
 from dashboard.status.words import in_words
 
@@ -51,6 +51,7 @@ def _contested(facts: BrokerFacts) -> Check | None:
             "operations guide."
         ),
         name=gettext("%(broker)s: two masters") % {"broker": facts.name},
+        harm=Harm.STOPS,
     )
 
 
@@ -82,6 +83,7 @@ def without_master(snapshot: Snapshot) -> list[Check]:
                 "again. If it is lost, an administrator promotes a slave with “Master” on its card. "
                 "See “Switchover and promotion” in the operations guide."
             ),
+            harm=Harm.STOPS,
         )
         for name in sorted({slave.broker_name for slave in slaves})
     ]

@@ -11,7 +11,7 @@ from appliance.settings.alert_names import RuleKind
 from dashboard.cluster import units
 from dashboard.language.sentences import again, gettext, joined, ngettext
 from dashboard.status.board import FRESH_S, FULL_SOON_S, SILENT_S, BrokerFacts, BrokerState, Snapshot
-from dashboard.status.check import NAME_SERVER, Check, Level
+from dashboard.status.check import NAME_SERVER, Check, Harm, Level
 from dashboard.status.failover import failover_problems
 from dashboard.status.group_checks import dead_letter_problems, group_problems
 from dashboard.status.processes import ProcessFacts
@@ -47,13 +47,14 @@ def judge(snapshot: Snapshot | None) -> Verdict:
     """Everything the checks say about a snapshot."""
     if snapshot is None:
         return Verdict(Level.WARN, gettext("Reading the cluster for the first time …"), ())
-    problems = sorted(_problems(snapshot), key=lambda problem: -problem.level)
+    problems = sorted(_problems(snapshot), key=lambda problem: problem.rank)
     if not problems and snapshot.open_of_rules:
         return Verdict(Level.WARN, _with_more(again(snapshot.worst_of_rules), snapshot.open_of_rules), (), "/alerts")
     if not problems:
         return Verdict(Level.GOOD, _all_good(snapshot), ())
     worst = problems[0]
-    return Verdict(worst.level, _with_more(worst.title, len(problems)), tuple(problems), worst.link)
+    level = max(problem.level for problem in problems)
+    return Verdict(level, _with_more(worst.title, len(problems)), tuple(problems), worst.link)
 
 
 def _with_more(worst: str, count: int) -> str:
@@ -80,6 +81,7 @@ def _problems(snapshot: Snapshot) -> list[Check]:
                 gettext("New clients find no broker. Check its process below and its log."),
                 rules=(RuleKind.BROKER_SILENT,),
                 about=(NAME_SERVER,),
+                harm=Harm.STOPS,
             )
         )
     elif not snapshot.brokers:
@@ -89,6 +91,7 @@ def _problems(snapshot: Snapshot) -> list[Check]:
                 gettext("No broker is registered"),
                 gettext("name server %(address)s answers and lists none") % {"address": snapshot.namesrv},
                 gettext("A starting broker registers within seconds. If it does not, check its process and log."),
+                harm=Harm.STOPS,
             )
         )
     for broker in snapshot.brokers:
@@ -120,6 +123,7 @@ def _broker_problems(broker: BrokerState, snapshot: Snapshot) -> list[Check]:
                 joined([what_goes_on(broker, snapshot), restarted], " "),
                 rules=(RuleKind.BROKER_SILENT,),
                 about=(broker.name,),
+                harm=Harm.SLOWS if broker.is_slave else Harm.STOPS,
             )
         ]
     if facts is None:
@@ -173,12 +177,15 @@ def _disk_problems(facts: BrokerFacts) -> list[Check]:
         return [_filled_by_others(facts, used)]
     if ratio > marks.refuse:
         action = gettext("Writes are rejected above %(mark)s. Free some space or add a disk.")
-        return [Check(Level.BAD, gettext("The disk is full"), used, action % _mark(marks.refuse), name)]
+        return [
+            Check(Level.BAD, gettext("The disk is full"), used, action % _mark(marks.refuse), name, harm=Harm.STOPS)
+        ]
     if ratio > marks.force:
         action = gettext("Above %(mark)s the oldest messages are deleted early. Free some space.")
-        return [Check(Level.BAD, gettext("The disk is nearly full"), used, action % _mark(marks.force), name)]
+        title = gettext("The disk is nearly full")
+        return [Check(Level.BAD, title, used, action % _mark(marks.force), name, harm=Harm.LOSES)]
     action = gettext("Above %(mark)s expired messages are cleaned at once.")
-    return [Check(Level.WARN, gettext("The disk is filling"), used, action % _mark(marks.clean), name)]
+    return [Check(Level.WARN, gettext("The disk is filling"), used, action % _mark(marks.clean), name, harm=Harm.WILL)]
 
 
 def _mark(ratio: float) -> dict[str, str]:
@@ -201,6 +208,7 @@ def _forecast(facts: BrokerFacts) -> list[Check]:
             )
             % _mark(facts.disk_marks.refuse),
             name=_disk_of(facts),
+            harm=Harm.WILL,
         )
     ]
 
@@ -242,6 +250,7 @@ def _store_problems(facts: BrokerFacts) -> list[Check]:
                 "Acknowledged messages are kept; clients resend rejected ones, or send them "
                 "elsewhere. Check the disk and the broker's log."
             ),
+            harm=Harm.STOPS,
         )
     ]
 
@@ -276,6 +285,7 @@ def _filled_by_others(facts: BrokerFacts, used: str) -> Check:
         )
         % _mark(refuse),
         name=_disk_of(facts),
+        harm=Harm.STOPS if is_full else Harm.WILL,
     )
 
 
@@ -329,6 +339,7 @@ def process_problems(process: ProcessFacts) -> list[Check]:
                     "worker_hang_s (10 s) it is killed and started again after that time."
                 )
                 % {"pid": process.pid},
+                harm=Harm.STOPS,
             )
         ]
     if process.state in ("running", "done", "stopped"):
@@ -350,5 +361,6 @@ def process_problems(process: ProcessFacts) -> list[Check]:
             title % {"name": process.name, "state": process.state},
             joined([restarts, f"pid {process.pid}" if process.pid else ""]),
             gettext("Its log in the data folder says why."),
+            harm=Harm.SLOWS if process.role == "report" else Harm.STOPS,
         )
     ]

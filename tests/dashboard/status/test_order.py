@@ -1,0 +1,57 @@
+"""Which problem is read first: what loses data, what stops, what slows, and after what is what will be."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from dashboard.cluster import units
+from dashboard.status.board import BrokerFacts, BrokerState, Lane, Snapshot, WatchedGroup
+from dashboard.status.check import Level
+from dashboard.status.services import Services
+from dashboard.status.verdict import judge
+
+NOW = 10_000.0
+FACTS = BrokerFacts("broker-a", "h:1", NOW, in_rate=1.0, disk_ratio=0.5)
+SILENT = BrokerState("broker-b", "i:1", None, "no answer", NOW - 60)
+DAMAGED: dict[str, Any] = {"services": Services(messages_damaged=1)}
+DISAGREEING: dict[str, Any] = {"services": Services(disagreements=1, disagreeing_groups=("g",))}
+BUSY: dict[str, Any] = {"lanes": (Lane("send", 0, 10000, 250.0),)}
+FULL_IN_AN_HOUR: dict[str, Any] = {"disk_growth": 1e6, "disk_full_in_s": 3000.0}
+FULL_IN_FIVE: dict[str, Any] = {"disk_growth": 1e6, "disk_full_in_s": 5 * 3600.0}
+ALONE = WatchedGroup("left", 5, 10, 0, NOW, alone_since=NOW - 61)
+BEHIND = WatchedGroup("orders-mail", 17105, 24 * 60_000, 2, NOW)
+
+
+@pytest.mark.parametrize(
+    ("facts", "silent", "groups", "titles"),
+    [
+        (DAMAGED, True, (), ["broker-a has damaged messages on its disk", "broker-b does not answer"]),
+        ({}, True, (ALONE,), ["broker-b does not answer", "left has no consumers"]),
+        (DISAGREEING, False, (ALONE,), ["consumer group", "left has no consumers"]),
+        (BUSY, False, (ALONE,), ["left has no consumers", "broker-a is busy: the send lane is slow"]),
+        (BUSY | FULL_IN_FIVE, False, (), ["broker-a is busy: the send lane is slow", "full within 6 h"]),
+        (FULL_IN_FIVE, False, (ALONE,), ["left has no consumers", "full within 6 h"]),
+        (FULL_IN_AN_HOUR, False, (ALONE,), ["left has no consumers", "full within 1 h"]),
+        (FULL_IN_AN_HOUR, False, (BEHIND,), ["orders-mail is behind", "full within 1 h"]),
+        ({"disk_ratio": 0.86}, False, (ALONE,), ["The disk is nearly full", "left has no consumers"]),
+        ({"disk_ratio": 0.76}, False, (ALONE,), ["left has no consumers", "The disk is filling"]),
+        ({}, False, (BEHIND, ALONE), ["left has no consumers", "orders-mail is behind"]),
+    ],
+)
+def test_of_two_problems_the_one_that_harms_more_is_the_sentence(
+    facts: dict[str, Any], silent: bool, groups: tuple[WatchedGroup, ...], titles: list[str]
+) -> None:
+    states = (BrokerState("broker-a", "h:1", replace(FACTS, **facts)), *((SILENT,) if silent else ()))
+    verdict = judge(Snapshot(NOW, "n", None, states, (), None, groups=groups))
+    found = [problem.title.replace(units.THIN, " ") for problem in verdict.problems]
+    assert all(words in title for words, title in zip(titles, found, strict=True)), found
+    assert verdict.problems[0].title in verdict.sentence
+
+
+def test_a_forecast_that_is_a_problem_makes_the_whole_a_problem() -> None:
+    state = BrokerState("broker-a", "h:1", replace(FACTS, **FULL_IN_AN_HOUR))
+    verdict = judge(Snapshot(NOW, "n", None, (state,), (), None, groups=(ALONE,)))
+    assert (verdict.level, verdict.problems[0].level) == (Level.BAD, Level.WARN)
