@@ -74,7 +74,7 @@ def check_output(folder: Path) -> None:
     found = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
     listed = (folder / SUMS).read_text(encoding="utf-8").splitlines() if SUMS in found else []
     if strays := sorted(found - {SUMS} - {line.partition("  ")[2] for line in listed}):
-        raise Refused(f"{folder} has files that are no release's ({strays[0]}); name a folder that is empty or not there")
+        raise Refused(f"{folder} has files that are no release's ({strays[0]}); name an empty folder")
 
 
 def notes(changes: str) -> str:
