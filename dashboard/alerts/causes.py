@@ -7,7 +7,7 @@ from urllib.parse import quote
 from dashboard.alerts.kinds import KINDS
 from dashboard.models.alerts import AlertRow
 from dashboard.status.board import board
-from dashboard.status.verdict import judge
+from dashboard.status.verdict import checked
 
 PATHS = {"group": "/group/", "dead-letters-group": "/dead-letters/", "topic": "/topic/"}
 BROKERS = "/brokers"  # each with what it answers
@@ -24,4 +24,5 @@ def page_of_alert(row: AlertRow) -> str:
     if row.rule is not None:
         is_of_broker = row.rule.kind in KINDS and KINDS[row.rule.kind].about == "broker"
         return page_of_subject(row.rule.kind, row.subject) or (BROKERS if is_of_broker else "")
-    return next((one.link for one in judge(board.snapshot).problems if one.identity == row.subject), "")
+    found = checked(board.snapshot) if board.snapshot is not None else []
+    return next((one.link for one in found if one.identity == row.subject), "")

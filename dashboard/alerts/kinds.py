@@ -12,7 +12,7 @@ from dashboard.cluster import units
 from dashboard.history import series
 from dashboard.language.sentences import gettext, ngettext
 from dashboard.status.board import Snapshot
-from dashboard.status.check import Level
+from dashboard.status.check import Harm, Level
 from dashboard.status.slave_checks import gone_slave
 
 Readings = Mapping[str, float | None]  # subject → value; None: there, but not known now
@@ -28,7 +28,7 @@ class Kind:
 
     scale: of a reading to the unit that people write. gone_s: how long a subject that is not there any more still
     counts as it was: a dead broker leaves the list, and is no less dead for that. causes: subjects with the same one
-    are one alert.
+    are one alert. harm: as checks say it.
     """
 
     key: RuleKind
@@ -42,6 +42,7 @@ class Kind:
     is_below: bool = False
     gone_s: float = GONE_S
     causes: Callable[[Snapshot], Causes] = lambda snapshot: {}
+    harm: Harm = Harm.SLOWS
 
     def is_beyond(self, value: float, limit: float) -> bool:
         return value <= limit if self.is_below else value >= limit
@@ -170,6 +171,7 @@ KINDS: dict[str, Kind] = {
             _alone,
             series.GROUP_ALONE,
             "group",
+            harm=Harm.STOPS,
         ),
         Kind(
             RuleKind.GROUP_RISING,
@@ -208,6 +210,7 @@ KINDS: dict[str, Kind] = {
             scale=1 / 3600,
             is_below=True,
             causes=_disks,
+            harm=Harm.WILL,
         ),
         Kind(
             RuleKind.DISK_USED,
@@ -218,6 +221,7 @@ KINDS: dict[str, Kind] = {
             series.BROKER_DISK,
             scale=100,
             causes=_disks,
+            harm=Harm.WILL,
         ),
         Kind(
             RuleKind.BROKER_SILENT,
@@ -227,6 +231,7 @@ KINDS: dict[str, Kind] = {
             _silent,
             series.BROKER_SILENT,
             gone_s=A_DAY_S,
+            harm=Harm.STOPS,
         ),
         Kind(
             RuleKind.SLAVE_BEHIND,

@@ -9,7 +9,9 @@ from collections.abc import Sequence
 
 from asgiref.sync import sync_to_async
 from django.db import DatabaseError
+from django.urls import reverse
 
+from appliance.settings.alert_names import RuleKind
 from dashboard.alerts import alert_rows
 from dashboard.alerts.alert import Alert, Rule
 from dashboard.alerts.check_alerts import CheckAlerts
@@ -18,8 +20,8 @@ from dashboard.alerts.rule_alerts import RuleAlerts
 from dashboard.alerts.rules import changes, ensure_presets, rules_in_force
 from dashboard.alerts.sending.delivery import Sender
 from dashboard.status.board import Board, Snapshot, board
-from dashboard.status.check import NAME_SERVER, Check
-from dashboard.status.verdict import judge
+from dashboard.status.check import NAME_SERVER, Check, Level
+from dashboard.status.verdict import checked
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +39,7 @@ class AlertWatch:
         self._by_checks = CheckAlerts()
         self._rules: list[Rule] = []
         self._rules_at: tuple[int, float] = (-1, float("-inf"))  # how many changes there had been, and when
-        self._problems: tuple[Check, ...] = ()
+        self._problems: list[Check] = []
         self._of_rules_too: dict[str, list[Alert]] = {}  # by the identity of a check
         self._is_adopted = False
         self._seen_at = 0.0
@@ -69,16 +71,19 @@ class AlertWatch:
         is_new = snapshot is not None and snapshot.at != self._seen_at
         if snapshot is not None and is_new:
             self._seen_at = snapshot.at
-            self._problems = judge(snapshot).problems
+            self._problems = checked(snapshot)
             self._by_checks.note([one for one in self._problems if not self._by_rules.saying(one)], snapshot.at)
         await self._read_rules()
         if snapshot is not None and is_new:
             causes = {key: KINDS[key].causes(snapshot) for key in _kinds_of(self._rules)}
             self._by_rules.note(self._rules, self._readings(snapshot), snapshot.at, causes)
             self._board.open_of_rules = len(self._by_rules.open)
-            by_level = sorted(self._by_rules.open.values(), key=lambda alert: (-alert.level, alert.begun_at))
-            self._board.worst_of_rules = by_level[0].title if by_level else ""
             self._hand_over(snapshot.at)
+        self._board.alerts_of_rules = tuple(
+            _as_check(alert.rule, alert, alert.row in self._acknowledged)
+            for alert in sorted(self._by_rules.open.values(), key=lambda alert: alert.begun_at)
+            if alert.rule is not None
+        )
         self._board.acknowledged = frozenset(
             (alert.rule.pk if alert.rule else None, alert.subject)
             for alert in (*self._by_rules.open.values(), *self._by_checks.open())
@@ -132,6 +137,21 @@ class AlertWatch:
                 NAME_SERVER: 0.0 if since is None else snapshot.at - since,
             }
         return found
+
+
+def _as_check(rule: Rule, alert: Alert, is_acknowledged: bool) -> Check:
+    """An open alert, as the Overview lists it."""
+    return Check(
+        Level(alert.level),
+        alert.title,
+        alert.text,
+        name=f"{rule.pk}: {alert.subject}",
+        link=reverse("alerts"),
+        rules=(RuleKind(rule.kind),),
+        about=(alert.subject,),
+        harm=KINDS[rule.kind].harm,
+        is_acknowledged=is_acknowledged,
+    )
 
 
 def _kinds_of(rules: Sequence[Rule]) -> set[str]:

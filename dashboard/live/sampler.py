@@ -58,7 +58,7 @@ from dashboard.status.board import (
     board,
 )
 from dashboard.status.services import REFUSALS_REMEMBERED_S, read_services, refusing_lanes
-from dashboard.status.verdict import judge
+from dashboard.status.verdict import checked
 from dashboard.status.waiting import waiting
 from dashboard.topics.topic_cache import topic_book
 
@@ -140,7 +140,8 @@ class Sampler:
             topic_sizes=topic_book.sizes,
             failovers=dict(self._failovers.seen),
             open_of_rules=self._board.open_of_rules,
-            worst_of_rules=self._board.worst_of_rules,
+            alerts_of_rules=self._board.alerts_of_rules,
+            acknowledged=frozenset(subject for rule, subject in self._board.acknowledged if rule is None),
             problems=(
                 *database.problems(time.time()),
                 *layer.problems(),
@@ -149,7 +150,7 @@ class Sampler:
             ),
         )
         point = self._board.put(snapshot)
-        self._check_log.note(judge(snapshot).problems, snapshot.at)
+        self._check_log.note(checked(snapshot), snapshot.at)
         self._history.note(snapshot)
         await publish(snapshot, point)
         await self._publish_waiting(snapshot.at)

@@ -64,7 +64,6 @@ async def _context(request: HttpRequest) -> dict[str, Any]:
         "lately": await lately(request.principal),  # type: ignore[attr-defined]
         "folds_slaves": snapshot is not None and len(snapshot.brokers) > ROWS_MAX,
         "problems_shown": PROBLEMS_SHOWN,
-        "acknowledged": {subject for rule, subject in board.acknowledged if rule is None},
         "problems_more": verdict.problems[PROBLEMS_SHOWN:],
         "ranges": list(RANGES.values()),
         "span": span,

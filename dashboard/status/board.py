@@ -237,7 +237,8 @@ class Snapshot:
     failovers: Failovers = field(default_factory=dict)  # by broker name, of those with a record in etcd
     topic_sizes: Mapping[str, int] = field(default_factory=dict)  # bytes in the logs, of those that are known
     open_of_rules: int = 0  # alerts that rules have opened
-    worst_of_rules: str = ""  # the title of the worst of them
+    alerts_of_rules: tuple[Check, ...] = ()  # the same
+    acknowledged: frozenset[str] = frozenset()  # identities of checks whose alerts are acknowledged
 
     @property
     def masters(self) -> tuple[BrokerState, ...]:
@@ -307,7 +308,7 @@ class Board:
     def __init__(self) -> None:
         self.snapshot: Snapshot | None = None
         self.open_of_rules = 0  # alerts, as of the last look; the next snapshot carries it
-        self.worst_of_rules = ""
+        self.alerts_of_rules: tuple[Check, ...] = ()
         self.acknowledged: frozenset[tuple[int | None, str]] = frozenset()  # open alerts: rule (None: a check), subject
         self.of_rules_too: frozenset[str] = frozenset()  # identities of checks whose alerts rules have opened
         self.points: deque[Point] = deque(maxlen=HISTORY_S)
@@ -322,7 +323,7 @@ class Board:
     def clear(self) -> None:
         self.snapshot = None
         self.open_of_rules = 0
-        self.worst_of_rules = ""
+        self.alerts_of_rules = ()
         self.acknowledged = frozenset()
         self.of_rules_too = frozenset()
         self.points.clear()

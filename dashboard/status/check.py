@@ -63,15 +63,16 @@ class Check:
     rules: tuple[RuleKind, ...] = ()
     about: tuple[str, ...] = ()
     harm: Harm = Harm.SLOWS
+    is_acknowledged: bool = False
 
     def again(self) -> Check:
         """The same in the language that is active now."""
         return replace(self, title=again(self.title), evidence=again(self.evidence), action=again(self.action))
 
     @property
-    def rank(self) -> tuple[int, int]:
+    def rank(self) -> tuple[bool, int, int]:
         """The lower, the sooner a person should read it. What will be comes after what is, though that be less bad."""
-        return (1 if self.harm is Harm.WILL else 0) - self.level, self.harm
+        return self.is_acknowledged, (1 if self.harm is Harm.WILL else 0) - self.level, self.harm
 
     @property
     def identity(self) -> str:

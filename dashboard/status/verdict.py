@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 from django.utils.translation import gettext_noop
 
@@ -19,6 +20,7 @@ from dashboard.status.service_checks import service_problems
 from dashboard.status.slave_checks import what_goes_on, without_master
 from dashboard.status.words import disk_in_words
 
+OF_RULES_MAX = 20  # alerts of rules with a line of their own; the sentence counts all
 LANE_FULL = 0.8  # of the capacity
 FULL_NOW_S = 3600.0
 HEAD_WAIT_MS = 200.0  # RocketMQ refuses sends that waited longer (waitTimeMillsInSendQueue)
@@ -35,7 +37,7 @@ STATES = {
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The sentence, and the problems behind it, worst first."""
+    """The sentence, and the problems behind it, worst first: what checks find, and alerts that only rules opened."""
 
     level: Level
     sentence: str
@@ -44,17 +46,33 @@ class Verdict:
 
 
 def judge(snapshot: Snapshot | None) -> Verdict:
-    """Everything the checks say about a snapshot."""
+    """Everything that checks and rules say about a snapshot."""
     if snapshot is None:
         return Verdict(Level.WARN, gettext("Reading the cluster for the first time …"), ())
-    problems = sorted(_problems(snapshot), key=lambda problem: problem.rank)
-    if not problems and snapshot.open_of_rules:
-        return Verdict(Level.WARN, _with_more(again(snapshot.worst_of_rules), snapshot.open_of_rules), (), "/alerts")
-    if not problems:
+    of_checks = checked(snapshot)
+    of_rules = _only_rules_say(snapshot, of_checks)
+    if not of_checks and not of_rules:
         return Verdict(Level.GOOD, _all_good(snapshot), ())
-    worst = problems[0]
-    level = max(problem.level for problem in problems)
-    return Verdict(level, _with_more(worst.title, len(problems)), tuple(problems), worst.link)
+    listed = [alert.again() for alert in of_rules[:OF_RULES_MAX]]
+    problems = sorted(of_checks + listed, key=lambda problem: problem.rank)
+    worst, level = problems[0], max(problem.level for problem in problems)
+    sentence = _with_more(worst.title, len(of_checks) + len(of_rules))
+    return Verdict(level, sentence, tuple(problems), worst.link)
+
+
+def checked(snapshot: Snapshot) -> list[Check]:
+    """What the checks find, worst first."""
+    found = (
+        replace(problem, is_acknowledged=problem.identity in snapshot.acknowledged) for problem in _problems(snapshot)
+    )
+    return sorted(found, key=lambda problem: problem.rank)
+
+
+def _only_rules_say(snapshot: Snapshot, of_checks: Sequence[Check]) -> list[Check]:
+    """Open alerts of rules about what no check names, worst first."""
+    told = {(rule, subject) for check in of_checks for rule in check.rules for subject in check.about}
+    alerts = (alert for alert in snapshot.alerts_of_rules if not told.issuperset(product(alert.rules, alert.about)))
+    return sorted(alerts, key=lambda alert: alert.rank)
 
 
 def _with_more(worst: str, count: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dashboard.status.board import Board
-from dashboard.status.verdict import judge
+from dashboard.status.verdict import checked
 
 PAGES = ("alerts", "dead-letters")
 
@@ -16,5 +16,5 @@ def waiting(board: Board) -> dict[str, int]:
     dead = sum(count for _group, count in snapshot.stored.dead_letters) if snapshot.stored is not None else 0
     handled = sum(rule is not None for rule, _subject in board.acknowledged)
     handled_checks = board.of_rules_too | {subject for rule, subject in board.acknowledged if rule is None}
-    of_checks = sum(problem.identity not in handled_checks for problem in judge(snapshot).problems)
+    of_checks = sum(problem.identity not in handled_checks for problem in checked(snapshot))
     return {"alerts": of_checks + max(0, snapshot.open_of_rules - handled), "dead-letters": dead}

@@ -84,3 +84,14 @@ async def test_alerts_of_several_rules_about_one_group_are_one_line_of_the_overv
     verdict = judge(replace(board.snapshot or BEHIND, at=NOW + 70))
     assert [problem.title for problem in verdict.problems] == [verdict.sentence]
     assert verdict.sentence == "orders-mail has no consumers"
+
+
+async def test_an_alert_that_only_a_rule_opened_is_a_line_of_the_overview(transactional_db: None) -> None:
+    watch = AlertWatch(board)
+    group = WatchedGroup("orders-mail", 90, 900, 2, NOW, rising_since=NOW - 700)
+    await look(watch, replace(FINE, groups=(group,)), *range(3))
+    [line] = judge(replace(board.snapshot or FINE, alerts_of_rules=board.alerts_of_rules)).problems
+    assert (line.title, line.is_acknowledged) == ("A group's lag is growing: orders-mail", False)
+    await sync_to_async(handling.acknowledge)(await AlertRow.objects.aget(), "ada")
+    await look(watch, replace(FINE, groups=(group,)), 3)
+    assert board.alerts_of_rules[0].is_acknowledged

@@ -92,12 +92,6 @@ def test_a_forecast_that_holds_no_longer_for_sure_says_when_at_the_earliest() ->
     assert not judge(replace(CALM, brokers=(BrokerState("broker-a", "a", calm),))).problems
 
 
-def test_an_alert_that_a_rule_opened_is_no_all_good() -> None:
-    verdict = judge(replace(CALM, open_of_rules=2, worst_of_rules="Lag: billing"))
-    assert (verdict.level, verdict.sentence, verdict.link) == (Level.WARN, "Lag: billing, and 1 more", "/alerts")
-    assert judge(replace(CALM, groups=(BEHIND,), open_of_rules=2)).sentence != verdict.sentence
-
-
 def test_brokers_on_one_disk_are_one_problem() -> None:
     def full(name: str, host: str, disk: str) -> BrokerState:
         facts = replace(FACTS, name=name, disk_growth=1e6, disk_full_in_s=3000.0, disk_text=disk)
