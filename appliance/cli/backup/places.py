@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import calendar
+import errno
 import os
 import shutil
 import time
@@ -18,6 +19,7 @@ from gantrymq.errors import ConfigError
 
 STAMP = "%Y%m%dT%H%M%SZ"  # a backup's name
 BLOCK_BYTES = 512  # of st_blocks
+NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}  # exFAT, CIFS; too many of a file
 STALE_S = 86400.0  # a backup that has no manifest after so long was interrupted
 HOW = "name a folder or s3://BUCKET/PREFIX"
 
@@ -118,7 +120,8 @@ def _is_stale(name: str, now: float) -> bool:
 
 
 class FolderPlace:
-    """A folder, best on another disk. Files that did not change are hard links to those of the backup before."""
+    """A folder, best on another disk. Files that did not change are hard links to those of the backup before, or copies
+    of them on a disk without links."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -161,8 +164,17 @@ class FolderPlace:
     def keep(self, backup: str, before: str, name: str, entry: Entry) -> Entry:
         to = self._file(backup, name)
         to.parent.mkdir(parents=True, exist_ok=True, mode=copying.FOLDER_MODE)
-        os.link(self._file(before, name), to)
+        try:
+            os.link(self._file(before, name), to)
+        except OSError as exc:
+            if exc.errno not in NO_LINKS:
+                raise
+            self._copy(before, name, entry, to)
         return entry
+
+    def _copy(self, before: str, name: str, entry: Entry, to: Path) -> None:
+        if copying.write(self.parts(before, name, entry), entry.size_bytes, to) != entry.sha256:
+            raise BackupError(f"{self._file(before, name)} is damaged: move {self.path(before)} away, and try again")
 
     def drop(self, backup: str, name: str) -> None:
         self._file(backup, name).unlink()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import time
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from appliance.__main__ import main
-from appliance.cli.backup.manifest import CONTENT, NAME
+from appliance.cli.backup.manifest import CONTENT, NAME, BackupError
 from appliance.cli.backup.places import STAMP, FolderPlace
 from tests.appliance.cli.backup.load import check_restored, under_load
 
@@ -149,6 +150,23 @@ def test_older_backups_go_when_so_many_are_kept(tmp_path: Path) -> None:
         newest_backup(folder).rename(folder / name)
     assert main(["backup", str(folder), "--data", str(data), "--keep", "2"]) == 0
     assert len(list(folder.iterdir())) == 2
+
+
+def test_on_a_disk_without_links_what_did_not_change_is_copied_and_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(source: Path, to: Path) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    place = FolderPlace(tmp_path)
+    kept = place.put("1", "log", iter([b"kept"]), 8, 0)
+    monkeypatch.setattr(os, "link", refuse)
+    assert place.keep("2", "1", "log", kept) == kept
+    copy = tmp_path / "2" / CONTENT / "log"
+    assert copy.read_bytes() == b"kept" + bytes(4) and copy.stat().st_mode & 0o777 == 0o600
+    (tmp_path / "1" / CONTENT / "log").write_bytes(b"lost")
+    with pytest.raises(BackupError, match="is damaged"):
+        place.keep("3", "1", "log", kept)
 
 
 def test_what_an_interrupted_backup_left_goes_a_day_later(tmp_path: Path) -> None:
