@@ -20,6 +20,7 @@ import pytest
 import yaml
 
 from appliance.cli.commands import parser_of
+from appliance.cli.doctor.ready import TIMEOUT_S
 from appliance.settings.acl import AclSettings
 from appliance.settings.appliance_config import ApplianceConfig
 from appliance.settings.loader import load_broker_config, load_namesrv_config
@@ -122,7 +123,7 @@ def test_every_command_line_is_one_that_gantry_understands() -> None:
         parser_of(words[0]).parse_args(words[1:])
 
 
-def test_every_container_is_confined() -> None:
+def test_s06_every_container_is_confined() -> None:
     for name, pod in pods().items():
         assert pod["securityContext"]["runAsNonRoot"] and not pod["automountServiceAccountToken"], name
     for name, each in containers():
@@ -141,6 +142,18 @@ def test_each_serving_container_has_probes_and_each_volume_is_there() -> None:
         for each in pod["containers"]:
             assert {"startupProbe", "livenessProbe", "readinessProbe", "resources"} <= set(each), name
             assert {mount["name"] for mount in each["volumeMounts"]} <= there, name
+
+
+def test_a_check_ends_by_itself_before_it_is_ended() -> None:
+    """Then it says why; an interpreter has to start, too."""
+    limits = [
+        each[probe].get("timeoutSeconds", 1)
+        for _, each in containers()
+        for probe in ("startupProbe", "livenessProbe", "readinessProbe")
+        if "exec" in each.get(probe, {})
+    ]
+    (image,) = re.findall(r"^HEALTHCHECK .*--timeout=(\d+)s", (CONTAINER / "Dockerfile").read_text(), re.MULTILINE)
+    assert min(*limits, int(image)) >= 2 * TIMEOUT_S
 
 
 def test_members_are_spread_and_a_drain_of_nodes_leaves_enough() -> None:

@@ -101,7 +101,7 @@ def test_a_week_is_seven_whole_days_of_the_zone(now: str, begin: str, hours: int
     assert (end.astimezone(UTC) - first.astimezone(UTC)) == timedelta(hours=hours)
 
 
-def test_the_letter_says_what_the_rows_say() -> None:
+def test_s20_the_letter_says_what_the_rows_say_as_text() -> None:
     letter = letter_of("2026-11-16 to 2026-11-22 (UTC)", ROWS, ["7 bytes are missing"])
     text, html = letter.text(), letter.html()
     lead = f"13{THIN}300 messages and 7.0{THIN}MiB were stored, +100{THIN}% compared with the week before."
