@@ -13,6 +13,7 @@ Needs no package: deploy/up asks for the settings before any is installed.
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]  # where `import appliance` finds it
@@ -20,6 +21,7 @@ _IN_CHECKOUT = ROOT / "deploy" / "locks"
 LOCKS = _IN_CHECKOUT if _IN_CHECKOUT.is_dir() else ROOT / "appliance" / "locks"
 SITE = ROOT / "build" / "site" if _IN_CHECKOUT.is_dir() else ROOT / "dashboard" / "site"
 
+FACTS = "gantry-binary.json"  # what the tree of the single file contains; only such a tree has it
 REPORTS_FOLDER = ROOT / "reports.folder"  # its text is where install-reports puts packages
 
 
@@ -36,7 +38,9 @@ def default_data() -> Path:
 
 
 def how_to_add(extra: str) -> str:
-    """What installs packages that most installations do not need."""
+    """What installs packages that most installations do not need: in words, behind a colon."""
+    if REPORTS_FOLDER.is_file() or (Path(sys.prefix) / FACTS).is_file():
+        return "the single file and the Debian package can't have it; start GantryMQ from wheels or a checkout"
     command = (
         f"deploy/extra {extra}"
         if (ROOT / "deploy" / "extra").is_file()

@@ -9,10 +9,9 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from appliance.own_files import REPORTS_FOLDER
+from appliance.own_files import FACTS, REPORTS_FOLDER
 
 STATE_FILE = "install.json"
-FACTS = "gantry-binary.json"  # what the tree of the single file contains; only such a tree has it
 PACKAGES = ("pyspark", "pyarrow", "numpy", "deltalake")
 
 

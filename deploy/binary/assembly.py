@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from appliance.reports.install_state import FACTS
+from appliance.own_files import FACTS
 from deploy.binary import application, native
 from deploy.binary.base import pack, packed_base
 from deploy.binary.interpreter import compile_modules, site_packages, sys_version, tree_with_packages
