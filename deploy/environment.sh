@@ -6,6 +6,8 @@ venv=$root/.venv
 
 say() { printf '%s\n' "$*" >&2; }
 
+usage() { sed -n '2,/^set /s/^# \{0,1\}//p' "$0"; } # the head of the script that was called
+
 have_uv() { uv --version >/dev/null 2>&1; } # asked to run: a version manager's empty stand-in does not count
 
 # Prints the path of the best Python there is and words about it, a tab between; with PYTHON set, of that one. The first

@@ -38,12 +38,15 @@ def main() -> int:
     folder = ROOT / "dist" / f"release-{VERSION}"
     parser.add_argument("--output", type=Path, default=folder, help=f"default: {folder.relative_to(ROOT)}")
     parser.add_argument("--tag", action="store_true", help=f"then tag the commit v{VERSION}; nothing is pushed")
+    parser.add_argument(
+        "--python", action="append", default=[], help="a Python to make the appliance's wheel for, too; again for more"
+    )
     given = parser.parse_args()
     try:
         changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
         check(_git("status", "--porcelain"), changes, tags=_git("tag", "--list").split(), to_tag=given.tag)
         check_output(given.output)
-        build(given.output.absolute(), notes(changes))
+        build(given.output.absolute(), notes(changes), commands(given.python))
         if given.tag:
             _git("tag", "--annotate", f"v{VERSION}", "--file", str(given.output / "NOTES.md"), "--cleanup=verbatim")
             print(f"tagged v{VERSION}; publish it with git push origin v{VERSION}")
@@ -92,14 +95,20 @@ def _sections(changes: str) -> dict[str, str]:
     return {heading.strip(): text.strip() for heading, text in zip(parts[1::2], parts[2::2], strict=True)}
 
 
-def build(output: Path, text: str) -> None:
+def commands(pythons: list[str]) -> list[list[str]]:
+    """What makes dist/: build-deb makes the site and wheels for Debian's Python, which build-wheels makes again."""
+    more = [["build-wheels", "/usr/bin/python3", *pythons]] if pythons else []
+    return [["build-deb"], *more, ["build-binary"], ["build-reports"]]
+
+
+def build(output: Path, text: str, scripts: list[list[str]]) -> None:
     """Fill the folder anew, once everything is built. Raises Refused when a part can't be built."""
     with tempfile.TemporaryDirectory(prefix="gantry-release-") as name:
         tree, made = Path(name) / "tree", Path(name) / "release"
         _run(ROOT, "git", "clone", "--quiet", "--no-tags", str(ROOT), str(tree))
         date = _git("log", "-1", "--format=%ct").strip()
-        for script in ("build-deb", "build-binary", "build-reports"):  # the first makes the wheels and the site, too
-            _run(tree, str(tree / "deploy" / script), SOURCE_DATE_EPOCH=date)
+        for script, *words in scripts:
+            _run(tree, str(tree / "deploy" / script), *words, SOURCE_DATE_EPOCH=date)
         made.mkdir()
         for built in sorted((tree / "dist").iterdir()):
             built.rename(made / (f"gantry-{VERSION}-linux-x86_64" if built.name == "gantry" else built.name))

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from deploy.release import ROOT, SUMS, VERSION, Refused, check, check_output, notes, pack, sums
+from deploy.release import ROOT, SUMS, VERSION, Refused, check, check_output, commands, notes, pack, sums
 
 CHANGES = f"# Changelog\n\n## Unreleased\n\n- later\n\n## {VERSION}\n\n- **One.** Of it.\n\n## 0.0.1\n\n- old\n"
 RELEASED = CHANGES.replace("- later\n\n", "")
@@ -75,6 +75,11 @@ def test_a_folder_with_other_files_is_refused_and_an_older_release_is_not(tmp_pa
         check_output(tmp_path)
 
 
+def test_more_pythons_get_wheels_and_the_first_one_keeps_its_own() -> None:
+    assert commands([]) == [["build-deb"], ["build-binary"], ["build-reports"]]
+    assert commands(["python3.13"])[1] == ["build-wheels", "/usr/bin/python3", "python3.13"]
+
+
 def test_hashes_are_those_that_sha256sum_checks(tmp_path: Path) -> None:
     (tmp_path / "a.whl").write_bytes(b"a")
     (tmp_path / "gantry").write_bytes(b"b")
@@ -93,9 +98,8 @@ def test_the_documentation_is_packed_to_the_same_bytes(tmp_path: Path) -> None:
     assert (tmp_path / "first.tar.gz").read_bytes() == (tmp_path / "second.tar.gz").read_bytes()
 
 
-def test_what_the_pages_call_the_package_is_its_version() -> None:
+def test_what_the_pages_call_what_is_published_is_its_version() -> None:
     pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
-    named = {
-        found for page in pages for found in re.findall(r"gantrymq_(\d[\d.]*)-1", page.read_text(encoding="utf-8"))
-    }
-    assert named == {VERSION}
+    text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
+    for name in (r"gantrymq_(\d[\d.]*)-1", r"gantrymq-reports-(\d[\d.]*)-", r"deploy/upgrade v(\d[\d.]*)"):
+        assert set(re.findall(name, text)) == {VERSION}, name

@@ -108,6 +108,27 @@ def test_a_script_is_bash_that_parses(script: str) -> None:
         assert os.access(ROOT / script, os.X_OK)
 
 
+@pytest.mark.parametrize(
+    ("script", "word", "code"),
+    [
+        ("build-wheels", "--help", 0),
+        ("build-wheels", "no-such-python", 2),
+        ("build-deb", "--help", 0),
+        ("build-deb", "--other", 2),
+    ],
+)
+def test_a_script_that_builds_nothing_removes_nothing(tmp_path: Path, script: str, word: str, code: int) -> None:
+    shutil.copytree(ROOT / "deploy", tmp_path / "deploy")
+    wheel = tmp_path / "dist" / "gantrymq-0.1.0-py3-none-any.whl"
+    wheel.parent.mkdir()
+    wheel.touch()
+    command = [tmp_path / "deploy" / script, word]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert result.returncode == code and wheel.exists()
+    assert (f"deploy/{script}" if word.startswith("-") else word) in result.stdout + result.stderr
+    assert not (tmp_path / ".venv").exists()
+
+
 def test_what_can_not_compile_the_fast_path_says_so_and_goes_on(clone: Path, tmp_path: Path) -> None:
     """A compiler is there, but no Cython is to be had; deploy/up stops at no error of these."""
     fresh = tmp_path / "clone"

@@ -109,7 +109,7 @@ class Machine:
 @pytest.fixture
 def machine(bare_root: Path, tmp_path: Path) -> Iterator[Machine]:
     if os.geteuid() != 0:
-        pytest.skip("only root makes a root folder")
+        missing("root", "only root makes a root folder: run these tests with sudo")
     require_tool("unshare", "it gives the single file mounts of its own")
     made = Machine(bare_root, tmp_path)
     yield made
