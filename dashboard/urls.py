@@ -87,6 +87,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("clients", clients.clients, name="clients"),
     path("clients/disconnect", clients.disconnect, name="client-disconnect"),
     # messages by their ids, and traces
+    path("messages", message.of_id, name="message-of-id"),
     re_path(r"^messages/(?P<msg_id>[^/]{1,255})$", message.by_id, name="message"),
     path("traces", traces.traces, name="traces"),
     path("traces/further", traces.further, name="traces-further"),

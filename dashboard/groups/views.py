@@ -172,6 +172,9 @@ def _now(view: GroupView) -> dict[str, Any]:
         str(detail.is_popping),
     )
     ids = {load.client_id for load in view.loads} | {queue.owner for queue in detail.queues if queue.owner}
+    ids |= {client.client_id for client in detail.clients} | {
+        one for party in detail.parties for one in party.client_ids
+    }
     now = _context(detail) | _figures(view.row) | {"loads": view.loads, "checks": view.checks, "now_shape": shape}
     return now | {"client_ids": sorted(ids), "leases": [ShownLease.of(one) for one in detail.leases[:LEASES_SHOWN]]}
 

@@ -27,6 +27,7 @@ from dashboard.topics.views import topic_context
 from gantrymq.message import properties as names
 from gantrymq.message.model import MessageExt
 
+ID = re.compile(r"[^/]{1,255}")
 TABS = {
     "message": gettext_lazy("Message"),
     "consumers": gettext_lazy("Consumers"),
@@ -41,6 +42,13 @@ async def message(request: HttpRequest, name: str, place: str) -> HttpResponse:
     found = await _found(name, place)
     context = await message_context(found, name, request.GET.get("tab"), request.GET.get("as"))
     return await _shown(request, name, context)
+
+
+@requires(Permission.MESSAGES_READ)
+async def of_id(request: HttpRequest) -> HttpResponse:
+    """To the address of the message whose id was typed; no id has a slash."""
+    msg_id = request.GET.get("id", "").strip()
+    return redirect("message", msg_id) if ID.fullmatch(msg_id) else redirect("traces")
 
 
 @requires(Permission.MESSAGES_READ)

@@ -55,7 +55,7 @@ _SECTIONS = (
         ("", _("Overview"), "overview", "overview", Permission.CLUSTER_READ),
         ("topics", _("Topics"), "topics", "topics", Permission.TOPICS_READ),
         ("groups", _("Groups"), "groups", "groups", Permission.GROUPS_READ),
-        ("traces", _("Traces"), "traces", "route", Permission.MESSAGES_READ),
+        ("traces", _("Messages and traces"), "traces", "route", Permission.MESSAGES_READ),
         ("clients", _("Clients"), "clients", "clients", Permission.CLUSTER_READ),
         ("brokers", _("Brokers"), "brokers", "brokers", Permission.CLUSTER_READ),
     )),
@@ -86,7 +86,7 @@ _TABS = {
         ("definitions", _("Definitions"), "definitions", Permission.CONFIG_WRITE),
     ),
 }  # fmt: skip
-_PART_OF = {"topic": "topics", "group": "groups", "trace": "traces", "broker": "brokers"} | {
+_PART_OF = {"topic": "topics", "group": "groups", "trace": "traces", "messages": "traces", "broker": "brokers"} | {
     tab[0]: entry for entry, tabs in _TABS.items() for tab in tabs
 }
 

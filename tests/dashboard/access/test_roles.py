@@ -32,6 +32,7 @@ PAGES = {
     "topic-changes-stop": OPERATORS,
     "topic": READERS,
     "message": READERS,
+    "message-of-id": READERS,
     "topic-message": READERS,
     "topic-message-body": READERS,
     "topic-message-again": OPERATORS,

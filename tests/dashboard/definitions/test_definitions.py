@@ -199,6 +199,32 @@ def test_a_table_of_topics_is_a_document(by: str) -> None:
     }
 
 
+async def test_topics_of_a_table_are_made_by_page_rest_and_command(
+    log_in: Client, gateway: Gateway, tmp_path: Path
+) -> None:
+    def table(way: str) -> str:
+        return f"name,write_queues,read_queues\ntable-{way}-a,2,3\ntable-{way}-b,1,1\n"
+
+    client = await log_in("admin")
+    page = (await client.post("/definitions", {"text": table("page")})).content.decode()
+    digest = re.search(r'name="digest" value="(\w+)"', page)[1]  # type: ignore[index]
+    page = (await client.post("/definitions", {"text": table("page"), "digest": digest})).content.decode()
+    assert "table-page-a" in page and "tag-problem" not in page
+    api = await api_for(await User.objects.aget(username="admin"), "config")
+    status, answer = await api.call("post", "/definitions", {"text": table("rest")})
+    assert status == 200 and [one["result"] for one in answer["changes"]] == ["done", "done"], answer
+    file = tmp_path / "topics.csv"
+    file.write_text(table("shell"))
+    arguments = parse("definitions", ["apply", str(file)])
+    await arguments.command.plan(Bridge(api), arguments)
+    assert not (await arguments.command.act(Bridge(api), arguments)).is_failure
+    made = {row.name: row.settings[0] for row in (await gateway.topics.list()).rows if row.name.startswith("table-")}
+    assert {name: (one.write_queues, one.read_queues) for name, one in made.items()} == {
+        f"table-{way}-{which}": queues for way in ("page", "rest", "shell") for which, queues in
+        (("a", (2, 3)), ("b", (1, 1)))
+    }  # fmt: skip
+
+
 def test_what_is_not_said_stays_and_what_differs_between_brokers_is_a_change() -> None:
     there = {"topics": {"a": {"write_queues": 2, "perm": "read"}, "b": {"perm": "read"}}}
     plan = plan_of(there, {"topics": {"a": {"name": "a", "perm": "read"}, "b": {"write_queues": 2}}}, delete=True)

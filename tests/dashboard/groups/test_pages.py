@@ -119,6 +119,8 @@ async def test_members_that_disagree_are_flagged_on_every_page(
         for address in (f"/topic/{topic}/groups", "/groups?q=g-disagree"):
             assert "disagrees" in (await client.get(address)).content.decode(), address
         page = (await client.get("/group/g-disagree")).content.decode()
+        ids = [one for party in (await gateway.groups.get("g-disagree")).parties for one in party.client_ids]
+        assert '<span class="shared">' in page and all(f'<span title="{one}">…' in page for one in ids), ids
         assert "have different subscriptions" in page
         assert "<code>left</code>" in page and "<code>right</code>" in page
 

@@ -21,6 +21,8 @@ async def test_a_unique_id_leads_to_its_message_without_a_topic_or_trace(
     shown = page.content.decode()
     assert page.status_code == 200 and "find me by my id" in shown
     assert f'href="/messages/{sent.msg_id}?tab=trace"' in shown, "its tabs keep the address"
+    typed = await (await log_in("reader")).get("/messages", {"id": f" {sent.msg_id} "})
+    assert (typed.status_code, typed["Location"]) == (302, f"/messages/{sent.msg_id}"), "the box of /traces"
     api = await api_for(await User.objects.aget(username="reader"), "read")
     status, answer = await api.call("get", f"/messages/{sent.msg_id}")
     assert status == 200 and (answer["topic"], answer["body"]) == ("addressed", "find me by my id"), answer
@@ -45,6 +47,8 @@ async def test_an_id_that_no_topic_has_says_where_was_looked(log_in: Client, mak
     assert status == 404 and "written to last" in answer["detail"]
     status, answer = await api.call("get", "/messages/7F0000010000000000000000000000FF?topic=empty-handed")
     assert status == 404 and answer["detail"] == "No message with this id in empty-handed."
+    typed = await (await log_in("reader")).get("/messages", {"id": "a/b"})
+    assert (typed.status_code, typed["Location"]) == (302, "/traces")
     page = await (await log_in("reader")).get("/messages/nothing-has-this")
     assert page.status_code == 404 and "No such message" in page.content.decode()
 
