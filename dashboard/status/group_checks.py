@@ -22,26 +22,40 @@ def group_problems(groups: Sequence[WatchedGroup], now: float) -> list[Check]:
     """The groups that are left alone or behind, the worst first."""
     bad = [group for group in groups if _is_behind(group) or _is_alone(group, now)]
     bad.sort(key=lambda group: (not _is_alone(group, now), -(group.lag_ms or 0), -(group.lag or 0), group.name))
-    found = [_problem(group, now) for group in bad[:NAMED_MAX]]
-    if len(bad) > NAMED_MAX:
-        more = bad[NAMED_MAX:]
-        found.append(
-            Check(
-                Level.WARN,
-                ngettext(
-                    "%(count)s more consumer group is behind", "%(count)s more consumer groups are behind", len(more)
-                )
-                % {"count": units.count(len(more))},
-                gettext("%(count)s messages are waiting for them")
-                % {"count": units.count(sum(group.lag or 0 for group in more))},
-                gettext("The list of groups shows the worst first."),
-                name=gettext("more groups behind"),
-                link=reverse("groups"),
-                rules=RULES,
-                about=tuple(group.name for group in more),
-            )
+    named, more = bad[:NAMED_MAX], bad[NAMED_MAX:]
+    alone = [group for group in more if _is_alone(group, now)]
+    behind = [group for group in more if not _is_alone(group, now)]
+    return [
+        *(_problem(group, now) for group in named),
+        *_more(gettext("More consumer groups have no consumers"), gettext("more groups alone"), alone, Harm.STOPS),
+        *_more(gettext("More consumer groups are behind"), gettext("more groups behind"), behind, Harm.SLOWS),
+    ]
+
+
+def _more(title: str, name: str, groups: Sequence[WatchedGroup], harm: Harm) -> list[Check]:
+    """One line for those that have none of their own."""
+    if not groups:
+        return []
+    number = ngettext("%(count)s consumer group", "%(count)s consumer groups", len(groups))
+    waiting = {"count": units.count(sum(group.lag or 0 for group in groups))}
+    return [
+        Check(
+            Level.WARN,
+            title,
+            joined(
+                [
+                    number % {"count": units.count(len(groups))},
+                    gettext("%(count)s messages are waiting for them") % waiting,
+                ]
+            ),
+            gettext("The list of groups shows the worst first."),
+            name,
+            reverse("groups"),
+            rules=RULES,
+            about=tuple(group.name for group in groups),
+            harm=harm,
         )
-    return found
+    ]
 
 
 def dead_letter_problems(stored: Stored | None) -> list[Check]:
@@ -49,6 +63,7 @@ def dead_letter_problems(stored: Stored | None) -> list[Check]:
     if stored is None or not stored.dead_letters:
         return []
     number = sum(count for _, count in stored.dead_letters)
+    in_all = ngettext("%(count)s dead letter", "%(count)s dead letters", number)
     named = joined(joined([group, units.count(count)], ": ") for group, count in stored.dead_letters[:NAMED_MAX])
     more = len(stored.dead_letters) - NAMED_MAX
     if more > 0:
@@ -56,8 +71,8 @@ def dead_letter_problems(stored: Stored | None) -> list[Check]:
     return [
         Check(
             Level.WARN,
-            ngettext("%(count)s dead letter", "%(count)s dead letters", number) % {"count": units.count(number)},
-            named,
+            gettext("Dead letters are waiting"),
+            joined([in_all % {"count": units.count(number)}, named], "; "),
             gettext(
                 "Their consumers failed at every attempt. Look at one, fix the cause, and resend "
                 "them before they expire."

@@ -182,13 +182,13 @@ def _not_shared(name: str, services: Services) -> Check | None:
         return None
     return Check(
         Level.WARN,
+        gettext("%(broker)s could not create topics on the other brokers") % {"broker": name},
         ngettext(
-            "%(broker)s could not create %(count)s topic on the other brokers",
-            "%(broker)s could not create %(count)s topics on the other brokers",
+            "%(count)s topic was created here by a first message and is still missing elsewhere",
+            "%(count)s topics were created here by a first message and are still missing elsewhere",
             services.topics_not_shared,
         )
-        % {"broker": name, "count": units.count(services.topics_not_shared)},
-        gettext("created here by a first message, still missing elsewhere"),
+        % {"count": units.count(services.topics_not_shared)},
         gettext("The broker retries every minute. Its log names topic and reason (topic_not_shared)."),
     )
 
@@ -198,12 +198,7 @@ def _suspended(name: str, services: Services) -> Check | None:
         return None
     return Check(
         Level.WARN,
-        ngettext(
-            "%(broker)s has suspended %(count)s slow consumer group",
-            "%(broker)s has suspended %(count)s slow consumer groups",
-            services.suspensions,
-        )
-        % {"broker": name, "count": units.count(services.suspensions)},
+        gettext("%(broker)s has suspended slow consumer groups") % {"broker": name},
         _named(services.suspended_groups, services.suspensions),
         gettext(
             "They were too far behind and receive nothing until they are near the end again: reset "
@@ -218,12 +213,7 @@ def _disagreeing(name: str, services: Services) -> Check | None:
         return None
     return Check(
         Level.WARN,
-        ngettext(
-            "Members of %(count)s consumer group disagree",
-            "Members of %(count)s consumer groups disagree",
-            services.disagreements,
-        )
-        % {"count": units.count(services.disagreements)},
+        gettext("Members of consumer groups disagree"),
         gettext("%(groups)s (at %(broker)s)")
         % {"groups": _named(services.disagreeing_groups, services.disagreements), "broker": name},
         gettext(

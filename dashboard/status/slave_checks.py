@@ -102,11 +102,11 @@ def _slave_behind(name: str, services: Services) -> Check | None:
         }
         for slave in behind
     ]
+    number = {"known": units.count(len(behind)), "all": units.count(len(services.slaves))}
     return Check(
         Level.WARN,
-        gettext("%(broker)s: %(count)s of %(all)s slaves far behind")
-        % {"broker": name, "count": units.count(len(behind)), "all": units.count(len(services.slaves))},
-        joined(texts[:NAMED_MAX]),
+        gettext("%(broker)s: slaves are far behind") % {"broker": name},
+        joined([gettext("%(known)s of %(all)s") % number, joined(texts[:NAMED_MAX])], ": "),
         gettext(
             "Messages that a slave lacks are lost with the master's disk. Check whether its disk or "
             "the network is slow; a new slave needs time to catch up. With SYNC_MASTER sends do not "

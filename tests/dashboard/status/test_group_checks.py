@@ -36,7 +36,18 @@ def test_many_groups_behind_are_a_few_cards_and_a_number() -> None:
     groups = tuple(replace(BEHIND, name=f"g{number}", lag_ms=(number + 5) * 60_000) for number in range(12))
     problems = judge(replace(CALM, groups=groups)).problems
     assert [problem.link for problem in problems] == [*(f"/group/g{n}" for n in (11, 10, 9, 8, 7)), "/groups"]
-    assert problems[-1].title.startswith("7 more")
+    assert problems[-1].title == "More consumer groups are behind"
+    assert shown(problems[-1].evidence).startswith("7 consumer groups, ")
+
+
+def test_groups_without_members_are_never_a_part_of_those_that_are_behind() -> None:
+    alone = tuple(replace(ALONE, name=f"a{number}") for number in range(7))
+    problems = judge(replace(CALM, groups=(*alone, BEHIND))).problems
+    more = {problem.title: problem.about for problem in problems[5:]}
+    assert more == {
+        "More consumer groups have no consumers": ("a5", "a6"),
+        "More consumer groups are behind": ("orders-mail",),
+    }
 
 
 def test_a_group_without_members_is_an_alarm_after_a_while_and_only_when_messages_wait() -> None:
@@ -52,8 +63,8 @@ def test_a_group_without_members_is_an_alarm_after_a_while_and_only_when_message
 
 def test_dead_letters_are_an_alarm_while_they_are_stored() -> None:
     verdict = judge(replace(CALM, stored=Stored(9, 2, NOW, (), (("mail", 1700), ("x", 105)))))
-    assert shown(verdict.sentence) == "1 805 dead letters"
-    assert shown(verdict.problems[0].evidence) == "mail: 1 700, x: 105"
+    assert verdict.sentence == "Dead letters are waiting"
+    assert shown(verdict.problems[0].evidence) == "1 805 dead letters; mail: 1 700, x: 105"
     assert verdict.link == "/dead-letters"
     assert judge(replace(CALM, stored=Stored(9, 2, NOW, (), (("mail", 1),)))).link == "/dead-letters/mail"
 

@@ -30,7 +30,7 @@ BEHIND = WatchedGroup("orders-mail", 17105, 24 * 60_000, 2, NOW)
     [
         (DAMAGED, True, (), ["broker-a has damaged messages on its disk", "broker-b does not answer"]),
         ({}, True, (ALONE,), ["broker-b does not answer", "left has no consumers"]),
-        (DISAGREEING, False, (ALONE,), ["consumer group", "left has no consumers"]),
+        (DISAGREEING, False, (ALONE,), ["Members of consumer groups disagree", "left has no consumers"]),
         (BUSY, False, (ALONE,), ["left has no consumers", "broker-a is busy: the send lane is slow"]),
         (BUSY | FULL_IN_FIVE, False, (), ["broker-a is busy: the send lane is slow", "full within 6 h"]),
         (FULL_IN_FIVE, False, (ALONE,), ["left has no consumers", "full within 6 h"]),

@@ -71,7 +71,12 @@ def test_a_healthy_broker_has_no_problem() -> None:
             "3 found since its start, the last at T-0 queue offset 100 physical offset 77000",
         ),
         ({"timerBehindMs": "9000", "timerPending": "7"}, Level.WARN, "delayed messages late", "7 wait"),
-        ({"suspendedGroups": "2", "suspendedGroupNames": "slow,lazy"}, Level.WARN, "2 slow consumer", "slow, lazy"),
+        (
+            {"suspendedGroups": "2", "suspendedGroupNames": "slow,lazy"},
+            Level.WARN,
+            "suspended slow consumer",
+            "slow, lazy",
+        ),
         (
             {"outOfFilesSecondsAgo": "3", "connectionsRefusedForFiles": "41", "openFilesMax": "300"},
             Level.BAD,
@@ -87,8 +92,8 @@ def test_a_healthy_broker_has_no_problem() -> None:
         (
             {"brokerRole": "ASYNC_MASTER", "slaveDifferences": slaves(in_sync=False, behind_bytes=1 << 30)},
             Level.WARN,
-            "1 of 1 slaves far behind",
-            "10.1.0.7:4000 is 1.0 GiB and 12 s behind its master",
+            "broker-a: slaves are far behind",
+            "1 of 1: 10.1.0.7:4000 is 1.0 GiB and 12 s behind its master",
         ),
         (
             {"brokerRole": "ASYNC_MASTER", "slaveDifferences": slaves(in_sync=True), "slavesGone": "10.1.0.8 61"},
@@ -102,11 +107,11 @@ def test_a_healthy_broker_has_no_problem() -> None:
             "A slave of broker-a is disconnected",
             "none connected",
         ),
-        ({"topicsNotShared": "3"}, Level.WARN, "could not create 3", "first message"),
+        ({"topicsNotShared": "3"}, Level.WARN, "could not create topics", "3 topics were created"),
         (
             {"subscriptionDisagreements": "7", "subscriptionDisagreementGroups": "a,b,c,d,e,f,g"},
             Level.WARN,
-            "7 consumer groups disagree",
+            "Members of consumer groups disagree",
             "a, b, c, d, e and 2 more",
         ),
     ],
