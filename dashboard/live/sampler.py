@@ -257,6 +257,7 @@ def read_facts(broker: BrokerRef, info: Mapping[str, str], now: float, before: B
         disk_others_bytes=_int(info, "diskOthersBytes"),
         disk_free_bytes=_int(info, "diskFreeBytes"),
         disk_reserved_bytes=_int(info, "diskReservedBytes"),
+        disk_device=info.get("diskDevice", ""),
         disk_filled_by_others=info.get("diskFilledByOthers") == "true",
         memory_bytes=_int(info, "memoryBytes"),
         memory_mapped_bytes=_int(info, "memoryMappedBytes"),

@@ -116,6 +116,7 @@ class BrokerFacts:
     disk_others_bytes: int | None = None
     disk_free_bytes: int | None = None  # with used and reserved ones the whole of the file system
     disk_reserved_bytes: int | None = None  # for the administrator: no broker can write there
+    disk_device: str = ""  # what its host calls it; only GantryMQ's brokers say
     disk_filled_by_others: bool = False  # young messages stay, so only refusing is left
     memory_bytes: int | None = None  # resident; only GantryMQ's brokers say
     memory_mapped_bytes: int | None = None  # of these, from files: the log's and the queues' pages
@@ -173,11 +174,16 @@ class BrokerState:
         return self.why is None
 
     @property
+    def host(self) -> str:
+        return self.address.rpartition(":")[0] or self.address
+
+    @property
     def disk(self) -> tuple[str, str]:
-        """What its log is on. Brokers say no more of their disk than its size and how full it is: on one host, those
-        that say the same size share one."""
+        """What its log is on. Apache's brokers say no more of their disk than its size: on one host, those that say
+        the same size share one."""
+        device = self.facts.disk_device if self.facts is not None else ""
         size = self.facts.disk_text.partition(",")[0] if self.facts is not None else ""
-        return self.address.rpartition(":")[0], size or self.name
+        return self.host, device or size or self.name
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,18 +11,17 @@ from django.utils.translation import gettext_noop
 from appliance.settings.alert_names import RuleKind
 from dashboard.cluster import units
 from dashboard.language.sentences import again, gettext, joined, ngettext
-from dashboard.status.board import FRESH_S, FULL_SOON_S, SILENT_S, BrokerFacts, BrokerState, Snapshot
+from dashboard.status.board import FRESH_S, SILENT_S, BrokerFacts, BrokerState, Snapshot
 from dashboard.status.check import NAME_SERVER, Check, Harm, Level
+from dashboard.status.disk_checks import disk_problems
 from dashboard.status.failover import failover_problems
 from dashboard.status.group_checks import dead_letter_problems, group_problems
 from dashboard.status.processes import ProcessFacts
 from dashboard.status.service_checks import service_problems
 from dashboard.status.slave_checks import what_goes_on, without_master
-from dashboard.status.words import disk_in_words
 
 OF_RULES_MAX = 20  # alerts of rules with a line of their own; the sentence counts all
 LANE_FULL = 0.8  # of the capacity
-FULL_NOW_S = 3600.0
 HEAD_WAIT_MS = 200.0  # RocketMQ refuses sends that waited longer (waitTimeMillsInSendQueue)
 # What a process is, as sentences say it; its state's own name when it is none of these.
 STATES = {
@@ -114,7 +113,7 @@ def _problems(snapshot: Snapshot) -> list[Check]:
         )
     for broker in snapshot.brokers:
         found += _broker_problems(broker, snapshot)
-    found += _disks(snapshot)
+    found += disk_problems(snapshot)
     found += without_master(snapshot)
     found += failover_problems(snapshot.failovers, snapshot.at)
     for process in snapshot.processes:
@@ -156,106 +155,6 @@ def _silent_for(broker: BrokerState, now: float) -> str:
     return gettext("silent for %(time)s") % {"time": units.duration(int(now - broker.failing_since))}
 
 
-def _disks(snapshot: Snapshot) -> list[Check]:
-    """What is wrong with disks: once for each, though several brokers keep their logs on it."""
-    found: dict[tuple[str, ...], Check] = {}
-    sharing: dict[tuple[str, ...], list[str]] = {}
-    for broker in snapshot.brokers:
-        facts = broker.facts
-        is_silent = broker.why is not None and (facts is None or snapshot.at - facts.at > SILENT_S)
-        if facts is None or is_silent:
-            continue
-        for check in _disk_problems(facts):
-            disk = *broker.disk, check.title
-            found.setdefault(disk, check)
-            sharing.setdefault(disk, []).append(facts.name)
-    rules = (RuleKind.DISK_FULL_IN, RuleKind.DISK_USED)
-    return [
-        replace(_shared(check, sharing[disk][1:]), rules=rules, about=tuple(sharing[disk]))
-        for disk, check in found.items()
-    ]
-
-
-def _shared(check: Check, others: Sequence[str]) -> Check:
-    if not others:
-        return check
-    also = gettext("On the same disk: %(brokers)s.") % {"brokers": joined(others)}
-    return replace(check, evidence=joined([check.evidence, also], " "))
-
-
-def _disk_problems(facts: BrokerFacts) -> list[Check]:
-    """By the broker's own marks, and as it compares: at a mark nothing happens yet."""
-    ratio, marks = facts.disk_ratio, facts.disk_marks
-    if ratio is None or ratio <= min(marks):
-        return _forecast(facts)
-    share = gettext("%(broker)s: %(percent)s used.") % {"broker": facts.name, "percent": units.percent(ratio)}
-    used = joined([share, disk_in_words(facts.disk_text), _whose_bytes(facts)], " ")
-    name = _disk_of(facts)
-    if ratio > marks.force and facts.disk_filled_by_others:
-        return [_filled_by_others(facts, used)]
-    if ratio > marks.refuse:
-        action = gettext("Writes are rejected above %(mark)s. Free some space or add a disk.")
-        return [
-            Check(Level.BAD, gettext("The disk is full"), used, action % _mark(marks.refuse), name, harm=Harm.STOPS)
-        ]
-    if ratio > marks.force:
-        action = gettext("Above %(mark)s the oldest messages are deleted early. Free some space.")
-        title = gettext("The disk is nearly full")
-        return [Check(Level.BAD, title, used, action % _mark(marks.force), name, harm=Harm.LOSES)]
-    action = gettext("Above %(mark)s expired messages are cleaned at once.")
-    return [Check(Level.WARN, gettext("The disk is filling"), used, action % _mark(marks.clean), name, harm=Harm.WILL)]
-
-
-def _mark(ratio: float) -> dict[str, str]:
-    return {"mark": units.mark(ratio)}
-
-
-def _forecast(facts: BrokerFacts) -> list[Check]:
-    """A disk that is roomy yet, and will not be for long."""
-    if not facts.is_disk_full_soon:
-        return []
-    is_now = facts.disk_full_in_s is not None and facts.disk_full_in_s <= FULL_NOW_S
-    level, within_s = (Level.BAD, FULL_NOW_S) if is_now else (Level.WARN, FULL_SOON_S)
-    return [
-        Check(
-            level,  # the title stays the same from look to look
-            gettext("The disk will be full within %(time)s") % {"time": units.duration(round(within_s))},
-            joined([_growing(facts), _full_in(facts), disk_in_words(facts.disk_text), _whose_bytes(facts)], " "),
-            gettext(
-                "Writes are rejected above %(mark)s. Free some space, add a disk, or keep messages for a shorter time."
-            )
-            % _mark(facts.disk_marks.refuse),
-            name=_disk_of(facts),
-            harm=Harm.WILL,
-        )
-    ]
-
-
-def _full_in(facts: BrokerFacts) -> str:
-    likely, earliest, latest = (
-        None if seconds is None else units.duration(round(seconds))
-        for seconds in (facts.disk_full_in_s, facts.disk_full_earliest_s, facts.disk_full_latest_s)
-    )
-    if latest is None and earliest is not None:
-        return gettext("Full in %(time)s at the earliest.") % {"time": earliest}
-    if earliest == latest or earliest is None:
-        return gettext("Full in %(time)s at this rate.") % {"time": likely}
-    return gettext("Full in %(earliest)s to %(latest)s at this rate.") % {"earliest": earliest, "latest": latest}
-
-
-def _growing(facts: BrokerFacts) -> str:
-    if facts.disk_growth is None or facts.disk_growth <= 0:
-        return gettext("%(broker)s: %(percent)s used.") % {
-            "broker": facts.name,
-            "percent": units.percent(facts.disk_ratio),
-        }
-    return gettext("%(broker)s: %(percent)s used, growing by %(size)s a second.") % {
-        "broker": facts.name,
-        "percent": units.percent(facts.disk_ratio),
-        "size": units.size(facts.disk_growth),
-    }
-
-
 def _store_problems(facts: BrokerFacts) -> list[Check]:
     if not facts.store_trouble:
         return []
@@ -271,40 +170,6 @@ def _store_problems(facts: BrokerFacts) -> list[Check]:
             harm=Harm.STOPS,
         )
     ]
-
-
-def _whose_bytes(facts: BrokerFacts) -> str:
-    if facts.disk_store_bytes is None or facts.disk_others_bytes is None:
-        return ""
-    return gettext("Messages hold %(size)s, others %(others)s.") % {
-        "size": units.size(facts.disk_store_bytes),
-        "others": units.size(facts.disk_others_bytes),
-    }
-
-
-def _disk_of(facts: BrokerFacts) -> str:
-    """The problem's name: one for each broker's disk, however full it is and whatever filled it."""
-    return gettext("disk of %(broker)s") % {"broker": facts.name}
-
-
-def _filled_by_others(facts: BrokerFacts, used: str) -> Check:
-    """No message is given up for bytes that are not the store's, so nothing but a person makes room."""
-    refuse = facts.disk_marks.refuse
-    is_full = facts.disk_ratio is not None and facts.disk_ratio > refuse
-    return Check(
-        Level.BAD,
-        gettext("The disk is full of other programs' files")
-        if is_full
-        else gettext("The disk is nearly full of other programs' files"),
-        used,
-        gettext(
-            "Writes are rejected above %(mark)s; messages that have not expired stay. Delete other "
-            "programs' files or add disk space."
-        )
-        % _mark(refuse),
-        name=_disk_of(facts),
-        harm=Harm.STOPS if is_full else Harm.WILL,
-    )
 
 
 def _lane_problems(facts: BrokerFacts) -> list[Check]:

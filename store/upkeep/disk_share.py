@@ -60,6 +60,7 @@ class DiskShares(NamedTuple):
     others_bytes: int
     free_bytes: int
     reserved_bytes: int
+    devices: tuple[int, ...]  # their numbers, as the system has them
 
 
 class OthersBytes:
@@ -167,6 +168,7 @@ class ShareCounter:
         return DiskShares(
             uses, own_ratio, sum(use.store_bytes for use in each_disk), sum(use.others_bytes for use in each_disk),
             sum(use.space.free_bytes for use in each_disk), sum(use.space.reserved_bytes for use in each_disk),
+            tuple(sorted(set(devices.values()))),
         )  # fmt: skip
 
     def _save(self) -> None:

@@ -244,6 +244,7 @@ def _disk_shares(parts: RuntimeInfoParts) -> dict[str, str]:
         "diskOthersBytes": str(shares.others_bytes),
         "diskFreeBytes": str(shares.free_bytes),
         "diskReservedBytes": str(shares.reserved_bytes),
+        "diskDevice": " ".join(f"{os.major(device)}:{os.minor(device)}" for device in shares.devices),
         "diskFilledByOthers": str(parts.store.cleaner.others_fill).lower(),
     }
 

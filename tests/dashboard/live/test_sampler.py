@@ -82,12 +82,17 @@ def test_the_sentence_names_the_mark_that_was_passed() -> None:
 
 
 def test_whose_bytes_fill_the_disk_is_said() -> None:
-    told = {"diskStoreBytes": str(1 << 30), "diskOthersBytes": str(60 << 30), "diskFilledByOthers": "true"}
+    gib = {"diskStoreBytes": 3, "diskOthersBytes": 60, "diskFreeBytes": 7, "diskReservedBytes": 2}
+    told = {key: str(number << 30) for key, number in (gib | {"commitLogMaxOffset": 1}).items()}
+    told |= {"diskFilledByOthers": "true", "commitLogMinOffset": "0", "commitLogDirCapacity": "Total : 70.0 GiB."}
     for ratio, title in (("0.86", "nearly full of other"), ("0.91", "is full of other")):
         read = read_facts(BROKER, {**told, "commitLogDiskRatio": ratio}, 100.0, None)
         [problem] = judge(snapshot(BrokerState("broker-a", "a", read))).problems
         assert title in problem.title and problem.level is Level.BAD
-        assert "Messages hold 1.0 GiB, others 60.0 GiB." in problem.evidence.replace(units.THIN, " ")
+        assert problem.evidence.replace(units.THIN, " ").endswith(
+            "used. Messages 1.0 GiB, preallocated 2.0 GiB, other files 60.0 GiB, free 7.0 GiB, reserved 2.0 GiB: "
+            "together 72.0 GiB."
+        )
         assert "messages that have not expired stay" in problem.action
     own = read_facts(BROKER, {**told, "diskFilledByOthers": "false", "commitLogDiskRatio": "0.86"}, 100.0, None)
     assert "deleted early" in judge(snapshot(BrokerState("broker-a", "a", own))).problems[0].action

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
+from dashboard.cluster.gateway import Gateway
 from dashboard.cluster.values import BrokerRef
-from dashboard.live.sampler import read_facts
+from dashboard.live.sampler import Sampler, read_facts
+from dashboard.status.board import Board
 from dashboard.status.disk_metrics import PARTS, disk_parts, put_disk
 from dashboard.status.metric import Metrics
 from store.upkeep.disk_space import disk_space
+from tests.waiting import until
 
 BROKER = BrokerRef("broker-a", "127.0.0.1:1", "c")
 GIB = 1 << 30
@@ -39,3 +43,16 @@ def test_used_free_and_reserved_are_all_of_a_file_system(tmp_path: Path) -> None
     space, stat = disk_space(tmp_path), os.statvfs(tmp_path)
     whole = space.used_bytes + space.free_bytes + space.reserved_bytes
     assert abs(whole - stat.f_blocks * stat.f_frsize) < GIB, "but for what others wrote in between"
+
+
+async def test_a_broker_says_which_device_its_log_is_on(gateway: Gateway, transactional_db: None) -> None:
+    sampler = Sampler(gateway, keep=Board())
+    said: list[str] = []
+
+    async def is_known() -> bool:
+        [broker] = (await sampler.sample()).brokers
+        said.append(broker.facts.disk_device if broker.facts else "")
+        return bool(said[-1])
+
+    await until(is_known)
+    assert re.fullmatch(r"\d+:\d+( \d+:\d+)*", said[-1])

@@ -90,7 +90,7 @@ def test_the_range_of_a_forecast_is_said_and_its_title_stays_the_same() -> None:
         return shown(problem.title), shown(problem.evidence)
 
     title, evidence = forecast(2.5 * 3600, 2 * 3600, 4 * 3600)
-    assert title == "The disk will be full within 6 h" == forecast(5.5 * 3600, 4 * 3600, 9 * 3600)[0]
+    assert title == "The disk will be full on a within 6 h" == forecast(5.5 * 3600, 4 * 3600, 9 * 3600)[0]
     assert "Full in 2 h to 4 h at this rate." in evidence
     assert "Full in 5 h at this rate." in forecast(5 * 3600, 5 * 3600, 5 * 3600)[1]
 
@@ -113,6 +113,25 @@ def test_brokers_on_one_disk_are_one_problem() -> None:
     found = judge(replace(CALM, brokers=states)).problems
     assert [problem.name for problem in found] == ["disk of a", "disk of c", "disk of d"]
     assert "On the same disk: b." in found[0].evidence and "same disk" not in found[1].evidence
+    assert [shown(problem.title) for problem in found] == [
+        f"The disk will be full on {host} within 1 h" for host in "hhi"
+    ]
+
+
+def test_a_disk_is_known_by_its_host_and_device_whichever_broker_is_away() -> None:
+    def full(name: str, device: str, why: str | None = None) -> BrokerState:
+        at = NOW - 60 if why else NOW
+        told = "Total : 252.0 GiB, Free : 61.4 GiB."
+        facts = replace(FACTS, name=name, at=at, disk_ratio=0.8, disk_text=told, disk_device=device)
+        return BrokerState(name, "h:10911", facts, why)
+
+    def disks(*states: BrokerState) -> list[tuple[str, tuple[str, ...]]]:
+        problems = judge(replace(CALM, brokers=states)).problems
+        return [(problem.name, problem.about) for problem in problems if "disk" in problem.title]
+
+    b, c = full("b", "8:1"), full("c", "8:17")
+    assert disks(full("a", "8:1"), b, c) == [("disk 8:1 of h", ("a", "b")), ("disk 8:17 of h", ("c",))]
+    assert disks(full("a", "8:1", "no answer"), b, c) == [("disk 8:1 of h", ("b",)), ("disk 8:17 of h", ("c",))]
 
 
 def test_a_name_that_is_no_address_leads_to_the_list() -> None:
