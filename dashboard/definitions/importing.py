@@ -12,13 +12,15 @@ from asgiref.sync import sync_to_async
 from django.conf import settings
 
 from dashboard.audit.chain import Change, append
+from dashboard.clients.listing import client_book
 from dashboard.cluster.errors import NotAllowed
 from dashboard.cluster.gateway import Gateway
 from dashboard.definitions.applying import Dealt, Work, deal
 from dashboard.definitions.checks import checked
 from dashboard.definitions.document import DocumentRefused, as_text, items_of, read
-from dashboard.definitions.plan import DefinitionChange, Plan, plan_of
-from dashboard.definitions.reading import Found, as_document, found
+from dashboard.definitions.losses import losses_of
+from dashboard.definitions.plan import DefinitionChange, Plan, plan_of, with_losses
+from dashboard.definitions.reading import Found, account_item, as_document, found
 from dashboard.definitions.schemas import Section
 from dashboard.language.sentences import gettext, in_english
 from dashboard.models.audit import Result
@@ -86,8 +88,21 @@ async def _planned(gateway: Gateway, text: str, *, delete: bool) -> tuple[Plan, 
     known = there.items | {
         "accounts": {key: {} if key in there.partial else item for key, item in there.items.get("accounts", {}).items()}
     }
-    plan = plan_of(known, wanted, delete=delete)
+    plan = await _losing(gateway, plan_of(known, wanted, delete=delete), there)
     return checked(plan, there, own.access_key if own is not None else ""), there
+
+
+async def _losing(gateway: Gateway, plan: Plan, there: Found) -> Plan:
+    """The plan with what its accounts lose: those that are there, and would have less."""
+    changed = [one for one in plan.changes if one.section == "accounts" and one.what != "create"]
+    if not changed:
+        return plan
+    clients = (await client_book.listing(gateway)).clients
+    losses = {}
+    for one in changed:
+        accounts = [account_item(known[one.name]) for known in there.accounts_of.values() if one.name in known]
+        losses[one.name] = losses_of(one.name, accounts, None if one.what == "delete" else one.after, clients)
+    return with_losses(plan, losses)
 
 
 def _write_down(dealt: Sequence[Dealt], asker: Asker) -> None:

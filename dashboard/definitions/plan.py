@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from dashboard.definitions.differences import Difference, differences
+from dashboard.definitions.losses import Losses
 from dashboard.definitions.schemas import CHANGES_MAX, Section, What
 
 Items = Mapping[str, Mapping[str, Any]]  # name to fields
@@ -20,7 +22,7 @@ ORDER: tuple[Section, ...] = ("topics", "groups", "accounts", "alert_channels", 
 @dataclass(frozen=True, slots=True)
 class DefinitionChange:
     """One change. before, after: the fields that differ; of what is created all that is said, of what is deleted what
-    it was. refusal: why it can't be done, "" when it can."""
+    it was. refusal: why it can't be done, "" when it can. losses: of an account that loses rights."""
 
     section: Section
     name: str
@@ -28,6 +30,12 @@ class DefinitionChange:
     before: Mapping[str, Any] = field(default_factory=dict)
     after: Mapping[str, Any] = field(default_factory=dict)
     refusal: str = ""
+    losses: Losses | None = None
+
+    @property
+    def differences(self) -> list[Difference]:
+        """A line a value."""
+        return list(differences(self.before, self.after, is_new=self.what == "create"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +90,12 @@ def plan_of(there: Mapping[str, Items], wanted: Mapping[str, Items], *, delete: 
 def refused(plan: Plan, refusals: Mapping[tuple[str, str], str]) -> Plan:
     """The plan with why some of it can't be done, by section and name."""
     changes = (replace(one, refusal=refusals.get((one.section, one.name), "")) for one in plan.changes)
+    return replace(plan, changes=tuple(changes))
+
+
+def with_losses(plan: Plan, losses: Mapping[str, Losses | None]) -> Plan:
+    """The plan with what accounts lose, by access key."""
+    changes = (replace(one, losses=losses.get(one.name)) if one.section == "accounts" else one for one in plan.changes)
     return replace(plan, changes=tuple(changes))
 
 

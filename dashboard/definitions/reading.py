@@ -115,12 +115,13 @@ async def _accounts(gateway: Gateway, there: Found) -> None:
         known = {one.access_key: one for one in told.accounts if one.access_key != own_key}
         there.accounts_of[broker.name] = known
         for key, account in known.items():
-            at.setdefault(key, []).append(_account(account))
+            at.setdefault(key, []).append(account_item(account))
     there.partial = {key for key, items in at.items() if len(items) < len(answers)}
     there.items["accounts"] = {key: _same(items, set()) for key, items in at.items()}
 
 
-def _account(account: Account) -> Item:
+def account_item(account: Account) -> Item:
+    """An account of one broker as the document says it."""
     return {
         "admin": account.admin,
         "default_topic_perm": account.default_topic_perm or "DENY",

@@ -13,6 +13,7 @@ from pydantic import create_model
 
 from appliance.settings.alert_names import ChannelKind, RuleKind
 from dashboard.alerts.schemas import ChannelIn, ChannelKindName, RuleFields, RuleKindName
+from dashboard.definitions.losses import Scope
 from dashboard.rest.values import Given, Out
 from dashboard.topics.schemas import TopicChange
 from gantrymq.client.admin.accounts import Account
@@ -123,8 +124,25 @@ class DefinitionsIn(Given):
     )
 
 
+class RightLostOut(Out):
+    """name: of the topic or group, "" for all that the account does not name. perm: "" of administration, address."""
+
+    scope: Scope
+    name: str
+    perm: Literal["", "PUB", "SUB", "PUB|SUB"]
+
+
+class LossesOut(Out):
+    """What an account loses. clients, groups: those that sign with it now, and what they are members of."""
+
+    rights: list[RightLostOut]
+    clients: list[str]
+    groups: list[str]
+
+
 class DefinitionChangeOut(Out):
-    """One change. before, after: the fields that differ. refusal: why it can't be done. result null: not tried."""
+    """One change. before, after: the fields that differ. refusal: why it can't be done. result null: not tried.
+    losses: of an account that would have less."""
 
     section: Section
     name: str
@@ -132,6 +150,7 @@ class DefinitionChangeOut(Out):
     before: dict[str, Any]
     after: dict[str, Any]
     refusal: str
+    losses: LossesOut | None = None
     result: Literal["done", "failed"] | None = None
     detail: str = ""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import html
 import json
 import re
@@ -28,11 +29,12 @@ from dashboard.models.alerts import AlertChannel, AlertRule
 from dashboard.models.audit import AuditEntry, Result, Way
 from dashboard.models.management import User
 from dashboard.topics.changes import Asker
-from gantrymq import AdminClient, Credentials
+from gantrymq import AdminClient, Credentials, Message, Producer
 from gantrymq.errors import ConfigError, ResponseError
 from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig
-from tests.appliance.acl.cluster import ADMIN, guarded
+from tests.appliance.acl.cluster import ADMIN, LOW, guarded
 from tests.dashboard.conftest import Api, Client, api_for, patient_gateway
+from tests.dashboard.groups.group_members import waited_for
 from tests.harness import ServingCluster
 
 Topic = Callable[..., Awaitable[str]]
@@ -383,5 +385,40 @@ async def test_a_page_lists_broker_accounts_and_previews_a_change(
     )
     document = next(text for text in documents if "shop-app" in text)
     assert items_of(read(document))["accounts"]["shop-app"]["topic_perms"] == {"orders": "PUB|SUB"}
-    answer = await client.post("/definitions", {"text": document.replace("PUB|SUB", "SUB")})
-    assert answer.status_code == 200 and "topic_perms" in answer.content.decode()
+    page = (await client.post("/definitions", {"text": document.replace("PUB|SUB", "SUB")})).content.decode()
+    assert '<code>topic_perms</code> <span class="name">orders</span>: PUB|SUB → SUB' in page
+    assert "loses PUB of topic orders" in page and "No connected client uses this account" in page
+
+
+async def test_a_preview_says_what_an_account_loses_and_who_is_connected_with_it(
+    guarded_gateway: tuple[Gateway, ServingCluster], admin: User, tmp_path: Path
+) -> None:
+    gateway, running = guarded_gateway
+    text = text_of(accounts=[{"access_key": LOW.access_key, "topic_perms": {}}])
+    api = await api_for(admin, "config")
+    async with Producer(running.namesrv_address, group="low", credentials=LOW) as producer:
+        await producer.send(Message("TopicLow", b"x"))
+
+        async def who_loses() -> Any:
+            answer = (await api.call("post", "/definitions", {"text": text, "dry_run": True}))[1]
+            return answer["changes"][0]["losses"]
+
+        await waited_for(functools.partial(_has_clients, who_loses))
+        losses = await who_loses()
+        assert losses["rights"] == [{"scope": "topic", "name": "TopicLow", "perm": "PUB|SUB"}]
+        assert losses["clients"] == [producer.client_id]
+        file = tmp_path / "low.json"
+        file.write_text(text)
+        shown = "\n".join((await parse_and_plan(api, str(file))).lines)
+        assert "lowKey123 loses PUB|SUB of topic TopicLow" in shown and producer.client_id in shown
+        before = await planned(gateway, text, delete=False)
+    assert before.digest == (await planned(gateway, text, delete=False)).digest, "who is connected changes no plan"
+
+
+async def _has_clients(who_loses: Callable[[], Awaitable[Any]]) -> bool:
+    return bool((await who_loses())["clients"])
+
+
+async def parse_and_plan(api: Api, *words: str) -> Shown:
+    arguments = parse("definitions", ["apply", *words])
+    return await arguments.command.plan(Bridge(api), arguments)  # type: ignore[misc, no-any-return]

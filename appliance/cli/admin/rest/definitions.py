@@ -74,6 +74,7 @@ def _lines(answer: dict[str, Any]) -> list[str]:
         for one in answer["changes"]
     ]
     lines = table(("change", "section", "name", "difference", "result"), rows, empty="nothing differs")
+    lines += [line for one in answer["changes"] if one["losses"] for line in _losses(one["name"], one["losses"])]
     if answer["left"]:
         lines.append(f"{answer['left']} changes more: apply the file again for them")
     if answer["left_alone"]:
@@ -90,6 +91,25 @@ def _difference(change: dict[str, Any]) -> str:
         for name, value in change["after"].items()
     )
     return "; ".join(parts)
+
+
+def _losses(name: str, losses: dict[str, Any]) -> list[str]:
+    """What an account would lose, and who is connected with it."""
+    rights = ", ".join(_right(one) for one in losses["rights"])
+    used = f"{name} is used by no connected client"
+    if losses["clients"]:
+        groups = f"; groups: {', '.join(losses['groups'])}" if losses["groups"] else ""
+        used = f"{name} is used by {', '.join(losses['clients'])}{groups}"
+    return [f"{name} loses {rights}", used]
+
+
+def _right(right: dict[str, Any]) -> str:
+    match right["scope"]:
+        case "administration":
+            return "administration of the brokers"
+        case "address":
+            return f"requests without a signature from {right['name']}"
+    return f"{right['perm']} of {right['scope']} {right['name'] or '(others)'}"
 
 
 def _result(change: dict[str, Any]) -> str:
