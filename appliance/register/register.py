@@ -73,6 +73,7 @@ class Register:
         self.group = self.ha = self.session = ""
         self.prefix = f"{PREFIX}/{quote(cluster, safe='')}/{quote(broker_name, safe='')}/"
         self._published: Term | None = None  # what this process has on record there, as far as it knows
+        self._unsettled_at = -1  # the term's revision that a set was sent to replace, which etcd may still execute
         self._has_claimed = False  # this process has had its session there
         self.takes_back = False  # it may have its role again, though it gave it up
 
@@ -254,7 +255,8 @@ class Register:
 
         stores: of members that are known to have every confirmed message, by address: id of the store, and since which
         boot it has lost nothing. Of others stays what is on record. EtcdError when that is not known; as long as the
-        set stays the same, what was on record before is returned.
+        set stays the same, what was on record before is returned. A set that was sent and may still be executed is
+        prevented first: what this returns stays on record until the next call.
         """
         members = tuple(sorted({owner, *in_sync}))
         try:
@@ -274,12 +276,14 @@ class Register:
         is_still = view.beat is not None and not self.session
         if view.term.is_of(epoch, epoch_id) and self.session:
             self._check_claim(view.term)
-        if view.term.is_of(epoch, epoch_id) and (view.term != wanted or is_still):
+        may_change = self._unsettled_at == view.term_revision  # another revision prevents it
+        if view.term.is_of(epoch, epoch_id) and (view.term != wanted or is_still or may_change):
             if self.session:
                 _check_log(view.term, owner, holders)
-            self._published = None
+            self._published, self._unsettled_at = None, view.term_revision
             if not await self._swap(view, wanted, {}, [BEAT] if is_still else ()):
                 raise Refused("the record in etcd has changed in the meantime")
+            self._unsettled_at = -1
         self._published = wanted if view.term.is_of(epoch, epoch_id) else None
         self._has_claimed |= self._published is not None
         self.takes_back &= self._published is None

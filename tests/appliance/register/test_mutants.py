@@ -25,11 +25,19 @@ ONE, TWO = "127.0.0.1:1", "127.0.0.1:2"
 
 
 class Client(EtcdClient):
-    """loses_answer: of the next transaction, which is executed."""
+    """loses_answer: of the next transaction, which is executed. keeps: the next is on its way until `late`."""
 
-    loses_answer = False
+    loses_answer = keeps = False
+    kept: tuple[Sequence[Is], Mapping[str, bytes], Sequence[str]] = ((), {}, ())
+
+    async def late(self) -> None:
+        """What was kept arrives."""
+        await super().change(*self.kept)
 
     async def change(self, compare: Sequence[Is], puts: Mapping[str, bytes], deletes: Sequence[str] = ()) -> int | None:
+        if self.keeps:
+            self.keeps, self.kept = False, (compare, puts, deletes)
+            raise OutcomeUnknown("no answer")
         revision = await super().change(compare, puts, deletes)
         if self.loses_answer:
             self.loses_answer = False
@@ -52,6 +60,13 @@ class LostIsFailed(Client):
             return await super().change(compare, puts, deletes)
         except OutcomeUnknown:
             return None
+
+
+class Forgetful(Register):
+    """Does not remember what it sent."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        super().__setattr__(name, -1 if name == "_unsettled_at" else value)
 
 
 class AnyGroup(Register):
@@ -102,6 +117,18 @@ async def who_left_the_set_takes_no_epoch(told: Told) -> None:
     with contextlib.suppress(EtcdError):
         await slave.take_over(seen, TWO, above=0, start=0, reason="promote")
     assert (await told.term()).owner == ONE
+
+
+async def what_is_late_changes_no_set_that_is_on_record(told: Told) -> None:
+    master, client = told.broker()
+    await told.true.init(1, "id", ONE)
+    await master.publish(1, "id", ONE, [], IN_SYNC)
+    client.keeps = True
+    with contextlib.suppress(OutcomeUnknown):
+        await master.publish(1, "id", ONE, [TWO], IN_SYNC)
+    await master.publish(1, "id", ONE, [], IN_SYNC)  # it is silent: messages are acknowledged without it from now on
+    await client.late()
+    assert TWO not in (await told.term()).in_sync
 
 
 async def a_master_knows_its_own_epoch(told: Told) -> None:
@@ -160,6 +187,7 @@ def _holders_of_anyone(
 HISTORIES: dict[Callable[[Told], Awaitable[None]], Rules] = {
     one_number_is_given_out_once: Rules(client=NoCompare),
     who_left_the_set_takes_no_epoch: Rules(client=NoCompare),
+    what_is_late_changes_no_set_that_is_on_record: Rules(register=Forgetful),
     a_master_knows_its_own_epoch: Rules(client=LostIsFailed),
     a_number_is_of_one_store: Rules(client=NoCompare),
     another_groups_store_changes_nothing: Rules(register=AnyGroup),
