@@ -200,6 +200,9 @@ class Candidate:
     async def _take_over(self, action: TakeOver) -> None:
         read, view = self._read, self._view
         assert read is not None and read.term is not None and view is not None
+        if self._parts.turns.turn is not None:  # of two turns the second is not taken: the epoch would have no master
+            self._refuse("this broker opens anew first")
+            return
         if self._attempt is None:
             self._ha_client.pause()  # nothing is acknowledged to the master of before from now on
             self._deciding.enter_context(self._parts.turns.deciding())

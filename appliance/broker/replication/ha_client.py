@@ -307,6 +307,7 @@ class HaClient:
         if theirs.refusal or theirs.role == "SLAVE" or not theirs.epochs.is_current:
             raise MasterLost(theirs.refusal or f"{theirs.address} is not a master: its role is {theirs.role}")
         if cut_to is not None:
+            self._check_not_paused()  # it would open anew as a slave, and the epoch that it may get have no master
             raise CutNeeded(cut_to, f"the master's log differs from this one after {cut_to}, this one ends at {end}")
         if own.history != theirs.epochs.history:
             self._copy.forget_part()  # bytes of a record that another master sent
@@ -327,8 +328,7 @@ class HaClient:
             self._enter(HaState.JOINING)
         while True:
             data = await stream.read(min(beat_s, MOVED_S))
-            if self._is_paused:
-                raise MasterLost("this slave may be about to become the master")
+            self._check_not_paused()
             if self._master.ha != address:  # the one before may stand still: it ends no connection then
                 raise MasterLost(ELSEWHERE)
             now = time.monotonic()
@@ -349,6 +349,11 @@ class HaClient:
                 stream.write(_place(epoch, end))
                 acknowledged, said_at = end, now
                 await stream.drain()
+
+    def _check_not_paused(self) -> None:
+        """MasterLost."""
+        if self._is_paused:
+            raise MasterLost("this slave may be about to become the master")
 
     def _take(self, joint: Joint, position: int, run: Sequence[memoryview]) -> bool:
         """Append or compare what came; return whether this was the end of the comparison."""

@@ -11,6 +11,7 @@ import pytest
 
 from appliance.bench.frames import send_fields
 from appliance.broker.epochs.membership import FILE_NAME
+from appliance.broker.epochs.turns import Cut
 from appliance.broker.life import BrokerLife
 from gantrymq import AdminClient
 from gantrymq.remoting.codes import RequestCode, ResponseCode
@@ -70,6 +71,29 @@ async def test_who_was_in_sync_before_may_be_the_next_but_one_master_before_it_h
         await until(lambda: takes_messages(three))
         assert (await on_record.term()).epoch == 3
         assert three.controller.store.max_physical_offset >= end
+
+
+async def test_a_slave_that_opens_anew_takes_no_epoch_meanwhile(on_record: OnRecord) -> None:
+    async with member(on_record, "two", 1) as two:
+        async with member(on_record, "one", 0) as one:
+            await begun(on_record, one, two)
+            await send(one, 10)
+            await same_logs(one, two)
+            die(one)
+        before, closes, closing = two.controller, asyncio.Event(), two.controller.outer_api.unregister_all
+
+        async def late() -> None:
+            """Name servers take their time."""
+            await closes.wait()
+            await closing()
+
+        before.outer_api.unregister_all = late  # type: ignore[method-assign]
+        before.turns.ask(Cut(before.store.max_physical_offset))
+        await until(lambda: "opens anew" in reason(two))
+        closes.set()
+        await until(lambda: two.controller is not before and two.controller.is_open)
+        async with member(on_record, "one", 0) as one:
+            await until(lambda: takes_messages(one) or takes_messages(two))
 
 
 async def test_an_old_master_comes_back_as_a_slave_though_its_settings_say_otherwise(on_record: OnRecord) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from appliance.broker import open_parts
 from appliance.broker.controller import BrokerController
+from appliance.broker.replication import ha_client
 from appliance.broker.replication.ha_client import HaState
 from appliance.broker.replication.master_address import MasterAddress
 from appliance.broker.replication.slave_synchronize import SlaveSynchronize
@@ -138,6 +139,21 @@ async def test_a_slave_whose_old_master_does_not_answer_follows_the_new_one_at_o
         await until(lambda: bool(asked))
         addresses[-1].on_record(cluster.broker.address, f"localhost:{cluster.broker.slaves.port}")
         await caught_up(slave, cluster.broker)
+
+
+async def test_a_slave_that_may_be_about_to_become_the_master_cuts_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with serving(tmp_path, broker=MASTER, store=STORE) as cluster, slave_of(cluster, tmp_path / "slave") as slave:
+        client = follower_of(slave).ha_client
+
+        def paused_meanwhile(*_: object, **__: object) -> int:
+            client.pause()
+            return 0
+
+        monkeypatch.setattr(ha_client, "where_to_cut", paused_meanwhile)
+        await until(lambda: "about to become the master" in client.why)
+        assert slave.turns.turn is None
 
 
 async def test_a_slave_that_starts_before_its_master_finds_it(tmp_path: Path) -> None:
