@@ -50,6 +50,7 @@ CLUSTER = "cluster"  # the etcd in which the record was begun or adopted: a rest
 HISTORY_MAX = 100  # rows; older ones are deleted when one is added
 ID_BYTES = 8
 HA_INIT = "run `gantry admin ha init` for this broker name first"
+RESTORED = "etcd was restored from a backup or replaced: the in-sync set that it has proves nothing"
 JOIN_TRIES = 5
 
 

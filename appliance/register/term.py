@@ -157,6 +157,11 @@ class View:
     cancelled: tuple[str, str] = ("", "")
     figures: Mapping[int, tuple[int, Figures]] = field(default_factory=dict)
 
+    @property
+    def is_restored(self) -> bool:
+        """Whether etcd itself says that its keys are of another cluster: what they say may be over."""
+        return bool(self.adopted_cluster_id) and self.cluster_id != self.adopted_cluster_id
+
 
 def figures_json(figures: Figures) -> bytes:
     return orjson.dumps(figures._asdict())

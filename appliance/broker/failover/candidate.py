@@ -75,6 +75,7 @@ class Candidate:
         self._session = parts.session
         self._beats = Beats()
         self._read: View | None = None  # as the register had it
+        self._lost_at = -1  # the term's revision in an etcd that has lost later ones
         self._view: decided.View | None = None  # the same, to decide with
         self._attempt: Attempt | None = None
         self._deciding = contextlib.ExitStack()  # while an attempt may be executed
@@ -104,6 +105,10 @@ class Candidate:
             self._refuse(f"etcd can't be asked: {exc}")
             self._was_silent = True
             return
+        if self._has_lost_changes(read):
+            self._refuse("etcd has an earlier record than before: `gantry admin ha adopt` has to say whose log counts")
+            self.why_never = self.refusal
+            return
         received = awake_s()
         members = self._parts.seen.recent(read.figures, received)
         lease_s = self._parts.config.failover_lease_s
@@ -112,7 +117,7 @@ class Candidate:
         if self._was_silent:  # the master could not renew either: it goes on in its epoch if it is there
             view = dataclasses.replace(view, changed=max(view.changed, received - lease_s + BACK_S))
             self._was_silent = False
-        self._read, self._view = read, view
+        self._view = view
         if (rival := self._parts.standing.standing.rival) is not None:
             self._refuse(f"epoch {rival.number} was begun twice: an administrator has to choose")
             self.why_never = self.refusal
@@ -120,6 +125,15 @@ class Candidate:
         self.why_never = why_never(self._view, self._own())
         for action in decide(self._view, self._own(), received):
             await self._do(action)
+
+    def _has_lost_changes(self, read: View) -> bool:
+        """Whether etcd went back to an earlier record, as it does with an old copy of its folder: until it changes."""
+        before, self._read = self._read, read
+        if before is None or read.cluster_id != before.cluster_id:
+            self._lost_at = -1
+        elif read.term_revision < before.term_revision:
+            self._lost_at = read.term_revision
+        return read.term_revision == self._lost_at
 
     def _own(self) -> Own:
         parts, membership = self._parts, self._parts.member.membership

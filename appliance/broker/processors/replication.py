@@ -31,7 +31,7 @@ from appliance.failover.view import Pause
 from appliance.process.awake import awake_s
 from appliance.process.json_file import StateFileError
 from appliance.register.etcd import EtcdError
-from appliance.register.register import Register
+from appliance.register.register import RESTORED, Register
 from appliance.register.term import IN_SYNC, View
 from appliance.remoting.header_fields import int_field, long_field, text_field
 from appliance.settings.replication import MASTER_ROLES
@@ -178,7 +178,7 @@ async def _check_unplanned(
         is_proven = promotion.slave.told_s_ago is not None if kept is None else kept
     left = promotion.left_with(accept_unknown=is_proven or fields.get("acceptUnknown") == "true")
     if left and not is_forced:
-        raise _refused("; ".join(left))
+        raise _refused("; ".join([*left, RESTORED] if view is not None and view.is_restored else left))
     return promotion.above, tuple(promotion.others)
 
 
@@ -200,7 +200,7 @@ def _is_proven(parts: ReplicationParts, view: View, *, is_forced: bool) -> bool:
     Refused when it shows the opposite.
     """
     term, epochs = view.term, parts.standing.standing.epochs
-    if term is None or is_forced:
+    if term is None or is_forced or view.is_restored:
         return False
     if term.epoch > epochs.current:
         raise _refused(f"etcd has epoch {term.epoch} of {term.owner} on record, and this log is of {epochs.current}")

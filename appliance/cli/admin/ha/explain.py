@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from appliance.cli.admin.output import when
-from appliance.register.register import HA_INIT
+from appliance.register.register import HA_INIT, RESTORED
 from appliance.register.term import IN_SYNC, Term, View
 from gantrymq.client.admin.failover import FailoverMember, FailoverPause, FailoverStatus
 from gantrymq.client.admin.members import Member
@@ -25,6 +25,8 @@ def explain(broker_name: str, view: View, members: list[Member], told: FailoverS
     ]
     if told is not None and told.is_automatic:
         return lines + by_itself(told)
+    if view.is_restored:
+        return [*lines, f"{RESTORED}. `gantry admin ha adopt` brings the record up to date"]
     candidates = [member for member in others if not why_not(term, member)]
     if candidates:
         best = max(candidates, key=lambda member: (member.end, member.address))

@@ -13,6 +13,7 @@ from appliance.bench.frames import send_fields
 from appliance.broker.epochs.membership import FILE_NAME
 from appliance.broker.epochs.turns import Cut
 from appliance.broker.life import BrokerLife
+from appliance.register.term import View
 from gantrymq import AdminClient
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from store.inspect.dump import Selection, dump_records
@@ -71,6 +72,32 @@ async def test_who_was_in_sync_before_may_be_the_next_but_one_master_before_it_h
         await until(lambda: takes_messages(three))
         assert (await on_record.term()).epoch == 3
         assert three.controller.store.max_physical_offset >= end
+
+
+async def test_no_slave_takes_over_by_an_earlier_record_than_it_has_seen(on_record: OnRecord) -> None:
+    async with member(on_record, "two", 1) as two:
+        async with member(on_record, "one", 0) as one:
+            await begun(on_record, one, two)
+            earlier = await on_record.register.view()
+            async with member(on_record, "three", 2) as three:
+                await on_record.join(three)
+                await on_record.until_in_sync(one, two, three)
+            await on_record.until_in_sync(one, two)
+            await send(one, 10)
+            await same_logs(one, two)
+            die(one)
+
+        async def restored() -> View:
+            """An old copy of etcd's folder."""
+            return earlier
+
+        register = two.controller.register
+        assert register is not None
+        register.view = restored  # type: ignore[method-assign]
+        await until(lambda: "earlier record" in reason(two))
+        assert (await on_record.term()).epoch == 1
+        del register.view
+        await until(lambda: takes_messages(two))
 
 
 async def test_a_slave_that_opens_anew_takes_no_epoch_meanwhile(on_record: OnRecord) -> None:

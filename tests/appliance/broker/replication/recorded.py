@@ -11,7 +11,7 @@ from typing import Any
 from appliance.bench.frames import send_fields
 from appliance.broker.life import BrokerLife
 from appliance.register.etcd import EtcdClient, endpoints_of
-from appliance.register.register import Register
+from appliance.register.register import CLUSTER, Register
 from appliance.register.term import Term
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.timeouts import timeout
@@ -30,6 +30,7 @@ class OnRecord:
     def __init__(self, brokers: Group, member: EtcdMember) -> None:
         self._brokers, self.member = brokers, member
         client = EtcdClient(endpoints_of(member.url), deadline_s=WITHIN_S)
+        self._client = client
         self.register = Register(client, "DefaultCluster", "broker-a")
 
     def master(self, name: str, **settings: Any) -> contextlib.AbstractAsyncContextManager[BrokerLife]:
@@ -45,6 +46,10 @@ class OnRecord:
         found = (await self.register.view()).term
         assert found is not None
         return found
+
+    async def is_restored(self) -> None:
+        """Have etcd say that its record is of another cluster, as one says that was restored from a backup."""
+        await self._client.change([], {f"{self.register.prefix}{CLUSTER}": b"1"})
 
     async def begin(self, master: BrokerLife) -> None:
         """As `gantry admin ha init` does."""

@@ -15,6 +15,8 @@ from appliance.bench.frames import send_fields
 from appliance.broker.controller import VIP_PORT_DISTANCE
 from appliance.broker.epochs.membership import FILE_NAME
 from appliance.broker.life import BrokerLife
+from appliance.cli.admin.ha.explain import explain
+from appliance.register.register import RESTORED
 from appliance.register.term import IN_SYNC
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from tests.appliance.broker.replication.brokers import group, is_master, is_slave, promote, same_logs, send
@@ -62,6 +64,25 @@ async def test_a_slave_that_etcd_proves_to_have_all_takes_over_though_the_others
         term = await on_record.term()
         assert (term.epoch, term.owner) == (2, two.controller.address) and owner != term.owner
         assert two.controller.standing.standing.epochs.current_id == term.id
+        await until(lambda: takes_messages(two))
+
+
+@pytest.mark.slow
+async def test_the_set_of_a_restored_etcd_proves_nothing(on_record: OnRecord) -> None:
+    async with on_record.slave("two", 1) as two:
+        async with on_record.master("one") as one, on_record.slave("three", 2) as three:
+            await on_record.begin(one)
+            await on_record.until_in_sync(one, two, three)
+            await send(one, 20)
+            await same_logs(one, two)
+        await on_record.is_restored()
+        answer = await promote(two, acceptUnknown="false")
+        assert answer.code != 0 and RESTORED in answer.remark
+        view = await on_record.register.view()
+        assert view.term is not None and view.term.epoch == 1
+        assert RESTORED in explain("broker-a", view, [])[-1]
+        answer = await promote(two, acceptUnknown="true")
+        assert answer.code == 0, answer.remark
         await until(lambda: takes_messages(two))
 
 
