@@ -173,6 +173,15 @@ async def a_boot_on_record_is_of_a_member_that_has_all(told: Told) -> None:
     assert (await told.term()).holders[TWO].boot == "first boot"
 
 
+async def a_stranger_inherits_no_holder(told: Told) -> None:
+    master, _ = told.broker()
+    await told.true.init(1, "id", ONE)
+    await master.join("store two")
+    await master.publish(1, "id", ONE, [TWO], IN_SYNC, {TWO: ("store two", "boot")})
+    await master.publish(1, "id", ONE, [TWO], IN_SYNC, {TWO: ("a store that has not joined", "its boot")})
+    assert TWO not in (await told.term()).holders  # the store of before would win with the log of then
+
+
 async def _value(view: View) -> View:
     return view
 
@@ -206,6 +215,13 @@ async def test_without_its_rule_it_is_seen_to_fail(
 ) -> None:
     with pytest.raises(AssertionError):
         await history(Told(member.url, HISTORIES[history]))
+
+
+async def test_a_store_that_has_not_joined_is_no_member(member: EtcdMember, monkeypatch: pytest.MonkeyPatch) -> None:
+    await a_stranger_inherits_no_holder(Told(member.url, Rules()))
+    monkeypatch.setattr(register_module, "_holders", _holders_of_anyone)
+    with pytest.raises(AssertionError):
+        await a_stranger_inherits_no_holder(Told(member.url, Rules()))
 
 
 async def test_a_boot_is_put_on_record_only_for_who_has_all(
