@@ -94,6 +94,7 @@ from appliance.settings.properties_file import PropertiesFile
 from appliance.settings.roles import BrokerConfig
 from gantrymq.message.topics import SCHEDULE_TOPIC, TIMER_TOPIC
 from store.base.config import MessageStoreConfig
+from store.base.running_state import RunningFlags
 from store.message_store import MessageStore
 
 logger = logging.getLogger(__name__)
@@ -400,11 +401,13 @@ class BrokerController(OpenParts):
     def _close_store(self) -> None:
         """Close it, and put on record that all of it is on the disk, if it is. Blocks."""
         self.store.close()
-        if self.store.is_closed_cleanly:
-            try:
+        try:
+            if self.store.is_closed_cleanly:
                 self.member.closed()
-            except StateFileError as exc:  # the next boot of the machine counts as if the store had lost something
-                logger.error("not recorded", extra={"event": "state_file_not_written", "why": str(exc)})
+            elif self.store.flags & RunningFlags.SYNC_ERROR:
+                self.member.doubted()
+        except StateFileError as exc:  # the next boot of the machine counts as if the store had lost something
+            logger.error("not recorded", extra={"event": "state_file_not_written", "why": str(exc)})
 
     async def _leave(self) -> None:
         """Stop accepting and tell the name servers, before anything else ends."""

@@ -70,7 +70,8 @@ def load(parts: LoadingParts) -> None:
     parts.filters.load()
     _set_filter_bitmaps(parts)
     parts.store.load(cut_to=standing.cut_to)
-    parts.member.open(is_wanted=parts.register is not None, is_cut=standing.cut_to is not None)
+    is_cut = standing.cut_to is not None or parts.store.max_physical_offset < parts.in_sync_file.record.confirmed
+    parts.member.open(is_wanted=parts.register is not None, is_cut=is_cut)
     if parts.register is not None:
         parts.register.group = parts.member.membership.group
     settle_epochs(parts.standing, parts.config, parts.store, parts.offsets, parts.timer)

@@ -51,6 +51,12 @@ def test_a_log_that_was_cut_is_of_a_new_boot(tmp_path: Path, machine: Path) -> N
     assert opened(tmp_path, is_cut=True).membership.boot != boot
 
 
+def test_a_log_that_the_disk_did_not_take_is_of_a_new_boot(tmp_path: Path, machine: Path) -> None:
+    file = opened(tmp_path)
+    file.doubted()
+    assert opened(tmp_path).membership.boot != file.membership.boot
+
+
 def test_a_kernel_that_tells_no_boot_counts_each_start_as_a_new_one(tmp_path: Path, machine: Path) -> None:
     machine.unlink()
     assert opened(tmp_path).membership.boot != opened(tmp_path).membership.boot

@@ -194,6 +194,29 @@ async def test_only_lost_power_takes_the_proof_from_a_slave_that_restarts_withou
         assert (answer.code == 0) == is_proven, answer.remark
 
 
+@pytest.mark.slow
+async def test_a_log_that_lost_its_end_proves_nothing(on_record: OnRecord) -> None:
+    port = lasting_port(below=VIP_PORT_DISTANCE)
+    async with on_record.master("one") as one:
+        await on_record.begin(one)
+        async with on_record.slave("two", 1, listen_port=port) as two:
+            await on_record.until_in_sync(one, two)
+            await on_record.join(one, two)
+            await send(one, 20)
+            await same_logs(one, two)
+            end = two.controller.store.max_physical_offset
+            await until(lambda: two.controller.in_sync_file.record.confirmed == end)
+            one.controller.slaves.published.keep = _silent  # type: ignore[union-attr, method-assign]
+    (log,) = (on_record.store_of("two") / "commitlog").iterdir()
+    with log.open("r+b") as file:
+        file.seek(end - 50)
+        file.write(bytes(50))
+    async with on_record.slave("two", 1, listen_port=port) as two:
+        assert two.controller.store.max_physical_offset < end
+        boot = two.controller.member.membership.boot
+        assert (await on_record.term()).still_holds(two.controller.address, boot) is False
+
+
 async def _silent(*_: Any) -> bool:
     """A master that publishes nothing more: it is gone before its slave leaves the set."""
     return False
