@@ -75,10 +75,14 @@ class Term:
 
 
 class Beat(NamedTuple):
-    """session: of the owner that renews. counter: higher with each try, so a value says which try arrived."""
+    """session: of the owner that renews. counter: higher with each try, so a value says which try arrived.
+
+    lease_s: for so long this proves its owner to be the master, at the most; 0.0 in a record of an earlier version.
+    """
 
     session: str
     counter: int
+    lease_s: float = 0.0
 
 
 class Pause(NamedTuple):

@@ -113,7 +113,8 @@ class Renewals:
                 assert self._revisions is not None
                 term_revision, beat_revision = self._revisions
                 self._revisions = None
-                renewed = await self._register.renew(Beat(self.session, counter), term_revision, beat_revision)
+                beat = Beat(self.session, counter, self._lease_s)
+                renewed = await self._register.renew(beat, term_revision, beat_revision)
             except OutcomeUnknown as exc:  # the next look tells; until then nothing is proven by it
                 self._note(str(exc))
                 continue
@@ -162,7 +163,7 @@ class Renewals:
         now = self._clock()
         if self._rival is None or self._rival[0] != view.beat_revision:
             self._rival = view.beat_revision, now
-        return not has_waited(self._rival[1], self._lease_s, now)
+        return not has_waited(self._rival[1], max(self._lease_s, view.beat.lease_s), now)
 
     def _arrived(self, counter: int) -> None:
         self._is_early = False

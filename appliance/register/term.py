@@ -215,7 +215,7 @@ def beat_from_json(data: bytes) -> Beat:
     """Raise ValueError for what is no beat."""
     document = _object(data)
     try:
-        return Beat(str(document["session"]), int(document["counter"]))
+        return Beat(str(document["session"]), int(document["counter"]), float(document.get("lease_s", 0.0)))
     except (KeyError, TypeError) as exc:
         raise ValueError(f"a beat lacks {exc}") from exc
 

@@ -111,7 +111,7 @@ class Candidate:
             return
         received = awake_s()
         members = self._parts.seen.recent(read.figures, received)
-        lease_s = self._parts.config.failover_lease_s
+        lease_s = self._lease_s(read)
         found = as_decided(read, members, sent=sent, received=received, lease_s=lease_s)
         view = following(self._view, found)
         if self._was_silent:  # the master could not renew either: it goes on in its epoch if it is there
@@ -125,6 +125,10 @@ class Candidate:
         self.why_never = why_never(self._view, self._own())
         for action in decide(self._view, self._own(), received):
             await self._do(action)
+
+    def _lease_s(self, read: View) -> float:
+        """So long to wait for the master: its settings may say more than these, as while all members' are changed."""
+        return max(self._parts.config.failover_lease_s, 0.0 if read.beat is None else read.beat.lease_s)
 
     def _has_lost_changes(self, read: View) -> bool:
         """Whether etcd went back to an earlier record, as it does with an old copy of its folder: until it changes."""
@@ -235,7 +239,7 @@ class Candidate:
             self._register.ha,
             self._session,
         )
-        beat = Beat(self._session, self._beats.next(awake_s()))
+        beat = Beat(self._session, self._beats.next(awake_s()), self._parts.config.failover_lease_s)
         facts = {"event": "failover_attempt", "epoch": action.epoch, "why": action.reason, "physical_offset": end}
         logger.warning("slave takes over", extra=facts)
         try:

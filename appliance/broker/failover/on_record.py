@@ -31,7 +31,7 @@ class Seen:
 def as_decided(
     view: View, members: Mapping[int, Figures], *, sent: float, received: float, lease_s: float
 ) -> decided.View:
-    """sent, received: of the clock that is decided with. lease_s: of the settings, the same at all members."""
+    """sent, received: of the clock that is decided with. lease_s: of this term."""
     return decided.View(
         cluster_id=view.cluster_id,
         received=received,

@@ -87,7 +87,7 @@ async def test_a_renewal_proves_from_before_it_was_sent(scene: Scene) -> None:
     await renewals.round()
     assert renewals.until == deadline(101.0, LEASE_S)
     view = await scene.register.view()
-    assert view.beat is not None and view.beat == (renewals.session, 2)
+    assert view.beat is not None and view.beat == (renewals.session, 2, LEASE_S)
 
 
 @pytest.mark.parametrize("is_executed", [True, False])

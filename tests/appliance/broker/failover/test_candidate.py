@@ -74,6 +74,16 @@ async def test_who_was_in_sync_before_may_be_the_next_but_one_master_before_it_h
         assert three.controller.store.max_physical_offset >= end
 
 
+async def test_a_slave_waits_as_long_as_its_masters_settings_say(on_record: OnRecord) -> None:
+    async with member(on_record, "two", 1) as two:
+        async with member(on_record, "one", 0, failover_lease_s=LEASE_S + 4) as one:
+            await begun(on_record, one, two)
+            die(one)
+        await until(lambda: takes_messages(two))
+        row = (await on_record.register.view()).history[-1]
+        assert row.reason == f"member 1 has not renewed for {LEASE_S + 4:.1f} s"
+
+
 async def test_no_slave_takes_over_by_an_earlier_record_than_it_has_seen(on_record: OnRecord) -> None:
     async with member(on_record, "two", 1) as two:
         async with member(on_record, "one", 0) as one:
