@@ -5,7 +5,8 @@ was pointed at another group's record, or opened with a copy of another member's
 
 `boot` names the time since which this log has surely lost nothing that it had: it stays the same over a killed process,
 which leaves its log to the kernel, and over a clean stop, which leaves it on the disk; after any other new boot of the
-machine, after a cut or a failed sync, and where the log ends before what was confirmed, it is a new one. An in-sync set that names a member's boot speaks of no later, shorter log.
+machine, after a cut or a failed sync, and where the log ends before what was confirmed, it is a new one. An in-sync set
+that names a member's boot speaks of no later, shorter log.
 """
 
 from __future__ import annotations
