@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tests.docs.pages import SHELL
 
 HERE = "tests/docs/test_commands_run.py"
+PARSER = "tests/docs/test_commands.py"  # has the command's own parser read the line, and starts nothing
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ RUN = (
     ("run.md", "./gantry", "tests/interop/test_single_file.py"),
     ("run.md", "/opt/gantrymq/", "tests/deploy/test_appliance_wheel.py"),
     ("run.md", "python3 -m venv", "tests/deploy/test_appliance_wheel.py"),
-    ("run.md", "gantry up --attach", "tests/dashboard/attached/test_apaches_cluster.py"),
+    ("run.md", "gantry up --attach", "tests/dashboard/attached/test_command.py"),
     ("run.md", "source <(gantry completion", "tests/appliance/cli/test_completion.py"),
     ("run.md", "gantry completion", "tests/appliance/cli/test_completion.py"),
     ("support.md", "gantry support-bundle", "tests/appliance/cli/support/test_bundle.py"),
@@ -53,27 +54,26 @@ RUN = (
     ("upgrade.md", "git fetch", HERE),
     ("upgrade.md", "deploy/upgrade", "tests/deploy/test_upgrade.py"),
     ("upgrade.md", "deploy/up ", "tests/deploy/test_scripts.py"),
-    ("reports.md", "deploy/build-reports", "tests/appliance/cli/install_reports/test_packed.py"),
     ("reports.md", "gantry install-reports --from", "tests/appliance/cli/install_reports/test_packed.py"),
-    ("service.md", "sudo gantry install-reports", "tests/appliance/cli/install_reports/test_packed.py"),
-    ("service.md", "deploy/build-deb", "tests/deploy/test_service.py"),
-    ("service.md", "sudo apt install", "tests/deploy/test_service.py"),
     ("tls.md", "gantry tls create", "tests/appliance/cli/test_tls.py"),
     ("tls.md", "deploy/up --tls-cert", "tests/dashboard/web/test_https.py"),
     ("tls.md", "gantry up --trusted-proxies", "tests/dashboard/web/test_behind_proxies.py"),
     ("replication.md", "GANTRY_WORKER_HANG_S=0 gantry up", "tests/faults/failover/test_gantry_up.py"),
     ("replication.md", "kill -", "tests/faults/failover/test_gantry_up.py"),
     ("replication.md", "gantry admin promote broker-a --accept-unknown", "tests/faults/failover/test_gantry_up.py"),
+    ("replication.md", "gantry admin ha join", "tests/faults/failover/test_verbs.py"),
+    ("replication.md", "gantry admin ha members", "tests/faults/failover/test_verbs.py"),
     ("replication.md", "gantry admin ha", "tests/faults/failover/test_runbook.py"),
-    ("replication.md", "gantry admin switchover", "tests/appliance/broker/replication/test_hand_over.py"),
-    ("replication.md", "gantry admin settle", "tests/appliance/broker/replication/test_promotion.py"),
-    ("replication.md", "gantry admin promote", "tests/appliance/broker/replication/test_promotion.py"),
+    ("replication.md", "gantry admin switchover", "tests/appliance/broker/replication/test_promotion.py"),
+    ("replication.md", "gantry admin settle", "tests/faults/failover/test_runbook.py"),
     ("performance.md", ".venv/bin/python -m pip", "tests/deploy/test_scripts.py"),
     ("performance.md", ".venv/bin/python -m appliance.fast_path.build", "tests/appliance/fast_path/test_build.py"),
     ("performance.md", "python -m tests.bench.group", "tests/bench/group/test_program.py"),
-    ("performance.md", "gantry bench reports", "tests/bench/reports/test_session.py"),
+    *(  # minutes each; tests/bench has the parts
+        ("performance.md", f"gantry bench {words}", PARSER)
+        for words in ("reports", "--peer off", "--brokers", "--touch-memory")
+    ),
     ("performance.md", "gantry bench", "tests/bench/test_bench.py"),
-    ("performance.md", "python -m tests.bench.store", "tests/bench/store/test_report.py"),
     ("rocketmq5.md", "gantry up", "tests/appliance/cli/test_up.py"),
     ("rocketmq5.md", "gantry admin groups", "tests/interop/migration/test_group_page.py"),
     ("scale.md", "gantry capacity", "tests/appliance/cli/test_capacity.py"),
@@ -81,7 +81,7 @@ RUN = (
         ("scale.md", start, "tests/dashboard/database/test_server.py")
         for start in (".venv/bin/python manage.py", "umask", "export", "createuser")
     ),
-    ("accounts.md", "gantry admin alert-channels", "tests/dashboard/forms/test_every_form_in_a_shell.py"),
+    ("accounts.md", "gantry admin alert-channels", "tests/appliance/cli/admin/rest/test_calls.py"),
     ("accounts.md", "gantry ", HERE),
     ("accounts.md", "export GANTRY_TOKEN", HERE),
     ("alerts.md", "gantry ", HERE),
@@ -100,6 +100,16 @@ NOT_RUN = (
         "needs a container runtime, and a registry for its first layer: test_containers.py reads the Dockerfile, "
         "test_single_file.py does in a bare root what the image does",
     ),
+    (
+        "performance.md",
+        "python -m tests.bench.store",
+        "takes minutes of a machine without other work: tests/bench/store runs its parts",
+    ),
+    ("reports.md", "deploy/build-reports", "fetches half a gigabyte: test_packed.py packs small packages"),
+    ("service.md", "deploy/build-deb", "fetches all packages: test_scripts.py asks it for its usage"),
+    ("service.md", "sudo gantry install-reports", "fetches half a gigabyte: test_packed.py has it install from a file"),
+    ("service.md", "sudo apt install ./", "changes the machine: test_service.py does it in a bare root, by hand"),
+    ("service.md", "sudo apt install python3-pip", "changes the machine: test_service.py has apt simulate it"),
     ("containers.md", "ADVERTISE=", "needs a container runtime: test_containers.py reads the compose file"),
     ("containers.md", "kubectl apply", "needs a cluster: test_containers.py has kubectl put together what it sends"),
     ("containers.md", "kubectl exec", "needs a cluster: test_containers.py parses what the pod is to run"),

@@ -113,9 +113,10 @@ def test_a_signal_stops_everything_cleanly_and_nothing_is_lost(
     tmp_path: Path, number: signal.Signals, command: tuple[str, ...]
 ) -> None:
     """However it was started: `manage.py up` is the same command."""
-    with RunningAppliance(tmp_path / "data", "--brokers", "2", command=(sys.executable, *command)) as gantry:
+    options, command = ("--brokers", "2", "--proxies", "2"), (sys.executable, *command)
+    with RunningAppliance(tmp_path / "data", *options, command=command) as gantry:
         workers = gantry.workers()
-        assert len(workers) == 4
+        assert len(workers) == 5
         assert send(gantry.namesrv, "keep me") == "SEND_OK"
         assert gantry.stop(number) == 0
         assert not [child for child in workers if child.is_running()]

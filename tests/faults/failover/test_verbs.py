@@ -52,6 +52,9 @@ def test_an_administrator_looks_pauses_resumes_and_switches(tmp_path: Path, caps
         order = [each["address"] for each in told["members"][1:]]
         first, second = (slave for address in order for slave in scene.brokers if slave.broker_address == address)
         assert told["next_master"] == first.broker_address
+        assert gantry(capsys, master, "join").code == 0  # all have: it says so, and changes nothing
+        members = answer(capsys, master, "members")["members"]
+        assert {each["address"] for each in members} == {*order, master.broker_address}
         # A slave that is late for a moment is not able then, so what is explained may take a second look.
         wait_until(
             lambda: both(

@@ -86,6 +86,8 @@ async def test_a_planned_switch_over_goes_there_and_back_with_all_that_waits(
         await same_logs(one, two)
         refused = await admin("promote", "broker-a", "--yes")
         assert refused.code == 2 and "is the master of epoch 1" in refused.err
+        looked = await admin("switchover", "broker-a", "--dry-run")
+        assert looked.code == 0 and is_master(one), looked.err
         for epoch, old, new in ((2, one, two), (3, two, one)):
             before = old.controller.store.max_physical_offset
             ran = await admin("switchover", "broker-a", "--yes")

@@ -86,6 +86,8 @@ async def test_a_drain_under_load_loses_nothing_stops_the_broker_and_is_undone(g
         sending = asyncio.create_task(load.run())
         try:
             await until(lambda: sending.done() or {"broker-a", "broker-b"} <= set(load.brokers))
+            code, out = await admin(gantry, "drain", DRAINED, "--dry-run")
+            assert code == 0 and not (Path(gantry.data) / "brokers" / DRAINED / "held").exists(), out
             code, out = await admin(gantry, "drain", DRAINED, "--stop", "--yes", *QUICK)
             assert code == 0, out
             assert f"{DRAINED} is drained and stopped" in out
