@@ -40,14 +40,14 @@ class ClusterUnreachable(GatewayError):
     """No name server answers."""
 
     status = 503
-    advice = gettext_noop("The name server is starting or stopped. The Overview shows its process.")
+    advice = gettext_noop("The name server is starting or stopped. The page Brokers shows its process.")
 
 
 class BrokerUnreachable(GatewayError):
     """A broker that had to answer did not."""
 
     status = 503
-    advice = gettext_noop("The broker is starting, busy or stopped. The Overview shows its process.")
+    advice = gettext_noop("The broker is starting, busy or stopped. The page Brokers shows its process.")
 
 
 class TopicNotFound(GatewayError):

@@ -34,7 +34,10 @@ async def examine(gateway: Gateway, snapshot: Snapshot | None, proxies: Sequence
     found = [_broker(broker, why) for broker, why in zip(brokers, reached, strict=False)]
     found = found or [
         Check(
-            Level.BAD, gettext("Brokers"), gettext("none is registered"), gettext("The Overview shows their processes.")
+            Level.BAD,
+            gettext("Brokers"),
+            gettext("none is registered"),
+            gettext("The page Brokers shows their processes."),
         )
     ]
     at_proxies = [_proxy(address, why) for address, why in zip(proxies, reached[len(brokers) :], strict=True)]
@@ -70,7 +73,7 @@ def _proxy(address: str, why: str | None) -> Check:
 def _answering(what: str, address: str, why: str | None) -> Check:
     """A process at one address or more. why: what is wrong with it."""
     if why is not None:
-        return Check(Level.BAD, what, why, gettext("The Overview shows its process."))
+        return Check(Level.BAD, what, why, gettext("The page Brokers shows its process."))
     told = {"address": address}
     if all(is_loopback(one) for one in address.split(";")):
         evidence = gettext("%(address)s answers, but only programs on this machine can reach it") % told

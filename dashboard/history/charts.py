@@ -72,6 +72,7 @@ class Mark:
 
     at: float
     text: str
+    is_change: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +184,7 @@ def _folded(changes: Sequence[AuditEntry], step: int) -> list[Mark]:
     for (_, action, who), together in alike.items():
         targets = [one.target for one in (together[-1], together[0]) if one.target]
         text = " … ".join(dict.fromkeys(targets)) + (f" × {len(together)}" if len(together) > 1 else "")
-        marks.append(Mark(together[-1].at.timestamp(), _change(action, text, who)))
+        marks.append(Mark(together[-1].at.timestamp(), _change(action, text, who), is_change=True))
     return marks
 
 

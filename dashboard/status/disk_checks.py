@@ -10,6 +10,7 @@ from dashboard.language.sentences import gettext, joined
 from dashboard.status.board import FULL_SOON_S, SILENT_S, BrokerFacts, BrokerState, Snapshot
 from dashboard.status.check import Check, Harm, Level
 from dashboard.status.disk_metrics import disk_parts
+from dashboard.status.pages import page_of
 from dashboard.status.words import disk_in_words
 
 FULL_NOW_S = 3600.0
@@ -35,8 +36,9 @@ def _told(check: Check, brokers: list[str]) -> Check:
     """Of all brokers that keep their logs there."""
     _, *others = brokers
     also = gettext("On the same disk: %(brokers)s.") % {"brokers": joined(others)} if others else ""
+    evidence, link = joined([check.evidence, also], " "), page_of("broker", brokers[0], "brokers")
     rules = (RuleKind.DISK_FULL_IN, RuleKind.DISK_USED)
-    return replace(check, evidence=joined([check.evidence, also], " "), rules=rules, about=tuple(brokers))
+    return replace(check, evidence=evidence, link=link, rules=rules, about=tuple(brokers))
 
 
 def _problem(broker: BrokerState, facts: BrokerFacts) -> Check | None:

@@ -9,6 +9,7 @@ from appliance.settings.alert_names import RuleKind
 from dashboard.cluster import units
 from dashboard.language.sentences import gettext, joined
 from dashboard.status.check import Check, Harm, Level
+from dashboard.status.pages import page_of
 from gantrymq.client.admin.failover import FailoverPause, FailoverStatus
 
 SPARE = 1  # brokers in sync beyond the minimum: one can be lost, and messages are still taken
@@ -112,6 +113,7 @@ def _silent(failover: Failover, now: float) -> Check | None:
         ),
         rules=(RuleKind.ETCD_SLOW,),
         about=(failover.name,),
+        link=page_of("broker", failover.name, "brokers"),
         harm=Harm.STOPS,
     )
 
@@ -127,6 +129,7 @@ def _unfilled(failover: Failover) -> Check | None:
         gettext("If the master ended now, no messages would be taken until it is back."),
         rules=(RuleKind.NO_SUCCESSOR,),
         about=(failover.name,),
+        link=page_of("broker", failover.name, "brokers"),
         harm=Harm.WILL,
     )
 
@@ -143,6 +146,7 @@ def _forgotten(failover: Failover, now: float) -> Check | None:
         gettext("No member takes over until it is resumed, on the broker's “Master” page or with `gantry admin ha`."),
         rules=(RuleKind.FAILOVER_PAUSED,),
         about=(failover.name,),
+        link=page_of("broker", failover.name, "brokers"),
         harm=Harm.WILL,
     )
 

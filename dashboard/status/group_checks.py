@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from django.urls import NoReverseMatch, reverse
+from django.urls import reverse
 
 from appliance.settings.alert_names import RuleKind
 from dashboard.cluster import units
 from dashboard.language.sentences import gettext, joined, ngettext
 from dashboard.status.board import Stored, WatchedGroup
 from dashboard.status.check import Check, Harm, Level
+from dashboard.status.pages import page_of
 
 BEHIND_MS = 5 * 60_000
 ALONE_S = 60.0  # a deployment takes a group's members away for a while
@@ -112,7 +113,7 @@ def _problem(group: WatchedGroup, now: float) -> Check:
         )
     evidence = joined([_age(group), _waiting(group), members])
     name = gettext("group %(group)s") % values
-    link, about = _group_page(group.name), (group.name,)
+    link, about = page_of("group", group.name, "groups"), (group.name,)
     return Check(Level.WARN, title % values, evidence, action, name, link, rules=RULES, about=about, harm=harm)
 
 
@@ -132,18 +133,7 @@ def _waiting(group: WatchedGroup) -> str:
     return text % {"count": units.count(group.lag)}
 
 
-def _group_page(name: str) -> str:
-    try:
-        return reverse("group", args=[name])
-    except NoReverseMatch:  # a name that some other client made up
-        return reverse("groups")
-
-
 def _dead_letters_page(stored: Stored) -> str:
     """The one group's, or the list of them."""
-    if len(stored.dead_letters) == 1:
-        try:
-            return reverse("dead-letters-group", args=[stored.dead_letters[0][0]])
-        except NoReverseMatch:
-            pass
-    return reverse("dead-letters")
+    [(group, _), *others] = stored.dead_letters
+    return reverse("dead-letters") if others else page_of("dead-letters-group", group, "dead-letters")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from django.urls import reverse
+
 from dashboard.cluster import units
 from dashboard.language.sentences import gettext, joined, ngettext
 from dashboard.status.board import BrokerFacts
@@ -204,6 +206,7 @@ def _suspended(name: str, services: Services) -> Check | None:
             "They were too far behind and receive nothing until they are near the end again: reset "
             "their offsets, or switch disableConsumeIfConsumerReadSlowly off."
         ),
+        link=reverse("groups"),
         harm=Harm.STOPS,
     )
 
@@ -220,6 +223,7 @@ def _disagreeing(name: str, services: Services) -> Check | None:
             "Queues are shared among all members, so messages that only some of them subscribe to "
             "are skipped. Use a separate group for each subscription."
         ),
+        link=reverse("groups"),
         harm=Harm.LOSES,
     )
 

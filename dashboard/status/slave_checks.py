@@ -80,7 +80,7 @@ def without_master(snapshot: Snapshot) -> list[Check]:
             % {"slaves": joined(slave.address for slave in slaves if slave.broker_name == name)},
             gettext(
                 "Consumers read from its slaves, producers use other brokers. Start the master "
-                "again. If it is lost, an administrator promotes a slave with “Master” on its card. "
+                "again. If it is lost, an administrator promotes a slave with “Master” on its page. "
                 "See “Switchover and promotion” in the operations guide."
             ),
             harm=Harm.STOPS,

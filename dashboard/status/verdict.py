@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
+from django.urls import reverse
 from django.utils.translation import gettext_noop
 
 from appliance.settings.alert_names import RuleKind
@@ -16,6 +17,7 @@ from dashboard.status.check import NAME_SERVER, Check, Harm, Level
 from dashboard.status.disk_checks import disk_problems
 from dashboard.status.failover import failover_problems
 from dashboard.status.group_checks import dead_letter_problems, group_problems
+from dashboard.status.pages import page_of
 from dashboard.status.processes import ProcessFacts
 from dashboard.status.service_checks import service_problems
 from dashboard.status.slave_checks import what_goes_on, without_master
@@ -60,9 +62,11 @@ def judge(snapshot: Snapshot | None) -> Verdict:
 
 
 def checked(snapshot: Snapshot) -> list[Check]:
-    """What the checks find, worst first."""
+    """What the checks find, worst first. Each leads somewhere: to the brokers and processes, where it has no page."""
+    brokers, known = reverse("brokers"), snapshot.acknowledged
     found = (
-        replace(problem, is_acknowledged=problem.identity in snapshot.acknowledged) for problem in _problems(snapshot)
+        replace(problem, link=problem.link or brokers, is_acknowledged=problem.identity in known)
+        for problem in _problems(snapshot)
     )
     return sorted(found, key=lambda problem: problem.rank)
 
@@ -95,7 +99,7 @@ def _problems(snapshot: Snapshot) -> list[Check]:
                 Level.BAD,
                 gettext("The name server does not answer"),
                 again(snapshot.namesrv_why),
-                gettext("New clients find no broker. Check its process below and its log."),
+                gettext("New clients find no broker. Check its process on the page Brokers, and its log."),
                 rules=(RuleKind.BROKER_SILENT,),
                 about=(NAME_SERVER,),
                 harm=Harm.STOPS,
@@ -112,7 +116,8 @@ def _problems(snapshot: Snapshot) -> list[Check]:
             )
         )
     for broker in snapshot.brokers:
-        found += _broker_problems(broker, snapshot)
+        page = page_of("broker", broker.name, "brokers")
+        found += [replace(check, link=check.link or page) for check in _broker_problems(broker, snapshot)]
     found += disk_problems(snapshot)
     found += without_master(snapshot)
     found += failover_problems(snapshot.failovers, snapshot.at)

@@ -199,6 +199,9 @@
       if (link !== sentence) sentence.replaceChildren(link);
     }
     sentence.dataset.level = frame.level;
+    const why = $("[data-why]", root);
+    why.hidden = !frame.link;
+    if (frame.link) why.href = frame.link;
     $("[data-level]", root).className = `verdict verdict-${frame.word}`;
   }
 

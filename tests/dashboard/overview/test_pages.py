@@ -96,6 +96,8 @@ async def test_the_overview_tells_what_happened_lately(log_in: Client, gateway: 
     page = await page_of(client, "/")
     lately = page.partition('class="card lately"')[2].partition("</section>")[0]
     assert "The disk is full" in lately and "older" not in lately
+    newest = await AlertRow.objects.order_by("-begun_at").afirst()
+    assert newest is not None and f'<a class="name" href="/alerts/{newest.pk}"' in lately
 
 
 async def test_lately_names_a_change_once_and_no_topic_of_the_system(log_in: Client, gateway: Gateway) -> None:
@@ -115,7 +117,8 @@ async def test_lately_names_a_change_once_and_no_topic_of_the_system(log_in: Cli
     await sync_to_async(write)()
     page = await page_of(client, "/")
     lately = page.partition('class="card lately"')[2].partition("</section>")[0]
-    told = [unescape(one) for one in re.findall(r'<span class="name"[^>]*>(.*?)</span>', lately)]
+    told = [unescape(one) for one in re.findall(r'<a class="name"[^>]*>(.*?)</a>', lately)]
+    assert set(re.findall(r'<a class="name" href="([^"]*)"', lately)) == {"/audit"}
     assert sorted(told) == ["password changed ada", "topic created or changed by-mqadmin", "topic created orders (ada)"]
 
 
