@@ -21,6 +21,7 @@ from gantrymq import (
 from gantrymq.remoting import fastjson
 from tests.any_disk import SLOW_DISK
 from tests.appliance_process import PROPERTIES, RunningAppliance
+from tests.visitor import Visitor, admin_of
 from tests.waiting import wait_until
 
 TOPIC, GROUP = "backed-up", "readers"
@@ -69,6 +70,7 @@ def under_load(data: Path) -> Iterator[Load]:
     }
     properties.write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
     with RunningAppliance(data) as gantry:
+        admin_of(gantry)
         with SyncAdminClient(gantry.namesrv) as admin:
             admin.topics.create(TopicConfig(TOPIC, read_queue_nums=4, write_queue_nums=4))
         load = Load(data, gantry.namesrv)
@@ -94,9 +96,13 @@ def committed(data: Path) -> dict[str, int]:
 
 
 def check_restored(data: Path, acknowledged: set[int]) -> None:
-    """Serve the folder: it has each of these messages, none twice, and the group's offsets are in its queues."""
+    """Serve the folder: it has each of these messages, none twice, and the group's offsets are in its queues. Who could
+    log in can do so now."""
     kept = committed(data)
     with RunningAppliance(data) as gantry:
+        visitor = Visitor(gantry.url)
+        visitor.log_in()
+        assert visitor.get("/topics").status == 200
         with SyncAdminClient(gantry.namesrv) as admin:
             ends = {queue.queue_id: offset.max_offset for queue, offset in admin.topics.offsets(TOPIC).items()}
         seen: list[int] = []

@@ -141,6 +141,17 @@ def test_an_address_that_is_no_place_is_refused_without_its_keys(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_accounts_and_their_modes_come_back(tmp_path: Path) -> None:
+    data, folder, to = tmp_path / "data", tmp_path / "backups", tmp_path / "to"
+    for name in ("gantry.format", "accounts/plain_acl.yml", "accounts/appliance.yml"):
+        (data / name).parent.mkdir(exist_ok=True, parents=True)
+        (data / name).write_text("1\n")
+    assert main(["backup", str(folder), "--data", str(data)]) == 0
+    assert main(["restore", str(folder), "--data", str(to)]) == 0
+    found = {path.name: (path.read_text(), path.stat().st_mode & 0o777) for path in (to / "accounts").iterdir()}
+    assert found == dict.fromkeys(("plain_acl.yml", "appliance.yml"), ("1\n", 0o600))
+
+
 def test_older_backups_go_when_so_many_are_kept(tmp_path: Path) -> None:
     data, folder = tmp_path / "data", tmp_path / "backups"
     data.mkdir()
