@@ -18,6 +18,7 @@ import pytest
 
 from appliance.settings.appliance_config import ApplianceConfig
 from gantrymq import __version__ as VERSION
+from tests.conftest import require_tool
 from tests.docs.shell_lines import LINES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -43,9 +44,18 @@ def test_the_unit_starts_the_settings_of_the_package_as_its_user() -> None:
     assert service["CapabilityBoundingSet"] == ""
 
 
+def test_systemd_reads_the_unit_and_finds_nothing(tmp_path: Path) -> None:
+    """With a program that is here in the place of the package's."""
+    require_tool("systemd-analyze", "it reads the unit as systemd does")
+    here = tmp_path / UNIT.name
+    here.write_text(UNIT.read_text().replace("/usr/bin/gantry ", "/bin/true "))
+    done = subprocess.run(["systemd-analyze", "verify", "--man=no", here], capture_output=True, text=True, check=False)
+    own = [line for line in done.stderr.splitlines() if UNIT.name in line]
+    assert own == [], done.stderr
+
+
 def test_systemd_rates_the_unit_as_well_confined() -> None:
-    if shutil.which("systemd-analyze") is None:
-        pytest.skip("systemd-analyze is not installed")
+    require_tool("systemd-analyze", "it rates the unit")
     command = ["systemd-analyze", "security", "--offline=true", str(UNIT)]
     told = subprocess.run(command, capture_output=True, text=True, check=False).stdout
     level = re.search(r"exposure level for \S+: ([\d.]+)", told)
