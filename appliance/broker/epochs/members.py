@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
+import secrets
 from collections.abc import AsyncIterator, Sequence
 
 from appliance.broker.access.access_control import own_credentials
@@ -13,7 +15,7 @@ from appliance.errors import BrokerError
 from appliance.settings.roles import BrokerConfig
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.client.admin.promotion import Promotion
-from gantrymq.errors import GantryError
+from gantrymq.errors import BodyError, GantryError
 from gantrymq.remoting.admin_bodies import KVTable
 from gantrymq.remoting.bodies import ClusterInfo
 from gantrymq.remoting.client import RemotingClient
@@ -21,6 +23,8 @@ from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 
 TIMEOUT_S = 3.0
+ID_BY_CHANCE_MIN = 1 << 30  # and below its double, which all clients can read
+logger = logging.getLogger(__name__)
 
 
 class Members:
@@ -32,13 +36,19 @@ class Members:
     async def free_id(self, master: str) -> int:
         """Return an id for a slave of that master: the one that it had as a slave, else the lowest that no other has.
 
-        A slave that is down keeps its id, which no name server tells then; the master's is free for sure.
+        A slave that is down keeps its id, which no name server tells then; the master's is free for sure. Where the
+        master or all name servers are silent, it is one that no other has by chance.
         """
         async with self._client() as client:
-            taken = set(await self._addresses(client))
-            before = int((await self._figures(client, master)).get("slaveIdBefore", "0"))
+            addresses = await self._addresses(client)
+            told = (await self._figures(client, master)).get("slaveIdBefore", "")
+        taken = {number for number, address in addresses.items() if address != master}
+        before = int(told) if told.isdecimal() else 0
         if before > 0 and before not in taken:
             return before
+        if not told or not addresses:
+            logger.warning("no member told which broker id is free", extra={"event": "broker_id_by_chance"})
+            return ID_BY_CHANCE_MIN + secrets.randbelow(ID_BY_CHANCE_MIN)
         return next(number for number in range(1, len(taken) + 2) if number not in taken)
 
     async def successor(self, epoch: int) -> Demotion | None:
@@ -104,14 +114,18 @@ class Members:
         """Id to address, from the first name server that answers."""
         for server in self._config.namesrv_addresses.split(";"):
             body = await _ask(client, server.strip(), RequestCode.GET_BROKER_CLUSTER_INFO) if server.strip() else b""
-            if body:
-                data = ClusterInfo.from_json(body).broker_addr_table.get(self._config.broker_name)
-                return dict(data.broker_addrs) if data is not None else {}
+            with contextlib.suppress(BodyError):  # the next one may tell
+                if body:
+                    data = ClusterInfo.from_json(body).broker_addr_table.get(self._config.broker_name)
+                    return dict(data.broker_addrs) if data is not None else {}
         return {}
 
     async def _figures(self, client: RemotingClient, address: str) -> dict[str, str]:
         body = await _ask(client, address, RequestCode.GET_BROKER_RUNTIME_INFO)
-        return KVTable.from_json(body).table if body else {}
+        try:
+            return KVTable.from_json(body).table if body else {}
+        except BodyError:
+            return {}
 
 
 async def _ask(client: RemotingClient, address: str, code: RequestCode) -> bytes:
