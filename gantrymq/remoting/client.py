@@ -116,7 +116,9 @@ class RemotingClient:
 
     def end_silent(self, address: str, seconds: float, reason: str) -> None:
         """Close the connection to the address when calls wait, long polls too, and nothing came for that long;
-        otherwise end its long polls."""
+        otherwise end its long polls. One that is being made is given up: a host that was cut off answers nothing."""
+        if address in self._connecting:
+            self._connecting[address].cancel()
         connection = self._connections.get(address)
         if connection is None:
             return
@@ -218,9 +220,11 @@ class RemotingClient:
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
-            if task.cancelled() and self._closed:  # not the caller was cancelled: close() took its connection away
+            if not task.cancelled():  # the caller was
+                raise
+            if self._closed:
                 raise ClientClosed("the client was closed") from None
-            raise
+            raise ConnectError(address, "given up: the broker's master serves elsewhere") from None
 
     def _connecting_done(self, address: str, task: asyncio.Task[ClientConnection]) -> None:
         self._connecting.pop(address, None)

@@ -25,7 +25,7 @@ class Connections(Protocol):
         """The addresses where a request waits that long for anything from the peer. Long polls don't count."""
 
     def end_silent(self, address: str, seconds: float, reason: str) -> None:
-        """End what waits there if nothing came for that long, long polls in any case."""
+        """End what waits there if nothing came for that long, long polls and connecting in any case."""
 
 
 class Silence:
