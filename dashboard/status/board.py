@@ -173,6 +173,10 @@ class BrokerState:
     def is_answering(self) -> bool:
         return self.why is None
 
+    def is_silent(self, now: float) -> bool:
+        """Whether more than one round was in vain."""
+        return self.why is not None and (self.facts is None or now - self.facts.at > SILENT_S)
+
     @property
     def host(self) -> str:
         return self.address.rpartition(":")[0] or self.address

@@ -7,7 +7,7 @@ from dataclasses import replace
 from appliance.settings.alert_names import RuleKind
 from dashboard.cluster import units
 from dashboard.language.sentences import gettext, joined
-from dashboard.status.board import FULL_SOON_S, SILENT_S, BrokerFacts, BrokerState, Snapshot
+from dashboard.status.board import FULL_SOON_S, BrokerFacts, BrokerState, Snapshot
 from dashboard.status.check import Check, Harm, Level
 from dashboard.status.disk_metrics import disk_parts
 from dashboard.status.pages import page_of
@@ -22,8 +22,7 @@ def disk_problems(snapshot: Snapshot) -> list[Check]:
     sharing: dict[tuple[str, ...], list[str]] = {}
     for broker in snapshot.brokers:
         facts = broker.facts
-        is_silent = broker.why is not None and (facts is None or snapshot.at - facts.at > SILENT_S)
-        check = None if facts is None or is_silent else _problem(broker, facts)
+        check = None if facts is None or broker.is_silent(snapshot.at) else _problem(broker, facts)
         if check is None:
             continue
         disk = *broker.disk, check.title

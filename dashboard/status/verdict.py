@@ -7,33 +7,24 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from django.urls import reverse
-from django.utils.translation import gettext_noop
 
 from appliance.settings.alert_names import RuleKind
 from dashboard.cluster import units
-from dashboard.language.sentences import again, gettext, joined, ngettext
-from dashboard.status.board import FRESH_S, SILENT_S, BrokerFacts, BrokerState, Snapshot
+from dashboard.language.sentences import again, gettext
+from dashboard.status.board import BrokerFacts, BrokerState, Snapshot
 from dashboard.status.check import NAME_SERVER, Check, Harm, Level
 from dashboard.status.disk_checks import disk_problems
 from dashboard.status.failover import failover_problems
 from dashboard.status.group_checks import dead_letter_problems, group_problems
 from dashboard.status.pages import page_of
-from dashboard.status.processes import ProcessFacts
+from dashboard.status.process_checks import process_problems
 from dashboard.status.service_checks import service_problems
-from dashboard.status.slave_checks import what_goes_on, without_master
+from dashboard.status.silence_checks import processes_of_silent, silent_problems
+from dashboard.status.slave_checks import without_master
 
 OF_RULES_MAX = 20  # alerts of rules with a line of their own; the sentence counts all
 LANE_FULL = 0.8  # of the capacity
 HEAD_WAIT_MS = 200.0  # RocketMQ refuses sends that waited longer (waitTimeMillsInSendQueue)
-# What a process is, as sentences say it; its state's own name when it is none of these.
-STATES = {
-    "crash loop": gettext_noop("Process %(name)s is in a crash loop"),
-    "waiting": gettext_noop("Process %(name)s is waiting"),
-    "starting": gettext_noop("Process %(name)s is starting"),
-    "restarting": gettext_noop("Process %(name)s is restarting"),
-    "stopping": gettext_noop("Process %(name)s is stopping"),
-    "failed": gettext_noop("Process %(name)s has failed"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,49 +106,27 @@ def _problems(snapshot: Snapshot) -> list[Check]:
                 harm=Harm.STOPS,
             )
         )
+    found += silent_problems(snapshot)
     for broker in snapshot.brokers:
         page = page_of("broker", broker.name, "brokers")
         found += [replace(check, link=check.link or page) for check in _broker_problems(broker, snapshot)]
     found += disk_problems(snapshot)
     found += without_master(snapshot)
     found += failover_problems(snapshot.failovers, snapshot.at)
+    told = processes_of_silent(snapshot)
     for process in snapshot.processes:
-        found += process_problems(process)
+        found += [] if process in told else process_problems(process)
     found += group_problems(snapshot.groups, snapshot.at)
     found += dead_letter_problems(snapshot.stored)
     return found
 
 
 def _broker_problems(broker: BrokerState, snapshot: Snapshot) -> list[Check]:
-    facts, now = broker.facts, snapshot.at
-    if broker.why is not None and (facts is None or now - facts.at > SILENT_S):
-        is_short = facts is not None and now - facts.at <= FRESH_S  # one answer came late: worth a look, not an alarm
-        restarted = gettext(
-            "When its process ends, or has not answered for a while (worker_hang_s), it is started "
-            "again; its log says why."
-        )
-        title = gettext("Slave %(name)s does not answer") if broker.is_slave else gettext("%(name)s does not answer")
-        return [
-            Check(
-                Level.WARN if is_short or broker.is_slave else Level.BAD,
-                title % {"name": broker.name},
-                joined([joined([broker.address, broker.why], ": "), _silent_for(broker, now)], "; "),
-                joined([what_goes_on(broker, snapshot), restarted], " "),
-                rules=(RuleKind.BROKER_SILENT,),
-                about=(broker.name,),
-                harm=Harm.SLOWS if broker.is_slave else Harm.STOPS,
-            )
-        ]
-    if facts is None:
+    """Of one that answers."""
+    facts = broker.facts
+    if facts is None or broker.is_silent(snapshot.at):
         return []
     return _store_problems(facts) + _lane_problems(facts) + service_problems(facts)
-
-
-def _silent_for(broker: BrokerState, now: float) -> str:
-    """Not in the title, which stays the same while minutes pass; "" at first."""
-    if not broker.failing_since:
-        return ""
-    return gettext("silent for %(time)s") % {"time": units.duration(int(now - broker.failing_since))}
 
 
 def _store_problems(facts: BrokerFacts) -> list[Check]:
@@ -202,53 +171,3 @@ def _lane_problems(facts: BrokerFacts) -> list[Check]:
                 )
             )
     return found
-
-
-def process_problems(process: ProcessFacts) -> list[Check]:
-    count = units.count(process.restarts)
-    restarts = ngettext("%(count)s restart", "%(count)s restarts", process.restarts or 0) % {"count": count}
-    if process.note:
-        return [
-            Check(
-                Level.WARN,
-                gettext("Process %(name)s was started again") % {"name": process.name},
-                joined([process.note, restarts], "; "),
-                gettext("Brokers went on serving. guardian.log and gantry.log in the data folder say why."),
-            )
-        ]
-    if process.is_suspended:
-        return [
-            Check(
-                Level.BAD,
-                gettext("Process %(name)s is stopped by a signal") % {"name": process.name},
-                gettext("pid %(pid)s is suspended (SIGSTOP, or a debugger)") % {"pid": process.pid},
-                gettext(
-                    "It serves no request until it is continued: kill -CONT %(pid)s. With "
-                    "worker_hang_s (10 s) it is killed and started again after that time."
-                )
-                % {"pid": process.pid},
-                harm=Harm.STOPS,
-            )
-        ]
-    if process.state in ("running", "done", "stopped"):
-        return []
-    if process.state == "held":
-        return [
-            Check(
-                Level.WARN,
-                gettext("%(name)s is drained and stopped") % {"name": process.name},
-                "",
-                gettext("gantry admin undrain %(name)s starts it again.") % {"name": process.name},
-            )
-        ]
-    is_passing = process.state in ("waiting", "starting", "restarting", "stopping") or process.role == "report"
-    title = gettext(STATES[process.state]) if process.state in STATES else gettext("Process %(name)s is %(state)s")
-    return [
-        Check(
-            Level.WARN if is_passing else Level.BAD,
-            title % {"name": process.name, "state": process.state},
-            joined([restarts, f"pid {process.pid}" if process.pid else ""]),
-            gettext("Its log in the data folder says why."),
-            harm=Harm.SLOWS if process.role == "report" else Harm.STOPS,
-        )
-    ]

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 import pytest
 
 from appliance.supervisor.supervisor import ProcessStatus
-from dashboard.status import processes, verdict
+from dashboard.status import processes
 from dashboard.status.check import Level
+from dashboard.status.process_checks import process_problems
 
 
 class Attached:
@@ -55,9 +56,9 @@ def test_a_web_process_that_follows_says_what_it_follows_and_what_it_adopted() -
     assert (web.pid, web.restarts) == (os.getpid(), 2)
     assert "was killed by SIGKILL" in web.note
     assert broker.restarts == 1 and broker.adopted.endswith(" UTC")
-    (problem,) = verdict.process_problems(web)
+    (problem,) = process_problems(web)
     assert problem.level is Level.WARN and "was killed by SIGKILL" in problem.evidence
-    assert not verdict.process_problems(broker)
+    assert not process_problems(broker)
 
 
 @pytest.mark.usefixtures("attach")
@@ -66,4 +67,4 @@ def test_what_is_long_over_is_no_problem_any_more() -> None:
     processes.attach(attached, attached)
     web = processes.sample()[1]
     assert (web.restarts, web.note) == (2, "")
-    assert not verdict.process_problems(web)
+    assert not process_problems(web)
