@@ -40,5 +40,11 @@ def carried() -> dict[Pinned, str]:
     return {item: _PURLS.get(item.name, "pkg:generic/" + item.name + "@{}").format(item.version) for item in found}
 
 
+def carried_licences() -> dict[str, str]:
+    """The licence of each of these, by its name, as an expression of SPDX."""
+    found: dict[str, str] = tomllib.loads(BINARY.read_text(encoding="utf-8"))["licences"]
+    return found
+
+
 def normal(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()

@@ -13,10 +13,11 @@ import json
 import uuid
 from typing import Any
 
-from deploy.lock_file import SHIPPED, Pinned, carried, lock_names, pinned
+from deploy.lock_file import SHIPPED, Pinned, carried, carried_licences, lock_names, pinned
 from gantrymq import __version__
 
 NAMESPACE = uuid.UUID("6c22b242-0f03-4594-ad64-2d705a7cd4da")  # of our serial numbers; drawn once
+OWN_LICENCE = "Apache-2.0"
 # What only checks the checkout is "excluded".
 SCOPES = {"appliance": "required", "fast-path": "optional", "reports": "optional"}
 
@@ -26,15 +27,16 @@ def bill_of_materials() -> dict[str, Any]:
     components = [_component(package, locks) for package, locks in sorted(_packages().items())]
     version = __version__
     launcher = Pinned("gantry-launcher", version)
-    components += [_carried(package, purl) for package, purl in sorted(carried().items())]
-    components.append(_carried(launcher, f"pkg:generic/{launcher.name}@{version}"))
+    licences = carried_licences()
+    components += [_carried(package, purl, licences[package.name]) for package, purl in sorted(carried().items())]
+    components.append(_carried(launcher, f"pkg:generic/{launcher.name}@{version}", OWN_LICENCE))
     subject = {
         "type": "application",
         "bom-ref": f"pkg:pypi/gantrymq@{version}",
         "name": "gantrymq",
         "version": version,
         "purl": f"pkg:pypi/gantrymq@{version}",
-        "licenses": [{"license": {"id": "Apache-2.0"}}],
+        "licenses": [{"license": {"id": OWN_LICENCE}}],
     }
     content = json.dumps([subject, components], sort_keys=True)
     return {
@@ -71,7 +73,7 @@ def _component(package: Pinned, locks: list[str]) -> dict[str, Any]:
     }
 
 
-def _carried(package: Pinned, purl: str) -> dict[str, Any]:
+def _carried(package: Pinned, purl: str, licence: str) -> dict[str, Any]:
     """Of the single file, which deploy/build-binary builds."""
     return {
         "type": "library",
@@ -79,6 +81,7 @@ def _carried(package: Pinned, purl: str) -> dict[str, Any]:
         "name": package.name,
         "version": package.version,
         "scope": "optional",
+        "licenses": [{"expression": licence}],
         "purl": purl,
         "properties": [{"name": "gantrymq:lock", "value": "binary"}],
     }

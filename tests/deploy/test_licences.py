@@ -7,13 +7,14 @@ import re
 
 import pytest
 
-from deploy.lock_file import SHIPPED, pinned
+from deploy.lock_file import SHIPPED, carried, carried_licences, pinned
 from tests.conftest import missing
 
 LOCKS = (*SHIPPED, "postgresql", "redis")  # the last two: deploy/extra
 # What a package says, cut at commas and SPDX's operators, in the words that packages use.
 FREE = re.compile(
     r"(?:The )?(?:MIT|MIT-0|0BSD|Zlib|CC0-1\.0|PSF-2\.0|ZPL-2\.1|TCL|MPL-2\.0|Mozilla Public License 2\.0 \(MPL 2\.0\)"
+    r"|blessing|Apache-2\.0 WITH LLVM-exception"
     r"|(?:3-Clause )?BSD|BSD-[23]-Clause|Apache(?:-2\.0| License| Software License)|Version 2\.0)"
     r"(?: License)?(?: \(MIT\))?"
 )
@@ -46,6 +47,13 @@ def test_a_package_may_be_passed_on(name: str) -> None:
         missing(name, "deploy/test installs what is locked")
     assert found
     assert [licence for licence in found if not FREE.fullmatch(licence)] == []
+
+
+def test_what_the_single_file_carries_beside_packages_may_be_passed_on() -> None:
+    told = carried_licences()
+    assert set(told) == {package.name for package in carried()}
+    parts = [part for expression in told.values() for part in expression.split(" AND ")]
+    assert [part for part in parts if not FREE.fullmatch(part)] == []
 
 
 def test_the_exceptions_are_needed() -> None:
