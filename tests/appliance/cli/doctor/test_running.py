@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -11,14 +12,17 @@ from pathlib import Path
 import pytest
 
 from appliance.__main__ import main
+from appliance.broker.controller import BrokerController
 from appliance.cli.checks.running import name_servers
 from appliance.cli.doctor.ready import ROLES
 from appliance.cli.doctor.ready_proxy import why_not
 from appliance.proxy.controller import ProxyController
 from appliance.settings.appliance_config import ApplianceConfig
 from appliance.settings.loader import read_properties
-from appliance.settings.roles import ProxyConfig
+from appliance.settings.roles import BrokerConfig, ProxyConfig
+from store.base.config import MessageStoreConfig
 from tests.appliance_process import RunningAppliance, command_of, shared_appliance
+from tests.harness import SMALL_STORE
 from tests.waiting import WITHIN_S
 
 gantry = shared_appliance("--slaves", "1")
@@ -116,6 +120,17 @@ async def test_a_proxy_whose_name_servers_are_silent_lives_and_is_not_ready() ->
     async with ProxyController(ProxyConfig(listen_port=0, namesrv_addresses="127.0.0.1:1")) as proxy:
         assert await why_not("127.0.0.1", proxy.port, None, WITHIN_S, live=True) == ""
         assert "answers with " in await why_not("127.0.0.1", proxy.port, None, WITHIN_S, live=False)
+
+
+async def test_a_broker_that_no_name_server_knows_lives_and_is_not_ready(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = BrokerConfig(listen_port=0, namesrv_addresses="127.0.0.1:1")
+    store = MessageStoreConfig(root=tmp_path / "store", **SMALL_STORE)
+    async with BrokerController(config, store) as broker:
+        for live, code, word in (((), 1, "0 of 1 name servers know it"), (("--live",), 0, "live")):
+            assert await asyncio.to_thread(main, ["ready", "broker", broker.address, *live]) == code
+            assert capsys.readouterr().out == f"broker {broker.address}: {word}\n"
 
 
 def test_nothing_listens_there(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,80 @@
+"""What the doctor says of a cluster in which something is wrong: addresses that clients get, slaves, an empty list."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from appliance.bench.processes import free_ports
+from appliance.cli.checks import folder, machine, running
+from appliance.settings.appliance_config import ApplianceConfig
+from gantrymq.remoting.bodies import BrokerData, ClusterInfo
+
+
+class Told:
+    """An admin client whose name server says this."""
+
+    def __init__(self, brokers: dict[str, dict[int, str]]) -> None:
+        self._info = ClusterInfo({name: BrokerData("c", name, addresses) for name, addresses in brokers.items()})
+        self.cluster = SimpleNamespace(info=self._answer)
+
+    async def _answer(self) -> ClusterInfo:
+        return self._info
+
+    async def __aenter__(self) -> Told:
+        return self
+
+    async def __aexit__(self, *_: object) -> None: ...
+
+
+async def looked(monkeypatch: pytest.MonkeyPatch, config: ApplianceConfig, brokers: Any) -> list[tuple[str, str]]:
+    monkeypatch.setattr(running, "AdminClient", lambda *_, **__: Told(brokers))
+    return [(one.mark, one.sentence) for one in await running.look(config)]
+
+
+async def test_an_address_that_nothing_listens_at_is_a_problem(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    address = f"127.0.0.1:{free_ports()}"
+    found = await looked(monkeypatch, ApplianceConfig(data=tmp_path), {"broker-a": {0: address}})
+    ((mark, sentence),) = [each for each in found if address in each[1]]
+    assert mark == "✗" and "can't be reached from here" in sentence and "--advertise" in sentence
+
+
+@pytest.mark.parametrize(("bind", "wanted"), [("127.0.0.1", "✓"), ("0.0.0.0", "!")])
+async def test_an_address_of_this_machine_alone_is_told_when_others_are_to_come(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, bind: str, wanted: str
+) -> None:
+    server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0)
+    address = "{}:{}".format(*server.sockets[0].getsockname())
+    async with server:
+        config = ApplianceConfig(data=tmp_path, bind=bind)
+        found = await looked(monkeypatch, config, {"broker-a": {0: address}})
+    ((mark, sentence),) = [each for each in found if address in each[1]]
+    assert (mark, "only this machine reaches" in sentence) == (wanted, wanted == "!")
+
+
+async def test_a_slave_that_is_missing_is_told_and_so_is_a_cluster_without_brokers(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    config = ApplianceConfig(data=tmp_path, slaves=2)
+    found = await looked(monkeypatch, config, {"broker-a": {0: "127.0.0.1:1", 1: "127.0.0.1:2"}})
+    assert [mark for mark, sentence in found if "broker-a has 1 of 2 slaves" in sentence] == ["!"]
+    found = await looked(monkeypatch, config, {})
+    assert [mark for mark, sentence in found if "No broker is registered" in sentence] == ["✗"]
+
+
+def test_a_slow_disk_and_a_clock_that_no_program_keeps_are_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    config = ApplianceConfig(data=tmp_path)
+    monkeypatch.setattr(folder, "fsyncs_per_s", lambda *_: folder.SLOW_FSYNCS_PER_S - 1)
+    (slow,) = folder.check_disk_speed(config)
+    assert slow.mark == "!" and "ASYNC_FLUSH" in slow.sentence
+    for state, mark in ((machine.CLOCK_UNKNOWN, "!"), (0, "✓")):
+        kernel = SimpleNamespace(adjtimex=lambda _, state=state: state)
+        monkeypatch.setattr(machine.ctypes, "CDLL", lambda _, kernel=kernel: kernel)
+        (found,) = machine.check_clock(config)
+        assert found.mark == mark and ("chrony" in found.sentence) is (mark == "!")
