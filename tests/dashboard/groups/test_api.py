@@ -14,6 +14,7 @@ from dashboard.models.management import User
 from gantrymq.message.model import Message
 from tests.dashboard.conftest import Api, Client, api_for
 from tests.dashboard.group_places import placed
+from tests.dashboard.groups.group_members import consuming, waited_for
 from tests.harness import ServingCluster
 
 Topic = Callable[..., Awaitable[str]]
@@ -69,6 +70,26 @@ async def test_a_dry_run_where_there_is_none_does_nothing(
     assert whole["queues"][0]["consumer_offset"] == 2
 
 
+async def test_a_dry_run_tells_no_running_consumer(
+    users: Users,
+    gateway: Gateway,
+    cluster: ServingCluster,
+    make_topic: Topic,
+) -> None:
+    topic = await make_topic("told-topic", queues=1, messages=[Message("told-topic", b"x")])
+    api = await api_for(users["operator"])
+    async with consuming(cluster, "told", topic):
+
+        async def is_online() -> bool:
+            status, planned = await api.call("post", "/groups/told/reset", body)
+            return status == 200 and bool(planned["items"][0]["is_online"])
+
+        body = {"topics": [topic], "to": "end", "dry_run": True}
+        await waited_for(is_online)
+        [plan] = (await api.call("post", "/groups/told/reset", body))[1]["items"]
+        assert (plan["is_online"], plan["is_done"], plan["consumers_told"]) == (True, False, False)
+
+
 async def test_a_dry_run_says_what_would_happen_and_the_run_does_it(
     users: Users,
     gateway: Gateway,
@@ -81,6 +102,7 @@ async def test_a_dry_run_says_what_would_happen_and_the_run_does_it(
     status, planned = await api.call("post", "/groups/rest-reset/reset", body | {"dry_run": True})
     [plan] = planned["items"]
     assert (status, plan["is_done"], plan["skipped"], plan["repeated"]) == (200, False, 3, 0)
+    assert not plan["consumers_told"]
     assert plan["queues"][0]["before"] == 2 and plan["queues"][0]["after"] == 5
     assert await admin.offsets.get_at(cluster.broker_address, "rest-reset", topic, 0) == 2
     status, done = await api.call("post", "/groups/rest-reset/reset", body)
