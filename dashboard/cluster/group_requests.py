@@ -141,7 +141,6 @@ class GroupCalls:
             subscriptions=_subscriptions(members),
             parties=next((tuple(found.disagreement) for _, found in members if found.disagreement), ()),
             message_model=next((found.message_model for _, found in members if found.connection_set), ""),
-            consume_rate=None if more else sum(stats.consume_tps for _, (stats, _) in places),
             at=min(moments, default=self._calls.clock()),
             failures=tuple(known.values()),
             running=running,

@@ -135,7 +135,6 @@ class GroupDetail:
     subscriptions: tuple[tuple[str, str, str], ...]  # topic, expression, its type
     parties: tuple[SubscriptionParty, ...]  # who wants what, where members disagree
     message_model: str
-    consume_rate: float | None
     at: float
     failures: tuple[PartialFailure, ...] = ()
     running: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # client id to its answer to request 307

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Literal, Self
 
 from ninja import Field, Schema
 
@@ -44,11 +44,11 @@ class LookOut(Schema):
     lag: int
 
 
-class SeenGroupOut(GroupOut):
-    """A group as it was looked at last, and where it is heading. seen_at null: it was never looked at yet.
+class GroupTrendOut(Out):
+    """Where a group is heading, by the looks until seen_at; null: it was never looked at yet.
 
-    Rates are messages a second. seconds_to_zero: if it goes on as in the last minute; null while it comes no nearer.
-    retries: messages that wait to be tried again. dead_letters null: not counted yet.
+    Rates are messages a second, the mean of the last minute. seconds_to_zero: if it goes on so; null while it comes no
+    nearer. retries: messages that wait to be tried again. dead_letters null: not counted yet.
     """
 
     seen_at: MaybeFromSeconds
@@ -62,13 +62,17 @@ class SeenGroupOut(GroupOut):
     lag_history: list[LookOut]
 
     @classmethod
-    def of_row(cls, row: GroupRow) -> SeenGroupOut:
+    def of_row(cls, row: GroupRow) -> Self:
         history = [LookOut(at=datetime.fromtimestamp(at, UTC), lag=lag) for at, lag in row.group.history]
         return cls.of(
             row.group, seen_at=row.group.at or None, state=row.state, direction=row.direction,
             seconds_to_zero=row.seconds_to_zero, retries=row.retries, dead_letters=row.dead_letters,
             lag_history=history,
         )  # fmt: skip
+
+
+class SeenGroupOut(GroupTrendOut, GroupOut):
+    """A group as it was looked at last, and where it is heading."""
 
 
 class GroupList(Listed[SeenGroupOut | GroupOut]):
@@ -179,14 +183,13 @@ class PartyOut(Out):
 class GroupDetailOut(Out):
     """One consumer group whole. is_partial: a broker of problems is missing in it, lags are the least that can be.
 
-    checks: why it is behind, the likeliest first. seen: the group as the list has it. modes: POP or PULL by topic,
+    checks: why it is behind, the likeliest first. trend: its rates, as the list has them. modes: POP or PULL by topic,
     where a mode is set or the group pops now; in_flight: messages that members have, part of the lag of such a group.
     """
 
     name: str
     lag: int | None
     lag_ms: int | None
-    consume_rate: float | None
     suspended_on: list[str]
     queues: list[PlaceOut]
     members: list[MemberOut]
@@ -196,7 +199,7 @@ class GroupDetailOut(Out):
     checks: list[CheckOut]
     modes: dict[str, str]
     in_flight: int
-    seen: SeenGroupOut
+    trend: GroupTrendOut
     is_partial: bool = False
 
     @classmethod
@@ -211,7 +214,7 @@ class GroupDetailOut(Out):
             ],
             problems=sentences(detail.failures),
             checks=[CheckOut.of(one) for one in view.checks],
-            seen=SeenGroupOut.of_row(view.row),
+            trend=GroupTrendOut.of_row(view.row),
         )
 
 

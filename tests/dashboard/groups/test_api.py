@@ -44,6 +44,9 @@ async def test_groups_are_listed_with_their_lag_in_time(
         assert group["lag_ms"] > 0
     status, whole = await api.call("get", "/groups/rest-lag")
     assert status == 200 and whole["queues"][0]["consumer_offset"] == 2 and whole["queues"][0]["lag_ms"] > 0
+    assert whole["lag"] == 3 and {"in_rate", "out_rate", "seen_at"} <= whole["trend"].keys()
+    rates = [name for name in (*whole, *whole["trend"]) if name.endswith("_rate")]
+    assert sorted(rates) == ["in_rate", "out_rate"] and "lag" not in whole["trend"], "each figure once"
     assert (await api.call("get", "/groups/rest-nowhere"))[0] == 404
     assert (await api.call("get", "/groups?topic=rest-nowhere"))[0] == 404
 

@@ -24,7 +24,7 @@ def queue(number: int, lag: int = 100, owner: str | None = "c1") -> QueuePlace:
 
 def group(*queues: QueuePlace, clients: tuple[str, ...] = ("c1", "c2"), **changes: Any) -> GroupDetail:
     members = tuple(GroupMember(name, "10.0.0.1:1", "PYTHON", ("broker-a",)) for name in clients)
-    found = GroupDetail("g", (), queues or tuple(queue(n) for n in range(4)), members, (), (), "CLUSTERING", 1.0, NOW)
+    found = GroupDetail("g", (), queues or tuple(queue(n) for n in range(4)), members, (), (), "CLUSTERING", NOW)
     return replace(found, **changes)
 
 
