@@ -263,11 +263,7 @@ def read_facts(broker: BrokerRef, info: Mapping[str, str], now: float, before: B
         memory_mapped_bytes=_int(info, "memoryMappedBytes"),
         commit_log_bytes=last - max(first, 0) if first is not None and last is not None else None,
         behind_bytes=_int(info, "dispatchBehindBytes"),
-        lanes=tuple(
-            Lane(name, _int(info, size), _int(info, capacity), _float(info, wait))
-            for number, (name, size, capacity, wait) in enumerate(LANES)
-            if number < LANES_OF_ANY_BROKER or size in info
-        ),
+        lanes=_lanes(info),
         services=read_services(info, LANE_COUNTS),
     )
     facts = _with_refusals(facts, before)
@@ -303,6 +299,14 @@ def _with_refusals(facts: BrokerFacts, before: BrokerFacts | None) -> BrokerFact
     if facts.at - before.refused_at < REFUSALS_REMEMBERED_S:
         return replace(facts, refusing=before.refusing, refused_at=before.refused_at)
     return facts
+
+
+def _lanes(info: Mapping[str, str]) -> tuple[Lane, ...]:
+    return tuple(
+        Lane(name, _int(info, size), _int(info, capacity), _float(info, wait))
+        for number, (name, size, capacity, wait) in enumerate(LANES)
+        if number < LANES_OF_ANY_BROKER or size in info
+    )
 
 
 def _step(before: int | None, after: int | None, seconds: float) -> float | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
+from django.urls import NoReverseMatch, reverse
 from django.utils.translation import gettext, gettext_noop
 
 from appliance.settings.alert_names import RuleKind
@@ -77,3 +78,11 @@ class Check:
     @property
     def identity(self) -> str:
         return self.name or self.title
+
+
+def page_of(page: str, name: str, others: str) -> str:
+    """Where a problem of one thing leads. others: the list, for a name that no address takes."""
+    try:
+        return reverse(page, args=[name])
+    except NoReverseMatch:
+        return reverse(others)

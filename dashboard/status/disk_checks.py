@@ -8,9 +8,8 @@ from appliance.settings.alert_names import RuleKind
 from dashboard.cluster import units
 from dashboard.language.sentences import gettext, joined
 from dashboard.status.board import FULL_SOON_S, BrokerFacts, BrokerState, Snapshot
-from dashboard.status.check import Check, Harm, Level
+from dashboard.status.check import Check, Harm, Level, page_of
 from dashboard.status.disk_metrics import disk_parts
-from dashboard.status.pages import page_of
 from dashboard.status.words import disk_in_words
 
 FULL_NOW_S = 3600.0

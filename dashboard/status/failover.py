@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from appliance.settings.alert_names import RuleKind
 from dashboard.cluster import units
 from dashboard.language.sentences import gettext, joined
-from dashboard.status.check import Check, Harm, Level
-from dashboard.status.pages import page_of
+from dashboard.status.check import Check, Harm, Level, page_of
 from gantrymq.client.admin.failover import FailoverPause, FailoverStatus
 
 SPARE = 1  # brokers in sync beyond the minimum: one can be lost, and messages are still taken

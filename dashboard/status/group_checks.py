@@ -10,8 +10,7 @@ from appliance.settings.alert_names import RuleKind
 from dashboard.cluster import units
 from dashboard.language.sentences import gettext, joined, ngettext
 from dashboard.status.board import Stored, WatchedGroup
-from dashboard.status.check import Check, Harm, Level
-from dashboard.status.pages import page_of
+from dashboard.status.check import Check, Harm, Level, page_of
 
 BEHIND_MS = 5 * 60_000
 ALONE_S = 60.0  # a deployment takes a group's members away for a while

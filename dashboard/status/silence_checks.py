@@ -8,8 +8,7 @@ from appliance.settings.alert_names import RuleKind
 from dashboard.cluster import units
 from dashboard.language.sentences import gettext, joined
 from dashboard.status.board import FRESH_S, BrokerState, Snapshot
-from dashboard.status.check import Check, Harm, Level
-from dashboard.status.pages import page_of
+from dashboard.status.check import Check, Harm, Level, page_of
 from dashboard.status.process_checks import STATES, state_in_words
 from dashboard.status.processes import ProcessFacts
 from dashboard.status.slave_checks import what_goes_on

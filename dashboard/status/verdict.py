@@ -12,11 +12,10 @@ from appliance.settings.alert_names import RuleKind
 from dashboard.cluster import units
 from dashboard.language.sentences import again, gettext
 from dashboard.status.board import BrokerFacts, BrokerState, Snapshot
-from dashboard.status.check import NAME_SERVER, Check, Harm, Level
+from dashboard.status.check import NAME_SERVER, Check, Harm, Level, page_of
 from dashboard.status.disk_checks import disk_problems
 from dashboard.status.failover import failover_problems
 from dashboard.status.group_checks import dead_letter_problems, group_problems
-from dashboard.status.pages import page_of
 from dashboard.status.process_checks import process_problems
 from dashboard.status.service_checks import service_problems
 from dashboard.status.silence_checks import processes_of_silent, silent_problems
