@@ -73,7 +73,7 @@ async def runs(request: HttpRequest) -> HttpResponse:
     if not request.headers.get("HX-Request"):
         return redirect("reports:index")
     context = await _runs_context(request)
-    if request.GET.get("was") == "live" and not context["is_live"]:
+    if not context["is_live"] and request.GET.get("was", context["was"]) != context["was"]:
         return _reload()
     return render(request, "reports/_runs.html", context)
 
@@ -248,12 +248,15 @@ async def _runs_context(request: HttpRequest) -> dict[str, Any]:
     rows = [_row(run) async for run in ReportRun.objects.select_related("requested_by")[:RUNS_SHOWN]]
     plan = await plans.schedule()
     overview = await latest.overview(plan.reports if plan.is_on else ())
+    is_live = any(row["run"].is_live for row in rows)
     return {
+        # What the next look compares: a run may begin and end between two.
+        "was": "live" if is_live else str(max((row["run"].pk for row in rows), default=0)),
         "rows": rows,
         "plan": plan,
         "overview": [row for row in overview if not row["is_quiet"]],
         "quiet": [row for row in overview if row["is_quiet"]],
-        "is_live": any(row["run"].is_live for row in rows),
+        "is_live": is_live,
         "steps": await _steps(row["run"] for row in rows),
         "install": install_state(settings.APPLIANCE.data),
         "may_run": request.principal.may(Permission.REPORTS_RUN),  # type: ignore[attr-defined]

@@ -235,6 +235,15 @@ async def test_the_list_asks_for_a_new_page_once_nothing_is_going_on_any_more(da
     assert "it broke" in await text_of(client, "/reports/")
 
 
+async def test_the_list_asks_for_a_new_page_after_a_run_that_no_look_saw(data: Path, log_in: Client) -> None:
+    client = await log_in("reader")
+    for _ in range(2):
+        [address] = re.findall(r'hx-get="(/reports/runs[^"]*)"', await text_of(client, "/reports/"))
+        assert "HX-Refresh" not in await client.get(address, headers={"HX-Request": "true"})
+        await finished_run(data)
+        assert (await client.get(address, headers={"HX-Request": "true"}))["HX-Refresh"] == "true"
+
+
 async def test_while_the_stack_is_being_installed_the_page_says_so_and_runs_wait(data: Path, log_in: Client) -> None:
     (data / "reports").mkdir()
     write_json(
