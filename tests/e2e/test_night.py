@@ -170,6 +170,7 @@ def _night(browser: webdriver.Chrome, page: Page, hand: Keyboard | Thumb, url: s
     # what is wrong: the first sentence names it, and so does the tab's title
     page.wait("the alert in the first sentence", lambda: GROUP in page.find("h1").text)
     page.wait("one alert in the menu", lambda: page.find("[data-waiting=alerts]").get_attribute("textContent") == "1")
+    page.wait("one alert in the tab's title", lambda: browser.title.startswith("(1) "))
     hand.press("h1 a")
     page.wait("the list of alerts", lambda: browser.current_url == f"{url}/alerts")
 
@@ -192,5 +193,6 @@ def _night(browser: webdriver.Chrome, page: Page, hand: Keyboard | Thumb, url: s
     # it is over, on the first screen and in the list
     hand.go_to("/")
     page.wait("a calm first sentence", lambda: page.find("h1").text.startswith(("All good", "The disk is filling")))
+    page.wait("no count in the tab's title", lambda: not browser.title.startswith("(1) "))
     hand.go_to("/alerts")
     page.wait("no alert", lambda: "No open alerts" in page.find("main").text)
