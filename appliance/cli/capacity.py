@@ -22,6 +22,8 @@ DAY_S = 86_400
 KIB = 1024
 CORE_USED = 0.7  # of its core that a broker is planned for: the rest is for bursts, and for starts after a crash
 LINK_USED = 0.7  # of disks and network, for the same
+NAME_SERVERS_MIN = 2  # one may be lost
+EXECUTOR_CORES = 2
 ROUTES_S = 30  # a client asks for the route of each of its topics so often
 
 
@@ -35,6 +37,7 @@ class Costs:
     give_us: float = 0.9  # a master, for each message that it gives to a slave
     copy_us: float = 1.2  # a slave, for each message that it copies
     route_us: float = 24.0  # a name server, for a route of one broker
+    route_broker_us: float = 11.0  # for each further broker in it, with its slave
     read_us: float = 1.0  # Spark, for each message that it reads from the log
     overhead: int = 200  # bytes of a message beside its body: header, topic, properties, queue unit
     broker_mib: float = 79.0  # a broker's own memory after the loads, without the page cache
@@ -55,6 +58,7 @@ class Goal:
     days: float = 3.0
     clients: int = 0  # 0: one for each 1 000 messages a second, ten at least
     topics: int = 50  # of a client
+    spread: int = 16  # brokers of a topic; 0: all
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +81,11 @@ class Need:
 
     @property
     def masters(self) -> int:
-        return max(1, math.ceil(self.by[self.first]))
+        return masters_for(self.by)
+
+    @property
+    def name_servers(self) -> int:
+        return max(NAME_SERVERS_MIN, math.ceil(self.name_server_cores / CORE_USED))
 
     @property
     def rows(self) -> list[tuple[str, str]]:
@@ -90,10 +98,18 @@ class Need:
             ("written, MB/s", number(self.write_mb_s)),
             ("sent by masters, MB/s", number(self.sent_mb_s)),
             ("stored, TB", number(self.stored_tb)),
+            ("disks, one a broker", number(self.masters + slaves)),
+            ("name servers", number(self.name_servers)),
             ("name servers, cores", number(self.name_server_cores)),
+            ("dashboards", "1"),
+            ("Spark executors, 2 cores", number(math.ceil(self.spark_cores / EXECUTOR_CORES))),
             ("Spark reads, cores", number(self.spark_cores)),
             ("memory of brokers, GiB", number((self.masters + slaves) * self.broker_mib / KIB)),
         ]
+
+
+def masters_for(by: dict[str, float]) -> int:
+    return max(1, math.ceil(max(by.values())))
 
 
 def work_out(goal: Goal, costs: Costs) -> Need:
@@ -110,10 +126,12 @@ def work_out(goal: Goal, costs: Costs) -> Need:
         "disk speed": write_mb_s / (costs.disk_mb_s * LINK_USED),
         "disk room": kept_tb / (costs.disk_tb * costs.disk_full),
     }
+    in_route = min(goal.spread or math.inf, masters_for(by))
+    route_us = costs.route_us + costs.route_broker_us * (in_route - 1)
     clients = goal.clients or max(10, round(goal.rate / 1000))
     return Need(
         by=by, copies=goal.copies, write_mb_s=write_mb_s, sent_mb_s=sent_mb_s, stored_tb=kept_tb * (1 + goal.copies),
-        name_server_cores=clients * goal.topics / ROUTES_S * costs.route_us / 1e6,
+        name_server_cores=clients * goal.topics / ROUTES_S * route_us / 1e6,
         spark_cores=goal.rate * costs.read_us / 1e6, broker_mib=costs.broker_mib,
     )  # fmt: skip
 
@@ -131,6 +149,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--days", type=float, default=3.0, metavar="N", help="days that messages are kept (default: 3)")
     parser.add_argument("--clients", type=int, default=0, metavar="N", help="processes (default: rate / 1000, from 10)")
     parser.add_argument("--topics", type=int, default=50, metavar="N", help="topics of a client (default: 50)")
+    parser.add_argument("--spread", type=int, default=16, metavar="N", help="brokers of a topic; 0: all (default: 16)")
     parser.add_argument(
         "--set", action="append", default=[], metavar="COST=N",
         help="a cost that you measured, repeatable: " + ", ".join(one.name for one in dataclasses.fields(Costs)),
@@ -140,10 +159,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     names = {one.name for one in dataclasses.fields(Goal)}
     goal = Goal(**{name: value for name, value in vars(arguments).items() if name in names})
-    if goal.rate <= 0 or min(goal.size, goal.copies, goal.groups, goal.days, goal.clients, goal.topics) < 0:
+    if (
+        goal.rate <= 0
+        or min(goal.size, goal.copies, goal.groups, goal.days, goal.clients, goal.topics, goal.spread) < 0
+    ):
         raise ConfigError("rates and numbers can't be negative, and the rate can't be 0")
     for name, figure in work_out(goal, given_costs(arguments.set)).rows:
-        print(f"{name:24}{figure}")
+        print(f"{name:30}{figure}")
     return 0
 
 

@@ -89,11 +89,18 @@ def test_what_wants_most_brokers_breaks_first(goal: Goal, costs: Costs, first: s
 
 
 def test_ten_times_the_rate_needs_ten_times_as_much() -> None:
-    one, ten = work_out(Goal(1e5, clients=100), Costs()), work_out(Goal(1e6, clients=1000), Costs())
+    one, ten = (work_out(Goal(rate, clients=number, spread=8), Costs()) for rate, number in ((1e5, 100), (1e6, 1000)))
     for reason, masters in one.by.items():
         assert ten.by[reason] == pytest.approx(10 * masters)
     assert ten.name_server_cores == pytest.approx(10 * one.name_server_cores)
     assert work_out(Goal(1), Costs()).masters == 1
+
+
+def test_a_topic_on_every_broker_makes_large_routes() -> None:
+    few, all_ = work_out(Goal(1e6, spread=1), Costs()), work_out(Goal(1e6, spread=0), Costs())
+    assert few.name_server_cores == pytest.approx(1000 * 50 / ROUTES_S * 24e-6)
+    assert all_.name_server_cores == pytest.approx(1000 * 50 / ROUTES_S * (24 + 11 * (all_.masters - 1)) / 1e6)
+    assert (few.name_servers, all_.name_servers) == (2, 3)
 
 
 def test_the_command_takes_own_figures(capsys: pytest.CaptureFixture[str]) -> None:
