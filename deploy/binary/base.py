@@ -10,6 +10,7 @@ from deploy.binary import native
 from deploy.binary.interpreter import python_of
 from deploy.binary.kept import OWN_SOURCES, Kept, hash_of, hash_of_modules
 from deploy.binary.parts import run
+from deploy.binary.slimming import check_floor
 
 FOR_COMPILING = "include", "gantry-fast-path"  # of the tree, and in no shipped file
 
@@ -24,6 +25,7 @@ def packed_base(kept: Kept, tree: Path) -> Path:
             staged = Path(folder) / "base"
             shutil.copytree(tree, staged, symlinks=True, ignore=shutil.ignore_patterns(*FOR_COMPILING))
             shutil.copyfile(unwinder, staged / "lib" / native.UNWINDER)
+            check_floor(staged)  # the interpreter and its libraries, too
             pack(tree, staged, to, is_last=False)
 
     return kept.made("base.tar.zst", of, make)

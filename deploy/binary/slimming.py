@@ -8,7 +8,7 @@ import struct
 from collections.abc import Iterable
 from pathlib import Path
 
-from deploy.binary.parts import BuildError, run
+from deploy.binary.parts import BuildError
 
 GLIBC_FLOOR = (2, 31)  # no file may ask for a newer one
 LANGUAGES = ("en", "zh_Hans")  # of the dashboard; Django brings a hundred
@@ -50,8 +50,11 @@ def check_floor(folder: Path) -> None:
 
 
 def glibc_of(path: Path) -> tuple[int, int]:
-    """The newest glibc that a program or library asks for; (0, 0) when for none."""
-    versions = re.findall(r"GLIBC_(\d+)\.(\d+)", _symbols(path))
+    """The newest glibc that a program or library asks for; (0, 0) when for none.
+
+    Read from its texts: without a table of sections, which nothing shipped has, binutils find none of its symbols.
+    """
+    versions = re.findall(rb"\bGLIBC_(\d+)\.(\d+)", path.read_bytes())
     return max(((int(major), int(minor)) for major, minor in versions), default=(0, 0))
 
 
@@ -82,10 +85,6 @@ def without_symbols(program: bytes) -> bytes:
     struct.pack_into("<Q", slim, 40, 0)  # where the table of sections is,
     struct.pack_into("<HH", slim, 60, 0, 0)  # and how many there are
     return bytes(slim)
-
-
-def _symbols(path: Path) -> str:
-    return run(["objdump", "-T", path])
 
 
 def _remove(folder: Path, patterns: Iterable[str]) -> None:
