@@ -19,6 +19,7 @@ from gantrymq import Message, SendStatus, SyncAdminClient, SyncProducer
 from gantrymq.remoting.admin_bodies import TopicConfig
 from tests.appliance_process import RunningAppliance
 from tests.conftest import missing, require_tool
+from tests.deploy.test_scripts import START_CPU_S, cpu_seconds
 from tests.interop.clients import JavaClient
 from tests.visitor import Visitor, first_run_token
 from tests.waiting import wait_until
@@ -36,7 +37,7 @@ USER = "4321"
 @pytest.fixture(scope="module")
 def file() -> Path:
     """dist/gantry, made of kept parts: some seconds on a machine that has built one before."""
-    for tool in ("go", "mvn", "objdump"):
+    for tool in ("go", "mvn"):
         require_tool(tool, "the single file is built with it")
     done = subprocess.run([ROOT / "deploy" / "build-binary"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -60,11 +61,12 @@ ENTER = """
 set -e
 root=$1 data=$2 trees=$3; shift 3
 mount --bind "$root" "$root"
-mount --bind "$data" "$root$data"
-mount --bind "$trees" "$root/trees"
 mount --rbind /proc "$root/proc"
 mount --rbind /dev "$root/dev"
 mount -t tmpfs none "$root/tmp"
+mkdir -p "$root$data" # behind those mounts, which would hide it: it may be below /tmp
+mount --bind "$data" "$root$data"
+mount --bind "$trees" "$root/trees"
 mount -o remount,bind,ro "$root"
 chown -R USER:USER "$data" "$trees"
 if [ -n "$ALONE" ]; then ip link set lo up; fi
@@ -149,7 +151,9 @@ def test_pages_live_values_and_clients_work_and_a_kill_leaves_nothing(machine: M
         wait_until(lambda: not machine.processes())
     with RunningAppliance(machine.data, command=(*machine.command(), "up")) as gantry:
         assert "unpacking" not in gantry.output
+        assert cpu_seconds(gantry.process.pid) < START_CPU_S
         send(gantry, 1)
+        assert "FromJava" in machine.run("admin", "topics", "list", "-n", gantry.namesrv).stdout
         gantry.process.send_signal(signal.SIGKILL)  # the guardian alone: the others end with it
         wait_until(lambda: not machine.processes())
 
@@ -189,6 +193,8 @@ def look_around(gantry: RunningAppliance) -> None:
     page = visitor.get("/login")
     files = re.findall(r'(?:src|href)="(/static/[^"]+)"', page.text)
     assert page.status == 200 and len(files) > 4
+    chinese = visitor.get("/login", Accept_Language="zh-CN").text
+    assert '<html lang="en"' in page.text and '<html lang="zh-CN"' in chinese and "登录" in chinese
     assert {visitor.get(path).status for path in files} == {200}
     visitor.become_admin(first_run_token(gantry.output))
     live = visitor.live()
