@@ -122,7 +122,7 @@ def test_a_script_that_builds_nothing_removes_nothing(tmp_path: Path, script: st
     wheel = tmp_path / "dist" / "gantrymq-0.1.0-py3-none-any.whl"
     wheel.parent.mkdir()
     wheel.touch()
-    command = [tmp_path / "deploy" / script, word]
+    command = [str(tmp_path / "deploy" / script), word]
     result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert result.returncode == code and wheel.exists()
     assert (f"deploy/{script}" if word.startswith("-") else word) in result.stdout + result.stderr
