@@ -221,9 +221,9 @@ async def test_it_says_how_often_a_rule_would_have_rung(log_in: Client) -> None:
 async def test_rest_does_what_the_pages_do(users: dict[str, User]) -> None:
     writer, config = await api_for(users["operator"]), await api_for(users["admin"], "config")
     _, made = await writer.call("post", "/alerts/rules", RULE)
-    status, changed = await writer.call("put", f"/alerts/rules/{made['id']}", made | {"threshold": 700})
+    status, changed = await writer.call("put", f"/alerts/rules/{made['id']}", RULE | {"threshold": 700})
     assert (status, changed["threshold"], changed["pattern"]) == (200, 700, "orders-*")
-    status, refused = await writer.call("put", f"/alerts/rules/{made['id']}", made | {"clear": 9000})
+    status, refused = await writer.call("put", f"/alerts/rules/{made['id']}", RULE | {"clear": 9000})
     assert status == 422 and "clear" in refused["fields"]
     assert (await writer.call("post", "/alerts/rules", RULE | {"channel_ids": [4711]}))[0] == 422
     with http_receiver() as receiver:
