@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import logging
 import os
 import shutil
@@ -161,15 +162,20 @@ class JsonFile:
         # the name is kept before it loses it, and the folder is synced before the caller is told.
         temporary = self.path.with_name(self.path.name + ".tmp")
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("wb") as file:
-            file.writelines([text] if isinstance(text, bytes) else text)
-            file.flush()
-            os.fsync(file.fileno())
+        keeps_backup = True
+        try:
+            _write(temporary, text)
+        except OSError as exc:
+            if exc.errno != errno.ENOSPC or not self._is_main_sound or not self._backup.exists():
+                raise
+            self._backup.unlink()  # a disk that is full has room for the new text then: what counts is the file itself
+            keeps_backup = False
+            _write(temporary, text)
         if not self._is_main_sound:
             # The .bak is the last good state, so it must not be overwritten with the damaged file.
             with contextlib.suppress(FileNotFoundError):
                 self.path.replace(self.path.with_name(self.path.name + ".damaged"))
-        elif self.path.exists() and not self._is_mirrored:
+        elif keeps_backup and self.path.exists() and not self._is_mirrored:
             # A crash during the copy must not leave half a backup, so the copy is renamed when it is complete.
             half = self._backup.with_name(self._backup.name + ".tmp")
             shutil.copyfile(self.path, half)
@@ -187,10 +193,7 @@ class JsonFile:
             text = self.path.read_bytes()
             if self._backup.exists() and self._backup.read_bytes() == text:
                 return
-            with half.open("wb") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
+            _write(half, text)
             half.replace(self._backup)
             sync_path(self.path.parent)
         except OSError as exc:
@@ -200,6 +203,13 @@ class JsonFile:
                 "state file has no copy",
                 extra={"event": "state_file_not_copied", "path": str(self.path), "error": str(exc)},
             )
+
+
+def _write(path: Path, text: Text) -> None:
+    with path.open("wb") as file:
+        file.writelines([text] if isinstance(text, bytes) else text)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _read(path: Path) -> dict[str, Any] | None:

@@ -36,7 +36,7 @@ def loop_disk(path: Path) -> Iterator[LoopDisk | None]:
         file.truncate(SIZE_BYTES)
     freed = f"fsfreeze --unfreeze {path}; umount --lazy {path}; rm -f {image}"
     try:
-        subprocess.run(["mkfs.ext4", "-q", "-O", "^has_journal", image], check=True, capture_output=True)
+        subprocess.run(["mkfs.ext4", "-q", "-m", "0", "-O", "^has_journal", image], check=True, capture_output=True)
         subprocess.run(["mount", "-o", "loop", image, path], check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError):
         image.unlink()
