@@ -124,7 +124,8 @@ class ThreadConnections:
         return len(self._all)
 
     def take(self, address: str) -> ThreadConnection | None:
-        """A connection for one call, which ends with `give_back` or `drop`. None when there is none to be had now."""
+        """A connection for one call, which ends with `give_back` or `drop`. None when there is none to be had now;
+        ConnectError when the host does not answer."""
         while True:
             with self._lock:
                 idle = self._idle.get(address)
@@ -202,11 +203,13 @@ class ThreadConnections:
                 return None
             self._opening += 1
         connected: socket.socket | None = None
+        is_silent = False
         try:
             connected = socket.create_connection(split_address(address), CONNECT_TIMEOUT_S)
             connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             connected.settimeout(None)
         except (OSError, ConnectError) as exc:
+            is_silent = isinstance(exc, TimeoutError)
             logger.info(
                 "no connection of a thread's own (address=%s): %s",
                 address,
@@ -218,6 +221,8 @@ class ThreadConnections:
                 self._opening -= 1
                 if connected is None:
                     self._not_before[address] = time.monotonic() + PAUSE_S
+        if is_silent:
+            raise ConnectError(address, f"no connection within {CONNECT_TIMEOUT_S:g} s")
         return None if connected is None else self._opened(address, connected)
 
     def _opened(self, address: str, connected: socket.socket) -> ThreadConnection | None:

@@ -16,6 +16,7 @@ from gantrymq.client.connection.moves import Moves
 from gantrymq.client.connection.routes import Routes
 
 SILENT_S = 1.0  # with a request under way, and between two looks
+ANSWER_S = 0.3  # that a master which was replaced has for answers
 
 
 class Connections(Protocol):
@@ -45,9 +46,13 @@ class Silence:
                     self._moves.suspect(broker_name, topic, address)
 
     def moved(self, before: str) -> None:
-        """A broker's master is not at this address any more."""
+        """A broker's master is not at this address any more. Answers that are on their way still arrive."""
+        self._end(before, SILENT_S)
+        asyncio.get_running_loop().call_later(ANSWER_S, self._end, before, ANSWER_S)
+
+    def _end(self, address: str, seconds: float) -> None:
         for each in self.watched:
-            each.end_silent(before, SILENT_S, "the broker's master serves elsewhere")
+            each.end_silent(address, seconds, "the broker's master serves elsewhere")
 
     def _silent(self) -> set[str]:
         return set().union(*(each.silent_for(SILENT_S) for each in self.watched))

@@ -18,7 +18,7 @@ import time
 from gantrymq.client.connection.send_codec import Outgoing
 from gantrymq.client.produce.sender import Sender
 from gantrymq.client.results import SendResult, SendStatus
-from gantrymq.errors import GantryError
+from gantrymq.errors import ConnectError, GantryError
 from gantrymq.message.model import MessageQueue
 from gantrymq.remoting.command import RemotingCommand
 from gantrymq.remoting.thread_connections import ThreadConnections
@@ -67,7 +67,11 @@ class FirstTry:
         """In the thread: try over the thread's own connection. False, and nothing sent, when it can't have one."""
         at = self._first = self._sender.first_queue(self._outgoing.topic, self._chosen)
         address = None if at is None else self._sender.address_for_thread(self._outgoing, at)
-        connection = None if address is None else self._connections.take(address)
+        try:
+            connection = None if address is None else self._connections.take(address)
+        except ConnectError as exc:
+            self._at, self._failure = at, exc
+            return True
         if at is None or connection is None:
             return False
         self._at = at

@@ -1,4 +1,4 @@
-"""Addresses without a listener."""
+"""Addresses without a listener, or without an answer."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import contextlib
 import functools
 import random
 import socket
+from collections.abc import Iterator
 
 OF_NOBODY = range(20_000, 30_000)  # Linux gives out ports from 32768 on
 
@@ -21,6 +22,19 @@ def closed_port() -> str:
     atexit.register(sock.close)
     sock.bind(("127.0.0.1", 0))
     return f"127.0.0.1:{sock.getsockname()[1]}"
+
+
+@contextlib.contextmanager
+def silent_host() -> Iterator[str]:
+    """An address that answers no attempt to connect, as a host that was cut off."""
+    with socket.socket() as full, contextlib.ExitStack() as waiting:
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        for _ in range(2):  # accepted by nobody: who comes next hears nothing from the kernel
+            one = waiting.enter_context(socket.socket())
+            one.setblocking(False)
+            one.connect_ex(full.getsockname())
+        yield f"127.0.0.1:{full.getsockname()[1]}"
 
 
 def lasting_port(*, below: int) -> int:

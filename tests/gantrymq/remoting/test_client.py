@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import socket
 import time
 from collections.abc import AsyncIterator
 
@@ -15,7 +13,7 @@ from gantrymq.remoting.client import split_address
 from gantrymq.remoting.command import ROCKETMQ, RemotingCommand
 from gantrymq.remoting.signature import SIGNATURE, Credentials
 from tests.conftest import time_limit
-from tests.gantrymq.client.ports import closed_port
+from tests.gantrymq.client.ports import closed_port, silent_host
 from tests.gantrymq.remoting.scripted import PatientClient, ScriptedServer, echo, scripted_server, silence
 from tests.waiting import WITHIN_S, until
 
@@ -95,14 +93,8 @@ async def test_an_address_without_a_listener_is_a_connect_error() -> None:
 
 
 async def test_a_connection_that_is_being_made_is_given_up_when_nothing_is_wanted_there() -> None:
-    with socket.socket() as full, contextlib.ExitStack() as waiting:
-        full.bind(("127.0.0.1", 0))
-        full.listen(0)
-        for _ in range(2):  # accepted by nobody: of who comes next the kernel answers nothing
-            one = waiting.enter_context(socket.socket())
-            one.setblocking(False)
-            one.connect_ex(full.getsockname())
-        client, address = PatientClient(), f"127.0.0.1:{full.getsockname()[1]}"
+    with silent_host() as address:
+        client = PatientClient()
         calls = [asyncio.create_task(client.invoke(address, request())) for _ in range(2)]
         await until(lambda: any(each.get_name() == f"connect {address}" for each in asyncio.all_tasks()))
         await asyncio.sleep(0.1)  # until both wait, and the kernel has dropped their requests

@@ -12,7 +12,7 @@ from gantrymq.errors import ConnectError, RequestTimeout
 from gantrymq.remoting import thread_connections
 from gantrymq.remoting.command import RemotingCommand
 from gantrymq.remoting.thread_connections import ThreadConnection, ThreadConnections
-from tests.gantrymq.client.ports import closed_port
+from tests.gantrymq.client.ports import closed_port, silent_host
 from tests.gantrymq.client.seen import until
 from tests.gantrymq.remoting.scripted import Script, ScriptedServer, echo, scripted_server, silence
 
@@ -155,3 +155,9 @@ async def test_closing_ends_the_calls_in_progress(connections: ThreadConnections
             await call
         connections.drop(busy, "failed")
         assert connections.take(server.address) is None
+
+
+async def test_a_host_that_does_not_answer_is_told_from_one_without_a_place(connections: ThreadConnections) -> None:
+    assert await asyncio.to_thread(connections.take, closed_port()) is None
+    with silent_host() as address, pytest.raises(ConnectError, match="no connection within"):
+        await asyncio.to_thread(connections.take, address)

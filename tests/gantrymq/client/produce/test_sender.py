@@ -188,6 +188,19 @@ async def test_silence_at_its_old_address_is_not_held_against_a_master(
     assert master.bodies == [b"x"]
 
 
+async def test_a_message_that_has_just_begun_to_wait_is_sent_to_the_next_master(cluster: Cluster) -> None:
+    queue = MessageQueue("T", "a", 0)
+    async with connected(cluster) as producer, scripted_server(Broker("a")) as server:
+        cluster.a.code = -2
+        lost = asyncio.create_task(producer.send(Message("T", b"lost"), queue=queue, timeout_s=3600))
+        await until(lambda: cluster.a.tries > 1)  # from now on the route is asked for again and again
+        cluster.a.code, before = -1, cluster.a.tries
+        sent = asyncio.create_task(producer.send(Message("T", b"x"), queue=queue, timeout_s=3600))
+        await until(lambda: cluster.a.tries == before + 2)
+        cluster.a.address = server.address
+        assert (await sent).queue == (await lost).queue == queue
+
+
 def _send_blocking(name_server: str, messages: list[Message]) -> None:
     with SyncProducer(name_server, send_latency_fault_enable=True) as producer:
         for message in messages:
