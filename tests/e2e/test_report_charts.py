@@ -180,3 +180,28 @@ def test_bars_too_thin_to_be_told_apart_are_lines(address: str, browser: Chrome)
     for _ in range(5):
         page.find(".plot").send_keys("+")
     page.wait("bars again where there is room", lambda: bool(drawn("rect")) and not drawn("path"))
+
+
+PRINTED = """
+const main = document.querySelector('main').getBoundingClientRect();
+const drawn = document.querySelector('.plot svg').getBoundingClientRect();
+const shown = (selector) => [...document.querySelectorAll(selector)].filter((one) => one.checkVisibility()).length;
+return {
+  controls: shown('form, input, select, button:not(.bar-legend *)'), legend: shown('.bar-legend button'),
+  bars: shown('.plot svg rect'), share: drawn.width / main.width,
+  isTooWide: document.documentElement.scrollWidth > innerWidth,
+};
+"""
+
+
+def test_what_is_printed_has_the_chart_and_its_legend_and_nothing_to_press(address: str, browser: Chrome) -> None:
+    page = Page(browser)
+    paper = {"width": 794, "height": 1123, "deviceScaleFactor": 1, "mobile": False}  # A4 in CSS pixels
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", paper)
+    browser.get(address)
+    page.wait("the bars", lambda: browser.execute_script(PRINTED)["bars"] == 2 * len(HOURS))
+    assert browser.execute_script(PRINTED)["controls"] > 0, "on the screen there are some"
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    printed = browser.execute_script(PRINTED)
+    assert (printed["controls"], printed["legend"], printed["bars"]) == (0, 2, 2 * len(HOURS))
+    assert 0.8 < printed["share"] <= 1.0 and not printed["isTooWide"], printed
