@@ -25,6 +25,7 @@ from tests.any_disk import SLOW_DISK
 ROOT = Path(__file__).resolve().parent.parent
 READY = re.compile(r"GANTRY READY (https?)=(\S+) namesrv=(\S+) (?:broker=(\S+) )?data=(.+)")
 START_TIMEOUT_S = 540.0  # a first start of a fresh clone installs everything before it serves
+START_CPU_S = 20.0  # of a start that installs and unpacks nothing: five times what it takes
 STOP_TIMEOUT_S = 120.0  # it may take a worker the 30 s that its supervisor gives it
 PROPERTIES = {**DISK_MARKS, **SLOW_DISK, "mappedFileSizeCommitLog": str(64 << 20)}
 
@@ -71,6 +72,11 @@ class RunningAppliance:
     def web(self) -> psutil.Process:
         """The web process that runs now; `process` is the guardian above it."""
         return self._children("-m dashboard up")[0]
+
+    def cpu_s(self) -> float:
+        """What all processes have used so far: says more than a clock where others use the machine, too."""
+        root = psutil.Process(self.process.pid)
+        return sum(sum(process.cpu_times()[:4]) for process in (root, *root.children(recursive=True)))
 
     def workers(self, role: str = "") -> list[psutil.Process]:
         """The worker processes, those of one role if it is named."""

@@ -12,16 +12,14 @@ import sys
 import zipfile
 from pathlib import Path
 
-import psutil
 import pytest
 
 from gantrymq import Message, SyncProducer
-from tests.appliance_process import RunningAppliance
+from tests.appliance_process import START_CPU_S, RunningAppliance
 from tests.conftest import missing, time_limit
 from tests.docs.shell_lines import LINES
 
 ROOT = Path(__file__).resolve().parents[2]
-START_CPU_S = 20.0  # of a start that installs nothing: five times what it takes, a tenth of what installing does
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +50,7 @@ def test_one_command_installs_and_serves_and_the_next_start_is_quick(clone: Path
     with RunningAppliance(tmp_path / "data", command=command, environment=quick) as gantry:
         assert "Installing" not in gantry.output
         assert "Compil" not in gantry.output
-        assert cpu_seconds(gantry.process.pid) < START_CPU_S
+        assert gantry.cpu_s() < START_CPU_S
         assert gantry.stop() == 0
     assert not (clone / "data").exists()
     changes = subprocess.run(["git", "status", "--porcelain"], cwd=clone, capture_output=True, text=True, check=True)
@@ -74,12 +72,6 @@ def installs_quickly(folder: Path) -> dict[str, str]:
     compiler.write_text(f'#!/bin/sh\nexec {shutil.which("cc") or "gcc"} "$@" -O0\n')
     compiler.chmod(0o755)
     return {"PIP_NO_COMPILE": "1", "PYTHONDONTWRITEBYTECODE": "", "CC": str(compiler)}
-
-
-def cpu_seconds(pid: int) -> float:
-    """What a process and all that it started have used: says more than a clock where others use the machine, too."""
-    root = psutil.Process(pid)
-    return sum(sum(process.cpu_times()[:4]) for process in (root, *root.children(recursive=True)))
 
 
 def test_a_machine_without_a_fitting_python_is_told_what_to_do(clone: Path, tmp_path: Path) -> None:

@@ -17,9 +17,8 @@ import pytest
 from appliance.bench.maven import ToolError
 from gantrymq import Message, SendStatus, SyncAdminClient, SyncProducer
 from gantrymq.remoting.admin_bodies import TopicConfig
-from tests.appliance_process import RunningAppliance
+from tests.appliance_process import START_CPU_S, RunningAppliance
 from tests.conftest import missing, require_tool
-from tests.deploy.test_scripts import START_CPU_S, cpu_seconds
 from tests.interop.clients import JavaClient
 from tests.visitor import Visitor, first_run_token
 from tests.waiting import wait_until
@@ -151,7 +150,7 @@ def test_pages_live_values_and_clients_work_and_a_kill_leaves_nothing(machine: M
         wait_until(lambda: not machine.processes())
     with RunningAppliance(machine.data, command=(*machine.command(), "up")) as gantry:
         assert "unpacking" not in gantry.output
-        assert cpu_seconds(gantry.process.pid) < START_CPU_S
+        assert gantry.cpu_s() < START_CPU_S
         send(gantry, 1)
         assert "FromJava" in machine.run("admin", "topics", "list", "-n", gantry.namesrv).stdout
         gantry.process.send_signal(signal.SIGKILL)  # the guardian alone: the others end with it
