@@ -385,7 +385,7 @@ def _figures(snapshot: Snapshot) -> dict[int, tuple[int, Figures]]:
 def _holders(
     view: View, epoch: int, epoch_id: str, members: Collection[str], stores: Mapping[str, tuple[str, str]]
 ) -> dict[str, Holder]:
-    """Which members stand behind these addresses, as far as they have joined. A stranger takes nobody's place."""
+    """Which members stand behind these addresses, as far as they have joined. A stranger takes no member's place."""
     before = view.term.holders if view.term is not None and view.term.is_of(epoch, epoch_id) else {}
     holders = {at: before[at] for at in members if at in before and at not in stores}
     for at in members:

@@ -47,7 +47,7 @@ class Members:
         if before > 0 and before not in taken:
             return before
         if not told or not addresses:
-            logger.warning("no member told which broker id is free", extra={"event": "broker_id_by_chance"})
+            logger.warning("no member reports a free broker id", extra={"event": "broker_id_by_chance"})
             return ID_BY_CHANCE_MIN + secrets.randbelow(ID_BY_CHANCE_MIN)
         return next(number for number in range(1, len(taken) + 2) if number not in taken)
 

@@ -219,7 +219,7 @@ class Candidate:
         read, view = self._read, self._view
         assert read is not None and read.term is not None and view is not None
         if self._parts.turns.turn is not None:  # of two turns the second is not taken: the epoch would have no master
-            self._refuse("this broker opens anew first")
+            self._refuse("this broker reopens first")
             return
         if self._attempt is None:
             self._ha_client.pause()  # nothing is acknowledged to the master of before from now on

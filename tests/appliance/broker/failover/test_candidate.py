@@ -126,7 +126,7 @@ async def test_a_slave_that_opens_anew_takes_no_epoch_meanwhile(on_record: OnRec
 
         before.outer_api.unregister_all = late  # type: ignore[method-assign]
         before.turns.ask(Cut(before.store.max_physical_offset))
-        await until(lambda: "opens anew" in reason(two))
+        await until(lambda: "reopens first" in reason(two))
         closes.set()
         await until(lambda: two.controller is not before and two.controller.is_open)
         async with member(on_record, "one", 0) as one:
