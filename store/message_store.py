@@ -222,7 +222,8 @@ class MessageStore(StoreView):
         was_serving = self._stop_serving()
         self._repair.log_left_out(at_end=True)
         try:
-            if was_serving:
+            # After a sync that failed, one that goes well proves nothing: the last promise stays, as after a crash.
+            if was_serving and not self.flags & RunningFlags.SYNC_ERROR:
                 self.copy.forget_part()
                 self.flush()
                 if not self.flags & ~RunningFlags.DISK_FULL:

@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 from gantrymq.message import record
 from store.appender import ArrivalListener
 from store.base.errors import CopyRefused, NoRoomForCopy
+from store.base.running_state import RunningFlags
 from store.log.mapped_file import MappedFile
 from store.log.scan import OnPlainRecords, ScannedRecord, scan_filled
 from store.parts import StoreParts
@@ -55,6 +56,8 @@ class RawAppender:
         After an error nothing of the refused bytes counts, and the same place may be tried again.
         """
         assert self._state.is_copy
+        if self._state.flags & RunningFlags.SYNC_ERROR:  # it would be acknowledged, and is not on the disk
+            raise NoRoomForCopy("the disk did not take the commit log: restart this broker")
         if physical_offset != self.end:
             self._begin_at(physical_offset)
         try:

@@ -75,4 +75,4 @@ class CopyRefused(StoreError):
 
 
 class NoRoomForCopy(CopyRefused):
-    """The disk has no room for the next bytes of a master's log; they may come again later."""
+    """The disk does not take the next bytes of a master's log; they may come again later."""

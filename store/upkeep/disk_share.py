@@ -189,7 +189,8 @@ def bytes_by_disk(folders: Iterable[Path]) -> Counter[int]:
     waiting: list[str | Path] = list(folders)
     while waiting:
         folder = waiting.pop()
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        # What only root may read, as a file system's lost+found, counts as others'.
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
             about = Path(folder).stat()
             if (about.st_dev, about.st_ino) in seen:
                 continue

@@ -19,6 +19,16 @@ FILE_BYTES = 65536
 V6_HOST = ids.encode_host("::1", 10911)
 
 
+def test_a_copy_whose_disk_did_not_take_it_takes_no_more(tmp_path: Path) -> None:
+    copy = MessageStore(small_config(tmp_path), is_copy=True)
+    copy.load()
+    copy.start()
+    copy.health.sync_failed(OSError(5, "Input/output error"))
+    with pytest.raises(NoRoomForCopy, match="did not take"):
+        copy.copy.append_raw(0, b"x")
+    copy.close()
+
+
 @pytest.fixture
 def master(tmp_path: Path, clock: Clock) -> Iterator[MessageStore]:
     """Three files and a bit, of several topics, with and without a place in a queue, a record of 20 KB among them."""

@@ -20,6 +20,21 @@ def book(tmp_path: Path, *bases: int) -> OthersBytes:
     return made
 
 
+def test_a_folder_that_only_root_may_read_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "lost+found").mkdir()
+    (tmp_path / "file").write_bytes(b"x" * 10_000)
+    scandir = os.scandir
+
+    def refuse(folder: str | Path) -> object:
+        if Path(folder).name == "lost+found":
+            raise PermissionError(13, "Permission denied")
+        return scandir(folder)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "scandir", refuse)
+        assert sum(bytes_by_disk([tmp_path]).values()) >= 10_000
+
+
 @pytest.mark.parametrize(
     ("store", "others", "floor", "own"),
     [

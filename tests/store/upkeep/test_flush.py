@@ -73,6 +73,34 @@ async def test_a_disk_that_fails_ends_writing(
     assert (tmp_path / "abort").exists()  # the next start looks closely
 
 
+async def test_after_a_sync_that_failed_a_stop_promises_no_more_than_before(
+    tmp_path: Path, open_store: OpenStore, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_store(small_config(tmp_path))
+    store.put_message(message(bytes(1000)))
+    store.flush()
+    store.queue_flusher.sync(store.parts.log.store_timestamp, promised := store.parts.log.flushed_offset)
+
+    def fail() -> int:
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store.parts.log, "sync", fail)
+        for _ in range(200):  # over more than one file
+            clock.now += 0.1
+            store.put_message(message(bytes(1000)))
+        async with aside(store.run()):
+            await until(lambda: bool(store.flags & RunningFlags.SYNC_ERROR))
+    store.close()  # the kernel takes the next sync for done, though it has dropped what the one before had to write
+    log = sorted((tmp_path / "commitlog").iterdir())[1]
+    with log.open("r+b") as file:
+        file.seek(8192)
+        file.write(bytes(8192))
+    store = open_store(small_config(tmp_path))
+    assert promised <= store.max_physical_offset <= int(log.name) + 8192
+    store.close()
+
+
 async def test_queues_reach_their_files_by_themselves(tmp_path: Path, open_store: OpenStore) -> None:
     store = open_store(small_config(tmp_path, consume_queue_flush_interval_ms=10))
     async with aside(store.run()):
