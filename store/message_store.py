@@ -119,9 +119,9 @@ class MessageStore(StoreView):
         """See Appender.topic_slot."""
         return self._appender.topic_slot(topic)
 
-    def put_message(self, message: StoreMessage, *, delay: bool = True) -> PutMessageResult:
+    def put_message(self, message: StoreMessage, *, delay: bool = True, though_full: bool = False) -> PutMessageResult:
         """See Appender.put_message."""
-        return self._appender.put_message(message, delay=delay)
+        return self._appender.put_message(message, delay=delay, though_full=though_full)
 
     def put_batch(self, batch: StoreBatch) -> PutMessageResult:
         """See Appender.put_batch."""

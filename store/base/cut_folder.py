@@ -5,6 +5,7 @@ The folder lies beside the store, or in it where beside it is another disk (a mo
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -71,7 +72,12 @@ class CutFolder:
         """Move a file or folder here."""
         target = self._target(source)
         size = source.stat().st_size if source.is_file() else -1
-        shutil.move(source, target)
+        try:
+            source.rename(target)
+        except OSError as exc:
+            if exc.errno != errno.EXDEV:
+                raise
+            _move_to_other_disk(source, target)
         file_bytes.sync_folder(source.parent)
         self._note(source, target, 0, base, size, reason)
 
@@ -117,3 +123,13 @@ def _stem(root: Path, kind: str) -> str:
     if os.access(beside, os.W_OK) and beside.stat().st_dev == root.stat().st_dev:
         return f"{beside}/{root.name}.{kind}-"
     return f"{root}/{kind}-"
+
+
+def _move_to_other_disk(source: Path, target: Path) -> None:
+    """Nothing is taken away before its copy is on the disk."""
+    if source.is_dir():
+        shutil.copytree(source, target)
+    else:
+        shutil.copy2(source, target)
+    file_bytes.sync_file_system(target.parent)
+    shutil.rmtree(source) if source.is_dir() else source.unlink()

@@ -103,10 +103,19 @@ class RunningState:
             self._update()
         return self.refusal
 
+    @property
+    def refuses_for_space_alone(self) -> bool:
+        """Whether messages are refused because a disk is nearly full, and for nothing else."""
+        return not self._is_refusing and self.flags & ~RunningFlags.NOT_READABLE == RunningFlags.DISK_FULL
+
+    @property
+    def _is_refusing(self) -> bool:
+        """Whatever the flags say."""
+        return not self.serving or self.is_copy or self.is_held or bool(self.lacks_copies or self.rival)
+
     def _update(self) -> None:
         self.is_readable = self.serving and not self.flags & RunningFlags.NOT_READABLE
-        is_refusing = not self.serving or self.is_copy or self.is_held or bool(self.lacks_copies or self.rival)
-        if is_refusing or self.flags & ~RunningFlags.NOT_READABLE:
+        if self._is_refusing or self.flags & ~RunningFlags.NOT_READABLE:
             self.refusal = PutMessageStatus.SERVICE_NOT_AVAILABLE
         else:
             self.refusal = PutMessageStatus.OS_PAGE_CACHE_BUSY if self.is_page_cache_busy() else None

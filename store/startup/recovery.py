@@ -174,7 +174,7 @@ def look_after_crash(
 
 def apply(plan: Plan, files: StoreFiles, dispatcher: Dispatcher) -> None:
     """Have the files say what the plan says. A crash at any point leaves a folder that the next start can put right."""
-    log, queues, checkpoint = files.log, files.queues, files.checkpoint
+    log, queues, index, checkpoint = files.log, files.queues, files.index, files.checkpoint
     # 1. What was read is on disk before anything relies on it: it may have come from the page cache alone.
     if plan.unsynced_from is not None:
         _sync_from(plan.unsynced_from, log)
@@ -187,7 +187,9 @@ def apply(plan: Plan, files: StoreFiles, dispatcher: Dispatcher) -> None:
         _drop_seal(checkpoint)
     # 3. Behind the end all is zero, on disk: no stale record can follow one that is written there next.
     end_log(log, plan.log_end, files.root)
-    # 4. No unit names a record that is gone: what the log gets there next is another message.
+    # 4. No unit and no key names a record that is gone: what the log gets there next is another message.
+    if index.last_update[1] >= plan.log_end:  # of a log that was cut, or damaged, after a clean stop
+        index.recover(plan.log_end)
     for queue in queues:
         if queue.max_physical_offset > plan.log_end:
             queue.cut_physical(plan.log_end)
@@ -243,7 +245,8 @@ def _refuse_without_files(log: CommitLog, queues: ConsumeQueueTable, checkpoint:
     if files:
         _refuse_without_first(log, queues, checkpoint)
     end = files[-1].end if files else 0
-    if known > end:
+    was_empty = not files and checkpoint.synced.units == 0  # a copy that stopped before its first whole record
+    if known > end and not was_empty:
         raise StoreDamaged(
             str(files[-1].path if files else log.queue.folder),
             f"the commit log ends at offset {end}, and was on disk up to {known}: files are missing; is a disk not "

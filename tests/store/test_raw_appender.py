@@ -29,6 +29,19 @@ def test_a_copy_whose_disk_did_not_take_it_takes_no_more(tmp_path: Path) -> None
     copy.close()
 
 
+def test_a_copy_that_stopped_before_its_first_whole_record_starts_again(tmp_path: Path, master: MessageStore) -> None:
+    base = 2 * FILE_BYTES
+    first = master.parts.log.queue.find(base)
+    assert first is not None
+    for _ in range(3):
+        copy = MessageStore(small_config(tmp_path / "copy"), is_copy=True)
+        copy.load()
+        copy.start()
+        if not copy.copy.end:
+            copy.copy.append_raw(base, bytes(first.map[:50]))
+        copy.close()
+
+
 @pytest.fixture
 def master(tmp_path: Path, clock: Clock) -> Iterator[MessageStore]:
     """Three files and a bit, of several topics, with and without a place in a queue, a record of 20 KB among them."""

@@ -76,7 +76,7 @@ class Deliverer:
         if self._recalls.covers(due_ms, message):
             self.recalled += 1
             return True
-        result = self._store.put_message(message, delay=False)
+        result = self._store.put_message(message, delay=False, though_full=True)
         if result.status is PutMessageStatus.PUT_OK:
             self._is_refused = False
             self.delivered += 1

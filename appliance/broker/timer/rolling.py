@@ -83,7 +83,7 @@ class Rolling:
                 extra={"event": "timer_message_skipped", "physical_offset": entry.physical_offset, "why": str(exc)},
             )
             return True
-        if self._store.put_message(message, delay=False).status is not PutMessageStatus.PUT_OK:
+        if self._store.put_message(message, delay=False, though_full=True).status is not PutMessageStatus.PUT_OK:
             return False
         self.rolled += 1
         return True

@@ -14,6 +14,7 @@ from appliance.broker.timer import service as timer_service
 from appliance.broker.timer.rolling import Rolling
 from appliance.process.tasks import running
 from store.base.results import PutMessageResult, PutMessageStatus
+from store.base.running_state import RunningFlags
 from tests.appliance.broker.timer.timer_broker import DAY_S, HOUR_S, TIMER, Broker
 from tests.conftest import time_limit
 from tests.waiting import Clock, standstill, until
@@ -254,6 +255,29 @@ async def test_a_file_of_the_log_goes_only_when_what_waits_in_it_was_stored_anew
         await broker.settle()
     assert broker.bodies() == ["soon", "nearer", "far"]
     assert [message.properties.get("TIMER_ROLL_TIMES") for message in broker.arrived()] == [None, "1", "1"]
+    broker.store.close()
+
+
+async def test_a_disk_that_is_nearly_full_keeps_no_message_that_waits_where_it_is(
+    tmp_path: Path, clock: Clock
+) -> None:
+    """Else nothing would free space: the oldest file can't go before that message was stored again, or delivered."""
+    broker = Broker(tmp_path / "store", clock, commit_log_file_bytes=64 * 1024)
+    rolling = Rolling(broker.store, broker.timer)
+    broker.send_in(DAY_S, "far")
+    broker.send_in(30, "soon")
+    await broker.settle()
+    for number in range(50):
+        broker.send(f"fill-{number}" + "x" * 2000, {}, topic="other")
+    broker.store.parts.state.set_flag(RunningFlags.DISK_FULL, True)
+    clock.advance(60)
+    await broker.settle()
+    assert broker.bodies() == ["soon"]
+    async with running(broker.store):
+        assert await rolling.may_delete(64 * 1024)
+    assert rolling.rolled == 1
+    broker.store.parts.state.set_flag(RunningFlags.SYNC_ERROR, True)
+    assert not broker.store.parts.state.refuses_for_space_alone
     broker.store.close()
 
 
