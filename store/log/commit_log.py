@@ -110,7 +110,8 @@ class CommitLog:
         self._current = self.queue.find(position - 1) if position else None
         if self._current is not None:
             self.base = self._current.base
-            self.map = self._current.map if self._pool is None else self._pool.open(self._current)
+            pool = self._pool
+            self.map = self._current.map if pool is None else pool.open(pool.prepare(self._current))
         if self._pool is not None:
             self._pool.committed = position
 
@@ -309,6 +310,7 @@ class CommitLog:
         if following is None:
             base = current.end if current is not None else self.position - self.position % self.file_bytes
             following = self._next = self.queue.create(base, min(WARM_AHEAD_BYTES, self.file_bytes))
+        buffer = None if self._pool is None else self._pool.prepare(following)
         if current is not None and self.position < current.end:
             start = self.position - current.base
             current.allocate(start + record.BLANK.size)
@@ -320,7 +322,7 @@ class CommitLog:
         self.queue.files.append(following)
         self._current = following
         self.base = following.base
-        self.map = following.map if self._pool is None else self._pool.open(following)
+        self.map = following.map if self._pool is None or buffer is None else self._pool.open(buffer)
         self.position = max(self.position, following.base)
         return following
 

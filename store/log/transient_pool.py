@@ -44,9 +44,12 @@ class TransientPool:
         self._buffers: list[_Buffer] = []
         self._lock = threading.Lock()
 
-    def open(self, file: MappedFile) -> mmap.mmap:
-        """Return the memory that stands for the file from now on."""
-        buffer = _Buffer(file)
+    def prepare(self, file: MappedFile) -> _Buffer:
+        """Return memory for the file. OSError when there is none; nothing has changed then."""
+        return _Buffer(file)
+
+    def open(self, buffer: _Buffer) -> mmap.mmap:
+        """Have it stand for its file from now on; return the memory."""
         self._buffers.append(buffer)
         return buffer.map
 

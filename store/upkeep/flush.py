@@ -211,7 +211,9 @@ class QueueFlusher:
             self._last_write = time.monotonic()
             # Every record below `end` has its unit in a tail or file now, since a put ends within one turn of the loop.
             # So once all tails that are dirty now are written, and then synced, the checkpoint may say `end`.
-            stamp, end = self._log.store_timestamp, self._log.position
+            # A message whose keys still wait, because the index can't grow, and those behind it are left out.
+            waiting = self._index.pending
+            stamp, end = self._log.store_timestamp, waiting[0][2] if waiting else self._log.position
             self._written_to = end
             jobs: list[WriteJob] = []
             try:

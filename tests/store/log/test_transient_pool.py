@@ -13,6 +13,7 @@ from gantrymq.message.model import Message
 from store import GetMessageStatus, MessageStore, PutMessageStatus, StoreBatch
 from store.inspect.folder import StoreFolder
 from store.inspect.verify import verify_store
+from store.log.transient_pool import TransientPool
 from tests.store.conftest import HOST, OpenStore, message, read_all, small_config
 from tests.waiting import WITHIN_S, aside
 
@@ -95,6 +96,23 @@ def test_a_killed_process_loses_only_what_was_not_committed(tmp_path: Path, open
     put(again, 400, 410)
     again.parts.log.commit()
     assert numbers(again) == list(range(410))
+
+
+def test_without_memory_for_the_next_file_the_log_waits_at_the_end_of_this_one(
+    store: MessageStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(12, "Cannot allocate memory")
+
+    put(store, 0, 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(TransientPool, "prepare", refuse)
+        statuses = [store.put_message(message(b"%06d" % number + bytes(500))).status for number in range(1, 200)]
+    taken = 1 + statuses.count(OK)
+    assert 1 < taken < 200 and OK not in statuses[taken:]
+    assert store.put_message(message(b"%06d" % taken + bytes(500))).status is OK
+    store.parts.log.commit()
+    assert numbers(store) == list(range(taken + 1))
 
 
 def test_when_much_waits_the_writer_commits_itself(store: MessageStore, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -73,6 +73,25 @@ async def test_a_disk_that_fails_ends_writing(
     assert (tmp_path / "abort").exists()  # the next start looks closely
 
 
+async def test_a_message_whose_keys_still_wait_is_read_again_after_a_crash(
+    tmp_path: Path, open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(flush, "SYNC_QUEUES_INTERVAL_S", 0)
+    store = open_store(small_config(tmp_path, consume_queue_flush_interval_ms=10, flush_interval_ms=10))
+    put = store.put_message(message(keys="k1"))
+    monkeypatch.setattr(store.queue_flusher, "_put_pending", lambda: None)  # as while the index can't grow
+    waits = store.put_message(message(keys="k2"))
+    store.parts.dispatcher.put_pending()
+    store.put_message(message(keys="k3"))
+    assert len(store.parts.index.pending) == 1
+    async with aside(store.run()):
+        await until(lambda: store.checkpoint.synced.end_offset >= waits.physical_offset)
+        await until(lambda: store.flushed_offset == store.max_physical_offset)
+        await asyncio.sleep(0.2)
+        assert put.physical_offset < store.checkpoint.synced.end_offset <= waits.physical_offset + waits.size_bytes
+    store.abandon()
+
+
 async def test_after_a_sync_that_failed_a_stop_promises_no_more_than_before(
     tmp_path: Path, open_store: OpenStore, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -258,9 +258,7 @@ async def test_a_file_of_the_log_goes_only_when_what_waits_in_it_was_stored_anew
     broker.store.close()
 
 
-async def test_a_disk_that_is_nearly_full_keeps_no_message_that_waits_where_it_is(
-    tmp_path: Path, clock: Clock
-) -> None:
+async def test_a_disk_that_is_nearly_full_keeps_no_message_that_waits_where_it_is(tmp_path: Path, clock: Clock) -> None:
     """Else nothing would free space: the oldest file can't go before that message was stored again, or delivered."""
     broker = Broker(tmp_path / "store", clock, commit_log_file_bytes=64 * 1024)
     rolling = Rolling(broker.store, broker.timer)
