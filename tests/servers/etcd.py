@@ -12,6 +12,7 @@ import subprocess
 import urllib.request
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from appliance.bench.processes import free_ports
 from appliance.register.etcd import endpoints_of
@@ -86,14 +87,24 @@ class EtcdMember:
             self._process.wait()
             self._process = None
 
+    @property
+    def is_leader(self) -> bool:
+        """False also where it does not answer."""
+        told = self._ask("/v3/maintenance/status", {}, "")
+        return told is not None and told["leader"] == told["header"]["member_id"]
+
     def answers(self, ca_file: str) -> bool:
+        return self._ask("/v3/kv/range", {"key": "YQ=="}, ca_file) is not None
+
+    def _ask(self, path: str, document: dict[str, str], ca_file: str) -> Any:
+        """Its answer; None without one."""
         tls = ssl.create_default_context(cafile=ca_file) if ca_file else None
-        request = urllib.request.Request(f"{self.url}/v3/kv/range", json.dumps({"key": "YQ=="}).encode())
+        request = urllib.request.Request(f"{self.url}{path}", json.dumps(document).encode())
         try:
             with urllib.request.urlopen(request, timeout=2, context=tls) as answer:
-                return bool(answer.status == 200)
+                return json.load(answer)
         except OSError:
-            return False
+            return None
 
 
 @contextlib.contextmanager

@@ -70,6 +70,7 @@ class Group:
             else:
                 member.signal(signal.SIGCONT)
         os.kill(self.namesrv_pid, signal.SIGCONT)
+        self.brokers[0].return_namesrv()
         for node in self.brokers:
             if node in self.killed:
                 node.kill_broker()

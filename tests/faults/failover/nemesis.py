@@ -13,7 +13,7 @@ from tests.faults.kit.nodes import CLIENTS, NAMES, Node
 
 Nemesis = Callable[[Group, Node, random.Random], str]
 
-STEPS = ("+4d", "-1h", "+30s", "-30s", "+0")
+STEPS = ("+4d", "-1h", "+30s", "-30s", "+0 x1.05", "+0 x0.95", "+0")  # of the time of day, and its rate
 LEFT_FREE_BYTES = 64 << 10
 DELAYS_S = (0.05, 0.4)
 
@@ -104,6 +104,17 @@ def strike_etcd(group: Group, master: Node, dice: random.Random) -> str:
     return f"SIGSTOP {member.name}"
 
 
+def strike_etcds_leader(group: Group, master: Node, dice: random.Random) -> str:
+    leaders = [member for member in group.etcd if member not in group.killed and member.is_leader]
+    if not leaders:
+        return "no leader of etcd to strike"
+    if dice.random() < 0.5:
+        group.kill(leaders[0])
+        return f"kill -9 {leaders[0].name}, which leads"
+    leaders[0].signal(signal.SIGSTOP)
+    return f"SIGSTOP {leaders[0].name}, which leads"
+
+
 def strike_all_of_etcd(group: Group, master: Node, dice: random.Random) -> str:
     how = dice.choice((signal.SIGKILL, signal.SIGSTOP))
     for member in group.etcd:
@@ -111,9 +122,10 @@ def strike_all_of_etcd(group: Group, master: Node, dice: random.Random) -> str:
     return f"{how.name} to all of etcd"
 
 
-def stop_name_server(group: Group, master: Node, dice: random.Random) -> str:
-    os.kill(group.namesrv_pid, signal.SIGSTOP)
-    return "SIGSTOP of the name server"
+def strike_name_server(group: Group, master: Node, dice: random.Random) -> str:
+    how = dice.choice((signal.SIGKILL, signal.SIGSTOP))
+    os.kill(group.namesrv_pid, how)
+    return f"{how.name} to the name server"
 
 
 ALL: tuple[Nemesis, ...] = (
@@ -128,8 +140,9 @@ ALL: tuple[Nemesis, ...] = (
     fill_disk,
     set_clock,
     strike_etcd,
+    strike_etcds_leader,
     strike_all_of_etcd,
-    stop_name_server,
+    strike_name_server,
 )
 
 

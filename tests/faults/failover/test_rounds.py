@@ -32,6 +32,7 @@ from tests.waiting import wait_until
 ROUNDS = 2
 FIRST: tuple[Nemesis, ...] = (kill_master, stop_master)  # of a short run: it shows that somebody takes over
 LASTS_S = (0.5, 3.0 * LEASE_S)
+LONG_S, LONG_SHARE = 60.0, 0.04  # longer than any wait of a broker or client
 READ_EVERY_S = 0.5
 
 
@@ -86,7 +87,9 @@ def one_round(
     if nemeses is FIRST:
         wait_until(lambda: any(each is not master for each in scene.masters()))
     else:
-        time.sleep(dice.uniform(*LASTS_S))  # and for how long all of it lasts
+        lasts_s = LONG_S if dice.random() < LONG_SHARE else dice.uniform(*LASTS_S)
+        told.append(f"{lasts_s:.1f} s")
+        time.sleep(lasts_s)
     scene.heal()
     after = settled(scene, recorders)
     told.append("stays" if after is master else f"{after.node} is the master")

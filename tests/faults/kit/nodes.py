@@ -44,6 +44,12 @@ class Node(LocalCluster):
     def is_up(self) -> bool:
         return self._broker is not None
 
+    def return_namesrv(self) -> None:
+        """Start the name server again, at its port, if it was killed."""
+        if self.namesrv.exit_code is not None:
+            self.namesrv.stop()
+            self.start_namesrv()
+
     def namesrv_properties(self) -> dict[str, str]:
         return super().namesrv_properties() | {"bindAddress": "0.0.0.0", "writeAccess": "any"}
 
