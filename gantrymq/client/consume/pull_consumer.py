@@ -325,7 +325,8 @@ class PullConsumer(Subscribing):
         await self._assignment.restart({queue: offset}, persist=self._options.auto_commit)
 
     def _offset_moved(self, process_queue: ProcessQueue, offset: int) -> None:
-        self._background.start(self._assignment.restart({process_queue.queue: offset}), "correct offset")
+        corrected = self._assignment.restart({process_queue.queue: offset}, persist=self._options.auto_commit)
+        self._background.start(corrected, "correct offset")
 
     def _require_held(self, queue: MessageQueue) -> None:
         self._session.require_open()

@@ -125,9 +125,22 @@ async def _keep_pulling(context: PullContext, process_queue: ProcessQueue, place
         if result.lost is not None:
             await tell(context.options.on_message_lost, result.lost, "on_message_lost")
         if result.status is PullStatus.OFFSET_ILLEGAL:
+            if await _wait_for_those_before(result.next_offset, process_queue):
+                continue  # the answer is old by now
             context.offset_moved(process_queue, result.next_offset)
             return
         broker_id, unknown_pause_s = result.broker_id, UNKNOWN_PAUSE_S
+
+
+async def _wait_for_those_before(offset: int, process_queue: ProcessQueue) -> bool:
+    """Wait until nothing before the offset is held: there the group is to go on, and must not skip it. Whether
+    something was held."""
+    has_waited = False
+    while process_queue.cached_messages and process_queue.commit_offset < offset and not process_queue.was_dropped():
+        has_waited = True
+        process_queue.changed.clear()
+        await process_queue.changed.wait()
+    return has_waited
 
 
 async def _pull_once(
