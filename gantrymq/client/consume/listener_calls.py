@@ -148,7 +148,7 @@ class ListenerCalls:
         """
         started = time.monotonic()
         traced = None if self._tracer is None else self._tracer.before(messages)
-        error: Exception | None = None
+        error: BaseException | None = None
         result: ListenerResult
         try:
             result = await self._intercepted(messages)
@@ -157,7 +157,9 @@ class ListenerCalls:
         except WrongResult as exc:
             self._tell_once(exc)
             result, error = ConsumeResult.LATER, exc
-        except Exception as exc:  # the listener's bug: logged in full, and the messages come again
+        except (Exception, asyncio.CancelledError) as exc:  # the listener's bug: logged in full; they come again
+            if isinstance(exc, asyncio.CancelledError) and _is_being_cancelled():
+                raise  # it is this call that was cancelled, and not something that the listener waited for
             logger.exception(
                 "listener failed (msg_id=%s, count=%s)",
                 messages[0].msg_id,
@@ -188,6 +190,11 @@ class ListenerCalls:
                 wrong,
                 extra={"event": "listener_result_wrong", "error": str(wrong)},
             )
+
+
+def _is_being_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def checked_result(outcome: object) -> ListenerResult:

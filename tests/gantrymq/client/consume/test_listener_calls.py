@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 import time
@@ -63,6 +64,32 @@ async def test_retry_later_may_be_returned_or_raised() -> None:
     assert RetryLater().again(MESSAGES) == MESSAGES
     with pytest.raises(ValueError, match="0 or more"):
         RetryLater(-1)
+
+
+async def test_a_listener_that_meets_a_cancelled_future_has_failed(caplog: pytest.LogCaptureFixture) -> None:
+    async def meet_one(messages: list[MessageExt]) -> None:
+        future = asyncio.get_running_loop().create_future()
+        future.cancel()
+        await future
+
+    calls = ListenerCalls(meet_one, ConsumeCounters(), concurrency=1)
+    working = asyncio.create_task(calls.consume("T", MESSAGES))
+    await asyncio.wait([working])
+    assert not working.cancelled() and working.result() is ConsumeResult.LATER
+    (record,) = (each for each in caplog.records if each.name == listener_calls.__name__)
+    assert record.exc_info is not None
+
+
+async def test_a_call_that_is_cancelled_has_no_result() -> None:
+    async def last(messages: list[MessageExt]) -> None:
+        await asyncio.Event().wait()
+
+    calls = ListenerCalls(last, ConsumeCounters(), concurrency=1)
+    working = asyncio.create_task(calls.consume("T", MESSAGES))
+    await until(lambda: bool(calls.running))
+    working.cancel()
+    await asyncio.wait([working])
+    assert working.cancelled()
 
 
 async def test_messages_take_along_why_they_failed() -> None:
