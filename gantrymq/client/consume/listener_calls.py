@@ -112,7 +112,7 @@ class ListenerCalls:
             if self._threads is not None:
                 outcome = await self._start_in_thread(self._threads, call)
             else:
-                outcome = self._listener(messages)
+                outcome = self._listener(list(messages))  # its own: it may take them out
             if inspect.isawaitable(outcome):
                 outcome = await outcome
         except RetryLater as exc:  # the same, said in the other way
@@ -135,7 +135,7 @@ class ListenerCalls:
     def _in_thread(self, call: RunningCall) -> Outcome:
         call.task, call.thread_id = None, threading.get_ident()
         try:
-            return self._listener(call.messages)
+            return self._listener(list(call.messages))
         except TimeoutError as exc:
             call.timed_out = exc
             raise

@@ -210,7 +210,7 @@ class PullConsumer(Subscribing):
     async def poll(self, timeout_s: float = POLL_S) -> list[MessageExt]:
         """The next messages of some queue, an empty list when none come in time. The last poll's are finished."""
         batch = await self._next_batch(timeout_s)
-        return batch.messages if batch is not None else []
+        return list(batch.messages) if batch is not None else []  # its own: it may take them out
 
     async def poll_one_by_one(self, timeout_s: float = POLL_S) -> PolledBatch | None:
         """As `poll`, for an iterator: each message is finished when the next one is asked for."""

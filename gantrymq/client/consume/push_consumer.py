@@ -124,7 +124,7 @@ class PushConsumer(Subscribing):
 
     async def _around(self, messages: list[MessageExt], proceed: ConsumeProceed) -> ConsumeResult | RetryLater:
         """Call the listener through the interceptors."""
-        call = ConsumeCall(messages, self.group, self.client_id)
+        call = ConsumeCall(list(messages), self.group, self.client_id)
         return await around_consume(self._options.interceptors, call, proceed)
 
     def _make_service(self) -> ConsumeService:

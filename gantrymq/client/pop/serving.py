@@ -138,7 +138,7 @@ class Serving:
                 await self._consumer.change_invisible_time(message, delay_of(message, delay_s))
 
     async def _around(self, messages: list[MessageExt], proceed: ConsumeProceed) -> ConsumeResult | RetryLater:
-        call = ConsumeCall(messages, self._options.group, self._consumer.client_id)
+        call = ConsumeCall(list(messages), self._options.group, self._consumer.client_id)
         return await around_consume(self._options.interceptors, call, proceed)
 
 

@@ -80,6 +80,23 @@ async def test_a_listener_that_meets_a_cancelled_future_has_failed(caplog: pytes
     assert record.exc_info is not None
 
 
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_a_listener_may_take_messages_out_of_its_list(is_async: bool) -> None:
+    def take_out(messages: list[MessageExt]) -> None:
+        while messages:
+            messages.pop()
+
+    async def take_out_async(messages: list[MessageExt]) -> None:
+        take_out(messages)
+
+    calls = ListenerCalls(take_out_async if is_async else take_out, ConsumeCounters(), concurrency=1)  # type: ignore[arg-type]
+    given = list(MESSAGES)
+    calls.start()
+    assert await calls.consume("T", given) is ConsumeResult.SUCCESS
+    calls.close()
+    assert given == MESSAGES, "the consumer has to finish them"
+
+
 async def test_a_call_that_is_cancelled_has_no_result() -> None:
     async def last(messages: list[MessageExt]) -> None:
         await asyncio.Event().wait()

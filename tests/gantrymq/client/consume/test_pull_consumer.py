@@ -77,6 +77,22 @@ async def test_members_of_a_group_share_a_topic_and_go_on_where_it_was(peer: Pee
             assert [message.body for message in await poll_until(later, 1)] == [b"new"]
 
 
+async def test_messages_that_were_taken_out_of_the_list_are_finished_too(peer: Peer, name: str) -> None:
+    async with topic_at(peer, name, queues=1), Producer(peer.namesrv_address) as producer:
+        await send_in_order(producer, peer, name, 3)
+        async with consumer_of(peer, name, auto_commit=False) as consumer:
+            consumer.subscribe(name)
+            count = 0
+            while count < 3:
+                messages = await consumer.poll()
+                while messages:
+                    messages.pop()
+                    count += 1
+            await consumer.commit()
+            (queue,) = consumer.assigned_queues
+            assert await consumer.committed(queue) == 3
+
+
 async def test_queues_of_ones_own_choice_are_read_without_a_group_sharing_them(peer: Peer, name: str) -> None:
     async with topic_at(peer, name) as admin, Producer(peer.namesrv_address) as producer:
         first, second = (MessageQueue(name, peer.broker_name, queue_id) for queue_id in (0, 1))
