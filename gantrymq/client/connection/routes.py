@@ -81,7 +81,7 @@ class Routes:
     """The routes of the topics a client uses."""
 
     def __init__(self, name_servers: NameServers, namespace: Namespace = NO_NAMESPACE) -> None:
-        self.known: dict[str, TopicRoute] = {}
+        self.known: dict[str, TopicRoute] = {}  # the route that was learnt last is the last one
         # Called with a broker's name, its master's last address, None when none was known, and the new one.
         self.on_moved: Callable[[str, str | None, str], object] = lambda name, before, now: None
         self.new_topic_queues: int = QUEUES_OF_NEW_TOPIC  # of topics that are made by their first message
@@ -175,7 +175,8 @@ class Routes:
     def served_by(self, address: str) -> list[tuple[str, str]]:
         """The brokers whose master serves there, each with a topic of it."""
         names = [name for name, found in self._addresses.items() if found.get(0) == address]
-        topics = ((name, (topic for topic, route in self.known.items() if name in route.addresses)) for name in names)
+        newest = [*reversed(self.known.items())]  # the oldest ones may be of topics that were deleted
+        topics = ((name, (topic for topic, route in newest if name in route.addresses)) for name in names)
         return [(name, topic) for name, found in topics if (topic := next(found, None)) is not None]
 
     def masters(self) -> list[str]:
@@ -230,6 +231,7 @@ class Routes:
         return topic_route(topic, route, is_template=template is not None, new_topic_queues=self.new_topic_queues)
 
     def _learn(self, topic: str, route: TopicRoute) -> None:
+        self.known.pop(topic, None)
         self.known[topic] = route
         masters = {name: found[0] for name, found in route.addresses.items() if 0 in found}
         moved = [

@@ -118,19 +118,21 @@ async def test_no_template_either_is_route_not_found() -> None:
         await remoting.close()
 
 
-async def test_a_route_that_vanished_is_kept_and_an_address_that_moved_is_learnt() -> None:
+@pytest.mark.parametrize("learnt", ["TU", "UT"])
+async def test_a_route_that_vanished_is_kept_and_an_address_that_moved_is_learnt(learnt: str) -> None:
     topics = Topics(T=one_broker(address="h:1"), U=one_broker(address="h:1"))
     async with scripted_server(topics) as server:
         remoting = RemotingClient()
         routes = Routes(NameServers(remoting, server.address))
-        await routes.to_send("T")
-        await routes.to_send("U")
+        for topic in learnt:
+            await routes.to_send(topic)
         del topics.routes["T"]
         topics.routes["U"] = one_broker(address="h:2")
         await routes.refresh()
         assert (await routes.to_send("T")).writable
         assert routes.address("a") == "h:2"
         assert routes.masters() == ["h:2"]
+        assert routes.served_by("h:2") == [("a", "U")], "nobody can say more of T"
         await remoting.close()
 
 
