@@ -111,7 +111,7 @@ class SyncProducer(BlockingClient):
         others have been answered. The messages of a chosen queue keep their order. Waits only while the producer holds
         `buffer_bytes`. delivery_timeout_s counts from here on. `flush` and `close` wait for everything.
 
-        Callbacks of the future run on the event loop's thread: they should not block.
+        Callbacks of the future run on the event loop's thread: they should not block. It can't be cancelled.
         """
         self._require_open()
         self._client.collect(message)

@@ -42,6 +42,7 @@ class SoonSends:
         options = self.producer.options
         size = len(message.body) + MESSAGE_BYTES
         future: ThreadFuture = concurrent.futures.Future()
+        future.set_running_or_notify_cancel()  # it has one outcome, the message's: `cancel` would take nothing back
         with self._room:
             if not self._room.wait_for(
                 lambda: not self._held_bytes or self._held_bytes + size <= options.buffer_bytes,

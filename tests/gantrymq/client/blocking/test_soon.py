@@ -12,7 +12,7 @@ import pytest
 from gantrymq import Message, MessageQueue, SendResult, SendStatus
 from gantrymq.client.blocking.soon import SoonSends
 from gantrymq.client.produce.options import ProducerOptions
-from gantrymq.errors import ClientClosed
+from gantrymq.errors import ClientClosed, RouteNotFound
 from tests.waiting import until
 
 RESULT = SendResult(SendStatus.SEND_OK, "id", "offset id", MessageQueue("T", "broker-a", 0), 0, "", True)
@@ -24,6 +24,7 @@ class SlowAtFirst:
     def __init__(self) -> None:
         self.options = ProducerOptions(name_servers="127.0.0.1:1", group="g")
         self.route = asyncio.Event()
+        self.failure: Exception | None = None  # of the first message
         self.came: list[bytes] = []
         self.tasks: list[asyncio.Task[None]] = []
 
@@ -33,6 +34,8 @@ class SlowAtFirst:
     async def send_collected(self, message: Message, **_choice: Any) -> asyncio.Future[SendResult]:
         if message.body == b"0":
             await self.route.wait()
+            if self.failure is not None:
+                raise self.failure
         self.came.append(message.body)
         sent = asyncio.get_running_loop().create_future()
         sent.set_result(RESULT)
@@ -73,3 +76,18 @@ async def test_what_was_handed_over_when_the_producer_is_closed_has_an_outcome()
     for future in futures:
         with pytest.raises(ClientClosed):
             future.result(0)
+
+
+async def test_a_message_that_is_given_up_does_not_take_the_others_along() -> None:
+    producer = SlowAtFirst()
+    producer.failure = RouteNotFound("T")
+    soon = SoonSends(producer)  # type: ignore[arg-type]
+    futures = [submit(soon, number) for number in range(3)]
+    await until(lambda: bool(producer.tasks))
+    waiting = asyncio.wrap_future(futures[0])
+    waiting.cancel()  # as a wait with a limit does
+    await asyncio.sleep(0)
+    producer.route.set()
+    await until(lambda: all(future.done() for future in futures))
+    assert isinstance(futures[0].exception(0), RouteNotFound)
+    assert [future.result(0) for future in futures[1:]] == [RESULT, RESULT]
