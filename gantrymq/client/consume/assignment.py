@@ -343,7 +343,7 @@ class Assignment:
         """Give queues up: their offsets are written, and nothing of them counts from now on; when ordered, from the
         end of the last listener call on."""
         released = {queue: self._let_go(queue) for queue in queues}
-        busy = {queue: held for queue, held in released.items() if self._locks is not None and held.is_in_use()}
+        busy = {queue: held for queue, held in released.items() if self._locks is not None and held.is_waited_for()}
         for queue, process_queue in busy.items():
             process_queue.is_leaving = True
             self._leaving[queue] = released.pop(queue)

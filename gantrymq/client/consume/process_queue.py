@@ -93,8 +93,16 @@ class ProcessQueue:
     def is_in_use(self) -> bool:
         return self._uses > 0
 
+    def is_waited_for(self) -> bool:
+        """Whether a listener call lasts that must end before another may begin: over these messages, or over what was
+        held of the queue before."""
+        return self.is_in_use() or self.must_wait()
+
     async def unused(self) -> None:
-        """Wait until no listener call over these messages lasts."""
+        """Wait until no such call lasts."""
+        if self.must_wait() and self._after is not None:
+            await self._after.unused()
+            self.must_wait()  # what that call did counts now
         if self._uses:
             await self._unused.wait()
 
