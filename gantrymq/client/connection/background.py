@@ -13,6 +13,8 @@ from gantrymq.timeouts import timeout
 
 logger: logging.Logger = logging.getLogger(__name__)
 
+CRASH_PAUSE_S = 1.0
+
 
 class Background:
     """Owns tasks until they end or `close` cancels them."""
@@ -54,7 +56,8 @@ async def every(
 ) -> None:
     """Run the action at once, then each interval and whenever `wake` is set, until cancelled.
 
-    Expected failures, such as an unreachable server, are logged: the next round is the retry.
+    What fails is logged, and the next round is the retry: whatever it is, a mistake in what the application gave the
+    client as well as an unreachable server.
     """
     work = getattr(action, "__name__", "").strip("_").replace("_", " ")
     while True:
@@ -63,6 +66,9 @@ async def every(
             outages.worked(work, "")
         except GantryError as exc:
             outages.failed(work, "", exc)
+        except Exception:
+            logger.exception("%s failed, and is tried again", work, extra={"event": "round_failed", "work": work})
+            await asyncio.sleep(min(interval_s, CRASH_PAUSE_S))  # whatever wakes it
         if wake is None:
             await asyncio.sleep(interval_s)
         else:

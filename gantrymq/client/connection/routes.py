@@ -38,10 +38,13 @@ class TopicRoute:
 
 
 def writable_queues(topic: str, route: TopicRouteData) -> tuple[MessageQueue, ...]:
-    """The queues to send to. The route of an ordered topic lists them itself ("broker:count;...")."""
+    """The queues to send to. The route of an ordered topic lists them itself ("broker:count;..."), as an operator wrote
+    it: what is no number of queues of a broker is left out."""
     if route.order_topic_conf:
         pairs = (part.partition(":") for part in route.order_topic_conf.split(";") if part)
-        return tuple(MessageQueue(topic, name, queue_id) for name, _, n in pairs for queue_id in range(int(n)))
+        return tuple(
+            MessageQueue(topic, name, queue_id) for name, _, n in pairs if n.isdecimal() for queue_id in range(int(n))
+        )
     masters = {broker.broker_name for broker in route.broker_datas if broker.master_address}
     return tuple(
         MessageQueue(topic, data.broker_name, queue_id)

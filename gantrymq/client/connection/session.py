@@ -304,7 +304,9 @@ class ClientSession:
         return self.routes.brokers() if self._heartbeat_slaves else self.routes.masters()
 
     async def _refresh_routes(self) -> None:
-        while True:
-            await asyncio.sleep(REFRESH_S)
-            await self.routes.refresh()
-            self.meet_brokers()
+        await asyncio.sleep(REFRESH_S)
+        await every(REFRESH_S, self._look_at_routes, self.outages)
+
+    async def _look_at_routes(self) -> None:
+        await self.routes.refresh()
+        self.meet_brokers()

@@ -333,7 +333,14 @@ class Assignment:
 
     async def _pull(self, process_queue: ProcessQueue) -> None:
         await self._told.wait()
-        await self._keep_pulling(process_queue)
+        while not process_queue.was_dropped():
+            try:
+                await self._keep_pulling(process_queue)
+                return
+            except Exception:  # a held queue must not stay unread
+                queue = str(process_queue.queue)
+                logger.exception("pulling failed (queue=%s)", queue, extra={"event": "pulling_failed", "queue": queue})
+            await asyncio.sleep(SOON_S)
 
     def _let_go(self, queue: MessageQueue) -> ProcessQueue:
         self._pulls.pop(queue).cancel()

@@ -138,7 +138,9 @@ class BrokerOffsets:
                 self._outages.worked(WRITE, queue.broker_name, member=f"{queue.topic}/{queue.queue_id}")
 
     async def _write(self, queue: MessageQueue) -> None:
-        offset, address = self._offsets[queue], self._address(queue)
+        if (offset := self._offsets.get(queue)) is None:
+            return  # given up while others were written
+        address = self._address(queue)
         if queue in self._doubted:
             # Apache's broker only writes; GantryMQ's compares once more as it writes, should another member do so.
             theirs = await self._calls.consumer_offset(address, self._group, queue.topic, queue.queue_id)

@@ -116,8 +116,8 @@ class ProcessQueue:
         return self._after is not None
 
     def begin(self, messages: Sequence[MessageExt], now: float) -> None:
-        """Note that a listener has been given the messages."""
-        for message in messages:
+        """Note that a listener has been given the messages. One that took too long before is not held any more."""
+        for message in filter(self.holds, messages):
             self._started[message.queue_offset] = now
 
     def holds(self, message: MessageExt) -> bool:

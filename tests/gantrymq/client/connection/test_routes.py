@@ -51,6 +51,10 @@ def test_an_ordered_topic_says_itself_where_messages_go() -> None:
     assert writable_queues("T", route(order="b:1;a:2")) == queues(("b", 0), ("a", 0), ("a", 1))
 
 
+def test_what_is_wrong_in_an_order_of_queues_is_left_out() -> None:
+    assert writable_queues("T", route(order="b;a:2;c:x;b:-1")) == queues(("a", 0), ("a", 1))
+
+
 def test_a_template_has_as_many_queues_as_the_topic_will_get_and_none_to_read() -> None:
     template = TopicRouteData([BrokerData("c", "a", {0: "h:1"})], [QueueData("a", 8, 8, 7)])
     found = topic_route("T", template, is_template=True)

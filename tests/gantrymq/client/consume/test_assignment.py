@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from gantrymq.client.connection.background import Background
+from gantrymq.client.consume import assignment as assignment_module
 from gantrymq.client.consume.assignment import Assignment
 from gantrymq.client.consume.offset_store import BrokerOffsets
 from gantrymq.client.consume.process_queue import ProcessQueue
@@ -53,7 +56,11 @@ async def waits_for_messages(process_queue: ProcessQueue) -> None:
     await asyncio.Event().wait()
 
 
-def ordered_at(cluster: Cluster, background: Background) -> Assignment:
+def ordered_at(
+    cluster: Cluster,
+    background: Background,
+    keep_pulling: Callable[[ProcessQueue], Coroutine[Any, Any, None]] = waits_for_messages,
+) -> Assignment:
     routes = SimpleNamespace(address=lambda name: "h:1", require_address_to_read=lambda name: ("h:1", True))
     session: Any = SimpleNamespace(
         calls=cluster, routes=routes, outages=Outages(), before_greeting=None, is_just_back=lambda address: False
@@ -65,7 +72,7 @@ def ordered_at(cluster: Cluster, background: Background) -> Assignment:
         share=cluster.share_of,
         offsets=BrokerOffsets(session.calls, session.routes, session.outages, "g"),
         background=background,
-        keep_pulling=waits_for_messages,
+        keep_pulling=keep_pulling,
         locks=cluster,  # type: ignore[arg-type]
     )
 
@@ -90,4 +97,18 @@ async def test_a_queue_is_handed_over_when_the_call_from_before_a_lost_lock_has_
         former.remove([stored(0)])
     await until(lambda: cluster.given_back == [QUEUE])
     assert cluster.offsets == {0: 1}, "what the call did counts"
+    await background.close()
+
+
+async def test_a_queue_whose_pulling_failed_is_pulled_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(assignment_module, "SOON_S", 0)
+    cluster, background, pulls = Cluster(), Background(), list[MessageQueue]()
+
+    async def fails_first(process_queue: ProcessQueue) -> None:
+        pulls.append(process_queue.queue)
+        if len(pulls) == 1:
+            raise ValueError("a mistake")
+
+    await ordered_at(cluster, background, fails_first).rebalance(["T"])
+    await until(lambda: pulls == [QUEUE, QUEUE])
     await background.close()

@@ -207,6 +207,20 @@ async def test_a_queue_that_is_given_up_between_look_and_write_is_not_written() 
         assert (broker.offsets, broker.writes) == ({"0": "3"}, 0)
 
 
+async def test_a_queue_that_is_given_up_while_another_is_written_is_not_written() -> None:
+    broker = OffsetBroker()
+
+    def as_it_is_given_up(server: ScriptedServer, writer: asyncio.StreamWriter, request: RemotingCommand) -> None:
+        broker(server, writer, request)
+        store.forget(QUEUE)
+
+    async with offsets_at(as_it_is_given_up) as store:
+        store.update(QUEUE, 5)
+        store.update(OTHER, 5)  # of the broker's first two offsets one is written alone, and before the other
+        await store.persist([QUEUE, OTHER])
+        assert broker.offsets == {"1": "5"}
+
+
 async def test_a_doubt_that_comes_during_the_write_outlives_it() -> None:
     broker, stores = OffsetBroker(), list[BrokerOffsets]()
 

@@ -66,6 +66,13 @@ def test_messages_a_listener_holds_too_long_are_overdue() -> None:
     assert process_queue.overdue(150.0) == []
 
 
+def test_a_message_that_was_sent_back_is_not_overdue_again() -> None:
+    process_queue = filled(1, 2, next_offset=3)
+    process_queue.remove([stored(1)])
+    process_queue.begin([stored(1), stored(2)], now=100.0)
+    assert [message.queue_offset for message in process_queue.overdue(150.0)] == [2]
+
+
 def test_a_dropped_queue_holds_nothing_any_more() -> None:
     process_queue = filled(1, next_offset=2)
     assert process_queue.holds(stored(1))
