@@ -99,8 +99,9 @@ async def _keep_pulling(context: PullContext, process_queue: ProcessQueue, place
             if process_queue.was_dropped():
                 return
         subscription = context.subscription(process_queue.queue.topic)
-        if subscription is None:
-            return
+        if subscription is None:  # rebalancing will release the queue, unless the topic is subscribed to again by then
+            await asyncio.sleep(PAUSE_S)
+            continue
         try:
             result = await _pull_once(context, process_queue, subscription, broker_id)
         except GantryError as exc:

@@ -6,7 +6,10 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from gantrymq import PullConsumer
+from gantrymq.client.consume import pull_loop
 from gantrymq.client.consume.options import PullConsumerOptions
 from gantrymq.client.consume.process_queue import ProcessQueue
 from gantrymq.client.consume.pull_loop import PullContext, keep_pulling
@@ -76,6 +79,20 @@ async def test_what_is_held_of_a_log_that_was_cut_does_not_keep_the_group_from_g
     process_queue.add([stored(1800)], 2000)
     await keep_pulling(consumer.context, process_queue)
     assert consumer.moved == [1500]
+
+
+async def test_a_queue_is_pulled_again_when_its_topic_is_subscribed_to_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pull_loop, "PAUSE_S", 0)
+    broker = Broker(corrected=1500)
+    consumer = Consumer(broker)
+    subscription = consumer.subscriptions.pop("T")
+    pulling = asyncio.create_task(keep_pulling(consumer.context, ProcessQueue(QUEUE, 0)))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert broker.asked == []
+    consumer.subscriptions["T"] = subscription
+    await pulling
+    assert broker.asked == [0]
 
 
 async def test_an_offset_that_is_corrected_is_not_committed_where_the_application_commits() -> None:
