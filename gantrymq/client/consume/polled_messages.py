@@ -105,19 +105,29 @@ class PolledMessages:
         return found
 
     def _take(self) -> PolledBatch | None:
-        for _ in range(len(self._arrived)):
-            process_queue, messages = self._arrived.popleft()
-            if process_queue.was_dropped():
-                continue
-            if process_queue.queue in self.paused:
-                self._arrived.append((process_queue, messages))
-                continue
-            if len(messages) > self._batch_size:
-                self._arrived.appendleft((process_queue, messages[self._batch_size :]))
-                messages = messages[: self._batch_size]
-            self._last = PolledBatch(process_queue, messages, self.paused, self._tracer)
-            return self._last
-        return None
+        if (found := self._first()) is None:
+            return None
+        process_queue, messages = found
+        if len(messages) > self._batch_size:
+            self._arrived.appendleft((process_queue, messages[self._batch_size :]))
+            messages = messages[: self._batch_size]
+        self._last = PolledBatch(process_queue, messages, self.paused, self._tracer)
+        return self._last
+
+    def _first(self) -> tuple[ProcessQueue, list[MessageExt]] | None:
+        """Take out what arrived first of queues that are not paused. What is paused keeps its place."""
+        paused: list[tuple[ProcessQueue, list[MessageExt]]] = []
+        try:
+            while self._arrived:
+                process_queue, messages = self._arrived.popleft()
+                if process_queue.was_dropped():
+                    continue
+                if process_queue.queue not in self.paused:
+                    return process_queue, messages
+                paused.append((process_queue, messages))
+            return None
+        finally:
+            self._arrived.extendleft(reversed(paused))
 
     def finish(self) -> None:
         """Count what the application was given as consumed, and end its turn: what it was not given is polled next."""
