@@ -17,6 +17,7 @@ import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Unpack
+from weakref import WeakKeyDictionary
 
 from gantrymq.client.connection.background import Background, every
 from gantrymq.client.connection.session import ClientSession
@@ -66,7 +67,9 @@ class PullConsumer(Subscribing):
         self._traces = dispatcher_of(self._session, options)
         tracer = None if self._traces is None else ConsumeTracer(self._traces, group)
         self._polled = PolledMessages(options.batch_size, tracer)
-        self._committed: dict[MessageQueue, int] = {}  # what `commit` said, when it is up to the application
+        # What `commit` said, when it is up to the application, of the queues as they are held now: of one that comes
+        # back another member may have committed more.
+        self._committed: WeakKeyDictionary[ProcessQueue, int] = WeakKeyDictionary()
         self._background = Background()
         self._group_share = GroupShare(self._session, options, self._not_registered)
         self._offsets = offset_store(self._session, options)
@@ -258,7 +261,7 @@ class PullConsumer(Subscribing):
 
     def _to_commit(self, process_queue: ProcessQueue) -> int | None:
         if not self._options.auto_commit:
-            return self._committed.get(process_queue.queue)
+            return self._committed.get(process_queue)
         self._polled.settle()
         return process_queue.commit_offset
 
@@ -271,7 +274,7 @@ class PullConsumer(Subscribing):
         self._session.require_open()
         if offsets is None:
             self._polled.finish_given()
-            self._committed.update({queue: held.commit_offset for queue, held in self._assignment.held.items()})
+            self._committed.update({held: held.commit_offset for held in self._assignment.held.values()})
             await self._assignment.persist()
             return
         for queue, offset in offsets.items():
@@ -279,7 +282,7 @@ class PullConsumer(Subscribing):
             most = self._assignment.held[queue].next_offset
             if not 0 <= offset <= most:
                 raise ConfigError(f"offset {offset} of queue {queue.queue_id} is not one of 0 to {most}, read so far")
-        self._committed.update(offsets)
+        self._committed.update({self._assignment.held[queue]: offset for queue, offset in offsets.items()})
         await self._assignment.persist_offsets(offsets)
 
     async def committed(self, queue: MessageQueue) -> int | None:
@@ -321,7 +324,6 @@ class PullConsumer(Subscribing):
 
     async def _go_on(self, queue: MessageQueue, offset: int) -> None:
         self._polled.forget(queue)
-        self._committed.pop(queue, None)
         await self._assignment.restart({queue: offset}, persist=self._options.auto_commit)
 
     def _offset_moved(self, process_queue: ProcessQueue, offset: int) -> None:
