@@ -54,16 +54,20 @@ class NameServers:
         timeout_s: for all of them together, an equal part for each."""
         each_s = self._timeout_s if timeout_s is None else timeout_s / len(self.addresses)
         failure: ConnectError | RequestTimeout | None = None
-        for _ in self.addresses:
-            address = self.addresses[self._current]
+        first = self._current  # others ask at the same time, and may change it
+        for number in range(first, first + len(self.addresses)):
+            at = number % len(self.addresses)
+            address = self.addresses[at]
             request = RemotingCommand.request(code, dict(ext_fields or {}), body)
             try:
                 answer = await self._remoting.invoke(address, request, timeout_s=each_s)
                 self.outages.worked("question to a name server", address)
+                self._current = at
                 return answer
             except (ConnectError, RequestTimeout) as exc:
                 failure = exc
-                self._current = (self._current + 1) % len(self.addresses)
+                if self._current == at:
+                    self._current = (at + 1) % len(self.addresses)
                 self.outages.failed("question to a name server", address, exc)
         assert failure is not None
         raise failure

@@ -182,6 +182,20 @@ async def test_the_next_name_server_is_asked_when_one_is_gone_and_kept_while_it_
         await remoting.close()
 
 
+async def test_questions_that_fail_together_go_on_at_the_server_that_answers() -> None:
+    class OneOfTwo:
+        async def invoke(self, address: str, request: RemotingCommand, *, timeout_s: float) -> RemotingCommand:
+            await asyncio.sleep(0)
+            if address == "dead:1":
+                raise ConnectError(address, "refused")
+            return request.reply()
+
+    for _ in range(10):  # which one is asked first is a matter of chance
+        name_servers = NameServers(OneOfTwo(), "dead:1;live:1")  # type: ignore[arg-type]
+        answers = await asyncio.gather(*(name_servers.invoke(105) for _ in range(2)))
+        assert [answer.code for answer in answers] == [0, 0]
+
+
 async def test_all_name_servers_gone_is_a_connect_error() -> None:
     remoting = RemotingClient()
     with pytest.raises(ConnectError):
