@@ -52,7 +52,7 @@ class FlowLimits:
         queue has its share, and may hold one pull at least."""
         return (
             process_queue.cached_messages < self.messages_per_queue
-            and process_queue.cached_bytes < self.bytes_per_consumer // max(queue_count, 1)
+            and _is_below(process_queue.cached_bytes, self.bytes_per_consumer, queue_count)
             and process_queue.span < self.span_per_queue
             and _is_below(process_queue.cached_messages, self.messages_per_topic, topic_queue_count)
             and _is_below(process_queue.cached_bytes, self.bytes_per_topic, topic_queue_count)

@@ -36,6 +36,7 @@ class ProcessQueue:
         # set whenever messages are finished: a pull loop that waits looks again
         self.changed: asyncio.Event = asyncio.Event()
         self._messages: OrderedDict[int, MessageExt] = OrderedDict()  # by queue offset, ascending
+        self._body_bytes: dict[int, int] = {}  # as they came: a listener or an interceptor may give messages new bodies
         self._started: dict[int, float] = {}
 
     def was_dropped(self) -> bool:
@@ -70,8 +71,9 @@ class ProcessQueue:
         """Take the messages of a pull that goes on at `next_offset`."""
         self.last_pull_at = time.time()
         for message in messages:
-            self._messages[message.queue_offset] = message
-            self.cached_bytes += len(message.body)
+            offset, body_bytes = message.queue_offset, len(message.body)
+            self.cached_bytes += body_bytes - self._body_bytes.get(offset, 0)
+            self._messages[offset], self._body_bytes[offset] = message, body_bytes
         self.next_offset = next_offset
 
     def head(self, count: int) -> list[MessageExt]:
@@ -130,7 +132,7 @@ class ProcessQueue:
         for message in messages:
             self._started.pop(message.queue_offset, None)
             if self._messages.pop(message.queue_offset, None) is not None:
-                self.cached_bytes -= len(message.body)
+                self.cached_bytes -= self._body_bytes.pop(message.queue_offset)
         self.changed.set()
 
     def overdue(self, started_before: float) -> list[MessageExt]:

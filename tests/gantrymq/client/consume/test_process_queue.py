@@ -57,6 +57,17 @@ def test_counts_and_bytes_follow_what_is_held() -> None:
     assert (process_queue.cached_messages, process_queue.cached_bytes, process_queue.span) == (1, 4, 0)
 
 
+def test_a_message_that_was_given_another_body_counts_as_it_came() -> None:
+    process_queue = ProcessQueue(QUEUE, 1)
+    message = stored(1, b"packed")
+    process_queue.add([message, stored(2, b"two")], 3)
+    message.body = b"unpacked and longer"
+    process_queue.remove([message])
+    assert process_queue.cached_bytes == 3
+    process_queue.add([stored(2, b"again")], 3)
+    assert process_queue.cached_bytes == 5
+
+
 def test_messages_a_listener_holds_too_long_are_overdue() -> None:
     process_queue = filled(1, 2, 3, next_offset=4)
     process_queue.begin([stored(1)], now=100.0)
@@ -87,6 +98,7 @@ def test_pulling_pauses_at_each_limit() -> None:
     assert not limits.allow(filled(1, 2, 3, next_offset=4), 1)
     assert not limits.allow(filled(1, 2, next_offset=3), 50)  # the bytes are shared by all queues
     assert not limits.allow(filled(1, 12, next_offset=13), 1)
+    assert limits.allow(ProcessQueue(QUEUE, 1), 101), "a queue could never be read"
 
 
 def test_the_limits_of_a_topic_are_shared_by_its_queues() -> None:
