@@ -33,8 +33,20 @@ async def tell(callback: Callable[[T], Awaitable[None] | None] | None, about: T,
             if inspect.iscoroutinefunction(callback):
                 outcome = callback(about)
             else:
-                outcome = await in_thread(functools.partial(callback, about))
+                outcome = await in_thread(functools.partial(without_exit, callback, about))
             if inspect.isawaitable(outcome):
                 await outcome
     except Exception:  # the application's: the client goes on
         logger.exception("callback failed (callback=%s)", what, extra={"event": "callback_failed", "callback": what})
+
+
+def without_exit(function: Callable[..., T], *arguments: Any) -> T:
+    """Call the application's function, in a thread. sys.exit() there is a failure of it, as any other: the event loop
+    would hand it on and end, with all clients that share it."""
+    try:
+        return function(*arguments)
+    except Exception:
+        raise
+    except BaseException as exc:
+        failure = RuntimeError(f"{type(exc).__name__}({exc}) in a thread, where it ends nothing")
+        raise failure.with_traceback(exc.__traceback__) from exc

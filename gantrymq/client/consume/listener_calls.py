@@ -18,6 +18,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+from gantrymq.client.connection.callbacks import without_exit
 from gantrymq.client.connection.loop_watch import LoopWatch
 from gantrymq.client.consume.failed_messages import note_cause
 from gantrymq.client.consume.running_info import ConsumeCounters
@@ -135,7 +136,7 @@ class ListenerCalls:
     def _in_thread(self, call: RunningCall) -> Outcome:
         call.task, call.thread_id = None, threading.get_ident()
         try:
-            return self._listener(list(call.messages))
+            return without_exit(self._listener, list(call.messages))
         except TimeoutError as exc:
             call.timed_out = exc
             raise

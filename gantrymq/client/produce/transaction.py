@@ -27,6 +27,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Protocol, Unpack
 
+from gantrymq.client.connection.callbacks import without_exit
 from gantrymq.client.connection.moves import may_have_moved
 from gantrymq.client.connection.option_checks import check_listener
 from gantrymq.client.connection.received_messages import read_messages
@@ -313,7 +314,8 @@ class TransactionProducer(Producer):
             if inspect.iscoroutinefunction(method):
                 state = await method(*arguments)
             else:
-                state = await asyncio.get_running_loop().run_in_executor(self._threads, method, *arguments)
+                loop = asyncio.get_running_loop()
+                state = await loop.run_in_executor(self._threads, without_exit, method, *arguments)
                 if inspect.isawaitable(state):
                     state = await state
             return checked_state(state), None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -95,6 +96,16 @@ async def test_a_listener_may_take_messages_out_of_its_list(is_async: bool) -> N
     assert await calls.consume("T", given) is ConsumeResult.SUCCESS
     calls.close()
     assert given == MESSAGES, "the consumer has to finish them"
+
+
+async def test_an_exit_in_a_thread_is_a_failure_and_not_the_end_of_the_loop() -> None:
+    message = stored(0)
+    calls = ListenerCalls(lambda messages: sys.exit(3), ConsumeCounters(), concurrency=1)
+    calls.start()
+    assert await calls.consume("T", [message]) is ConsumeResult.LATER
+    calls.close()
+    assert message.properties["CONSUME_ERROR_TEXT"] == "RuntimeError: SystemExit(3) in a thread, where it ends nothing"
+    assert message.properties["CONSUME_ERROR"].startswith("RuntimeError at test_listener_calls.py:")
 
 
 async def test_a_call_that_is_cancelled_has_no_result() -> None:

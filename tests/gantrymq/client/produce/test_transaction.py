@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -25,6 +26,7 @@ from gantrymq.errors import ConfigError, MessageRejected, ResponseError, WrongTy
 from gantrymq.remoting.bodies import BrokerData, QueueData, TopicRouteData
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import ROCKETMQ, RemotingCommand
+from tests.gantrymq.client.messages import stored
 from tests.gantrymq.client.peers import running_peer, topic_at
 from tests.gantrymq.client.ports import closed_port
 from tests.gantrymq.remoting.scripted import ScriptedServer, scripted_server
@@ -175,6 +177,17 @@ async def test_a_listener_that_fails_or_forgets_to_answer_leaves_the_transaction
                 await asyncio.sleep(0.02)
         books.answers = {b"pay": COMMIT}
         assert await consumer.bodies(1) == [b"pay"]
+
+
+async def test_a_listener_that_exits_in_its_thread_does_not_end_the_loop() -> None:
+    class Exits(PlainBooks):
+        def check(self, message: MessageExt, /) -> TransactionState:  # type: ignore[override]
+            sys.exit(3)
+
+    listener = Exits()
+    async with TransactionProducer("127.0.0.1:1", listener=listener, group="g") as producer:
+        state, error = await producer._outcome(listener.check, stored(0))
+    assert state is UNKNOWN and "SystemExit(3)" in str(error)
 
 
 async def test_a_message_in_a_transaction_can_not_be_delayed(peer: Peer, name: str) -> None:
