@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 from gantrymq.client.connection.background import Background
 from gantrymq.client.connection.send_codec import check_body, pack_aside, pack_batch
@@ -21,7 +21,7 @@ from gantrymq.client.interceptors import SendProceed
 from gantrymq.client.produce.options import ProducerOptions
 from gantrymq.client.produce.sender import Sender
 from gantrymq.client.results import SendResult
-from gantrymq.errors import GantryError, RequestTimeout
+from gantrymq.errors import MessageRejected, RequestTimeout
 from gantrymq.message import properties as names
 from gantrymq.message.model import Message, MessageQueue
 from gantrymq.message.topics import is_retry_topic
@@ -45,6 +45,13 @@ class _Batch:
         self.futures: list[asyncio.Future[SendResult]] = []
         self.bytes = 0
         self.started = time.monotonic()
+
+    def apart(self) -> Iterator[_Batch]:
+        """Its messages, each by itself."""
+        for message, future in zip(self.messages, self.futures, strict=True):
+            one = _Batch()
+            one.messages, one.futures, one.started = [message], [future], self.started
+            yield one
 
 
 class _Lane:
@@ -179,11 +186,7 @@ class Batches:
 
     async def _send(self, key: LaneKey, lane: _Lane, batch: _Batch) -> None:
         try:
-            await self._deliver(lane, batch)
-        except GantryError as exc:
-            for future in batch.futures:
-                if not future.done():
-                    future.set_exception(exc)
+            await self._settle(lane, batch)
         finally:
             for future in batch.futures:
                 future.cancel()  # only those without an outcome: the producer was closed
@@ -192,6 +195,22 @@ class Batches:
             self._pump(key, lane)
             self._settled.set()
             self._wake()
+
+    async def _settle(self, lane: _Lane, batch: _Batch) -> None:
+        """Give the futures their results, or the failure: that may be an interceptor's, too. Where one message made the
+        batch one that no broker takes, each is sent by itself."""
+        try:
+            await self._deliver(lane, batch)
+            return
+        except Exception as exc:
+            failure = exc
+        if isinstance(failure, MessageRejected) and len(batch.messages) > 1:
+            for one in batch.apart():
+                await self._settle(lane, one)
+            return
+        for future in batch.futures:
+            if not future.done():
+                future.set_exception(failure)
 
     async def _deliver(self, lane: _Lane, batch: _Batch) -> None:
         messages = batch.messages

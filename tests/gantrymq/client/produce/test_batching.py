@@ -5,12 +5,18 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections import Counter
+from collections.abc import Sequence
 
 import pytest
 
 from appliance.bench import rpc
 from appliance.bench.peer import Peer
-from gantrymq import Message, MessageQueue, Producer, SendStatus, SyncProducer
+from gantrymq import Message, MessageQueue, Producer, SendResult, SendStatus, SyncProducer
+from gantrymq.client.connection.background import Background
+from gantrymq.client.connection.send_codec import Outgoing
+from gantrymq.client.interceptors import SendProceed
+from gantrymq.client.produce.batching import Around, Batches
+from gantrymq.client.produce.options import ProducerOptions
 from gantrymq.errors import (
     ClientClosed,
     ConfigError,
@@ -70,6 +76,48 @@ async def test_a_message_that_no_broker_takes_fails_alone(peer: Peer, name: str)
         await producer.flush()
         assert good.result().status is delayed.result().status is SendStatus.SEND_OK
         assert isinstance(wrong.exception(), GantryError)
+
+
+class Stores:
+    """Stands for a sender: it stores whatever could be packed."""
+
+    def __init__(self) -> None:
+        self.stored: list[Outgoing] = []
+
+    async def deliver(self, outgoing: Outgoing, timeout_s: float, queue: MessageQueue | None) -> SendResult:
+        self.stored.append(outgoing)
+        return SendResult(SendStatus.SEND_OK, outgoing.msg_id, "offset id", MessageQueue("T", "b", 0), 0, "", True)
+
+
+def batches_over(sender: Stores, background: Background, around: Around | None = None) -> Batches:
+    options = ProducerOptions(name_servers="127.0.0.1:1", group="g")
+    return Batches(sender, background, options, on_stored=None, around=around)  # type: ignore[arg-type]
+
+
+async def test_a_message_whose_properties_are_too_long_fails_alone_in_its_batch() -> None:
+    sender, background = Stores(), Background()
+    batches = batches_over(sender, background)
+    bodies = [b"first", b"bad", b"last"]
+    futures = [
+        await batches.add(Message("T", body, headers={"much": "x" * 40_000} if body == b"bad" else {}), None)
+        for body in bodies
+    ]
+    await batches.flush()
+    await background.close()
+    assert [outgoing.body for outgoing in sender.stored] == [b"first", b"last"]
+    assert [type(future.exception()) for future in futures] == [type(None), MessageRejected, type(None)]
+
+
+async def test_what_an_interceptor_raises_is_the_outcome_of_its_batch() -> None:
+    async def fails(messages: Sequence[Message], proceed: SendProceed) -> SendResult:
+        raise ZeroDivisionError("the application's own mistake")
+
+    sender, background = Stores(), Background()
+    batches = batches_over(sender, background, fails)
+    future = await batches.add(Message("T", b"body"), None)
+    await batches.flush()
+    await background.close()
+    assert isinstance(future.exception(), ZeroDivisionError)
 
 
 async def test_a_full_buffer_makes_the_sender_wait_and_then_give_up() -> None:
