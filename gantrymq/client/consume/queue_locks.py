@@ -58,10 +58,10 @@ class QueueLocks:
 
     async def lock(self, queues: Iterable[MessageQueue]) -> tuple[set[MessageQueue], set[MessageQueue]]:
         """Lock those of the queues that can be locked now; return them, and those that another member has."""
+        asked_at = time.monotonic()  # the broker counts from no later than its answer, which may be read long after
         locked, answered = await self._ask(queues)
-        now = time.monotonic()
         for queue in locked:
-            self._note(queue, now)
+            self._note(queue, asked_at)
         return locked, answered - locked
 
     async def renew(self) -> set[MessageQueue]:
