@@ -85,10 +85,14 @@ class Silences:
         """It answered, whatever it said."""
         self.known.pop(broker_name, None)
 
-    def usable(self, queues: Sequence[MessageQueue], avoid: Collection[str]) -> Sequence[MessageQueue]:
-        """The queues at brokers that are neither silent nor to be avoided; all when there are none."""
+    def usable(
+        self, queues: Sequence[MessageQueue], avoid: Collection[str], *, may_look: bool = True
+    ) -> Sequence[MessageQueue]:
+        """The queues at brokers that are neither silent nor to be avoided; all when there are none. may_look: those
+        where a message should look again are among them. Threads may ask, too."""
         now = self._clock()
-        silent = {name for name, silence in self.known.items() if silence.until > now}
+        known = list(self.known.items())  # the loop's thread may change it meanwhile
+        silent = {name for name, silence in known if silence.until > now or not may_look}
         return [
             queue for queue in queues if queue.broker_name not in silent and queue.broker_name not in avoid
         ] or queues

@@ -288,7 +288,7 @@ class Producer(Client):
         if selector is not None:
             queue = selector(queues, message)
         elif queue is None:
-            queue = self._sender.pick(queues)
+            queue = self._sender.pick(queues, may_look=False)  # no answer tells whether it came there
         _check_queue(queue, message.topic)
         address = self._sender.address_of(queue)
         outgoing = await self._sender.kept_by(address, outgoing, self._options.delivery_timeout_s)

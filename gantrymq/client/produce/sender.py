@@ -217,7 +217,7 @@ class Sender:
             left_s = deadline - asyncio.get_running_loop().time()
             if left_s <= 0:
                 break
-            other = self.pick(self.known_queues(outgoing.topic) or (), avoid=tried)
+            other = self.pick(self.known_queues(outgoing.topic) or (), avoid=tried, may_look=False)
             tried.add(other.broker_name)
             with contextlib.suppress(GantryError):
                 again = await self.send_to(other, outgoing, min(left_s, timeout_s / TRIES_A_CALL))
@@ -368,7 +368,7 @@ class Sender:
         there = [queue for queue in queues if queue.broker_name == request.broker_name]
         outgoing = await pack_aside(answer)
         left_s = deadline - asyncio.get_running_loop().time()
-        return await self.send_to(self.pick(there or queues), outgoing, left_s)
+        return await self.send_to(self.pick(there or queues, may_look=False), outgoing, left_s)
 
     def address_of(self, queue: MessageQueue) -> str:
         """The address of the queue's master. ConnectError when it is not known."""
@@ -377,14 +377,18 @@ class Sender:
             raise ConnectError(queue.broker_name, "no address of this broker is known")
         return address
 
-    def pick(self, queues: Sequence[MessageQueue], *, avoid: Collection[str] = ()) -> MessageQueue:
-        """The next queue in turn, at another broker than those to avoid when there is one."""
+    def pick(
+        self, queues: Sequence[MessageQueue], *, avoid: Collection[str] = (), may_look: bool = True
+    ) -> MessageQueue:
+        """The next queue in turn, at another broker than those to avoid when there is one. may_look: the message may be
+        the one that looks whether a silent broker answers again, because it is told what became of it."""
         if self.faults is not None:
             queues, avoid = self._without_faults(self.faults, queues, avoid)
         elif self.silences.known:
-            queues = self.silences.usable(queues, avoid)
+            queues = self.silences.usable(queues, avoid, may_look=may_look)
             chosen = self._in_turn(queues, avoid)
-            self.silences.chosen(chosen.broker_name)
+            if may_look:
+                self.silences.chosen(chosen.broker_name)
             return chosen
         return self._in_turn(queues, avoid)
 

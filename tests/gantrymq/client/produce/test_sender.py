@@ -172,6 +172,24 @@ async def test_a_broker_that_was_silent_is_looked_at_though_no_connection_to_it_
     assert cluster.a.bodies.count(b"x") >= 1
 
 
+async def test_a_message_without_an_answer_does_not_look_whether_a_silent_broker_is_back(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fault_latency, "SILENT_S", 0.0)
+    monkeypatch.setattr(fault_latency, "LOOK_S", 600.0)
+    async with connected(cluster) as producer:
+        cluster.a.code = -2
+        while cluster.a.tries < 2:
+            await producer.send(Message("T", b"x"))
+        cluster.a.code = 0
+        for _ in range(4):
+            await producer.send_oneway(Message("T", b"one way"))
+        for _ in range(2):
+            await producer.send(Message("T", b"x"))
+        await until(lambda: cluster.b.bodies.count(b"one way") == 4)
+    assert cluster.a.bodies == [b"connects", b"x"]
+
+
 async def test_silence_at_its_old_address_is_not_held_against_a_master(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
