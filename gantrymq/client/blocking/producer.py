@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import concurrent.futures
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Unpack
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from typing import Any, Unpack
 
 from gantrymq.client.blocking.base import BlockingClient
-from gantrymq.client.blocking.shared_loop import shared_loop
+from gantrymq.client.blocking.shared_loop import LoopClient, shared_loop
 from gantrymq.client.blocking.soon import SoonSends
 from gantrymq.client.produce.options import DEFAULT_GROUP, ProducerKeywords
 from gantrymq.client.produce.producer import Producer
@@ -27,6 +27,13 @@ class SyncProducer(BlockingClient):
         self, name_servers: str | Sequence[str], *, group: str = DEFAULT_GROUP, **keywords: Unpack[ProducerKeywords]
     ) -> None:
         super().__init__(lambda: Producer(name_servers, group=group, **keywords))
+
+    def _end(self, end: Callable[[LoopClient], Coroutine[Any, Any, None]]) -> None:
+        try:
+            super()._end(end)
+        finally:
+            if self._soon is not None and self._soon.producer is self._client:  # not that of the parent of a fork
+                self._soon.end()
 
     def send(
         self,

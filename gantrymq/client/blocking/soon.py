@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import contextlib
 import functools
 import threading
 from collections import deque
@@ -30,6 +31,8 @@ class SoonSends:
         self._handed: list[Handed] = []
         self._held_bytes = 0
         self._is_sending = False  # of the loop
+        self._unsettled: set[ThreadFuture] = set()
+        self._is_over = False
 
     def submit(
         self,
@@ -45,18 +48,33 @@ class SoonSends:
         future.set_running_or_notify_cancel()  # it has one outcome, the message's: `cancel` would take nothing back
         with self._room:
             if not self._room.wait_for(
-                lambda: not self._held_bytes or self._held_bytes + size <= options.buffer_bytes,
+                lambda: self._is_over or not self._held_bytes or self._held_bytes + size <= options.buffer_bytes,
                 options.delivery_timeout_s,
             ):
                 where = f"room for {size} bytes to {message.topic}"
                 raise RequestTimeout(where, RequestCode.SEND_BATCH_MESSAGE, options.delivery_timeout_s)
+            if self._is_over:
+                raise ClientClosed(NOT_SENT)
             self._held_bytes += size
             is_first = not self._handed
             self._handed.append((message, queue, sharding_key, future))
-        future.add_done_callback(lambda done: self._settled(size))
+            self._unsettled.add(future)
+        future.add_done_callback(lambda done: self._settled(done, size))
         if is_first:
-            start(self._take)
+            try:
+                start(self._take)
+            except ClientClosed:
+                self.end()
+                raise
         return future
+
+    def end(self) -> None:
+        """The producer is closed, and its loop may be: what the loop has not settled now has no other outcome."""
+        with self._room:
+            self._is_over = True
+            left = list(self._unsettled)
+        for future in left:
+            _fail(future, ClientClosed(NOT_SENT))
 
     def _take(self) -> None:
         """On the loop: send what was handed over, unless that is being done already."""
@@ -73,14 +91,14 @@ class SoonSends:
                 try:
                     sent = await self.producer.send_collected(message, queue=queue, sharding_key=sharding_key)
                 except Exception as exc:  # whatever it is, it belongs to the thread that waits for this message
-                    future.set_exception(exc)
+                    _fail(future, exc)
                 else:
                     sent.add_done_callback(functools.partial(_tell, future))
                 handed.popleft()
         finally:
             self._is_sending = False
             for *_, future in handed:  # the producer was closed
-                future.set_exception(ClientClosed(NOT_SENT))
+                _fail(future, ClientClosed(NOT_SENT))
 
     def _take_into(self, handed: deque[Handed]) -> bool:
         """Where nothing is left, go on with what was handed over meanwhile; whether there is something."""
@@ -90,8 +108,9 @@ class SoonSends:
                 self._handed.clear()
         return bool(handed)
 
-    def _settled(self, size: int) -> None:
+    def _settled(self, future: ThreadFuture, size: int) -> None:
         with self._room:
+            self._unsettled.discard(future)
             self._held_bytes -= size
             self._room.notify()
 
@@ -99,8 +118,14 @@ class SoonSends:
 def _tell(future: ThreadFuture, sent: asyncio.Future[SendResult]) -> None:
     """Give the outcome to the thread's future."""
     if sent.cancelled():
-        future.set_exception(ClientClosed(NOT_SENT))
+        _fail(future, ClientClosed(NOT_SENT))
     elif (failure := sent.exception()) is not None:
-        future.set_exception(failure)
+        _fail(future, failure)
     else:
-        future.set_result(sent.result())
+        with contextlib.suppress(concurrent.futures.InvalidStateError):
+            future.set_result(sent.result())
+
+
+def _fail(future: ThreadFuture, failure: BaseException) -> None:
+    with contextlib.suppress(concurrent.futures.InvalidStateError):  # the producer was closed meanwhile
+        future.set_exception(failure)

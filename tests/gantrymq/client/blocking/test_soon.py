@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
@@ -76,6 +76,33 @@ async def test_what_was_handed_over_when_the_producer_is_closed_has_an_outcome()
     for future in futures:
         with pytest.raises(ClientClosed):
             future.result(0)
+
+
+async def test_what_a_loop_that_ended_never_came_to_has_an_outcome() -> None:
+    soon = SoonSends(SlowAtFirst())  # type: ignore[arg-type]
+    taken: list[Callable[[], None]] = []  # and never called
+    futures = [soon.submit(Message("T", b"%d" % number), None, "key", taken.append) for number in range(2)]
+    assert len(taken) == 1
+    soon.end()
+    for future in futures:
+        with pytest.raises(ClientClosed):
+            future.result(0)
+    with pytest.raises(ClientClosed):
+        submit(soon, 3)
+
+
+async def test_a_message_behind_one_that_could_not_be_handed_over_has_an_outcome() -> None:
+    soon = SoonSends(SlowAtFirst())  # type: ignore[arg-type]
+    behind: list[Any] = []
+
+    def closed(take: Callable[[], None]) -> None:
+        behind.append(submit(soon, 1))  # another thread
+        raise ClientClosed("closed by another thread before this call began")
+
+    with pytest.raises(ClientClosed):
+        soon.submit(Message("T", b"0"), None, "key", closed)
+    with pytest.raises(ClientClosed):
+        behind[0].result(0)
 
 
 async def test_a_message_that_is_given_up_does_not_take_the_others_along() -> None:
