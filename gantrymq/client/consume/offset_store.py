@@ -217,6 +217,9 @@ class FileOffsets:
         """A file offset stays: the queue comes back to this very consumer."""
 
     def _load(self) -> dict[MessageQueue, int]:
+        """What the file says, or else the one before it; none of a new consumer. GantryError when a file is there and
+        can't be read now: to begin anew would skip what came since, and write over it."""
+        unread: OSError | None = None
         for path in (self._path, self._path.with_suffix(".json.bak")):
             try:
                 table = ResetOffsetBody.from_dict(fastjson.loads(path.read_bytes())).offset_table
@@ -224,12 +227,15 @@ class FileOffsets:
             except FileNotFoundError:
                 continue
             except (BodyError, OSError) as exc:
+                unread = exc if isinstance(exc, OSError) else unread
                 logger.error(
                     "offset file unreadable (path=%s): %s",
                     path,
                     exc,
                     extra={"event": "offset_file_unreadable", "path": str(path), "error": str(exc)},
                 )
+        if unread is not None:
+            raise GantryError(f"offsets can't be read: {unread}") from unread
         return {}
 
     async def _save_in_thread(self, text: bytes) -> None:

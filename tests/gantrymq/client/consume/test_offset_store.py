@@ -13,7 +13,7 @@ from gantrymq.client.connection.broker_calls import BrokerCalls
 from gantrymq.client.connection.name_servers import NameServers
 from gantrymq.client.connection.routes import Routes
 from gantrymq.client.consume.offset_store import BrokerOffsets, FileOffsets
-from gantrymq.errors import ResponseError
+from gantrymq.errors import GantryError, ResponseError
 from gantrymq.message.model import MessageQueue
 from gantrymq.remoting.bodies import BrokerData, QueueData, TopicRouteData
 from gantrymq.remoting.client import RemotingClient
@@ -47,6 +47,21 @@ async def test_the_backup_is_read_when_the_file_is_damaged(tmp_path: Path) -> No
         await store.persist([QUEUE])
     path.write_bytes(b'{"offsetTab')
     assert await FileOffsets(path).read(QUEUE) == 5
+
+
+async def test_a_file_that_can_not_be_read_now_is_not_taken_for_none(tmp_path: Path) -> None:
+    path, aside = tmp_path / "offsets.json", tmp_path / "aside"
+    store = FileOffsets(path)
+    store.update(QUEUE, 5)
+    await store.persist([QUEUE])
+    path.rename(aside)
+    path.mkdir()  # what reading it says is neither "not there" nor a table
+    again = FileOffsets(path)
+    with pytest.raises(GantryError):
+        await again.read(QUEUE)
+    path.rmdir()
+    aside.rename(path)
+    assert await again.read(QUEUE) == 5
 
 
 async def test_nothing_is_written_when_nothing_changed(tmp_path: Path) -> None:
