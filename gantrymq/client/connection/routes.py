@@ -240,7 +240,7 @@ class Routes:
         moved = [
             (name, self._masters.get(name), now)
             for name, now in masters.items()
-            if name in self._addresses and now != self.address(name)
+            if (name in self._addresses or name in self._masters) and now != self.address(name)
         ]
         self._addresses.update(route.addresses)
         self._masters |= masters

@@ -140,6 +140,23 @@ async def test_a_route_that_vanished_is_kept_and_an_address_that_moved_is_learnt
         await remoting.close()
 
 
+async def test_a_broker_that_no_route_showed_for_a_while_has_moved_when_it_is_elsewhere() -> None:
+    elsewhere = TopicRouteData([BrokerData("c", "b", {0: "h:9"})], [QueueData("b", 1, 1, 6)])
+    topics = Topics(T=one_broker(address="h:1"))
+    async with scripted_server(topics) as server:
+        remoting = RemotingClient()
+        routes, moves = Routes(NameServers(remoting, server.address)), list[tuple[str, str | None, str]]()
+        routes.on_moved = lambda name, before, now: moves.append((name, before, now))
+        await routes.to_send("T")
+        topics.routes["T"] = elsewhere
+        await routes.refresh()
+        assert (routes.address("a"), moves) == (None, [])
+        topics.routes["T"] = one_broker(address="h:2")
+        await routes.refresh()
+        assert moves == [("a", "h:1", "h:2")]
+        await remoting.close()
+
+
 async def test_a_topic_whose_brokers_are_gone_is_sent_where_it_would_be_made_now() -> None:
     topics = Topics(T=one_broker(address="h:1"))
     async with scripted_server(topics) as server:
