@@ -217,10 +217,11 @@ class RemotingClient:
             task = asyncio.get_running_loop().create_task(self._open(address), name=f"connect {address}")
             self._connecting[address] = task
             task.add_done_callback(lambda done: self._connecting_done(address, done))
+        before = _cancelling()
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
-            if not task.cancelled():  # the caller was
+            if not task.cancelled() or _cancelling() > before:  # the caller was
                 raise
             if self._closed:
                 raise ClientClosed("the client was closed") from None
@@ -299,3 +300,8 @@ class RemotingClient:
             answer = request.reply(ResponseCode.SYSTEM_ERROR, "system error")
         if answer is not None and not request.is_oneway and not connection.is_closing:
             connection.send(answer)
+
+
+def _cancelling() -> int:
+    task = asyncio.current_task()
+    return 0 if task is None else task.cancelling()

@@ -105,6 +105,18 @@ async def test_a_connection_that_is_being_made_is_given_up_when_nothing_is_wante
         await client.close()
 
 
+async def test_a_caller_that_is_cancelled_as_its_connection_is_given_up_is_cancelled() -> None:
+    with silent_host() as address:
+        client = PatientClient()
+        connecting = asyncio.create_task(client.connect(address))
+        await asyncio.sleep(0)
+        client.end_silent(address, 0, "moved")
+        connecting.cancel()
+        await asyncio.wait([connecting])
+        assert connecting.cancelled(), "or what awaits it goes on after its end"
+        await client.close()
+
+
 async def test_a_broken_connection_fails_its_calls_and_the_next_call_makes_a_new_one() -> None:
     def cut(server: ScriptedServer, writer: asyncio.StreamWriter, command: RemotingCommand) -> None:
         if len(server.writers) == 1:
