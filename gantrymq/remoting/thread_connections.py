@@ -183,12 +183,15 @@ class ThreadConnections:
             return {each.address for each in self._all if each.called_at <= began_before}
 
     def end_silent(self, address: str, seconds: float, reason: str) -> None:
-        """End the calls there that wait for that long, with ConnectError."""
+        """End the calls there that wait for that long, with ConnectError, and close what is unused."""
         began_before = time.monotonic() - seconds
         with self._lock:
+            unused = self._idle.pop(address, [])
             for each in self._all:
                 if each.address == address and each.called_at <= began_before:
                     each.hang_up()
+        for each in unused:
+            self.drop(each, reason)
 
     def abandon(self) -> None:
         """In a child of a fork: close this process's copies; the parent goes on with its own. The lock may be held by

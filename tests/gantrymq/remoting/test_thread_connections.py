@@ -144,6 +144,19 @@ def test_an_address_that_refuses_is_left_alone_for_a_while(
     assert connections.take("no address") is None
 
 
+async def test_what_is_unused_at_an_address_that_is_over_takes_no_place(connections: ThreadConnections) -> None:
+    def call() -> None:
+        connection = taken(connections, server)
+        ask(connection)
+        connections.give_back(connection)
+
+    async with scripted_server(echo) as server:
+        await asyncio.to_thread(call)
+        assert connections.count == 1
+        connections.end_silent(server.address, FOREVER_S, "moved")
+        assert connections.count == 0
+
+
 async def test_closing_ends_the_calls_in_progress(connections: ThreadConnections) -> None:
     async with scripted_server(silence) as server:
         busy, unused = taken(connections, server), taken(connections, server)
