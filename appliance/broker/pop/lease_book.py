@@ -152,8 +152,15 @@ class LeaseBook:
     def unwatch(self, watcher: set[Key]) -> None:
         self._watchers = [each for each in self._watchers if each is not watcher]
 
+    def drop_void(self) -> None:
+        """Forget what was leased of queues whose offset was set by others: a slave is told of offsets, but not that
+        the leases ended which it was told of before it was away, and a record of them would put the offset back."""
+        for key in list(self.queues):
+            self.queue(key)
+
     def records(self) -> list[Record]:
         """What makes an empty book this one."""
+        self.drop_void()
         emptied, self._emptied = self._emptied, {}
         return [self.snapshot(key) for key in (*(emptied.keys() - self.queues.keys()), *self.queues)]
 

@@ -172,6 +172,7 @@ class StateSink:
         self._written = (0, 0)
         self.taken_at = 0.0  # monotonic: when the last state came
         self._clock = MasterClock()
+        self._has_stale_leases = True  # maybe, until the master has told all offsets: see LeaseBook.drop_void
 
     def show(self) -> None:
         """What is on record is shown, before a master has told of it: behind that a master of before may have had it
@@ -181,6 +182,7 @@ class StateSink:
     def connected(self) -> None:
         """A connection to a master begins: what follows is of another clock."""
         self._clock = MasterClock(self._clock.true_at)
+        self._has_stale_leases = True
 
     @property
     def told_at(self) -> float | None:
@@ -216,6 +218,9 @@ class StateSink:
             self._pop.put_records(state.get("leases", []))
         except (LookupError, TypeError, ValueError) as exc:
             raise FrameError(f"no leases: {exc!r}") from exc
+        if self._has_stale_leases and state.get("areAllOffsets") is True:
+            self._pop.book.drop_void()
+            self._has_stale_leases = False
         self._schedule.offsets = delays
         self._progress = (seen, delivered_ms)
         self.in_sync = in_sync

@@ -139,3 +139,28 @@ def test_a_cut_log_takes_its_leases(tmp_path: Path) -> None:
     book, _journal, table = book_with(tmp_path)
     book.cut(lambda topic, queue_id: 6)
     assert (list(book.queues[KEY].leases), book.queues[KEY].read_offset, table.query(*KEY)) == ([5], 6, 5)
+
+
+def closed_and_read(journal: Journal, table: Table) -> tuple[LeaseBook, Table]:
+    """A book made of a closed journal, over a table that the broker has on disk."""
+    journal.close()
+    stored = Table()
+    stored.offsets = dict(table.offsets)
+    book = LeaseBook(stored, lambda record: None)
+    for record in journal.read():
+        book.apply(record)
+    return book, stored
+
+
+def test_an_offset_that_was_reset_survives_a_clean_restart(tmp_path: Path) -> None:
+    _book, journal, table = book_with(tmp_path)
+    table.commit(*KEY, 2)
+    again, stored = closed_and_read(journal, table)
+    assert (again.count, stored.query(*KEY)) == (0, 2)
+
+
+def test_a_group_that_was_deleted_has_no_offset_after_a_clean_restart(tmp_path: Path) -> None:
+    _book, journal, table = book_with(tmp_path)
+    table.offsets.clear()
+    again, stored = closed_and_read(journal, table)
+    assert (again.count, stored.offsets) == (0, {})

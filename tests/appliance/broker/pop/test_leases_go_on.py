@@ -39,3 +39,23 @@ async def test_leases_and_modes_go_on_at_the_new_master(tmp_path: Path) -> None:
             assert await popper.ack(out[1]) == 0
             assert await popper.ack(last) == 0
         assert two.controller.offsets.query("g", TOPIC, last.message.queue_id) == 3
+
+
+async def test_what_ended_while_a_slave_was_away_is_not_delivered_again_by_it(tmp_path: Path) -> None:
+    async with group(tmp_path) as brokers, contextlib.AsyncExitStack() as first:
+        one = await first.enter_async_context(brokers.broker("one"))
+        await send(one, 3, b"x")
+        async with popping(one.controller.address, topic=TOPIC) as popper:
+            async with brokers.broker("two", broker_id=1) as two:
+                out = await popper.pop(maxMsgNums=2)
+                await until(lambda: two.controller.pop.book.count == 2)
+            assert await popper.ack_all([*out, *await popper.pop()]) == 0
+        async with brokers.broker("two", broker_id=1) as two:
+            queue_id = out[0].message.queue_id
+            await same_logs(one, two)
+            await until(lambda: two.controller.offsets.query("g", TOPIC, queue_id) == 3)
+            left = two.controller.pop.book.count
+            await first.aclose()
+            assert (await promote(two)).code == 0
+            await until(lambda: is_master(two))
+            assert (left, two.controller.offsets.query("g", TOPIC, queue_id)) == (0, 3)
