@@ -73,6 +73,7 @@ class MessageStore(StoreView):
         self._lock = StoreLock(root / "lock")
         self._abort = AbortMarker(root / "abort")
         self.is_closed_cleanly = False  # and all of it is on the disk
+        self.is_after_crash = False  # the last run may have lost its end: what others keep on disk may be further
         self._discard = Discard(root / "deleted")
         self.checkpoint = Checkpoint(root / "checkpoint")
         self.health = StoreHealth(config, parts.state, parts.log, parts.index, parts.monotonic)
@@ -142,6 +143,7 @@ class MessageStore(StoreView):
         try:
             bring_up_to_date(self.config.root, STORE)
             clean = not self._abort.exists()
+            self.is_after_crash = not clean
             self._discard.empty()
             self.checkpoint.load()
             parts.log.load()
@@ -287,9 +289,10 @@ class MessageStore(StoreView):
         if queue is not None:
             queue.forget_raised_min(self.parts.log.min_offset)
 
-    async def clean_expired_queues(self) -> int:
+    async def clean_expired_queues(self, on_removed: Callable[[str, int], None] | None = None) -> int:
         """Remove queues whose messages have all expired; return how many. The schedule topic's stay.
 
+        on_removed: gets topic and queue id before another message comes, which is at offset 0.
         Looks at TOPICS_A_TURN topics before others have a turn: there may be thousands, each with many queues.
         """
         log, queues = self.parts.log, self.parts.queues
@@ -299,6 +302,8 @@ class MessageStore(StoreView):
                 for queue in list(slot.queues.values()):
                     if queue.next_index and queue.max_physical_offset <= log.min_offset:
                         self._discard.folders(queues.remove_queue(queue), self.parts.executor)
+                        if on_removed is not None:
+                            on_removed(queue.topic, queue.queue_id)
                         removed += 1
             if number % TOPICS_A_TURN == 0:
                 await asyncio.sleep(0)

@@ -36,8 +36,9 @@ def settle_epochs(
     """Have epochs and tables agree with the log that has just been loaded. Blocks. StartError."""
     standing, end = file.standing, store.max_physical_offset
     try:
-        if standing.cut_to is not None:
+        if standing.cut_to is not None or store.is_after_crash:
             offsets.end_at(store.max_offset)
+        if standing.cut_to is not None:
             timer.end_at_queue()
         epochs = standing.epochs.until(end)
         if epochs.history != standing.epochs.history:

@@ -175,7 +175,8 @@ class ConsumerOffsetManager(SavedTable):
             self._remove(topic, group)
 
     def end_at(self, end_of: Callable[[str, int], int]) -> None:
-        """Let no group be further than a queue's end; after a cut. end_of: topic and queue id to the next offset."""
+        """Let no group be further than a queue's end; after a cut or a crash: the table is on disk before
+        the log's end. end_of: topic and queue id to the next offset."""
         for key, queues in self.table.items():
             topic = key.partition(SEPARATOR)[0]
             for queue_id, offset in queues.items():
@@ -183,6 +184,12 @@ class ConsumerOffsetManager(SavedTable):
                     queues[queue_id] = end
                     self._unrendered.add(key)
                     self._writer.changed()
+
+    def begin_again(self, topic: str, queue_id: int) -> None:
+        """A queue has begun again, at 0: so do the groups that stand in it, which would pass over what it gets."""
+        for group in self.groups_of(topic):
+            if self.query(group, topic, queue_id) > 0:
+                self.commit(group, topic, queue_id, 0)
 
     async def put_all(self, theirs: ConsumerOffsetTable) -> None:
         """Put a master's offsets over these; what it does not have stays, as in RocketMQ. For its slave."""

@@ -172,7 +172,8 @@ class Taking:
         start = queue.read_offset if queue is not None else self._first_offset(key, asked.init_mode)
         result = self._read(key, start, left, wanted)
         if result is None:
-            if self._offset_of(*key) < 0:  # the group begins here, whatever comes before its next pop
+            # The group begins here, whatever comes before its next pop.
+            if not self._come_back(key, start) and self._offset_of(*key) < 0:
                 self._book.go_to(key, start)
             return None
         found, next_offset = list(_records(result)), result.next_begin_offset
@@ -268,6 +269,14 @@ class Taking:
             return result
         return None
 
+    def _come_back(self, key: Key, start: int) -> bool:
+        """Say if a group stands beyond its queue's end, and have it go on there: it would pass over what comes."""
+        end = self._parts.store.max_offset(key.topic, key.queue_id)
+        if start <= end:
+            return False
+        self._book.go_to(key, end)
+        return True
+
     def _rest(self, key: Key, asked: PopFields) -> int:
         """How many messages of a queue wait, in order only if the queue is free."""
         queue = self._book.queues.get(key)
@@ -275,7 +284,10 @@ class Taking:
             return 0
         end = self._parts.store.shown_max_offset(key.topic, key.queue_id)
         start = queue.read_offset if queue is not None else self._first_offset(key, asked.init_mode)
-        return max(end - start, 0)
+        if start > end:
+            self._come_back(key, start)
+            return 0
+        return end - start
 
 
 def _records(result: GetMessageResult) -> Iterator[tuple[int, memoryview]]:

@@ -7,6 +7,7 @@ from collections.abc import Set
 from typing import TYPE_CHECKING, Protocol
 
 from appliance.broker.delivery.schedule import ScheduleMessageService
+from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
 from appliance.broker.status.runtime_info import RuntimeInfoParts, runtime_info
 from appliance.broker.status.stats import BrokerStatsManager, StatsWindow, window_of
 from appliance.broker.status.stats import StatsItem as Counter
@@ -36,6 +37,7 @@ class AdminBrokerParts(Protocol):
     store: MessageStore
     stats: BrokerStatsManager
     schedule: ScheduleMessageService
+    offsets: ConsumerOffsetManager
 
     def settings_changed(self, keys: Set[str], /) -> None:
         """See BrokerController."""
@@ -110,8 +112,11 @@ def get_delay_offsets(
 async def clean_expired_queues(
     parts: AdminBrokerParts, connection: ServerConnection, request: RemotingCommand
 ) -> RemotingCommand:
-    """306: delete consume queues whose messages have all expired."""
-    removed = await parts.store.clean_expired_queues()
+    """306: delete consume queues whose messages have all expired.
+
+    A slave leaves offsets to its master.
+    """
+    removed = await parts.store.clean_expired_queues(None if parts.config.is_slave else parts.offsets.begin_again)
     logger.info(
         "expired queues cleaned by a request",
         extra={"event": "admin_queues_cleaned", "peer": connection.remote_text, "queues": removed},

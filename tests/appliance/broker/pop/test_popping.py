@@ -19,6 +19,7 @@ from gantrymq.message.topics import RETRY_PREFIX
 from gantrymq.remoting.admin_bodies import KVTable
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.pop_bodies import SetModeRequest
+from store.log.commit_log import CommitLog
 from tests.appliance.broker.pop.popper import Delivered, Popper, popping
 from tests.harness import serving
 from tests.waiting import until
@@ -303,6 +304,42 @@ async def test_in_order_what_comes_back_comes_first_and_is_counted(tmp_path: Pat
         assert answer.ext_fields["orderCountInfo"] == "0 qo0%0 1;0 0 1"
         assert broker.pop.book.redelivered.total() == 1
         assert not [name for name in broker.topics.configs if name.startswith(RETRY_PREFIX)], "no copy is stored"
+
+
+async def test_a_group_beyond_the_end_of_its_queue_gets_what_comes_next(tmp_path: Path) -> None:
+    async with scene(tmp_path) as (broker, popper):
+        broker.offsets.commit("g", "orders", 0, 5)
+        assert (await popper.pop(), offset_of(broker)) == ([], 1)
+        broker.offsets.commit("g", "orders", 0, 5)
+        fields = {"consumerGroup": "g", "topic": "orders", "queueId": -1, "pollTime": 30_000, "bornTime": 0}
+        told = asyncio.create_task(popper.ask(RequestCode.NOTIFICATION, fields))
+        await until(lambda: broker.pop.hold.count == 1)
+        await popper.send(b"second")
+        assert (await told).ext_fields["hasMsg"] == "true"
+        assert bodies(await popper.pop()) == [b"second"]
+
+
+async def test_a_group_begins_again_with_its_queue(tmp_path: Path) -> None:
+    """306 removes a queue whose messages have all expired, and its next message is at 0."""
+    async with scene(tmp_path) as (broker, popper):
+        (first,) = await popper.pop()
+        assert await popper.ack(first) == 0
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(CommitLog, "min_offset", broker.store.max_physical_offset)
+            assert (await popper.ask(RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE, {})).code == 0
+        await popper.send(b"second")
+        assert bodies(await popper.pop()) == [b"second"]
+
+
+async def test_after_a_crash_no_group_is_further_than_its_queue(tmp_path: Path) -> None:
+    async with scene(tmp_path) as (broker, _popper):
+        store = broker.store.config.root
+    (store / "config" / "consumerOffset.json").write_text('{"offsetTable":{"orders@g":{0:5}}}')
+    (store / "abort").touch()
+    async with serving(tmp_path) as cluster, popping(cluster.broker_address) as popper:
+        for number in range(5):
+            await popper.send(b"%d" % number)
+        assert len(await popper.pop()) == 5
 
 
 async def test_a_clean_restart_keeps_leases_and_delivers_nothing_twice(tmp_path: Path) -> None:
