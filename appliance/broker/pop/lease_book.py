@@ -153,8 +153,10 @@ class LeaseBook:
         self._watchers = [each for each in self._watchers if each is not watcher]
 
     def drop_void(self) -> None:
-        """Forget what was leased of queues whose offset was set by others: a slave is told of offsets, but not that
-        the leases ended which it was told of before it was away, and a record of them would put the offset back."""
+        """Forget what was leased of queues whose offset was set by others: the journal would put it back at a start.
+
+        A slave that was away is told of offsets, but not that the leases ended which it was told of before.
+        """
         for key in list(self.queues):
             self.queue(key)
 

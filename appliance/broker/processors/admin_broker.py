@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from appliance.broker.delivery.schedule import ScheduleMessageService
 from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
+from appliance.broker.pop.service import PopService
 from appliance.broker.status.runtime_info import RuntimeInfoParts, runtime_info
 from appliance.broker.status.stats import BrokerStatsManager, StatsWindow, window_of
 from appliance.broker.status.stats import StatsItem as Counter
@@ -38,6 +39,7 @@ class AdminBrokerParts(Protocol):
     stats: BrokerStatsManager
     schedule: ScheduleMessageService
     offsets: ConsumerOffsetManager
+    pop: PopService
 
     def settings_changed(self, keys: Set[str], /) -> None:
         """See BrokerController."""
@@ -117,6 +119,7 @@ async def clean_expired_queues(
     A slave leaves offsets to its master.
     """
     removed = await parts.store.clean_expired_queues(None if parts.config.is_slave else parts.offsets.begin_again)
+    parts.pop.book.drop_void()
     logger.info(
         "expired queues cleaned by a request",
         extra={"event": "admin_queues_cleaned", "peer": connection.remote_text, "queues": removed},

@@ -13,6 +13,7 @@ from appliance.broker.groups.consumer_offset import QUEUES_MAX, ConsumerOffsetMa
 from appliance.broker.groups.proxied_clients import CONSUME_POP, ProxiedClients, as_connection, subscriptions_of
 from appliance.broker.groups.subscription_agreement import parties_of
 from appliance.broker.groups.subscription_group import SubscriptionGroupManager
+from appliance.broker.pop.service import PopService
 from appliance.broker.status.stats import BrokerStatsManager
 from appliance.errors import BrokerError
 from appliance.remoting.header_fields import INT_MAX, INT_MIN, FieldError
@@ -46,6 +47,7 @@ class AdminGroupParts(Protocol):
     producers: ProducerManager
     consumers: ConsumerManager
     proxied: ProxiedClients
+    pop: PopService
 
 
 # -- settings ---------------------------------------------------------------------------------------------------------
@@ -102,6 +104,7 @@ async def delete_group(
     parts.groups.delete(group)
     if "true" in (fields.get("removeOffset", "").lower(), fields.get("cleanOffset", "").lower()):
         parts.offsets.remove_group(group)
+        parts.pop.book.drop_void()
     parts.stats.group_deleted(group)
     await parts.groups.saved()
     logger.info(

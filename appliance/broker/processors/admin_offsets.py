@@ -88,6 +88,7 @@ def clone_group_offset(
             continue
         for queue_id, offset in parts.offsets.offsets(topic, source).items():
             parts.offsets.commit(target, topic, queue_id, offset)
+    parts.pop.book.drop_void()
     logger.info(
         "offsets cloned by a request",
         extra={"event": "admin_offsets_cloned", "peer": connection.remote_text, "source": source, "target": target},

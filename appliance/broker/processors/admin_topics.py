@@ -14,6 +14,7 @@ from appliance.broker.groups.clients import ProducerManager
 from appliance.broker.groups.connected import sender_of
 from appliance.broker.groups.consumer_groups import ConsumerManager
 from appliance.broker.groups.consumer_offset import QUEUES_MAX, ConsumerOffsetManager
+from appliance.broker.pop.service import PopService
 from appliance.broker.status.stats import BrokerStatsManager
 from appliance.broker.topics.topic_attributes import merged_attributes, read_attributes
 from appliance.broker.topics.topic_config import TopicConfigManager
@@ -60,6 +61,7 @@ class AdminTopicParts(Protocol):
     consumers: ConsumerManager
     outer_api: BrokerOuterApi
     topic_figures: TopicFigureBook
+    pop: PopService
 
 
 class TopicFigureParts(Protocol):
@@ -163,6 +165,7 @@ async def delete_topic(
     await parts.topics.saved()  # the configuration goes first: a queue without a topic is cleaned, not the reverse
     parts.store.delete_topic(topic)
     parts.offsets.remove_topic(topic)
+    parts.pop.book.drop_void()
     parts.stats.topic_deleted(topic)
     parts.topic_figures.forget(topic)
     logger.info(

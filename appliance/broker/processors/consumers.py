@@ -11,6 +11,7 @@ from typing import Protocol
 from appliance.broker.delivery.hot_data import is_hot
 from appliance.broker.groups.consumer_groups import ConsumerManager
 from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
+from appliance.broker.pop.leases import Key
 from appliance.broker.pop.service import PopService
 from appliance.errors import BrokerError
 from appliance.remoting.connection import ServerConnection
@@ -84,6 +85,8 @@ def update_consumer_offset(
         if there > offset:
             return request.reply(ext_fields={"offset": str(there)})
     parts.offsets.commit(fields["consumerGroup"], fields["topic"], queue_id, offset)
+    if not request.is_oneway:
+        parts.pop.book.queue(Key(fields["consumerGroup"], fields["topic"], queue_id))  # its leases may be void now
     return request.reply()
 
 

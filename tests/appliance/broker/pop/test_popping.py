@@ -12,6 +12,7 @@ import pytest
 
 from appliance.broker.controller import BrokerController
 from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
+from appliance.broker.pop.journal import Journal
 from appliance.broker.pop.modes import Mode
 from gantrymq import AdminClient
 from gantrymq.message.record import decode_records
@@ -352,6 +353,38 @@ async def test_a_clean_restart_keeps_leases_and_delivers_nothing_twice(tmp_path:
         assert bodies(await popper.pop()) == [b"4", b"5"]
         assert [await popper.ack(each) for each in out] == [0, 208, 0, 0]
         assert offset_of(cluster.broker) == 4
+
+
+OFFSET_CHANGES: dict[str, tuple[int, dict[str, str], list[object]]] = {
+    "it is set": (
+        RequestCode.UPDATE_CONSUMER_OFFSET,
+        {"consumerGroup": "g", "topic": "orders", "queueId": "0", "commitOffset": "0"},
+        ["at", "g", "orders", 0, 0],
+    ),
+    "it is another group's": (
+        RequestCode.CLONE_GROUP_OFFSET,
+        {"srcGroup": "other", "destGroup": "g", "topic": "orders", "offline": "true"},
+        ["at", "g", "orders", 0, 0],
+    ),
+    "its topic is deleted": (RequestCode.DELETE_TOPIC_IN_BROKER, {"topic": "orders"}, ["gone", "g", "orders", 0]),
+    "its group is deleted": (
+        RequestCode.DELETE_SUBSCRIPTIONGROUP,
+        {"groupName": "g", "removeOffset": "true"},
+        ["gone", "g", "orders", 0],
+    ),
+}
+
+
+@pytest.mark.parametrize("what", OFFSET_CHANGES)
+async def test_a_kill_after_an_offset_changed_does_not_bring_it_back(tmp_path: Path, what: str) -> None:
+    code, fields, expected = OFFSET_CHANGES[what]
+    async with scene(tmp_path) as (broker, popper):
+        await popper.send(b"second")
+        first, _second = await popper.pop()
+        assert await popper.ack(first) == 0
+        broker.offsets.commit("other", "orders", 0, 0)
+        assert (await popper.ask(code, fields)).code == 0
+        assert Journal(broker.pop.journal.path, list).read()[-1] == expected, "what a start would find now"
 
 
 async def test_a_group_that_pops_is_not_pulled(tmp_path: Path) -> None:
