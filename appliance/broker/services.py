@@ -122,7 +122,7 @@ def _of_role(parts: ServiceParts) -> list[Service]:
         parts.topic_sharing,
         parts.slaves,
         parts.hand_over,
-        NewestOffsets(parts.config, parts.offsets, parts.slaves, parts.topics.configs),
+        NewestOffsets(parts.config, parts.offsets, parts.slaves, parts.topics.configs, parts.store.max_offset),
         *([parts.slaves.proof] if parts.slaves.proof is not None else []),
         *([parts.master_role] if parts.master_role is not None else []),
         OldMasters(parts.slaves, parts.standing, Members(parts.config), parts.outer_api.refresh),

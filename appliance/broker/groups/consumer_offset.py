@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterable, Set
 from pathlib import Path
 
 from appliance.errors import BrokerError
@@ -62,6 +62,7 @@ class ConsumerOffsetManager(SavedTable):
         self._groups_of_topic: dict[str, set[str]] = {}
         self.entry_count = 0  # offsets in all
         self.moves_until = -math.inf if config.automatic_failover else math.inf  # of awake_s
+        self._is_automatic = config.automatic_failover
         self._known = asyncio.Event()
         if not config.automatic_failover:
             self._known.set()
@@ -210,12 +211,48 @@ class ConsumerOffsetManager(SavedTable):
             self._unrendered.add(key)
             self._writer.changed()
 
-    def put_further(self, theirs: ConsumerOffsetTable, topics: Container[str]) -> None:
-        """Put those offsets of another member over these that are larger, or not here; only of these topics."""
+    def replace(self, key: str, queues: dict[int, int]) -> None:
+        """Have a master's offsets of one key, and no others: a topic may have been created again."""
+        known = self.table.get(key)
+        if known is not None:
+            for queue_id in known.keys() - queues.keys():
+                del known[queue_id]
+                self.entry_count -= 1
+                self._unrendered.add(key)
+                self._writer.changed()
+        self.put(key, queues)
+
+    def remove(self, keys: Iterable[str]) -> None:
+        """Forget what a master has forgotten."""
+        for key in keys:
+            if key in self.table:
+                topic, _separator, group = key.partition(SEPARATOR)
+                self._remove(topic, group)
+
+    def keep_only(self, keys: Set[str]) -> None:
+        """Forget what a master does not have, if it has asked the others for theirs before: with automatic failover.
+
+        Without, what the master does not have stays, as in RocketMQ.
+        """
+        if self._is_automatic:
+            self.remove(self.table.keys() - keys)
+
+    def put_further(
+        self, theirs: ConsumerOffsetTable, topics: Container[str], end_of: Callable[[str, int], int]
+    ) -> None:
+        """Put those offsets of another member over these that are larger, or not here; only of these topics.
+
+        end_of: topic and queue id to the next offset. What is further was of an earlier topic of the name.
+        """
         for key, queues in theirs.offset_table.items():
-            if key.partition(SEPARATOR)[0] in topics:
+            topic = key.partition(SEPARATOR)[0]
+            if topic in topics:
                 known = self.table.get(key, {})
-                further = {queue_id: offset for queue_id, offset in queues.items() if offset > known.get(queue_id, -1)}
+                further = {
+                    queue_id: offset
+                    for queue_id, offset in queues.items()
+                    if known.get(queue_id, NO_OFFSET) < offset <= end_of(topic, queue_id)
+                }
                 if further:
                     self.put(key, further)
 
@@ -256,6 +293,8 @@ class ConsumerOffsetManager(SavedTable):
         self.entry_count -= len(self.table.pop(key))
         self._lines.pop(key, None)
         self._unrendered.discard(key)
+        for watcher in self._watchers:
+            watcher.add(key)
         _discard(self._topics_of_group, group, topic)
         _discard(self._groups_of_topic, topic, group)
         self._writer.changed()

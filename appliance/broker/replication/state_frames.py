@@ -5,8 +5,8 @@ The slave acknowledges each: a SYNC_MASTER answers a changed topic or group when
 A state goes out behind the log that it speaks of: a slave never has progress of messages that it does not have. It
 has consumer offsets that changed, messages that POP has out, the progress of delayed and timed messages, topics and
 groups that changed, and the versions of both tables: the slave asks for all of a table whose version is not its own.
-A changed topic or group goes out at once, since messages follow it. Removed offsets stay on a slave, as with
-RocketMQ's.
+A changed topic or group goes out at once, since messages follow it. Offsets that are removed go from a slave as well:
+with RocketMQ's they stay, but there no master asks its slaves for theirs.
 """
 
 from __future__ import annotations
@@ -111,6 +111,7 @@ class StateSource:
         seen, delivered_ms = self._timer.on_record
         state = {
             "offsets": {key: table[key] for key in keys if key in table},
+            "removedOffsets": [key for key in keys if key not in table],
             "areAllOffsets": not untold.offsets and not self._offsets.may_be_old,  # from the connection's begin on
             "leases": self._pop.take_records(untold.leases),
             "delays": self._schedule.offsets,
@@ -172,7 +173,7 @@ class StateSink:
         self._written = (0, 0)
         self.taken_at = 0.0  # monotonic: when the last state came
         self._clock = MasterClock()
-        self._has_stale_leases = True  # maybe, until the master has told all offsets: see LeaseBook.drop_void
+        self._told: set[str] | None = set()  # keys of offsets, of this connection; None: since, all were
 
     def show(self) -> None:
         """What is on record is shown, before a master has told of it: behind that a master of before may have had it
@@ -182,7 +183,7 @@ class StateSink:
     def connected(self) -> None:
         """A connection to a master begins: what follows is of another clock."""
         self._clock = MasterClock(self._clock.true_at)
-        self._has_stale_leases = True
+        self._told = set()
 
     @property
     def told_at(self) -> float | None:
@@ -199,6 +200,7 @@ class StateSink:
         try:
             state: dict[str, Any] = orjson.loads(body)
             offsets = {str(key): _numbers(queues) for key, queues in state["offsets"].items()}
+            removed = list(map(str, state.get("removedOffsets", ())))
             delays = _numbers(state["delays"])
             seen, delivered_ms = map(int, state["timer"])
             topics = _read_entries(TopicConfig, state.get("topics", {}))
@@ -211,16 +213,22 @@ class StateSink:
         _take_entries(self._topics, topics)
         _take_entries(self._groups, groups)
         for key, queues in offsets.items():
-            self._offsets.put(key, queues)
-        if state.get("areAllOffsets") is True:
+            self._offsets.replace(key, queues)
+        self._offsets.remove(removed)
+        are_all = state.get("areAllOffsets") is True
+        if are_all:
             self._offsets.are_new()
+        if self._told is not None:
+            self._told |= offsets.keys()
+            if are_all:  # what it has forgotten before this connection it does not tell
+                self._offsets.keep_only(self._told)
         try:
             self._pop.put_records(state.get("leases", []))
         except (LookupError, TypeError, ValueError) as exc:
             raise FrameError(f"no leases: {exc!r}") from exc
-        if self._has_stale_leases and state.get("areAllOffsets") is True:
+        if self._told is not None and are_all:
             self._pop.book.drop_void()
-            self._has_stale_leases = False
+            self._told = None
         self._schedule.offsets = delays
         self._progress = (seen, delivered_ms)
         self.in_sync = in_sync

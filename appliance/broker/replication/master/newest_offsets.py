@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Container
+from collections.abc import Callable, Container
 
 from appliance.broker.access.access_control import own_credentials
 from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
@@ -29,15 +29,22 @@ AGAIN_S = 0.2
 
 
 class NewestOffsets:
-    """One opened master's. topics: what is told of others is of topics that were deleted."""
+    """One opened master's. topics: what is told of others is of topics that were deleted. end_of: topic and queue id
+    to the next offset, as the log has it."""
 
     def __init__(
-        self, config: BrokerConfig, offsets: ConsumerOffsetManager, slaves: SlaveService, topics: Container[str]
+        self,
+        config: BrokerConfig,
+        offsets: ConsumerOffsetManager,
+        slaves: SlaveService,
+        topics: Container[str],
+        end_of: Callable[[str, int], int],
     ) -> None:
         self._config = config
         self._offsets = offsets
         self._slaves = slaves
         self._topics = topics
+        self._end_of = end_of
 
     async def run(self) -> None:
         """Ask until one of the others has answered, or none is required any more."""
@@ -62,7 +69,7 @@ class NewestOffsets:
         told = await asyncio.gather(*(self._table_of(client, address) for address in others))
         for theirs in told:
             if theirs is not None:
-                self._offsets.put_further(theirs, self._topics)
+                self._offsets.put_further(theirs, self._topics, self._end_of)
         return any(theirs is not None for theirs in told)
 
     async def _table_of(self, client: RemotingClient, address: str) -> ConsumerOffsetTable | None:

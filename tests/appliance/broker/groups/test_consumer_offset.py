@@ -68,9 +68,20 @@ def test_of_two_members_tables_the_larger_offsets_count_of_topics_that_are_there
     offsets = manager(tmp_path)
     for queue_id, offset in ((0, 5), (1, 9)):
         offsets.commit("g", "t", queue_id, offset)
-    theirs = {"t@g": {0: 7, 1: 8, 2: 1}, "t@h": {0: 3}, "deleted@g": {0: 4}}
-    offsets.put_further(ConsumerOffsetTable(theirs), {"t"})
+    theirs = {"t@g": {0: 7, 1: 8, 2: 1, 3: 11}, "t@h": {0: 3}, "deleted@g": {0: 4}}
+    offsets.put_further(ConsumerOffsetTable(theirs), {"t"}, lambda topic, queue_id: 10)
     assert offsets.table == {"t@g": {0: 7, 1: 9, 2: 1}, "t@h": {0: 3}}
+
+
+@pytest.mark.parametrize(("settings", "left"), [({}, {"t@g", "t@h"}), (AUTOMATIC, {"t@g"})])
+def test_what_a_master_has_forgotten_goes_if_it_has_asked_the_others(
+    tmp_path: Path, settings: dict[str, Any], left: set[str]
+) -> None:
+    offsets = manager(tmp_path, **settings)
+    for group in "gh":
+        offsets.commit(group, "t", 0, 5)
+    offsets.keep_only({"t@g"})
+    assert offsets.table.keys() == left
 
 
 async def test_offsets_of_the_file_may_be_old_on_a_master_with_automatic_failover(tmp_path: Path) -> None:

@@ -49,6 +49,25 @@ async def test_topics_groups_and_offsets_come_with_the_log(tmp_path: Path, monke
         assert "New-1" not in slave.topics.configs
 
 
+async def test_offsets_that_were_removed_go_from_the_slave_too(tmp_path: Path) -> None:
+    """With automatic failover it would bring them back: a master that was killed asks for its offsets."""
+    async with serving(tmp_path, broker=MASTER, store=STORE) as cluster:
+        offsets = cluster.broker.offsets
+        for queue_id in range(2):
+            offsets.commit("Readers", TOPIC, queue_id, 7)
+            offsets.commit("Readers", "Other", queue_id, 7)
+        async with slave_of(cluster, tmp_path / "slave") as slave:
+            await until(lambda: slave.offsets.table == offsets.table)
+            offsets.remove_topic("Other")
+            offsets.remove_topic(TOPIC)
+            offsets.commit("Readers", TOPIC, 0, 1)
+            await until(lambda: slave.offsets.table == {f"{TOPIC}@Readers": {0: 1}})
+            offsets.commit("Writers", TOPIC, 0, 1)
+            await until(lambda: slave.offsets.table == offsets.table)
+            offsets.remove_group("Readers")
+            await until(lambda: slave.offsets.table == {f"{TOPIC}@Writers": {0: 1}})
+
+
 async def test_a_topic_that_a_slave_never_heard_of_is_brought_back_with_its_messages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
