@@ -17,6 +17,7 @@ from gantrymq.message import record
 from gantrymq.message.model import MessageExt
 from store.base.config import CONSUME_QUEUE_UNIT_BYTES as UNIT_BYTES
 from store.base.config import MessageStoreConfig
+from store.base.errors import NotReadableNow
 from store.base.results import (
     ConsumeQueueUnit,
     GetMessageResult,
@@ -206,6 +207,19 @@ class StoreReader:
         return found
 
     # -- one message ---------------------------------------------------------------------------------------------
+
+    def message_at(self, topic: str, queue_id: int, offset: int) -> memoryview | None:
+        """Return the record at a queue offset, None when it is gone for ever. NotReadableNow."""
+        queue = self._queues.find(topic, queue_id)
+        unit: Unit | None = queue.unit_at(offset) if queue is not None else None
+        if queue is None or unit is None:
+            return None
+        if offset < queue.doubted_below:
+            unit = self._prove(queue, unit, offset)
+            if unit is None:
+                raise NotReadableNow(f"the place of message {offset} of {topic} is being looked for")
+        physical_offset, size_bytes, _tags_code = unit
+        return self._log.read_record(physical_offset) if size_bytes != FILLER_SIZE else None
 
     def message_bytes(self, physical_offset: int) -> memoryview | None:
         return self._log.read_record(physical_offset)

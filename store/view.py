@@ -12,7 +12,7 @@ from pathlib import Path
 
 from gantrymq.message.model import MessageExt
 from gantrymq.message.topics import SCHEDULE_TOPIC, TOOLS_GROUP
-from store.base.errors import StoreNotRunning
+from store.base.errors import NotReadableNow, StoreNotRunning
 from store.base.results import ConsumeQueueUnit, GetMessageResult, QueryMessageResult
 from store.base.stats import SLOW_S
 from store.parts import StoreParts
@@ -80,6 +80,17 @@ class StoreView:
         if not 0 <= physical_offset < self._log.shown_below:
             return None
         return self.reader.message_bytes(physical_offset)
+
+    def message_at(self, topic: str, queue_id: int, offset: int) -> memoryview | None:
+        """Return the record at a queue offset, None when it is gone for ever. NotReadableNow."""
+        return self.reader.message_at(topic, queue_id, offset)
+
+    def shown_message_at(self, topic: str, queue_id: int, offset: int) -> memoryview | None:
+        """The same. NotReadableNow also when consumers may not see it yet."""
+        record = self.reader.message_at(topic, queue_id, offset)
+        if record is not None and offset >= self.shown_max_offset(topic, queue_id):
+            raise NotReadableNow(f"message {offset} of {topic} is not confirmed yet")
+        return record
 
     def look_message_by_offset(self, physical_offset: int) -> MessageExt | None:
         """Return the message whose record starts there, None when there is none."""

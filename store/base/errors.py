@@ -7,6 +7,7 @@ GantryError
    ├─ NewerFormat      a newer version of the program wrote the folder: this one would misread it
    ├─ StampDamaged     it is not known which format the folder has
    ├─ StoreNotRunning  the store is closed, or was never started
+   ├─ NotReadableNow   a message is there, and can be read later
    └─ CopyRefused      bytes of a master's log that can't follow this copy of it
       └─ NoRoomForCopy the disk has no room for them
 """
@@ -53,6 +54,10 @@ class NewerFormat(StoreError):
         self.folder = folder
         self.found = found
         self.known = known
+
+
+class NotReadableNow(StoreError):
+    """A message whose place in the queue is being looked for, or that consumers may not see yet."""
 
 
 class StampDamaged(StoreError):

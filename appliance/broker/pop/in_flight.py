@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import heapq
 import itertools
 
@@ -12,6 +13,7 @@ from gantrymq.errors import RecordError
 from gantrymq.message.properties import UNIQ_KEY, find_property
 from gantrymq.message.record import split_record
 from gantrymq.remoting.pop_bodies import GroupLeases, LeasedMessage
+from store.base.errors import NotReadableNow
 
 SHOWN_MAX = 500
 
@@ -33,8 +35,9 @@ def in_flight(pop: PopService, group: str, count_max: int) -> GroupLeases:
 
 def _described(pop: PopService, key: Key, offset: int, lease: Lease) -> LeasedMessage:
     """One message; what the log no longer has, has no id."""
-    message_id, before = "", 0
-    record = pop.taking.record_at(key, offset)
+    message_id, before, record = "", 0, None
+    with contextlib.suppress(NotReadableNow):
+        record = pop.taking.record_at(key, offset)
     if record is not None:
         try:
             fields = split_record(record)

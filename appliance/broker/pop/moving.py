@@ -23,10 +23,12 @@ from appliance.broker.pop.redelivery import RETRY_QUEUES, Redelivery
 from appliance.broker.topics.topic_config import TopicConfigManager
 from appliance.errors import BrokerError
 from appliance.process.cooperative import in_slices
-from gantrymq.errors import GantryError
+from gantrymq.errors import GantryError, RecordError
 from gantrymq.message.properties import RETRY_TOPIC, find_property
+from gantrymq.message.record import split_record
 from gantrymq.message.topics import pop_retry_topic, retry_topic
 from gantrymq.remoting.codes import ResponseCode
+from store.base.errors import NotReadableNow
 from store.message_store import MessageStore
 
 logger = logging.getLogger(__name__)
@@ -142,7 +144,10 @@ class Moving:
             return
         done: dict[Key, int] = {}
         async for key, offset in in_slices(list(self._waiting(group, old)), A_SLICE):
-            topic = self._topic_of(key, offset)
+            try:
+                topic = self._topic_of(key, offset)
+            except NotReadableNow:
+                break
             if topic is not None:
                 if not self.modes.pops(topic, group) or (topic, group) in self.modes.leaving:
                     break  # what is behind it waits until the group pops that, too
@@ -155,7 +160,11 @@ class Moving:
                 self._parts.offsets.commit(*key, offset)
 
     def _topic_of(self, key: Key, offset: int) -> str | None:
-        """What a retry is of; None: it is gone, or does not say."""
-        properties = self._parts.store.properties_of(key.topic, key.queue_id, offset, 1)
-        topic = find_property(properties[0], RETRY_TOPIC.encode()) if properties else None
+        """What a retry is of; None: it is gone, or does not say. NotReadableNow."""
+        record = self._parts.store.message_at(key.topic, key.queue_id, offset)
+        try:
+            fields = split_record(record) if record is not None else None
+        except RecordError:
+            return None
+        topic = find_property(fields.properties, RETRY_TOPIC.encode()) if fields is not None else None
         return topic.decode(errors="replace") if topic else None

@@ -25,6 +25,7 @@ from gantrymq.message import topics as names
 from gantrymq.message.record import RecordFields, split_record
 from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig
 from gantrymq.timeouts import timeout
+from store.base.errors import NotReadableNow
 from store.base.results import PutMessageStatus, StoreMessage
 from store.message_store import MessageStore
 
@@ -124,7 +125,10 @@ class Redelivery:
 
     def give_back(self, key: Key, offset: int, pop_ms: int, *, target: str = "", times: int = 1) -> bool:
         """Store a message again for its group. False: not now. target: in that topic; times: counted as so many."""
-        record = self._record(key, offset)
+        try:
+            record = self._parts.store.message_at(key.topic, key.queue_id, offset)
+        except NotReadableNow:
+            return False
         if record is None:
             self.gone += 1
             return True
@@ -146,10 +150,6 @@ class Redelivery:
         else:
             self._book.redelivered[key.group] += times
         return True
-
-    def _record(self, key: Key, offset: int) -> memoryview | None:
-        units = self._parts.store.consume_queue_units(key.topic, key.queue_id, offset, 1)
-        return self._parts.store.message_bytes(units[0].physical_offset) if units else None
 
     def _target(self, key: Key, fields: RecordFields) -> str:
         """The topic it goes to, which then exists. Raises MessageRejected for a name that no topic can have."""

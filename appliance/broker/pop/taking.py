@@ -27,6 +27,7 @@ from gantrymq.message.properties import (
 )
 from gantrymq.message.record import HEAD, encode_fields, split_record
 from gantrymq.message.topics import pop_retry_topic
+from store.base.errors import NotReadableNow
 from store.base.results import GetMessageResult, GetMessageStatus
 from store.message_store import MessageStore
 from store.queues.filter import Filter
@@ -164,7 +165,10 @@ class Taking:
         if queue is not None and asked.is_ordered:
             if queue.is_blocked(pop_ms, asked.attempt):
                 return None
-            again = self._again(key, queue, asked, left)
+            try:
+                again = self._again(key, queue, asked, left)
+            except NotReadableNow:  # those behind it wait for it
+                return None
             if again is not None:
                 return self._out(key, asked, again, queue.read_offset, pop_ms, due_ms)
         elif queue is not None and len(queue.leases) >= LEASES_A_QUEUE_MAX:
@@ -180,11 +184,19 @@ class Taking:
         return self._out(key, asked, found, next_offset, pop_ms, due_ms, start)
 
     def _again(self, key: Key, queue: QueueLeases, asked: PopFields, left: int) -> list[tuple[int, memoryview]] | None:
-        """In order: what was out before and has come back. What the log no longer has is done with."""
+        """In order: what was out before and has come back. What the log no longer has is done with.
+
+        NotReadableNow: the oldest can't be handed out yet.
+        """
         records: list[tuple[int, memoryview]] = []
         gone: list[int] = []
         for offset in queue.again(left):
-            record = self.record_at(key, offset)
+            try:
+                record = self.record_at(key, offset)
+            except NotReadableNow:
+                if not records:
+                    raise
+                break
             if record is None:
                 gone.append(offset)
             else:
@@ -194,9 +206,8 @@ class Taking:
         return records or None
 
     def record_at(self, key: Key, offset: int) -> memoryview | None:
-        """A message as it is stored; None when the log no longer has it."""
-        units = self._parts.store.consume_queue_units(key.topic, key.queue_id, offset, 1)
-        return self._parts.store.shown_message_bytes(units[0].physical_offset) if units else None
+        """A message as it is stored; None when the log no longer has it. NotReadableNow."""
+        return self._parts.store.shown_message_at(key.topic, key.queue_id, offset)
 
     def _out(
         self,

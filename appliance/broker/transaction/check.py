@@ -34,6 +34,7 @@ from gantrymq.message import topics as names
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import RemotingCommand
 from store.base.config import MessageStoreConfig
+from store.base.errors import NotReadableNow
 from store.base.results import ConsumeQueueUnit, PutMessageResult, PutMessageStatus, StoreMessage
 from store.message_store import MessageStore
 
@@ -178,7 +179,9 @@ class TransactionCheckService:
                 ended.pass_one()
                 continue
             count = min(UNITS_A_READ, end - ended.position)
-            units = self._store.consume_queue_units(names.TRANS_HALF_TOPIC, HALF_QUEUE, ended.position, count)
+            read = self._store.consume_queue_units
+            units = read(names.TRANS_HALF_TOPIC, HALF_QUEUE, ended.position, count)
+            units = units or read(names.TRANS_HALF_TOPIC, HALF_QUEUE, ended.position, 1)  # a later one may be at fault
             if not units:
                 self._skip_gone(end)
                 continue
@@ -202,6 +205,10 @@ class TransactionCheckService:
     def _skip_gone(self, end: int) -> None:
         """Nothing can be read at the position: follow a queue whose files were deleted, or pass a hole."""
         position = self._ended.position
+        try:
+            self._store.message_at(names.TRANS_HALF_TOPIC, HALF_QUEUE, position)
+        except NotReadableNow as exc:
+            raise _StoreRefuses(str(exc)) from exc
         corrected = min(max(position + 1, self._store.min_offset(names.TRANS_HALF_TOPIC, HALF_QUEUE)), end)
         logger.warning(
             "half messages are gone",

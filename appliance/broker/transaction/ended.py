@@ -17,11 +17,13 @@ from gantrymq.errors import RecordError
 from gantrymq.message import properties as keys
 from gantrymq.message import topics as names
 from gantrymq.message.record import split_record
+from store.base.errors import NotReadableNow
 from store.message_store import MessageStore
 
 logger = logging.getLogger(__name__)
 
 OPS_A_READ = 256
+AGAIN_S = 0.01
 OFFSET_DIGITS_MAX = 20  # of a 64-bit number
 
 
@@ -49,13 +51,14 @@ class EndedHalves:
         began, first = time.monotonic(), index
         while index < op_end:
             units = store.consume_queue_units(names.TRANS_OP_HALF_TOPIC, HALF_QUEUE, index, OPS_A_READ)
+            units = units or store.consume_queue_units(names.TRANS_OP_HALF_TOPIC, HALF_QUEUE, index, 1)
             for unit in units:
                 half_offset = _read_op(store, unit.physical_offset)
                 if half_offset is not None:
                     ended.found_at_start(half_offset, index)
                 index += 1
-            if not units:
-                index += 1  # a hole
+            if not units and _is_hole(store, index):
+                index += 1
         if half_end:
             logger.info(
                 "transactions loaded",
@@ -115,6 +118,16 @@ class EndedHalves:
     def round_ended(self) -> None:
         """What was found at start has been looked at."""
         self._behind.clear()
+
+
+def _is_hole(store: MessageStore, index: int) -> bool:
+    """Say if no op message is to be had there; when it is being looked for, after a pause."""
+    try:
+        store.message_at(names.TRANS_OP_HALF_TOPIC, HALF_QUEUE, index)
+    except NotReadableNow:
+        time.sleep(AGAIN_S)
+        return False
+    return True
 
 
 def _read_op(store: MessageStore, physical_offset: int) -> int | None:

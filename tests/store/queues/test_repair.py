@@ -15,6 +15,7 @@ from gantrymq.log_limit import LINES_MAX
 from gantrymq.message import properties as names
 from gantrymq.message import record
 from store import GetMessageStatus, MessageStore, MessageStoreConfig, TagFilter
+from store.base.errors import NotReadableNow
 from store.queues import repair
 from store.queues.scan import UNIT
 from tests.store.conftest import OpenStore, message, opened, small_config
@@ -152,9 +153,13 @@ def test_where_the_log_has_to_be_walked_far_a_thread_does_it_and_readers_wait(
     store = open_store(config)
     first = store.get_message("g", "T", 0, 150, 32)
     assert (first.status, first.next_begin_offset) == (GetMessageStatus.OFFSET_FOUND_NULL, 150)
+    with pytest.raises(NotReadableNow):
+        store.message_at("T", 0, 150)
     store.parts.executor.submit(int).result()
     while store.get_message("g", "T", 0, 150, 32).status is GetMessageStatus.OFFSET_FOUND_NULL:
         pass
+    (read,) = record.decode_records(store.message_at("T", 0, 150) or b"")
+    assert read.body == b"000150"
     assert numbers(store) == list(range(COUNT))
 
 

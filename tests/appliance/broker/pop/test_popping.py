@@ -20,7 +20,9 @@ from gantrymq.message.topics import RETRY_PREFIX
 from gantrymq.remoting.admin_bodies import KVTable
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.pop_bodies import SetModeRequest
-from store.log.commit_log import CommitLog
+from store.base.errors import NotReadableNow
+from store.log.commit_log import NEVER, CommitLog
+from store.message_store import MessageStore
 from tests.appliance.broker.pop.popper import Delivered, Popper, popping
 from tests.harness import serving
 from tests.waiting import until
@@ -341,6 +343,37 @@ async def test_after_a_crash_no_group_is_further_than_its_queue(tmp_path: Path) 
         for number in range(5):
             await popper.send(b"%d" % number)
         assert len(await popper.pop()) == 5
+
+
+async def test_in_order_what_is_not_shown_yet_is_not_gone(tmp_path: Path) -> None:
+    """A master with readConfirmedOnly that was started: what it had handed out is not confirmed again so far."""
+    async with scene(tmp_path) as (broker, popper):
+        await popper.send(b"second")
+        await popper.pop(order="true", invisibleTime=1)
+        broker.store.show_below(0)
+        await until(lambda: broker.pop.book.next_due_ms() is None)
+        assert (await popper.pop(order="true"), broker.pop.book.count) == ([], 2)
+        broker.store.show_below(NEVER)
+        assert bodies(await popper.pop(order="true")) == [b"first", b"second"]
+
+
+async def test_what_can_not_be_read_now_is_not_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A damaged unit of the queue is made again from the log, which may take a while."""
+    monkeypatch.setattr("appliance.broker.pop.redelivery.AGAIN_MS", 10)
+    tries: list[int] = []
+    read = MessageStore.message_at
+
+    def message_at(store: MessageStore, topic: str, queue_id: int, offset: int) -> memoryview | None:
+        tries.append(offset)
+        if len(tries) < 3:
+            raise NotReadableNow("its place is being looked for")
+        return read(store, topic, queue_id, offset)
+
+    monkeypatch.setattr(MessageStore, "message_at", message_at)
+    async with scene(tmp_path) as (broker, popper):
+        await popper.pop(invisibleTime=1)
+        (again,) = await popper.pop(pollTime=30_000)
+        assert (again.body, broker.pop.redelivery.gone, len(tries)) == (b"first", 0, 3)
 
 
 async def test_a_clean_restart_keeps_leases_and_delivers_nothing_twice(tmp_path: Path) -> None:

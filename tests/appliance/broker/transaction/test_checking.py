@@ -12,7 +12,8 @@ from appliance.broker.transaction.ended import EndedHalves
 from gantrymq.message.ids import encode_host
 from gantrymq.message.properties import encode_properties
 from gantrymq.remoting.codes import RequestCode
-from store.base.results import StoreMessage
+from store.base.errors import NotReadableNow
+from store.base.results import ConsumeQueueUnit, StoreMessage
 from store.base.running_state import RunningFlags
 from tests.appliance.broker.runtime_table import runtime_table
 from tests.appliance.broker.transaction.parties import (
@@ -57,6 +58,43 @@ async def test_an_open_transaction_is_written_again_and_its_producer_is_asked(tm
         assert broker.offsets.query(CHECKER, HALF, 0) == 2
         assert broker.offsets.query(CHECKER, OP, 0) == 1
         assert broker.transactions.metrics.checks_sent == 1
+
+
+async def test_a_half_message_that_can_not_be_read_now_is_looked_at_in_the_next_round(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A damaged unit of the queue is made again from the log, which may take a while."""
+    async with transactions_at(tmp_path) as (broker, producer):
+        await producer.prepare(b"pay", age_ms=OLD_MS)
+        await producer.hello()
+        with monkeypatch.context() as patch:
+            patch.setattr(broker.store, "consume_queue_units", lambda *_place: [])
+            patch.setattr(broker.store, "message_at", is_looked_for)
+            await broker.transaction_checks.round()
+        await broker.transaction_checks.round()
+        assert broker.transactions.metrics.checks_sent == 1
+
+
+def is_looked_for(*_place: object) -> None:
+    raise NotReadableNow("its place is being looked for")
+
+
+async def test_a_start_waits_for_an_end_that_can_not_be_read_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with transactions_at(tmp_path) as (broker, producer):
+        half = await producer.prepare(b"pay")
+        await producer.end(half, COMMIT)
+        store, read, tries = broker.store, broker.store.consume_queue_units, 0
+
+        def units(topic: str, queue_id: int, offset: int, count: int) -> list[ConsumeQueueUnit]:
+            nonlocal tries
+            tries += 1
+            return read(topic, queue_id, offset, count) if tries > 4 else []
+
+        monkeypatch.setattr(store, "consume_queue_units", units)
+        monkeypatch.setattr(store, "message_at", is_looked_for)
+        assert half.queue_offset in EndedHalves.load(store, 0, 0)
 
 
 async def test_what_ended_is_passed_and_what_is_young_waits(tmp_path: Path) -> None:
