@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Set
 from typing import TYPE_CHECKING, Protocol
@@ -12,6 +13,7 @@ from appliance.broker.pop.service import PopService
 from appliance.broker.status.runtime_info import RuntimeInfoParts, runtime_info
 from appliance.broker.status.stats import BrokerStatsManager, StatsWindow, window_of
 from appliance.broker.status.stats import StatsItem as Counter
+from appliance.broker.transaction.service import TransactionService
 from appliance.errors import BrokerError
 from appliance.remoting.header_fields import quoted, text_field
 from appliance.remoting.settings_request import change_settings
@@ -40,6 +42,7 @@ class AdminBrokerParts(Protocol):
     schedule: ScheduleMessageService
     offsets: ConsumerOffsetManager
     pop: PopService
+    transactions: TransactionService
 
     def settings_changed(self, keys: Set[str], /) -> None:
         """See BrokerController."""
@@ -118,13 +121,20 @@ async def clean_expired_queues(
 
     A slave leaves offsets to its master.
     """
-    removed = await parts.store.clean_expired_queues(None if parts.config.is_slave else parts.offsets.begin_again)
+    removed = await parts.store.clean_expired_queues(
+        None if parts.config.is_slave else functools.partial(_begin_again, parts)
+    )
     parts.pop.book.drop_void()
     logger.info(
         "expired queues cleaned by a request",
         extra={"event": "admin_queues_cleaned", "peer": connection.remote_text, "queues": removed},
     )
     return request.reply()
+
+
+def _begin_again(parts: AdminBrokerParts, topic: str, queue_id: int) -> None:
+    parts.offsets.begin_again(topic, queue_id)
+    parts.transactions.begin_again(topic)
 
 
 def delete_expired_log(

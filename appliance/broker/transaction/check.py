@@ -169,6 +169,7 @@ class TransactionCheckService:
             if not self._slice(end, now_ms):
                 return
             await self._pause()
+            end = min(end, self._store.max_offset(names.TRANS_HALF_TOPIC, HALF_QUEUE))  # it may have begun again
 
     def _slice(self, end: int, now_ms: int) -> bool:
         """Walk for SLICE_S_MAX. Returns False at a message that is too young."""

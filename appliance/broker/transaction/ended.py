@@ -40,14 +40,16 @@ class EndedHalves:
     def load(cls, store: MessageStore, half_progress: int, op_progress: int) -> EndedHalves:
         """Read the op queue of a started store from its progress on. Blocking.
 
-        Progress: the consumer offsets of the two queues, -1 for none; such a queue begins at its start.
+        Progress: the consumer offsets of the two queues, -1 for none; such a queue begins at its start. So does one
+        that ends before its progress: it was removed when its messages had expired, and began again.
         """
         ended = cls()
         half_start = store.min_offset(names.TRANS_HALF_TOPIC, HALF_QUEUE)
         half_end = store.max_offset(names.TRANS_HALF_TOPIC, HALF_QUEUE)
-        ended.position = min(max(half_progress, half_start), half_end)
+        ended.position = max(half_progress, half_start) if half_progress <= half_end else half_start
         op_end = store.max_offset(names.TRANS_OP_HALF_TOPIC, HALF_QUEUE)
-        index = min(max(op_progress, store.min_offset(names.TRANS_OP_HALF_TOPIC, HALF_QUEUE)), op_end)
+        op_start = store.min_offset(names.TRANS_OP_HALF_TOPIC, HALF_QUEUE)
+        index = max(op_progress, op_start) if op_progress <= op_end else op_start
         began, first = time.monotonic(), index
         while index < op_end:
             units = store.consume_queue_units(names.TRANS_OP_HALF_TOPIC, HALF_QUEUE, index, OPS_A_READ)
@@ -108,6 +110,15 @@ class EndedHalves:
         """Those before are gone: their files were deleted."""
         self._ahead = {offset for offset in self._ahead if offset >= half_offset}
         self.position = half_offset
+
+    def begin_again(self, topic: str) -> None:
+        """One of the two queues is removed, since all its messages have expired, and begins again at 0."""
+        if topic == names.TRANS_HALF_TOPIC:
+            self.position = 0
+            self._ahead.clear()
+            self._behind.clear()
+        if topic in (names.TRANS_HALF_TOPIC, names.TRANS_OP_HALF_TOPIC):
+            self._ops.clear()
 
     def op_progress(self, op_end: int) -> int:
         """Forget op messages of passed halves; return the offset of the first that is still needed, else `op_end`."""

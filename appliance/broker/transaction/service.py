@@ -91,6 +91,12 @@ class TransactionService:
         """Half messages that wait for their end."""
         return max(self.ended.waiting(self._store) - len(self.owed_ops), 0)
 
+    def begin_again(self, topic: str) -> None:
+        """A queue was removed whose messages have all expired, and begins again at 0."""
+        self.ended.begin_again(topic)
+        if topic == names.TRANS_HALF_TOPIC:
+            self.owed_ops.clear()
+
     # -- ending -------------------------------------------------------------------------------------------------------
 
     def find(self, group: str, half_offset: int, physical_offset: int) -> HalfMessage:

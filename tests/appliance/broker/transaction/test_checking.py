@@ -15,6 +15,7 @@ from gantrymq.remoting.codes import RequestCode
 from store.base.errors import NotReadableNow
 from store.base.results import ConsumeQueueUnit, StoreMessage
 from store.base.running_state import RunningFlags
+from store.log.commit_log import CommitLog
 from tests.appliance.broker.runtime_table import runtime_table
 from tests.appliance.broker.transaction.parties import (
     CHECKER,
@@ -95,6 +96,37 @@ async def test_a_start_waits_for_an_end_that_can_not_be_read_now(
         monkeypatch.setattr(store, "consume_queue_units", units)
         monkeypatch.setattr(store, "message_at", is_looked_for)
         assert half.queue_offset in EndedHalves.load(store, 0, 0)
+
+
+async def test_half_messages_in_a_queue_that_has_begun_again_are_asked_about(tmp_path: Path) -> None:
+    """306 removes the queues of halves and ends when all of them have expired: the next ones are at 0 again."""
+    async with transactions_at(tmp_path) as (broker, producer):
+        for number in range(3):
+            await producer.end(await producer.prepare(b"%d" % number, age_ms=OLD_MS), COMMIT)
+        await broker.transaction_checks.round()
+        assert broker.offsets.query(CHECKER, HALF, 0) == 3
+        await producer.end(await producer.prepare(b"not passed", age_ms=OLD_MS), COMMIT)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(CommitLog, "min_offset", broker.store.max_physical_offset)
+            assert (await producer.peer.ask(RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE)).code == 0
+        ended = await producer.prepare(b"ended", age_ms=OLD_MS)
+        await producer.end(ended, ROLLBACK)
+        for number in range(4):
+            await producer.prepare(b"%d" % number, age_ms=OLD_MS)
+        await producer.hello()
+        assert (ended.queue_offset, broker.transactions.pending) == (0, 4)
+        await broker.transaction_checks.round()
+        assert broker.transactions.metrics.checks_sent == 4
+        assert (broker.offsets.query(CHECKER, HALF, 0), broker.offsets.query(CHECKER, OP, 0)) == (5, 1)
+
+
+async def test_a_start_looks_at_all_of_a_half_queue_that_ends_before_its_progress(tmp_path: Path) -> None:
+    """RocketMQ's 306 leaves the progress as it was."""
+    async with transactions_at(tmp_path) as (broker, producer):
+        await producer.prepare(b"open")
+        await producer.end(await producer.prepare(b"ended"), COMMIT)
+        ended = EndedHalves.load(broker.store, 1000, 1000)
+        assert (ended.position, ended.waiting(broker.store), 1 in ended) == (0, 1, True)
 
 
 async def test_what_ended_is_passed_and_what_is_young_waits(tmp_path: Path) -> None:
