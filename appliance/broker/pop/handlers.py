@@ -105,6 +105,8 @@ def answer_waiting(parts: PopParts, waiting: WaitingPop) -> bool:
         if not may_still_pull(parts.access, connection, request):
             raise BrokerError(ResponseCode.NO_PERMISSION, "the account is no longer allowed to read this topic")
         wanted = _checked(parts, connection, asked)
+        if request.code == RequestCode.POP_MESSAGE:
+            parts.pop.note_pop(asked.topic, asked.group)  # the group may pull by now
     except BrokerError as exc:
         connection.reply(request, request.reply(exc.code, str(exc)))
         return True

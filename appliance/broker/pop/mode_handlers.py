@@ -92,6 +92,7 @@ async def set_mode(parts: ModeParts, connection: ServerConnection, request: Remo
     if wanted.mode == PULL:
         await parts.pop.moving.leave(topic, group)
     parts.pop.set_mode(topic, group, Mode(wanted.mode, wanted.pop_share_queue_num))
+    parts.pop.hold.wake(topic, group)  # pops that wait are refused by now
     logger.info(
         "mode of a group set by a request",
         extra={"event": "pop_mode_set", "peer": connection.remote_text, "topic": topic, "group": group}

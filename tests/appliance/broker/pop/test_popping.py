@@ -473,6 +473,18 @@ async def test_from_pop_to_pull_and_back_nothing_is_lost(tmp_path: Path) -> None
         assert bodies(await popper.pop(pollTime=30_000)) == [b"first", b"second"]
 
 
+async def test_a_pop_that_waits_takes_nothing_from_a_group_that_pulls_by_now(tmp_path: Path) -> None:
+    async with scene(tmp_path) as (broker, popper):
+        (first,) = await popper.pop()
+        assert await popper.ack(first) == 0
+        waiting = asyncio.create_task(popper.pop_answer(pollTime=60_000))
+        await until(lambda: broker.pop.hold.count == 1)
+        assert await set_mode(popper, "PULL") == 0
+        await popper.send(b"second")
+        refused = await waiting
+        assert (refused.code, "by pulling" in str(refused.remark), broker.pop.book.count) == (16, True, 0)
+
+
 async def test_a_mode_outlives_a_restart(tmp_path: Path) -> None:
     async with scene(tmp_path) as (_broker, popper):
         await popper.pop()
