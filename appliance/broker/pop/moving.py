@@ -110,18 +110,23 @@ class Moving:
 
     def _waiting(self, group: str, topic: str) -> Iterator[tuple[Key, int]]:
         """Yield what of a topic the group has not had: key and offset."""
+        for key, start in self._starts(group, topic):
+            for offset in range(start, self._parts.store.shown_max_offset(topic, key.queue_id)):
+                yield key, offset
+
+    def _starts(self, group: str, topic: str) -> Iterator[tuple[Key, int]]:
+        """Yield from where on the group has not had a topic's messages, by queue."""
         config = self._parts.topics.configs.get(topic)
         for queue_id in range(config.read_queue_nums if config is not None else 0):
             key = Key(group, topic, queue_id)
             queue = self._book.queues.get(key)
             start = queue.read_offset if queue is not None else self._parts.offsets.query(*key)
-            start = max(start, self._parts.store.min_offset(topic, queue_id))
-            for offset in range(start, self._parts.store.shown_max_offset(topic, queue_id)):
-                yield key, offset
+            yield key, max(start, self._parts.store.min_offset(topic, queue_id))
 
     def has_waiting(self, topic: str, group: str) -> bool:
-        """Whether messages wait in the retry topic of the group's pops."""
-        return next(self._waiting(group, pop_retry_topic(group, topic)), None) is not None
+        """Whether messages wait in the retry topic of the group's pops, be they confirmed or not."""
+        retry, end_of = pop_retry_topic(group, topic), self._parts.store.max_offset
+        return any(start < end_of(retry, key.queue_id) for key, start in self._starts(group, retry))
 
     # -- to popping ---------------------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from typing import Protocol
 from appliance.broker.cluster.outer_api import BrokerOuterApi
 from appliance.broker.delivery.long_polling import PullRequestHold
 from appliance.broker.groups.consumer_groups import ConsumerManager
-from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
+from appliance.broker.groups.consumer_offset import SEPARATOR, ConsumerOffsetManager
 from appliance.broker.pop.hold import PopHold
 from appliance.broker.pop.journal import Journal
 from appliance.broker.pop.lease_book import LeaseBook, Record
@@ -65,7 +65,18 @@ class PopService:
         self.book.cut(self._parts.store.max_offset)
         for key in self.book.queues:
             self.modes.popping.setdefault((self._own_topic(key), key.group), time.monotonic())
+        for topic, group in self._with_retries():
+            if self.modes.get(topic, group) is None:
+                self.modes.popping.setdefault((topic, group), time.monotonic())
         self.journal.open()
+
+    def _with_retries(self) -> Iterator[tuple[str, str]]:
+        """Yield topics and groups whose pops have stored something again, which no pull reads."""
+        for key in self._parts.offsets.table:
+            retry, _separator, group = key.partition(SEPARATOR)
+            prefix = pop_retry_topic(group, "")
+            if retry.startswith(prefix) and self.moving.has_waiting(retry.removeprefix(prefix), group):
+                yield retry.removeprefix(prefix), group
 
     def _apply(self, record: Record) -> None:
         try:

@@ -485,6 +485,24 @@ async def test_a_pop_that_waits_takes_nothing_from_a_group_that_pulls_by_now(tmp
         assert (refused.code, "by pulling" in str(refused.remark), broker.pop.book.count) == (16, True, 0)
 
 
+async def test_after_a_restart_a_pull_gets_what_pops_have_stored_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with scene(tmp_path) as (broker, popper):
+        await popper.pop(invisibleTime=1)
+        await until(lambda: offset_of(broker) == 1 and broker.pop.book.count == 0)
+    monkeypatch.setattr("appliance.broker.pop.modes.POP_IDLE_S", 0)
+    async with serving(tmp_path) as cluster, popping(cluster.broker_address) as popper:
+        pull = {
+            "consumerGroup": "g", "topic": "orders", "queueId": 0, "queueOffset": 1, "maxMsgNums": 32, "sysFlag": 4,
+            "commitOffset": 0, "suspendTimeoutMillis": 0, "subscription": "*", "subVersion": 0,
+        }  # fmt: skip
+        assert (await popper.ask(11, pull)).code == ResponseCode.SYSTEM_BUSY
+        await until(lambda: not cluster.broker.pop.modes.popping)
+        found = cluster.broker.store.get_message("g", "%RETRY%g", 0, 0, 32)
+        assert [each.body for each in decode_records(b"".join(found.buffers))] == [b"first"]
+
+
 async def test_a_mode_outlives_a_restart(tmp_path: Path) -> None:
     async with scene(tmp_path) as (_broker, popper):
         await popper.pop()
