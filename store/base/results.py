@@ -31,6 +31,9 @@ class PutMessageStatus(enum.IntEnum):
     WHEEL_TIMER_NOT_ENABLE = 12
 
 
+HOPELESS = frozenset({PutMessageStatus.MESSAGE_ILLEGAL, PutMessageStatus.PROPERTIES_SIZE_EXCEEDED})  # at any time
+
+
 class GetMessageStatus(enum.IntEnum):
     """RocketMQ's statuses of a read."""
 

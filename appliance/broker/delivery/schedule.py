@@ -30,7 +30,7 @@ from gantrymq.remoting.admin_bodies import DelayOffsetTable
 from gantrymq.timeouts import timeout
 from store.base.config import MessageStoreConfig
 from store.base.delay import DelayLevels
-from store.base.results import ConsumeQueueUnit, PutMessageStatus, StoreMessage
+from store.base.results import HOPELESS, ConsumeQueueUnit, PutMessageStatus, StoreMessage
 from store.message_store import MessageStore
 
 logger = logging.getLogger(__name__)
@@ -40,7 +40,6 @@ LEVEL_SHARE = 32  # messages of one level before the next level has its turn
 RETRY_S = 0.1  # after the store refused a delivery
 WATCH_S_MAX = 1.0  # longest sleep: the wall clock may be set while we sleep
 SCHEDULE_TOPIC = names.SCHEDULE_TOPIC.encode()
-HOPELESS = frozenset({PutMessageStatus.MESSAGE_ILLEGAL, PutMessageStatus.PROPERTIES_SIZE_EXCEEDED})
 
 
 class ScheduleMessageService:

@@ -26,7 +26,7 @@ from gantrymq.message.record import RecordFields, split_record
 from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig
 from gantrymq.timeouts import timeout
 from store.base.errors import NotReadableNow
-from store.base.results import PutMessageStatus, StoreMessage
+from store.base.results import HOPELESS, PutMessageStatus, StoreMessage
 from store.message_store import MessageStore
 
 logger = logging.getLogger(__name__)
@@ -136,19 +136,28 @@ class Redelivery:
             fields = split_record(record)
             target = target or self._target(key, fields)
             properties = self._properties(key, fields, pop_ms, is_dead=names.is_dlq_topic(target))
-        except (RecordError, GantryError, UnicodeDecodeError) as exc:  # it can never be: better said than repeated
-            logger.error("not delivered again", extra={"event": "pop_not_redelivered", "why": str(exc), **_facts(key)})
-            self.gone += 1
-            return True
+        except (RecordError, UnicodeDecodeError) as exc:
+            return self._give_up(key, str(exc))
+        except GantryError:  # no room for one more topic or offset
+            return False
         message = StoreMessage.again(target, 0, record, fields, properties)
         message.store_host = self._parts.store_host
         message.reconsume_times = fields.reconsume_times + times
-        if self._parts.store.put_message(message, delay=False).status != PutMessageStatus.PUT_OK:
+        status = self._parts.store.put_message(message, delay=False).status
+        if status in HOPELESS:
+            return self._give_up(key, status.name)
+        if status != PutMessageStatus.PUT_OK:
             return False
         if names.is_dlq_topic(target):
             self.dead += 1
         else:
             self._book.redelivered[key.group] += times
+        return True
+
+    def _give_up(self, key: Key, why: str) -> bool:
+        """It can never be stored again: better said than repeated, while the group's offset waits for it."""
+        logger.error("not delivered again", extra={"event": "pop_not_redelivered", "why": why, **_facts(key)})
+        self.gone += 1
         return True
 
     def _target(self, key: Key, fields: RecordFields) -> str:

@@ -13,7 +13,7 @@ from appliance.broker.timer.due_table import DueTable
 from appliance.broker.timer.entries import Place
 from appliance.broker.timer.recalls import Recalls
 from gantrymq.errors import RecordError
-from store.base.results import PutMessageStatus
+from store.base.results import HOPELESS, PutMessageStatus
 from store.message_store import MessageStore
 
 logger = logging.getLogger(__name__)
@@ -22,7 +22,6 @@ SLICE_SECONDS_MAX = 0.002  # then other work on the loop has a turn
 DELIVER_MESSAGES = 32  # of one millisecond, at a time
 READ_AHEAD_BYTES_MAX = 1 << 20
 RETRY_S = 0.1  # after the store refused something
-HOPELESS = frozenset({PutMessageStatus.MESSAGE_ILLEGAL, PutMessageStatus.PROPERTIES_SIZE_EXCEEDED})
 
 
 class Deliverer:

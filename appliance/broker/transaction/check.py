@@ -35,7 +35,7 @@ from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import RemotingCommand
 from store.base.config import MessageStoreConfig
 from store.base.errors import NotReadableNow
-from store.base.results import ConsumeQueueUnit, PutMessageResult, PutMessageStatus, StoreMessage
+from store.base.results import HOPELESS, ConsumeQueueUnit, PutMessageResult, PutMessageStatus, StoreMessage
 from store.message_store import MessageStore
 
 logger = logging.getLogger(__name__)
@@ -49,7 +49,6 @@ PAUSE_S_MIN = 0.01  # between rounds, whatever the setting says
 UNITS_A_READ = 32
 CONGESTED_LOOK_S = 0.01
 CONGESTED_LOOKS_MAX = 100  # a second: then those who don't read what they were asked have to see to it
-HOPELESS = frozenset({PutMessageStatus.MESSAGE_ILLEGAL, PutMessageStatus.PROPERTIES_SIZE_EXCEEDED})
 
 
 def load_ended(store: MessageStore, offsets: ConsumerOffsetManager) -> EndedHalves:

@@ -15,12 +15,14 @@ from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
 from appliance.broker.pop.journal import Journal
 from appliance.broker.pop.modes import Mode
 from gantrymq import AdminClient
+from gantrymq.errors import MessageRejected
 from gantrymq.message.record import decode_records
 from gantrymq.message.topics import RETRY_PREFIX
-from gantrymq.remoting.admin_bodies import KVTable
+from gantrymq.remoting.admin_bodies import KVTable, TopicConfig
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.pop_bodies import SetModeRequest
 from store.base.errors import NotReadableNow
+from store.base.results import HOPELESS, PutMessageResult, PutMessageStatus
 from store.log.commit_log import NEVER, CommitLog
 from store.message_store import MessageStore
 from tests.appliance.broker.pop.popper import Delivered, Popper, popping
@@ -105,6 +107,36 @@ async def test_a_lease_ends_once_the_disk_has_the_message_again(
         assert (broker.pop.book.redelivered.total(), waiting[1][0]) == (1, end), "it waits on, and stores no third one"
         waiting[1][1](True)
         assert offset_of(broker) == 1
+
+
+@pytest.mark.parametrize("status", HOPELESS)
+async def test_what_the_store_will_never_take_again_holds_nothing_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, status: PutMessageStatus
+) -> None:
+    async with scene(tmp_path) as (broker, popper):
+        monkeypatch.setattr(broker.store, "put_message", lambda *_, **__: PutMessageResult(status))
+        await popper.pop(invisibleTime=1)
+        await until(lambda: offset_of(broker) == 1)
+        assert broker.pop.redelivery.gone == 1
+        assert [record.__dict__["why"] for record in caplog.records if record.levelname == "ERROR"] == [status.name]
+
+
+async def test_what_has_no_room_in_a_table_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("appliance.broker.pop.redelivery.AGAIN_MS", 10)
+    async with scene(tmp_path) as (broker, popper):
+        tries: list[str] = []
+        create = broker.topics.create_retry_topic
+
+        def create_retry_topic(name: str, queues: int) -> TopicConfig:
+            tries.append(name)
+            if len(tries) < 3:
+                raise MessageRejected("there are too many topics")
+            return create(name, queues)
+
+        monkeypatch.setattr(broker.topics, "create_retry_topic", create_retry_topic)
+        await popper.pop(invisibleTime=1)
+        (again,) = await popper.pop(pollTime=30_000)
+        assert (again.body, broker.pop.redelivery.gone, len(tries)) == (b"first", 0, 3)
 
 
 async def test_a_message_given_back_comes_at_once(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from appliance.broker.timer import deliverer
-from appliance.broker.timer.deliverer import HOPELESS, RETRY_S
-from store.base.results import PutMessageResult, PutMessageStatus
+from appliance.broker.timer.deliverer import RETRY_S
+from store.base.results import HOPELESS, PutMessageResult, PutMessageStatus
 from tests.appliance.broker.timer.timer_broker import Broker
 from tests.waiting import Clock
 
