@@ -69,12 +69,16 @@ class Receiving:
             wanted = await self._wanted(caller, request, session, group, topic)
             broker_name = await _broker_of(session, request.message_queue, topic)
             delivered = await self._pop(session, broker_name, wanted)
-            delivered = await self._without_dead(session, wanted, delivered)
+            try:
+                alive = await self._without_dead(session, wanted, delivered)
+            except BaseException:
+                self.give_back(session, group, topic, [delivery.handle for delivery in delivered])
+                raise
         except GantryError as exc:
             await stream.send_message(ReceiveMessageResponse(status=status_of(exc)))
             await stream.send_message(ReceiveMessageResponse(delivery_timestamp=timestamp(int(time.time() * 1000))))
             return
-        await self._hand_over(caller, request, stream, session, wanted, delivered)
+        await self._hand_over(caller, request, stream, session, wanted, alive)
 
     async def _hand_over(
         self,

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from appliance.proxy import leases
 from appliance.proxy.controller import ProxyController
 from appliance.proxy.protocol.definition_pb2 import (
     Broker,
@@ -23,8 +25,11 @@ from appliance.proxy.protocol.definition_pb2 import (
 )
 from appliance.settings.roles import ProxyConfig
 from gantrymq import AdminClient
+from gantrymq.errors import ResponseError
 from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig, TopicConfig
+from gantrymq.remoting.codes import ResponseCode
 from tests.appliance.proxy.proxies import ENDPOINTS, ProxyClient, ProxyCluster, proxied, stored
+from tests.waiting import until
 
 pytestmark = pytest.mark.usefixtures("door")
 
@@ -211,6 +216,30 @@ async def test_a_message_is_buried_in_the_groups_dead_letters(cluster: ProxyClus
     assert (await ack(cluster.client, handle(message))).status.code == Code.INVALID_RECEIPT_HANDLE
     (letter,) = await stored(cluster, "%DLQ%readers")
     assert letter.body == b"1"
+
+
+async def test_what_can_not_be_buried_now_holds_no_others_up(
+    cluster: ProxyCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await make_topic(cluster, "FIFO")
+    await send(cluster, b"1", b"2", message_group="g", message_type=2)
+    async with AdminClient(cluster.cluster.namesrv_address) as admin:
+        await admin.groups.create(SubscriptionGroupConfig("readers", consume_message_orderly=True, retry_max_times=0))
+    _, found = await receive(cluster.client)
+    for message in found:
+        assert (await change(cluster.client, handle(message), 0)).status.code == Code.OK
+    with monkeypatch.context() as patch:
+        patch.setattr(leases, "bury", refused)
+        code, _ = await receive(cluster.client, invisible_duration={"seconds": 3600})
+        assert code == Code.INTERNAL_SERVER_ERROR
+    book = cluster.cluster.broker.pop.book
+    await until(lambda: (book.next_due_ms() or 0) <= time.time() * 1000)
+    await receive(cluster.client)
+    assert [letter.body for letter in await stored(cluster, "%DLQ%readers")] == [b"1", b"2"]
+
+
+async def refused(*_fields: object) -> None:
+    raise ResponseError(ResponseCode.SYSTEM_ERROR, "not now", address="")
 
 
 @pytest.mark.parametrize("text", ["", "x", "1 2 3 4 0 b 6 7", "1 2 3 4 0 b 6 7 8 9", "1 2 3 4 0 broker-a 6 x 8"])
