@@ -95,7 +95,13 @@ class Receiving:
             found = ok() if delivered else status(Code.MESSAGE_NOT_FOUND, "no new message")
             await stream.send_message(ReceiveMessageResponse(status=found))
             for delivery in delivered:
-                message = client_message(delivery.message, request.message_queue.topic, str(delivery.handle))
+                try:
+                    message = client_message(delivery.message, request.message_queue.topic, str(delivery.handle))
+                except ValueError as exc:  # it comes again after its invisible time, until it is a dead letter
+                    left.remove(delivery)
+                    facts = {"event": "message_not_shown", "message_id": delivery.message.msg_id, "why": str(exc)}
+                    logger.error("message can't be delivered", extra=facts)
+                    continue
                 message.system_properties.delivery_attempt = delivery.attempt
                 seconds, rest = divmod(wanted.invisible_ms, 1000)
                 message.system_properties.invisible_duration.CopyFrom(Duration(seconds=seconds, nanos=rest * 1_000_000))

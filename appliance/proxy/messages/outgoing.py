@@ -28,6 +28,8 @@ from appliance.proxy.protocol.definition_pb2 import (
 from gantrymq.message import properties as names
 from gantrymq.message.model import MessageExt
 
+MS_END = 253_402_300_800_000  # the year 10000: clients know no later times
+
 
 def digest_of(body: bytes) -> Digest:
     """As RocketMQ's proxy makes it. Not CRC32: Node.js's client writes that in decimals, and discards what differs."""
@@ -43,7 +45,7 @@ def client_message(message: MessageExt, topic: Resource, receipt_handle: str = "
         body_digest=digest_of(message.body),
         body_encoding=Encoding.IDENTITY,
         message_type=_type_of(found),
-        born_timestamp=timestamp(int(found.get(BORN_TIMESTAMP) or message.born_timestamp)),
+        born_timestamp=timestamp(_ms(found.get(BORN_TIMESTAMP)) or message.born_timestamp),
         born_host=found.get(BORN_HOST) or message.born_host[0],
         store_timestamp=timestamp(message.store_timestamp),
         store_host=f"{message.store_host[0]}:{message.store_host[1]}",
@@ -57,8 +59,8 @@ def client_message(message: MessageExt, topic: Resource, receipt_handle: str = "
         system.message_group = found[SHARDING_KEY]
     if TRACE_CONTEXT in found:
         system.trace_context = found[TRACE_CONTEXT]
-    if deliver_ms := found.get(names.TIMER_OUT_MS) or found.get(names.TIMER_DELIVER_MS):
-        system.delivery_timestamp.CopyFrom(timestamp(int(deliver_ms)))
+    if deliver_ms := _ms(found.get(names.TIMER_OUT_MS)) or _ms(found.get(names.TIMER_DELIVER_MS)):
+        system.delivery_timestamp.CopyFrom(timestamp(deliver_ms))
     if DLQ_ORIGIN_TOPIC in found:
         letter = DeadLetterQueue(topic=found[DLQ_ORIGIN_TOPIC], message_id=found.get(DLQ_ORIGIN_MESSAGE_ID, ""))
         system.dead_letter_queue.CopyFrom(letter)
@@ -71,6 +73,15 @@ def client_message(message: MessageExt, topic: Resource, receipt_handle: str = "
 def timestamp(milliseconds: int) -> Timestamp:
     seconds, rest = divmod(milliseconds, 1000)
     return Timestamp(seconds=seconds, nanos=rest * 1_000_000)
+
+
+def _ms(text: str | None) -> int:
+    """A time that a producer of RocketMQ 4 may have set to anything; 0 for what is none."""
+    try:
+        milliseconds = int(text or 0)
+    except ValueError:
+        return 0
+    return milliseconds if 0 < milliseconds < MS_END else 0
 
 
 def _type_of(found: dict[str, str]) -> MessageType:

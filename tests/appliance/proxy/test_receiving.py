@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from appliance.proxy import leases
+from appliance.proxy import leases, receiving
 from appliance.proxy.controller import ProxyController
+from appliance.proxy.messages.outgoing import client_message
 from appliance.proxy.protocol.definition_pb2 import (
     Broker,
     ClientType,
@@ -26,8 +27,10 @@ from appliance.proxy.protocol.definition_pb2 import (
 from appliance.settings.roles import ProxyConfig
 from gantrymq import AdminClient
 from gantrymq.errors import ResponseError
+from gantrymq.message.model import MessageExt
 from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig, TopicConfig
 from gantrymq.remoting.codes import ResponseCode
+from tests.appliance.broker.pop.popper import popping
 from tests.appliance.proxy.proxies import ENDPOINTS, ProxyClient, ProxyCluster, proxied, stored
 from tests.waiting import until
 
@@ -236,6 +239,32 @@ async def test_what_can_not_be_buried_now_holds_no_others_up(
     await until(lambda: (book.next_due_ms() or 0) <= time.time() * 1000)
     await receive(cluster.client)
     assert [letter.body for letter in await stored(cluster, "%DLQ%readers")] == [b"1", b"2"]
+
+
+async def test_a_message_with_odd_properties_is_handed_over_with_the_others(cluster: ProxyCluster) -> None:
+    await make_topic(cluster)
+    odd = [{"BORN_TIMESTAMP": "2024-01-01T00:00:00"}, {"TIMER_OUT_MS": "soon"}, {"BORN_TIMESTAMP": "9" * 30}]
+    async with popping(cluster.cluster.broker_address) as producer:
+        for number, properties in enumerate(odd):
+            await producer.send(b"%d" % number, **properties)
+    _, found = await receive(cluster.client)
+    assert sorted(message.body for message in found) == [b"0", b"1", b"2"]
+    assert {message.system_properties.born_timestamp.ToMilliseconds() for message in found} == {1}
+
+
+async def test_a_message_that_no_client_could_read_holds_no_others_up(
+    cluster: ProxyCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def made(message: MessageExt, topic: Resource, receipt_handle: str) -> Message:
+        if message.body == b"odd":
+            raise ValueError("not to be shown")
+        return client_message(message, topic, receipt_handle)
+
+    monkeypatch.setattr(receiving, "client_message", made)
+    await make_topic(cluster)
+    await send(cluster, b"1", b"odd", b"2")
+    code, found = await receive(cluster.client)
+    assert (code, sorted(message.body for message in found)) == (Code.OK, [b"1", b"2"])
 
 
 async def refused(*_fields: object) -> None:
