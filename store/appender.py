@@ -83,14 +83,8 @@ class Appender:
     # -- one message ---------------------------------------------------------------------------------------------
 
     def put_message(self, message: StoreMessage, *, delay: bool = True, though_full: bool = False) -> PutMessageResult:
-        """Append one message. With delay=False properties that delay it are not obeyed: delivered now, or has none.
-        though_full: also while messages are refused because the disk is nearly full, if that is all."""
-        state = self._state
-        if (
-            state.refusal is not None
-            and (refusal := state.still_refusing()) is not None
-            and not (though_full and state.refuses_for_space_alone)
-        ):
+        """Append one message. delay=False: properties that delay it are not obeyed. though_full: see still_refusing."""
+        if self._state.refusal is not None and (refusal := self._state.still_refusing(though_full)) is not None:
             return PutMessageResult(refusal)
         properties, body, log = message.properties, message.body, self._log
         is_shown = message.sys_flag & TRANSACTION_MASK not in TRANSACTION_HIDDEN

@@ -97,11 +97,12 @@ class RunningState:
         """Say if an append has just taken too long: the disk can't keep up, senders should wait."""
         return self._monotonic() < self._busy_until
 
-    def still_refusing(self) -> PutMessageStatus | None:
-        """Return why a put is refused; being busy ends by itself."""
+    def still_refusing(self, though_full: bool = False) -> PutMessageStatus | None:
+        """Return why a put is refused; being busy ends by itself. though_full: not when that is because a disk is
+        nearly full, and for nothing else."""
         if self.refusal is PutMessageStatus.OS_PAGE_CACHE_BUSY:
             self._update()
-        return self.refusal
+        return None if though_full and self.refuses_for_space_alone else self.refusal
 
     @property
     def refuses_for_space_alone(self) -> bool:

@@ -89,7 +89,7 @@ def one_round(
     else:
         lasts_s = LONG_S if dice.random() < LONG_SHARE else dice.uniform(*LASTS_S)
         told.append(f"{lasts_s:.1f} s")
-        time.sleep(lasts_s)
+        time.sleep(lasts_s)  # and for how long all of it lasts
     scene.heal()
     after = settled(scene, recorders)
     told.append("stays" if after is master else f"{after.node} is the master")

@@ -87,7 +87,7 @@ async def test_a_message_whose_keys_still_wait_is_read_again_after_a_crash(
     async with aside(store.run()):
         await until(lambda: store.checkpoint.synced.end_offset >= waits.physical_offset)
         await until(lambda: store.flushed_offset == store.max_physical_offset)
-        await asyncio.sleep(0.2)
+        await asyncio.sleep(0.2)  # rounds of the flusher, which may promise no more
         assert put.physical_offset < store.checkpoint.synced.end_offset <= waits.physical_offset + waits.size_bytes
     store.abandon()
 
