@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from appliance.bench import rpc
+from appliance.bench.frames import send_fields
 from gantrymq.errors import GantryError
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
@@ -26,6 +27,14 @@ def answered(address: str, code: RequestCode, fields: dict[str, str]) -> dict[st
 def commit(master: LocalCluster, offset: int) -> None:
     fields = FIELDS | {"commitOffset": str(offset)}
     wait_until(lambda: answered(master.broker_address, RequestCode.UPDATE_CONSUMER_OFFSET, fields) is not None)
+
+
+def store(master: LocalCluster, count: int) -> None:
+    """Messages in that queue: offsets beyond its end are of no use to others."""
+    with rpc.connect(master.broker_address) as connection:
+        for _ in range(count):
+            request = RemotingCommand.request(RequestCode.SEND_MESSAGE_V2, send_fields("Storing", TOPIC, 0, ""), b"one")
+            assert rpc.call(connection, request).code == ResponseCode.SUCCESS
 
 
 def offset_at(member: LocalCluster) -> int | None:

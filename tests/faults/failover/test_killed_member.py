@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.failover.groups import running
-from tests.faults.failover.one_group import commit, offset_at
+from tests.faults.failover.one_group import commit, offset_at, store
 from tests.faults.kit.replicas import TOPIC, is_master, make_topic
 from tests.servers.etcd import etcd
 from tests.waiting import wait_until
@@ -24,12 +24,13 @@ def test_a_master_that_comes_back_with_an_old_file_tells_the_offsets_that_its_sl
         make_topic(master, TOPIC)
         config, old = master.store / "config", tmp_path / "old"
         old.mkdir()
+        store(master, 20)
         commit(master, 1)
         wait_until(lambda: (config / "consumerOffset.json").exists())
         for path in config.glob("consumerOffset.json*"):
             shutil.copy(path, old)
-        commit(master, 1000)
-        wait_until(lambda: all(offset_at(slave) == 1000 for slave in slaves))
+        commit(master, 19)
+        wait_until(lambda: all(offset_at(slave) == 19 for slave in slaves))
         master.kill_broker()
         for path in config.glob("consumerOffset.json*"):
             path.unlink()
@@ -37,6 +38,6 @@ def test_a_master_that_comes_back_with_an_old_file_tells_the_offsets_that_its_sl
         master.start_broker()
         told: list[int] = []
         wait_until(lambda: (offset := offset_at(master)) is not None and not told.append(offset))  # type: ignore[func-returns-value]
-        assert is_master(master) and told == [1000]
-        commit(master, 1001)
-        wait_until(lambda: all(offset_at(slave) == 1001 for slave in slaves))
+        assert is_master(master) and told == [19]
+        commit(master, 20)
+        wait_until(lambda: all(offset_at(slave) == 20 for slave in slaves))
