@@ -154,9 +154,12 @@ class Moving:
             except NotReadableNow:
                 break
             if topic is not None:
-                if not self.modes.pops(topic, group) or (topic, group) in self.modes.leaving:
+                if topic not in self._parts.topics.configs:  # nobody pops it here
+                    target = self._parts.topics.create_dlq_topic(group).topic_name
+                elif self.modes.pops(topic, group) and (topic, group) not in self.modes.leaving:
+                    target = self._redelivery.retry_topic(group, topic)
+                else:
                     break  # what is behind it waits until the group pops that, too
-                target = self._redelivery.retry_topic(group, topic)
                 if not self._redelivery.give_back(key, offset, int(time.time() * 1000), target=target, times=0):
                     break
             done[key] = offset + 1

@@ -535,6 +535,18 @@ async def test_after_a_restart_a_pull_gets_what_pops_have_stored_again(
         assert [each.body for each in decode_records(b"".join(found.buffers))] == [b"first"]
 
 
+async def test_retries_of_a_deleted_topic_are_dead_letters_and_hold_no_others_up(tmp_path: Path) -> None:
+    async with scene(tmp_path) as (broker, popper):
+        for topic in ("deleted", "orders"):
+            await popper.send(topic.encode(), topic="%RETRY%g", RETRY_TOPIC=topic)
+        (first,) = await popper.pop()
+        assert await popper.ack(first) == 0
+        await broker.pop.moving.follow("g")
+        assert bodies(await popper.pop()) == [b"orders"]
+        (dead,) = decode_records(b"".join(broker.store.get_message("g", "%DLQ%g", 0, 0, 32).buffers))
+        assert (dead.body, dead.properties["DLQ_ORIGIN_TOPIC"]) == (b"deleted", "deleted")
+
+
 async def test_a_mode_outlives_a_restart(tmp_path: Path) -> None:
     async with scene(tmp_path) as (_broker, popper):
         await popper.pop()
