@@ -23,7 +23,7 @@ from appliance.broker.pop.redelivery import RETRY_QUEUES, Redelivery
 from appliance.broker.topics.topic_config import TopicConfigManager
 from appliance.errors import BrokerError
 from appliance.process.cooperative import in_slices
-from gantrymq.errors import GantryError, RecordError
+from gantrymq.errors import GantryError, MessageRejected, RecordError
 from gantrymq.message.properties import RETRY_TOPIC, find_property
 from gantrymq.message.record import split_record
 from gantrymq.message.topics import pop_retry_topic, retry_topic
@@ -148,24 +148,34 @@ class Moving:
         if old not in self._parts.topics.configs or self._parts.consumers.find_subscription(group, old) is not None:
             return
         done: dict[Key, int] = {}
+        blocked: set[Key] = set()
         async for key, offset in in_slices(list(self._waiting(group, old)), A_SLICE):
-            try:
-                topic = self._topic_of(key, offset)
-            except NotReadableNow:
-                break
-            if topic is not None:
-                if topic not in self._parts.topics.configs:  # nobody pops it here
-                    target = self._parts.topics.create_dlq_topic(group).topic_name
-                elif self.modes.pops(topic, group) and (topic, group) not in self.modes.leaving:
-                    target = self._redelivery.retry_topic(group, topic)
-                else:
-                    break  # what is behind it waits until the group pops that, too
-                if not self._redelivery.give_back(key, offset, int(time.time() * 1000), target=target, times=0):
-                    break
-            done[key] = offset + 1
-        if done and await self._parts.store.until_flushed():
-            for key, offset in done.items():
-                self._parts.offsets.commit(*key, offset)
+            if key not in blocked and self._bring(key, offset):
+                done[key] = offset + 1
+            else:
+                blocked.add(key)
+        while done and not await self._parts.store.until_flushed():
+            pass  # from the old offsets on, all would be stored once more
+        for key, offset in done.items():
+            self._parts.offsets.commit(*key, offset)
+
+    def _bring(self, key: Key, offset: int) -> bool:
+        """Store a retry for the group's pops. False: not now, so what is behind it in its queue waits."""
+        topics, group = self._parts.topics, key.group
+        try:
+            self._book.begin(key)  # so that there is room for its offset
+            topic = self._topic_of(key, offset)
+            if topic is None:
+                return True
+            if topic not in topics.configs:  # no client pops it here
+                target = topics.create_dlq_topic(group).topic_name
+            elif self.modes.pops(topic, group) and (topic, group) not in self.modes.leaving:
+                target = self._redelivery.retry_topic(group, topic)
+            else:
+                return False
+        except (NotReadableNow, MessageRejected):
+            return False
+        return self._redelivery.give_back(key, offset, int(time.time() * 1000), target=target, times=0)
 
     def _topic_of(self, key: Key, offset: int) -> str | None:
         """What a retry is of; None: it is gone, or does not say. NotReadableNow."""

@@ -46,6 +46,21 @@ def offset_of(broker: BrokerController, topic: str = "orders", queue_id: int = 0
     return broker.offsets.query("g", topic, queue_id)
 
 
+def refuse_twice(broker: BrokerController, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Have the next two retry topics find no room; return the names of all that are asked for."""
+    tries: list[str] = []
+    create = broker.topics.create_retry_topic
+
+    def create_retry_topic(name: str, queues: int) -> TopicConfig:
+        tries.append(name)
+        if len(tries) < 3:
+            raise MessageRejected("there are too many topics")
+        return create(name, queues)
+
+    monkeypatch.setattr(broker.topics, "create_retry_topic", create_retry_topic)
+    return tries
+
+
 async def test_a_message_is_out_until_it_is_acknowledged(tmp_path: Path) -> None:
     async with scene(tmp_path) as (broker, popper):
         (first,) = await popper.pop()
@@ -124,16 +139,7 @@ async def test_what_the_store_will_never_take_again_holds_nothing_up(
 async def test_what_has_no_room_in_a_table_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("appliance.broker.pop.redelivery.AGAIN_MS", 10)
     async with scene(tmp_path) as (broker, popper):
-        tries: list[str] = []
-        create = broker.topics.create_retry_topic
-
-        def create_retry_topic(name: str, queues: int) -> TopicConfig:
-            tries.append(name)
-            if len(tries) < 3:
-                raise MessageRejected("there are too many topics")
-            return create(name, queues)
-
-        monkeypatch.setattr(broker.topics, "create_retry_topic", create_retry_topic)
+        tries = refuse_twice(broker, monkeypatch)
         await popper.pop(invisibleTime=1)
         (again,) = await popper.pop(pollTime=30_000)
         assert (again.body, broker.pop.redelivery.gone, len(tries)) == (b"first", 0, 3)
@@ -545,6 +551,47 @@ async def test_retries_of_a_deleted_topic_are_dead_letters_and_hold_no_others_up
         assert bodies(await popper.pop()) == [b"orders"]
         (dead,) = decode_records(b"".join(broker.store.get_message("g", "%DLQ%g", 0, 0, 32).buffers))
         assert (dead.body, dead.properties["DLQ_ORIGIN_TOPIC"]) == (b"deleted", "deleted")
+
+
+async def test_a_retry_of_a_topic_that_is_not_popped_holds_up_its_queue_alone(tmp_path: Path) -> None:
+    async with scene(tmp_path) as (broker, popper):
+        await popper.send(b"x", topic="other")
+        retries = broker.topics.create_retry_topic("%RETRY%g", 2)
+        for queue_id, topic in enumerate(("other", "orders")):
+            await popper.send(topic.encode(), topic=retries.topic_name, queue_id=queue_id, RETRY_TOPIC=topic)
+        (first,) = await popper.pop()
+        assert await popper.ack(first) == 0
+        await broker.pop.moving.follow("g")
+        assert bodies(await popper.pop()) == [b"orders"]
+        assert (offset_of(broker, "%RETRY%g"), offset_of(broker, "%RETRY%g", 1)) == (0, 1)
+
+
+async def test_a_slow_disk_has_no_retry_brought_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("appliance.broker.pop.moving.LOOK_S", 0.01)
+    waits: list[bool] = []
+
+    async def until_flushed(_store: MessageStore) -> bool:
+        waits.append(False)
+        return len(waits) > 3
+
+    async with scene(tmp_path) as (broker, popper):
+        monkeypatch.setattr(MessageStore, "until_flushed", until_flushed)
+        await popper.send(b"retry", topic="%RETRY%g", RETRY_TOPIC="orders")
+        await popper.pop()
+        await until(lambda: offset_of(broker, "%RETRY%g") == 1)
+        assert broker.store.max_offset("%RETRY%g_orders", 0) == 1
+
+
+async def test_a_retry_waits_while_there_is_no_room_for_its_topic(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("appliance.broker.pop.moving.LOOK_S", 0.01)
+    async with scene(tmp_path) as (broker, popper):
+        await popper.send(b"retry", topic="%RETRY%g", RETRY_TOPIC="orders")
+        refuse_twice(broker, monkeypatch)
+        (first,) = await popper.pop()
+        assert await popper.ack(first) == 0
+        assert bodies(await popper.pop(pollTime=30_000)) == [b"retry"]
 
 
 async def test_a_mode_outlives_a_restart(tmp_path: Path) -> None:
