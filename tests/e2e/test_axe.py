@@ -55,6 +55,11 @@ IS_PAGE = """
 const [address, done] = arguments;
 fetch(address).then(async (answer) => done((await answer.text()).includes('<main ')), () => done(false));
 """
+IS_TOO_WIDE = """
+// The documentation's search box moves to its place.
+document.getAnimations().filter((one) => one instanceof CSSTransition).forEach((moving) => moving.finish());
+return document.documentElement.scrollWidth > innerWidth;
+"""
 RUN = """
 const [theme, options, done] = arguments;
 document.documentElement.dataset.theme = theme;
@@ -202,7 +207,7 @@ def look(browser: webdriver.Chrome, axe: str, url: str, addresses: list[str]) ->
 def is_too_wide(browser: webdriver.Chrome, width: int) -> bool:
     """Whether the whole page must be moved sideways to be read. Wide tables have bars of their own."""
     resize(browser, width)
-    return bool(browser.execute_script("return document.documentElement.scrollWidth > innerWidth"))
+    return bool(browser.execute_script(IS_TOO_WIDE))
 
 
 def resize(browser: webdriver.Chrome, width: int) -> None:
