@@ -9,7 +9,7 @@ from appliance.cli.admin.command import Command, Shown
 from appliance.cli.tables import Cell, facts
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.client.admin.members import Member
-from gantrymq.client.admin.promotion import ACCEPT_UNKNOWN, Promotion
+from gantrymq.client.admin.promotion import ACCEPT_UNKNOWN, NO_REGISTER, Promotion
 from gantrymq.client.admin.succession import Changed
 from gantrymq.errors import ConfigError
 
@@ -30,7 +30,7 @@ async def plan_promotion(admin: AdminClient, arguments: argparse.Namespace) -> S
 async def promote(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
     promotion = await _promotion(admin, arguments)
     changed = await admin.succession.promote(promotion, force=arguments.force, accept_unknown=arguments.accept_unknown)
-    return _done(changed)
+    return _done(changed, *_beware(promotion))
 
 
 async def plan_settling(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
@@ -69,9 +69,8 @@ async def plan_switchover(admin: AdminClient, arguments: argparse.Namespace) -> 
 
 async def switch_over(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
     master, promotion = await admin.succession.switch(arguments.broker, arguments.to)
-    shown = _done(await admin.succession.switch_over(master, promotion))
-    shown.lines = [*shown.lines, f"{master.address} follows it as a slave"]
-    return shown
+    changed = await admin.succession.switch_over(master, promotion)
+    return _done(changed, f"{master.address} follows it as a slave", *_beware(promotion))
 
 
 async def _promotion(admin: AdminClient, arguments: argparse.Namespace) -> Promotion:
@@ -106,7 +105,11 @@ def _lines(promotion: Promotion) -> list[str]:
     lines = [*facts(rows), *(f"against it: {obstacle}" for obstacle in promotion.obstacles)]
     if promotion.unknown and promotion.is_for_register:
         lines.append("the slave compares this with the in-sync set in etcd, and refuses when that proves nothing")
-    return lines
+    return [*lines, *_beware(promotion)]
+
+
+def _beware(promotion: Promotion) -> list[str]:
+    return [] if promotion.has_register else [f"beware: {NO_REGISTER}"]
 
 
 def _missing(slave: Member) -> str:
@@ -115,7 +118,7 @@ def _missing(slave: Member) -> str:
     return f"{slave.missing_bytes:,} bytes, of what its master had {slave.heard} s ago"
 
 
-def _done(changed: Changed) -> Shown:
+def _done(changed: Changed, *more: str) -> Shown:
     document = {
         "broker": changed.broker_name,
         "master": changed.address,
@@ -123,7 +126,7 @@ def _done(changed: Changed) -> Shown:
         "seconds": round(changed.seconds, 3),
     }
     text = f"{changed.address} is the master of {changed.broker_name} in epoch {changed.epoch}, after"
-    return Shown(document, [f"{text} {changed.seconds:.1f} s"])
+    return Shown(document, [f"{text} {changed.seconds:.1f} s", *more])
 
 
 def _broker_arguments(parser: argparse.ArgumentParser) -> None:

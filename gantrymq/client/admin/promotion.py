@@ -19,6 +19,10 @@ from gantrymq.errors import ConfigError
 ACCEPT_UNKNOWN = (
     "--accept-unknown promotes although acknowledged messages may be lost, and another master may be serving"
 )
+NO_REGISTER = (
+    "no etcd gives out the numbers of epochs, so they are not safe: two promotions that do not hear of each other "
+    "begin the same one"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +45,15 @@ class Promotion:
         return max(self.above, self.slave.epoch) + 1
 
     @property
+    def has_register(self) -> bool:
+        """Whether etcd gives out the number of the epoch."""
+        return self.slave.info.get("epochRegister", "none") != "none"
+
+    @property
     def is_for_register(self) -> bool:
         """Whether etcd has the in-sync set on record: then the slave reads there what no member can answer. It has
         none of an Apache master."""
-        return self.slave.info.get("epochRegister", "none") != "none" and not self.from_apache
+        return self.has_register and not self.from_apache
 
     def left_with(self, *, accept_unknown: bool) -> list[str]:
         """The obstacles that are left when what is not known is accepted, or not."""

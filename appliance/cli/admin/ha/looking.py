@@ -11,6 +11,7 @@ from appliance.register.term import View
 from gantrymq.client.admin.calls import ask_each
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.client.admin.members import Member
+from gantrymq.client.admin.promotion import NO_REGISTER
 from gantrymq.errors import ConfigError
 
 
@@ -30,8 +31,8 @@ async def look(admin: AdminClient, arguments: argparse.Namespace) -> Seen:
     endpoints = arguments.etcd or told.get("etcdEndpoints", "")
     if not endpoints:
         raise ConfigError(
-            f"no broker of {arguments.broker} that answers has etcdEndpoints: set it at all of them and start them "
-            "again, or name etcd with --etcd"
+            f"{NO_REGISTER}. No broker of {arguments.broker} that answers has etcdEndpoints: set it at all of them and "
+            "start them again, or name etcd with --etcd"
         )
     cluster = arguments.cluster_name or next(
         (config["brokerClusterName"] for config in configs.values() if config.get("brokerClusterName")), ""

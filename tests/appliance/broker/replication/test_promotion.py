@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from gantrymq.client.admin.promotion import NO_REGISTER
 from gantrymq.message import properties as names
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from store.inspect.dump import Selection, dump_records
@@ -88,11 +89,13 @@ async def test_a_planned_switch_over_goes_there_and_back_with_all_that_waits(
         assert refused.code == 2 and "is the master of epoch 1" in refused.err
         looked = await admin("switchover", "broker-a", "--dry-run")
         assert looked.code == 0 and is_master(one), looked.err
+        explained = await admin("ha", "explain", "broker-a")
+        assert NO_REGISTER in looked.out and explained.code == 2 and NO_REGISTER in explained.err
         for epoch, old, new in ((2, one, two), (3, two, one)):
             before = old.controller.store.max_physical_offset
             ran = await admin("switchover", "broker-a", "--yes")
             assert ran.code == 0, ran.err
-            assert f"in epoch {epoch}" in ran.out
+            assert f"in epoch {epoch}" in ran.out and NO_REGISTER in ran.out
             assert is_master(new) and is_slave(old)
             assert new.controller.standing.standing.epochs.history[-1].start >= before
             assert new.controller.offsets.query("Readers", TOPIC, 0) == 7
@@ -146,7 +149,7 @@ async def test_promote_says_what_is_missing_and_changes_nothing(
         shown = await admin("promote", "broker-a", *loss, "--accept-unknown", "--dry-run", "--json")
         assert shown.code == 0 and '"missingBytes": 1000' in shown.out
         done = await admin("promote", "broker-a", *loss, "--accept-unknown", "--yes")
-        assert done.code == 0, done.err
+        assert done.code == 0 and NO_REGISTER in done.out, done.err
         assert is_master(two)
         assert two.controller.standing.standing.role is not None
         assert two.controller.topics.get(TOPIC) is not None

@@ -83,4 +83,4 @@ def test_who_can_not_say_counts_as_against(members: list[Member], server: NameSe
 
 def test_etcd_proves_nothing_of_an_apache_master() -> None:
     promotion = judged(slave(epochRegister="http://etcd"))
-    assert not promotion.is_for_register
+    assert promotion.has_register and not promotion.is_for_register
