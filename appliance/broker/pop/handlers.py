@@ -86,7 +86,9 @@ def _pop(parts: PopParts, connection: ServerConnection, request: RemotingCommand
     if popped.batches:
         _answer(parts, connection, request, asked, popped)
         return None
-    return _wait(parts, connection, request, asked)
+    answer = _wait(parts, connection, request, asked)
+    _look_on(parts, asked, popped)
+    return answer
 
 
 def notify(parts: PopParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand | None:
@@ -118,7 +120,15 @@ def answer_waiting(parts: PopParts, waiting: WaitingPop) -> bool:
     popped = parts.pop.taking.take(asked, wanted)
     if popped.batches:
         _answer(parts, connection, request, asked, popped)
+    else:
+        _look_on(parts, asked, popped)
     return bool(popped.batches)
+
+
+def _look_on(parts: PopParts, asked: PopFields, popped: Popped) -> None:
+    """Have a pop that found nothing look behind what it passed over: one look passes over so many, and no more."""
+    if popped.has_passed:
+        parts.pop.hold.wake(asked.topic, asked.group)
 
 
 def say_time_up(waiting: WaitingPop) -> None:

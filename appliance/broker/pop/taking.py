@@ -66,11 +66,12 @@ class Batch(NamedTuple):
 
 
 class Popped(NamedTuple):
-    """What a pop gave. rest: messages that it left in the queues it looked at."""
+    """What a pop gave. rest: messages that it left in the queues it looked at; has_passed: it passed over some."""
 
     pop_ms: int
     batches: list[Batch]
     rest: int
+    has_passed: bool
 
     @property
     def message_count(self) -> int:
@@ -108,14 +109,15 @@ class Taking:
         """Hand out up to count_max messages."""
         pop_ms = self.now_ms()
         left, rest = asked.count_max, 0
-        batches: list[Batch] = []
+        taken: list[Batch] = []
         for key in self._keys(asked):
             batch = self._take_of(key, asked, wanted, left, pop_ms) if left and not self.is_full else None
             if batch is not None:
-                batches.append(batch)
+                taken.append(batch)
                 left -= len(batch.counts)
             rest += self._rest(key, asked)
-        return Popped(pop_ms, batches, rest)
+        batches = [batch for batch in taken if batch.counts]
+        return Popped(pop_ms, batches, rest, has_passed=len(batches) < len(taken))
 
     def has_any(self, asked: PopFields) -> bool:
         """Whether a pop might find something, its filter aside."""
@@ -219,7 +221,7 @@ class Taking:
         due_ms: int,
         start: int | None = None,
     ) -> Batch | None:
-        """Lease what was found, and show it as the topic's own."""
+        """Lease what was found, and show it as the topic's own. An empty batch: messages were passed over."""
         offsets = [offset for offset, _record in found]
         is_same = start is None or next_offset == start
         if not offsets and is_same:
@@ -229,7 +231,7 @@ class Taking:
             is_ordered=asked.is_ordered, attempt=asked.attempt, client=asked.client,
         )  # fmt: skip
         if not offsets:
-            return None
+            return Batch(OWN_TOPIC, key.queue_id, next_offset, [], [])
         leases = self._book.queues[key].leases
         first = offsets[0] if start is None else start
         counts = [(offset, leases[offset].times) for offset in offsets]

@@ -241,6 +241,18 @@ async def test_what_nobody_wants_is_passed_over(tmp_path: Path) -> None:
         assert offset_of(broker) == 3
 
 
+async def test_a_pop_that_waits_looks_behind_what_it_passes_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("store.reader.FILTER_UNITS_MIN", 2)
+    async with scene(tmp_path) as (_broker, popper):
+        for number in range(99):
+            await popper.send(b"%d" % number, TAGS="a")
+        await popper.send(b"wanted", TAGS="b")
+        answer = await popper.pop_answer(exp="b", expType="TAG", maxMsgNums=2, pollTime=30_000)
+        assert bodies(popper.delivered(answer)) == [b"wanted"]
+
+
 async def test_a_notification_says_whether_there_is_something(tmp_path: Path) -> None:
     async with scene(tmp_path) as (broker, popper):
         fields = {"consumerGroup": "g", "topic": "orders", "queueId": -1, "pollTime": 0, "bornTime": 0}
