@@ -1,4 +1,4 @@
-"""Structured concurrency for services: they run while a block runs, and no longer.
+"""Structured concurrency: services run while a block runs, and no longer; a thread ends before the task that began it.
 
 A service is anything with a `run()` coroutine that is ended by cancellation and tidies up in `finally`.
 """
@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable
-from typing import Protocol
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import ParamSpec, Protocol, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class Service(Protocol):
@@ -34,3 +37,13 @@ async def running(*services: Service) -> AsyncIterator[None]:
 
 async def _run(service: Service) -> None:
     await service.run()
+
+
+async def in_thread(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Run something blocking in a thread. Who is cancelled waits for its end: files have one writer at a time."""
+    running = asyncio.ensure_future(asyncio.to_thread(function, *args, **kwargs))
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        await asyncio.wait({running})
+        raise

@@ -13,17 +13,19 @@ The file is written anew when it has grown to four times what is needed: first b
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import logging
 import os
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import orjson
 
 from appliance.errors import StartError
+from appliance.process.tasks import in_thread
 from appliance.settings.replaced_file import sync_path
 
 logger = logging.getLogger(__name__)
@@ -49,6 +51,7 @@ class Journal:
         self._is_unsynced = False
         self._failure = ""
         self._beside: list[bytes] | None = None  # lines since a rewrite began
+        self.on_kept: Callable[[], None] = lambda: None  # a file that was written anew has come into use
         self.is_damaged = False  # as the last start found it
         self.rewrites = 0
 
@@ -83,12 +86,17 @@ class Journal:
 
     def open(self) -> None:
         """Begin a file with what is needed now. Raises StartError."""
-        text = b"".join(map(line_of, self._records()))
         try:
-            self._take_over(_write_beside(self._temporary, text), len(text))
-            sync_path(self.path.parent)
+            self._write_anew()
         except OSError as exc:
             raise StartError(f"{self.path} can't be written: {exc.strerror}") from exc
+
+    def _write_anew(self) -> None:
+        text = b"".join(map(line_of, self._records()))
+        with _file_beside(self._temporary) as descriptor:
+            _write_synced(descriptor, text)
+            self._take_over(descriptor, len(text))
+        sync_path(self.path.parent)
 
     def append(self, record: Record) -> None:
         """Write a record. A disk that fails is said once; the broker serves on, and the next rewrite has it all."""
@@ -125,18 +133,15 @@ class Journal:
         text = b"".join(map(line_of, self._records()))
         self._beside = []
         try:
-            descriptor = await asyncio.to_thread(_write_beside, self._temporary, text)
+            with _file_beside(self._temporary) as descriptor:
+                await in_thread(_write_synced, descriptor, text)
+                later = b"".join(self._beside)
+                _write(descriptor, later)
+                self._take_over(descriptor, len(text) + len(later))
         except OSError as exc:
             self._fail(exc)
-            return
         finally:
-            later, self._beside = b"".join(self._beside), None
-        try:
-            os.write(descriptor, later)
-            self._take_over(descriptor, len(text) + len(later))
-        except OSError as exc:
-            os.close(descriptor)
-            self._fail(exc)
+            self._beside = None
 
     def _take_over(self, descriptor: int, size: int) -> None:
         self._temporary.replace(self.path)
@@ -147,6 +152,7 @@ class Journal:
         self._failure = ""
         self._is_unsynced = True
         self.rewrites += 1
+        self.on_kept()
 
     async def run(self) -> None:
         """Sync each second, write anew when that is due, and tidy up at the end."""
@@ -163,7 +169,7 @@ class Journal:
     async def _sync(self) -> None:
         self._is_unsynced = False
         try:
-            await asyncio.to_thread(os.fsync, self._descriptor)
+            await in_thread(os.fsync, self._descriptor)
         except OSError as exc:
             self._fail(exc)
 
@@ -172,9 +178,7 @@ class Journal:
         if self._descriptor < 0:
             return
         try:
-            text = b"".join(map(line_of, self._records()))
-            self._take_over(_write_beside(self._temporary, text), len(text))
-            sync_path(self.path.parent)
+            self._write_anew()
         except OSError as exc:
             self._fail(exc)
         os.close(self._descriptor)
@@ -187,19 +191,27 @@ def line_of(record: Record) -> bytes:
     return b"%08x %s\n" % (zlib.crc32(text), text)
 
 
-def _write_beside(path: Path, text: bytes) -> int:
-    """Write and sync a file; return its descriptor."""
+@contextlib.contextmanager
+def _file_beside(path: Path) -> Iterator[int]:
+    """An empty file's descriptor, closed if what is done with it fails."""
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o644)
     try:
-        left = memoryview(text)
-        while left:
-            left = left[os.write(descriptor, left) :]
-        os.fsync(descriptor)
-    except OSError:
+        yield descriptor
+    except BaseException:
         os.close(descriptor)
         raise
-    return descriptor
+
+
+def _write(descriptor: int, text: bytes) -> None:
+    left = memoryview(text)
+    while left:
+        left = left[os.write(descriptor, left) :]
+
+
+def _write_synced(descriptor: int, text: bytes) -> None:
+    _write(descriptor, text)
+    os.fsync(descriptor)
 
 
 def _record_of(line: bytes) -> Record | None:

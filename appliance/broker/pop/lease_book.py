@@ -54,7 +54,7 @@ class LeaseBook:
         self.by_group: Counter[str] = Counter()
         self.redelivered: Counter[str] = Counter()  # by group, since the start
         self._watchers: list[set[Key]] = []
-        self._emptied: dict[Key, None] = {}  # since the last `records`: the file of offsets may not have theirs yet
+        self._emptied: dict[Key, None] = {}  # the file of offsets may not have theirs yet
         self._due: list[Due] = []
 
     # -- changes ------------------------------------------------------------------------------------------------------
@@ -161,10 +161,13 @@ class LeaseBook:
             self.queue(key)
 
     def records(self) -> list[Record]:
-        """What makes an empty book this one."""
+        """What makes an empty book this one, with the offsets of queues that were emptied since the last `kept`."""
         self.drop_void()
-        emptied, self._emptied = self._emptied, {}
-        return [self.snapshot(key) for key in (*(emptied.keys() - self.queues.keys()), *self.queues)]
+        return [self.snapshot(key) for key in (*(self._emptied.keys() - self.queues.keys()), *self.queues)]
+
+    def kept(self) -> None:
+        """A file has what `records` gave, and what came since."""
+        self._emptied.clear()
 
     def cut(self, end_of: Callable[[str, int], int]) -> None:
         """Let no queue be read beyond its end; after a start. end_of: topic and queue id to the next offset."""

@@ -47,6 +47,7 @@ class PopService:
         self._parts = parts
         self.journal = Journal(folder / "pop.journal", self._records)
         self.book = LeaseBook(parts.offsets, self.journal.append)
+        self.journal.on_kept = self.book.kept
         self.hold = PopHold(parts.hold.topics)
         self.taking = Taking(parts, self.book, parts.offsets.query, parts.config.broker_name, clock=clock)
         self.redelivery = Redelivery(parts, self.book, self.hold.wake, clock=clock)

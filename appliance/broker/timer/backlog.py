@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from typing import ParamSpec, TypeVar
 
 from appliance.broker.timer.entries import ENTRY_BYTES, Entry, pack_entry, unpack_entries
 from appliance.broker.timer.slots import (
@@ -23,9 +22,7 @@ from appliance.broker.timer.slots import (
     by_minute,
     hour_slot,
 )
-
-P = ParamSpec("P")
-R = TypeVar("R")
+from appliance.process.tasks import in_thread
 
 TURN_S = 0.002  # so long the loop may be kept at a time
 TAKE_BYTES = 512 * ENTRY_BYTES
@@ -243,16 +240,6 @@ class Backlog:
         self.lowest.pop(slot, None)
         self._buffers.pop(slot, None)
         self._unsynced.discard(slot)
-
-
-async def in_thread(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Run something blocking in a thread. Who is cancelled waits for its end: files have one writer at a time."""
-    running = asyncio.ensure_future(asyncio.to_thread(function, *args, **kwargs))
-    try:
-        return await asyncio.shield(running)
-    except asyncio.CancelledError:
-        await asyncio.wait({running})
-        raise
 
 
 class Turn:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import threading
 import zlib
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from appliance.broker.pop import journal as journals
 from appliance.broker.pop.journal import Journal, Record
 from appliance.broker.pop.lease_book import LeaseBook
 from appliance.broker.pop.leases import Key
+from tests.waiting import until
 
 KEY = Key("g", "orders", 0)
 
@@ -34,6 +37,7 @@ def book_with(folder: Path) -> tuple[LeaseBook, Journal, Table]:
     table = Table()
     journal = Journal(folder / "pop.journal", lambda: book.records())
     book = LeaseBook(table, journal.append)
+    journal.on_kept = book.kept
     journal.open()
     book.hand_out(KEY, [5, 6, 8], 9, 1000, 61_000)
     book.end(KEY, [6])
@@ -119,6 +123,56 @@ async def test_a_long_journal_is_written_anew_while_it_is_used(tmp_path: Path, m
         assert (state(again), found.is_damaged) == (state(book), False)
     finally:
         running.cancel()
+
+
+async def test_a_rewrite_that_is_cancelled_ends_before_anything_else_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    book, journal, _table = book_with(tmp_path)
+    has_begun, may_end = threading.Event(), threading.Event()
+
+    def fsync(_descriptor: int) -> None:
+        has_begun.set()
+        may_end.wait()
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    rewriting = asyncio.create_task(journal.rewrite())
+    await until(has_begun.is_set)
+    rewriting.cancel()
+    for _ in range(5):
+        await asyncio.sleep(0)
+    is_ended = rewriting.done()
+    may_end.set()
+    with pytest.raises(asyncio.CancelledError):
+        await rewriting
+    journal.close()
+    again, _found = read_again(tmp_path)
+    assert (is_ended, state(again)) == (False, state(book))
+
+
+async def test_what_comes_during_a_rewrite_is_whole_however_little_is_written_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    book, journal, _table = book_with(tmp_path)
+    rewriting = asyncio.create_task(journal.rewrite())
+    await asyncio.sleep(0)
+    book.move(KEY, 8, 95_000)
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda descriptor, data: write(descriptor, data[:7]))
+    await rewriting
+    again, found = read_again(tmp_path)
+    assert (state(again), found.is_damaged) == (state(book), False)
+
+
+async def test_a_rewrite_that_failed_loses_no_offset_of_an_emptied_queue(tmp_path: Path) -> None:
+    book, journal, _table = book_with(tmp_path)
+    book.end(KEY, [5, 8])
+    in_the_way = tmp_path / "pop.journal.tmp"
+    in_the_way.mkdir()
+    await journal.rewrite()
+    in_the_way.rmdir()
+    await journal.rewrite()
+    assert Journal(journal.path, list).read() == [["at", *KEY, 9]]
 
 
 def test_a_reset_offset_makes_leases_void(tmp_path: Path) -> None:
