@@ -190,12 +190,17 @@ class LeaseBook:
     # -- records ------------------------------------------------------------------------------------------------------
 
     def apply(self, record: Record) -> Key:
-        """Change the book as a record says; return its key. LookupError, TypeError or ValueError for what is none."""
+        """Change the book as a record says; return its key. LookupError, TypeError or ValueError for what is none.
+
+        MessageRejected, and no change, when the table of offsets has no room.
+        """
         kind, group, topic, queue_id, *rest = record
         key = Key(group, topic, queue_id)
         queue = self.queues.get(key)
         before = len(queue.leases) if queue is not None else 0
         if queue is None:
+            if kind != "gone" and self._offsets.query(*key) < 0:
+                self._offsets.commit(*key, 0)
             queue = self.queues[key] = QueueLeases(self._offsets.query(*key))
         _APPLY[kind](self, key, queue, *rest)
         self._settle(key, queue, before, is_gone=kind == "gone")

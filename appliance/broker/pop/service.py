@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -22,7 +23,10 @@ from appliance.broker.pop.redelivery import Redelivery, RedeliveryParts
 from appliance.broker.pop.routes import TopicRoutes
 from appliance.broker.pop.taking import Taking
 from appliance.errors import StartError
+from gantrymq.errors import MessageRejected
 from gantrymq.message.topics import pop_retry_topic
+
+logger = logging.getLogger(__name__)
 
 MODE = "mode"  # a record of the journal: ["mode", topic, group, name, share]
 MODE_QUEUE = -1  # in a key that stands for a mode
@@ -82,6 +86,9 @@ class PopService:
     def _apply(self, record: Record) -> None:
         try:
             self.book.apply(record)
+        except MessageRejected as exc:
+            facts = {"event": "pop_lease_not_kept", "record": record[:4], "why": str(exc)}
+            logger.error("the group's offset can't be kept: what it has out is delivered again", extra=facts)
         except (LookupError, TypeError, ValueError) as exc:
             raise StartError(
                 f"{self.journal.path} has a record that this version does not know ({exc!r}): move the file away to "

@@ -14,6 +14,7 @@ from appliance.broker.pop import journal as journals
 from appliance.broker.pop.journal import Journal, Record
 from appliance.broker.pop.lease_book import LeaseBook
 from appliance.broker.pop.leases import Key
+from gantrymq.errors import MessageRejected
 from tests.waiting import until
 
 KEY = Key("g", "orders", 0)
@@ -218,3 +219,14 @@ def test_a_group_that_was_deleted_has_no_offset_after_a_clean_restart(tmp_path: 
     table.offsets.clear()
     again, stored = closed_and_read(journal, table)
     assert (again.count, stored.offsets) == (0, {})
+
+
+def test_nothing_is_leased_to_a_group_whose_offset_has_no_room() -> None:
+    class FullTable(Table):
+        def commit(self, *_: object) -> None:
+            raise MessageRejected("too many offsets are kept")
+
+    book = LeaseBook(FullTable(), lambda record: None)
+    with pytest.raises(MessageRejected):
+        book.hand_out(KEY, [0], 1, 1000, 61_000)
+    assert (book.queues, book.count, book.next_due_ms()) == ({}, 0, None)

@@ -12,7 +12,7 @@ import pytest
 
 from appliance.broker.controller import BrokerController
 from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
-from appliance.broker.pop.journal import Journal
+from appliance.broker.pop.journal import Journal, line_of
 from appliance.broker.pop.modes import Mode
 from gantrymq import AdminClient
 from gantrymq.errors import MessageRejected
@@ -604,6 +604,17 @@ async def test_a_retry_waits_while_there_is_no_room_for_its_topic(
         (first,) = await popper.pop()
         assert await popper.ack(first) == 0
         assert bodies(await popper.pop(pollTime=30_000)) == [b"retry"]
+
+
+async def test_a_start_leaves_leases_out_whose_group_has_no_room_for_an_offset(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with serving(tmp_path) as cluster:
+        path = cluster.broker.pop.journal.path
+    path.write_bytes(line_of(["out", "other", "orders", 0, [0], 1, 1000, 61_000, False, ""]))
+    monkeypatch.setattr("appliance.broker.groups.consumer_offset.KEYS_MAX", 0)
+    async with serving(tmp_path) as cluster:
+        assert cluster.broker.pop.figures()["popMessagesOut"] == "0"
 
 
 async def test_a_mode_outlives_a_restart(tmp_path: Path) -> None:
