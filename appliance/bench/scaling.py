@@ -1,7 +1,8 @@
-"""One broker, and several at once, each under the same load: what more cores bring.
+"""One broker, two, four and so on at once, each under the same load: what more cores bring.
 
 Every broker has a store, a name server and a load generator of its own; the rates are added up. Brokers and loads share
-the machine: the table says how many cores each of them took, because that bounds what it can show.
+the machine: the table says how many cores each of them took, because that bounds what it can show. When pinned, brokers
+have one half of the cores and loads the other: while there are enough, each broker has a core to itself.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ import contextlib
 import os
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from appliance.bench import rpc
-from appliance.bench.load_spec import Load, LoadResult
+from appliance.bench.load_spec import Load, LoadResult, LoadSpec
 from appliance.bench.peer import Peer
 from appliance.bench.processes import machine_busy_s
 from appliance.bench.report import table
@@ -57,14 +59,50 @@ class ScalingRow:
         return statistics.median(many.rate / one.rate for many, one in pairs)
 
 
-class Scaling:
-    """Alternates one broker and all of them."""
+class Pinning(NamedTuple):
+    """Which cores brokers and loads may use."""
 
-    def __init__(self, peers: Sequence[Peer], settings: RunSettings, say: Callable[[str], None], load: Load) -> None:
+    brokers: list[set[int]]  # the first broker's, the second one's and so on; begins anew behind the last
+    loads: list[set[int]]
+
+
+def shared() -> Pinning:
+    """All of them use each core."""
+    every = os.sched_getaffinity(0)
+    return Pinning([every], [every])
+
+
+def pinned() -> Pinning:
+    """Each broker on a core of one half, each load on one of the other half. Raises ConfigError with one core."""
+    cores = sorted(os.sched_getaffinity(0))
+    half = len(cores) // 2
+    if not half:
+        raise ConfigError("--pin needs two cores: one for the broker, one for its load")
+    return Pinning([{core} for core in cores[:half]], [{core} for core in cores[half : 2 * half]])
+
+
+@contextlib.contextmanager
+def _on(cores: list[set[int]], number: int) -> Iterator[None]:
+    """What this thread starts meanwhile runs there."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cores[number % len(cores)])
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+class Scaling:
+    """Alternates one broker, 2, 4 and so on, and all of them."""
+
+    def __init__(
+        self, peers: Sequence[Peer], settings: RunSettings, say: Callable[[str], None], load: Load, pinning: Pinning
+    ) -> None:
         self._peers = peers
         self._settings = settings
         self._say = say
         self._load = load
+        self._pinning = pinning
 
     def run(self, scenarios: Sequence[Scenario]) -> list[ScalingRow]:
         """Raises ConfigError for a scenario that brokers with other settings are needed for, GantryError on failure."""
@@ -72,8 +110,9 @@ class Scaling:
             if scenario.setup != PLAIN or scenario.kind == "latency":
                 raise ConfigError(f"--brokers cannot measure {scenario.name}: use such as {', '.join(SCALED)}")
         with contextlib.ExitStack() as stack:
-            for peer in self._peers:
-                stack.enter_context(peer)
+            for number, peer in enumerate(self._peers):
+                with _on(self._pinning.brokers, number):
+                    stack.enter_context(peer)
                 self._say(f"{peer.version} serves at {peer.broker_address}")
                 for topic in {scenario.topic for scenario in scenarios}:
                     rpc.create_topic(peer.broker_address, topic, QUEUES[topic])
@@ -82,7 +121,7 @@ class Scaling:
 
     def _row(self, scenario: Scenario) -> ScalingRow:
         row = ScalingRow(scenario.title)
-        counts = [1, len(self._peers)]
+        counts = counts_up_to(len(self._peers))
         for turn in range(self._settings.rounds):
             for count in counts if turn % 2 == 0 else reversed(counts):
                 run = self._measure(scenario, self._peers[:count])
@@ -102,7 +141,7 @@ class Scaling:
         start, busy_s, load_s = time.monotonic(), machine_busy_s(), load_cpu_s()
         broker_s = sum(peer.broker.cpu_s() for peer in peers)
         with ThreadPoolExecutor(len(specs)) as pool:
-            results = list(pool.map(self._load.run, specs))
+            results = list(pool.map(self._run_load, range(len(specs)), specs))
         wall_s = time.monotonic() - start
         broker_s = sum(peer.broker.cpu_s() for peer in peers) - broker_s
         load_s = load_cpu_s() - load_s
@@ -119,6 +158,15 @@ class Scaling:
             errors={error: count for result in results for error, count in result.errors.items()},
         )
 
+    def _run_load(self, number: int, spec: LoadSpec) -> LoadResult:
+        with _on(self._pinning.loads, number):
+            return self._load.run(spec)
+
+
+def counts_up_to(brokers: int) -> list[int]:
+    """1, 2, 4 and so on, and all."""
+    return [*(1 << power for power in range((brokers - 1).bit_length())), brokers]
+
 
 def _check_stored(scenario: Scenario, peers: Sequence[Peer], before: list[int], results: list[LoadResult]) -> None:
     for peer, count, result in zip(peers, before, results, strict=True):
@@ -127,17 +175,20 @@ def _check_stored(scenario: Scenario, peers: Sequence[Peer], before: list[int], 
             raise GantryError(f"{peer.label}: {result.acknowledged} acknowledged, {found} stored")
 
 
-def render_scaling(rows: Sequence[ScalingRow], brokers: int) -> str:
+def render_scaling(rows: Sequence[ScalingRow], pinning: Pinning) -> str:
     """The table, and what it cannot show."""
     head = ("load (connections x in flight)", "brokers", "messages/s", "gain", "CPU us/msg", "cores: brokers", "loads")
     lines: list[tuple[str, ...]] = [(*head, "other")]
     for row in rows:
-        for count in (1, brokers):
+        for count in sorted(row.runs):
             cores = (f"{row.median(count, name):.2f}" for name in ("broker_cores", "load_cores", "other_cores"))
             gain = f"{row.gain(count):.2f}" if count > 1 else ""
             rate, cpu = f"{row.median(count, 'rate'):,.0f}", f"{row.median(count, 'broker_cpu_us'):.1f}"
             lines.append((row.title if count == 1 else "", str(count), rate, gain, cpu, *cores))
+    machine = f"This machine has {os.cpu_count()} cores"
+    if pinning != shared():
+        machine += f"; brokers were pinned to {len(pinning.brokers)} of them, loads to {len(pinning.loads)}"
     return (
-        f"{table(lines)}\nMedians. gain: rate beside that of one broker. This machine has {os.cpu_count()} cores: where"
-        "\nbrokers, loads and other work together took them all, more brokers could not be faster.\n"
+        f"{table(lines)}\nMedians. gain: rate beside that of one broker. {machine}.\n"
+        "Where brokers, loads and other work together took all they may use, more brokers could not be faster.\n"
     )

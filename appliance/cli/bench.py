@@ -11,7 +11,7 @@ full run takes about twenty minutes; --quick five.
   gantry bench --quick --peer ours                      GantryMQ alone, a short round of each load
   gantry bench --scenario send-16x8 --scenario pull-8   two loads, all brokers
   gantry bench --peer off --peer checkout:../before     without the fast path, and another checkout, perhaps older
-  gantry bench --brokers 2                              the rate of two brokers beside that of one
+  gantry bench --brokers 4 --pin                        the rates of two and four brokers beside that of one
   gantry bench --touch-memory                           on a virtual machine that was started a short while ago
 
 Exit codes: 0 done, 1 a run failed, lost messages or had errors (the table has the others, a warning names it), 2 wrong
@@ -46,7 +46,7 @@ from appliance.bench.reports.measure import Measured, measure
 from appliance.bench.reports.table import render as render_reports
 from appliance.bench.results import APACHE, GANTRY
 from appliance.bench.run import Bench, MakePeer
-from appliance.bench.scaling import SCALED, Scaling, render_scaling
+from appliance.bench.scaling import SCALED, Scaling, pinned, render_scaling, shared
 from appliance.bench.scenarios import BY_NAME, SCENARIOS, Scenario
 from appliance.bench.warm_up import FULL, QUICK, RunSettings, touch_free_memory
 from appliance.cli.parser import did_you_mean
@@ -87,7 +87,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--brokers",
         type=_from_two,
         metavar="N",
-        help="don't compare: put each load on one broker of GantryMQ and on N at once, and add up the rates",
+        help="don't compare: put each load on one broker of GantryMQ, on 2, 4 and so on up to N, and add up the rates",
+    )
+    parser.add_argument(
+        "--pin", action="store_true", help="with --brokers: run brokers on one half of the cores, loads on the other"
     )
     parser.add_argument("--scenario", action="append", metavar="NAME", help=f"only this one; repeatable: {names}")
     parser.add_argument("--rounds", type=int, metavar="N", help="runs of each load and peer; the median counts")
@@ -161,6 +164,8 @@ def run(arguments: argparse.Namespace) -> int:
     scenarios = _scenarios(arguments.scenario or (SCALED if arguments.brokers else None))
     makers = makers_of(arguments)
     signal.signal(signal.SIGTERM, _leave)  # an exception, so that the large stores are removed in any case
+    if arguments.pin and not arguments.brokers:
+        raise ConfigError("--pin goes with --brokers N")
     if arguments.brokers:
         return _run_scaling(arguments, settings, scenarios, makers)
     with tempfile.TemporaryDirectory(prefix="gantry-bench-", dir=arguments.work) as work:
@@ -176,10 +181,11 @@ def _run_scaling(
     if len(makers) != 1 or APACHE in makers:
         raise ConfigError("--brokers measures GantryMQ alone: leave out --peer, or use --peer off")
     (make,) = makers.values()
+    pinning = pinned() if arguments.pin else shared()
     with tempfile.TemporaryDirectory(prefix="gantry-bench-", dir=arguments.work) as work:
         peers = [make(Path(work) / f"broker-{number}", {}, False) for number in range(1, arguments.brokers + 1)]
-        rows = Scaling(peers, settings, _say, load_generator()).run(scenarios)
-        print(f"{peers[0].version}\n\n{render_scaling(rows, arguments.brokers)}", flush=True)
+        rows = Scaling(peers, settings, _say, load_generator(), pinning).run(scenarios)
+        print(f"{peers[0].version}\n\n{render_scaling(rows, pinning)}", flush=True)
     _write_json(arguments, [asdict(row) for row in rows])
     return int(any(run.errors for row in rows for runs in row.runs.values() for run in runs))
 
