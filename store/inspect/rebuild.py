@@ -151,8 +151,7 @@ def _put_expired_before(queue: _NewQueue, log_min: int) -> None:
 
 def _write(folder: StoreFolder, target: ConsumeQueue, queue: _NewQueue) -> None:
     start = queue.first - queue.first % target.file_units
-    data = FILLER * (queue.first - start) + bytes(queue.units)
-    paths = target.write_out(start, data)
+    paths = target.write_out(start, queue.first - start, bytes(queue.units))
     sync_paths(set(paths))
     file_bytes.sync_folder(target.folder)
     for path in paths:  # search by time looks at it

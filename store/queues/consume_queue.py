@@ -5,11 +5,13 @@ flusher writes them to the files (store/upkeep/flush.py says how often), and a c
 recovery feeds the queue from the commit log again. Reads find recent units in the tail and older ones with one pread.
 
 A unit with size <= 0 ends the queue. Leading units of the first file may be fillers (RocketMQ's pre-blank units): the
-queue's first message did not have index 0. Fillers also stand where units were lost, so that indexes stay true.
+queue's first message did not have index 0. Fillers also stand where units were lost, so that indexes stay true. They
+are made when they are written: a queue's first message may need 6 MB of them, and a copy begins many queues at once.
 """
 
 from __future__ import annotations
 
+import itertools
 import logging
 import os
 import struct
@@ -29,6 +31,7 @@ logger = logging.getLogger(__name__)
 FILLER_SIZE = 0x7FFFFFFF
 FILLER = UNIT.pack(0, FILLER_SIZE, 0)
 FILLER_LOOK_UNITS = 4096
+FILLERS = FILLER * 4096  # so many are written together
 EXT_LOOK_UNITS = 4096  # so many units may stand between one with an extension and the queue's end
 _pack_unit = UNIT.pack
 _unpack_place = struct.Struct(">qi").unpack_from  # how a unit begins
@@ -72,7 +75,7 @@ class ConsumeQueue:
         self.floor_index = 0  # min_index is not below: the topic's own retention says so
         self.next_index = 0
         self.tail = bytearray()
-        self.tail_index = 0  # of the first unit in the tail
+        self.tail_index = 0  # of the first unit in the tail; between `written_index` and it there are fillers alone
         self.written_index = 0  # units below it are in the files
         self.doubted_below = 0  # units below it were written by another run: a reader compares them with their records
         self._end_before_tail = 0  # of the last message whose unit is not in the tail
@@ -105,10 +108,13 @@ class ConsumeQueue:
     def skip_to(self, index: int) -> None:
         """Fill up to this index, the next message's; an empty queue begins at the start of the file that holds it."""
         if self.next_index == 0:
-            first = index - index % self.file_units
-            self.tail_index = self.next_index = self.written_index = first
+            self.tail_index = self.next_index = self.written_index = index - index % self.file_units
             self.min_index = index
-        self.tail += FILLER * (index - self.next_index)
+        self.trim(0)
+        if self.tail:
+            self.tail += FILLER * (index - self.next_index)
+        else:
+            self.tail_index = index
         self.next_index = index
 
     def read(self, index: int, count: int) -> bytes | bytearray:
@@ -116,6 +122,8 @@ class ConsumeQueue:
         if index >= self.tail_index:
             start = (index - self.tail_index) * UNIT_BYTES
             return self.tail[start : start + count * UNIT_BYTES]
+        if index >= self.written_index:
+            return FILLER * min(count, self.tail_index - index)
         base = index - index % self.file_units
         count = min(count, self.next_index - index, base + self.file_units - index, self.written_index - index)
         data = self._descriptors.read(self._path_text(base), count * UNIT_BYTES, (index - base) * UNIT_BYTES)
@@ -150,12 +158,21 @@ class ConsumeQueue:
 
     # -- writing -------------------------------------------------------------------------------------------------
 
-    def pending(self) -> bytes:
-        """Return the units that the files lack; they start at `written_index`."""
-        return bytes(self.tail[(self.written_index - self.tail_index) * UNIT_BYTES :])
+    def pending(self) -> tuple[int, bytes]:
+        """Return what the files lack from `written_index` on: how many fillers, and the units behind them."""
+        behind = self.written_index - self.tail_index
+        return max(-behind, 0), bytes(self.tail[max(behind, 0) * UNIT_BYTES :])
 
-    def write_out(self, index: int, data: bytes) -> list[Path]:
-        """Write units to the files they belong to, making new files; return those files. Runs on a thread."""
+    def write_out(self, index: int, fillers: int, units: bytes) -> list[Path]:
+        """Write both to the files they belong to, making new files; return those files. Runs on a thread."""
+        whole, rest = divmod(fillers * UNIT_BYTES, len(FILLERS))
+        paths = []
+        for data in (*itertools.repeat(FILLERS, whole), FILLERS[:rest], units):
+            paths += self._write(index, data)
+            index += len(data) // UNIT_BYTES
+        return paths
+
+    def _write(self, index: int, data: bytes) -> list[Path]:
         paths = []
         position = 0
         while position < len(data):
@@ -303,7 +320,8 @@ class ConsumeQueue:
 
     def keep_what_is_same(self, end_index: int, had_residue: bool) -> None:
         """The log said again what the files hold up to `end_index`, and that is what they hold: leave them alone."""
-        index, said = self.written_index, self.pending()
+        index, (fillers, units) = self.written_index, self.pending()
+        said = FILLER * fillers + units
         if self.next_index < end_index or index > end_index:
             return  # the rest is erased, and written again where it has to be
         held = b""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from store.base.config import CONSUME_QUEUE_UNIT_BYTES as UNIT_BYTES
 from store.base.config import MessageStoreConfig
-from store.queues.consume_queue import FILLER_SIZE, UNIT, ConsumeQueue
+from store.queues.consume_queue import FILLER_SIZE, ConsumeQueue
 from store.queues.consume_queue_ext import ConsumeQueueExt
 from store.queues.descriptors import DescriptorCache
 from store.queues.topic_slot import TopicSlot, is_storable
@@ -22,7 +22,7 @@ KEEP_QUEUES = 512  # for so many queues
 QUEUE_ID_MAX = 0x7FFFFFFF
 FILE_SYSTEMS_OWN = "lost+found"  # where the folder is a disk's root; only the administrator may look into it
 
-WriteJob = tuple[ConsumeQueue, int, bytes]
+WriteJob = tuple[ConsumeQueue, int, int, bytes]  # see ConsumeQueue.pending
 
 
 class ConsumeQueueTable:
@@ -142,14 +142,14 @@ class ConsumeQueueTable:
         self._new_files = [each for each in self._new_files if each[0] >= physical_end and self._is_live(each[1])]
         return self._files_made - len(self._new_files)
 
-    def _count_new_files(self, queue: ConsumeQueue, index: int, data: bytes) -> None:
-        """Count the files made for these units from `index` on; called before the queue notes them as written."""
+    def _count_new_files(self, queue: ConsumeQueue, index: int, end: int) -> None:
+        """Count the files made for the units from `index` to `end`, before the queue notes them as written."""
         made = queue.files_made(index) if queue.bases else 0
-        for number in range(made, queue.files_made(index + len(data) // UNIT_BYTES) if data else 0):
-            at = max(number * queue.file_units - index, 0) * UNIT_BYTES
-            physical_offset, size_bytes, _code = UNIT.unpack_from(data, at)
+        for number in range(made, queue.files_made(end) if end > index else 0):
+            unit = queue.unit_at(max(number * queue.file_units, index))
             self._files_made += 1
-            self._new_files.append((0 if size_bytes == FILLER_SIZE else physical_offset, queue))
+            first = unit.physical_offset if unit is not None and unit.size_bytes != FILLER_SIZE else 0
+            self._new_files.append((first, queue))
 
     # -- flushing ------------------------------------------------------------------------------------------------
 
@@ -160,13 +160,13 @@ class ConsumeQueueTable:
         for queue in dirty:
             queue.dirty = False
             if self._is_live(queue):
-                jobs.append((queue, queue.written_index, queue.pending()))
+                jobs.append((queue, queue.written_index, *queue.pending()))
         return jobs
 
     def jobs_done(self, jobs: list[WriteJob]) -> None:
         """Note that the files have these units; free the memory of all but the busiest queues."""
         keep = KEEP_UNITS if len(jobs) <= KEEP_QUEUES else 0
-        for queue, index, data in jobs:
+        for queue, index, fillers, units in jobs:
             if not self._is_live(queue):
                 shutil.rmtree(queue.folder, ignore_errors=True)  # deleted meanwhile: the writer has made it again
                 if queue.ext is not None:
@@ -174,8 +174,9 @@ class ConsumeQueueTable:
                 continue
             if queue.ext is not None:
                 queue.ext.written()
-            self._count_new_files(queue, index, data)
-            queue.written(index + len(data) // UNIT_BYTES, keep)
+            end = index + fillers + len(units) // UNIT_BYTES
+            self._count_new_files(queue, index, end)
+            queue.written(end, keep)
             if keep:
                 self._warm.pop(queue, None)
                 self._warm[queue] = None
@@ -186,7 +187,7 @@ class ConsumeQueueTable:
 
     def jobs_failed(self, jobs: list[WriteJob]) -> None:
         """Mark the queues dirty again: their units are still in memory and go with the next round."""
-        for queue, _index, _data in jobs:
+        for queue, *_units in jobs:
             if not queue.dirty and self._is_live(queue):
                 queue.dirty = True
                 self.dirty.append(queue)
@@ -220,10 +221,10 @@ def _entries(folder: os.PathLike[str]) -> list[os.DirEntry[str]]:
 def write_jobs(jobs: list[WriteJob]) -> list[Path]:
     """Write the units to their files; return the files. Blocks: for a thread."""
     paths: list[Path] = []
-    for queue, index, data in jobs:
+    for queue, index, fillers, units in jobs:
         if queue.ext is not None:
             paths += queue.ext.write_out()  # first: a unit on disk must not refer to nothing
-        paths += queue.write_out(index, data)
+        paths += queue.write_out(index, fillers, units)
     return paths
 
 

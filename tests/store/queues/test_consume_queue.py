@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from store.base import file_bytes
 from store.base.config import CONSUME_QUEUE_UNIT_BYTES as UNIT_BYTES
-from store.queues.consume_queue import FILLER_SIZE, ConsumeQueue
+from store.queues.consume_queue import FILLER, FILLER_SIZE, UNIT, ConsumeQueue
 from store.queues.descriptors import DescriptorCache
 from tests.store.conftest import OpenStore, message, small_config
 
@@ -94,7 +95,88 @@ def test_fillers_where_messages_were_lost_hide_no_living_ones(tmp_path: Path, fi
     queue.correct_min(1000 + alive_from * 10)
     assert queue.min_index == expected
     assert queue.first_at(1000 + alive_from * 10) == expected
-    queue.write_out(0, queue.pending())
+    queue.write_out(0, *queue.pending())
     queue.written(200, 0)
     last_of_first = next((index for index in range(99, -1, -1) if index not in fillers), -1)
     assert queue.expired_files(1000 + alive_from * 10) == ([0] if last_of_first < alive_from else [])
+
+
+LATE_UNITS = 300_000  # of a file, as in RocketMQ: 6 MB
+
+
+def late_queue(folder: Path) -> ConsumeQueue:
+    return ConsumeQueue(folder / "0", "T", 0, LATE_UNITS * UNIT_BYTES, DescriptorCache())
+
+
+def begin_late(queue: ConsumeQueue) -> None:
+    queue.skip_to(2 * LATE_UNITS - 2)
+    queue.append(1000, 10, 7)
+
+
+def write_out(queue: ConsumeQueue) -> None:
+    fillers, units = queue.pending()
+    queue.write_out(queue.written_index, fillers, units)
+    queue.written(queue.written_index + fillers + len(units) // UNIT_BYTES, 0)
+
+
+LATE_FILE = FILLER * (LATE_UNITS - 2) + UNIT.pack(1000, 10, 7) + bytes(UNIT_BYTES)
+
+
+def test_a_queue_that_begins_late_has_its_fillers_in_the_file_alone(tmp_path: Path) -> None:
+    """RocketMQ's pre-blank units. A copy begins thousands of queues at once."""
+    queue = late_queue(tmp_path)
+    begin_late(queue)
+    assert len(queue.tail) == UNIT_BYTES
+    assert queue.read(LATE_UNITS, 5) == FILLER * 5
+    write_out(queue)
+    assert queue.path_of(LATE_UNITS).read_bytes() == LATE_FILE
+    assert queue.min_index == 2 * LATE_UNITS - 2
+    assert (queue.first_index, queue.unit_count) == (LATE_UNITS, LATE_UNITS - 1)
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+@pytest.mark.parametrize("pieces", [0, 1, 20, 73, 74])
+def test_fillers_that_were_written_in_part_are_made_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pieces: int, is_killed: bool
+) -> None:
+    queue = late_queue(tmp_path)
+    begin_late(queue)
+    write_all, left = file_bytes.write_all, iter(range(pieces))
+
+    def until_full(fd: int, data: bytes, position: int) -> None:
+        if next(left, None) is None:
+            write_all(fd, data[: len(data) // 3], position)
+            raise OSError(28, "No space left on device")
+        write_all(fd, data, position)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(file_bytes, "write_all", until_full)
+        with pytest.raises(OSError, match="No space"):
+            write_out(queue)
+    if is_killed:
+        queue = late_queue(tmp_path)
+        queue.load()
+        begin_late(queue)
+        assert len(queue.tail) == UNIT_BYTES
+    write_out(queue)
+    assert queue.path_of(LATE_UNITS).read_bytes() == LATE_FILE
+
+
+def test_messages_that_were_lost_leave_fillers_between_written_units_and_new_ones(tmp_path: Path) -> None:
+    queue = ConsumeQueue(tmp_path / "0", "T", 0, 100 * UNIT_BYTES, DescriptorCache())
+    for index in range(50):
+        queue.append(1000 + index * 10, 10, 0)
+    write_out(queue)
+    queue.skip_to(250)
+    queue.append(2000, 10, 0)
+    assert len(queue.tail) == UNIT_BYTES
+    assert [queue.unit_at(index).size_bytes for index in (49, 50, 249, 250)] == [10, FILLER_SIZE, FILLER_SIZE, 10]
+    assert [queue.first_at(at) for at in (1480, 1490, 1500, 2001)] == [48, 49, 250, 251]
+    queue.cut(200)
+    queue.skip_to(220)
+    queue.append(2000, 10, 0)
+    write_out(queue)
+    assert queue.bases == [0, 100, 200]
+    again = ConsumeQueue(tmp_path / "0", "T", 0, 100 * UNIT_BYTES, DescriptorCache())
+    again.load()
+    assert (again.next_index, again.max_physical_offset) == (221, 2010)
