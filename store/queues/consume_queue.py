@@ -394,7 +394,8 @@ class ConsumeQueue:
         least = max(least, self.first_index)
         while end > least:
             base = end - 1 - (end - 1) % self.file_units
-            start = max(least, base, end - FILLER_LOOK_UNITS)
+            edges = (edge for edge in (self.written_index, self.tail_index) if edge < end)  # no read goes over them
+            start = max(least, base, end - FILLER_LOOK_UNITS, *edges)
             data = bytes(self.read(start, end - start))
             if data != FILLER * (end - start):
                 units = list(UNIT.iter_unpack(data))

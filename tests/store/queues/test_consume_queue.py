@@ -180,3 +180,14 @@ def test_messages_that_were_lost_leave_fillers_between_written_units_and_new_one
     again = ConsumeQueue(tmp_path / "0", "T", 0, 100 * UNIT_BYTES, DescriptorCache())
     again.load()
     assert (again.next_index, again.max_physical_offset) == (221, 2010)
+
+
+def test_a_living_message_before_fillers_that_no_file_has_yet_is_found(tmp_path: Path) -> None:
+    queue = ConsumeQueue(tmp_path / "0", "T", 0, 100 * UNIT_BYTES, DescriptorCache())
+    for index in range(10):
+        queue.append(1000 + index * 10, 10, 0)
+    write_out(queue)
+    queue.append(1100, 10, 0)
+    queue.skip_to(12)
+    queue.correct_min(1100)
+    assert queue.min_index == 10
