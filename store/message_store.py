@@ -60,7 +60,7 @@ class MessageStore(StoreView):
         self.stats = parts.stats
         self.delay_levels = parts.delay_levels
         self._make_upkeep(parts)
-        self._repair = ConsumeQueueRepair(parts.log, parts.queues, parts.tags_codes, parts.executor)
+        self._repair = ConsumeQueueRepair(parts.log, parts.queues, parts.tags_codes, parts.scanner)
         super().__init__(parts, StoreReader(config, parts.log, parts.queues, parts.index, self._repair))
         self._appender = Appender(parts)
         self.copy = RawAppender(parts)  # the writer of a store that is a copy; it refuses messages
@@ -257,7 +257,7 @@ class MessageStore(StoreView):
         """Refuse what comes from now on and end the threads; return whether the store was serving."""
         was_serving, self._loaded = self.parts.state.serving, False
         self.parts.state.serve(False)
-        self.parts.executor.shutdown()  # a flush that outlived run(): two at once would close one descriptor twice
+        self.parts.stop_threads()  # a flush that outlived run(): two at once would close one descriptor twice
         return was_serving
 
     def examine(self, topic: str, queue_id: int, queue_offset: int) -> None:
@@ -275,7 +275,7 @@ class MessageStore(StoreView):
 
     def delete_topic(self, topic: str) -> None:
         """Forget a topic's queues and delete their files. Its messages stay in the log until that expires."""
-        self._discard.folders(self.parts.queues.remove_topic(topic), self.parts.executor)
+        self._discard.folders(self.parts.queues.remove_topic(topic), self.parts.deleter)
 
     def raise_min_offset(self, topic: str, queue_id: int, offset: int) -> None:
         """Let no message before a queue offset be read, until that is taken back or the store is loaded again."""
@@ -301,7 +301,7 @@ class MessageStore(StoreView):
             if not slot.is_schedule and not slot.is_gone:
                 for queue in list(slot.queues.values()):
                     if queue.next_index and queue.max_physical_offset <= log.min_offset:
-                        self._discard.folders(queues.remove_queue(queue), self.parts.executor)
+                        self._discard.folders(queues.remove_queue(queue), self.parts.deleter)
                         if on_removed is not None:
                             on_removed(queue.topic, queue.queue_id)
                         removed += 1

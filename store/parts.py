@@ -37,6 +37,9 @@ class StoreParts:
         self.index = IndexService(config.root / "index", config, clock)
         self.tags_codes = TagsCodes(self.delay_levels)
         self.executor = ThreadPoolExecutor(THREADS, thread_name_prefix="store")
+        # What lasts long, and comes in thousands, has a thread of its own: the log's sync waits behind none of it.
+        self.deleter = ThreadPoolExecutor(1, thread_name_prefix="store-delete")
+        self.scanner = ThreadPoolExecutor(1, thread_name_prefix="store-scan")
         self.dispatcher = Dispatcher(
             self.log,
             self.queues,
@@ -53,3 +56,10 @@ class StoreParts:
         """
         all_there = threading.Barrier(THREADS)
         wait([self.executor.submit(all_there.wait) for _ in range(THREADS)])
+        wait([self.deleter.submit(int), self.scanner.submit(int)])
+
+    def stop_threads(self) -> None:
+        """Wait for what they do. Folders that were to be deleted then are deleted by the next start."""
+        self.executor.shutdown()
+        self.deleter.shutdown(cancel_futures=True)
+        self.scanner.shutdown(cancel_futures=True)

@@ -1,7 +1,7 @@
 """Deleting whole folders without keeping the loop: they are renamed at once, and deleted by a thread.
 
 A topic may be created again right after it was deleted, so its folders must be gone when the call returns. Renamed
-folders that a crash leaves are deleted at the next start.
+folders that a stop or a crash leaves are deleted at the next start.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ import functools
 import logging
 import shutil
 import tempfile
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -151,11 +152,14 @@ def test_where_the_log_has_to_be_walked_far_a_thread_does_it_and_readers_wait(
     config = written(tmp_path / "store")
     spoil_unit(config, 150, DAMAGES["low bit of the offset"])
     store = open_store(config)
+    may_scan = threading.Event()
+    store.parts.scanner.submit(may_scan.wait)
     first = store.get_message("g", "T", 0, 150, 32)
     assert (first.status, first.next_begin_offset) == (GetMessageStatus.OFFSET_FOUND_NULL, 150)
     with pytest.raises(NotReadableNow):
         store.message_at("T", 0, 150)
-    store.parts.executor.submit(int).result()
+    may_scan.set()
+    store.parts.scanner.submit(int).result()
     while store.get_message("g", "T", 0, 150, 32).status is GetMessageStatus.OFFSET_FOUND_NULL:
         pass
     (read,) = record.decode_records(store.message_at("T", 0, 150) or b"")

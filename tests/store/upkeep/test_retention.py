@@ -243,8 +243,9 @@ async def test_a_deleted_topics_files_are_gone_at_once_and_it_may_come_back(
     store.delete_topic("T")
     assert not (tmp_path / "consumequeue" / "T").exists()
     assert store.put_message(message()).queue_offset == 0
-    store.close()
+    store.parts.deleter.submit(int).result()
     assert list((tmp_path / "deleted").iterdir()) == []
+    store.close()
     (tmp_path / "deleted" / "7").mkdir()
     assert open_store(small_config(tmp_path)).max_offset("T", 0) == 1
     assert not (tmp_path / "deleted").exists()
