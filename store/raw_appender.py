@@ -15,6 +15,7 @@ never continued.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 
 from gantrymq.message import record
@@ -143,12 +144,15 @@ class RawAppender:
 
     def _write(self, physical_offset: int, piece: memoryview) -> None:
         """Write to the file, not through the map: a fourth of the price, since the kernel zeroes no page first."""
-        # A write that fails half way leaves bytes behind `end`, where no reader looks and the next write goes.
         file = self._log.queue.find(physical_offset)
         assert file is not None  # make_room_to has opened it
         try:
             file.write(physical_offset - file.base, piece)
         except OSError as exc:
+            # Half of it may be there. A record of another master's could end before a whole one of it, and be followed
+            # by that after a crash.
+            with contextlib.suppress(OSError):
+                file.write(physical_offset - file.base, memoryview(bytes(len(piece))))
             raise NoRoomForCopy(f"the commit log can't be written: {exc}") from exc
 
     def _take_whole_records(self) -> None:

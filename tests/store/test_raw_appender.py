@@ -320,3 +320,26 @@ def test_a_bad_record_in_the_middle_leaves_what_was_good(master: MessageStore, c
         copy.store.copy.append_raw(0, log[:size], bytes(100), bytes(30_000))
     assert copy.store.copy.end == copy.store.max_physical_offset == size
     assert not any(log_of(copy.store)[size:])
+
+
+def test_a_write_that_fails_half_way_leaves_nothing_behind_the_end(
+    master: MessageStore, copy: CopyAt, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = log_of(master)[: master.max_physical_offset]
+    copy.store.copy.append_raw(0, log[:1000])
+    write, fails = MappedFile.write, iter([True])
+
+    def half(file: MappedFile, start: int, data: memoryview) -> None:
+        if next(fails, False):
+            write(file, start, data[: len(data) // 2])
+            raise OSError(5, "Input/output error")
+        write(file, start, data)
+
+    monkeypatch.setattr(MappedFile, "write", half)
+    with pytest.raises(NoRoomForCopy, match="Input/output error"):
+        copy.store.copy.append_raw(1000, log[1000:20_000])
+    end = copy.store.copy.end
+    assert end == copy.store.max_physical_offset
+    assert not any(log_of(copy.store)[end:])
+    copy.store.copy.append_raw(end, log[end:])
+    assert_same(copy.store, master)
