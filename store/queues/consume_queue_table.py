@@ -168,9 +168,7 @@ class ConsumeQueueTable:
         keep = KEEP_UNITS if len(jobs) <= KEEP_QUEUES else 0
         for queue, index, fillers, units in jobs:
             if not self._is_live(queue):
-                shutil.rmtree(queue.folder, ignore_errors=True)  # deleted meanwhile: the writer has made it again
-                if queue.ext is not None:
-                    shutil.rmtree(queue.ext.folder, ignore_errors=True)
+                _remove_again(queue)
                 continue
             if queue.ext is not None:
                 queue.ext.written()
@@ -188,7 +186,9 @@ class ConsumeQueueTable:
     def jobs_failed(self, jobs: list[WriteJob]) -> None:
         """Mark the queues dirty again: their units are still in memory and go with the next round."""
         for queue, *_units in jobs:
-            if not queue.dirty and self._is_live(queue):
+            if not self._is_live(queue):
+                _remove_again(queue)
+            elif not queue.dirty:
                 queue.dirty = True
                 self.dirty.append(queue)
 
@@ -206,6 +206,13 @@ class ConsumeQueueTable:
         if queue.ext is not None:
             queue.ext.close()
         self._warm.pop(queue, None)
+
+
+def _remove_again(queue: ConsumeQueue) -> None:
+    """A queue was deleted while its units were written, and the writer has made its folders again."""
+    shutil.rmtree(queue.folder, ignore_errors=True)
+    if queue.ext is not None:
+        shutil.rmtree(queue.ext.folder, ignore_errors=True)
 
 
 def _is_queue_id(name: str) -> bool:

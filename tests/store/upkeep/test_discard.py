@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from store.queues.consume_queue_table import write_jobs
 from tests.store.conftest import OpenStore, message, small_config
 from tests.waiting import WITHIN_S
 
@@ -35,3 +36,23 @@ def test_no_sync_waits_for_folders_to_be_deleted_and_a_stop_leaves_them_to_the_n
     assert len(list((tmp_path / "deleted").iterdir())) == 6
     open_store(small_config(tmp_path))
     assert not (tmp_path / "deleted").exists()
+
+
+@pytest.mark.parametrize("is_full", [False, True])
+def test_what_a_write_makes_of_a_topic_that_was_deleted_meanwhile_goes_too(
+    tmp_path: Path, open_store: OpenStore, *, is_full: bool
+) -> None:
+    """Made again, the topic must not find units of before."""
+    store = open_store(small_config(tmp_path, consume_queue_ext_enable=True))
+    store.put_message(message(topic="Gone"))
+    queues = store.parts.queues
+    jobs = queues.take_jobs()
+    store.delete_topic("Gone")
+    write_jobs(jobs)
+    assert (tmp_path / "consumequeue_ext" / "Gone" / "0").exists()
+    if is_full:
+        queues.jobs_failed(jobs)
+    else:
+        queues.jobs_done(jobs)
+    assert not (tmp_path / "consumequeue" / "Gone" / "0").exists()
+    assert not (tmp_path / "consumequeue_ext" / "Gone" / "0").exists()
