@@ -194,7 +194,7 @@ class MessageStore(StoreView):
             )
         dispatcher.catch_up()
         dispatcher.put_pending()
-        log.store_timestamp = max(log.store_timestamp, self.checkpoint.physic_ms)
+        log.store_timestamp = log.store_timestamp or self.checkpoint.physic_ms
         self.checkpoint.keep_from(log.min_offset)
         self.checkpoint.save()
         self._abort.create()  # before the first message: from here on a stop without close() is a crash

@@ -105,7 +105,7 @@ class LogFlusher:
                         return
                     finally:
                         self._sync_began = None
-                    self._checkpoint.physic_ms = max(self._checkpoint.physic_ms, stamp)
+                    self._checkpoint.physic_ms = stamp
                 self._complete()
         finally:
             if self._timer is not None:
@@ -115,7 +115,7 @@ class LogFlusher:
     def finish(self) -> None:
         """The last flush. Blocks; OSError. Waiting callbacks are called with its outcome."""
         try:
-            self._checkpoint.physic_ms = max(self._checkpoint.physic_ms, self._log.store_timestamp)
+            self._checkpoint.physic_ms = self._log.store_timestamp
             self._log.sync()
         except OSError:
             self._complete_all(False)
@@ -279,7 +279,7 @@ class QueueFlusher:
         # 4. Only now the promise, which is synced itself.
         self._last_sync = time.monotonic()
         checkpoint = self._checkpoint
-        checkpoint.logics_ms = max(checkpoint.logics_ms, stamp)
+        checkpoint.logics_ms = stamp  # earlier than before where the clock was set back, as RocketMQ's
         checkpoint.index_ms = max(checkpoint.index_ms, index_stamp)
         if checkpoint.kept_from == NOT_KNOWN:  # the first file has come since the start
             checkpoint.keep_from(self._log.min_offset)

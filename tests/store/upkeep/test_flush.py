@@ -120,6 +120,23 @@ async def test_after_a_sync_that_failed_a_stop_promises_no_more_than_before(
     store.close()
 
 
+async def test_a_clock_that_was_set_back_is_no_promise_of_all_that_came_since(
+    tmp_path: Path, open_store: OpenStore, clock: Clock
+) -> None:
+    """A start without a seal, and RocketMQ's, take what was stored before the checkpoint's times for synced."""
+    store = open_store(small_config(tmp_path))
+    store.put_message(message())
+    store.flush()
+    clock.now -= 3600
+    back_ms = store.put_message(message(bytes(20_000))).store_timestamp
+    async with aside(store.run()):
+        await until(lambda: store.checkpoint.physic_ms == back_ms)
+    store.abandon()
+    store = open_store(small_config(tmp_path))
+    store.flush()
+    assert (store.checkpoint.physic_ms, store.checkpoint.logics_ms) == (back_ms, back_ms)
+
+
 async def test_queues_reach_their_files_by_themselves(tmp_path: Path, open_store: OpenStore) -> None:
     store = open_store(small_config(tmp_path, consume_queue_flush_interval_ms=10))
     async with aside(store.run()):
