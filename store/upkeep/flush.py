@@ -301,7 +301,8 @@ class QueueFlusher:
 def _sync_files(paths: set[Path]) -> None:
     """Sync these files and the folders that name them."""
     if len(paths) > FEW_QUEUE_FILES:
-        file_bytes.sync_file_system(next(path for path in paths).parents[2])
+        for folder in {path.parents[2] for path in paths}:  # extensions may be on another disk
+            file_bytes.sync_file_system(folder)
         return
     sync_paths(paths)
     folders = {folder for path in paths for folder in path.parents[:3]}  # queue, topic, consumequeue

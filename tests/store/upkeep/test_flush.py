@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from store import MessageStore, PutMessageStatus, RunningFlags
+from store.base import file_bytes
 from store.index.file import IndexFile
 from store.upkeep import flush
 from tests.store.conftest import Clock, OpenStore, message, small_config
@@ -135,6 +136,20 @@ async def test_a_clock_that_was_set_back_is_no_promise_of_all_that_came_since(
     store = open_store(small_config(tmp_path))
     store.flush()
     assert (store.checkpoint.physic_ms, store.checkpoint.logics_ms) == (back_ms, back_ms)
+
+
+def test_units_of_many_queues_are_synced_with_their_extensions(
+    tmp_path: Path, open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each folder may be on a disk of its own."""
+    monkeypatch.setattr(flush, "FEW_QUEUE_FILES", 3)
+    synced: list[Path] = []
+    monkeypatch.setattr(file_bytes, "sync_file_system", synced.append)
+    store = open_store(small_config(tmp_path, consume_queue_ext_enable=True))
+    for queue_id in range(4):
+        store.put_message(message(queue_id=queue_id))
+    store.flush()
+    assert sorted(synced) == [tmp_path / "consumequeue", tmp_path / "consumequeue_ext"]
 
 
 async def test_queues_reach_their_files_by_themselves(tmp_path: Path, open_store: OpenStore) -> None:
