@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from store.appender import Appender, ArrivalListener
 from store.base.config import MessageStoreConfig
-from store.base.errors import StoreNotRunning
+from store.base.errors import NoRoomForCopy, StoreNotRunning
 from store.base.results import PutMessageResult, StoreBatch, StoreMessage
 from store.base.running_state import RunningFlags
 from store.index.rebuild import IndexRebuilder
@@ -231,7 +231,7 @@ class MessageStore(StoreView):
                 if not self.flags & ~RunningFlags.DISK_FULL:
                     self._abort.remove()
                     self.is_closed_cleanly = True
-        except OSError as exc:  # the abort marker stays, so the next start reads the log and makes it good
+        except (OSError, NoRoomForCopy) as exc:  # the abort marker stays: the next start reads the log again
             logger.error("store not closed cleanly", extra={"event": "store_not_closed", "error": str(exc)})
         finally:
             self.parts.log.close()

@@ -343,3 +343,27 @@ def test_a_write_that_fails_half_way_leaves_nothing_behind_the_end(
     assert not any(log_of(copy.store)[end:])
     copy.store.copy.append_raw(end, log[end:])
     assert_same(copy.store, master)
+
+
+def test_a_copy_that_cannot_erase_its_last_part_stops_as_after_a_crash(
+    master: MessageStore, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = log_of(master)[: master.max_physical_offset]
+    copy = MessageStore(small_config(tmp_path / "copy"), is_copy=True, clock=clock, monotonic=clock)
+    copy.load()
+    copy.start()
+    copy.copy.append_raw(0, log[:1000])
+
+    def fail(file: MappedFile, start: int, data: memoryview) -> None:
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(MappedFile, "write", fail)
+        copy.close()
+    assert not copy.is_closed_cleanly
+    copy = MessageStore(small_config(tmp_path / "copy"), is_copy=True, clock=clock, monotonic=clock)
+    copy.load()
+    copy.start()
+    copy.copy.append_raw(copy.copy.end, log[copy.copy.end :])
+    assert_same(copy, master)
+    copy.close()
