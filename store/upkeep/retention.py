@@ -150,11 +150,11 @@ class Cleaner:
         deleted = await self._clean_log(now, ratio, ratio if own_ratio is None else own_ratio)
         min_offset = self._log.min_offset
         if min_offset > self._cleaned_to:
-            self._cleaned_to = min_offset
             await self._clean_queues(min_offset)
             loop = asyncio.get_running_loop()
             for index_file in self._index.take_expired(min_offset):
                 await loop.run_in_executor(self._executor, index_file.delete)
+            self._cleaned_to = min_offset
         return deleted
 
     # -- space ---------------------------------------------------------------------------------------------------
@@ -309,9 +309,10 @@ class Cleaner:
         loop = asyncio.get_running_loop()
         turn_ends = time.perf_counter() + TURN_S
         for queue in self._queues:
-            paths = queue.forget_files(queue.expired_files(min_offset))
             queue.correct_min(min_offset)
-            if queue.ext is not None and (first := queue.unit_at(queue.min_index)) is not None:
+            first = queue.unit_at(queue.min_index) if queue.ext is not None else None
+            paths = queue.forget_files(queue.expired_files(min_offset))  # from here to their deletion nothing fails
+            if queue.ext is not None and first is not None:
                 paths += queue.ext.forget_before(first.tags_code)
             if paths:
                 await loop.run_in_executor(self._executor, delete_files, paths)

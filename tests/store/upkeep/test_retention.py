@@ -14,6 +14,7 @@ from gantrymq.message.topics import SCHEDULE_TOPIC
 from store import RunningFlags
 from store.log.commit_log import CommitLog
 from store.log.mapped_file import MappedFile
+from store.queues.consume_queue import ConsumeQueue
 from store.startup.checkpoint import Checkpoint
 from store.upkeep import retention
 from store.upkeep.disk_space import disk_ratio
@@ -249,6 +250,27 @@ async def test_a_deleted_topics_files_are_gone_at_once_and_it_may_come_back(
     (tmp_path / "deleted" / "7").mkdir()
     assert open_store(small_config(tmp_path)).max_offset("T", 0) == 1
     assert not (tmp_path / "deleted").exists()
+
+
+async def test_queues_that_could_not_be_looked_at_are_cleaned_in_the_next_round(
+    tmp_path: Path, open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = small_config(tmp_path)
+    store = open_store(config)
+    fill(store)
+    age(config, NOON, 73)
+
+    def fail(queue: ConsumeQueue, min_physical_offset: int) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ConsumeQueue, "correct_min", fail)
+        with pytest.raises(OSError, match="Too many"):
+            await store.cleaner.clean(NOON, 0.8)
+    assert store.min_physical_offset > 0
+    await store.cleaner.clean(NOON, 0.8)
+    assert store.min_offset("T", 0) > 200
+    assert len(list((tmp_path / "consumequeue" / "T" / "0").iterdir())) == 1
 
 
 @pytest.mark.parametrize("text", ["24", "4am", "-1"])
