@@ -8,7 +8,7 @@
     replication/in_sync.py and master/published_set.py
                                  who enters and leaves the set: required before it is put there, until it is not there
 
-This compares the second with decide, view by view.
+This compares the second with decide, view by view; test_set_rules.py compares the last with in_sync_rules.
 """
 
 from __future__ import annotations
