@@ -19,6 +19,7 @@ class Checker:
     def __init__(self, world: World) -> None:
         self._world = world
         self.confirmed: list[int] = []
+        self.seen: list[int] = []  # the same, of what consumers have seen
         self.epochs: dict[int, str] = {}  # number to id of those that began
         self.opened = (0, 0)  # the latest epoch that opened, and where it starts
         self._yield_to, self._kept = "", 0
@@ -62,13 +63,26 @@ class Checker:
         self.is_only_master(process)
 
     def is_only_master(self, process: Process) -> None:
-        """No other process may prove that it is the master while this one may."""
+        """No other process may prove that it is the master while this one may; and this one does its work."""
         if not process.is_proven():
             return
+        if process.is_disk_bad or process.is_stuck:
+            since, lease_s = max(process.broken_at, process.member.paused_until), self._world.lease_s
+            if self._world.now > since + lease_s * 1.02:
+                self.fail(f"{process} proves that it is the master, and has not worked since {since:.3f} s")
         for member in self._world.members.values():
             other = member.process
             if other is not None and other is not process and other.is_proven():
                 self.fail(f"{process} and {other} both prove that they are the master")
+
+    def shows(self, process: Process, until: int) -> None:
+        """Consumers see it, and go on behind it: another record in its place would be skipped."""
+        if self.losses_accepted:
+            return  # a person gave up what they have seen
+        seen, shown = self.seen, process.disk.log[:until]
+        if shown[: len(seen)] != seen[: len(shown)]:
+            self.fail(f"{process} shows another record at {common(shown, seen)} than was shown there before")
+        seen.extend(shown[len(seen) :])
 
     def cuts(self, process: Process, end: int) -> None:
         """A log loses its tail: nothing that it knows as confirmed, unless a person gave that up."""

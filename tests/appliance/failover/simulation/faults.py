@@ -151,10 +151,13 @@ class Faults:
             Witness(world, member.process)  # it answers nothing: it is taken for dead
 
     def _break_disk(self) -> None:
-        process = self._someone().process
+        """Or its event loop stands still, and the thread of the renewals does not."""
+        world, process = self._world, self._someone().process
         if process is not None:
-            process.is_disk_bad = True
-            self._world.at(self._world.rng.random() * 12, setattr, process, "is_disk_bad", False)
+            part = ("is_disk_bad", "is_stuck")[world.steps % 2]
+            world.note("broken", process, part)
+            process.break_part(part)
+            world.at(world.rng.random() * world.mixture.broken_s, setattr, process, part, False)
 
     # -- etcd ---------------------------------------------------------------------------------------------------------
 
@@ -223,7 +226,7 @@ class Faults:
         for member in world.members.values():
             member.start()
             assert member.process is not None
-            member.process.is_disk_bad = False
+            member.process.is_disk_bad = member.process.is_stuck = False
         state = world.etcd.state
         world.etcd.execute(etcd.operators(pause=None, switch=None))
         if state.cluster_id != state.adopted:

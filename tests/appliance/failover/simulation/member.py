@@ -104,7 +104,8 @@ class Process:
         self.is_claiming = False
         self.cluster_id = self.term_revision = 0
         self.lease_s = self.world.lease_s
-        self.is_ready = self.is_busy = self.is_disk_bad = False
+        self.is_ready = self.is_busy = self.is_disk_bad = self.is_stuck = False
+        self.broken_at = 0.0  # of the true clock, if it is: what was decided before is done by then
         self.taken = 0  # its number
         self.required: frozenset[Holder] = frozenset()
         self.sent_sets: dict[int, frozenset[Holder]] = {}  # term revision compared, to all members of what was sent
@@ -133,6 +134,11 @@ class Process:
         if self.world.rules.proof_outlives_pause and self.view is not None and self.view.pause is not None:
             return True
         return lease.is_proven(self.beats.first_sent, self.lease_s, self.clock())
+
+    def break_part(self, part: str) -> None:
+        if not self.is_disk_bad and not self.is_stuck:
+            self.broken_at = self.world.now + PAUSE_S_MAX
+        setattr(self, part, True)
 
     # -- looking at etcd ----------------------------------------------------------------------------------------------
 
@@ -233,6 +239,7 @@ class Process:
             draining_since=self.draining_since,
             has_drained=self.is_over,
             is_disk_healthy=not self.is_disk_bad,
+            has_ticked=not self.is_stuck,
             following=self.copying.following,
             priority=member.priority,
             lease_s=self.world.lease_s,

@@ -6,18 +6,20 @@ A mutant replaces one function of appliance.failover, or sets one of the Rules o
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 from unittest import mock
 
-from appliance.failover import in_sync_rules, lease, winning
+from appliance.failover import decide, in_sync_rules, lease, winning
 from appliance.failover.own import Own
 from appliance.failover.view import Holder, Level, Term
 from tests.appliance.failover.simulation.world import (
     ANY,
     BOOTS,
+    BROKEN,
     ETCD_RESTORED,
     LOSSES,
     OVERTAKEN,
@@ -83,6 +85,13 @@ def _stops_at_once(term: Term, own: Own) -> frozenset[Holder]:
     return (own.required & own.lost) - {own.holder}
 
 
+def _blind(function: Callable[[Own], Any], **seen: bool) -> Callable[[Own], Any]:
+    return lambda own: function(dataclasses.replace(own, **seen))
+
+
+WORKS = (("renews", decide, "_renewal"), ("takes over", winning, "_why_not_able"))
+BROKEN_PARTS = (("whose disk does not write", "is_disk_healthy"), ("that stood still", "has_ticked"))
+
 MUTANTS = (
     Mutant("any member may win", instead=((winning, "is_in_set", lambda term, own: True),)),
     Mutant("an empty set is ignored", instead=((winning, "is_in_set", _ignores_empty_set),)),
@@ -130,6 +139,21 @@ MUTANTS = (
     Mutant("releases before it has stopped", rule="stops_before_release", mixture=PEOPLE, seed=38),
     Mutant("the proof counts from the answer", rule="proof_from_answer", mixture=TIMES),
     Mutant("the proof counts from the last try", rule="proof_from_last_try", mixture=TIMES),
+    Mutant(
+        "a proof never ends (R#7017)",
+        instead=((lease, "is_proven", lambda first_sent, lease_s, now: first_sent is not None),),
+        mixture=TIMES,
+    ),
+    Mutant("consumers see what is not confirmed (R#7689)", rule="gates_reads", mixture=TIMES),
+    *(
+        Mutant(
+            f"a member {part} {does} (dledger#287)",
+            instead=((module, function, _blind(getattr(module, function), **{seen: True})),),
+            mixture=BROKEN,
+        )
+        for does, module, function in WORKS
+        for part, seen in BROKEN_PARTS
+    ),
     Mutant("a pause suspends the deadline", rule="proof_outlives_pause", mixture=TIMES),
     Mutant("a candidate waits from the writer's clock", rule="waits_from_stamp"),
     Mutant("a candidate waits from when it asked", rule="waits_from_asking", mixture=TIMES),

@@ -38,12 +38,15 @@ def run(seed: int, rules: Rules | None = None, mixture: Mixture = ANY) -> World:
 
 
 def _produce(world: World, number: list[int]) -> None:
-    """Producers send to whoever serves."""
+    """Producers send to whoever serves; consumers read from any member."""
     rng = world.rng
     world.at(rng.random() * 0.2, _produce, world, number)
     for member in world.members.values():
         process = member.process
-        if process is None or process.role != Role.MASTER or member.paused_until > world.now:
+        if process is None or member.paused_until > world.now:
+            continue
+        world.checker.shows(process, process.confirmed if world.rules.gates_reads else len(process.disk.log))
+        if process.role != Role.MASTER:
             continue
         if process.is_proven() or rng.random() < ACCEPTS_WITHOUT_LOOKING:
             for _ in range(rng.randint(1, 3)):

@@ -45,6 +45,7 @@ class Rules:
     forgets_unknown_addition: bool = False
     begins_before_known: bool = False
     goes_on_after_a_new_boot: bool = False
+    gates_reads: bool = True  # at what is confirmed
     yields_when_overtaken: bool = True  # by a later epoch, between the transaction and the first byte of its own
 
 
@@ -63,6 +64,7 @@ class Mixture:
     rates: tuple[float, ...] = ()  # of each member's clock; (): from the seed, up to one percent off
     pace: float = 0.0  # faults a second; 0: from the seed
     open_s: float = 0.0  # that a member may take to open in its epoch; 0: a moment
+    broken_s: float = 12.0  # that a disk, or a loop, may stand still
 
 
 ANY = Mixture(name="any")
@@ -94,7 +96,10 @@ PEOPLE = Mixture(
 OVERTAKEN = Mixture(
     name="overtaken", faults={"cut_from_etcd": 4, "kill": 2, "cut": 2}, is_quick=True, lease_s=3.0, open_s=9.0
 )
-MIXTURES = {each.name: each for each in (ANY, TIMES, RATES, SETS, ETCD_RESTORED, LOSSES, BOOTS, PEOPLE, OVERTAKEN)}
+BROKEN = Mixture(name="broken", faults={"break_disk": 4, "kill": 1}, is_quick=True, lease_s=3.0, broken_s=60.0)
+MIXTURES = {
+    each.name: each for each in (ANY, TIMES, RATES, SETS, ETCD_RESTORED, LOSSES, BOOTS, PEOPLE, OVERTAKEN, BROKEN)
+}
 
 
 class World:
