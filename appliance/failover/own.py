@@ -71,7 +71,7 @@ class Own:
     has_ticked: bool = True  # the event loop turned lately
     is_store_local: bool = True  # its lock proves that no other process has this store
     following: int = 0  # the epoch of the master that it copies now; 0: none
-    priority: int = 0  # higher ones are preferred among members with equal logs; below 0: never the master
+    priority: int = 0  # lower ones are preferred among members with equal logs
     lease_s: float = LEASE_S  # of the settings, for the next term that this member takes
     is_automatic: bool = False  # take-over without an administrator is switched on
 

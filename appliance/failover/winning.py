@@ -104,7 +104,7 @@ def is_restarted_owner(term: Term, own: Own) -> bool:
 
 
 def better_members(view: View, term: Term, own: Own) -> list[int]:
-    """Members that may win, too, and go first: named by a switch, longer log, higher priority, lower id."""
+    """Members that may win, too, and go first: named by a switch, longer log, lower priority, lower id."""
     switch = valid_switch(view, term)
     own_order = _order(switch, own.id, own.log_end, own.priority)
     return sorted(
@@ -112,7 +112,6 @@ def better_members(view: View, term: Term, own: Own) -> list[int]:
         for member, figures in view.members.items()
         if member not in (own.id, term.owner)
         and figures.is_healthy
-        and figures.priority >= 0
         and any(each.id == member and each.boot == figures.boot for each in term.in_sync)
         and _order(switch, member, figures.log_end, figures.priority) > own_order
     )
@@ -137,8 +136,6 @@ def _why_not_wanted(view: View, term: Term, own: Own) -> str:
         return ""
     if not own.is_automatic and term.owner != own.id:
         return f"automatic failover is off at member {own.id}"
-    if own.priority < 0:
-        return f"member {own.id} has priority {own.priority}: it never becomes the master"
     return ""
 
 
@@ -191,4 +188,4 @@ def why_not_renewed(term: Term) -> str:
 
 
 def _order(switch: Switch | None, member: int, log_end: int, priority: int) -> tuple[bool, int, int, int]:
-    return (switch is not None and switch.target == member, log_end, priority, -member)
+    return (switch is not None and switch.target == member, log_end, -priority, -member)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from appliance.settings.tls import DISABLED, ENFORCING, PERMISSIVE
 from gantrymq.errors import ConfigError
-from store.base.config import LONG_MAX, setting
+from store.base.config import INT_MAX, LONG_MAX, setting
 
 MASTER_ROLES = ("ASYNC_MASTER", "SYNC_MASTER")
 ROLES = (*MASTER_ROLES, "SLAVE")
@@ -144,6 +144,12 @@ class ReplicationSettings:
         rocketmq="failoverLeaseSeconds",
         doc="with automaticFailover, s; the same for all brokers of a name (not RocketMQ's)",
         within=(3, 60),
+    )
+    broker_election_priority: int = setting(
+        INT_MAX,
+        rocketmq="brokerElectionPriority",
+        doc="with automaticFailover, of slaves in sync with equally long logs that with the lowest becomes the master",
+        within=(0, INT_MAX),
     )
     offset_check_in_slave: bool = setting(
         False, rocketmq="offsetCheckInSlave", doc="let a slave correct a consumer's offset that it does not have"

@@ -158,6 +158,7 @@ class Candidate:
             attempt=self._attempt,
             is_disk_healthy=self._is_disk_healthy,
             has_ticked=self._has_ticked,
+            priority=parts.config.broker_election_priority,
             lease_s=parts.config.failover_lease_s,
             is_automatic=True,
         )
@@ -175,6 +176,7 @@ class Candidate:
             end,
             end,
             is_healthy=self._is_disk_healthy,
+            priority=self._parts.config.broker_election_priority,
             refusal=self.why_never,
         )
 

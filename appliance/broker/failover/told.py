@@ -89,7 +89,7 @@ def _members(view: View, term: Term, recent: Mapping[int, Figures]) -> tuple[Fai
 def _next(members: tuple[FailoverMember, ...], recent: Mapping[int, Figures]) -> FailoverMember | None:
     """The order is that of appliance.failover.winning: longest log, priority, id."""
     able = [each for each in members if not each.is_master and each.has_told and not each.refusal]
-    return max(able, key=lambda each: (each.log_end, recent[each.number].priority, -each.number), default=None)
+    return max(able, key=lambda each: (each.log_end, -recent[each.number].priority, -each.number), default=None)
 
 
 def _why_none(view: View, members: tuple[FailoverMember, ...]) -> str:

@@ -94,6 +94,7 @@ def test_a_member_of_the_set_takes_over_when_the_beat_has_stood_still_for_a_leas
 
 
 LONGER = Figures("h3", "c", 4, 1200, 1200, is_healthy=True)
+EQUAL = Figures("h3", "c", 4, 1000, 1000, is_healthy=True, priority=1)
 REASONS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"changed": 97.0}, {}, "the lease of member 1 may last: 3.0 of 5.0 s have passed"),
     ({"of_in_sync": frozenset({ONE, THREE})}, {}, "member 2 is not in sync: epoch 4 has 1, 3 on record"),
@@ -102,7 +103,6 @@ REASONS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"of_level": Level.LOCAL}, {}, "the set proves nothing of member 2"),
     ({"pause": Pause("ops", "disks", 0, 0)}, {}, "ops has paused failover: disks"),
     ({}, {"is_automatic": False}, "automatic failover is off at member 2"),
-    ({}, {"priority": -1}, "member 2 has priority -1: it never becomes the master"),
     ({}, {"is_disk_healthy": False}, "the disk of member 2 does not write"),
     ({}, {"has_ticked": False}, "member 2 stood still"),
     ({}, {"highest": 6}, "etcd has epoch 4 on record, and member 2 has heard of epoch 6"),
@@ -113,6 +113,11 @@ REASONS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
         {"of_in_sync": frozenset({ONE, TWO, THREE}), "members": {3: LONGER}, "changed": 94.5},
         {},
         "member 3 goes first: its log ends at 1,200, that of member 2 at 1,000",
+    ),
+    (
+        {"of_in_sync": frozenset({ONE, TWO, THREE}), "members": {3: EQUAL}, "changed": 94.5},
+        {"priority": 2},
+        "member 3 goes first: its log ends at 1,000, that of member 2 at 1,000",
     ),
     (
         {"switch": Switch("x", 2, False, 100, 4, 30), "members": {3: LONGER}},
@@ -155,6 +160,12 @@ def test_it_takes_over_when_nothing_speaks_against_it(view: dict[str, Any], memb
 def test_an_unclean_switch_of_another_revision_does_not_count() -> None:
     switch = Switch("x", 2, False, 1 << 40, 4, 29)
     assert isinstance(decide(viewed(switch=switch, of_in_sync=frozenset({ONE})), SLAVE, NOW)[-1], Refuse)
+
+
+@pytest.mark.parametrize("priority", [0, 1])
+def test_of_equal_logs_the_lower_priority_goes_first_and_then_the_lower_id(priority: int) -> None:
+    view = viewed(of_in_sync=frozenset({ONE, TWO, THREE}), members={3: EQUAL}, changed=94.5)
+    assert isinstance(decide(view, own(SLAVE, priority=priority), NOW)[-1], TakeOver)
 
 
 def test_what_members_say_only_delays_a_member_that_may_win() -> None:

@@ -131,7 +131,7 @@ DIFFERENCES = (
     ),
     Difference(
         "^getBrokerConfig",
-        ours=r"^(allAckInSyncStateSet|automaticFailover|cleanFileForciblyForOthers|clusterTest|createdAMinuteMax|credentialsFile|enableControllerMode|etcd\w+|failoverLeaseSeconds|fastPathEnable|haAccounts|haMaxTimeSlaveNotCatchup|haSlaveAddresses|haTlsMode|minInSyncReplicas|readConfirmedOnly"
+        ours=r"^(allAckInSyncStateSet|automaticFailover|brokerElectionPriority|cleanFileForciblyForOthers|clusterTest|createdAMinuteMax|credentialsFile|enableControllerMode|etcd\w+|failoverLeaseSeconds|fastPathEnable|haAccounts|haMaxTimeSlaveNotCatchup|haSlaveAddresses|haTlsMode|minInSyncReplicas|readConfirmedOnly"
         r"|heartbeatSubscriptionsMax|lockQueuesMax|maxStoreBytes|messageKeysMax"
         r"|queueLockGraceTime|readOnlyCommitLogStorePaths|storePathsBeside|shareCreatedTopicsEnable|slavesEnable|timerMaxDelaySec|timerWheelEnable|traceMessageKeysMax"
         r"|messageStorePlugIn) =.*$",

@@ -14,6 +14,7 @@ from gantrymq import AdminClient
 from gantrymq.client.admin.failover import FailoverStatus
 from gantrymq.errors import ResponseError
 from gantrymq.timeouts import timeout
+from store.base.config import INT_MAX
 from tests.appliance.broker.failover.automatic import LEASE_S, begun, member
 from tests.appliance.broker.replication.brokers import is_master, is_slave
 from tests.appliance.broker.replication.recorded import OnRecord, takes_messages
@@ -43,7 +44,7 @@ def test_the_member_with_the_longest_log_would_be_the_next_master() -> None:
 def test_of_equal_logs_the_priority_decides_and_then_the_lower_id() -> None:
     equal = {2: figures(TWO, 90), 3: figures(THREE, 90)}
     assert status_of(TOLD, VIEW, equal).next_master == TWO
-    assert status_of(TOLD, VIEW, {**equal, 3: figures(THREE, 90, priority=1)}).next_master == THREE
+    assert status_of(TOLD, VIEW, {**equal, 3: figures(THREE, 90, priority=-1)}).next_master == THREE
 
 
 def test_a_member_that_refuses_or_is_silent_would_not_be_the_next_and_its_reason_is_told() -> None:
@@ -107,3 +108,22 @@ async def test_master_and_slave_tell_the_same_and_a_paused_slave_does_not_take_o
         change = (await asked(two)).changes[0]
         assert (change.epoch, change.master) == (2, two.controller.address)
         assert change.out_ms >= LEASE_S * 1000
+
+
+@pytest.mark.slow
+async def test_of_two_slaves_with_equal_logs_that_with_the_lower_priority_would_be_the_next(
+    on_record: OnRecord,
+) -> None:
+    async with (
+        member(on_record, "one", 0) as one,
+        member(on_record, "two", 1) as two,
+        member(on_record, "three", 2, broker_election_priority=1) as three,
+    ):
+        await begun(on_record, one, two, three)
+        assert [each.number for each in (await asked(one)).members] == [1, 2, 3]
+        async with timeout(WITHIN_S):
+            while (await asked(one)).next_master != three.controller.address:
+                pass
+        for slave, priority in ((two, INT_MAX), (three, 1)):
+            assert slave.controller.follower is not None and slave.controller.follower.candidate is not None
+            assert slave.controller.follower.candidate._own().priority == priority

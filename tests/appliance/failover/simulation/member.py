@@ -46,7 +46,7 @@ class Member:
         self.offset, self.rate = 0.0, 1.0
         self.process: Process | None = None
         self.paused_until = 0.0
-        self.priority = world.rng.choice((0, 0, 0, 5))
+        self.priority = world.rng.choice((5, 5, 5, 0))
         self.boot()
 
     def boot(self) -> None:
