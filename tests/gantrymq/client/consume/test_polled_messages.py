@@ -1,8 +1,7 @@
-"""What is polled next, and what the application committed of it."""
+"""What is polled next."""
 
 from __future__ import annotations
 
-from gantrymq import PullConsumer
 from gantrymq.client.consume.polled_messages import PolledMessages
 from gantrymq.client.consume.process_queue import ProcessQueue
 from gantrymq.message.model import MessageQueue
@@ -27,13 +26,3 @@ async def next_offset(polled: PolledMessages) -> int:
     assert batch is not None
     (message,) = batch.messages
     return message.queue_offset
-
-
-async def test_an_offset_of_before_another_member_had_the_queue_is_not_committed_again() -> None:
-    consumer = PullConsumer("127.0.0.1:1", group="g", auto_commit=False)
-    consumer._session.is_open = True
-    held = consumer._assignment.held[ONE] = ProcessQueue(ONE, 100)
-    await consumer.commit()
-    assert consumer._to_commit(held) == 100
-    back = consumer._assignment.held[ONE] = ProcessQueue(ONE, 500)
-    assert consumer._to_commit(back) is None

@@ -135,6 +135,34 @@ async def test_seeking_goes_anywhere_inside_the_queue(peer: Peer, name: str) -> 
             assert await consumer.offset_at(queue, 0) == 0
 
 
+async def test_an_offset_that_is_corrected_is_not_committed_where_the_application_commits(
+    peer: Peer, name: str
+) -> None:
+    async with topic_at(peer, name, queues=1) as admin, Producer(peer.namesrv_address) as producer:
+        queue = MessageQueue(name, peer.broker_name, 0)
+        await admin.offsets.set_at(peer.broker_address, name, name, 0, 1000)
+        async with consumer_of(peer, name, auto_commit=False) as consumer:
+            await consumer.assign([queue])
+            while not await consumer.poll(0.1):  # it goes on inside of the queue
+                await producer.send(Message(name, b"new"))
+        assert await admin.offsets.get_at(peer.broker_address, name, name, 0) == 1000
+
+
+async def test_an_offset_of_before_another_member_had_the_queue_is_not_committed_again(peer: Peer, name: str) -> None:
+    async with topic_at(peer, name, queues=1) as admin, Producer(peer.namesrv_address) as producer:
+        queue = MessageQueue(name, peer.broker_name, 0)
+        await send_in_order(producer, peer, name, 4)
+        options = {"batch_size": 2, "auto_commit": False}
+        async with consumer_of(peer, name, **options) as one, consumer_of(peer, name, **options) as other:
+            for member in (one, other):
+                await member.assign([queue])
+                await poll_until(member, 2)
+                await member.commit()
+                await member.assign([])
+            await one.assign([queue])
+        assert await admin.offsets.get_at(peer.broker_address, name, name, 0) == 4
+
+
 async def test_nothing_is_written_before_commit_when_that_is_up_to_the_application(peer: Peer, name: str) -> None:
     async with topic_at(peer, name, queues=1), Producer(peer.namesrv_address) as producer:
         queue = MessageQueue(name, peer.broker_name, 0)

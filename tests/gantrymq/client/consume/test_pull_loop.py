@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from gantrymq import PullConsumer
 from gantrymq.client.consume import pull_loop
 from gantrymq.client.consume.options import PullConsumerOptions
 from gantrymq.client.consume.process_queue import ProcessQueue
@@ -93,15 +92,3 @@ async def test_a_queue_is_pulled_again_when_its_topic_is_subscribed_to_again(mon
     consumer.subscriptions["T"] = subscription
     await pulling
     assert broker.asked == [0]
-
-
-async def test_an_offset_that_is_corrected_is_not_committed_where_the_application_commits() -> None:
-    consumer, written = PullConsumer("127.0.0.1:1", group="g", auto_commit=False), list[bool]()
-
-    async def restart(offsets: dict[MessageQueue, int], *, persist: bool = True) -> None:
-        written.append(persist)
-
-    consumer._assignment.restart = restart  # type: ignore[method-assign]
-    consumer._offset_moved(ProcessQueue(QUEUE, 0), 1500)
-    await until(lambda: bool(written))
-    assert written == [False]
