@@ -19,7 +19,7 @@ FILES_MAX = {
     "tests/bench": 3,
     "tests/dashboard": 4,
     "tests/docs": 1,
-    "tests/gantrymq": 5,
+    "tests/gantrymq": 2,
     "tests/interop": 3,
     "tests/store": 6,
 }

@@ -1,7 +1,4 @@
-"""Ordered consumption with broker locks, against GantryMQ's broker and Apache's.
-
-The tests of lost locks reach into the consumer: they move its clock instead of waiting for a minute.
-"""
+"""Ordered consumption with broker locks, against GantryMQ's broker and Apache's."""
 
 from __future__ import annotations
 
@@ -15,11 +12,16 @@ import pytest
 
 from appliance.bench.peer import Peer
 from gantrymq import AdminClient, ConsumeFrom, ConsumeResult, Message, MessageExt, MessageQueue, Producer, PushConsumer
-from gantrymq.client.consume import push_consumer
+from gantrymq.client.consume import push_consumer, queue_locks
 from gantrymq.errors import ConfigError, GantryError
+from gantrymq.remoting.bodies import LockBatchRequest, LockBatchResponse
+from gantrymq.remoting.client import RemotingClient
+from gantrymq.remoting.codes import RequestCode
+from gantrymq.remoting.command import RemotingCommand
 from tests.conftest import time_limit
 from tests.gantrymq.client.peers import topic_at
 from tests.gantrymq.client.seen import Seen, numbers, until
+from tests.soak.relay import Relay
 from tests.waiting import WITHIN_S
 from tests.waiting import until as until_it
 
@@ -29,9 +31,9 @@ def name() -> str:
     return f"ordered_{next(numbers)}"
 
 
-def ordered(peer: Peer, name: str, listener: object, **options: object) -> PushConsumer:
+def ordered(peer: Peer, name: str, listener: object, *, name_servers: str = "", **options: object) -> PushConsumer:
     consumer = PushConsumer(
-        peer.namesrv_address,
+        name_servers or peer.namesrv_address,
         group=name,
         listener=listener,  # type: ignore[arg-type]
         ordered=True,
@@ -190,12 +192,24 @@ async def test_a_reset_waits_for_the_call_in_progress(peer: Peer, name: str, cap
     assert most == 1
 
 
-async def until_written(admin: AdminClient, peer: Peer, consumer: PushConsumer, name: str, offset: int) -> None:
-    """Until the broker knows how far the group is in queue 0: a write that it does not answer in time is left for
-    later, and who takes the queue anew would begin before it."""
+class Told:
+    """What an ordered consumer is told of a queue of its topic: when it is taken, and when its lock was lost."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self.events: list[str] = []
+
+    def on_assigned(self, queues: list[MessageQueue]) -> None:
+        self.events += ["taken" for queue in queues if queue.topic == self._name]
+
+    def on_revoked(self, queues: list[MessageQueue]) -> None:
+        self.events += ["lost" for queue in queues if queue.topic == self._name]
+
+
+async def until_written(admin: AdminClient, peer: Peer, name: str, offset: int) -> None:
+    """Until the broker knows how far the group is in queue 0: who takes it anew would begin before it."""
 
     async def is_known() -> bool:
-        await consumer._assignment.persist()
         with contextlib.suppress(GantryError):
             return await admin.offsets.get_at(peer.broker_address, name, name, 0) == offset
         return False
@@ -203,73 +217,68 @@ async def until_written(admin: AdminClient, peer: Peer, consumer: PushConsumer, 
     await until_it(is_known)
 
 
-async def test_a_lost_lock_stops_the_queue_until_it_is_taken_anew(
+async def test_a_queue_whose_lock_another_member_got_stops_until_it_is_taken_anew(
     peer: Peer, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(push_consumer, "RENEW_S", 3600.0)  # a round at the wrong moment would renew the lock
-    seen = Seen()
-    async with topic_at(peer, name, queues=1) as admin, Producer(peer.namesrv_address) as producer:
-        consumer = ordered(peer, name, seen)
-        async with consumer:
-            await producer.send(Message(name, b"one"))
-            await until(lambda: seen.bodies == [b"one"])
-            assert consumer._locks is not None
-            queue = MessageQueue(name, peer.broker_name, 0)
-            await until_written(admin, peer, consumer, name, 1)
-            held = consumer._assignment.held[queue]
-            consumer._locks._locked_at[queue] = time.monotonic() - 61  # as after a minute without the broker
-            await producer.send(Message(name, b"two"))
-            await until(lambda: seen.bodies == [b"one", b"two"])
-            assert held.is_leaving and consumer._assignment.held[queue] is not held
+    monkeypatch.setattr(push_consumer, "RENEW_S", 0.1)
+    monkeypatch.setattr(push_consumer, "PERSIST_S", 0.1)
+    seen, told, queue = Seen(), Told(name), MessageQueue(name, peer.broker_name, 0)
+    remoting = RemotingClient()
 
+    async def ask(code: RequestCode, client_id: str) -> RemotingCommand:
+        request = RemotingCommand.request(code, {}, LockBatchRequest(name, client_id, [queue]).to_json())
+        return await remoting.invoke(peer.broker_address, request, timeout_s=WITHIN_S)
 
-async def test_without_its_connection_a_queue_is_not_consumed_and_soon_renewed_it_goes_on(
-    peer: Peer, name: str
-) -> None:
-    seen = Seen()
-    async with (
-        topic_at(peer, name, queues=1),
-        Producer(peer.namesrv_address) as producer,
-        ordered(peer, name, seen) as consumer,
-    ):
-        await producer.send(Message(name, b"one"))
-        await until(lambda: seen.bodies == [b"one"])
-        locks, queue = consumer._locks, MessageQueue(name, peer.broker_name, 0)
-        assert locks is not None and locks.holds(queue)
-        held = consumer._assignment.held[queue]
-        connection = locks._locked_over[queue]
-        assert connection is not None
-        connection.close("as if the network broke")
-        assert not locks.holds(queue)
-        await connection.wait_lost()
-        connection.lost_at = time.monotonic() + 3600  # however slow this machine: it was away for a moment only
-        await until(lambda: locks.holds(queue))  # without a message: the break itself has the lock renewed
-        await producer.send(Message(name, b"two"))
-        await until(lambda: seen.bodies == [b"one", b"two"])
-        assert consumer._assignment.held[queue] is held
-
-
-async def test_a_queue_whose_connection_was_gone_for_long_is_taken_anew(peer: Peer, name: str) -> None:
-    seen = Seen()
     async with (
         topic_at(peer, name, queues=1) as admin,
         Producer(peer.namesrv_address) as producer,
-        ordered(peer, name, seen) as consumer,
+        ordered(peer, name, seen, on_assigned=told.on_assigned, on_revoked=told.on_revoked) as consumer,
     ):
         await producer.send(Message(name, b"one"))
         await until(lambda: seen.bodies == [b"one"])
-        await until_written(admin, peer, consumer, name, 1)
-        locks, queue = consumer._locks, MessageQueue(name, peer.broker_name, 0)
-        assert locks is not None
-        held = consumer._assignment.held[queue]
-        connection = locks._locked_over[queue]
-        assert connection is not None
-        connection.close("as if the network broke")
-        await connection.wait_lost()
-        connection.lost_at = time.monotonic() - 10
+        await until_written(admin, peer, name, 1)
+
+        async def is_anothers() -> bool:
+            await ask(RequestCode.UNLOCK_BATCH_MQ, consumer.client_id)
+            answer = await ask(RequestCode.LOCK_BATCH_MQ, "another")
+            return queue in LockBatchResponse.from_json(answer.body).lock_ok_mq_set
+
+        await until_it(is_anothers)
+        await until(lambda: told.events == ["taken", "lost"])
         await producer.send(Message(name, b"two"))
+        assert (seen.bodies, queue in consumer.assigned_queues) == ([b"one"], False)
+        await ask(RequestCode.UNLOCK_BATCH_MQ, "another")
         await until(lambda: seen.bodies == [b"one", b"two"])
-        assert held.is_leaving and consumer._assignment.held[queue] is not held
+        assert told.events == ["taken", "lost", "taken"]
+    await remoting.close()
+
+
+@pytest.mark.parametrize(
+    ("broker_waits_s", "events"), [(3600.0, ["taken"]), (0.0, ["taken", "lost", "taken"])], ids=["moment", "long"]
+)
+async def test_a_queue_goes_on_after_its_connection_was_gone_and_is_taken_anew_if_that_was_for_long(
+    peer: Peer, name: str, monkeypatch: pytest.MonkeyPatch, broker_waits_s: float, events: list[str]
+) -> None:
+    monkeypatch.setattr(queue_locks, "BROKER_WAITS_S", broker_waits_s)
+    monkeypatch.setattr(push_consumer, "RENEW_S", 3600.0)  # it is the break that has the lock renewed
+    monkeypatch.setattr(push_consumer, "PERSIST_S", 0.1)
+    seen, told = Seen(), Told(name)
+    async with (
+        topic_at(peer, name, queues=1) as admin,
+        Producer(peer.namesrv_address) as producer,
+        Relay(peer.broker_address) as broker,
+        Relay(peer.namesrv_address, rewrite=(peer.broker_address.encode(), broker.address.encode())) as name_server,
+    ):
+        listener = {"on_assigned": told.on_assigned, "on_revoked": told.on_revoked}
+        async with ordered(peer, name, seen, name_servers=name_server.address, **listener):
+            await producer.send(Message(name, b"one"))
+            await until(lambda: seen.bodies == [b"one"])
+            await until_written(admin, peer, name, 1)
+            broker.reset()
+            await until(lambda: told.events == events)
+            await producer.send(Message(name, b"two"))
+            await until(lambda: seen.bodies == [b"one", b"two"])
+            assert told.events == events
 
 
 def test_a_sharding_key_chooses_alone() -> None:

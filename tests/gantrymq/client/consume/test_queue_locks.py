@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -39,14 +40,14 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return clock
 
 
-def locks_at(clock: Clock) -> QueueLocks:
+def locks_at(clock: Clock, connection: object = None) -> QueueLocks:
     session: Any = SimpleNamespace(
         namespace=NO_NAMESPACE,
         client_id="c",
         calls=clock,
         outages=Outages(),
         routes=SimpleNamespace(address=lambda name: "h:1"),
-        remoting=SimpleNamespace(open_connection=lambda address: None),
+        remoting=SimpleNamespace(open_connection=lambda address: connection),
     )
     return QueueLocks(session, "g")
 
@@ -65,3 +66,12 @@ async def test_a_lock_whose_answer_was_read_when_it_was_over_is_lost(clock: Cloc
     await locks.lock([QUEUE])
     clock.answer_s = 0.0
     assert await locks.renew() == {QUEUE}
+
+
+async def test_a_lock_does_not_count_from_when_its_connection_is_gone(clock: Clock) -> None:
+    connection = Mock(is_closing=False)
+    locks = locks_at(clock, connection)
+    await locks.lock([QUEUE])
+    assert locks.holds(QUEUE)
+    connection.is_closing = True
+    assert not locks.holds(QUEUE) and locks.renew_wanted.is_set()
