@@ -14,18 +14,19 @@ from dashboard.dead_letters.forms import PutBackForm
 from dashboard.dead_letters.letters import grouped
 from dashboard.dead_letters.put_back import note_step, put_backs
 from dashboard.dead_letters.schemas import (
+    FORM_NAMES,
     CauseList,
     DeadGroupList,
     DeadGroupOut,
     DiscardOut,
     LetterCauseOut,
-    PutBackIn,
-    PutBackOut,
-    PutBackRecord,
-    PutBackRecords,
-    PutBackRunIn,
-    PutBackRunList,
-    PutBackRunOut,
+    ResendIn,
+    ResendOut,
+    ResendRecord,
+    ResendRecords,
+    ResendRunIn,
+    ResendRunList,
+    ResendRunOut,
 )
 from dashboard.messages.forms import MessageSearchForm
 from dashboard.models import PutBackRow, PutBackRun
@@ -75,8 +76,8 @@ async def get_dead_letter_causes(
 
 
 @router.post("/{name}/resend", auth=SEND, response=409, summary="Resend dead letters, a step at a time")
-async def resend_dead_letters(request: HttpRequest, name: str, body: PutBackIn) -> PutBackOut:
-    form = checked(PutBackForm(body.form_data()), older="cursor", to="target")
+async def resend_dead_letters(request: HttpRequest, name: str, body: ResendIn) -> ResendOut:
+    form = checked(PutBackForm(body.form_data()), **FORM_NAMES)
     detail = await letters.detail_of(gateway(), name)
     step = await put_backs.step(
         gateway(), name, detail, form.wish(), older=form.cleaned_data["older"], username=caller(request)
@@ -85,7 +86,7 @@ async def resend_dead_letters(request: HttpRequest, name: str, body: PutBackIn) 
         note_step(request, name, step)
     else:
         note_nothing(request)
-    return PutBackOut.of_step(step)
+    return ResendOut.of_step(step)
 
 
 @router.get("/{name}/results", auth=READ, summary="Results of resent dead letters")
@@ -94,9 +95,9 @@ async def list_resend_results(
     name: str,
     cursor: Cursor = "",
     limit: Limit = 100,
-) -> PutBackRecords:
+) -> ResendRecords:
     rows = PutBackRow.objects.filter(group=name).order_by("-at", "-pk")
-    return await PutBackRecords.of_rows(rows, PutBackRecord.of, cursor, limit)
+    return await ResendRecords.of_rows(rows, ResendRecord.of, cursor, limit)
 
 
 @router.delete("/{name}", auth=WRITE, response=409, summary="Discard a group's dead letters, for good")
@@ -118,36 +119,34 @@ async def list_resend_runs(
     name: str,
     cursor: Cursor = "",
     limit: Limit = 100,
-) -> PutBackRunList:
+) -> ResendRunList:
     rows = PutBackRun.objects.filter(group=name).order_by("-started_at", "-pk")
-    return await PutBackRunList.of_rows(rows, PutBackRunOut.of_run, cursor, limit)
+    return await ResendRunList.of_rows(rows, ResendRunOut.of_run, cursor, limit)
 
 
 @router.post("/{name}/runs", auth=SEND, response=(201, 409), summary="Start a run that resends dead letters")
-async def start_resend_run(request: HttpRequest, name: str, body: PutBackRunIn) -> PutBackRunOut:
-    form = checked(PutBackForm(body.form_data()), older="cursor", to="target")
+async def start_resend_run(request: HttpRequest, name: str, body: ResendRunIn) -> ResendRunOut:
+    form = checked(PutBackForm(body.form_data()), **FORM_NAMES)
     given = form.cleaned_data
     row = await runs.start(name, form.wish(), older=given["older"], wanted=given["wanted"], username=caller(request))
     note(request, "dead letters: run started", row.group, runs.facts_of(row))
-    return PutBackRunOut.of_run(row)
+    return ResendRunOut.of_run(row)
 
 
 @router.get("/{name}/runs/{run_id}", auth=READ, summary="Progress of a run")
-async def get_resend_run(request: HttpRequest, name: str, run_id: int = Path(..., ge=1, le=RUN_MAX)) -> PutBackRunOut:
-    return PutBackRunOut.of_run(await runs.found(name, run_id))
+async def get_resend_run(request: HttpRequest, name: str, run_id: int = Path(..., ge=1, le=RUN_MAX)) -> ResendRunOut:
+    return ResendRunOut.of_run(await runs.found(name, run_id))
 
 
 @router.post("/{name}/runs/{run_id}/stop", auth=SEND, response=409, summary="Stop a run after the step that it is in")
-async def stop_resend_run(request: HttpRequest, name: str, run_id: int = Path(..., ge=1, le=RUN_MAX)) -> PutBackRunOut:
+async def stop_resend_run(request: HttpRequest, name: str, run_id: int = Path(..., ge=1, le=RUN_MAX)) -> ResendRunOut:
     row = await runs.stop(name, run_id, caller(request))
     note(request, "dead letters: run stopped", row.group, runs.facts_of(row))
-    return PutBackRunOut.of_run(row)
+    return ResendRunOut.of_run(row)
 
 
 @router.post("/{name}/runs/{run_id}/resume", auth=SEND, response=409, summary="Resume a run that was stopped or failed")
-async def resume_resend_run(
-    request: HttpRequest, name: str, run_id: int = Path(..., ge=1, le=RUN_MAX)
-) -> PutBackRunOut:
+async def resume_resend_run(request: HttpRequest, name: str, run_id: int = Path(..., ge=1, le=RUN_MAX)) -> ResendRunOut:
     row = await runs.go_on(name, run_id, caller(request))
     note(request, "dead letters: run resumed", row.group, runs.facts_of(row))
-    return PutBackRunOut.of_run(row)
+    return ResendRunOut.of_run(row)

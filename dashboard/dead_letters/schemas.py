@@ -58,7 +58,10 @@ class CauseList(Listed[LetterCauseOut]):
     matched: int
 
 
-class PutBackRunIn(Given):
+FORM_NAMES = {"older": "cursor", "to": "target", "again": "include_resent", "wanted": "counted"}
+
+
+class ResendRunIn(Given):
     """A run. cursor: as a count's begin: what was counted and nothing newer."""
 
     q: str = Field(
@@ -71,23 +74,24 @@ class PutBackRunIn(Given):
         "group", description="to this group alone, or for all groups of the topic"
     )
     rate: int = Field(RATE_DEFAULT, ge=1, le=RATE_MAX, description="messages per second")
-    again: bool = Field(False, description="include messages resent before")
+    include_resent: bool = Field(False, description="include messages resent before")
     cursor: str = Field("", max_length=CURSOR_CHARS_MAX, description="where it begins, as an earlier answer says")
-    wanted: int | None = Field(None, ge=0, le=(1 << 31) - 1, description="how many were counted")
+    counted: int | None = Field(None, ge=0, le=(1 << 31) - 1, description="how many a dry run found")
 
     def form_data(self) -> dict[str, Any]:
         """As the pages' form takes it."""
         times = {"since": text_of(self.since), "until": text_of(self.until)}
-        return self.dict(exclude={"cursor", "target"}) | times | {"older": self.cursor, "to": self.target}
+        given = self.dict() | times
+        return given | {form: given[name] for form, name in FORM_NAMES.items()}
 
 
-class PutBackIn(PutBackRunIn):
+class ResendIn(ResendRunIn):
     """One step. dry_run only counts. Go on with the answer's next until it is null."""
 
     dry_run: bool = False
 
 
-class PutBackResult(Out):
+class ResendResult(Out):
     """What became of one letter. state: sent, failed, begun (not known: the answer was lost) or before (left alone).
 
     detail: the id of the new message, or why it failed.
@@ -100,7 +104,7 @@ class PutBackResult(Out):
     detail: str = named("told")
 
 
-class PutBackOut(Listed[PutBackResult]):
+class ResendOut(Listed[ResendResult]):
     """begin: the cursor of what was looked at; scanned: looked at; matched: dealt with, or counted."""
 
     begin: str
@@ -108,14 +112,14 @@ class PutBackOut(Listed[PutBackResult]):
     matched: int
 
     @classmethod
-    def of_step(cls, step: PutBackStep) -> PutBackOut:
+    def of_step(cls, step: PutBackStep) -> ResendOut:
         return cls(
-            items=[PutBackResult.of(one) for one in step.results], total=None, next=step.older,
+            items=[ResendResult.of(one) for one in step.results], total=None, next=step.older,
             problems=sentences(step.troubles), begin=step.begin, scanned=step.scanned, matched=step.matched,
         )  # fmt: skip
 
 
-class PutBackRecord(Out):
+class ResendRecord(Out):
     """One that was put back at some time, with by whom."""
 
     place: str
@@ -127,11 +131,11 @@ class PutBackRecord(Out):
     at: datetime
 
 
-class PutBackRecords(Listed[PutBackRecord]):
+class ResendRecords(Listed[ResendRecord]):
     """Newest first."""
 
 
-class PutBackRunOut(Out):
+class ResendRunOut(Out):
     """A run that puts letters back. next: where it goes on, null at the end; detail: why it failed.
 
     unknown: the broker's answer was lost; before: left alone, as they were put back by an earlier run.
@@ -146,10 +150,10 @@ class PutBackRunOut(Out):
     queue: str
     target: Literal["group", "topic"] = named("to")
     rate: int
-    again: bool = named("is_again")
+    include_resent: bool = named("is_again")
     begin: str
     next: str | None = named("older")
-    wanted: int | None
+    counted: int | None = named("wanted")
     scanned: int
     sent: int
     failed: int
@@ -162,11 +166,11 @@ class PutBackRunOut(Out):
     changed_at: datetime
 
     @classmethod
-    def of_run(cls, row: PutBackRun) -> PutBackRunOut:
+    def of_run(cls, row: PutBackRun) -> ResendRunOut:
         return cls.of(row, next=row.older or None)
 
 
-class PutBackRunList(Listed[PutBackRunOut]):
+class ResendRunList(Listed[ResendRunOut]):
     """Newest first."""
 
 

@@ -91,7 +91,7 @@ def weekly_body(values: Values) -> dict[str, Any]:
     return {"channel_ids": [int(key) for key in values["channels"] or ()]} | _given(values, "cron", "zone")
 
 
-def move_body(wanted: Mapping[str, Any]) -> dict[str, Any]:
+def reset_body(wanted: Mapping[str, Any]) -> dict[str, Any]:
     """The same for REST: numbers as numbers, and only what was filled in."""
     given = {key: wanted[key] for key in ("topics", "to", "at", "offset", "by", "source") if wanted.get(key)}
     numbers = {key: int(value) if key in ("offset", "by") else value for key, value in given.items()}

@@ -46,8 +46,8 @@ def topic_words(body: Mapping[str, Any]) -> list[str]:
     return ["-q", str(body["write_queues"]), "--perm", perm]
 
 
-def move_words(group: str, wanted: Mapping[str, Any]) -> list[str]:
-    """`gantry admin` words for a group's move as the form has it; none where the command knows no such move."""
+def reset_words(group: str, wanted: Mapping[str, Any]) -> list[str]:
+    """`gantry admin` words for a reset of offsets as the form has it; none where only the dashboard can do it."""
     topics = [str(topic) for topic in wanted["topics"]]
     match wanted["to"]:
         case "end" | "begin" as place:

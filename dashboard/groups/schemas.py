@@ -270,7 +270,7 @@ class ResetIn(Given):
     dry_run: bool = Field(False, description="show what would happen and change nothing")
 
 
-class MoveOut(Out):
+class QueueResetOut(Out):
     """One queue before and after."""
 
     broker: str
@@ -281,7 +281,7 @@ class MoveOut(Out):
     repeated: int
 
     @classmethod
-    def of_move(cls, move: QueueMove) -> MoveOut:
+    def of_move(cls, move: QueueMove) -> QueueResetOut:
         return cls.of(move, broker=move.queue.broker_name, queue_id=move.queue.queue_id)
 
 
@@ -302,14 +302,14 @@ class ResetOut(Out):
     repeated: int
     refusal: str | None
     is_verified: bool | None
-    queues: list[MoveOut]
+    queues: list[QueueResetOut]
     problem: str = ""
 
     @classmethod
     def of_move(cls, moved: Moved, *, is_done: bool) -> ResetOut:
         return cls.of(
             moved.plan, is_done=is_done, consumers_told=moved.was_told, is_verified=moved.is_verified,
-            queues=[MoveOut.of_move(move) for move in moved.plan.moves], problem=moved.trouble,
+            queues=[QueueResetOut.of_move(move) for move in moved.plan.moves], problem=moved.trouble,
         )  # fmt: skip
 
 

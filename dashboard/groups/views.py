@@ -19,8 +19,8 @@ from dashboard.audit.notes import note
 from dashboard.cluster.gateway import gateway
 from dashboard.cluster.group_values import GroupDetail, InFlight
 from dashboard.forms.base import TypedNameForm
-from dashboard.forms.rest_bodies import move_body, values_of
-from dashboard.forms.shell_commands import move_words
+from dashboard.forms.rest_bodies import reset_body, values_of
+from dashboard.forms.shell_commands import reset_words
 from dashboard.groups.changes import (
     MODE_CHANGED,
     consuming_facts,
@@ -128,8 +128,8 @@ async def reset(request: HttpRequest, name: str) -> HttpResponse:
         "skipped": sum(plan.skipped for plan in plans),
         "repeated": sum(plan.repeated for plan in plans),
         "is_online": any(plan.is_online for plan in plans),
-        "same_body": move_body(wanted),
-        "same_words": move_words(name, wanted),
+        "same_body": reset_body(wanted),
+        "same_words": reset_words(name, wanted),
     }
     return render(request, "groups/reset.html", context, status=422 if request.method == "POST" else 200)
 

@@ -44,20 +44,20 @@ TopicName = Annotated[str, Field(pattern=r"^[%|a-zA-Z0-9_-]+$", max_length=TOPIC
 
 
 class TopicChangesIn(Given):
-    """access needs perm, queues both numbers; keep takes the topics' own retention away where it is absent.
+    """perm and queues need their values; retention takes the topics' own away where it is absent.
 
-    skip and again move all groups of each topic to its end, to its beginning.
+    reset-to-end and reset-to-begin reset the offsets of all groups of each topic.
     """
 
     what: What
     topics: list[TopicName] = Field(min_length=1, max_length=TOPICS_MAX, description="one or more")
-    perm: Perm | None = Field(None, description="for access")
+    perm: Perm | None = Field(None, description="for perm")
     read_queues: int | None = Field(None, ge=1, le=QUEUES_MAX, description="for queues: on each broker")
     write_queues: int | None = Field(None, ge=1, le=QUEUES_MAX, description="for queues: on each broker")
     retention_ms: int | None = Field(
-        None, ge=1, le=NUMBER_MAX, description="for keep; absent: as long as the brokers keep it"
+        None, ge=1, le=NUMBER_MAX, description="for retention; absent: as long as the brokers keep it"
     )
-    retention_messages: int | None = Field(None, ge=1, le=NUMBER_MAX, description="for keep: of a queue")
+    retention_messages: int | None = Field(None, ge=1, le=NUMBER_MAX, description="for retention: of a queue")
 
     def form_data(self) -> dict[str, Any]:
         """As the pages' form takes it."""

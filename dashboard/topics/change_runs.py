@@ -26,7 +26,7 @@ from dashboard.language.sentences import Code, code_of, gettext, in_english, sai
 from dashboard.limits.names import current
 from dashboard.models.audit import Result, Way
 from dashboard.models.topic_changes import TopicChangeResult, TopicChangeRun, TopicChangeState
-from dashboard.topics.changes import TOPICS_MAX, Asker, Dealt, TopicChange, deal
+from dashboard.topics.changes import RESETS, TOPICS_MAX, Asker, Dealt, TopicChange, deal
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ RUNS_AT_ONCE = 2
 RUNS_KEPT = 50
 AT_ONCE = 4  # topics of a run: a dashboard must never be able to hurt a broker
 TOLD_MAX = 8_000  # characters kept of what one topic's change told
-ACTIONS = {"delete": "topic deleted", "skip": "groups' offsets reset", "again": "groups' offsets reset"}
+ACTIONS = {"delete": "topic deleted"} | dict.fromkeys(RESETS, "groups' offsets reset")
 
 
 @dataclass(frozen=True, slots=True)

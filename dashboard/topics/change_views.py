@@ -28,7 +28,7 @@ from dashboard.models.audit import Way
 from dashboard.status.board import board
 from dashboard.status.metric import shape_of
 from dashboard.topics import change_runs
-from dashboard.topics.changes import TOPICS_MAX, Asker, TopicChange
+from dashboard.topics.changes import RESETS, TOPICS_MAX, Asker, TopicChange
 from dashboard.topics.forms import TopicChangesForm
 from dashboard.topics.views import found_rows
 from gantrymq.message.topic_attributes import RETENTION_MESSAGES, RETENTION_MS
@@ -143,8 +143,8 @@ def admin_lines(
     namesrv: str, wanted: TopicChange, topics: Sequence[str], groups: Mapping[str, Sequence[str]]
 ) -> list[str]:
     """`gantry admin` lines. groups: those that read the topics, each with its topics."""
-    if wanted.what in ("skip", "again"):
-        to = "end" if wanted.what == "skip" else "begin"
+    if wanted.what in RESETS:
+        to = wanted.what.removeprefix("reset-to-")
         return [
             admin_line(namesrv, "reset", group, *names, "--to", to, "--yes") for group, names in sorted(groups.items())
         ]
@@ -156,11 +156,11 @@ def admin_lines(
 
 def _words(wanted: TopicChange) -> list[str]:
     match wanted.what:
-        case "access":
+        case "perm":
             return ["set", PLACE, "--perm", WORDS.get(wanted.perm or 0, "rw")]
         case "queues":
             return ["set", PLACE, "--read-queues", str(wanted.read_queues), "--write-queues", str(wanted.write_queues)]
-        case "keep":
+        case "retention":
             kept = ((RETENTION_MS, wanted.retention_ms), (RETENTION_MESSAGES, wanted.retention_messages))
             words = [f"--attribute={name}={value}" if value else f"--attribute=-{name}" for name, value in kept]
             return ["set", PLACE, *words]
@@ -171,11 +171,11 @@ def rest_body(wanted: TopicChange, topics: Sequence[str]) -> dict[str, Any]:
     """What REST takes for the same."""
     body: dict[str, Any] = {"what": wanted.what, "topics": list(topics)}
     match wanted.what:
-        case "access":
+        case "perm":
             body["perm"] = REST_PERMS.get(wanted.perm or 0)
         case "queues":
             body |= {"read_queues": wanted.read_queues, "write_queues": wanted.write_queues}
-        case "keep":
+        case "retention":
             kept = {"retention_ms": wanted.retention_ms, "retention_messages": wanted.retention_messages}
             body |= {name: value for name, value in kept.items() if value}
     return body

@@ -19,15 +19,15 @@ logger = logging.getLogger(__name__)
 
 TOPICS_MAX = 500  # of one run
 
-NOT_TWICE = ("skip", "again")  # done once more they would move groups past messages that came meanwhile
+RESETS = {"reset-to-end": TO_END, "reset-to-begin": TO_BEGIN}  # not twice: they would pass what came meanwhile
 
-What = Literal["access", "queues", "keep", "skip", "again", "delete"]
+What = Literal["perm", "queues", "retention", "reset-to-end", "reset-to-begin", "delete"]
 
 
 @dataclass(frozen=True, slots=True)
 class TopicChange:
-    """What is to become of each topic. access: perm; queues: both numbers; keep: what is None falls back to the
-    brokers' own; skip, again: all groups go to the end, to the beginning."""
+    """What is to become of each topic. queues: both numbers; retention: what is None falls back to the brokers' own;
+    reset-to-end, reset-to-begin: the offsets of all its groups."""
 
     what: What
     perm: int | None = None
@@ -39,8 +39,8 @@ class TopicChange:
     @property
     def facts(self) -> dict[str, Any]:
         """For the audit log: what was asked for."""
-        values = {"access": ("perm",), "queues": ("read_queues", "write_queues"),
-                  "keep": ("retention_ms", "retention_messages")}.get(self.what, ())  # fmt: skip
+        values = {"perm": ("perm",), "queues": ("read_queues", "write_queues"),
+                  "retention": ("retention_ms", "retention_messages")}.get(self.what, ())  # fmt: skip
         return {"what": self.what} | {name: getattr(self, name) for name in values}
 
 
@@ -64,7 +64,7 @@ class Dealt:
 
 async def deal(gateway: Gateway, wanted: TopicChange, name: str, who: str, *, was_begun: bool) -> Dealt:
     """Change one topic. was_begun: a web process began it and ended, so that it may have been done already."""
-    if was_begun and wanted.what in NOT_TWICE:
+    if was_begun and wanted.what in RESETS:
         return Dealt(False, gettext("Unknown: the dashboard ended during it. The groups' pages show their offsets."))
     try:
         return Dealt(True, await _change(gateway, wanted, name, who))
@@ -81,13 +81,13 @@ async def _change(gateway: Gateway, wanted: TopicChange, name: str, who: str) ->
     match wanted.what:
         case "delete":
             await gateway.topics.delete(name)
-        case "skip" | "again":
-            return await _move_groups(gateway, name, TO_END if wanted.what == "skip" else TO_BEGIN, who)
-        case "access":
+        case "reset-to-end" | "reset-to-begin" as reset:
+            return await _move_groups(gateway, name, RESETS[reset], who)
+        case "perm":
             await gateway.topics.change(name, perm=wanted.perm)
         case "queues":
             await gateway.topics.change(name, read_queues=wanted.read_queues, write_queues=wanted.write_queues)
-        case "keep":
+        case "retention":
             await gateway.topics.change(
                 name, retention_ms=wanted.retention_ms or 0, retention_messages=wanted.retention_messages or 0
             )

@@ -111,20 +111,20 @@ def name_problem(name: str) -> str:
 
 
 WHAT_CHOICES = [
-    ("access", _("Access")),
+    ("perm", _("Access")),
     ("queues", _("Queues to read and to write")),
-    ("keep", _("How long messages are kept")),
-    ("skip", _("Reset all groups to the end: skip waiting messages")),
-    ("again", _("Reset all groups to the beginning: read everything again")),
+    ("retention", _("How long messages are kept")),
+    ("reset-to-end", _("Reset all groups to the end: skip waiting messages")),
+    ("reset-to-begin", _("Reset all groups to the beginning: read everything again")),
     ("delete", _("Delete")),
 ]
-NEEDS = {"access": ("perm",), "queues": ("read_queues", "write_queues"), "keep": ("keep_for", "keep_messages")}
+NEEDS = {"perm": ("perm",), "queues": ("read_queues", "write_queues"), "retention": ("keep_for", "keep_messages")}
 
 
 class TopicChangesForm(KeepForm):
     """What is to become of the chosen topics; of the fields behind `what` only those that it needs count."""
 
-    what = forms.ChoiceField(label=_("Change"), choices=WHAT_CHOICES, initial="access")
+    what = forms.ChoiceField(label=_("Change"), choices=WHAT_CHOICES, initial="perm")
     perm = forms.ChoiceField(label=_("Access"), choices=PERM_CHOICES, initial="read-write", required=False)
     read_queues = forms.IntegerField(
         label=_("Read queues"), required=False, min_value=1, max_value=QUEUES_MAX,
@@ -142,7 +142,7 @@ class TopicChangesForm(KeepForm):
         for what, names in NEEDS.items():
             for name in names:
                 self.fields[name].widget.attrs["data-for"] = what
-                self.fields[name].required = what != "keep" and chosen in (None, what)
+                self.fields[name].required = what != "retention" and chosen in (None, what)
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
@@ -157,10 +157,10 @@ class TopicChangesForm(KeepForm):
         given = self.cleaned_data
         what = cast(What, given["what"])
         match what:
-            case "access":
+            case "perm":
                 return TopicChange(what, perm=PERMS[given["perm"]])
             case "queues":
                 return TopicChange(what, read_queues=given["read_queues"], write_queues=given["write_queues"])
-            case "keep":
+            case "retention":
                 return TopicChange(what, retention_ms=given["keep_for"], retention_messages=given["keep_messages"])
         return TopicChange(what)

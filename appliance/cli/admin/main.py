@@ -16,7 +16,7 @@ These call the dashboard and need an API token in GANTRY_TOKEN or --token-file (
   gantry admin alerts list --open                 also: alert-rules, alert-channels, mutes
   gantry admin definitions diff FILE              also: export, apply FILE
   gantry admin users list                         also: invitations, tokens, password
-  gantry admin reports runs                       also: topic-changes, dead-letter-runs, pause, resume, move
+  gantry admin reports runs                       also: topic-changes, dead-letter-runs, pause, resume
 
 `gantry admin NOUN --help` lists the verbs of one noun, `gantry admin NOUN VERB --help` the options of one verb. --json
 prints one document (tail and print: one line per message). Name servers: -n HOST:PORT, or GANTRY_NAMESRV or
@@ -38,7 +38,7 @@ import sys
 
 from appliance.cli.admin.command import Command, Shown, add_command, ask_first, sentence
 from appliance.cli.admin.failures import NotThere, explain_failure
-from appliance.cli.admin.options import add_common, open_admin, tls_hint, with_defaults
+from appliance.cli.admin.options import add_common, tls_hint, with_defaults
 from appliance.cli.admin.output import print_document, print_lines
 from appliance.cli.parser import EXIT_FAILED, EXIT_USAGE, CommandParser
 from gantrymq.client.admin.client import AdminClient
@@ -66,7 +66,7 @@ NOUNS = {
     "clients": ("clients", "connections of clients; disconnect one"),
     "consumers": ("clients", "connected consumers, and what each is doing"),
     "producers": ("clients", "connected producers"),
-    "reset": ("offsets", "reset a group's offsets to a time, the beginning or the end"),
+    "reset": ("offsets", "reset a group's offsets: to a time, by a shift, as they were before"),
     "clone": ("offsets", "copy another group's offsets"),
     "dead-letters": ("dead_letters.verbs", "messages that used up their retries: list, export, resend, discard"),
     "messages": ("messages", "messages: find, read, follow, resend"),
@@ -74,7 +74,6 @@ NOUNS = {
     "accounts": ("accounts", "accounts of clients, and addresses that need none"),
     "pause": ("rest.table", "pause a consumer group"),
     "resume": ("rest.table", "resume a paused consumer group"),
-    "move": ("rest.table", "reset a group's offsets in several topics, by shift or copy, too; undo it"),
     "topic-changes": ("rest.table", "one change for many topics: start, follow, stop"),
     "dead-letter-runs": ("rest.table", "runs that resend dead letters: start, follow, stop, resume"),
     "definitions": ("rest.definitions", "topics, groups, accounts, alerts as one YAML file: export, diff, apply"),
@@ -158,7 +157,7 @@ def _joined(words: list[str]) -> list[str]:
 async def _execute(arguments: argparse.Namespace) -> int:
     command: Command = arguments.command
     async with command.opens(arguments) as admin:
-        if command.opens is open_admin:
+        if isinstance(admin, AdminClient):
             await _check_cluster(admin, getattr(arguments, "cluster", None))
         if command.loses and command.plan is not None and not arguments.dry_run:
             plan = await command.plan(admin, arguments)  # which also says what is wrong with the command

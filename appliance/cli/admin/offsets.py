@@ -1,56 +1,75 @@
-"""`gantry admin reset | clone`: moving groups, with a look at what would be skipped or repeated before."""
+"""`gantry admin reset | clone`: a group's offsets, with a look at what would be skipped or repeated before.
+
+What only the dashboard can do, as it remembers where groups were, is its call of REST.
+"""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 from collections.abc import Sequence
+from typing import Any
 
 from appliance.cli.admin.command import Command, Shown
 from appliance.cli.admin.failures import NotThere
-from appliance.cli.admin.options import not_negative, parse_time
+from appliance.cli.admin.options import open_admin, parse_time
+from appliance.cli.admin.rest.client import open_rest
+from appliance.cli.admin.rest.table import CALLS
 from appliance.cli.tables import table
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.client.admin.offsets import TO_END
 from gantrymq.client.admin.results import QueueMove
 from gantrymq.errors import ConfigError
 
+BY_DASHBOARD = CALLS["reset"][""]
+ONLY_BY_DASHBOARD = ("shift", "copy", "undo")
 
-async def plan_reset(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
+
+def _opens(arguments: argparse.Namespace) -> contextlib.AbstractAsyncContextManager[Any]:
+    return (open_rest if arguments.to in ONLY_BY_DASHBOARD else open_admin)(arguments)
+
+
+async def plan_reset(admin: Any, arguments: argparse.Namespace) -> Shown:
+    if arguments.to in ONLY_BY_DASHBOARD:
+        return await BY_DASHBOARD.plan(admin, arguments)
     return _joined(
-        [_shown(arguments.group, moves, is_online=None) for moves in await _moves(admin, arguments)], arguments
+        [_shown(arguments.id_name, moves, is_online=None) for moves in await _moves(admin, arguments)], arguments
     )
 
 
-async def reset(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
+async def reset(admin: Any, arguments: argparse.Namespace) -> Shown:
     """Topic by topic, once all of them can be."""
+    if arguments.to in ONLY_BY_DASHBOARD:
+        return await BY_DASHBOARD.act(admin, arguments)
     shown = []
-    for topic, moves in zip(arguments.topic, await _moves(admin, arguments), strict=True):
+    for topic, moves in zip(arguments.topics, await _moves(admin, arguments), strict=True):
         is_online = await admin.offsets.reset(
-            arguments.group,
+            arguments.id_name,
             topic,
             TO_END if arguments.to is None else arguments.to,
             moves,
-            by_offset=arguments.offset is not None,
+            by_offset=hasattr(arguments, "offset"),
         )
-        shown.append(_shown(arguments.group, moves, is_online=is_online))
+        shown.append(_shown(arguments.id_name, moves, is_online=is_online))
     return _joined(shown, arguments)
 
 
 async def _moves(admin: AdminClient, arguments: argparse.Namespace) -> list[list[QueueMove]]:
     """The moves of each topic."""
-    if (arguments.to is None) == (arguments.offset is None):
+    offset = getattr(arguments, "offset", None)
+    if (arguments.to is None) == (offset is None):
         raise ConfigError("say where to, in one way: --to TIME (such as 2h, begin or end), or --offset N")
+    if hasattr(arguments, "by") or hasattr(arguments, "source"):
+        raise ConfigError("--by N goes with --to shift, --source GROUP with --to copy")
     to = arguments.to if arguments.to is not None else TO_END
-    return [
-        await admin.offsets.plan_reset(arguments.group, topic, to, offset=arguments.offset) for topic in arguments.topic
-    ]
+    return [await admin.offsets.plan_reset(arguments.id_name, topic, to, offset=offset) for topic in arguments.topics]
 
 
 def _joined(shown: Sequence[Shown], arguments: argparse.Namespace) -> Shown:
     """What is shown of several topics; of one as it is."""
     if len(shown) == 1:
         return shown[0]
-    named = list(zip(arguments.topic, shown, strict=True))
+    named = list(zip(arguments.topics, shown, strict=True))
     lines = [line for topic, one in named for line in (f"{topic}:", *one.lines, "")][:-1]
     return Shown([{"topic": topic, **one.document} for topic, one in named], lines)
 
@@ -92,15 +111,21 @@ def _shown(group: str, moves: Sequence[QueueMove], *, is_online: bool | None) ->
     return Shown(document, lines)
 
 
+def _where(text: str) -> int | str:
+    return text if text in ONLY_BY_DASHBOARD else parse_time(text)
+
+
 def _reset_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("group", metavar="GROUP")
-    parser.add_argument("topic", nargs="+", metavar="TOPIC", help="one, or several")
+    """Those of the dashboard's call have its fields' names."""
+    parser.add_argument("id_name", metavar="GROUP")
+    parser.add_argument("topics", nargs="+", metavar="TOPIC", help="one, or several")
     parser.add_argument(
-        "--to", type=parse_time, metavar="TIME", help="begin, end, 2h (2 hours ago), 10:30, 2026-11-21T10:00"
-    )
-    parser.add_argument(
-        "--offset", type=not_negative, metavar="N", help="this offset in every queue; not while the group runs"
-    )
+        "--to", type=_where, metavar="WHERE",
+        help="begin, end, 2h (2 hours ago), 10:30, 2026-11-21T10:00; by the dashboard: shift, copy, undo",
+    )  # fmt: skip
+    others = {field.key: field for field in BY_DASHBOARD.fields}
+    for key in ("offset", "by", "source"):
+        others[key].add(parser)
 
 
 def _clone_arguments(parser: argparse.ArgumentParser) -> None:
@@ -110,6 +135,8 @@ def _clone_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 COMMANDS = {
-    "reset": {"": Command("reset a group's offsets in topics", reset, _reset_arguments, plan_reset, loses=True)},
+    "reset": {
+        "": Command("reset a group's offsets in topics", reset, _reset_arguments, plan_reset, loses=True, opens=_opens)
+    },
     "clone": {"": Command("copy offsets from another group", clone, _clone_arguments, plan_clone, loses=True)},
 }

@@ -133,9 +133,9 @@ async def test_rest_starts_stops_and_discards(users: dict[str, User], gateway: G
     api = await api_for(users["operator"])
     _, counted = await api.call("post", "/dead-letters/rest-runs/resend", {"dry_run": True})
     since = (datetime.now(UTC) - timedelta(hours=1)).isoformat()
-    body = {"cursor": counted["begin"], "wanted": counted["matched"], "rate": 200, "since": since}
+    body = {"cursor": counted["begin"], "counted": counted["matched"], "rate": 200, "since": since}
     status, run = await api.call("post", "/dead-letters/rest-runs/runs", body)
-    assert (status, run["state"], run["wanted"], run["started_by"]) == (201, "running", 2, "operator")
+    assert (status, run["state"], run["counted"], run["started_by"]) == (201, "running", 2, "operator")
     assert run["since"] and run["until"] is None and run["next"] == counted["begin"]
     address = f"/dead-letters/rest-runs/runs/{run['id']}"
     assert (await api.call("delete", "/dead-letters/rest-runs?letters=2"))[0] == 409

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from dashboard.forms.rest_bodies import move_body, put_back_body
+from dashboard.forms.rest_bodies import put_back_body, reset_body
 from dashboard.forms.shell_commands import (
     admin_line,
     curl_line,
-    move_words,
     put_back_words,
+    reset_words,
     topic_body,
     topic_words,
 )
@@ -57,13 +57,13 @@ def test_the_token_is_the_shells_and_the_body_is_json() -> None:
 )
 def test_a_move_is_said_as_both_take_it(wanted: dict[str, Any], words: list[str], body: dict[str, object]) -> None:
     filled = {"topics": ["t"], "at": "", "offset": "", "by": "", "source": ""} | wanted
-    assert (move_words("g", filled), move_body(filled)) == (words, {"topics": ["t"]} | body)
+    assert (reset_words("g", filled), reset_body(filled)) == (words, {"topics": ["t"]} | body)
 
 
 def test_so_long_ago_is_a_word_of_the_shell_and_a_moment_of_rest() -> None:
     wanted = {"to": "time", "at": "2 h", "topics": ["t"]}
-    assert move_words("g", wanted) == ["reset", "g", "t", "--to", "2h"]
-    ago = datetime.now(UTC) - datetime.fromisoformat(move_body(wanted)["at"])
+    assert reset_words("g", wanted) == ["reset", "g", "t", "--to", "2h"]
+    ago = datetime.now(UTC) - datetime.fromisoformat(reset_body(wanted)["at"])
     assert timedelta(hours=2) <= ago < timedelta(hours=3)
     assert put_back_body({"q": "x", "since": "soon"}) == {"q": "x", "since": "soon"}
 

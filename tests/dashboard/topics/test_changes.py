@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import html
+import importlib
 import re
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
+from django.apps import apps
 from django.utils import timezone
 
 from dashboard.cluster.errors import NotAllowed
@@ -48,10 +50,10 @@ async def test_a_page_previews_asks_for_the_number_and_shows_each_result(
     client = await log_in("operator")
     page = (await client.get("/topics/change?all=1&q=bulk-")).content.decode()
     assert "Change 2 topics" in page and "bulk-a, bulk-b" in page
-    form: dict[str, Any] = {"topic": names, "what": "access", "perm": "read"}
+    form: dict[str, Any] = {"topic": names, "what": "perm", "perm": "read"}
     page = html.unescape((await client.post("/topics/change", form)).content.decode())
     assert 'for topic in bulk-a bulk-b; do gantry admin topics set "$topic" --perm r -n ' in page
-    assert "/api/v1/topic-changes -H" in page and '"what": "access"' in page
+    assert "/api/v1/topic-changes -H" in page and '"what": "perm"' in page
     answer = await client.post("/topics/change", form | {"typed_name": "3 topics"})
     assert answer.status_code == 422 and "Nothing was changed" in answer.content.decode()
     answer = await client.post("/topics/change", form | {"typed_name": "2 topics"})
@@ -98,8 +100,8 @@ async def test_queues_and_retention_are_set_apart_and_groups_are_moved(
     await admin.offsets.reset("bulk-group", topic, 0, await admin.offsets.plan_reset("bulk-group", topic, 0))
     runs = ChangeRuns()
     for wanted in (
-        TopicChange("keep", retention_ms=60_000, retention_messages=5),
-        TopicChange("skip"),
+        TopicChange("retention", retention_ms=60_000, retention_messages=5),
+        TopicChange("reset-to-end"),
         TopicChange("queues", read_queues=4, write_queues=2),
     ):
         run = await ended((await runs.start(wanted, [topic], ASKER)).number, runs)
@@ -163,12 +165,22 @@ async def test_a_run_that_a_restart_broke_off_goes_on_and_is_audited_once(
 async def test_what_must_not_be_done_twice_is_told_as_not_known(gateway: Gateway, make_topic: Topic, ada: User) -> None:
     topic, runs = await make_topic("bulk-broken-off"), ChangeRuns()
     row = await TopicChangeRun.objects.acreate(
-        wanted={"what": "skip"}, topics=[topic], who="ada", way=Way.PAGE, started_at=timezone.now()
+        wanted={"what": "reset-to-end"}, topics=[topic], who="ada", way=Way.PAGE, started_at=timezone.now()
     )
     await row.results.acreate(topic=topic, state="begun")
     await runs.look()
     run = await ended(row.pk, runs)
     assert (run.state, run.failed) == ("done", 1) and run.dealt[topic].told.startswith("Unknown: the dashboard ended")
+
+
+async def test_a_run_of_before_is_told_in_the_words_of_now(gateway: Gateway, ada: User) -> None:
+    stands = {"topics": ["t"], "who": "ada", "way": Way.PAGE, "started_at": timezone.now()}
+    for what in ("keep", "skip", "delete"):
+        await TopicChangeRun.objects.acreate(wanted={"what": what}, state="done", **stands)
+    migration = importlib.import_module("dashboard.migrations.0007_words_of_topic_changes")
+    await sync_to_async(migration.say_in_the_words_of_now)(apps, None)
+    status, told = await (await api_for(ada)).call("get", "/topic-changes")
+    assert (status, [run["what"] for run in told["items"]]) == (200, ["delete", "reset-to-end", "retention"])
 
 
 async def test_a_run_of_an_account_that_lost_its_rights_does_nothing_more(
@@ -195,11 +207,11 @@ async def test_a_limited_account_changes_and_sees_its_own_names_only(gateway: Ga
 
 
 def test_lines_for_a_shell_quote_names_and_move_group_by_group() -> None:
-    [line] = admin_lines("ns:9876", TopicChange("keep", retention_ms=60_000), ["a", "%RETRY%g"], {})
+    [line] = admin_lines("ns:9876", TopicChange("retention", retention_ms=60_000), ["a", "%RETRY%g"], {})
     assert line == (
         'for topic in a %RETRY%g; do gantry admin topics set "$topic" --attribute=retention.ms=60000 '
         "--attribute=-retention.messages -n ns:9876; done"
     )
-    assert admin_lines("ns:9876", TopicChange("skip"), ["a", "b"], {"g": ["a", "b"]}) == [
+    assert admin_lines("ns:9876", TopicChange("reset-to-end"), ["a", "b"], {"g": ["a", "b"]}) == [
         "gantry admin reset g a b --to end --yes -n ns:9876"
     ]

@@ -23,12 +23,13 @@ NEVER = {"dry_run"}  # --dry-run is of every verb
 
 # Field of REST: its option, and the one that says null, no, or the empty list.
 OPTIONS = {
-    "again": "--again --not-again", "channel_ids": "--channel --all-channels", "clear": "--clear --clear-at-threshold",
+    "channel_ids": "--channel --all-channels", "clear": "--clear --clear-at-threshold",
     "clear_s": "--clear-for", "ends_at": "--until", "for_s": "--for", "interval_minutes": "--every",
-    "is_on": "--on --off", "life_days": "--days", "only_open": "--open --all", "pattern": "--about",
-    "prefixes": "--names --all-names", "q": "--find", "reports": "--report", "retention_messages": "--keep-messages",
-    "retention_ms": "--keep-ms", "rule_id": "--rule --every-rule", "seconds": "--seconds --no-promise",
-    "settings": "--set", "since": "--from", "topics": "--topic", "until": "--to",
+    "include_resent": "--include-resent --not-resent", "is_on": "--on --off", "life_days": "--days",
+    "only_open": "--open --all", "pattern": "--about", "prefixes": "--names --all-names", "q": "--find",
+    "reports": "--report", "retention_messages": "--keep-messages", "retention_ms": "--keep-ms",
+    "rule_id": "--rule --every-rule", "seconds": "--seconds --no-promise", "settings": "--set", "since": "--from",
+    "topics": "--topic", "until": "--to",
 }  # fmt: skip
 AGO = "or 2h, which is that long ago"
 HINTS = {"for_s": "30s, 5min", "clear_s": "30s, 5min", "settings": "secrets take --ask",

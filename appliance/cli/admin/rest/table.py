@@ -18,8 +18,8 @@ CALLS: dict[str, dict[str, Call]] = {
                        summary="pause a group: its members receive nothing, and it keeps its offsets")},
     "resume": {"": verb("set_group_consuming", "GROUP", fixed={"is_on": True},
                         summary="resume a paused group")},
-    "move": {"": verb("reset_group", "GROUP topics", loses=True,
-                      columns="topic is_done problem skipped repeated")},
+    "reset": {"": verb("reset_group", "GROUP topics", loses=True,
+                       columns="topic is_done problem skipped repeated")},
     "topic-changes": {
         "list": verb("list_topic_changes", columns="id what state started_at done failed"),
         "start": verb("change_topics", "topics", loses=True),
@@ -28,7 +28,7 @@ CALLS: dict[str, dict[str, Call]] = {
     },
     "dead-letter-runs": {
         "list": verb("list_resend_runs", "GROUP",
-                     columns="id state sent failed unknown before wanted started_by started_at"),
+                     columns="id state sent failed unknown before counted started_by started_at"),
         "start": verb("start_resend_run", "GROUP", loses=True),
         "show": verb("get_resend_run", "GROUP RUN"),
         "stop": verb("stop_resend_run", "GROUP RUN"),

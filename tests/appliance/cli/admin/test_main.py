@@ -467,7 +467,13 @@ def test_failures_are_one_sentence_and_an_exit_code(gantry: Gantry) -> None:
     )
     assert gantry("brokers", "show", "nope").code == 1
     assert gantry("topics", "create", "with space").code == 2
-    for wrong in (("topics",), ("nonsense",), ("reset", "g", "t", "--to", "someday"), ("config", "set", "novalue")):
+    for wrong in (
+        ("topics",),
+        ("nonsense",),
+        ("reset", "g", "t", "--to", "someday"),
+        ("reset", "g", "t", "--to", "end", "--by", "3"),
+        ("config", "set", "novalue"),
+    ):
         assert gantry(*wrong).code == 2
 
 

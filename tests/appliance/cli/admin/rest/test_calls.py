@@ -71,18 +71,20 @@ SAME = [
      ("PUT", "/reports/promises", {"group": "g", "seconds": None})),
     (["reports", "stop", "20261123T153518Z-d42bef"], ("POST", "/reports/runs/20261123T153518Z-d42bef/stop", None)),
     (["pause", "%RETRY%g"], ("PUT", "/groups/%25RETRY%25g/consuming", {"is_on": False})),
-    (["move", "g", "a", "b", "--to", "shift", "--by=-10"],
+    (["reset", "g", "a", "b", "--to", "shift", "--by=-10"],
      ("POST", "/groups/g/reset", {"topics": ["a", "b"], "to": "shift", "by": -10})),
+    (["reset", "g", "a", "--to", "undo"], ("POST", "/groups/g/reset", {"topics": ["a"], "to": "undo"})),
     (["topic-changes", "start", "a", "b", "--what", "queues", "--read-queues", "4", "--write-queues", "2"],
      ("POST", "/topic-changes",
       {"what": "queues", "topics": ["a", "b"], "read_queues": 4, "write_queues": 2})),
-    (["dead-letter-runs", "start", "g", "--find", "error=Timeout", "--target", "group", "--rate", "10", "--again"],
-     ("POST", "/dead-letters/g/runs", {"q": "error=Timeout", "target": "group", "rate": 10, "again": True})),
+    (["dead-letter-runs", "start", "g", "--find", "error=Timeout", "--target", "group", "--rate", "10",
+      "--include-resent"],
+     ("POST", "/dead-letters/g/runs", {"q": "error=Timeout", "target": "group", "rate": 10, "include_resent": True})),
     (["dead-letter-runs", "resume", "g", "3"], ("POST", "/dead-letters/g/runs/3/resume", None)),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("words", "call"), SAME, ids=[" ".join(words[:2]) for words, _ in SAME])
+@pytest.mark.parametrize(("words", "call"), SAME, ids=[" ".join(words) for words, _ in SAME])
 def test_words_become_a_call_and_the_call_the_same_words(words: list[str], call: tuple[str, str, Any]) -> None:
     assert ask(*words, answers=THERE)[:3] == call
     again = words_of(*call)
@@ -91,7 +93,7 @@ def test_words_become_a_call_and_the_call_the_same_words(words: list[str], call:
 
 
 def test_each_verb_stands_in_the_help_and_says_what_it_does() -> None:
-    assert {noun for noun, (module, _) in NOUNS.items() if module == "rest.table"} == set(CALLS)
+    assert {noun for noun, (module, _) in NOUNS.items() if module == "rest.table"} | {"reset"} == set(CALLS)
     assert [call.summary for calls in CALLS.values() for call in calls.values() if not call.summary[0].islower()] == []
 
 
