@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponseBase
 from ninja import Query
 
 from dashboard.access.permissions import Permission
-from dashboard.audit.notes import note
+from dashboard.audit.notes import note, note_nothing
 from dashboard.cluster.browse import CURSOR_CHARS_MAX
 from dashboard.cluster.errors import TopicNotFound
 from dashboard.cluster.gateway import gateway
@@ -19,7 +19,8 @@ from dashboard.cluster.message_values import read_place
 from dashboard.forms.fields import DURATION_MS_MAX
 from dashboard.messages.by_id import message_by_id
 from dashboard.messages.export import export_response
-from dashboard.messages.forms import BODY_BYTES_MAX, MessageSearchForm, TestMessageForm, TraceForm
+from dashboard.messages.forms import BODY_BYTES_MAX, MessageSearchForm, SaveSearchForm, TestMessageForm, TraceForm
+from dashboard.messages.saved_searches import keep_search, saved_searches
 from dashboard.messages.schemas import (
     DeliverIn,
     DeliveryList,
@@ -27,16 +28,21 @@ from dashboard.messages.schemas import (
     MessageDetailOut,
     MessageIn,
     MessageList,
+    SavedSearchIn,
+    SavedSearchList,
+    SavedSearchOut,
     SentOut,
     TraceEventList,
     TraceOut,
 )
 from dashboard.messages.trace_search import look
+from dashboard.models.management import User
+from dashboard.models.saved_searches import SavedSearch
 from dashboard.rest.auth import Token
 from dashboard.rest.lists import Cursor, Limit, Since, Until, place_of
-from dashboard.rest.refusals import FormProblem, caller, checked
+from dashboard.rest.refusals import FormProblem, NotPossible, caller, checked
 from dashboard.rest.routes import Routes
-from dashboard.rest.values import text_of
+from dashboard.rest.values import Key, text_of
 from gantrymq.errors import MessageRejected
 from gantrymq.message.model import Message, MessageExt
 
@@ -66,6 +72,34 @@ async def find_messages(
     asked, older = checked(search).search(), place_of(cursor)
     detail = await gateway().topics.get(name)
     return MessageList.of_look(await gateway().lookup.look(detail, asked, older=older, limit=min(limit, ROWS_MAX)))
+
+
+@router.get("/{name}/searches", auth=READ, summary="Your saved searches of a topic's messages")
+async def list_saved_searches(request: HttpRequest, name: str) -> SavedSearchList:
+    return SavedSearchList.whole(map(SavedSearchOut.of_row, await saved_searches(_user(request), name)))
+
+
+@router.post("/{name}/searches", auth=READ, response=(201, 409), summary="Save a search of a topic's messages")
+async def save_search(request: HttpRequest, name: str, body: SavedSearchIn) -> SavedSearchOut:
+    note_nothing(request)
+    await gateway().topics.get(name)
+    checked(MessageSearchForm(body.dict()))
+    form = checked(SaveSearchForm(body.dict()))
+    return SavedSearchOut.of_row(
+        await keep_search(_user(request), name, form.cleaned_data["name"], body.dict(exclude={"name"}))
+    )
+
+
+@router.delete("/{name}/searches/{int:search_id}", auth=READ, summary="Delete a saved search of yours")
+async def delete_saved_search(request: HttpRequest, name: str, search_id: Key) -> None:
+    note_nothing(request)
+    if not (await SavedSearch.objects.filter(user=_user(request), topic=name, pk=search_id).adelete())[0]:
+        raise NotPossible("There is no such search.", status=404)
+
+
+def _user(request: HttpRequest) -> User:
+    user: User = request.auth.user  # type: ignore[attr-defined]
+    return user
 
 
 @router.get("/{name}/messages.{form}", auth=READ, summary="Messages as a file of JSON lines (jsonl) or CSV")

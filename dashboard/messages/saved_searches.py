@@ -13,6 +13,7 @@ from django.utils.translation import gettext
 
 from dashboard.access.permissions import ACT, Permission, requires
 from dashboard.audit.notes import note_nothing
+from dashboard.cluster.errors import NotAllowed
 from dashboard.messages.forms import MessageSearchForm, SaveSearchForm
 from dashboard.models.management import User
 from dashboard.models.saved_searches import SavedSearch
@@ -32,18 +33,18 @@ async def saved_searches(user: User, topic: str) -> list[SavedSearch]:
 
 @requires(Permission.MESSAGES_READ, ACT)
 async def save(request: HttpRequest, name: str) -> HttpResponse:
-    """Keep what the fields ask for under a name; one of that name is replaced."""
     note_nothing(request)
     asked, form = MessageSearchForm(request.POST.dict()), SaveSearchForm(request.POST)
-    query = asked_query(request.POST)
-    address = f"{reverse('topic', args=[name])}?{query}"
+    address = f"{reverse('topic', args=[name])}?{asked_query(request.POST)}"
     if not asked.is_valid():
         return redirect(address)  # the page says what is wrong
     if form.is_valid():
-        trouble = await _keep(_user(request), name, form.cleaned_data["name"], query)
+        try:
+            await keep_search(_user(request), name, form.cleaned_data["name"], request.POST)
+        except NotAllowed as exc:
+            notes.error(request, str(exc))
     else:
         [[trouble]] = form.problems().values()
-    if trouble:
         notes.error(request, trouble)
     return redirect(address)
 
@@ -53,17 +54,19 @@ def _user(request: HttpRequest) -> User:
     return user
 
 
-async def _keep(user: User, topic: str, name: str, query: str) -> str | None:
-    """None, or why it is not kept."""
+async def keep_search(user: User, topic: str, name: str, asked: Mapping[str, str]) -> SavedSearch:
+    """Keep what is asked for under a name; one of that name is replaced. Raises NotAllowed."""
+    query = asked_query(asked)
     if len(query) > SavedSearch.QUERY_MAX:
-        return gettext("The search is too long to be saved.")
+        raise NotAllowed(gettext("The search is too long to be saved."))
     own = SavedSearch.objects.filter(user=user, topic=topic)
     if await own.acount() >= SavedSearch.A_TOPIC_MAX and not await own.filter(name=name).aexists():
-        return gettext("%(count)s searches of this topic are saved. Delete one first.") % {
-            "count": SavedSearch.A_TOPIC_MAX
-        }
-    await SavedSearch.objects.aupdate_or_create(user=user, topic=topic, name=name, defaults={"query": query})
-    return None
+        raise NotAllowed(
+            gettext("%(count)s searches of this topic are saved. Delete one first.")
+            % {"count": SavedSearch.A_TOPIC_MAX}
+        )
+    kept, _ = await SavedSearch.objects.aupdate_or_create(user=user, topic=topic, name=name, defaults={"query": query})
+    return kept
 
 
 @requires(Permission.MESSAGES_READ, ACT)

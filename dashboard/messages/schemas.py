@@ -5,11 +5,13 @@ from __future__ import annotations
 import base64
 from datetime import UTC, datetime
 from typing import Any, Literal, cast
+from urllib.parse import parse_qsl
 
 from ninja import Field, Schema
 
 from dashboard.cluster.message_fate import Fate
 from dashboard.cluster.message_lookup import Looked
+from dashboard.cluster.message_query import QUERY_CHARS_MAX
 from dashboard.cluster.message_values import MessageLine
 from dashboard.forms.fields import DURATION_MS_MAX
 from dashboard.messages.bodies.body_view import decoded_body
@@ -17,14 +19,41 @@ from dashboard.messages.bodies.registered import learn_schemas
 from dashboard.messages.forms import DELAYS_S, PROPERTY_LINES_MAX
 from dashboard.messages.trace_events import TraceEvent
 from dashboard.messages.trace_search import TraceStep
+from dashboard.models.saved_searches import SavedSearch
 from dashboard.rest.lists import Listed, sentences
-from dashboard.rest.values import FromMs, Given, Moment, Out, named
+from dashboard.rest.values import OPEN, FromMs, Given, Moment, Out, named
 from gantrymq.client.admin.results import DeliveryState
 from gantrymq.client.results import SendResult
 from gantrymq.message.model import MessageExt
 
 How = Literal["newest", "place", "index", "search"]
 DELAY_LEVEL_MAX = len(DELAYS_S)
+TIME_CHARS_MAX = 40
+
+
+class SavedSearchIn(Given):
+    """A search of the topic's messages, under a name. Times may be relative: 1h is an hour before it is used."""
+
+    name: str = Field(min_length=1, max_length=SavedSearch.NAME_MAX)
+    q: str = Field("", max_length=QUERY_CHARS_MAX, description="as find_messages takes it")
+    since: str = Field("", max_length=TIME_CHARS_MAX, description="2026-11-21T07:30:00Z, or 1h")
+    until: str = Field("", max_length=TIME_CHARS_MAX, description="2026-11-21T07:30:00Z, or 1h")
+    queue: str = Field("", max_length=300, description="only this one: broker-a.3")
+
+
+class SavedSearchOut(SavedSearchIn):
+    """One of your own."""
+
+    model_config = OPEN
+    id: int
+
+    @classmethod
+    def of_row(cls, row: SavedSearch) -> SavedSearchOut:
+        return cls(id=row.pk, name=row.name, **dict(parse_qsl(row.query)))
+
+
+class SavedSearchList(Listed[SavedSearchOut]):
+    """By name."""
 
 
 class MessageOut(Out):

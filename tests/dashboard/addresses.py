@@ -54,7 +54,19 @@ _PARTS = {
     "form": "csv",
     "message_id": "no-such",
 } | dict.fromkeys(
-    ("token_id", "number", "run", "run_id", "invitation_id", "alert_id", "rule_id", "channel_id", "mute_id"), "1000000"
+    (
+        "token_id",
+        "number",
+        "run",
+        "run_id",
+        "invitation_id",
+        "alert_id",
+        "rule_id",
+        "channel_id",
+        "mute_id",
+        "search_id",
+    ),
+    "1000000",
 )
 
 

@@ -16,7 +16,7 @@ These call the dashboard and need an API token in GANTRY_TOKEN or --token-file (
   gantry admin alerts list --open                 also: alert-rules, alert-channels, mutes
   gantry admin definitions diff FILE              also: export, apply FILE
   gantry admin users list                         also: invitations, tokens, password
-  gantry admin reports runs                       also: topic-changes, dead-letter-runs, pause, resume
+  gantry admin reports runs                       also: saved-searches, topic-changes, dead-letter-runs, pause, resume
 
 `gantry admin NOUN --help` lists the verbs of one noun, `gantry admin NOUN VERB --help` the options of one verb. --json
 prints one document (tail and print: one line per message). Name servers: -n HOST:PORT, or GANTRY_NAMESRV or
@@ -66,14 +66,15 @@ NOUNS = {
     "clients": ("clients", "connections of clients; disconnect one"),
     "consumers": ("clients", "connected consumers, and what each is doing"),
     "producers": ("clients", "connected producers"),
-    "reset": ("offsets", "reset a group's offsets: to a time, by a shift, as they were before"),
-    "clone": ("offsets", "copy another group's offsets"),
+    "reset": ("rest.offsets", "reset a group's offsets: to a time, by a shift, as they were before"),
+    "clone": ("rest.offsets", "copy another group's offsets"),
     "dead-letters": ("dead_letters.verbs", "messages that used up their retries: list, export, resend, discard"),
     "messages": ("messages", "messages: find, read, follow, resend"),
     "send": ("messages", "send a message"),
     "accounts": ("accounts", "accounts of clients, and addresses that need none"),
     "pause": ("rest.table", "pause a consumer group"),
     "resume": ("rest.table", "resume a paused consumer group"),
+    "saved-searches": ("rest.table", "your saved searches of a topic's messages"),
     "topic-changes": ("rest.table", "one change for many topics: start, follow, stop"),
     "dead-letter-runs": ("rest.table", "runs that resend dead letters: start, follow, stop, resume"),
     "definitions": ("rest.definitions", "topics, groups, accounts, alerts as one YAML file: export, diff, apply"),

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+from asgiref.sync import sync_to_async
+
+from dashboard.models.management import User
 from dashboard.models.saved_searches import SavedSearch
-from tests.dashboard.conftest import Client
+from tests.dashboard.conftest import Client, api_for
 
 Topic = Callable[..., Awaitable[str]]
 
@@ -40,3 +43,27 @@ async def test_what_is_no_search_or_too_many_is_not_kept(log_in: Client, make_to
     kept = {row.name: row.query async for row in SavedSearch.objects.all()}
     assert len(kept) == SavedSearch.A_TOPIC_MAX and kept["search 0"] == "q=tag%3Achanged"
     assert "searches of this topic are saved" in (await client.get(f"/topic/{topic}")).content.decode()
+
+
+async def test_rest_and_the_page_have_the_same_searches(
+    log_in: Client, make_user: Callable[..., User], make_topic: Topic
+) -> None:
+    topic, client = await make_topic("searched-by-rest"), await log_in("reader")
+    own = await api_for(await User.objects.aget(username="reader"), "read")
+    other = await api_for(await sync_to_async(make_user)("operator", "ada"))
+    path = f"/topics/{topic}/searches"
+    asked = {"name": "late", "q": "tag:paid", "since": "1h", "until": "", "queue": ""}
+    status, made = await own.call("post", path, asked)
+    assert (status, {key: made[key] for key in asked}) == (201, asked)
+    assert 'q=tag%3Apaid&amp;since=1h">late</a>' in (await client.get(f"/topic/{topic}")).content.decode()
+    await client.post(f"/topic/{topic}/searches/save", {"q": "tag:new", "name": "late"})
+    assert [(one["id"], one["q"]) for one in (await own.call("get", path))[1]["items"]] == [(made["id"], "tag:new")]
+    for wrong in ({"q": "tag:x"}, {"name": " "}, {"name": "x", "since": "soon"}):
+        assert (await own.call("post", path, wrong))[0] == 422, wrong
+    for number in range(SavedSearch.A_TOPIC_MAX):
+        status, _ = await own.call("post", path, {"name": f"search {number}"})
+    assert status == 409
+    one = f"{path}/{made['id']}"
+    assert ((await other.call("get", path))[1]["items"], (await other.call("delete", one))[0]) == ([], 404)
+    assert [(await own.call("delete", one))[0] for _ in range(2)] == [204, 404]
+    assert (await own.call("post", "/topics/nowhere/searches", {"name": "x"}))[0] == 404

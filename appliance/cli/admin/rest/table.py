@@ -20,6 +20,11 @@ CALLS: dict[str, dict[str, Call]] = {
                         summary="resume a paused group")},
     "reset": {"": verb("reset_group", "GROUP topics", loses=True,
                        columns="topic is_done problem skipped repeated")},
+    "saved-searches": {
+        "list": verb("list_saved_searches", "TOPIC", columns="id name q since until queue"),
+        "create": verb("save_search", "TOPIC name"),
+        "delete": verb("delete_saved_search", "TOPIC SEARCH", done="search {search_id} is deleted"),
+    },
     "topic-changes": {
         "list": verb("list_topic_changes", columns="id what state started_at done failed"),
         "start": verb("change_topics", "topics", loses=True),

@@ -42,7 +42,10 @@ def ask(*words: str, answers: dict[str, Any] | None = None) -> tuple[str, str, A
     return call
 
 
-THERE = {"/alerts/mutes": {"items": [{"id": 9}]}}  # what is there before it is taken away
+THERE = {
+    "/alerts/mutes": {"items": [{"id": 9}]},
+    "/topics/t/searches": {"items": [{"id": 7}]},
+}  # what is there before it is taken away
 SAME = [
     (["alert-rules", "create", "late", "group-behind", "--threshold", "300", "--for", "5min", "--off"],
      ("POST", "/alerts/rules",
@@ -74,6 +77,9 @@ SAME = [
     (["reset", "g", "a", "b", "--to", "shift", "--by=-10"],
      ("POST", "/groups/g/reset", {"topics": ["a", "b"], "to": "shift", "by": -10})),
     (["reset", "g", "a", "--to", "undo"], ("POST", "/groups/g/reset", {"topics": ["a"], "to": "undo"})),
+    (["saved-searches", "create", "t", "late ones", "--find", "tag:paid", "--from", "1h"],
+     ("POST", "/topics/t/searches", {"name": "late ones", "q": "tag:paid", "since": "1h"})),
+    (["saved-searches", "delete", "t", "7"], ("DELETE", "/topics/t/searches/7", None)),
     (["topic-changes", "start", "a", "b", "--what", "queues", "--read-queues", "4", "--write-queues", "2"],
      ("POST", "/topic-changes",
       {"what": "queues", "topics": ["a", "b"], "read_queues": 4, "write_queues": 2})),
