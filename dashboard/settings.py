@@ -42,7 +42,6 @@ INSTALLED_APPS = [
     "django.contrib.messages",
     "django.contrib.staticfiles",
     "django_htmx",
-    "ninja",
     "dashboard",
 ]
 
@@ -52,6 +51,7 @@ MIDDLEWARE = [
     "dashboard.http.problems.ProblemMiddleware",
     "dashboard.http.language.LanguageMiddleware",
     "dashboard.http.database_guard.DatabaseGuard",
+    "dashboard.api.later.RestLoader",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from django.urls import URLPattern, URLResolver, include, path, re_path
 
-from dashboard import api, health
+from dashboard import health
 from dashboard.alerts import channel_views as alert_channels
 from dashboard.alerts import handling_views as alert_handling
 from dashboard.alerts import views as alerts
 from dashboard.api import document
+from dashboard.api.later import RestUrls
 from dashboard.audit import views as audit
 from dashboard.brokers import drain_views as drain
 from dashboard.brokers import failover_views as failover
@@ -16,7 +17,6 @@ from dashboard.brokers import views as broker
 from dashboard.clients import views as clients
 from dashboard.connect import views as connect
 from dashboard.dead_letters import views as letters
-from dashboard.definitions import account_views as accounts
 from dashboard.definitions import views as definitions
 from dashboard.exporter import page as metrics
 from dashboard.find import views as find
@@ -129,7 +129,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     re_path(r"^broker/(?P<name>[^/]{1,255})/failover/pause$", failover.pause, name="broker-failover-pause"),
     re_path(r"^broker/(?P<name>[^/]{1,255})/failover/resume$", failover.resume, name="broker-failover-resume"),
     path("settings", broker.all_settings, name="settings"),
-    path("accounts", accounts.accounts, name="accounts"),
+    path("accounts", definitions.accounts, name="accounts"),
     path("definitions", definitions.definitions, name="definitions"),
     path("definitions/export.yaml", definitions.export, name="definitions-export"),
     path("name-server/entries", name_servers.entries, name="name-server-entries"),
@@ -158,7 +158,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     # programs
     path("api/v1/openapi.json", document.openapi, name="api-openapi"),
     path("api/v1/docs", document.docs, name="api-docs"),
-    path("api/v1/", api.urls),
+    RestUrls(),
     path("metrics", metrics.metrics, name="metrics"),
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),

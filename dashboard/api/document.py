@@ -11,14 +11,14 @@ from dashboard.api.reference import operations
 
 @requires(Permission.TOPICS_READ, token=True)
 async def openapi(request: HttpRequest) -> HttpResponse:
-    from dashboard.api import api
+    from dashboard.api.operations import api
 
     return JsonResponse(api.get_openapi_schema(path_prefix="/api/v1/"))
 
 
 @requires(Permission.ACCOUNT)
 async def docs(request: HttpRequest) -> HttpResponse:
-    from dashboard.api import api
+    from dashboard.api.operations import api
 
     document = api.get_openapi_schema(path_prefix="/api/v1/")
     context = {"tags": operations(document), "about": document["info"]["description"], "host": request.get_host()}

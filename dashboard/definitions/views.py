@@ -1,81 +1,32 @@
-"""Definitions: the export, and an import in two steps, of which the second does what the first showed."""
+"""The addresses of definitions, and of the accounts with which clients sign.
+
+What answers is imported by the first request: its schemas are pydantic's, which every start of a web process would
+wait for (see dashboard/api/later.py), and few ask for these pages.
+"""
 
 from __future__ import annotations
 
-import shlex
-from typing import Any
-
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
-from django.utils.translation import gettext
 
 from dashboard.access.permissions import FORM, Permission, requires
-from dashboard.audit.notes import note, note_nothing
-from dashboard.cluster.errors import GatewayError
-from dashboard.cluster.gateway import gateway
-from dashboard.definitions.api import facts_of
-from dashboard.definitions.document import DocumentRefused
-from dashboard.definitions.forms import ImportForm
-from dashboard.definitions.importing import exported, imported, planned
-from dashboard.definitions.plan import Plan
-from dashboard.forms.base import TypedNameForm
-from dashboard.http.client_address import client_address
-from dashboard.http.request_ids import request_id
-from dashboard.models.audit import Way
-from dashboard.topics.changes import Asker
-
-FILE = "definitions.yaml"
 
 
 @requires(Permission.CONFIG_READ)
 async def export(request: HttpRequest) -> HttpResponse:
-    headers = {"Content-Disposition": f'attachment; filename="{FILE}"'}
-    return HttpResponse(await exported(gateway()), content_type="application/yaml; charset=utf-8", headers=headers)
+    from dashboard.definitions import pages
+
+    return await pages.export(request)
 
 
 @requires(Permission.CONFIG_WRITE, FORM)
 async def definitions(request: HttpRequest) -> HttpResponse:
-    """The form; a document posted without the digest of its preview is only looked at."""
-    note_nothing(request)
-    form = ImportForm(request.POST) if request.method == "POST" else ImportForm()
-    context: dict[str, Any] = {"form": form, "lines": _lines(request, delete=False)}
-    if not form.is_valid():
-        return render(request, "definitions/definitions.html", context, status=422 if form.is_bound else 200)
-    text, delete = form.cleaned_data["text"], form.cleaned_data["delete"]
-    context |= {"text": text, "delete": delete, "lines": _lines(request, delete=delete)}
-    try:
-        plan = await planned(gateway(), text, delete=delete)
-        typed = _typed(request, plan)
-        if "digest" in request.POST and (typed is None or typed.is_valid()):
-            return await _import(request, context, text, delete=delete)
-    except (DocumentRefused, GatewayError) as exc:
-        form.add_error(None, str(exc))
-        return render(request, "definitions/definitions.html", context, status=422)
-    context |= {"plan": plan, "typed": typed, "failing": sum(bool(one.refusal) for one in plan.now)}
-    is_refused = typed is not None and typed.is_bound
-    return render(request, "definitions/definitions.html", context, status=422 if is_refused else 200)
+    from dashboard.definitions import pages
+
+    return await pages.definitions(request)
 
 
-async def _import(request: HttpRequest, context: dict[str, Any], text: str, *, delete: bool) -> HttpResponse:
-    asker = Asker(str(request.user), Way.PAGE, client_address(request), request_id())
-    done = await imported(gateway(), text, asker, delete=delete, digest=request.POST["digest"])
-    note(request, "definitions imported", "", facts_of(done))
-    context |= {"done": done, "failed": sum(not one.is_done for one in done.dealt), "form": ImportForm()}
-    return render(request, "definitions/definitions.html", context)
+@requires(Permission.CONFIG_WRITE)
+async def accounts(request: HttpRequest) -> HttpResponse:
+    from dashboard.definitions import account_pages
 
-
-def _typed(request: HttpRequest, plan: Plan) -> TypedNameForm | None:
-    """The safety catch of an import that deletes: how much, typed."""
-    if not plan.deleted:
-        return None
-    given = request.POST if "digest" in request.POST else None
-    typed = TypedNameForm(given, name=str(plan.deleted), undone="changed")
-    typed.fields["typed_name"].label = gettext("How many are deleted")
-    return typed
-
-
-def _lines(request: HttpRequest, *, delete: bool) -> list[str]:
-    there = ["--dashboard", f"{request.scheme}://{request.get_host()}"]
-    words = (["export"], ["diff", FILE], ["apply", FILE, *(["--delete"] if delete else [])])
-    lines = [shlex.join(["gantry", "admin", "definitions", *line, *there]) for line in words]
-    return [f"{lines[0]} > {FILE}", *lines[1:]]
+    return await account_pages.accounts(request)

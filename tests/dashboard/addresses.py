@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from dashboard.api import api
+from dashboard.api.operations import api
 
 OPEN = {
     "login",

@@ -75,7 +75,7 @@ def main() -> None:
     import django
 
     django.setup()
-    from dashboard.api import api
+    from dashboard.api.operations import api
 
     FILE.write_text(operations(api.get_openapi_schema(path_prefix=f"{API}/")), encoding="utf-8")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from appliance.cli.admin.rest.client import API
-from dashboard.api import api
+from dashboard.api.operations import api
 from tests.docs import compatibility_page, proofs_page, rest_operations, scale_page, settings_page
 
 

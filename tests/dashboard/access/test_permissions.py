@@ -6,7 +6,7 @@ import pytest
 from django.test import AsyncClient
 
 from dashboard.access.permissions import ROLE_PERMISSIONS, SCOPE_PERMISSIONS, Permission, Principal
-from dashboard.api import api
+from dashboard.api.operations import api
 from dashboard.cluster.gateway import Gateway
 from dashboard.live.sockets import LiveSocket, may_subscribe
 from dashboard.models.management import Role, User

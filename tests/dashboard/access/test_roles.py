@@ -10,7 +10,7 @@ import pytest
 from django.http import HttpResponse
 from django.test import AsyncClient
 
-from dashboard.api import api
+from dashboard.api.operations import api
 from dashboard.cluster.gateway import Gateway
 from dashboard.models.management import User
 from tests.dashboard.addresses import METHODS, guarded_patterns, rest_operations

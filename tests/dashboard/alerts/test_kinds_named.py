@@ -8,7 +8,7 @@ from appliance.cli.admin.rest.table import CALLS
 from appliance.settings.alert_names import ChannelKind, RuleKind, RuleLevel
 from dashboard.alerts.kinds import KINDS, PRESETS
 from dashboard.alerts.schemas import LEVELS
-from dashboard.api import api
+from dashboard.api.operations import api
 from dashboard.cluster.group_values import GroupSummary
 from dashboard.groups.trend import watched
 from dashboard.history.series import now_and_then

@@ -76,7 +76,7 @@ def main() -> None:
     import django
 
     django.setup()
-    from dashboard.api import api
+    from dashboard.api.operations import api
 
     FILE.write_text(shape(api.get_openapi_schema(path_prefix="/api/v1/")), encoding="utf-8")
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from dashboard.api import api as operations
+from dashboard.api.operations import api as operations
 from dashboard.cluster.gateway import Gateway
 from dashboard.models.alerts import AlertRule
 from dashboard.models.management import User

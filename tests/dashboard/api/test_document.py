@@ -26,7 +26,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from dashboard.api import api
+from dashboard.api.operations import api
 from dashboard.cluster.gateway import Gateway
 from dashboard.live.sampler import Sampler
 from dashboard.models.management import User

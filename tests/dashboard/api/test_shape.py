@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 
-from dashboard.api import api
+from dashboard.api.operations import api
 from tests.dashboard.api.shape import FILE, shape
 
 

@@ -20,7 +20,7 @@ from appliance.cli.admin import main
 from appliance.cli.admin.main import NOUNS
 from appliance.cli.admin.rest.client import Rest
 from appliance.cli.admin.rest.table import CALLS
-from dashboard.api import api
+from dashboard.api.operations import api
 from dashboard.cluster.gateway import Gateway
 from dashboard.models.alerts import AlertChannel, AlertRule
 from dashboard.models.management import User

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.test import AsyncClient
 
-from dashboard.api import api
+from dashboard.api.operations import api
 from dashboard.cluster.gateway import Gateway
 from dashboard.models.management import User
 from dashboard.web.channel import refusal

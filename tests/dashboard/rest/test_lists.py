@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dashboard.api import api as operations
+from dashboard.api.operations import api as operations
 from dashboard.cluster.gateway import Gateway
 from dashboard.cluster.values import PartialFailure
 from dashboard.models.management import User

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 from pydantic import ValidationError
 
-from dashboard.api import api
+from dashboard.api.operations import api
 from dashboard.rest.values import FromSeconds, MaybeFromMs, Out, named
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
-from dashboard.access.permissions import Permission, requires
 from dashboard.cluster.gateway import gateway
 from dashboard.definitions.document import as_text
 from dashboard.definitions.reading import Found, as_document, found
@@ -29,7 +28,6 @@ NEW = Definitions.model_validate(
 )
 
 
-@requires(Permission.CONFIG_WRITE)
 async def accounts(request: HttpRequest) -> HttpResponse:
     there = await found(gateway(), ("accounts",))
     rows = [
