@@ -4,6 +4,7 @@ first."""
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
@@ -20,6 +21,8 @@ def main() -> int:
         return gantry(sys.argv[1:])
     os.umask(0o077)  # what is made in the data folder is its owner's alone
     end_with_parent()
+    if sys.argv[1:2] == ["up"]:
+        gc.disable()  # until it serves: what a start imports is no garbage, and to look through it takes a tenth of it
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")
     from django.core.management import execute_from_command_line
 

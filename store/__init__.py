@@ -10,6 +10,11 @@
 A file has its full size from birth and is sparse. What is promised, and what a crash leaves, stands in recovery.py.
 """
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from store.base.config import MessageStoreConfig
 from store.base.errors import NewerFormat, StampDamaged, StoreDamaged, StoreError, StoreLocked, StoreNotRunning
 from store.base.results import (
@@ -23,8 +28,10 @@ from store.base.results import (
     StoreMessage,
 )
 from store.base.running_state import RunningFlags
-from store.message_store import MessageStore
-from store.queues.filter import TagFilter
+
+if TYPE_CHECKING:
+    from store.message_store import MessageStore
+    from store.queues.filter import TagFilter
 
 __all__ = [
     "ConsumeQueueUnit",
@@ -46,3 +53,12 @@ __all__ = [
     "StoreNotRunning",
     "TagFilter",
 ]
+
+_LATER = {"MessageStore": "store.message_store", "TagFilter": "store.queues.filter"}
+
+
+def __getattr__(name: str) -> Any:
+    """The store itself is loaded where one is kept: every process imports this package for its settings and errors."""
+    if name in _LATER:
+        return getattr(import_module(_LATER[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

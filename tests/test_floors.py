@@ -362,3 +362,10 @@ def test_what_a_worker_loads_in_the_end_has_neither_django_nor_spark(entrance: s
     result = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
     assert result.stdout.split() == [], f"{entrance} loads {result.stdout}"
+
+
+@pytest.mark.parametrize("entrance", ["appliance.cli.up", "appliance.supervisor.guardian", "appliance.cli.roles.proxy"])
+def test_what_keeps_no_store_loads_none(entrance: str) -> None:
+    script = f"import sys, {entrance}; print('store.base' in sys.modules, 'store.message_store' in sys.modules)"
+    result = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert result.stdout.split() == ["True", "False"], result.stderr

@@ -15,7 +15,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from appliance.acl.own_account import ensure_own_account
 from appliance.cli.checks.every import before_start
 from appliance.cli.checks.finding import Finding
 from appliance.cli.checks.machine import raise_open_files
@@ -26,7 +25,7 @@ from appliance.settings.appliance_config import ApplianceConfig, describe
 from appliance.settings.broker_processes import broker_processes
 from appliance.settings.variables import CONFIG_VARIABLE
 from appliance.supervisor.etcd_node import lay_out_etcd
-from appliance.supervisor.worker_specs import gantry_environment
+from appliance.supervisor.gantry_command import gantry_environment
 from gantrymq.errors import ConfigError, GantryError
 
 PORT_TRIES = 200
@@ -84,6 +83,8 @@ def run(arguments: argparse.Namespace) -> int:
     if config.replicas > 1:
         lay_out_etcd(config.etcd_folder)
     if config.accounts:
+        from appliance.acl.own_account import ensure_own_account  # YAML and all of the gate: only where it is on
+
         ensure_own_account(config.accounts_folder)
     environment = {**os.environ, **config.to_environment(), **gantry_environment()}
     environment.pop(CONFIG_VARIABLE, None)  # its settings are in the variables now

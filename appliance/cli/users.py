@@ -26,7 +26,7 @@ from pathlib import Path
 
 from appliance.settings.appliance_config import ApplianceConfig, describe
 from appliance.settings.variables import CONFIG_VARIABLE
-from appliance.supervisor.worker_specs import gantry_environment
+from appliance.supervisor.gantry_command import gantry_environment
 from gantrymq.errors import GantryError
 
 DATABASE = "db.sqlite3"

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import os
 import socket
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from appliance.own_files import ROOT
 from appliance.process.held_broker import hold_file
 from appliance.process.local_etcd import LocalEtcd, local_etcd
 from appliance.settings.appliance_config import ApplianceConfig, join_address
@@ -23,6 +21,7 @@ from appliance.settings.loader import read_properties
 from appliance.settings.properties_file import key_of
 from appliance.settings.replaced_file import replace_file
 from appliance.supervisor.child import ChildSpec
+from appliance.supervisor.gantry_command import gantry_command, gantry_environment
 from appliance.supervisor.witness import broker_died
 
 FILE_BYTES = "mappedFileSizeCommitLog"
@@ -48,17 +47,6 @@ def worker_stages(config: ApplianceConfig) -> list[list[ChildSpec]]:
 def etcd_of(config: ApplianceConfig) -> LocalEtcd | None:
     """The etcd that this start has laid out; None where an administrator decides about promotions."""
     return local_etcd(config.etcd_folder) if config.replicas > 1 else None
-
-
-def gantry_command(*arguments: str) -> tuple[str, ...]:
-    """The command line of `gantry ARGUMENTS` in this Python; -P keeps the working folder out of its imports."""
-    return (sys.executable, "-P", "-m", "appliance", *arguments)
-
-
-def gantry_environment() -> dict[str, str]:
-    """Variables with which the checkout's packages are found from any working folder."""
-    others = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path not in ("", str(ROOT))]
-    return {"PYTHONPATH": os.pathsep.join([str(ROOT), *others]), "PYTHONUNBUFFERED": "1"}
 
 
 def _etcd(config: ApplianceConfig, etcd: LocalEtcd) -> ChildSpec:

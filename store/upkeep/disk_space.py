@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import statistics
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -191,8 +190,10 @@ def trend_of(readings: Sequence[tuple[float, int]]) -> Trend:
     for at, used in readings[1:]:
         if at - ends[-1][0] >= span_s / PIECES or at == last_at:
             ends.append((at, used))
+    from statistics import stdev  # it loads fractions and decimals, which every start would wait for
+
     rates = [(right[1] - left[1]) / (right[0] - left[0]) for left, right in itertools.pairwise(ends)]
-    error = ERRORS * statistics.stdev(rates) / len(rates) ** 0.5 if len(rates) > 1 else float("inf")
+    error = ERRORS * stdev(rates) / len(rates) ** 0.5 if len(rates) > 1 else float("inf")
     return Trend((last - first) / span_s, error, span_s)
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import logging.handlers
 import os
@@ -36,9 +37,10 @@ from appliance.process.version import VERSION
 from appliance.reports.install_state import STATE_FILE, InstallState, read_state
 from appliance.settings.appliance_config import ApplianceConfig
 from appliance.supervisor.child import ChildSpec
+from appliance.supervisor.gantry_command import gantry_command, gantry_environment
 from appliance.supervisor.guardian_link import GuardianLink
 from appliance.supervisor.supervisor import HangLimit, StartFailed, Supervisor
-from appliance.supervisor.worker_specs import gantry_command, gantry_environment, worker_stages
+from appliance.supervisor.worker_specs import worker_stages
 from dashboard.http.log_paths import PathsOnlyFormatter
 
 logger = logging.getLogger(__name__)
@@ -96,6 +98,8 @@ class Appliance:
         server = WebServer(
             application, self._config, lambda: tasks.append(loop.create_task(self._live(server, reactor.stop)))
         )
+        gc.freeze()  # no collection need look at what was imported
+        gc.enable()  # see dashboard/__main__.py
         if not server.run():
             print(f"gantry up: port {self._config.http_port} can't be opened", file=sys.stderr)
         return self._exit_code
