@@ -353,6 +353,6 @@ def _sync_queues(queues: list[ConsumeQueue]) -> None:
     if len(queues) > SYNCED_ONE_BY_ONE:
         file_bytes.sync_file_system(queues[0].folder)
         return
-    sync_paths({queue.path_of(base) for queue in queues for base in queue.bases[-1:]})
+    sync_paths({queue.path_of(base) for queue in queues for base in queue.bases})  # it may have begun several
     for queue in queues:
         file_bytes.sync_folder(queue.folder)
