@@ -38,7 +38,14 @@ CLOSED_BY_PEER = "closed by the peer"
 READ_BYTES = 1 << 16  # at once; a buffer of the connection's own, for asyncio's is mapped and unmapped for each read
 FRAMES_A_WRITE = 64  # joined at most: the peer begins with them meanwhile
 SWEEP_STEP_S = 0.01  # deadlines this close together share one wake-up
-LONG_POLLS = frozenset({RequestCode.PULL_MESSAGE.value, RequestCode.LITE_PULL_MESSAGE.value})
+LONG_POLLS = frozenset(
+    {
+        RequestCode.PULL_MESSAGE.value,
+        RequestCode.LITE_PULL_MESSAGE.value,
+        RequestCode.POP_MESSAGE.value,
+        RequestCode.NOTIFICATION.value,
+    }
+)
 
 RequestReceived = Callable[["ClientConnection", RemotingCommand], None]
 

@@ -65,6 +65,7 @@ class Polling:
         self._waiting = RemotingClient(
             credentials=options.credentials, tls=options.tls, serialize_type=options.serialize_type
         )
+        session.silence.watched.append(self._waiting)
         self._calls = BrokerCalls(self._waiting)
         self._ready: deque[MessageExt] = deque()
         self._asked_for = 0  # messages that pops on their way may bring

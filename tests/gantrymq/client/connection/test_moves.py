@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from gantrymq import Message, MessageQueue, Producer, SyncProducer, TransactionProducer, TransactionState
+from gantrymq import Message, MessageQueue, PopConsumer, Producer, SyncProducer, TransactionProducer, TransactionState
 from gantrymq.client.connection.moves import FIRST_PAUSE_S, SEEK_S, SOON_PAUSE_S, SOON_S, may_have_moved, pause_after
 from gantrymq.client.connection.options import ClientOptions
 from gantrymq.client.connection.routes import LOOK_AGAIN_S
@@ -38,6 +38,7 @@ class Group:
         self.hangs_up = False
         self.is_silent = False
         self.leaves_unanswered: int | None = None  # a code
+        self.has_pop_waiting = False  # at the old master
         self.was_heard: list[str] = []  # by the new master: names of requests
         self.asked = 0
 
@@ -51,6 +52,7 @@ class Group:
         writer.write(request.reply(body=route.to_json()).encode())
 
     def old(self, server: ScriptedServer, writer: asyncio.StreamWriter, request: RemotingCommand) -> None:
+        self.has_pop_waiting |= request.code == RequestCode.POP_MESSAGE
         if self.is_silent or request.code == self.leaves_unanswered:
             return
         if request.code == RequestCode.HEART_BEAT or not self.has_handed_over:
@@ -180,14 +182,17 @@ async def test_the_silence_of_an_old_master_is_none_of_its_successor() -> None:
         await session.close()
 
 
-async def test_a_pull_at_a_master_that_stands_still_ends_when_another_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("code", [RequestCode.PULL_MESSAGE, RequestCode.POP_MESSAGE, RequestCode.NOTIFICATION])
+async def test_a_long_poll_at_a_master_that_stands_still_ends_when_another_is_known(
+    monkeypatch: pytest.MonkeyPatch, code: RequestCode
+) -> None:
     monkeypatch.setattr("gantrymq.client.connection.silence.SILENT_S", 0.05)
     async with members() as (group, names, old, new):
         session = ClientSession(ClientOptions(name_servers=names), heartbeat=HeartbeatData)
         session.open()
         await session.routes.to_read("T")
         group.is_silent = True
-        pulling = asyncio.create_task(session.calls.call(old, RequestCode.PULL_MESSAGE, timeout_s=7200))
+        pulling = asyncio.create_task(session.calls.call(old, code, timeout_s=7200))
         await asyncio.sleep(0.3)  # some looks, which find no call that says anything: long polls may wait
         assert group.asked == 1
         group.master = new
@@ -220,6 +225,22 @@ async def test_a_pull_that_waits_at_an_old_master_that_answers_others_ends_too_a
         assert not sending.done()
         sending.cancel()
         await session.close()
+
+
+async def test_a_pop_at_a_master_that_stands_still_is_asked_for_at_the_next_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("gantrymq.client.connection.silence.SILENT_S", 0.05)
+    monkeypatch.setattr("gantrymq.client.connection.session.HEARTBEAT_S", 0.05)
+    monkeypatch.setattr("gantrymq.client.pop.polling.WAIT_S", 3600.0)
+    async with members() as (group, names, _old, new), PopConsumer(names, group="g") as consumer:
+        group.leaves_unanswered = RequestCode.POP_MESSAGE
+        consumer.subscribe("T")
+        polling = asyncio.create_task(consumer.poll(3600.0))
+        await until(lambda: group.has_pop_waiting)
+        group.is_silent, group.master = True, new
+        await until(lambda: "POP_MESSAGE" in group.was_heard)
+        polling.cancel()
 
 
 async def test_a_herd_of_refused_sends_asks_no_more_than_one(monkeypatch: pytest.MonkeyPatch) -> None:
