@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from typing import Any
 
-from deploy.lock_file import LOCKS, carried, lock_names, normal, pinned
+from deploy.lock_file import LOCKS, carried, interpreter_built, lock_names, normal, pinned
 
 RECORD = LOCKS / "audit.json"
 LIMIT_S = 90.0  # a network that swallows everything must not hold a check up
@@ -92,10 +92,12 @@ def look_up(further: Sequence[str]) -> dict[str, Any]:
     return report
 
 
-def tell(found: Judgement, record: dict[str, Any]) -> int:
+def tell(found: Judgement, record: dict[str, Any], today: date) -> int:
     """Print what was found; the exit code."""
     names = ", ".join(f"{item.name} {item.version}" for item in sorted(carried()))
     print(f"In the single file, and in no database of Python packages: {names}. See what their makers say.")
+    built = interpreter_built()
+    print(f"Its interpreter was built on {built}, {(today - built).days} days ago: fixes made since are not in it.")
     if not found.looked_up:
         answered = "a database answered then" if record.get("looked_up") else "no database answered then either"
         print("No database of vulnerabilities was reached: nothing is known of the locked versions.")
@@ -126,7 +128,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "versions": dict(sorted(versions().items())),
         }
         RECORD.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
-    return tell(found, record)
+    return tell(found, record, today)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import NamedTuple
 
@@ -38,6 +39,12 @@ def carried() -> dict[Pinned, str]:
     parts = tomllib.loads(BINARY.read_text(encoding="utf-8")).values()
     found = {Pinned(*item) for part in parts for item in part.get("contains", {}).items()}
     return {item: _PURLS.get(item.name, "pkg:generic/" + item.name + "@{}").format(item.version) for item in found}
+
+
+def interpreter_built() -> date:
+    """When the single file's interpreter was built, with the fixes of that day: its module's version says so."""
+    version = tomllib.loads(BINARY.read_text(encoding="utf-8"))["interpreter"]["version"]
+    return datetime.strptime(version.split("-")[2], "%Y%m%d").replace(tzinfo=UTC).date()
 
 
 def carried_licences() -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.server
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -15,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from deploy import audit
-from deploy.lock_file import carried, lock_names, pinned
+from deploy import audit, lock_file
+from deploy.lock_file import BINARY, carried, lock_names, pinned
 from tests.conftest import missing
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -50,13 +51,27 @@ def test_s64_only_a_written_exception_whose_time_is_not_over_excuses(
 ) -> None:
     found = audit.judge(REPORT, exceptions, TODAY)
     assert (found.looked_up, found.unknown, len(found.open)) == (2, ["unheard-of"], open_count)
-    assert audit.tell(found, {}) == exit_code
+    assert audit.tell(found, {}, TODAY) == exit_code
     assert ("VULNERABLE: twisted 1.0: PYSEC-1 (fixed in: 2.0)" in capsys.readouterr().out) is bool(open_count)
+
+
+def test_the_age_of_the_single_files_interpreter_is_told(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = tmp_path / "binary.toml"
+    text = BINARY.read_text(encoding="utf-8")
+    lock.write_text(re.sub(r"(?m)^version = .*", 'version = "v0.0.0-3.14.9-20261101-1"', text, count=1))
+    monkeypatch.setattr(lock_file, "BINARY", lock)
+    audit.tell(audit.Judgement(), {}, TODAY)
+    assert "built on 2026-11-01, 21 days ago" in capsys.readouterr().out
 
 
 def test_a_database_that_knows_nothing_is_no_clean_bill(capsys: pytest.CaptureFixture[str]) -> None:
     report = {"dependencies": [{"name": "django", "skip_reason": "not found"}]}
-    assert audit.tell(audit.judge(report, [], TODAY), {"recorded": "2026-11-22", "versions": {"django": "5.2"}}) == 0
+    assert (
+        audit.tell(audit.judge(report, [], TODAY), {"recorded": "2026-11-22", "versions": {"django": "5.2"}}, TODAY)
+        == 0
+    )
     assert "nothing is known" in capsys.readouterr().out
 
 
