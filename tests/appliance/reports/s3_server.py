@@ -12,6 +12,7 @@ import pytest
 from appliance.settings.lake_place import StoreAddress
 from tests.conftest import missing, require_tool
 from tests.interop.build_cache import ToolError, built, digest, tool
+from tests.interop.go_client import QUICK
 from tests.waiting import WITHIN_S, wait_until
 
 KEYS = {"AWS_ACCESS_KEY_ID": "gantry-tests", "AWS_SECRET_ACCESS_KEY": "a-secret-of-tests"}
@@ -62,11 +63,13 @@ def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def _server() -> Path:
     require_tool("go", "it builds a server of S3")
 
+    install = ["go", "install", *QUICK, "-buildvcs=false", S3_SERVER]
+
     def build(work: Path) -> None:
-        tool(["go", "install", "-buildvcs=false", S3_SERVER], environment={"GOBIN": str(work), "GOFLAGS": "-mod=mod"})
+        tool(install, environment={"GOBIN": str(work), "GOFLAGS": "-mod=mod"})
 
     try:
-        return built(f"s3-{digest([], S3_SERVER)}", build) / "versitygw"
+        return built(f"s3-{digest([], str(install))}", build) / "versitygw"
     except ToolError as exc:
         missing("the server of S3", str(exc))
         raise
