@@ -1,5 +1,5 @@
 """The accounts with which clients sign at the brokers. A change is a document of definitions: its preview says what
-differs, and the same page does it.
+differs and who loses what, and the page of definitions does it.
 """
 
 from __future__ import annotations
@@ -7,32 +7,26 @@ from __future__ import annotations
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
+from dashboard.audit.notes import note_nothing
 from dashboard.cluster.gateway import gateway
 from dashboard.definitions.document import as_text
-from dashboard.definitions.reading import Found, as_document, found
-from dashboard.definitions.schemas import Definitions
-
-NEW = Definitions.model_validate(
-    {
-        "accounts": [
-            {
-                "access_key": "orders-app",
-                "admin": False,
-                "default_topic_perm": "DENY",
-                "default_group_perm": "DENY",
-                "topic_perms": {"orders": "PUB|SUB"},
-                "group_perms": {"orders-readers": "SUB"},
-            }
-        ]
-    }
-)
+from dashboard.definitions.forms import AccountForm
+from dashboard.definitions.pages import preview
+from dashboard.definitions.reading import found
 
 
 async def accounts(request: HttpRequest) -> HttpResponse:
+    """All accounts, and a form for a new one, or for that of `?key=`."""
+    note_nothing(request)
+    if request.method == "POST":
+        form = AccountForm(request.POST)
+        if form.is_valid():
+            return await preview(request, as_text(form.document()), delete=False)
     there = await found(gateway(), ("accounts",))
-    rows = [
-        (key, item, key in there.partial, as_text(as_document(Found({"accounts": {key: item}}))))
-        for key, item in sorted(there.items.get("accounts", {}).items())
-    ]
-    context = {"rows": rows, "why_not": there.why_not.get("accounts"), "new": as_text(NEW)}
-    return render(request, "definitions/accounts.html", context)
+    items = there.items.get("accounts", {})
+    key = request.GET.get("key", "")
+    if request.method == "GET":
+        form = AccountForm.of(key, items.get(key))
+    rows = [(key, item, key in there.partial) for key, item in sorted(items.items())]
+    context = {"rows": rows, "why_not": there.why_not.get("accounts"), "form": form, "key": key if key in items else ""}
+    return render(request, "definitions/accounts.html", context, status=422 if form.is_bound else 200)

@@ -35,11 +35,16 @@ async def definitions(request: HttpRequest) -> HttpResponse:
     """The form; a document posted without the digest of its preview is only looked at."""
     note_nothing(request)
     form = ImportForm(request.POST) if request.method == "POST" else ImportForm()
-    context: dict[str, Any] = {"form": form, "lines": _lines(request, delete=False)}
-    if not form.is_valid():
-        return render(request, "definitions/definitions.html", context, status=422 if form.is_bound else 200)
-    text, delete = form.cleaned_data["text"], form.cleaned_data["delete"]
-    context |= {"text": text, "delete": delete, "lines": _lines(request, delete=delete)}
+    if form.is_valid():
+        return await preview(request, form.cleaned_data["text"], delete=form.cleaned_data["delete"])
+    context = {"form": form, "lines": _lines(request, delete=False)}
+    return render(request, "definitions/definitions.html", context, status=422 if form.is_bound else 200)
+
+
+async def preview(request: HttpRequest, text: str, *, delete: bool) -> HttpResponse:
+    """What the document changes; with the digest of such a preview the change is made."""
+    form = ImportForm({"text": text, "delete": delete})
+    context: dict[str, Any] = {"form": form, "text": text, "delete": delete, "lines": _lines(request, delete=delete)}
     try:
         plan = await planned(gateway(), text, delete=delete)
         typed = _typed(request, plan)

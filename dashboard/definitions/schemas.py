@@ -24,6 +24,8 @@ ITEMS_MAX = 10_000  # of a section
 CHANGES_MAX = 500  # of one import: what is more is left for the next one
 TEXT_BYTES_MAX = 1 << 20
 WORD = r"^[^\s,=]+$"  # what ends a word on the wire is in none
+ADDRESS = r"^[^\s]*$"
+ACCESS_KEY_CHARS_MAX = 255
 Section = Literal["topics", "groups", "accounts", "alert_channels", "alert_rules"]
 What = Literal["create", "change", "delete"]
 AccountPerm = Literal["DENY", "PUB", "SUB", "PUB|SUB"]
@@ -41,13 +43,13 @@ class AccountDefinition(Given):
     topic_perms, group_perms: by name; white_remote_address: addresses that need no signature, "" for none.
     """
 
-    access_key: str = Field(pattern=WORD, max_length=255)
+    access_key: str = Field(pattern=WORD, max_length=ACCESS_KEY_CHARS_MAX)
     admin: bool = False
     default_topic_perm: AccountPerm = "DENY"
     default_group_perm: AccountPerm = "DENY"
     topic_perms: dict[Annotated[str, Field(pattern=WORD)], AccountPerm] = {}
     group_perms: dict[Annotated[str, Field(pattern=WORD)], AccountPerm] = {}
-    white_remote_address: str = Field("", pattern=r"^[^\s]*$")
+    white_remote_address: str = Field("", pattern=ADDRESS)
 
     def changed(self, account: Account) -> Account:
         """The account of a broker with what is said here."""

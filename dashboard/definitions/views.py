@@ -25,7 +25,7 @@ async def definitions(request: HttpRequest) -> HttpResponse:
     return await pages.definitions(request)
 
 
-@requires(Permission.CONFIG_WRITE)
+@requires(Permission.CONFIG_WRITE, FORM)
 async def accounts(request: HttpRequest) -> HttpResponse:
     from dashboard.definitions import account_pages
 

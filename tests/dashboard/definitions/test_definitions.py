@@ -23,6 +23,7 @@ from appliance.cli.admin.rest.client import Rest
 from dashboard.alerts.editing import save_channel
 from dashboard.cluster.gateway import Gateway, use_gateway
 from dashboard.definitions.document import DocumentRefused, items_of, read
+from dashboard.definitions.forms import AccountForm
 from dashboard.definitions.importing import exported, imported, planned
 from dashboard.definitions.plan import plan_of
 from dashboard.models.alerts import AlertChannel, AlertRule
@@ -380,14 +381,29 @@ async def test_a_page_lists_broker_accounts_and_previews_a_change(
     await session.asave()
     page = (await client.get("/accounts")).content.decode()
     assert ADMIN.access_key not in page, "the dashboard's own account is not changed here"
-    documents = map(
-        html.unescape, re.findall(r'<textarea name="text" id="account-[^>]*>(.*?)</textarea>', page, re.DOTALL)
-    )
-    document = next(text for text in documents if "shop-app" in text)
-    assert items_of(read(document))["accounts"]["shop-app"]["topic_perms"] == {"orders": "PUB|SUB"}
-    page = (await client.post("/definitions", {"text": document.replace("PUB|SUB", "SUB")})).content.decode()
+    assert "?key=shop-app#edit" in page
+    page = (await client.get("/accounts?key=shop-app")).content.decode()
+    assert "orders=PUB|SUB</textarea>" in page and "readonly" in page
+    fields = {"access_key": "shop-app", "default_topic_perm": "DENY", "default_group_perm": "DENY"}
+    page = (await client.post("/accounts", fields | {"topic_perms": "orders=SUB"})).content.decode()
     assert '<code>topic_perms</code> <span class="name">orders</span>: PUB|SUB → SUB' in page
     assert "loses PUB of topic orders" in page and "No connected client uses this account" in page
+    assert page.count('action="/definitions"') == 2, "the import is that of the other page"
+
+
+@pytest.mark.parametrize(
+    ("perms", "told"),
+    [
+        ("orders=READ", "the permission is one of DENY, PUB, SUB, PUB|SUB"),
+        ("or ders=PUB", "Write each line as name=PERMISSION."),
+        ("orders=PUB\n\norders = SUB", "orders is there twice."),
+    ],
+)
+def test_a_line_of_an_accounts_form_that_is_no_permission_is_refused(perms: str, told: str) -> None:
+    fields = {"access_key": "a", "default_topic_perm": "DENY", "default_group_perm": "DENY"}
+    assert AccountForm(fields | {"topic_perms": " orders = PUB|SUB \n"}).is_valid()
+    form = AccountForm(fields | {"topic_perms": perms})
+    assert told in form.errors["topic_perms"][0]
 
 
 async def test_a_preview_says_what_an_account_loses_and_who_is_connected_with_it(

@@ -42,7 +42,7 @@ WITHOUT: dict[str, tuple[int, str]] = {
     "people/first_run.html": (1, "there is no token before the first account; `gantry users add` is on the page"),
     "people/invitation.html": (1, "for who has no account yet"),
     "brokers/config.html": (1, "the look at the difference, whose page has the lines"),
-    "definitions/accounts.html": (2, "the preview of a change, whose page has the lines of `apply`"),
+    "definitions/accounts.html": (1, "the preview of a change, whose page has the lines of `apply`"),
     "definitions/definitions.html": (1, "what the preview shows is done by `apply`, whose lines stand below"),
     "messages/messages.html": (2, "searches that an account keeps for its own pages"),
     "topics/change.html": (1, "the look before the change, which has the lines"),
