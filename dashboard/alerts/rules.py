@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
 
 from django.utils import timezone
@@ -70,3 +70,11 @@ def mute_of(row: AlertRow, mutes: list[AlertMute]) -> AlertMute | None:
         if one.until > now and is_rule and (not one.pattern or fnmatchcase(row.subject, one.pattern)):
             return one
     return None
+
+
+def muted_now() -> tuple[int, datetime] | None:
+    """How many open alerts of rules are muted, and when the first of their mutes ends."""
+    mutes = mutes_in_force()
+    rows = AlertRow.objects.filter(ended_at=None, rule__isnull=False) if mutes else ()
+    ends = [found.until for row in rows if (found := mute_of(row, mutes)) is not None]
+    return (len(ends), min(ends)) if ends else None

@@ -18,7 +18,7 @@ from dashboard.audit.chain import Change, append
 from dashboard.cluster.gateway import Gateway
 from dashboard.history.block_builder import HistoryBook
 from dashboard.live.sampler import Sampler
-from dashboard.models.alerts import AlertRow
+from dashboard.models.alerts import AlertMute, AlertRow, AlertRule
 from dashboard.models.audit import Way
 from dashboard.models.history import HistoryBlock
 from dashboard.models.management import ApiToken, Role, User
@@ -98,6 +98,22 @@ async def test_the_overview_tells_what_happened_lately(log_in: Client, gateway: 
     assert "The disk is full" in lately and "older" not in lately
     newest = await AlertRow.objects.order_by("-begun_at").afirst()
     assert newest is not None and f'<a class="name" href="/alerts/{newest.pk}"' in lately
+
+
+async def test_the_overview_counts_the_alerts_that_are_muted(log_in: Client, gateway: Gateway) -> None:
+    await Sampler(gateway).sample()
+    client, now = await log_in("reader"), timezone.now()
+    rule = await AlertRule.objects.acreate(
+        name="late", kind="group-behind", threshold=1, clear=1, for_s=0, clear_s=60, level=1
+    )
+    await AlertMute.objects.acreate(
+        reason="r", who="ada", pattern="app-*", begun_at=now, until=now + timedelta(hours=2)
+    )
+    await AlertRow.objects.acreate(subject="other", level=1, title="t", text="", begun_at=now, rule=rule)
+    assert "alert muted" not in await page_of(client, "/")
+    for subject, shown in (("app-a", "1 alert muted until"), ("app-b", "2 alerts muted, the first until")):
+        await AlertRow.objects.acreate(subject=subject, level=1, title="t", text="", begun_at=now, rule=rule)
+        assert f"{shown} <time" in await page_of(client, "/")
 
 
 async def test_lately_names_a_change_once_and_no_topic_of_the_system(log_in: Client, gateway: Gateway) -> None:
