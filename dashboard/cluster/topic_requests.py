@@ -31,6 +31,7 @@ from dashboard.cluster.values import (
     TopicMetrics,
     TopicSettings,
     TopicSummary,
+    mean_rate,
     topic_kind,
 )
 from dashboard.language.sentences import gettext
@@ -353,8 +354,8 @@ def _queue_extents(broker_name: str, table: TopicStatsTable) -> list[QueueExtent
 def _metrics(queues: Sequence[QueueExtent], now: float, before: Reading[TopicMetrics] | None) -> TopicMetrics:
     put_total = sum(queue.max_offset for queue in queues)
     in_rate = None
-    if before is not None and before.value is not None and now > before.at and put_total >= before.value.put_total:
-        in_rate = (put_total - before.value.put_total) / (now - before.at)
+    if before is not None and before.value is not None:
+        in_rate = mean_rate(put_total - before.value.put_total, now - before.at, before.value.in_rate)
     last_write_ms = max((queue.last_write_ms for queue in queues), default=0)
     stored = sum(queue.stored for queue in queues)
     return TopicMetrics(stored, put_total, last_write_ms, in_rate, _extents(queues, now, before))
@@ -365,13 +366,12 @@ def _extents(
 ) -> tuple[BrokerExtent, ...]:
     """Each broker's part, with its rate where it was read before."""
     known = before.value.extents if before is not None and before.value is not None else ()
-    totals = {extent.broker_name: extent.put_total for extent in known}
+    were = {extent.broker_name: extent for extent in known}
     seconds = now - before.at if before is not None else 0.0
     extents = []
     for name in sorted({queue.broker_name for queue in queues}):
         own = [queue for queue in queues if queue.broker_name == name]
-        put_total, was = sum(queue.max_offset for queue in own), totals.get(name)
-        is_known = was is not None and seconds > 0 and put_total >= was
-        in_rate = (put_total - was) / seconds if is_known else None  # type: ignore[operator]
+        put_total, was = sum(queue.max_offset for queue in own), were.get(name)
+        in_rate = mean_rate(put_total - was.put_total, seconds, was.in_rate) if was is not None else None
         extents.append(BrokerExtent(name, sum(queue.stored for queue in own), put_total, in_rate))
     return tuple(extents)

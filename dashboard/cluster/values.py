@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
@@ -75,7 +76,7 @@ class BrokerExtent:
 
 @dataclass(frozen=True, slots=True)
 class TopicMetrics:
-    """A topic's extent over all answering brokers. in_rate: messages a second, None until two readings exist."""
+    """A topic's extent over all answering brokers. in_rate: of `mean_rate`."""
 
     stored: int
     put_total: int  # sum of the queues' ends
@@ -222,3 +223,23 @@ def topic_kind(name: str, own_names: frozenset[str] = frozenset()) -> str:
     """What sort of topic a name is; `own_names` are those of clusters and brokers, which are topics too."""
     kind = topics.topic_kind(name, own_names)
     return "system" if kind == "normal" and name.endswith("_REPLY_TOPIC") else kind
+
+
+RATE_S = 60.0  # older looks count less and less, as members tell their own rates
+RATE_MIN = 0.05  # what is left of a rate that has ended
+
+
+def mean_rate(number: int | None, seconds: float, known: float | None) -> float | None:
+    """The one rate of topics and groups, a mean of about the last minute.
+
+    number: messages within the last `seconds`; known: the mean before them. None where it can't be known: no number,
+    or the counter went back.
+    """
+    if number is None or number < 0 or seconds <= 0:
+        return None
+    rate = number / seconds
+    if known is None:
+        return rate
+    kept = math.exp(-seconds / RATE_S)
+    found = kept * known + (1 - kept) * rate
+    return found if rate or found >= RATE_MIN else 0.0

@@ -8,13 +8,12 @@ from dataclasses import replace
 from enum import StrEnum
 
 from dashboard.cluster.group_values import GroupPlace, GroupSummary
+from dashboard.cluster.values import mean_rate
 from dashboard.status.board import WatchedGroup
 from gantrymq.message.topics import is_retry_topic
 
 HISTORY_MAX = 24  # looks that a sparkline has
 HISTORY_EACH_S = 5.0
-RATE_S = 60.0  # the window of every rate of a group, as members tell their own: older looks count less and less
-RATE_MIN = 0.05  # what is left of a rate that has ended
 TREND_S = 60.0  # a direction is that of the last minute, or of the last two looks where they lie further apart
 STEADY_RATIO = 0.02  # a lag that changes by less is steady
 STEADY_MESSAGES = 2
@@ -68,28 +67,18 @@ def watched(row: GroupSummary, before: WatchedGroup | None, now: float) -> Watch
 
 
 def with_rates(places: Iterable[GroupPlace], before: WatchedGroup | None, now: float) -> tuple[GroupPlace, ...]:
-    """The places with what was consumed and stored a second, the mean of about the last RATE_S; None: not known."""
+    """The places with what was consumed and stored a second, of `mean_rate`; None: not known."""
     if before is None or now <= before.at:
         return tuple(places)
     since_s = now - before.at
     old = {(place.topic, place.broker_name): place for place in before.places}
 
-    def mean(number: int | None, known: float | None) -> float | None:
-        if number is None:
-            return None
-        rate = number / since_s
-        if known is None:
-            return rate
-        kept = math.exp(-since_s / RATE_S)
-        found = kept * known + (1 - kept) * rate
-        return found if rate or found >= RATE_MIN else 0.0
-
     def rated(place: GroupPlace, consumed: int | None, stored: int | None) -> GroupPlace:
         was = old.get((place.topic, place.broker_name))
         return replace(
             place,
-            consume_rate=mean(consumed, was.consume_rate if was else None),
-            produce_rate=mean(stored, was.produce_rate if was else None),
+            consume_rate=mean_rate(consumed, since_s, was.consume_rate if was else None),
+            produce_rate=mean_rate(stored, since_s, was.produce_rate if was else None),
         )
 
     return tuple(rated(*each) for each in differences(places, before.places))

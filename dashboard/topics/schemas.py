@@ -105,7 +105,7 @@ class TopicOut(TopicShown):
     """A topic in a list; read_queues, write_queues: on each broker, null where that differs."""
 
     stored_messages: int | None = None
-    in_rate: float | None = None
+    in_rate: float | None = Field(None, description="messages per second, mean of about the last minute")
     last_write_at: datetime | None = None
     figures: TopicFiguresOut
 

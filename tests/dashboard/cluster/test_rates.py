@@ -1,0 +1,36 @@
+"""A topic's rate and that of its groups are one mean of one window."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from dashboard.cluster.group_values import GroupPlace, GroupSummary
+from dashboard.cluster.topic_requests import _metrics
+from dashboard.cluster.values import QueueExtent, Reading, TopicMetrics, mean_rate
+from dashboard.groups.trend import watched
+from dashboard.status.board import WatchedGroup
+
+SUMMARY = GroupSummary("g", lag=0, members=1)
+LOOKS = [(0.0, 0), (5.0, 50), (20.0, 50), (21.0, 400), (90.0, 410)]  # when, and how many were stored until then
+
+
+def test_the_same_looks_give_a_topic_and_its_group_the_same_rate() -> None:
+    topic: Reading[TopicMetrics] | None = None
+    group: WatchedGroup | None = None
+    rates = []
+    for at, end in LOOKS:
+        topic = Reading(_metrics([QueueExtent("a", 0, 0, end, 1)], at, topic), at)
+        place = GroupPlace("t", "a", consumer_offset=end, lag=0, lag_ms=0)
+        group = watched(replace(SUMMARY, places=(place,)), group, at)
+        assert topic.value is not None and topic.value.extents[0].in_rate == topic.value.in_rate
+        assert group.in_rate == group.out_rate == topic.value.in_rate
+        rates.append(topic.value.in_rate)
+    assert rates[:2] == [None, 10.0] and rates[2] is not None and 0 < rates[2] < 10.0
+
+
+def test_a_rate_that_has_ended_ends_and_a_counter_that_went_back_has_none() -> None:
+    assert mean_rate(0, 600.0, 100.0) == 0.0
+    assert mean_rate(0, 60.0, 100.0) == pytest.approx(100.0 / 2.718281828)
+    assert (mean_rate(-1, 5.0, 100.0), mean_rate(None, 5.0, 100.0), mean_rate(1, 0.0, 1.0)) == (None, None, None)
