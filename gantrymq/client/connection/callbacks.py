@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import logging
+import threading
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
@@ -35,7 +36,7 @@ async def tell(callback: Callable[[T], Awaitable[None] | None] | None, about: T,
             else:
                 outcome = await in_thread(functools.partial(without_exit, callback, about))
             if inspect.isawaitable(outcome):
-                await outcome
+                await awaited(outcome)
     except Exception:  # the application's: the client goes on
         logger.exception("callback failed (callback=%s)", what, extra={"event": "callback_failed", "callback": what})
 
@@ -48,5 +49,20 @@ def without_exit(function: Callable[..., T], *arguments: Any) -> T:
     except Exception:
         raise
     except BaseException as exc:
-        failure = RuntimeError(f"{type(exc).__name__}({exc}) in a thread, where it ends nothing")
-        raise failure.with_traceback(exc.__traceback__) from exc
+        raise _failure_of(exc) from exc
+
+
+async def awaited(outcome: Awaitable[T]) -> T:
+    """What the application's async function brings. An exit ends a loop of the main thread, which is the application's,
+    and is a failure in any other thread: there runs the loop of all blocking clients."""
+    try:
+        return await outcome
+    except SystemExit as exc:
+        if threading.current_thread() is threading.main_thread():
+            raise
+        raise _failure_of(exc) from exc
+
+
+def _failure_of(exc: BaseException) -> RuntimeError:
+    failure = RuntimeError(f"{type(exc).__name__}({exc}) in a thread, where it ends nothing")
+    return failure.with_traceback(exc.__traceback__)

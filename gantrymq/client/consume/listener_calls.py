@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from gantrymq.client.connection.callbacks import without_exit
+from gantrymq.client.connection.callbacks import awaited, without_exit
 from gantrymq.client.connection.loop_watch import LoopWatch
 from gantrymq.client.consume.failed_messages import note_cause
 from gantrymq.client.consume.running_info import ConsumeCounters
@@ -115,7 +115,7 @@ class ListenerCalls:
             else:
                 outcome = self._listener(list(messages))  # its own: it may take them out
             if inspect.isawaitable(outcome):
-                outcome = await outcome
+                outcome = await awaited(outcome)
         except RetryLater as exc:  # the same, said in the other way
             return exc
         except TimeoutError:

@@ -27,7 +27,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Protocol, Unpack
 
-from gantrymq.client.connection.callbacks import without_exit
+from gantrymq.client.connection.callbacks import awaited, without_exit
 from gantrymq.client.connection.moves import may_have_moved
 from gantrymq.client.connection.option_checks import check_listener
 from gantrymq.client.connection.received_messages import read_messages
@@ -312,12 +312,12 @@ class TransactionProducer(Producer):
         """What the listener returns; UNKNOWN and the exception when it raises or returns something else."""
         try:
             if inspect.iscoroutinefunction(method):
-                state = await method(*arguments)
+                state = await awaited(method(*arguments))
             else:
                 loop = asyncio.get_running_loop()
                 state = await loop.run_in_executor(self._threads, without_exit, method, *arguments)
                 if inspect.isawaitable(state):
-                    state = await state
+                    state = await awaited(state)
             return checked_state(state), None
         except Exception as exc:  # the application's: whatever it is, the outcome is not known
             logger.exception("transaction listener failed", extra={"event": "transaction_listener_failed"})

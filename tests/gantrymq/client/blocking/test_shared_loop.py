@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 
 import pytest
 
+from gantrymq import ConsumeResult, MessageQueue
 from gantrymq.client.blocking.shared_loop import SharedLoop
+from gantrymq.client.connection.callbacks import tell
+from gantrymq.client.consume.listener_calls import ListenerCalls
+from gantrymq.client.consume.running_info import ConsumeCounters
 from gantrymq.errors import ClientClosed
+from tests.gantrymq.client.messages import stored
 
 
 class Ended(SharedLoop):
@@ -62,3 +68,26 @@ def test_an_act_that_the_loop_never_came_to_is_refused(ended: Ended) -> None:
     has_ended.acquire()
     with pytest.raises(ClientClosed):
         ended.begin(has_ended.release, has_ended)
+
+
+async def exits(*_: object) -> None:
+    sys.exit(3)
+
+
+def listened() -> Coroutine[Any, Any, object]:
+    return ListenerCalls(exits, ConsumeCounters(), concurrency=1).consume("T", [stored(0)])
+
+
+def told() -> Coroutine[Any, Any, object]:
+    return tell(exits, [MessageQueue("T", "b", 0)], "on_assigned")
+
+
+@pytest.mark.parametrize("call", [listened, told])
+def test_an_exit_of_an_async_function_on_the_shared_loop_does_not_end_it(
+    call: Callable[[], Coroutine[Any, Any, object]],
+) -> None:
+    shared, client = SharedLoop(), Client()
+    shared.acquire(client)  # type: ignore[arg-type]
+    assert shared.run(call()) in (ConsumeResult.LATER, None)
+    assert shared.run(work()) == "done"
+    shared.release(client)  # type: ignore[arg-type]

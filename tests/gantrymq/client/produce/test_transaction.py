@@ -179,14 +179,26 @@ async def test_a_listener_that_fails_or_forgets_to_answer_leaves_the_transaction
         assert await consumer.bodies(1) == [b"pay"]
 
 
+async def outcome_of(listener: PlainBooks) -> tuple[TransactionState, Exception | None]:
+    async with TransactionProducer("127.0.0.1:1", listener=listener, group="g") as producer:
+        return await producer._outcome(listener.check, stored(0))
+
+
 async def test_a_listener_that_exits_in_its_thread_does_not_end_the_loop() -> None:
     class Exits(PlainBooks):
         def check(self, message: MessageExt, /) -> TransactionState:  # type: ignore[override]
             sys.exit(3)
 
-    listener = Exits()
-    async with TransactionProducer("127.0.0.1:1", listener=listener, group="g") as producer:
-        state, error = await producer._outcome(listener.check, stored(0))
+    state, error = await outcome_of(Exits())
+    assert state is UNKNOWN and "SystemExit(3)" in str(error)
+
+
+async def test_an_async_listener_that_exits_does_not_end_a_loop_beside_the_main_thread() -> None:
+    class Exits(PlainBooks):
+        async def check(self, message: MessageExt, /) -> TransactionState:  # type: ignore[override]
+            sys.exit(3)
+
+    state, error = await asyncio.to_thread(asyncio.run, outcome_of(Exits()))
     assert state is UNKNOWN and "SystemExit(3)" in str(error)
 
 
