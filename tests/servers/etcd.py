@@ -89,9 +89,9 @@ class EtcdMember:
 
     @property
     def is_leader(self) -> bool:
-        """False also where it does not answer."""
+        """False also where it does not answer, or knows of none."""
         told = self._ask("/v3/maintenance/status", {}, "")
-        return told is not None and told["leader"] == told["header"]["member_id"]
+        return told is not None and told.get("leader") == told["header"]["member_id"]
 
     def answers(self, ca_file: str) -> bool:
         return self._ask("/v3/kv/range", {"key": "YQ=="}, ca_file) is not None
