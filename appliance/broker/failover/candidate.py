@@ -122,8 +122,8 @@ class Candidate:
             self._refuse(f"epoch {rival.number} was begun twice: an administrator has to choose")
             self.why_never = self.refusal
             return
-        self.why_never = why_never(self._view, self._own())
-        for action in decide(self._view, self._own(), received):
+        self.why_never = why_never(self._view, self.own())
+        for action in decide(self._view, self.own(), received):
             await self._do(action)
 
     def _lease_s(self, read: View) -> float:
@@ -139,7 +139,7 @@ class Candidate:
             self._lost_at = read.term_revision
         return read.term_revision == self._lost_at
 
-    def _own(self) -> Own:
+    def own(self) -> Own:
         parts, membership = self._parts, self._parts.member.membership
         epochs, end = parts.standing.standing.epochs, parts.store.max_physical_offset
         return Own(

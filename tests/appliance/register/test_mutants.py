@@ -18,6 +18,7 @@ from appliance.register import register as register_module
 from appliance.register.etcd import EtcdClient, EtcdError, Is, OutcomeUnknown, endpoints_of
 from appliance.register.register import Refused, Register
 from appliance.register.term import IN_SYNC, Term, View
+from tests.appliance.register.wrong_registers import AnyGroup, Forgetful
 from tests.servers.etcd import EtcdMember
 
 NAMES = count()
@@ -60,20 +61,6 @@ class LostIsFailed(Client):
             return await super().change(compare, puts, deletes)
         except OutcomeUnknown:
             return None
-
-
-class Forgetful(Register):
-    """Does not remember what it sent."""
-
-    def __setattr__(self, name: str, value: object) -> None:
-        super().__setattr__(name, -1 if name == "_unsettled_at" else value)
-
-
-class AnyGroup(Register):
-    """Does not look whose record it is."""
-
-    def __setattr__(self, name: str, value: object) -> None:
-        super().__setattr__(name, "" if name == "group" else value)
 
 
 class Rules(NamedTuple):

@@ -226,7 +226,7 @@ class SlaveService:
                 self._gate.close_behind()
             now = time.monotonic()
             self._sample(now)
-            await self._look_who_is_in_sync(now)
+            await self.look_who_is_in_sync(now)
             self._tables_heard.set()
             if now - reported >= REPORT_S:
                 reported = now
@@ -264,7 +264,7 @@ class SlaveService:
                 logger.info("slave is in sync", extra={"event": "slave_in_sync", **self._facts(slave)})
             slave.in_sync = in_sync
 
-    async def _look_who_is_in_sync(self, now: float) -> None:
+    async def look_who_is_in_sync(self, now: float) -> None:
         in_sync, end = self._in_sync_set(), self._store.max_physical_offset
         leaving = in_sync.leaving(end, now)
         if leaving and not await self._record(name for name in self._on_record.record.names if name not in leaving):

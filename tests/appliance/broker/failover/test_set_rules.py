@@ -16,6 +16,7 @@ from typing import Any, cast
 import pytest
 
 from appliance.broker.epochs.membership import Membership
+from appliance.broker.replication.in_sync import InSyncSet
 from appliance.broker.replication.in_sync_file import InSyncFile, InSyncRecord
 from appliance.broker.replication.master.published_set import PublishedSet
 from appliance.broker.replication.master.slave import Slave
@@ -28,7 +29,7 @@ from appliance.failover.view import Term as RuleTerm
 from appliance.register.etcd import EtcdClient, EtcdError, Is, OutcomeUnknown, Snapshot, Value
 from appliance.register.register import Register
 from appliance.register.term import IN_SYNC, Term
-from tests.appliance.register.test_mutants import Forgetful
+from tests.appliance.register.wrong_registers import Forgetful
 
 OWN, SLAVES = "127.0.0.1:1", ("127.0.0.1:2", "127.0.0.1:3")
 HOLDERS = {at: Holder(number, "boot") for number, at in enumerate((OWN, *SLAVES), 1)}
@@ -176,12 +177,16 @@ class Group:
         chosen = in_sync_rules.to_publish(on_record, own)
         assert wanted == (on_record.in_sync if chosen is None else chosen), (wanted, on_record, own)
 
+    def in_sync(self) -> InSyncSet:
+        self.required()  # which makes it, the first time
+        in_sync = self.service.in_sync
+        assert in_sync is not None
+        return in_sync
+
     async def look(self) -> None:
-        service = self.service
-        in_sync = service._in_sync_set()
         before = self.required()
-        self.lost = frozenset(HOLDERS[at] for at in in_sync.leaving(self.end, self.now))
-        await service._look_who_is_in_sync(self.now)
+        self.lost = frozenset(HOLDERS[at] for at in self.in_sync().leaving(self.end, self.now))
+        await self.service.look_who_is_in_sync(self.now)
         let_go = before - self.required()
         may_go = in_sync_rules.to_stop_requiring(self.rule_term(), self.own(required=before, lost=self.lost))
         assert let_go <= may_go, (let_go, may_go)
@@ -204,7 +209,7 @@ class Group:
             case "behind":
                 self.say(at, self.acknowledged[at])
             case "gone":
-                self.service._in_sync_set().gone(at, self.now)
+                self.in_sync().gone(at, self.now)
                 self.service.slaves = {slave for slave in self.service.slaves if slave.broker != at}
             case "late" if self.etcd.late:
                 self.etcd.execute(*self.etcd.late.pop(0))
@@ -221,7 +226,7 @@ class Group:
             slave = Slave(at, TransferRate(0.0), 1, at, at, "boot", told_at=1.0, tables=[])
             self.service.slaves.add(slave)
         slave.acknowledged = self.acknowledged[at] = end
-        self.service._in_sync_set().acknowledged(at, end, self.end, self.now)
+        self.in_sync().acknowledged(at, end, self.end, self.now)
 
 
 async def play(seed: int, register: type[Register] = Register, published: type[PublishedSet] = PublishedSet) -> Group:

@@ -126,4 +126,4 @@ async def test_of_two_slaves_with_equal_logs_that_with_the_lower_priority_would_
                 pass
         for slave, priority in ((two, INT_MAX), (three, 1)):
             assert slave.controller.follower is not None and slave.controller.follower.candidate is not None
-            assert slave.controller.follower.candidate._own().priority == priority
+            assert slave.controller.follower.candidate.own().priority == priority
