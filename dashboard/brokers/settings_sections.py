@@ -31,7 +31,8 @@ SECTIONS: dict[str, tuple[str, str]] = {
     "accounts": (gettext_noop("Accounts and TLS"), r"^(acl|tls|credentials|haAccounts|haTls|useTLS)|\.acl\."),
     "replication": (
         gettext_noop("Replication and failover"),
-        r"^(ha[A-Z]|slave|brokerRole|allAck|minInSync|automaticFailover|failover|etcd|readConfirmed|offsetCheckInSlave)",
+        r"^(ha[A-Z]|slave|brokerRole|brokerElection|allAck|minInSync|automaticFailover|failover|etcd|readConfirmed"
+        r"|offsetCheckInSlave)",
     ),
     "network": (
         gettext_noop("Network and name servers"),
