@@ -175,6 +175,17 @@ class ConsumerOffsetManager(SavedTable):
         for group in self.groups_of(topic):
             self._remove(topic, group)
 
+    def forget(self, group: str, topic: str, queue_id: int) -> None:
+        """The group stands nowhere in a queue."""
+        key = f"{topic}{SEPARATOR}{group}"
+        queues = self.table.get(key, {})
+        if queues.pop(queue_id, None) is not None:
+            self.entry_count -= 1
+            self._unrendered.add(key)
+            self._writer.changed()
+            if not queues:
+                self._remove(topic, group)
+
     def end_at(self, end_of: Callable[[str, int], int]) -> None:
         """Let no group be further than a queue's end; after a cut or a crash: the table is on disk before
         the log's end. end_of: topic and queue id to the next offset."""

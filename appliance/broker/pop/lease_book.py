@@ -54,7 +54,8 @@ class LeaseBook:
         self.by_group: Counter[str] = Counter()
         self.redelivered: Counter[str] = Counter()  # by group, since the start
         self._watchers: list[set[Key]] = []
-        self._emptied: dict[Key, None] = {}  # the file of offsets may not have theirs yet
+        self._emptied: dict[Key, int] = {}  # where records leave the group; the file of offsets may not have it yet
+        self._kept: dict[Key, int] = {}  # the same, of those that were emptied before the journal was written anew
         self._due: list[Due] = []
 
     # -- changes ------------------------------------------------------------------------------------------------------
@@ -153,12 +154,19 @@ class LeaseBook:
         self._watchers = [each for each in self._watchers if each is not watcher]
 
     def drop_void(self) -> None:
-        """Forget what was leased of queues whose offset was set by others: the journal would put it back at a start.
+        """Forget what was leased of queues whose offset was set by others, and put on record where they stand.
 
         A slave that was away is told of offsets, but not that the leases ended which it was told of before.
         """
-        for key in list(self.queues):
-            self.queue(key)
+        for key in {*self.queues, *self._kept, *self._emptied}:
+            self.note_set(key)
+
+    def note_set(self, key: Key) -> None:
+        """Others may have set an offset: if records say another, a start would go on there, and pass messages over."""
+        if self.queue(key) is None:
+            there = self._offsets.query(*key)
+            if self._emptied.get(key, self._kept.get(key, there)) != there:
+                self.do(self.snapshot(key))
 
     def records(self) -> list[Record]:
         """What makes an empty book this one, with the offsets of queues that were emptied since the last `kept`."""
@@ -167,16 +175,20 @@ class LeaseBook:
 
     def kept(self) -> None:
         """A file has what `records` gave, and what came since."""
-        self._emptied.clear()
+        self._kept, self._emptied = self._emptied, {}
 
     def cut(self, end_of: Callable[[str, int], int]) -> None:
-        """Let no queue be read beyond its end; after a start. end_of: topic and queue id to the next offset."""
+        """Let no group be beyond a queue's end; after a start. end_of: topic and queue id to the next offset."""
         for key, queue in list(self.queues.items()):
             end = end_of(key.topic, key.queue_id)
             if queue.read_offset > end:
                 queue.end([offset for offset in queue.leases if offset >= end])
                 queue.read_offset = end
                 self.apply(self.snapshot(key))
+        for key in self._emptied.keys() - self.queues.keys():
+            end = end_of(key.topic, key.queue_id)
+            if self._offsets.query(*key) > end:
+                self.go_to(key, end)
 
     def snapshot(self, key: Key) -> Record:
         """The record that makes a queue what it is now."""
@@ -219,7 +231,7 @@ class LeaseBook:
             queue.committed = offset
         if not count:
             del self.queues[key]
-            self._emptied[key] = None
+            self._emptied[key] = self._offsets.query(*key)
 
     def _out(
         self,

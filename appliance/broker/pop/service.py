@@ -61,12 +61,7 @@ class PopService:
 
     def load(self) -> None:
         """Read the journal, once offsets and store are there. Blocking. StartError."""
-        records = self.journal.read()
-        for record in records:
-            if record and record[0] == MODE:
-                self._apply_mode(record)
-            elif not self.journal.is_damaged:
-                self._apply(record)
+        self._replay(self.journal.read())
         self.book.cut(self._parts.store.max_offset)
         for key in self.book.queues:
             self.modes.popping.setdefault((self._own_topic(key), key.group), time.monotonic())
@@ -74,6 +69,21 @@ class PopService:
             if self.modes.get(topic, group) is None:
                 self.modes.popping.setdefault((topic, group), time.monotonic())
         self.journal.open()
+
+    def _replay(self, records: list[Record]) -> None:
+        offsets, end_of = self._parts.offsets, self._parts.store.max_offset
+        gone = [record[1:] for record in records if record and record[0] == "gone"]
+        stored = [(key, offsets.query(*key)) for key in gone]
+        for record in records:
+            if record and record[0] == MODE:
+                self._apply_mode(record)
+            elif not self.journal.is_damaged:
+                self._apply(record)
+                if record[0] == "gone":  # a topic of the same name begins anew
+                    offsets.forget(*record[1:])
+        for key, offset in stored:  # who pulled since is in the file alone; at a queue's end it may be of before, cut
+            if offsets.query(*key) < 0 <= offset < end_of(*key[1:]):
+                offsets.commit(*key, offset)
 
     def _with_retries(self) -> Iterator[tuple[str, str]]:
         """Yield topics and groups whose pops have stored something again, which no pull reads."""

@@ -86,7 +86,7 @@ def update_consumer_offset(
             return request.reply(ext_fields={"offset": str(there)})
     parts.offsets.commit(fields["consumerGroup"], fields["topic"], queue_id, offset)
     if not request.is_oneway:
-        parts.pop.book.queue(Key(fields["consumerGroup"], fields["topic"], queue_id))  # its leases may be void now
+        parts.pop.book.note_set(Key(fields["consumerGroup"], fields["topic"], queue_id))
     return request.reply()
 
 

@@ -196,6 +196,13 @@ def test_a_cut_log_takes_its_leases(tmp_path: Path) -> None:
     assert (list(book.queues[KEY].leases), book.queues[KEY].read_offset, table.query(*KEY)) == ([5], 6, 5)
 
 
+def test_a_group_that_has_nothing_out_is_not_beyond_a_cut_log(tmp_path: Path) -> None:
+    book, _journal, table = book_with(tmp_path)
+    book.end(KEY, [5, 8])
+    book.cut(lambda topic, queue_id: 6)
+    assert table.query(*KEY) == 6
+
+
 def closed_and_read(journal: Journal, table: Table) -> tuple[LeaseBook, Table]:
     """A book made of a closed journal, over a table that the broker has on disk."""
     journal.close()
