@@ -72,7 +72,7 @@ class PopService:
 
     def _replay(self, records: list[Record]) -> None:
         offsets, end_of = self._parts.offsets, self._parts.store.max_offset
-        gone = [record[1:] for record in records if record and record[0] == "gone"]
+        gone = [Key(*record[1:]) for record in records if len(record) == 4 and record[0] == "gone"]
         stored = [(key, offsets.query(*key)) for key in gone]
         for record in records:
             if record and record[0] == MODE:
