@@ -157,7 +157,7 @@ class Moving:
         while done and not await self._parts.store.until_flushed():
             pass  # from the old offsets on, all would be stored once more
         for key, offset in done.items():
-            self._parts.offsets.commit(*key, offset)
+            self._book.go_to(key, offset)
 
     def _bring(self, key: Key, offset: int) -> bool:
         """Store a retry for the group's pops. False: not now, so what is behind it in its queue waits."""

@@ -471,12 +471,12 @@ async def test_a_kill_after_an_offset_changed_does_not_bring_it_back(tmp_path: P
         assert records[-1] == expected, "what a start would find now"
 
 
-async def offset_after_a_kill(folder: Path, journal: Path, lines: bytes) -> int:
+async def offset_after_a_kill(folder: Path, journal: Path, lines: bytes, topic: str = "orders") -> int:
     """Where a start puts the group that finds these lines."""
     journal.write_bytes(lines)
     (journal.parent.parent / "abort").touch()
     async with serving(folder) as cluster:
-        return offset_of(cluster.broker)
+        return offset_of(cluster.broker, topic)
 
 
 @pytest.mark.parametrize("what", OFFSET_CHANGES)
@@ -611,6 +611,15 @@ async def test_a_retry_of_a_topic_that_is_not_popped_holds_up_its_queue_alone(tm
         await broker.pop.moving.follow("g")
         assert bodies(await popper.pop()) == [b"orders"]
         assert (offset_of(broker, "%RETRY%g"), offset_of(broker, "%RETRY%g", 1)) == (0, 1)
+
+
+async def test_after_a_kill_no_retry_is_brought_twice(tmp_path: Path) -> None:
+    async with scene(tmp_path) as (broker, popper):
+        await popper.send(b"retry", topic="%RETRY%g", RETRY_TOPIC="orders")
+        await popper.pop()
+        await broker.pop.moving.follow("g")
+        journal, lines = broker.pop.journal.path, broker.pop.journal.path.read_bytes()
+    assert await offset_after_a_kill(tmp_path, journal, lines, "%RETRY%g") == 1
 
 
 async def test_a_slow_disk_has_no_retry_brought_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
