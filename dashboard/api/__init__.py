@@ -1,1 +1,1 @@
-"""REST: all operations as one, their document, and the page that shows it. Loaded by the first request for it."""
+"""REST: all operations as one, their document, and the page that shows it. See later.py for when it is loaded."""

@@ -1,5 +1,5 @@
-"""REST is imported when it is first asked for: its schemas and operations cost more of a core than all pages together,
-at each start, and many web processes are never asked.
+"""REST is imported by the first request that may need it: its schemas and operations cost more of a core than all pages
+together, at each start, and who waits for the start wants to see that it is there.
 
 What imports it whole, and so notices a mistake in it, are the tests, `manage.py check`, and the first request.
 """
@@ -17,6 +17,7 @@ from dashboard.http.middleware import AsyncMiddleware
 
 PREFIX = "api/v1/"
 OPERATIONS = "dashboard.api.operations"
+NEEDS_NONE = ("/static/", "/healthz", "/readyz", "/metrics", "/login", "/first-run")
 
 
 class RestUrls(URLResolver):
@@ -30,10 +31,15 @@ class RestUrls(URLResolver):
 
 
 class RestLoader(AsyncMiddleware):
-    """Imports REST in a thread, before Django looks for the address, so that pages are answered meanwhile."""
+    """Imports REST in a thread for the first request that may need it, so that sockets and others are answered
+    meanwhile. Pages do as well: their forms name addresses of REST, and some have its schemas.
+    """
+
+    is_loaded = False
 
     async def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        if request.path_info.startswith(f"/{PREFIX}"):
-            await asyncio.to_thread(import_module, OPERATIONS)  # of a loaded module a look into a table
+        if not self.is_loaded and not request.path_info.startswith(NEEDS_NONE):
+            await asyncio.to_thread(import_module, OPERATIONS)
+            self.is_loaded = True
         response: HttpResponseBase = await self.get_response(request)
         return response

@@ -125,6 +125,11 @@ class TopicCalls:
 
         return list(await asyncio.gather(*(fill(row) for row in rows)))
 
+    def known_rate(self, name: str) -> float | None:
+        """Messages per second that producers sent to the topic, as it was read last."""
+        known = self._metrics.get(name)
+        return known.value.in_rate if known is not None and known.value is not None else None
+
     def _is_due(self, name: str, read_before: float) -> bool:
         known = self._metrics.get(name)
         return known is None or known.value is None or known.at <= read_before
@@ -352,13 +357,12 @@ def _queue_extents(broker_name: str, table: TopicStatsTable) -> list[QueueExtent
 
 
 def _metrics(queues: Sequence[QueueExtent], now: float, before: Reading[TopicMetrics] | None) -> TopicMetrics:
-    put_total = sum(queue.max_offset for queue in queues)
-    in_rate = None
-    if before is not None and before.value is not None:
-        in_rate = mean_rate(put_total - before.value.put_total, now - before.at, before.value.in_rate)
+    extents = _extents(queues, now, before)  # of each broker: one that comes back would bring its whole history
+    rates = [extent.in_rate for extent in extents if extent.in_rate is not None]
     last_write_ms = max((queue.last_write_ms for queue in queues), default=0)
     stored = sum(queue.stored for queue in queues)
-    return TopicMetrics(stored, put_total, last_write_ms, in_rate, _extents(queues, now, before))
+    put_total = sum(extent.put_total for extent in extents)
+    return TopicMetrics(stored, put_total, last_write_ms, sum(rates) if rates else None, extents)
 
 
 def _extents(

@@ -18,15 +18,15 @@ from dashboard.definitions.reading import found
 async def accounts(request: HttpRequest) -> HttpResponse:
     """All accounts, and a form for a new one, or for that of `?key=`."""
     note_nothing(request)
-    if request.method == "POST":
-        form = AccountForm(request.POST)
-        if form.is_valid():
-            return await preview(request, as_text(form.document()), delete=False)
     there = await found(gateway(), ("accounts",))
     items = there.items.get("accounts", {})
+    if request.method == "POST":
+        form = AccountForm(request.POST, item=items.get(request.POST.get("access_key", "")))
+        if form.is_valid():
+            return await preview(request, as_text(form.document()), delete=False)
     key = request.GET.get("key", "")
     if request.method == "GET":
-        form = AccountForm.of(key, items.get(key))
+        form = AccountForm(initial={"access_key": key, **items.get(key, {})}, item=items.get(key))
     rows = [(key, item, key in there.partial) for key, item in sorted(items.items())]
     context = {"rows": rows, "why_not": there.why_not.get("accounts"), "form": form, "key": key if key in items else ""}
     return render(request, "definitions/accounts.html", context, status=422 if form.is_bound else 200)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self, get_args
+from typing import Any, get_args
 
 from django import forms
 from django.core.validators import RegexValidator
@@ -84,13 +84,15 @@ class AccountForm(BaseForm):
         help_text=_("Addresses that need no signature, such as 10.0.0.*: leave it empty unless clients can't sign."),
     )  # fmt: skip
 
-    @classmethod
-    def of(cls, access_key: str, item: Mapping[str, Any] | None) -> Self:
-        """For an account that there is, or for a new one."""
-        form = cls(initial={"access_key": access_key, **(item or {})})
+    def __init__(self, *args: Any, item: Mapping[str, Any] | None = None, **kwargs: Any) -> None:
+        """item: the account that there is; what brokers have differently is not in it, and stays as it is."""
+        super().__init__(*args, **kwargs)
+        self.differing: list[str] = []
         if item is not None:
-            form.fields["access_key"].widget.attrs["readonly"] = True
-        return form
+            self.fields["access_key"].widget.attrs["readonly"] = True
+            self.differing = [name for name in self.fields if name not in item and name != "access_key"]
+        for name in self.differing:
+            del self.fields[name]
 
     def document(self) -> Definitions:
         return Definitions.model_validate({"accounts": [self.cleaned_data]})

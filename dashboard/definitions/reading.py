@@ -124,8 +124,8 @@ def account_item(account: Account) -> Item:
     """An account of one broker as the document says it."""
     return {
         "admin": account.admin,
-        "default_topic_perm": account.default_topic_perm or "DENY",
-        "default_group_perm": account.default_group_perm or "DENY",
+        "default_topic_perm": _perm(account.default_topic_perm or "DENY"),
+        "default_group_perm": _perm(account.default_group_perm or "DENY"),
         "topic_perms": _perms(account.topic_perms),
         "group_perms": _perms(account.group_perms),
         "white_remote_address": account.white_remote_address or "",
@@ -134,7 +134,11 @@ def account_item(account: Account) -> Item:
 
 def _perms(entries: Iterable[str] | None) -> dict[str, str]:
     pairs = (entry.partition("=") for entry in entries or ())
-    return {name.strip(): "PUB|SUB" if perm.strip() == "SUB|PUB" else perm.strip() for name, _, perm in pairs}
+    return {name.strip(): _perm(perm.strip()) for name, _, perm in pairs}
+
+
+def _perm(text: str) -> str:
+    return "PUB|SUB" if text == "SUB|PUB" else text
 
 
 def _alerts() -> dict[str, dict[str, Item]]:

@@ -1,7 +1,7 @@
 """The figures of topics and consumer groups, under rocketmq-exporter's names, as they were counted last.
 
-A producer's or consumer's rate is the growth of the queues' ends, or of the group's places, between two readings. Many
-topics are read in turn (`dashboard/live/stored_count.py`), so with thousands such a rate is a mean over some minutes.
+A producer's or consumer's rate is the growth of the queues' ends, or of the group's places, as a mean of about the last
+minute. Many topics are read in turn (`dashboard/live/stored_count.py`): with thousands it is a mean over some minutes.
 """
 
 from __future__ import annotations

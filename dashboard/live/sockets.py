@@ -207,7 +207,7 @@ class LiveSocket(AsyncWebsocketConsumer):
             await self._refuse(channel, str(exc))
             return
         rows = render_lines(topic, page.lines)
-        metrics = topic_metrics(detail, None)
+        metrics = topic_metrics(detail, gateway().topics.known_rate(topic))
         put_size(metrics, "topic", topic_book.facts(topic, detail.addresses))
         frame = frames.topic_frame(topic, metrics, rows) | {"all": True}
         self._queue(channel, json.dumps(frame, separators=(",", ":")))

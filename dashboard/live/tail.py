@@ -21,7 +21,7 @@ from dashboard.cluster.browse import newest_first
 from dashboard.cluster.calls import CALL_ERRORS
 from dashboard.cluster.gateway import Gateway
 from dashboard.cluster.message_values import MessageLine, with_damaged
-from dashboard.cluster.values import QueueExtent, TopicDetail
+from dashboard.cluster.values import QueueExtent, TopicDetail, mean_rate
 from dashboard.live import frames
 from dashboard.live.layer import send_frame
 from dashboard.live.shares import NoPlace, Seat, Shares
@@ -39,7 +39,6 @@ CALL_LIMIT_S = 5.0
 LOOK_LIMIT_S = 60.0  # of all its calls, and its work: on a starved machine that takes long with every call answered
 LOOKS_KEPT = 8  # for a listener that takes its time
 TOPICS_MAX = 32  # watched at once, over all sockets; accounts share them
-RATE_WINDOW_S = 3.0
 
 
 class Arrivals:
@@ -83,14 +82,17 @@ class _Watched:
     """What is known of one watched topic."""
 
     ends: dict[str, int] = field(default_factory=dict)  # queue key to the offset up to which rows were sent
-    totals: list[tuple[float, int]] = field(default_factory=list)  # (when, sum of ends), the last few seconds
+    total: tuple[float, int] | None = None  # when, and the sum of ends
+    mean: float | None = None
 
-    def rate(self, now: float, total: int) -> float | None:
-        """Messages a second over the last seconds, None at the first look."""
-        self.totals = [item for item in self.totals if now - item[0] <= RATE_WINDOW_S]
-        self.totals.append((now, total))
-        first_at, first_total = self.totals[0]
-        return (total - first_total) / (now - first_at) if now - first_at > 0.3 and total >= first_total else None
+    def rate(self, now: float, total: int, known: float | None) -> float | None:
+        """The rate that all pages show; known: theirs, from which this one goes on."""
+        if self.total is None:
+            self.mean = known
+        else:
+            self.mean = mean_rate(total - self.total[1], now - self.total[0], self.mean)
+        self.total = (now, total)
+        return self.mean
 
 
 class TopicTail:
@@ -172,7 +174,7 @@ class TopicTail:
         fresh, more, ends = await self._fresh_messages(gateway, topic, queues, known)
         now = time.time()
         detail = TopicDetail(topic, "", (), queues, {}, now)
-        rate = known.rate(now, detail.put_total)
+        rate = known.rate(now, detail.put_total, gateway.topics.known_rate(topic))
         facts = topic_book.facts(topic, {queue.broker_name for queue in queues})
         channel = frames.TOPIC + topic
         languages = frames.languages_of(channel)

@@ -23,7 +23,8 @@ ASKED = ("q", "since", "until", "queue")
 
 def asked_query(given: Mapping[str, str]) -> str:
     """What is asked for, as in the page's address."""
-    return urlencode({key: given[key] for key in ASKED if given.get(key)})
+    said = {key: given.get(key, "").strip() for key in ASKED}
+    return urlencode({key: text for key, text in said.items() if text})
 
 
 async def saved_searches(user: User, topic: str) -> list[SavedSearch]:

@@ -67,7 +67,8 @@ def add_common(parser: argparse.ArgumentParser, *, shown: bool = True) -> None:
 
 
 def with_defaults(arguments: argparse.Namespace) -> argparse.Namespace:
-    """Fill what was not given. Raises ConfigError for a variable that holds no address."""
+    """Fill what was not given, and note what was. Raises ConfigError for a variable that holds no address."""
+    arguments.given = {name for name in ("namesrv", "dashboard", "timeout") if hasattr(arguments, name)}
     if not hasattr(arguments, "namesrv"):
         text, variable = _default_namesrv()
         try:

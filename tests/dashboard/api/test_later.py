@@ -1,4 +1,4 @@
-"""REST is loaded by the first request for it, and by nothing before."""
+"""REST is loaded by the first request that may need it, and by nothing before."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ def asked(path):
 up._services(lambda is_another: None)
 loaded = []
 pages = [reverse("definitions"), reverse("api-docs")]
-names = [asked("/topics"), "pydantic" in sys.modules, asked("/api/v1/topics")]
+names = [asked("/login"), "pydantic" in sys.modules, asked("/topics"), asked("/api/v1/topics")]
 print(json.dumps([pages, names, loaded, reverse("api:list_topics")]))
 """
 
 
-def test_neither_the_start_nor_a_page_loads_rest_but_the_first_request_for_it(tmp_path: Path) -> None:
+def test_neither_the_start_nor_the_log_in_loads_rest_but_the_first_request_behind_it(tmp_path: Path) -> None:
     environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "dashboard.settings", "GANTRY_DATA": str(tmp_path)}
     command = [sys.executable, "-c", "import django; django.setup()\n" + SCRIPT]
     result = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
     assert json.loads(result.stdout) == [
         ["/definitions", "/api/v1/docs"],
-        ["topics", False, "api:list_topics"],
-        [False, True],
+        ["login", False, "topics", "api:list_topics"],
+        [False, True, True],
         "/api/v1/topics",
     ]

@@ -34,3 +34,11 @@ def test_a_rate_that_has_ended_ends_and_a_counter_that_went_back_has_none() -> N
     assert mean_rate(0, 600.0, 100.0) == 0.0
     assert mean_rate(0, 60.0, 100.0) == pytest.approx(100.0 / 2.718281828)
     assert (mean_rate(-1, 5.0, 100.0), mean_rate(None, 5.0, 100.0), mean_rate(1, 0.0, 1.0)) == (None, None, None)
+
+
+def test_a_broker_that_comes_back_brings_no_history_into_the_rate() -> None:
+    one, other = QueueExtent("a", 0, 0, 100, 1), QueueExtent("b", 0, 0, 10_000_000, 1)
+    topic = Reading(_metrics([one, other], 0.0, None), 0.0)
+    for at, queues in ((5.0, [one]), (10.0, [one, other]), (15.0, [one, other])):
+        topic = Reading(_metrics(queues, at, topic), at)
+        assert topic.value is not None and topic.value.in_rate == 0.0

@@ -406,6 +406,14 @@ def test_a_line_of_an_accounts_form_that_is_no_permission_is_refused(perms: str,
     assert told in form.errors["topic_perms"][0]
 
 
+def test_the_form_of_an_account_leaves_alone_what_brokers_have_differently() -> None:
+    there = {"admin": False, "default_topic_perm": "SUB", "group_perms": {}, "white_remote_address": ""}
+    form = AccountForm({"access_key": "a", "default_topic_perm": "DENY"}, item=there)
+    assert form.is_valid() and form.differing == ["topic_perms", "default_group_perm"]
+    [said] = items_of(form.document())["accounts"].values()
+    assert said.keys() == {"access_key", *there}
+
+
 async def test_a_preview_says_what_an_account_loses_and_who_is_connected_with_it(
     guarded_gateway: tuple[Gateway, ServingCluster], admin: User, tmp_path: Path
 ) -> None:

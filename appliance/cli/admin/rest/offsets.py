@@ -12,7 +12,7 @@ from typing import Any
 
 from appliance.cli.admin.command import Command, Shown
 from appliance.cli.admin.failures import NotThere
-from appliance.cli.admin.options import open_admin, parse_time
+from appliance.cli.admin.options import DEFAULT_TIMEOUT_S, open_admin, parse_time
 from appliance.cli.admin.rest.client import open_rest
 from appliance.cli.admin.rest.table import CALLS
 from appliance.cli.tables import table
@@ -26,12 +26,19 @@ ONLY_BY_DASHBOARD = ("shift", "copy", "undo")
 
 
 def _opens(arguments: argparse.Namespace) -> contextlib.AbstractAsyncContextManager[Any]:
-    return (open_rest if arguments.to in ONLY_BY_DASHBOARD else open_admin)(arguments)
+    """Raises ConfigError where the other one is named: what is meant may be in another cluster."""
+    is_rest = arguments.to in ONLY_BY_DASHBOARD
+    asked, other = ("dashboard", "namesrv") if is_rest else ("namesrv", "dashboard")
+    if other in arguments.given and asked not in arguments.given:
+        raise ConfigError(f"{', '.join(ONLY_BY_DASHBOARD)} ask the dashboard, all else the brokers: say --{asked}")
+    if not is_rest and "timeout" not in arguments.given:
+        arguments.timeout = DEFAULT_TIMEOUT_S
+    return (open_rest if is_rest else open_admin)(arguments)
 
 
 async def plan_reset(admin: Any, arguments: argparse.Namespace) -> Shown:
     if arguments.to in ONLY_BY_DASHBOARD:
-        return await BY_DASHBOARD.plan(admin, arguments)
+        return await BY_DASHBOARD.act(admin, arguments, dry_run=True)
     return _joined(
         [_shown(arguments.id_name, moves, is_online=None) for moves in await _moves(admin, arguments)], arguments
     )

@@ -472,6 +472,7 @@ def test_failures_are_one_sentence_and_an_exit_code(gantry: Gantry) -> None:
         ("nonsense",),
         ("reset", "g", "t", "--to", "someday"),
         ("reset", "g", "t", "--to", "end", "--by", "3"),
+        ("reset", "g", "t", "--to", "end", "--dashboard", "http://127.0.0.1:1"),
         ("config", "set", "novalue"),
     ):
         assert gantry(*wrong).code == 2

@@ -98,6 +98,14 @@ def test_words_become_a_call_and_the_call_the_same_words(words: list[str], call:
     assert ask(*again, answers=THERE)[:3] == call
 
 
+def test_a_reset_by_the_dashboard_shows_what_it_would_do_first() -> None:
+    arguments, asked = parse("reset", ["g", "a", "--to", "undo"]), Asked(THERE)
+    asyncio.run(arguments.command.plan(asked, arguments))
+    assert [call[:3] for call in asked.calls] == [
+        ("POST", "/groups/g/reset", {"topics": ["a"], "to": "undo", "dry_run": True})
+    ]
+
+
 def test_each_verb_stands_in_the_help_and_says_what_it_does() -> None:
     assert {noun for noun, (module, _) in NOUNS.items() if module == "rest.table"} | {"reset"} == set(CALLS)
     assert [call.summary for calls in CALLS.values() for call in calls.values() if not call.summary[0].islower()] == []
