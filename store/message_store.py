@@ -338,15 +338,15 @@ class MessageStore(StoreView):
         """See LogFlusher.when_flushed."""
         self.log_flusher.when_flushed(end_offset, callback)
 
-    async def until_flushed(self) -> bool:
-        """Wait until the disk has the commit log as it is now; False when it is too slow, or has failed."""
+    async def until_flushed(self, end_offset: int | None = None) -> bool:
+        """Wait until the disk has the log below an offset, or all of it; False when it is too slow, or has failed."""
         flushed: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
 
         def note(is_flushed: bool) -> None:
             if not flushed.done():  # who waits may have been cancelled
                 flushed.set_result(is_flushed)
 
-        self.log_flusher.when_flushed(self.parts.log.position, note)
+        self.log_flusher.when_flushed(self.parts.log.position if end_offset is None else end_offset, note)
         return await flushed
 
     def show_below(self, physical_offset: int) -> None:

@@ -22,13 +22,14 @@ from appliance.broker.pop.modes import Modes
 from appliance.broker.pop.redelivery import RETRY_QUEUES, Redelivery
 from appliance.broker.topics.topic_config import TopicConfigManager
 from appliance.errors import BrokerError
-from appliance.process.cooperative import in_slices
+from appliance.process.cooperative import in_slices, slice_scheduler
 from gantrymq.errors import GantryError, MessageRejected, RecordError
 from gantrymq.message.properties import RETRY_TOPIC, find_property
 from gantrymq.message.record import split_record
 from gantrymq.message.topics import pop_retry_topic, retry_topic
 from gantrymq.remoting.codes import ResponseCode
 from store.base.errors import NotReadableNow
+from store.base.running_state import RunningFlags
 from store.message_store import MessageStore
 
 logger = logging.getLogger(__name__)
@@ -119,9 +120,12 @@ class Moving:
         config = self._parts.topics.configs.get(topic)
         for queue_id in range(config.read_queue_nums if config is not None else 0):
             key = Key(group, topic, queue_id)
-            queue = self._book.queues.get(key)
-            start = queue.read_offset if queue is not None else self._parts.offsets.query(*key)
-            yield key, max(start, self._parts.store.min_offset(topic, queue_id))
+            yield key, self._start(key)
+
+    def _start(self, key: Key) -> int:
+        queue = self._book.queues.get(key)
+        start = queue.read_offset if queue is not None else self._parts.offsets.query(*key)
+        return max(start, self._parts.store.min_offset(key.topic, key.queue_id))
 
     def has_waiting(self, topic: str, group: str) -> bool:
         """Whether messages wait in the retry topic of the group's pops, be they confirmed or not."""
@@ -147,17 +151,33 @@ class Moving:
         old = retry_topic(group)
         if old not in self._parts.topics.configs or self._parts.consumers.find_subscription(group, old) is not None:
             return
-        done: dict[Key, int] = {}
-        blocked: set[Key] = set()
-        async for key, offset in in_slices(list(self._waiting(group, old)), A_SLICE):
-            if key not in blocked and self._bring(key, offset):
-                done[key] = offset + 1
-            else:
-                blocked.add(key)
-        while done and not await self._parts.store.until_flushed():
-            pass  # from the old offsets on, all would be stored once more
-        for key, offset in done.items():
-            self._book.go_to(key, offset)
+        async for key, _start in in_slices(list(self._starts(group, old)), A_SLICE):
+            end = self._parts.store.shown_max_offset(old, key.queue_id)
+            while await self._follow_slice(key, end):
+                await slice_scheduler().next_turn()
+
+    async def _follow_slice(self, key: Key, end: int) -> bool:
+        """Bring some of what waits in a queue, up to the first that has to stay; return whether there may be more."""
+        offset = start = self._start(key)
+        while offset < min(start + A_SLICE, end) and self._bring(key, offset):
+            offset += 1
+        there = self._parts.offsets.query(*key)
+        if offset == start or not await self._are_on_disk() or self._parts.offsets.query(*key) != there:
+            return False  # nothing to note, or a tool has set the group meanwhile
+        self._book.go_to(key, offset)
+        return offset < end
+
+    async def _are_on_disk(self) -> bool:
+        """Wait for what was stored, however slow the disk is: from the old offset on all would be stored once more.
+
+        False: the disk has failed, and nothing is stored until a restart.
+        """
+        store = self._parts.store
+        end = store.max_physical_offset
+        while not await store.until_flushed(end):
+            if store.flags & RunningFlags.SYNC_ERROR:
+                return False
+        return True
 
     def _bring(self, key: Key, offset: int) -> bool:
         """Store a retry for the group's pops. False: not now, so what is behind it in its queue waits."""

@@ -624,11 +624,12 @@ async def test_after_a_kill_no_retry_is_brought_twice(tmp_path: Path) -> None:
 
 async def test_a_slow_disk_has_no_retry_brought_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("appliance.broker.pop.moving.LOOK_S", 0.01)
-    waits: list[bool] = []
+    ends: list[int | None] = []
 
-    async def until_flushed(_store: MessageStore) -> bool:
-        waits.append(False)
-        return len(waits) > 3
+    async def until_flushed(store: MessageStore, end_offset: int | None = None) -> bool:
+        ends.append(end_offset)
+        await popper.send(b"more")
+        return len(ends) > 3
 
     async with scene(tmp_path) as (broker, popper):
         monkeypatch.setattr(MessageStore, "until_flushed", until_flushed)
@@ -636,6 +637,33 @@ async def test_a_slow_disk_has_no_retry_brought_twice(tmp_path: Path, monkeypatc
         await popper.pop()
         await until(lambda: offset_of(broker, "%RETRY%g") == 1)
         assert broker.store.max_offset("%RETRY%g_orders", 0) == 1
+        assert (len(ends), len({*ends} - {None})) == (4, 1), "what is stored meanwhile is not waited for"
+
+
+@pytest.mark.parametrize("what", ["the disk fails", "a tool sets the group"])
+async def test_retries_are_brought_a_slice_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    monkeypatch.setattr("appliance.broker.pop.moving.A_SLICE", 2)
+    monkeypatch.setattr("appliance.broker.pop.moving.LOOK_S", 3600)
+    waits: list[bool] = []
+
+    async def until_flushed(store: MessageStore, end_offset: int | None = None) -> bool:
+        waits.append(len(waits) == 0)
+        if len(waits) == 2 and what == "the disk fails":
+            store.health.sync_failed(OSError("Input/output error"))
+        elif len(waits) == 2:
+            broker.offsets.commit("g", "%RETRY%g", 0, 1)
+            return True
+        return waits[-1]
+
+    async with scene(tmp_path) as (broker, popper):
+        for number in range(5):
+            await popper.send(b"%d" % number, topic="%RETRY%g", RETRY_TOPIC="orders")
+        await popper.pop()
+        monkeypatch.setattr(MessageStore, "until_flushed", until_flushed)
+        await broker.pop.moving.follow("g")
+        assert (len(waits), offset_of(broker, "%RETRY%g")) == (2, 2 if what == "the disk fails" else 1)
 
 
 async def test_a_retry_waits_while_there_is_no_room_for_its_topic(
