@@ -26,9 +26,11 @@ from appliance.broker.status.stats import BrokerStatsManager
 from appliance.broker.topics.topic_config import TopicConfigManager
 from appliance.errors import BrokerError
 from appliance.remoting.connection import ServerConnection
+from appliance.remoting.error_response import error_response
 from appliance.remoting.header_fields import INT_MAX
 from appliance.remoting.request_body import read_body
 from appliance.settings.roles import BrokerConfig
+from gantrymq.errors import MessageRejected
 from gantrymq.message.topics import TOPIC_CHARS_MAX, is_retry_topic, pop_retry_topic
 from gantrymq.remoting.bodies import PERM_READ
 from gantrymq.remoting.codes import RequestCode, ResponseCode
@@ -117,7 +119,11 @@ def answer_waiting(parts: PopParts, waiting: WaitingPop) -> bool:
             return False
         connection.reply(request, _told(request, has_any=True))
         return True
-    popped = parts.pop.taking.take(asked, wanted)
+    try:
+        popped = parts.pop.taking.take(asked, wanted)
+    except MessageRejected as exc:  # the group's offset has no room
+        connection.reply(request, error_response(request, exc))
+        return True
     if popped.batches:
         _answer(parts, connection, request, asked, popped)
     else:

@@ -17,7 +17,7 @@ from appliance.broker.pop.lease_book import LEASES_A_QUEUE_MAX, LEASES_MAX, Leas
 from appliance.broker.pop.leases import Key, QueueLeases
 from appliance.broker.pop.requests import ANY_QUEUE, FROM_MIN, PopFields
 from appliance.broker.topics.topic_config import TopicConfigManager
-from gantrymq.errors import RecordError
+from gantrymq.errors import MessageRejected, RecordError
 from gantrymq.message.properties import (
     FIRST_POP_TIME,
     POP_CK,
@@ -106,12 +106,17 @@ class Taking:
         return self._book.count + 1 > LEASES_MAX
 
     def take(self, asked: PopFields, wanted: Filter | None) -> Popped:
-        """Hand out up to count_max messages."""
+        """Hand out up to count_max messages. MessageRejected: its offset has no room, and it leased nothing."""
         pop_ms = self.now_ms()
         left, rest = asked.count_max, 0
         taken: list[Batch] = []
         for key in self._keys(asked):
-            batch = self._take_of(key, asked, wanted, left, pop_ms) if left and not self.is_full else None
+            try:
+                batch = self._take_of(key, asked, wanted, left, pop_ms) if left and not self.is_full else None
+            except MessageRejected:
+                if not taken:
+                    raise
+                break  # what is leased already is to be answered
             if batch is not None:
                 taken.append(batch)
                 left -= len(batch.counts)

@@ -689,6 +689,28 @@ async def test_a_start_leaves_leases_out_whose_group_has_no_room_for_an_offset(
         assert cluster.broker.pop.figures()["popMessagesOut"] == "0"
 
 
+async def test_a_pop_without_room_for_all_offsets_gives_what_it_has_leased(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with scene(tmp_path) as (broker, popper):
+        await popper.send(b"other", queue_id=1)
+        monkeypatch.setattr("appliance.broker.groups.consumer_offset.ENTRIES_MAX", broker.offsets.entry_count + 1)
+        assert (len(await popper.pop()), broker.pop.book.count) == (1, 1)
+
+
+async def test_a_pop_that_waits_is_told_that_its_offset_has_no_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with scene(tmp_path) as (broker, popper):
+        assert await popper.ack_all(await popper.pop()) == 0
+        waiting = asyncio.create_task(popper.pop_answer(pollTime=30_000, bornTime=int(time.time() * 1000)))
+        await until(lambda: broker.pop.hold.count == 1)
+        monkeypatch.setattr("appliance.broker.groups.consumer_offset.ENTRIES_MAX", 0)
+        broker.offsets.remove_group("g")
+        broker.pop.hold.wake("orders", "g")
+        assert "offsets are kept already" in ((await waiting).remark or "")
+
+
 async def test_a_mode_outlives_a_restart(tmp_path: Path) -> None:
     async with scene(tmp_path) as (_broker, popper):
         await popper.pop()
