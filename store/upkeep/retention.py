@@ -18,12 +18,14 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor
+from pathlib import Path
 
 from gantrymq.timeouts import timeout
 from store.base.config import MessageStoreConfig
 from store.index.service import IndexService
 from store.log.commit_log import CommitLog
 from store.log.mapped_file import MappedFile
+from store.queues.consume_queue import ConsumeQueue
 from store.queues.consume_queue_ext import delete_files
 from store.queues.consume_queue_table import ConsumeQueueTable
 from store.startup.checkpoint import Checkpoint
@@ -150,10 +152,10 @@ class Cleaner:
         deleted = await self._clean_log(now, ratio, ratio if own_ratio is None else own_ratio)
         min_offset = self._log.min_offset
         if min_offset > self._cleaned_to:
-            await self._clean_queues(min_offset)
             loop = asyncio.get_running_loop()
             for index_file in self._index.take_expired(min_offset):
                 await loop.run_in_executor(self._executor, index_file.delete)
+            await self._clean_queues(min_offset)
             self._cleaned_to = min_offset
         return deleted
 
@@ -306,14 +308,15 @@ class Cleaner:
     # -- queues --------------------------------------------------------------------------------------------------
 
     async def _clean_queues(self, min_offset: int) -> None:
+        """All that can be: one that fails is told at the end, and holds no others up. OSError."""
         loop = asyncio.get_running_loop()
+        failure: OSError | None = None
         turn_ends = time.perf_counter() + TURN_S
         for queue in self._queues:
-            queue.correct_min(min_offset)
-            first = queue.unit_at(queue.min_index) if queue.ext is not None else None
-            paths = queue.forget_files(queue.expired_files(min_offset))  # from here to their deletion nothing fails
-            if queue.ext is not None and first is not None:
-                paths += queue.ext.forget_before(first.tags_code)
+            try:
+                paths = _expired_paths(queue, min_offset)
+            except OSError as exc:
+                failure, paths = failure or exc, []
             if paths:
                 await loop.run_in_executor(self._executor, delete_files, paths)
                 await asyncio.sleep(QUEUE_FILES_PAUSE_S)
@@ -322,3 +325,15 @@ class Cleaner:
             else:
                 await asyncio.sleep(0)
             turn_ends = time.perf_counter() + TURN_S
+        if failure is not None:
+            raise failure
+
+
+def _expired_paths(queue: ConsumeQueue, min_offset: int) -> list[Path]:
+    """Have a queue forget what is gone, and return its files; from here to their deletion nothing fails. OSError."""
+    queue.correct_min(min_offset)
+    first = queue.unit_at(queue.min_index) if queue.ext is not None else None
+    paths = queue.forget_files(queue.expired_files(min_offset))
+    if queue.ext is not None and first is not None:
+        paths += queue.ext.forget_before(first.tags_code)
+    return paths

@@ -252,6 +252,28 @@ async def test_a_deleted_topics_files_are_gone_at_once_and_it_may_come_back(
     assert not (tmp_path / "deleted").exists()
 
 
+async def test_a_queue_that_can_not_be_read_keeps_no_other_from_being_cleaned(
+    tmp_path: Path, open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = small_config(tmp_path)
+    store = open_store(config)
+    store.put_message(message(topic="First"))
+    fill(store)
+    age(config, NOON, 73)
+    correct = ConsumeQueue.correct_min
+
+    def fail_first(queue: ConsumeQueue, min_physical_offset: int) -> None:
+        if queue.topic == "First":
+            raise OSError(errno.EIO, "Input/output error")
+        correct(queue, min_physical_offset)
+
+    monkeypatch.setattr(ConsumeQueue, "correct_min", fail_first)
+    for _ in range(2):
+        with pytest.raises(OSError, match="Input/output"):
+            await store.cleaner.clean(NOON, 0.8)
+    assert store.min_offset("T", 0) > 200
+
+
 async def test_queues_that_could_not_be_looked_at_are_cleaned_in_the_next_round(
     tmp_path: Path, open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
