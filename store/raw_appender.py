@@ -44,6 +44,7 @@ class RawAppender:
         self._state = parts.state
         self._dispatcher = parts.dispatcher
         self._part_bytes = 0  # what stands behind `log.position`
+        self._refused_bytes = 0  # what stands there and doesn't count: it could not be erased
         self._arrived: Arrived = {}  # in this piece: see ArrivalListener
 
     @property
@@ -59,6 +60,8 @@ class RawAppender:
         assert self._state.is_copy
         if self._state.flags & RunningFlags.SYNC_ERROR:  # it would be acknowledged, and is not on the disk
             raise NoRoomForCopy("the disk did not take the commit log: restart this broker")
+        if self._refused_bytes:
+            self.forget_part()
         if physical_offset != self.end:
             self._begin_at(physical_offset)
         try:
@@ -72,10 +75,11 @@ class RawAppender:
             raise
 
     def forget_part(self) -> None:
-        """Erase the first bytes of a record that is not whole: the master gives them again."""
-        if self._part_bytes:
-            part_bytes, self._part_bytes = self._part_bytes, 0
-            self._write(self._log.position, memoryview(bytes(part_bytes)))
+        """Erase the first bytes of a record that is not whole: the master gives them again. NoRoomForCopy."""
+        self._refused_bytes, self._part_bytes = self._refused_bytes or self._part_bytes, 0
+        if self._refused_bytes:
+            self._write(self._log.position, memoryview(bytes(self._refused_bytes)))
+            self._refused_bytes = 0
 
     def joint_start(self) -> int:
         """Where to begin a comparison with the master's log: at the newest record that any queue has.

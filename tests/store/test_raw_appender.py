@@ -219,6 +219,31 @@ def test_what_is_no_record_is_refused_and_erased(master: MessageStore, copy: Cop
     assert_same(copy.store, master)
 
 
+@pytest.mark.parametrize("comes_back", [True, False])
+def test_what_could_not_be_erased_is_erased_before_a_clean_stop_and_before_more(
+    master: MessageStore, copy: CopyAt, monkeypatch: pytest.MonkeyPatch, comes_back: bool
+) -> None:
+    log, write = log_of(master)[: master.max_physical_offset], MappedFile.write
+    copy.store.copy.append_raw(0, log[:5000])
+    end = copy.store.max_physical_offset
+
+    def erase_nothing(file: MappedFile, position: int, data: memoryview) -> None:
+        if not any(data):
+            raise OSError("Input/output error")
+        write(file, position, data)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(MappedFile, "write", erase_nothing)
+        with pytest.raises(NoRoomForCopy):
+            copy.store.copy.append_raw(5000, b"x" * 9000)
+        if not comes_back:
+            copy.store.close()
+            assert not copy.store.is_closed_cleanly
+            return
+    copy.store.copy.append_raw(end, log[end : end + 100])
+    assert not any(log_of(copy.store)[end + 100 :])
+
+
 def test_records_that_name_another_place_are_refused(master: MessageStore, copy: CopyAt) -> None:
     first = bytes(master.message_bytes(0) or b"")
     copy.store.copy.append_raw(0, first)
