@@ -45,5 +45,7 @@ async def in_thread(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs)
     try:
         return await asyncio.shield(running)
     except asyncio.CancelledError:
-        await asyncio.wait({running})
+        while not running.done():
+            with contextlib.suppress(asyncio.CancelledError):  # again: it ends no earlier
+                await asyncio.wait({running})
         raise
