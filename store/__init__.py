@@ -57,8 +57,10 @@ __all__ = [
 _LATER = {"MessageStore": "store.message_store", "TagFilter": "store.queues.filter"}
 
 
-def __getattr__(name: str) -> Any:
-    """The store itself is loaded where one is kept: every process imports this package for its settings and errors."""
-    if name in _LATER:
-        return getattr(import_module(_LATER[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:  # which would find any name here
+
+    def __getattr__(name: str) -> Any:
+        """The store is loaded where one is kept: every process imports this package for its settings and errors."""
+        if name in _LATER:
+            return getattr(import_module(_LATER[name]), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
