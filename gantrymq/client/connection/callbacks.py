@@ -57,7 +57,7 @@ async def awaited(outcome: Awaitable[T]) -> T:
     and is a failure in any other thread: there runs the loop of all blocking clients."""
     try:
         return await outcome
-    except SystemExit as exc:
+    except (SystemExit, KeyboardInterrupt) as exc:
         if threading.current_thread() is threading.main_thread():
             raise
         raise _failure_of(exc) from exc

@@ -193,13 +193,14 @@ async def test_a_listener_that_exits_in_its_thread_does_not_end_the_loop() -> No
     assert state is UNKNOWN and "SystemExit(3)" in str(error)
 
 
-async def test_an_async_listener_that_exits_does_not_end_a_loop_beside_the_main_thread() -> None:
+@pytest.mark.parametrize("end", [SystemExit(3), KeyboardInterrupt(3)])
+async def test_an_async_listener_that_exits_does_not_end_a_loop_beside_the_main_thread(end: BaseException) -> None:
     class Exits(PlainBooks):
         async def check(self, message: MessageExt, /) -> TransactionState:  # type: ignore[override]
-            sys.exit(3)
+            raise end
 
     state, error = await asyncio.to_thread(asyncio.run, outcome_of(Exits()))
-    assert state is UNKNOWN and "SystemExit(3)" in str(error)
+    assert state is UNKNOWN and f"{type(end).__name__}(3)" in str(error)
 
 
 async def test_a_message_in_a_transaction_can_not_be_delayed(peer: Peer, name: str) -> None:
