@@ -380,8 +380,10 @@ async def test_a_group_begins_again_with_its_queue(tmp_path: Path) -> None:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(CommitLog, "min_offset", broker.store.max_physical_offset)
             assert (await popper.ask(RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE, {})).code == 0
+        journal, lines = broker.pop.journal.path, broker.pop.journal.path.read_bytes()
         await popper.send(b"second")
         assert bodies(await popper.pop()) == [b"second"]
+    assert await offset_after_a_kill(tmp_path, journal, lines) == 0
 
 
 async def test_after_a_crash_no_group_is_further_than_its_queue(tmp_path: Path) -> None:
