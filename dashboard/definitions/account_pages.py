@@ -20,12 +20,12 @@ async def accounts(request: HttpRequest) -> HttpResponse:
     note_nothing(request)
     there = await found(gateway(), ("accounts",))
     items = there.items.get("accounts", {})
+    key = request.GET.get("key", "")
     if request.method == "POST":
         form = AccountForm(request.POST, item=items.get(request.POST.get("access_key", "")))
         if form.is_valid():
             return await preview(request, as_text(form.document()), delete=False)
-    key = request.GET.get("key", "")
-    if request.method == "GET":
+    else:
         form = AccountForm(initial={"access_key": key, **items.get(key, {})}, item=items.get(key))
     rows = [(key, item, key in there.partial) for key, item in sorted(items.items())]
     context = {"rows": rows, "why_not": there.why_not.get("accounts"), "form": form, "key": key if key in items else ""}
