@@ -118,7 +118,8 @@ class Call:
     async def act(self, rest: Rest, arguments: argparse.Namespace, **further: Any) -> Shown:
         """further: more of the body, such as dry_run."""
         body = await self._body(rest, arguments)
-        body = (body or {}) | further or body
+        if further:
+            body = {**(body or {}), **further}
         answer = await rest.call(self.method, self._path(arguments), body, self._query(arguments))
         if answer is None:
             return Shown({"done": True}, [self.done.format(**self._named(arguments))])

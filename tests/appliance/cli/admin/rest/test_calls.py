@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 from appliance.cli.admin.main import NOUNS, parse
+from appliance.cli.admin.rest import offsets
 from appliance.cli.admin.rest.calls import Call
 from appliance.cli.admin.rest.client import Rest, read_token
+from appliance.cli.admin.rest.operations import operations
 from appliance.cli.admin.rest.table import CALLS, words_of
 from gantrymq.errors import ConfigError
 
@@ -104,6 +106,11 @@ def test_a_reset_by_the_dashboard_shows_what_it_would_do_first() -> None:
     assert [call[:3] for call in asked.calls] == [
         ("POST", "/groups/g/reset", {"topics": ["a"], "to": "undo", "dry_run": True})
     ]
+
+
+def test_what_only_the_dashboard_resets_are_words_of_its_operation() -> None:
+    words = operations()["reset_group"]["body"]["to"]["enum"]
+    assert set(offsets.ONLY_BY_DASHBOARD) == set(words) - {"end", "begin", "time", "offset"}
 
 
 def test_each_verb_stands_in_the_help_and_says_what_it_does() -> None:
