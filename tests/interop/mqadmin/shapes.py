@@ -31,6 +31,8 @@ _VALUES = (
     (re.compile(r"(?<![\w.])(?<!CODE: )-?\d[\d.]*(E-?\d+)?"), "<n>"),
     (re.compile(r"(?<!CODE: )(?<!CODE: \d)(?<!CODE: \d\d)\d+"), "<n>"),  # a response's code is no value
 )
+_LIKE = ", like "
+_LESS, _MORE = "less ", "more "
 
 
 def shape(text: str, names: Mapping[str, str]) -> list[str]:
@@ -75,25 +77,54 @@ def _paths(value: object, path: str = "") -> Iterable[str]:
 
 
 class ShapeFile:
-    """Shapes by command, kept as text: a command after "== ", and its lines below."""
+    """Shapes by command, kept as text: a command after "== ", and its lines below.
+
+    A shape much like that of a command above it stands as what it has less and more: "== command, like other command".
+    """
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self.path = path
         self._shapes: dict[str, list[str]] | None = None
 
     def read(self) -> dict[str, list[str]]:
         if self._shapes is None:
-            sections = re.split(r"^== ", self._path.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
-            parted = (section.partition("\n") for section in sections)
-            self._shapes = {command: lines.splitlines() for command, _, lines in parted}
+            sections = re.split(r"^== ", self.path.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
+            self._shapes = {}
+            for section in sections:
+                heading, *lines = section.splitlines()
+                command, _, other = heading.partition(_LIKE)
+                self._shapes[command] = _applied(self._shapes[other], lines) if other else lines
         return self._shapes
 
     def write(self, shapes: Mapping[str, Sequence[str]]) -> None:
         """Add or replace these commands' shapes."""
-        kept = (self.read() if self._path.exists() else {}) | {name: list(lines) for name, lines in shapes.items()}
-        text = "".join(f"== {name}\n" + "".join(f"{line}\n" for line in kept[name]) for name in sorted(kept))
-        self._path.write_text(text, encoding="utf-8")
+        kept = (self.read() if self.path.exists() else {}) | {name: list(lines) for name, lines in shapes.items()}
+        names = sorted(kept)
+        sections = (
+            _section(name, kept[name], {other: kept[other] for other in names[:at]}) for at, name in enumerate(names)
+        )
+        self.path.write_text("".join(f"{line}\n" for section in sections for line in section), encoding="utf-8")
         self._shapes = kept
+
+
+def _section(name: str, lines: Sequence[str], above: Mapping[str, Sequence[str]]) -> Sequence[str]:
+    """The shape whole, or its differences from one above it where they are a third as long at most."""
+    told = {other: _differences(theirs, lines) for other, theirs in above.items()}
+    nearest = min(told, key=lambda other: len(told[other]), default="")
+    if nearest and 3 * len(told[nearest]) <= len(lines):
+        return [f"== {name}{_LIKE}{nearest}", *told[nearest]]
+    return [f"== {name}", *lines]
+
+
+def _differences(theirs: Sequence[str], ours: Sequence[str]) -> list[str]:
+    less = [_LESS + line for line in theirs if line not in ours]
+    return less + [_MORE + line for line in ours if line not in theirs]
+
+
+def _applied(theirs: Sequence[str], differences: Sequence[str]) -> list[str]:
+    less = {line.removeprefix(_LESS) for line in differences if line.startswith(_LESS)}
+    more = {line.removeprefix(_MORE) for line in differences if line.startswith(_MORE)}
+    return sorted({*theirs} - less | more)
 
 
 SHAPES = ShapeFile(Path(__file__).with_name("shapes.txt"))

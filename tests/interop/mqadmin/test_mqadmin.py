@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -19,7 +20,7 @@ from tests.interop.mqadmin.differences import stale, unaccepted
 from tests.interop.mqadmin.other_tools import FIVE, FIVE_LAST, GUARDED
 from tests.interop.mqadmin.scene import Scene, scene, wait_for_monitoring
 from tests.interop.mqadmin.session import TOOLS_FIVE, UNLISTED, UNLISTED_NAMES, MqAdminSession
-from tests.interop.mqadmin.shapes import ARE_WRITTEN, SHAPES, shape
+from tests.interop.mqadmin.shapes import ARE_WRITTEN, SHAPES, ShapeFile, shape
 from tests.interop.mqadmin.tool import MqAdmin
 from tests.waiting import WITHIN_S
 
@@ -86,6 +87,13 @@ def test_a_command_prints_the_shape_that_it_prints_about_apaches_broker(
 def test_every_accepted_difference_is_there(answers: Answers, prepared: Scene) -> None:
     ours = {command: shape(text, prepared.names) for command, text in answers.four.items()}
     assert stale(ours, SHAPES.read()) == []
+
+
+def test_the_file_reads_back_as_it_was_written(tmp_path: Path) -> None:
+    written = tmp_path / "shapes.txt"
+    ShapeFile(written).write(SHAPES.read())
+    assert ShapeFile(written).read() == SHAPES.read()
+    assert written.read_bytes() == SHAPES.path.read_bytes()
 
 
 def test_the_table_has_every_command_that_mqadmin_lists(session: MqAdminSession) -> None:
