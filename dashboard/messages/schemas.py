@@ -199,11 +199,17 @@ class DeliveryList(Listed[DeliveryOut]):
 
 
 class StepOut(Out):
-    """One step of a message's life. took_ms is null while its end is not known."""
+    """One step of a message's life. Clients report whole milliseconds.
+
+    group: the consumer group that handled it; "" is before that: its sender or the broker. after_ms: since the first
+    step. took_ms is null while its end is not known.
+    """
 
     what: str
     by: str = named("who")
+    group: str = named("lane")
     at: FromMs = named("at_ms")
+    after_ms: int
     took_ms: int | None
     outcome: str
     is_bad: bool

@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 import pytest_asyncio
 
+from dashboard.cluster import units
 from dashboard.cluster.gateway import Gateway
 from dashboard.messages import trace_search as search
 from dashboard.messages.trace_events import events_of
@@ -107,6 +108,11 @@ async def test_the_page_shows_them_and_leads_to_the_messages_life(told: Told, lo
     text = life.content.decode()
     assert f"/topic/{told.topic}/messages/" in life.redirect_chain[0][0]
     assert "Handled, try 1" in text and "Stored" in text
+    at = life.redirect_chain[0][0].partition("?")[0].replace("/topic/", "/topics/")
+    api = await api_for(await User.objects.aget(username="reader"), "read")
+    steps = (await api.call("get", f"{at}/trace"))[1]["steps"]
+    assert {step["group"] for step in steps} == {"", told.group}
+    assert all(f"+{units.milliseconds(step['after_ms'])}" in text for step in steps)
     assert (await client.get("/trace/no-such")).status_code == 404
 
 
