@@ -1,7 +1,8 @@
 """REST's shape as text: `python -m tests.dashboard.api.shape` writes rest.txt, a test compares it with the document.
 
 What programs hold on to stands there, a line a thing: addresses, parameters, bodies, answers, refusals, and each field
-with its type and bounds. A change of it is seen in review. Sentences are left out: they may change.
+with its type and bounds. A change of it is seen in review. Sentences are left out: they may change. A part of an
+address that is any text stands in the address alone, and the fields that all pages of lists have stand with `Page`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 
 FILE = Path(__file__).with_name("rest.txt")
 BOUNDS = ("minimum", "exclusiveMinimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "pattern")
+PAGE = {"total: integer | null", "next: string | null", "problems: [string]"}
 Document = Mapping[str, Any]
 
 
@@ -20,14 +22,17 @@ def shape(document: Document) -> str:
     """The file, from the document."""
     operations = (line for path, methods in document["paths"].items() for line in _path(path, methods))
     schemas = (line for name, told in sorted(document["components"]["schemas"].items()) for line in _schema(name, told))
-    return "\n".join([*operations, *schemas]) + "\n"
+    page = ("Page", *(f"    {line}" for line in sorted(PAGE)), "")
+    return "\n".join([*operations, *page, *schemas]) + "\n"
 
 
 def _path(path: str, methods: Mapping[str, Document]) -> Iterator[str]:
     for method, told in methods.items():
         yield f"{method.upper()} {path}  ({told['operationId']})"
         for one in told["parameters"]:
-            yield f"    {one['in']} {_field(one['name'], one['schema'], one['required'])}"
+            parameter = f"{one['in']} {_field(one['name'], one['schema'], one['required'])}"
+            if parameter != f"path {one['name']}: string":
+                yield f"    {parameter}"
         for kind, given in told.get("requestBody", {}).get("content", {}).items():
             yield f"    body {_type(given['schema'])}{'' if kind == 'application/json' else f' as {kind}'}"
         answers = sorted((int(status), answer.get("content", {})) for status, answer in told["responses"].items())
@@ -41,9 +46,10 @@ def _path(path: str, methods: Mapping[str, Document]) -> Iterator[str]:
 def _schema(name: str, told: Document) -> Iterator[str]:
     fields = told.get("properties")
     closed = "  (no other fields)" if told.get("additionalProperties") is False else ""
-    yield name + (closed if fields is not None else f" = {_type(told)}")
-    for field, schema in (fields or {}).items():
-        yield f"    {_field(field, schema, field in told.get('required', ()))}"
+    lines = [_field(field, schema, field in told.get("required", ())) for field, schema in (fields or {}).items()]
+    page = "  (Page)" if PAGE <= {*lines} else ""
+    yield name + page + (closed if fields is not None else f" = {_type(told)}")
+    yield from (f"    {line}" for line in lines if not (page and line in PAGE))
     yield ""
 
 
