@@ -47,7 +47,7 @@ def _schema(name: str, told: Document) -> Iterator[str]:
     fields = told.get("properties")
     closed = "  (no other fields)" if told.get("additionalProperties") is False else ""
     lines = [_field(field, schema, field in told.get("required", ())) for field, schema in (fields or {}).items()]
-    page = "  (Page)" if PAGE <= {*lines} else ""
+    page = "  (Page)" if {*lines} >= PAGE else ""
     yield name + page + (closed if fields is not None else f" = {_type(told)}")
     yield from (f"    {line}" for line in lines if not (page and line in PAGE))
     yield ""
