@@ -45,7 +45,7 @@ class ServicesOut(Out):
 
 
 class BrokerOut(Out):
-    """A broker. The values were read at `at`; `problem` says why they are not newer."""
+    """A broker. Values were read at `at`; `problem` says why they are not newer. Rates: mean of about the last minute."""
 
     name: str
     address: str

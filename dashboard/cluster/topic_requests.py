@@ -43,6 +43,7 @@ from gantrymq.remoting.bodies import PERM_READ, PERM_WRITE
 from gantrymq.remoting.codes import RequestCode
 
 METRICS_MAX_AGE_S = 4.0
+FIRST_SPAN_S = 0.25  # two looks at once, of two pages, tell no rate
 LISTING_SHARED_S = 1.0  # tabs that ask again share a listing that is so young
 READ_FOR_A_LIST_MAX = 25  # topics of a page that are read at once, those read longest ago; each is a call a broker
 
@@ -376,6 +377,13 @@ def _extents(
     for name in sorted({queue.broker_name for queue in queues}):
         own = [queue for queue in queues if queue.broker_name == name]
         put_total, was = sum(queue.max_offset for queue in own), were.get(name)
-        in_rate = mean_rate(put_total - was.put_total, seconds, was.in_rate) if was is not None else None
-        extents.append(BrokerExtent(name, sum(queue.stored for queue in own), put_total, in_rate))
+        extents.append(
+            BrokerExtent(name, sum(queue.stored for queue in own), put_total, _rate(put_total, was, seconds))
+        )
     return tuple(extents)
+
+
+def _rate(put_total: int, was: BrokerExtent | None, seconds: float) -> float | None:
+    if was is None or (was.in_rate is None and seconds < FIRST_SPAN_S):
+        return None
+    return mean_rate(put_total - was.put_total, seconds, was.in_rate)

@@ -230,7 +230,7 @@ RATE_MIN = 0.05  # what is left of a rate that has ended
 
 
 def mean_rate(number: int | None, seconds: float, known: float | None) -> float | None:
-    """The one rate of topics and groups, a mean of about the last minute.
+    """The one rate of brokers, topics and groups, a mean of about the last minute.
 
     number: messages within the last `seconds`; known: the mean before them. None where it can't be known: no number,
     or the counter went back.

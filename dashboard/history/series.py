@@ -65,7 +65,7 @@ def subject_of(series: str) -> str:
 def each_second(snapshot: Snapshot) -> Readings:
     """What is known of this very second: the cluster's and each broker's rates, disks, slaves."""
     found: Readings = {}
-    for name, fact in ((IN, "in_rate"), (OUT, "out_rate")):
+    for name, fact in ((IN, "in_now"), (OUT, "out_now")):
         value, at, _ = snapshot.known_sum(fact)
         if value is not None and at is not None and snapshot.at - at < FRESH_S:
             found[name] = value
@@ -173,8 +173,8 @@ _OF_GROUPS: dict[str, Callable[[WatchedGroup], float | None]] = {
 def _of_broker(broker: BrokerState) -> Readings:
     assert broker.facts is not None
     values = {
-        BROKER_IN: broker.facts.in_rate,
-        BROKER_OUT: broker.facts.out_rate,
+        BROKER_IN: broker.facts.in_now,
+        BROKER_OUT: broker.facts.out_now,
         BROKER_DISK: broker.facts.disk_ratio,
         BROKER_FULL_IN: broker.facts.disk_full_in_s,
     }

@@ -34,8 +34,8 @@ def _row(at_ms: int, name: str, seconds: list[BrokerFacts]) -> BrokerSample:
     return BrokerSample(
         at_ms=at_ms,
         broker=name,
-        in_rate=mean([each.in_rate for each in seconds]),
-        out_rate=mean([each.out_rate for each in seconds]),
+        in_rate=mean([each.in_now for each in seconds]),
+        out_rate=mean([each.out_now for each in seconds]),
         disk_ratio=max((each.disk_ratio for each in seconds if each.disk_ratio is not None), default=None),
         commit_log_bytes=seconds[-1].commit_log_bytes,
         seconds=len(seconds),

@@ -21,7 +21,7 @@ from appliance.process.stall_watch import StallWatch
 from dashboard.audit.broker_trails import TrailReader
 from dashboard.cluster.errors import GatewayError
 from dashboard.cluster.gateway import Gateway, gateway
-from dashboard.cluster.values import BrokerRef
+from dashboard.cluster.values import BrokerRef, mean_rate
 from dashboard.database import state as database
 from dashboard.groups.group_cache import group_book
 from dashboard.history.keeper import HistoryKeeper
@@ -67,7 +67,7 @@ logger = logging.getLogger(__name__)
 PERIOD_S = 1.0
 WAITING_EACH_S = 5.0  # a page closes a socket that brings nothing for 12 s
 ROUND_TIMEOUT_S = 0.8
-RATE_STEP_MAX_S = 5.0  # a longer pause between two readings gives a mean, not a rate of now
+NOW_STEP_MAX_S = 5.0  # a longer pause between two readings gives a mean, not a rate of now
 FORECAST_AFTER_S = 600.0  # since a broker's start: what a minute brought is no forecast for hours
 
 
@@ -267,13 +267,19 @@ def read_facts(broker: BrokerRef, info: Mapping[str, str], now: float, before: B
         services=read_services(info, LANE_COUNTS),
     )
     facts = _with_refusals(facts, before)
-    if before is None or before.boot_ms != boot_ms or not 0 < now - before.at <= RATE_STEP_MAX_S:
-        return facts
-    seconds = now - before.at
+    return facts if before is None or before.boot_ms != boot_ms else _with_rates(facts, before)
+
+
+def _with_rates(facts: BrokerFacts, before: BrokerFacts) -> BrokerFacts:
+    seconds = facts.at - before.at
+    put, got = _step(before.put_total, facts.put_total), _step(before.get_total, facts.get_total)
+    is_now = seconds <= NOW_STEP_MAX_S
     return replace(
         facts,
-        in_rate=_step(before.put_total, put_total, seconds),
-        out_rate=_step(before.get_total, get_total, seconds),
+        in_rate=mean_rate(put, seconds, before.in_rate),
+        out_rate=mean_rate(got, seconds, before.out_rate),
+        in_now=mean_rate(put, seconds, None) if is_now else None,
+        out_now=mean_rate(got, seconds, None) if is_now else None,
     )
 
 
@@ -309,8 +315,8 @@ def _lanes(info: Mapping[str, str]) -> tuple[Lane, ...]:
     )
 
 
-def _step(before: int | None, after: int | None, seconds: float) -> float | None:
-    return None if before is None or after is None or after < before else (after - before) / seconds
+def _step(before: int | None, after: int | None) -> int | None:
+    return None if before is None or after is None else after - before
 
 
 def _int(info: Mapping[str, str], key: str) -> int | None:

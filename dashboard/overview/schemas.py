@@ -25,7 +25,7 @@ class ProcessOut(Out):
 
 
 class ClusterOut(Schema):
-    """The Overview. stored_messages_without: brokers whose messages the sum lacks."""
+    """The Overview. Rates: mean of about the last minute. stored_messages_without: brokers that the sum lacks."""
 
     at: datetime
     level: str

@@ -90,7 +90,7 @@ class DiskMarks(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BrokerFacts:
-    """What one broker said at `at`; rates are differences of its own counters, a second apart."""
+    """What one broker said at `at`. Rates are of `mean_rate`; those of now are the last second's alone, for charts."""
 
     name: str
     address: str
@@ -103,6 +103,8 @@ class BrokerFacts:
     get_total: int | None = None
     in_rate: float | None = None
     out_rate: float | None = None
+    in_now: float | None = None
+    out_now: float | None = None
     disk_ratio: float | None = None  # of the partition, 0…1
     disk_marks: DiskMarks = DiskMarks()
     disk_text: str = ""
@@ -287,9 +289,9 @@ class Snapshot:
         if not self.masters:
             return None, None, self.namesrv_why or gettext("no master is registered")
         values, moments = [], []
-        if name == "out_rate":
+        if name in ("out_rate", "out_now"):
             slaves = (broker.facts for broker in self.brokers if broker.is_slave and broker.is_answering)
-            values += [facts.out_rate or 0.0 for facts in slaves if facts is not None]
+            values += [getattr(facts, name) or 0.0 for facts in slaves if facts is not None]
         for broker in self.masters:
             value = getattr(broker.facts, name) if broker.facts is not None else None
             if broker.facts is None or value is None:
@@ -326,7 +328,7 @@ class Board:
     def put(self, snapshot: Snapshot) -> Point:
         """Take a new snapshot; returns the point that it adds. Values that are not of this second leave a gap."""
         self.snapshot = snapshot
-        point = Point(snapshot.at, _fresh(snapshot, "in_rate"), _fresh(snapshot, "out_rate"))
+        point = Point(snapshot.at, _fresh(snapshot, "in_now"), _fresh(snapshot, "out_now"))
         self.points.append(point)
         return point
 

@@ -44,7 +44,7 @@ def test_rest_and_the_shell_take_every_kind() -> None:
 
 
 def test_a_rule_sees_how_fast_the_cluster_consumes_and_not_what_is_unknown() -> None:
-    facts = BrokerFacts("a", "a", 100.0, out_rate=12.5)
+    facts = BrokerFacts("a", "a", 100.0, out_now=12.5)
     snapshot = Snapshot(100.0, "n", None, (BrokerState("a", "a", facts),), (), None)
     kind = KINDS[RuleKind.OUT_BELOW]
     assert kind.read(snapshot) == {"cluster": 12.5} and kind.is_beyond(12.5, 20.0)

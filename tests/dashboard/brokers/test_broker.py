@@ -25,7 +25,7 @@ async def test_a_broker_has_a_page_with_its_own_history(gateway: Gateway, log_in
     now = time.time()
     keeper = HistoryKeeper()
     for ago in range(180, 0, -1):
-        facts = BrokerFacts("broker-a", "a", now - ago, in_rate=321.0, out_rate=654.0, disk_ratio=0.47, boot_ms=1)
+        facts = BrokerFacts("broker-a", "a", now - ago, in_now=321.0, out_now=654.0, disk_ratio=0.47, boot_ms=1)
         keeper.note(Snapshot(now - ago, "n", None, (BrokerState("broker-a", "a", facts),), (), None))
     await keeper.write()
     await Sampler(gateway).sample()

@@ -36,6 +36,16 @@ def test_a_rate_that_has_ended_ends_and_a_counter_that_went_back_has_none() -> N
     assert (mean_rate(-1, 5.0, 100.0), mean_rate(None, 5.0, 100.0), mean_rate(1, 0.0, 1.0)) == (None, None, None)
 
 
+def test_two_looks_at_once_at_a_topic_tell_no_rate() -> None:
+    topic: Reading[TopicMetrics] | None = None
+    rates = []
+    for at, end in ((0.0, 0), (0.002, 1), (1.002, 3), (1.003, 3)):
+        topic = Reading(_metrics([QueueExtent("a", 0, 0, end, 1)], at, topic), at)
+        assert topic.value is not None
+        rates.append(topic.value.in_rate)
+    assert rates[:3] == [None, None, 2.0] and rates[3] == pytest.approx(2.0, rel=0.001)
+
+
 def test_a_broker_that_comes_back_brings_no_history_into_the_rate() -> None:
     one, other = QueueExtent("a", 0, 0, 100, 1), QueueExtent("b", 0, 0, 10_000_000, 1)
     topic = Reading(_metrics([one, other], 0.0, None), 0.0)

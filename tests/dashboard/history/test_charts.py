@@ -26,7 +26,7 @@ IN = (Line("in", "in", "in"),)
 
 
 def snapshot(at: float, rate: float | None, *, boot_ms: int = 1, groups: tuple[WatchedGroup, ...] = ()) -> Snapshot:
-    facts = BrokerFacts("broker-a", "a", at, in_rate=rate, out_rate=rate, disk_ratio=0.5, boot_ms=boot_ms)
+    facts = BrokerFacts("broker-a", "a", at, in_now=rate, out_now=rate, disk_ratio=0.5, boot_ms=boot_ms)
     return Snapshot(at, "n", None, (BrokerState("broker-a", "a", facts),), (), None, groups=groups)
 
 

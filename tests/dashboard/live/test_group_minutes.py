@@ -87,9 +87,7 @@ def test_a_minute_of_a_broker_is_made_of_the_seconds_in_which_it_answered() -> N
     minutes = BrokerMinutes()
     broker = state(MASTER)
     assert broker.facts is not None
-    fuller = replace(
-        broker, facts=replace(broker.facts, in_rate=7.0, out_rate=None, disk_ratio=0.5, commit_log_bytes=9)
-    )
+    fuller = replace(broker, facts=replace(broker.facts, in_now=7.0, out_now=None, disk_ratio=0.5, commit_log_bytes=9))
     for at, each in ((120.0, broker), (121.0, fuller), (122.0, replace(broker, why="no answer"))):
         assert minutes.add(replace(seen(each), at=at)) == []
     assert minutes.add(replace(seen(), at=180.0)) == [

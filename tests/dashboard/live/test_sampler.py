@@ -13,7 +13,7 @@ from dashboard.cluster import units
 from dashboard.cluster.broker_requests import BrokerCalls
 from dashboard.cluster.errors import BrokerUnreachable
 from dashboard.cluster.gateway import Gateway
-from dashboard.cluster.values import BrokerRef
+from dashboard.cluster.values import BrokerRef, mean_rate
 from dashboard.live.history import Minute, keep_minute
 from dashboard.live.sampler import Sampler, masters_of, read_facts
 from dashboard.models.management import MetricSample
@@ -43,18 +43,22 @@ def facts(**changes: object) -> BrokerFacts:
     return replace(BrokerFacts("broker-a", "127.0.0.1:1", 100.0, in_rate=5.0, out_rate=4.0), **changes)  # type: ignore[arg-type]
 
 
-def test_rates_are_differences_of_counters() -> None:
+def test_rates_are_differences_of_counters_and_means_as_those_of_topics() -> None:
     first = read_facts(BROKER, info(100, 50), 10.0, None)
-    assert (first.in_rate, first.out_rate) == (None, None)
+    assert (first.in_rate, first.out_rate, first.in_now) == (None, None, None)
     second = read_facts(BROKER, info(150, 50), 12.0, first)
-    assert (second.in_rate, second.out_rate) == (25.0, 0.0)
+    assert (second.in_rate, second.out_rate) == (second.in_now, second.out_now) == (25.0, 0.0)
+    third = read_facts(BROKER, info(150, 60), 13.0, second)
+    assert (third.in_rate, third.in_now) == (mean_rate(0, 1.0, 25.0), 0.0)
+    assert (third.out_rate, third.out_now) == (mean_rate(10, 1.0, 0.0), 10.0)
 
 
-def test_a_restart_or_a_long_pause_gives_no_rate() -> None:
+def test_a_restart_gives_no_rate_and_a_long_pause_none_of_now() -> None:
     first = read_facts(BROKER, info(100, 50), 10.0, None)
     assert read_facts(BROKER, info(3, 1, boot=2000), 11.0, first).in_rate is None
     assert read_facts(BROKER, info(3, 1), 11.0, first).in_rate is None
-    assert read_facts(BROKER, info(200, 60), 99.0, first).in_rate is None
+    late = read_facts(BROKER, info(278, 50), 99.0, first)
+    assert (late.in_rate, late.in_now) == (2.0, None)
 
 
 def test_what_a_broker_does_not_say_is_unknown() -> None:
@@ -209,7 +213,7 @@ async def test_a_minute_is_kept_as_one_row_and_old_rows_go(gateway: Gateway, tra
     await old.asave()
     board, minute = Board(), Minute()
     for second in range(0, 130, 2):
-        state = BrokerState("broker-a", "a", facts(at=hour + second, in_rate=float(second), disk_ratio=0.5))
+        state = BrokerState("broker-a", "a", facts(at=hour + second, in_now=float(second), disk_ratio=0.5))
         shot = replace(base, at=hour + second, brokers=(state,))
         finished = minute.add(shot, board.put(shot))
         if finished is not None:
