@@ -65,6 +65,7 @@ class Permission(StrEnum):
     CONFIG_WRITE = "config.write"
     MESSAGES_READ = "messages.read"
     MESSAGES_SEND = "messages.send"
+    SEARCHES_WRITE = "searches.write"  # each account's own
     REPORTS_READ = "reports.read"
     REPORTS_RUN = "reports.run"
     USERS_WRITE = "users.write"
@@ -80,6 +81,7 @@ _READER = frozenset(
         Permission.TOPICS_READ,
         Permission.GROUPS_READ,
         Permission.MESSAGES_READ,
+        Permission.SEARCHES_WRITE,
         Permission.REPORTS_READ,
     }
 )
@@ -108,13 +110,14 @@ ABOUT_NAMES = frozenset(
         Permission.GROUPS_WRITE,
         Permission.MESSAGES_READ,
         Permission.MESSAGES_SEND,
+        Permission.SEARCHES_WRITE,
     }
 )
 # The most that a token may do; it never has more permissions than its account. Tokens and accounts are managed by
 # tokens of the scope that says so, and by no other.
 SCOPE_PERMISSIONS: dict[str, frozenset[Permission]] = {
     ApiToken.Scope.METRICS: frozenset({Permission.METRICS_READ}),
-    ApiToken.Scope.READ: _READER - {Permission.ACCOUNT},
+    ApiToken.Scope.READ: _READER - {Permission.ACCOUNT, Permission.SEARCHES_WRITE},
     ApiToken.Scope.WRITE: _OPERATOR - {Permission.ACCOUNT},
     ApiToken.Scope.CONFIG: (_OPERATOR | _CONFIG) - {Permission.ACCOUNT},
     ApiToken.Scope.ADMIN: _OPERATOR | _CONFIG | {Permission.USERS_WRITE},

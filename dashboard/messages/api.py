@@ -55,6 +55,7 @@ ROWS_MAX = 200  # of an answer: each is looked at whole
 DECODE = Query(False, description="the body's value too: JSON, MessagePack, or by its topic's schema")
 READ = Token(Permission.MESSAGES_READ)
 SEND = Token(Permission.MESSAGES_SEND)
+KEEP = Token(Permission.SEARCHES_WRITE)
 
 
 @router.get("/{name}/messages", auth=READ, summary="Find messages of a topic")
@@ -79,7 +80,7 @@ async def list_saved_searches(request: HttpRequest, name: str) -> SavedSearchLis
     return SavedSearchList.whole(map(SavedSearchOut.of_row, await saved_searches(_user(request), name)))
 
 
-@router.post("/{name}/searches", auth=READ, response=(201, 409), summary="Save a search of a topic's messages")
+@router.post("/{name}/searches", auth=KEEP, response=(201, 409), summary="Save a search of a topic's messages")
 async def save_search(request: HttpRequest, name: str, body: SavedSearchIn) -> SavedSearchOut:
     note_nothing(request)
     await gateway().topics.get(name)
@@ -90,7 +91,7 @@ async def save_search(request: HttpRequest, name: str, body: SavedSearchIn) -> S
     )
 
 
-@router.delete("/{name}/searches/{int:search_id}", auth=READ, summary="Delete a saved search of yours")
+@router.delete("/{name}/searches/{int:search_id}", auth=KEEP, summary="Delete a saved search of yours")
 async def delete_saved_search(request: HttpRequest, name: str, search_id: Key) -> None:
     note_nothing(request)
     if not (await SavedSearch.objects.filter(user=_user(request), topic=name, pk=search_id).adelete())[0]:

@@ -32,7 +32,7 @@ async def saved_searches(user: User, topic: str) -> list[SavedSearch]:
     return [row async for row in SavedSearch.objects.filter(user=user, topic=topic).order_by("name")]
 
 
-@requires(Permission.MESSAGES_READ, ACT)
+@requires(Permission.SEARCHES_WRITE, ACT)
 async def save(request: HttpRequest, name: str) -> HttpResponse:
     note_nothing(request)
     asked, form = MessageSearchForm(request.POST.dict()), SaveSearchForm(request.POST)
@@ -70,7 +70,7 @@ async def keep_search(user: User, topic: str, name: str, asked: Mapping[str, str
     return kept
 
 
-@requires(Permission.MESSAGES_READ, ACT)
+@requires(Permission.SEARCHES_WRITE, ACT)
 async def forget(request: HttpRequest, name: str) -> HttpResponse:
     """Delete the account's search of that name."""
     note_nothing(request)

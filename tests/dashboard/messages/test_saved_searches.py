@@ -49,7 +49,7 @@ async def test_rest_and_the_page_have_the_same_searches(
     log_in: Client, make_user: Callable[..., User], make_topic: Topic
 ) -> None:
     topic, client = await make_topic("searched-by-rest"), await log_in("reader")
-    own = await api_for(await User.objects.aget(username="reader"), "read")
+    own = await api_for(await User.objects.aget(username="reader"), "write")
     other = await api_for(await sync_to_async(make_user)("operator", "ada"))
     path = f"/topics/{topic}/searches"
     asked = {"name": "late", "q": "tag:paid", "since": "1h", "until": "", "queue": ""}
