@@ -17,7 +17,7 @@ from dashboard.alerts.alert import Alert, Rule
 from dashboard.alerts.check_alerts import CheckAlerts
 from dashboard.alerts.kinds import KINDS, Readings
 from dashboard.alerts.rule_alerts import RuleAlerts
-from dashboard.alerts.rules import changes, ensure_presets, rules_in_force
+from dashboard.alerts.rules import changes, ensure_presets, muted_now, rules_in_force
 from dashboard.alerts.sending.delivery import Sender
 from dashboard.status.board import Board, Snapshot, board
 from dashboard.status.check import NAME_SERVER, Check, Level
@@ -95,6 +95,7 @@ class AlertWatch:
         }
         await sync_to_async(alert_rows.write)(self._by_rules)
         await sync_to_async(alert_rows.write_checks)(self._by_checks, time.time())
+        self._board.muted = await sync_to_async(muted_now)()
         if time.monotonic() - self._forgotten_at >= FORGET_EACH_S:
             await sync_to_async(alert_rows.forget)()
             self._forgotten_at = time.monotonic()

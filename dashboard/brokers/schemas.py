@@ -45,7 +45,7 @@ class ServicesOut(Out):
 
 
 class BrokerOut(Out):
-    """A broker. Values were read at `at`; `problem` says why they are not newer. Rates: mean of about the last minute."""
+    """A broker. Values were read at `at`; `problem` says why they are not newer. Rates: of about the last minute."""
 
     name: str
     address: str

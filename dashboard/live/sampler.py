@@ -141,6 +141,7 @@ class Sampler:
             failovers=dict(self._failovers.seen),
             open_of_rules=self._board.open_of_rules,
             alerts_of_rules=self._board.alerts_of_rules,
+            muted=self._board.muted,
             acknowledged=frozenset(subject for rule, subject in self._board.acknowledged if rule is None),
             problems=(
                 *database.problems(time.time()),

@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.translation import gettext
 
 from dashboard.access.permissions import Permission, requires
-from dashboard.alerts.rules import muted_now
 from dashboard.history.charts import RANGES, Line, chart_of, range_of
 from dashboard.history.series import IN, OUT
 from dashboard.live import frames
@@ -63,7 +61,6 @@ async def _context(request: HttpRequest) -> dict[str, Any]:
         "minutes": _minutes(frames.points(board)),
         "chart": chart,
         "sparks": await sparks(),
-        "muted": await sync_to_async(muted_now)(),
         "lately": await lately(request.principal),  # type: ignore[attr-defined]
         "folds_slaves": snapshot is not None and len(snapshot.brokers) > ROWS_MAX,
         "problems_shown": PROBLEMS_SHOWN,

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import NamedTuple
 
 from dashboard.cluster.group_values import GroupPlace
@@ -250,6 +251,7 @@ class Snapshot:
     topic_sizes: Mapping[str, int] = field(default_factory=dict)  # bytes in the logs, of those that are known
     open_of_rules: int = 0  # alerts that rules have opened
     alerts_of_rules: tuple[Check, ...] = ()  # the same
+    muted: tuple[int, datetime] | None = None  # how many of them are, and when the first mute ends
     acknowledged: frozenset[str] = frozenset()  # identities of checks whose alerts are acknowledged
 
     @property
@@ -321,6 +323,7 @@ class Board:
         self.snapshot: Snapshot | None = None
         self.open_of_rules = 0  # alerts, as of the last look; the next snapshot carries it
         self.alerts_of_rules: tuple[Check, ...] = ()
+        self.muted: tuple[int, datetime] | None = None
         self.acknowledged: frozenset[tuple[int | None, str]] = frozenset()  # open alerts: rule (None: a check), subject
         self.of_rules_too: frozenset[str] = frozenset()  # identities of checks whose alerts rules have opened
         self.points: deque[Point] = deque(maxlen=HISTORY_S)
@@ -336,6 +339,7 @@ class Board:
         self.snapshot = None
         self.open_of_rules = 0
         self.alerts_of_rules = ()
+        self.muted = None
         self.acknowledged = frozenset()
         self.of_rules_too = frozenset()
         self.points.clear()

@@ -105,6 +105,7 @@ def overview_metrics(snapshot: Snapshot, verdict: Verdict | None = None) -> Metr
         *(f"{process.name}/{process.role}" for process in snapshot.processes),
         "|",
         *(f"{problem.level}{problem.action}{problem.link}{problem.is_acknowledged}" for problem in verdict.problems),
+        f"| {snapshot.muted}",
     )
     return metrics
 

@@ -14,6 +14,7 @@ from asgiref.sync import sync_to_async
 from django.test import AsyncClient
 from django.utils import timezone
 
+from dashboard.alerts.watch import AlertWatch
 from dashboard.audit.chain import Change, append
 from dashboard.cluster.gateway import Gateway
 from dashboard.history.block_builder import HistoryBook
@@ -25,6 +26,7 @@ from dashboard.models.management import ApiToken, Role, User
 from dashboard.overview.sparks import sparks
 from dashboard.status.board import board
 from dashboard.status.check import Check, Level
+from dashboard.status.metrics import overview_metrics
 from dashboard.status.verdict import judge
 from gantrymq.message.model import Message
 from tests.dashboard.conftest import Client
@@ -101,8 +103,15 @@ async def test_the_overview_tells_what_happened_lately(log_in: Client, gateway: 
 
 
 async def test_the_overview_counts_the_alerts_that_are_muted(log_in: Client, gateway: Gateway) -> None:
-    await Sampler(gateway).sample()
+    watch, sampler, shapes = AlertWatch(board), Sampler(gateway), set()
     client, now = await log_in("reader"), timezone.now()
+
+    async def live() -> str:
+        await watch.look()
+        snapshot = await sampler.sample()
+        shapes.add(overview_metrics(snapshot).shape)
+        return await page_of(client, "/")
+
     rule = await AlertRule.objects.acreate(
         name="late", kind="group-behind", threshold=1, clear=1, for_s=0, clear_s=60, level=1
     )
@@ -110,10 +119,11 @@ async def test_the_overview_counts_the_alerts_that_are_muted(log_in: Client, gat
         reason="r", who="ada", pattern="app-*", begun_at=now, until=now + timedelta(hours=2)
     )
     await AlertRow.objects.acreate(subject="other", level=1, title="t", text="", begun_at=now, rule=rule)
-    assert "alert muted" not in await page_of(client, "/")
+    assert "alert muted" not in await live()
     for subject, shown in (("app-a", "1 alert muted until"), ("app-b", "2 alerts muted, the first until")):
         await AlertRow.objects.acreate(subject=subject, level=1, title="t", text="", begun_at=now, rule=rule)
-        assert f"{shown} <time" in await page_of(client, "/")
+        assert f"{shown} <time" in await live()
+    assert len(shapes) == 3, "an open page asks for the new line"
 
 
 async def test_lately_names_a_change_once_and_no_topic_of_the_system(log_in: Client, gateway: Gateway) -> None:
