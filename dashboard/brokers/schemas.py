@@ -45,7 +45,10 @@ class ServicesOut(Out):
 
 
 class BrokerOut(Out):
-    """A broker. Values were read at `at`; `problem` says why they are not newer. Rates: of about the last minute."""
+    """A broker. Values were read at `at`; `problem` says why they are not newer. Rates: of about the last minute.
+
+    memory_bytes: resident; of it memory_mapped_bytes are pages of files; memory_swapped_bytes come on top.
+    """
 
     name: str
     address: str
@@ -57,6 +60,9 @@ class BrokerOut(Out):
     out_rate: float | None = None
     disk_ratio: float | None = None
     commit_log_bytes: int | None = None
+    memory_bytes: int | None = None
+    memory_mapped_bytes: int | None = None
+    memory_swapped_bytes: int | None = None
     lanes: list[LaneOut] = []
     services: ServicesOut | None = None
 

@@ -262,6 +262,7 @@ def read_facts(broker: BrokerRef, info: Mapping[str, str], now: float, before: B
         disk_filled_by_others=info.get("diskFilledByOthers") == "true",
         memory_bytes=_int(info, "memoryBytes"),
         memory_mapped_bytes=_int(info, "memoryMappedBytes"),
+        memory_swapped_bytes=_int(info, "memorySwappedBytes"),
         commit_log_bytes=last - max(first, 0) if first is not None and last is not None else None,
         behind_bytes=_int(info, "dispatchBehindBytes"),
         lanes=_lanes(info),

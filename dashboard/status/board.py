@@ -123,6 +123,7 @@ class BrokerFacts:
     disk_filled_by_others: bool = False  # young messages stay, so only refusing is left
     memory_bytes: int | None = None  # resident; only GantryMQ's brokers say
     memory_mapped_bytes: int | None = None  # of these, from files: the log's and the queues' pages
+    memory_swapped_bytes: int | None = None  # beside these
     commit_log_bytes: int | None = None
     behind_bytes: int | None = None
     lanes: tuple[Lane, ...] = ()

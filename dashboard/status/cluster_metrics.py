@@ -71,6 +71,7 @@ def _put_memory(metrics: Metrics, broker: BrokerState, snapshot: Snapshot) -> No
         metrics.put(prefix, units.size(facts.memory_bytes), facts.at, broker.why)
         metrics.put(f"{prefix}.own", units.size(facts.memory_bytes - facts.memory_mapped_bytes), facts.at, broker.why)
         metrics.put(f"{prefix}.mapped", units.size(facts.memory_mapped_bytes), facts.at, broker.why)
+        metrics.put(f"{prefix}.swapped", units.size(facts.memory_swapped_bytes), facts.at, broker.why)
         return
     rss = process.rss_bytes if process is not None else None
     elsewhere = gettext("its process runs elsewhere")

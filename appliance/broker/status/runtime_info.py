@@ -8,6 +8,7 @@ in force (disk…MarkRatio) and the forecast: diskGrowth…, diskNext…, diskSe
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import time
 from pathlib import Path
@@ -68,6 +69,7 @@ _LANE_KEYS = {
 _BINARY_UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB")
 GROUPS_NAMED_MAX = 20
 _STATM, _PAGE_BYTES = Path("/proc/self/statm"), os.sysconf("SC_PAGESIZE")  # of all, resident, of files: in pages
+_STATUS, _SWAPPED = Path("/proc/self/status"), re.compile(r"^VmSwap:\s+(\d+) kB$", re.MULTILINE)
 _NO_TRANSIENT_POOL = "2147483647"  # what RocketMQ says while its off-heap pool is off; there is none here
 
 
@@ -250,12 +252,18 @@ def _disk_shares(parts: RuntimeInfoParts) -> dict[str, str]:
 
 
 def _memory() -> dict[str, str]:
-    """Our own keys: what is resident, and how much of it are pages of files, which the kernel can take back."""
+    """Our own keys: what is resident, how much of it are pages of files, which the kernel can take back, and what it
+    has swapped out, which is not resident.
+    """
     try:
         pages = _STATM.read_text(encoding="ascii").split()
+        swapped = _SWAPPED.search(_STATUS.read_text(encoding="utf-8", errors="replace"))
     except OSError:  # a system without /proc
         return {}
-    return {"memoryBytes": str(int(pages[1]) * _PAGE_BYTES), "memoryMappedBytes": str(int(pages[2]) * _PAGE_BYTES)}
+    table = {"memoryBytes": int(pages[1]) * _PAGE_BYTES, "memoryMappedBytes": int(pages[2]) * _PAGE_BYTES}
+    if swapped is not None:
+        table["memorySwappedBytes"] = int(swapped[1]) << 10
+    return {key: str(size) for key, size in table.items()}
 
 
 def _lanes(parts: RuntimeInfoParts) -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from dashboard.brokers.schemas import BrokerOut
 from dashboard.cluster import units
 from dashboard.cluster.values import BrokerRef
 from dashboard.live.sampler import read_facts
@@ -15,14 +16,15 @@ from dashboard.status.processes import ProcessFacts
 NAME, ADDRESS = "broker-a", "127.0.0.1:1"
 MIB = 1 << 20
 HERE = ProcessFacts(NAME, "broker", 77, "running", 0, 1.0, ADDRESS, 0.0, 80 * MIB, 100.0)
-TOLD = {"memoryBytes": str(90 * MIB), "memoryMappedBytes": str(50 * MIB)}
+TOLD = {"memoryBytes": str(90 * MIB), "memoryMappedBytes": str(50 * MIB), "memorySwappedBytes": str(3 * MIB)}
+PARTS = {"": 90 * MIB, ".own": 40 * MIB, ".mapped": 50 * MIB, ".swapped": 3 * MIB}
 
 
 @pytest.mark.parametrize(
     ("told", "processes", "shown"),
     [
-        (TOLD, (HERE,), {"": 90 * MIB, ".own": 40 * MIB, ".mapped": 50 * MIB}),
-        (TOLD, (), {"": 90 * MIB, ".own": 40 * MIB, ".mapped": 50 * MIB}),
+        (TOLD, (HERE,), PARTS),
+        (TOLD, (), PARTS),
         ({}, (HERE,), {"": 80 * MIB}),
         ({}, (), {"": None}),
     ],
@@ -36,3 +38,6 @@ def test_a_brokers_memory(
     put_broker(metrics, state, Snapshot(1.0, "n", None, (state,), processes, None))
     found = {key: metric.text for key, metric in metrics.values.items() if ".memory" in key}
     assert found == {f"broker.{NAME}.memory{part}": units.size(size) for part, size in shown.items()}
+    out = BrokerOut.of_state(state)
+    told_by_rest = (out.memory_bytes, out.memory_mapped_bytes, out.memory_swapped_bytes)
+    assert told_by_rest == ((90 * MIB, 50 * MIB, 3 * MIB) if told else (None, None, None))
