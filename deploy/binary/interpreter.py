@@ -86,9 +86,12 @@ def own_pip() -> Path:
 
 def compile_modules(tree: Path, folder: Path) -> None:
     """Byte code beside a folder's modules, which is not compared with its source when it is read. Made by one process
-    with a fixed seed: the order of sets and what is interned are part of the bytes."""
+    with a fixed seed: the order of sets and what is interned are part of the bytes.
+
+    Also where there is byte code (-f): what the interpreter itself imports for this it has written with the source's
+    time, which no archive keeps, so that each start would compile those modules again."""
     run(
-        [python_of(tree), "-P", "-m", "compileall", "-q", "-j1", "--invalidation-mode=unchecked-hash",
+        [python_of(tree), "-P", "-m", "compileall", "-f", "-q", "-j1", "--invalidation-mode=unchecked-hash",
          "-s", folder.parent, "-p", "gantry", folder],
         PYTHONHASHSEED="0",
     )  # fmt: skip

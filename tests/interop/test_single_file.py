@@ -29,6 +29,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 ROOT = Path(__file__).resolve().parents[2]
 GLIBC = ["libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1", "libutil.so.1"]
 LOADER = Path("/lib64/ld-linux-x86-64.so.2")
+UNCHECKED = b"\1\0\0\0"  # the flags of byte code that is not compared with its source
 MESSAGES = 1000
 USER = "4321"
 
@@ -38,9 +39,21 @@ def file() -> Path:
     """dist/gantry, made of kept parts: some seconds on a machine that has built one before."""
     for tool in ("go", "mvn"):
         require_tool(tool, "the single file is built with it")
-    done = subprocess.run([ROOT / "deploy" / "build-binary"], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    build()
     return ROOT / "dist" / "gantry"
+
+
+def build(*options: str | Path) -> None:
+    done = subprocess.run([ROOT / "deploy" / "build-binary", *options], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.long
+def test_a_build_from_nothing_has_the_same_bytes(file: Path, tmp_path: Path) -> None:
+    """Nothing kept, another folder, another time: not even the interpreter's tree is the first one's."""
+    again = tmp_path / "gantry"
+    build("--cache", tmp_path / "kept", "--output", again)
+    assert again.read_bytes() == file.read_bytes()
 
 
 @pytest.fixture(scope="module")
@@ -124,6 +137,7 @@ def test_every_command_works_from_the_one_file_and_nothing_else_is_there(machine
     assert re.search(r"fast path: on \(Cython .*clang", machine.run("version").stdout)
     (tree,) = (path for path in machine.trees.iterdir() if path.is_dir())
     assert not list(tree.rglob("*.so.new")) and (tree / "bin" / "python3").exists()
+    assert not [path for path in tree.rglob("*.pyc") if path.read_bytes()[4:8] != UNCHECKED]  # compiled at each start
 
 
 def test_it_starts_without_a_network_and_a_killed_start_goes_on(machine: Machine) -> None:
