@@ -48,6 +48,7 @@ async def loaded(cluster: ServingCluster, gateway: Gateway) -> None:
     await sampler.sample()
 
 
+@pytest.fixture(autouse=True)
 def look_at_all_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     """In each round, however many groups the tests before have left."""
     monkeypatch.setattr("dashboard.groups.group_cache.LOOK_EACH_S", 0.0)
@@ -59,9 +60,7 @@ async def test_no_page_shows_a_figure_that_another_shows_differently(
     gateway: Gateway,
     cluster: ServingCluster,
     make_topic: Callable[..., Awaitable[str]],
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    look_at_all_groups(monkeypatch)
     await make_topic(TOPIC, queues=2)
     await loaded(cluster, gateway)
     client, name = await log_in("admin"), cluster.broker.config.broker_name
@@ -109,9 +108,7 @@ async def test_figures_of_a_running_topic_lie_between_what_was_sent_before_and_a
     gateway: Gateway,
     cluster: ServingCluster,
     make_topic: Callable[..., Awaitable[str]],
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    look_at_all_groups(monkeypatch)
     topic = await make_topic("sent-meanwhile", queues=2)
     client = await log_in("admin")
     rest = await api_for(await User.objects.aget(username="admin"), "read")

@@ -18,24 +18,17 @@ import pytest
 
 from appliance.bench import rpc
 from store import MessageStore
+from tests.faults.kit import traffic
 from tests.faults.kit.ledger import Ledger
 from tests.faults.kit.senders import Senders
-from tests.faults.kit.traffic import (
-    COMMITTED,
-    QUEUES,
-    ROLLED_BACK,
-    ROUNDS_PER_FOLDER,
-    TOPICS,
-    Acknowledged,
-    crash_config,
-)
+from tests.faults.kit.traffic import Acknowledged, crash_config
 from tests.faults.kit.writer import heard
 from tests.harness import LocalCluster
 from tests.store.golden import queue_units
 
 PROJECT = Path(__file__).parents[2]
 FIRST_LINE_S = 60.0
-ENDS = {COMMITTED: "committed", ROLLED_BACK: "rolled back"}
+ENDS = {traffic.COMMITTED: "committed", traffic.ROLLED_BACK: "rolled back"}
 
 
 def write_until_killed(folder: Path, seed: int, flush_disk_type: str, chance: random.Random) -> list[Acknowledged]:
@@ -60,10 +53,10 @@ def test_a_killed_writer_loses_nothing_it_acknowledged(tmp_path: Path, rounds: i
     chance = random.Random(seed)
     totals: Counter[str] = Counter()
     lost_ends = 0
-    for first in range(0, rounds, ROUNDS_PER_FOLDER):
+    for first in range(0, rounds, traffic.ROUNDS_PER_FOLDER):
         folder = tmp_path / str(first)
         ledger = Ledger(chance)
-        for number in range(first, min(first + ROUNDS_PER_FOLDER, rounds)):
+        for number in range(first, min(first + traffic.ROUNDS_PER_FOLDER, rounds)):
             mode = chance.choice(["SYNC_FLUSH", "ASYNC_FLUSH"])
             latest = write_until_killed(folder, number, mode, chance)
             store = MessageStore(crash_config(folder))
@@ -116,8 +109,8 @@ def test_a_killed_broker_loses_nothing_it_acknowledged(tmp_path: Path, rounds: i
     for number in range(max(2, rounds // 8)):
         properties["flushDiskType"] = chance.choice(["SYNC_FLUSH", "ASYNC_FLUSH"])
         with LocalCluster(tmp_path, broker_properties=properties) as cluster:
-            for topic in range(TOPICS):
-                rpc.create_topic(cluster.broker_address, f"T{topic}", QUEUES)
+            for topic in range(traffic.TOPICS):
+                rpc.create_topic(cluster.broker_address, f"T{topic}", traffic.QUEUES)
             senders = Senders(cluster, f"s{number}", chance)
             asyncio.run(senders.run(chance.random() / 2))
         print(f"round {number}: {properties['flushDiskType']}, {len(senders.acknowledged)} acknowledged")

@@ -24,17 +24,10 @@ from gantrymq.client.admin.client import AdminClient
 from gantrymq.errors import GantryError
 from gantrymq.message.ids import decode_offset_message_id
 from store import MessageStore
+from tests.faults.kit import traffic
 from tests.faults.kit.ledger import Ledger
 from tests.faults.kit.senders import PATIENCE_S, Senders
-from tests.faults.kit.traffic import (
-    COMMITTED,
-    QUEUES,
-    ROLLED_BACK,
-    ROUNDS_PER_FOLDER,
-    TOPICS,
-    Acknowledged,
-    crash_config,
-)
+from tests.faults.kit.traffic import Acknowledged, crash_config
 from tests.harness import LocalCluster
 
 SENDERS = 4
@@ -94,7 +87,7 @@ class TransactionSenders:
             self._cluster.namesrv_address,
             listener=self.fates,
             group=GROUP,
-            topics=[f"T{topic}" for topic in range(TOPICS)],
+            topics=[f"T{topic}" for topic in range(traffic.TOPICS)],
             retries=0,
             delivery_timeout_s=PATIENCE_S,
         ) as producer:
@@ -105,7 +98,7 @@ class TransactionSenders:
         while True:
             key = f"{sender}.{number}"
             number += 1
-            topic, queue_id = f"T{self._chance.randrange(TOPICS)}", self._chance.randrange(QUEUES)
+            topic, queue_id = f"T{self._chance.randrange(traffic.TOPICS)}", self._chance.randrange(traffic.QUEUES)
             queue = MessageQueue(topic, self._cluster.broker_name, queue_id)
             try:
                 result = await producer.send_in_transaction(
@@ -115,7 +108,7 @@ class TransactionSenders:
                 return
             self.prepared.add(key)
             if result.is_confirmed:
-                end = COMMITTED if result.state is COMMIT else ROLLED_BACK
+                end = traffic.COMMITTED if result.state is COMMIT else traffic.ROLLED_BACK
                 place = decode_offset_message_id(result.send.offset_msg_id)[2]
                 self.ends.append(Acknowledged(topic, queue_id, end, place, key))
 
@@ -125,8 +118,10 @@ def test_a_killed_broker_keeps_every_promise_about_transactions(tmp_path: Path, 
     chance = random.Random(seed)
     counts: Counter[str] = Counter()
     rounds = rounds if rounds > 100 else max(2, rounds // 4)
-    for first in range(0, rounds, ROUNDS_PER_FOLDER):
-        kill_and_settle(tmp_path / str(first), range(first, min(first + ROUNDS_PER_FOLDER, rounds)), chance, counts)
+    for first in range(0, rounds, traffic.ROUNDS_PER_FOLDER):
+        kill_and_settle(
+            tmp_path / str(first), range(first, min(first + traffic.ROUNDS_PER_FOLDER, rounds)), chance, counts
+        )
     print(f"{rounds} rounds, {dict(counts)}; none lost, none twice, none that was rolled back")
     assert counts["prepared"] > rounds
 
@@ -148,8 +143,8 @@ def kill_and_settle(folder: Path, rounds: range, chance: random.Random, counts: 
         check_fates(ledger, prepared)
         counts["stored"] += len(others.acknowledged)
         counts["prepared"] += len(transactional.prepared)
-        counts["committed"] += sum(each.queue_offset == COMMITTED for each in transactional.ends)
-        counts["rolled back"] += sum(each.queue_offset == ROLLED_BACK for each in transactional.ends)
+        counts["committed"] += sum(each.queue_offset == traffic.COMMITTED for each in transactional.ends)
+        counts["rolled back"] += sum(each.queue_offset == traffic.ROLLED_BACK for each in transactional.ends)
         counts["asked"] += transactional.fates.asked
         print(f"round {number}: {properties['flushDiskType']}, in all {dict(counts)}")
     with LocalCluster(folder, broker_properties=PROPERTIES) as cluster:
@@ -171,7 +166,7 @@ async def send_and_kill(others: Senders, transactional: TransactionSenders, seco
 async def settle(cluster: LocalCluster) -> int:
     """Answer until no transaction is open; return how many questions came."""
     fates = Fates()
-    topics = [f"T{topic}" for topic in range(TOPICS)]
+    topics = [f"T{topic}" for topic in range(traffic.TOPICS)]
     async with (
         TransactionProducer(cluster.namesrv_address, listener=fates, group=GROUP, topics=topics),
         AdminClient(cluster.namesrv_address) as admin,
@@ -183,8 +178,8 @@ async def settle(cluster: LocalCluster) -> int:
 
 
 def make_topics(cluster: LocalCluster) -> None:
-    for topic in range(TOPICS):
-        rpc.create_topic(cluster.broker_address, f"T{topic}", QUEUES)
+    for topic in range(traffic.TOPICS):
+        rpc.create_topic(cluster.broker_address, f"T{topic}", traffic.QUEUES)
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ from django.http import HttpResponse
 
 from dashboard.models.audit import AuditEntry
 from dashboard.models.management import Role, User
-from tests.appliance.broker.replication.brokers import Group, is_master, is_slave, same_logs, send
+from tests.appliance.broker.replication.brokers import Group, copied_pair, is_master, is_slave, same_logs, send
 from tests.appliance.broker.replication.pair import follower_of
 from tests.dashboard.conftest import Client, api_for
 from tests.waiting import until
@@ -52,9 +52,7 @@ def told_by(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
 async def test_an_administrator_switches_over(brokers: Group, log_in: Client, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING, "dashboard.brokers.master_change")
     client = await log_in()
-    async with brokers.broker("one") as one, brokers.broker("two", broker_id=1) as two:
-        await send(one, 3)
-        await same_logs(one, two)
+    async with copied_pair(brokers, 3) as (one, two):
         shown = await offered_to(client)
         address, agreed = f"127.0.0.1:{two.port}", hidden_of(shown)
         assert shown.status_code == 200 and f"Switch over to {address}?" in text_of(shown)
@@ -102,9 +100,7 @@ async def test_a_program_switches_over_to_what_it_looked_at(brokers: Group, log_
     await log_in()
     api = await api_for(await User.objects.aget(role=Role.ADMIN), "config")
     place = "/brokers/broker-a/succession"
-    async with brokers.broker("one") as one, brokers.broker("two", broker_id=1) as two:
-        await send(one, 3)
-        await same_logs(one, two)
+    async with copied_pair(brokers, 3) as (one, two):
         _, plan = await api.call("get", place)
         assert plan["is_possible"] and plan["is_switch_over"] and plan["successor"] == f"127.0.0.1:{two.port}"
         status, told = await api.call("post", place, {"seen": "something else"})

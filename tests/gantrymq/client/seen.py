@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 
-from gantrymq import MessageExt
+from gantrymq import ConsumeFrom, ConsumeResult, Interceptor, MessageExt, PopConsumer, PullConsumer, PushConsumer
+from tests.harness import ServingCluster
 from tests.waiting import WITHIN_S
 
 numbers = itertools.count()
@@ -31,3 +33,30 @@ class Seen:
     @property
     def bodies(self) -> list[bytes]:
         return [message.body for message in self.messages]
+
+
+async def polled(consumer: PullConsumer | PopConsumer, count: int) -> list[MessageExt]:
+    found: list[MessageExt] = []
+    deadline = time.monotonic() + WITHIN_S
+    while len(found) < count:
+        assert time.monotonic() < deadline, f"{len(found)} of {count} messages came"
+        found += await consumer.poll(1.0)
+    return found
+
+
+def consumer_of_all(
+    cluster: ServingCluster,
+    topic: str,
+    listener: Callable[[list[MessageExt]], ConsumeResult],
+    interceptors: Sequence[Interceptor],
+) -> PushConsumer:
+    """A member of group G that begins with the topic's first message."""
+    consumer = PushConsumer(
+        cluster.namesrv_address,
+        group="G",
+        listener=listener,
+        interceptors=interceptors,
+        consume_from=ConsumeFrom.FIRST_OFFSET,
+    )
+    consumer.subscribe(topic)
+    return consumer

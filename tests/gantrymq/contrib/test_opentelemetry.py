@@ -12,11 +12,11 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
-from gantrymq import ConsumeFrom, ConsumeResult, Message, MessageExt, Producer, PushConsumer
+from gantrymq import ConsumeResult, Message, MessageExt, Producer
 from gantrymq.contrib.opentelemetry import OpenTelemetryInterceptor
 from gantrymq.errors import GantryError
 from tests.gantrymq.client.ports import closed_port
-from tests.gantrymq.client.seen import until
+from tests.gantrymq.client.seen import consumer_of_all, until
 from tests.harness import serving
 
 
@@ -50,15 +50,7 @@ async def test_a_trace_goes_on_from_the_sender_to_the_listener(
         with provider.get_tracer("test").start_as_current_span("a request") as request:
             result = await producer.send(Message("T", b"good", tags="new", keys="k1 k2"))
         await producer.send(Message("T", b"bad"))
-        consumer = PushConsumer(
-            cluster.namesrv_address,
-            group="G",
-            listener=listener,
-            interceptors=interceptors,
-            consume_from=ConsumeFrom.FIRST_OFFSET,
-        )
-        consumer.subscribe("T")
-        async with consumer:
+        async with consumer_of_all(cluster, "T", listener, interceptors):
             await until(lambda: len(named(exporter.get_finished_spans(), "process T")) == 2)
             spans = exporter.get_finished_spans()  # the bad one comes again in ten seconds
     sent = named(spans, "send T")[0]

@@ -8,18 +8,16 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from gantrymq import (
-    ConsumeFrom,
     ConsumeResult,
     LostMessage,
     Message,
     MessageExt,
     MessageQueue,
     Producer,
-    PushConsumer,
 )
 from gantrymq.contrib.prometheus import PrometheusInterceptor
 from gantrymq.errors import MessageRejected
-from tests.gantrymq.client.seen import until
+from tests.gantrymq.client.seen import consumer_of_all, until
 from tests.harness import serving
 
 
@@ -41,15 +39,7 @@ async def test_what_was_sent_and_consumed_is_counted_by_its_outcome(tmp_path: Pa
             await producer.send_batch([Message("T", b"good"), Message("T", b"later"), Message("T", b"raise")])
             with pytest.raises(MessageRejected):
                 await producer.send(Message("T", b""))
-        consumer = PushConsumer(
-            cluster.namesrv_address,
-            group="G",
-            listener=listener,
-            interceptors=interceptors,
-            consume_from=ConsumeFrom.FIRST_OFFSET,
-        )
-        consumer.subscribe("T")
-        async with consumer:
+        async with consumer_of_all(cluster, "T", listener, interceptors):
             for outcome in ("success", "later", "LookupError"):
                 await until(lambda outcome=outcome: count("gantrymq_consumed_messages_total", outcome, "G") == 1)  # type: ignore[misc]
     assert count("gantrymq_sent_messages_total", "send_ok", "P") == 3

@@ -6,7 +6,6 @@ import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
-import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.MessageExt;
 
 /**
@@ -17,12 +16,7 @@ import org.apache.rocketmq.common.message.MessageExt;
 public final class Consume {
     public static void main(String[] args) throws Exception {
         String topic = args[1];
-        DefaultMQPushConsumer consumer = Patience.namespaced(new DefaultMQPushConsumer(args[2]));
-        consumer.setNamesrvAddr(args[0]);
-        consumer.setPollNameServerInterval(1000);
-        consumer.setHeartbeatBrokerInterval(1000);
-        consumer.setPersistConsumerOffsetInterval(1000);
-        consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
+        DefaultMQPushConsumer consumer = Patience.pushConsumer(args[0], args[2]);
         consumer.subscribe(topic, args[3]);
         if (args[4].equals("orderly")) {
             consumer.registerMessageListener((MessageListenerOrderly) (messages, context) -> {
@@ -36,7 +30,6 @@ public final class Consume {
                     ? ConsumeConcurrentlyStatus.RECONSUME_LATER : ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
             });
         }
-        Patience.patient(consumer);
         consumer.start();
         Lines.say("STARTED");
         Thread watch = new Thread(() -> tellQueues(consumer, topic));

@@ -1,7 +1,9 @@
 import java.util.concurrent.Callable;
 import org.apache.rocketmq.client.ClientConfig;
+import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.exception.MQClientException;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
+import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 
 /** A busy machine takes longer than the 3 s that a client gives a request. */
 final class Patience {
@@ -25,6 +27,17 @@ final class Patience {
             client.setNamespace(namespace);
         }
         return client;
+    }
+
+    /** A consumer of the group that begins with the first message, and tells the broker every second what it does. */
+    static DefaultMQPushConsumer pushConsumer(String nameServer, String group) {
+        DefaultMQPushConsumer consumer = patient(namespaced(new DefaultMQPushConsumer(group)));
+        consumer.setNamesrvAddr(nameServer);
+        consumer.setPollNameServerInterval(1000);
+        consumer.setHeartbeatBrokerInterval(1000);
+        consumer.setPersistConsumerOffsetInterval(1000);
+        consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
+        return consumer;
     }
 
     /** What the call returns once the client has the topic's route: it gives up after 3 s if another thread asks. */

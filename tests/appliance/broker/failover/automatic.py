@@ -6,6 +6,7 @@ import contextlib
 from typing import Any
 
 from appliance.broker.life import BrokerLife
+from tests.appliance.broker.replication.brokers import same_logs, send
 from tests.appliance.broker.replication.recorded import OnRecord
 
 LEASE_S = 5  # a busy machine renews late
@@ -34,6 +35,14 @@ async def begun(on_record: OnRecord, master: BrokerLife, *slaves: BrokerLife) ->
     await on_record.begin(master)
     await on_record.join(master, *slaves)
     await on_record.until_in_sync(master, *slaves)
+
+
+async def begun_with_copies(on_record: OnRecord, master: BrokerLife, *slaves: BrokerLife) -> None:
+    """So, and all have the messages that the master has."""
+    await begun(on_record, master, *slaves)
+    await send(master, 10)
+    for slave in slaves:
+        await same_logs(master, slave)
 
 
 def die(broker: BrokerLife) -> None:

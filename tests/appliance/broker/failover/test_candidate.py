@@ -18,7 +18,7 @@ from gantrymq import AdminClient
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from store.inspect.dump import Selection, dump_records
 from store.inspect.folder import StoreFolder
-from tests.appliance.broker.failover.automatic import LEASE_S, begun, die, member, reason
+from tests.appliance.broker.failover.automatic import LEASE_S, begun, begun_with_copies, die, member, reason
 from tests.appliance.broker.replication.brokers import is_master, is_slave, same_logs, send
 from tests.appliance.broker.replication.pair import TOPIC
 from tests.appliance.broker.replication.recorded import OnRecord, takes_messages
@@ -35,10 +35,7 @@ async def test_a_slave_in_sync_becomes_the_master_when_the_master_is_gone_and_th
 ) -> None:
     async with member(on_record, "two", 1) as two, member(on_record, "three", 2) as three:
         async with member(on_record, "one", 0) as one:
-            await begun(on_record, one, two, three)
-            await send(one, 20)
-            await same_logs(one, two)
-            await same_logs(one, three)
+            await begun_with_copies(on_record, one, two, three)
             die(one)
         await until(lambda: takes_messages(two) or takes_messages(three))
         term = await on_record.term()
@@ -58,10 +55,7 @@ async def test_who_was_in_sync_before_may_be_the_next_but_one_master_before_it_h
     async with member(on_record, "three", 2) as three:
         async with member(on_record, "two", 1) as two:
             async with member(on_record, "one", 0) as one:
-                await begun(on_record, one, two, three)
-                await send(one, 20)
-                await same_logs(one, two)
-                await same_logs(one, three)
+                await begun_with_copies(on_record, one, two, three)
                 die(one)
             await until(lambda: takes_messages(two) or takes_messages(three))
             winner = two if is_master(two) else three
@@ -113,9 +107,7 @@ async def test_no_slave_takes_over_by_an_earlier_record_than_it_has_seen(on_reco
 async def test_a_slave_that_opens_anew_takes_no_epoch_meanwhile(on_record: OnRecord) -> None:
     async with member(on_record, "two", 1) as two:
         async with member(on_record, "one", 0) as one:
-            await begun(on_record, one, two)
-            await send(one, 10)
-            await same_logs(one, two)
+            await begun_with_copies(on_record, one, two)
             die(one)
         before, closes, closing = two.controller, asyncio.Event(), two.controller.outer_api.unregister_all
 
@@ -136,9 +128,7 @@ async def test_a_slave_that_opens_anew_takes_no_epoch_meanwhile(on_record: OnRec
 async def test_an_old_master_comes_back_as_a_slave_though_its_settings_say_otherwise(on_record: OnRecord) -> None:
     async with member(on_record, "two", 1) as two:
         async with member(on_record, "one", 0) as one:
-            await begun(on_record, one, two)
-            await send(one, 10)
-            await same_logs(one, two)
+            await begun_with_copies(on_record, one, two)
         await until(lambda: takes_messages(two))
         async with member(on_record, "one", 0) as one:
             assert is_slave(one)
@@ -196,9 +186,7 @@ async def test_while_etcd_is_silent_no_epoch_begins_and_afterwards_the_same_one_
 async def test_a_master_whose_machine_lost_its_power_leaves_its_role_to_one_that_has_more(on_record: OnRecord) -> None:
     async with member(on_record, "two", 1) as two:
         async with member(on_record, "one", 0) as one:
-            await begun(on_record, one, two)
-            await send(one, 10)
-            await same_logs(one, two)
+            await begun_with_copies(on_record, one, two)
         machine_lost_power(on_record.store_of("one"))
         async with member(on_record, "one", 0) as one:  # before the lease is over
             await until(lambda: takes_messages(two))
@@ -226,9 +214,7 @@ async def test_what_only_the_old_master_had_is_kept_beside_its_store_shown_and_n
 ) -> None:
     async with member(on_record, "two", 1) as two:
         async with member(on_record, "one", 0) as one:
-            await begun(on_record, one, two)
-            await send(one, 10)
-            await same_logs(one, two)
+            await begun_with_copies(on_record, one, two)
             shown = await max_offset(one)
             assert two.controller.follower is not None
             two.controller.follower.ha_client.pause()

@@ -53,6 +53,15 @@ class Group:
 
 
 @contextlib.asynccontextmanager
+async def copied_pair(brokers: Group, count: int = 20) -> AsyncIterator[tuple[BrokerLife, BrokerLife]]:
+    """A master and its slave, which has the master's messages."""
+    async with brokers.broker("one") as one, brokers.broker("two", broker_id=1) as two:
+        await send(one, count)
+        await same_logs(one, two)
+        yield one, two
+
+
+@contextlib.asynccontextmanager
 async def group(folder: Path) -> AsyncIterator[Group]:
     config = NamesrvConfig(listen_port=0, kv_config_path=folder / "kvConfig.json")
     async with NamesrvController(config) as namesrv:

@@ -15,7 +15,7 @@ from appliance.register.register import CLUSTER, Register
 from appliance.register.term import Term
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.timeouts import timeout
-from tests.appliance.broker.replication.brokers import Group, is_master
+from tests.appliance.broker.replication.brokers import Group, is_master, same_logs, send
 from tests.appliance.broker.replication.pair import TOPIC
 from tests.appliance.peer import connected
 from tests.servers.etcd import EtcdMember
@@ -73,6 +73,15 @@ class OnRecord:
         await until(lambda: all(each.controller.is_open for each in members))  # one may begin a turn
         wanted = {each.controller.address for each in members}
         await until_record(lambda term: set(term.in_sync) == wanted, self)
+
+    async def begin_with_copies(self, master: BrokerLife, *slaves: BrokerLife, are_joined: bool = False) -> None:
+        """The slaves are in sync, on record with their boots if they are joined, and the first has messages."""
+        await self.begin(master)
+        await self.until_in_sync(master, *slaves)
+        if are_joined:
+            await self.join(master, *slaves)
+        await send(master, 20)
+        await same_logs(master, slaves[0])
 
 
 async def until_record(is_so: Callable[[Term], bool], on_record: OnRecord) -> None:

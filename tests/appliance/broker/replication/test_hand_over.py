@@ -15,7 +15,7 @@ from appliance.broker.replication.slave_synchronize import SlaveSynchronize
 from appliance.errors import BrokerError
 from gantrymq.errors import ConnectError
 from gantrymq.remoting.codes import RequestCode, ResponseCode
-from tests.appliance.broker.replication.brokers import group, is_master, is_slave, promote, same_logs, send
+from tests.appliance.broker.replication.brokers import copied_pair, group, is_master, is_slave, promote, same_logs, send
 from tests.appliance.broker.replication.pair import TOPIC, follower_of
 from tests.appliance.cli.running_gantry import run_gantry
 from tests.appliance.peer import connected
@@ -50,9 +50,7 @@ def test_only_a_slave_of_this_log_that_has_not_begun_the_epoch_gives_it_back(
 
 
 async def test_a_master_hands_over_only_while_it_holds_back_and_to_one_that_has_all(tmp_path: Path) -> None:
-    async with group(tmp_path) as brokers, brokers.broker("one") as one, brokers.broker("two", broker_id=1) as two:
-        await send(one, 10)
-        await same_logs(one, two)
+    async with group(tmp_path) as brokers, copied_pair(brokers, 10) as (one, two):
         await until(lambda: follower_of(two.controller).sink.has_tables)
         refused = await promote(two, planned="true")
         assert refused.code == 1 and "it does not hold back messages" in (refused.remark or "")
@@ -85,9 +83,7 @@ async def test_a_slave_without_the_answer_gives_it_back(tmp_path: Path, monkeypa
         assert await refuses_sends(one)
         raise ConnectError(own_address, "lost")
 
-    async with group(tmp_path) as brokers, brokers.broker("one") as one, brokers.broker("two", broker_id=1) as two:
-        await send(one, 10)
-        await same_logs(one, two)
+    async with group(tmp_path) as brokers, copied_pair(brokers, 10) as (one, two):
         await until(lambda: follower_of(two.controller).sink.has_tables)
         one.controller.holding.begin(60)
         monkeypatch.setattr(SlaveSynchronize, "take_over", unheard)

@@ -19,7 +19,7 @@ from appliance.cli.admin.ha.explain import explain
 from appliance.register.register import RESTORED
 from appliance.register.term import IN_SYNC
 from gantrymq.remoting.codes import RequestCode, ResponseCode
-from tests.appliance.broker.replication.brokers import group, is_master, is_slave, promote, same_logs, send
+from tests.appliance.broker.replication.brokers import group, is_master, is_slave, promote, send
 from tests.appliance.broker.replication.pair import TOPIC
 from tests.appliance.broker.replication.recorded import OnRecord, is_refused, takes_messages, until_record
 from tests.appliance.peer import connected
@@ -52,10 +52,7 @@ async def test_a_slave_that_etcd_proves_to_have_all_takes_over_though_the_others
 ) -> None:
     async with on_record.slave("two", 1) as two:
         async with on_record.master("one") as one, on_record.slave("three", 2) as three:
-            await on_record.begin(one)
-            await on_record.until_in_sync(one, two, three)
-            await send(one, 20)
-            await same_logs(one, two)
+            await on_record.begin_with_copies(one, two, three)
             owner = one.controller.address
         # both are gone, and nobody was told: the set on record may still name both
         answer = await promote(two, acceptUnknown="false")
@@ -71,10 +68,7 @@ async def test_a_slave_that_etcd_proves_to_have_all_takes_over_though_the_others
 async def test_the_set_of_a_restored_etcd_proves_nothing(on_record: OnRecord) -> None:
     async with on_record.slave("two", 1) as two:
         async with on_record.master("one") as one, on_record.slave("three", 2) as three:
-            await on_record.begin(one)
-            await on_record.until_in_sync(one, two, three)
-            await send(one, 20)
-            await same_logs(one, two)
+            await on_record.begin_with_copies(one, two, three)
         await on_record.is_restored()
         answer = await promote(two, acceptUnknown="false")
         assert answer.code != 0 and RESTORED in answer.remark
@@ -92,10 +86,7 @@ async def test_a_slave_that_left_the_set_on_record_is_refused_also_when_unknowns
 ) -> None:
     async with on_record.slave("two", 1) as two:
         async with on_record.master("one") as one:
-            await on_record.begin(one)
-            await on_record.until_in_sync(one, two)
-            await send(one, 20)
-            await same_logs(one, two)
+            await on_record.begin_with_copies(one, two)
         async with on_record.master("one", ha_listen_port=0, ha_slave_addresses="192.0.2.1") as one:
             await on_record.until_in_sync(one)  # the slave can't come back, and leaves
             await until(lambda: takes_messages(one))
@@ -152,10 +143,7 @@ async def test_a_master_that_starts_after_its_successor_began_opens_as_a_slave(o
 async def test_without_etcd_no_epoch_begins_by_force_either(on_record: OnRecord) -> None:
     async with on_record.slave("two", 1) as two:
         async with on_record.master("one") as one:
-            await on_record.begin(one)
-            await on_record.until_in_sync(one, two)
-            await send(one, 5)
-            await same_logs(one, two)
+            await on_record.begin_with_copies(one, two)
         on_record.member.kill()
         answer = await promote(two, force="true")
         assert answer.code != 0 and "next epoch can't be taken: no member of etcd answers" in (answer.remark or "")
@@ -179,14 +167,9 @@ async def test_only_lost_power_takes_the_proof_from_a_slave_that_restarts_withou
     on_record: OnRecord, *, machine: str | None, is_closed: bool, is_proven: bool
 ) -> None:
     port = lasting_port(below=VIP_PORT_DISTANCE)
-    async with on_record.master("one") as one:
-        await on_record.begin(one)
-        async with on_record.slave("two", 1, listen_port=port) as two:
-            await on_record.until_in_sync(one, two)
-            await on_record.join(one, two)
-            await send(one, 20)
-            await same_logs(one, two)
-            one.controller.slaves.published.keep = _silent  # type: ignore[union-attr, method-assign]
+    async with on_record.master("one") as one, on_record.slave("two", 1, listen_port=port) as two:
+        await on_record.begin_with_copies(one, two, are_joined=True)
+        one.controller.slaves.published.keep = _silent  # type: ignore[union-attr, method-assign]
     end_of(on_record.store_of("two"), machine=machine, is_closed=is_closed)
     async with on_record.slave("two", 1, listen_port=port) as two:
         assert two.controller.address in (await on_record.term()).in_sync
@@ -197,16 +180,11 @@ async def test_only_lost_power_takes_the_proof_from_a_slave_that_restarts_withou
 @pytest.mark.slow
 async def test_a_log_that_lost_its_end_proves_nothing(on_record: OnRecord) -> None:
     port = lasting_port(below=VIP_PORT_DISTANCE)
-    async with on_record.master("one") as one:
-        await on_record.begin(one)
-        async with on_record.slave("two", 1, listen_port=port) as two:
-            await on_record.until_in_sync(one, two)
-            await on_record.join(one, two)
-            await send(one, 20)
-            await same_logs(one, two)
-            end = two.controller.store.max_physical_offset
-            await until(lambda: two.controller.in_sync_file.record.confirmed == end)
-            one.controller.slaves.published.keep = _silent  # type: ignore[union-attr, method-assign]
+    async with on_record.master("one") as one, on_record.slave("two", 1, listen_port=port) as two:
+        await on_record.begin_with_copies(one, two, are_joined=True)
+        end = two.controller.store.max_physical_offset
+        await until(lambda: two.controller.in_sync_file.record.confirmed == end)
+        one.controller.slaves.published.keep = _silent  # type: ignore[union-attr, method-assign]
     (log,) = (on_record.store_of("two") / "commitlog").iterdir()
     with log.open("r+b") as file:
         file.seek(end - 50)

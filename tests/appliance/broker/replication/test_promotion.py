@@ -14,7 +14,7 @@ from gantrymq.message import properties as names
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from store.inspect.dump import Selection, dump_records
 from store.inspect.folder import StoreFolder
-from tests.appliance.broker.replication.brokers import group, is_master, is_slave, promote, same_logs, send
+from tests.appliance.broker.replication.brokers import copied_pair, group, is_master, is_slave, promote, same_logs, send
 from tests.appliance.broker.replication.pair import TOPIC, follower_of, log_of
 from tests.appliance.broker.transaction.parties import COMMIT, ProducerPeer, bodies
 from tests.appliance.cli.running_gantry import gantry_admin, run_gantry
@@ -26,9 +26,7 @@ async def test_the_master_of_before_comes_back_as_a_slave_without_its_tail(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async with group(tmp_path) as brokers:
-        async with brokers.broker("one") as one, brokers.broker("two", broker_id=1) as two:
-            await send(one, 20)
-            await same_logs(one, two)
+        async with copied_pair(brokers) as (one, two):
             common = one.controller.store.max_physical_offset
             answer = await promote(two)
             assert answer.code == 1 and "use a switchover, or stop it first" in (answer.remark or "")
@@ -59,9 +57,7 @@ async def test_the_master_of_before_comes_back_as_a_slave_without_its_tail(
 
 
 async def test_a_master_that_hears_of_a_later_epoch_takes_no_message_more(tmp_path: Path) -> None:
-    async with group(tmp_path) as brokers, brokers.broker("one") as one, brokers.broker("two", broker_id=1) as two:
-        await send(one, 20)
-        await same_logs(one, two)
+    async with group(tmp_path) as brokers, copied_pair(brokers) as (one, two):
         answer = await promote(two, force="true")  # though the master is there: two of them, for a moment
         assert answer.code == 0, answer.remark
         await until(lambda: is_master(two) and is_slave(one))

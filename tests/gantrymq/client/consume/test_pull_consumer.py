@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncIterator
 
 import pytest
@@ -21,23 +20,13 @@ from gantrymq import (
 from gantrymq.client.consume.pull_consumer import PullConsumer
 from gantrymq.errors import ClientClosed, ConfigError
 from tests.gantrymq.client.peers import topic_at
-from tests.gantrymq.client.seen import numbers, until
+from tests.gantrymq.client.seen import numbers, polled, until
 from tests.peers.dispatch import until_dispatched, wait_dispatched
-from tests.waiting import WITHIN_S
 
 
 @pytest.fixture
 def name() -> str:
     return f"pull_{next(numbers)}"
-
-
-async def poll_until(consumer: PullConsumer, count: int) -> list[MessageExt]:
-    found: list[MessageExt] = []
-    deadline = time.monotonic() + WITHIN_S
-    while len(found) < count:
-        assert time.monotonic() < deadline, f"{len(found)} of {count} messages came"
-        found += await consumer.poll(1.0)
-    return found
 
 
 async def send_in_order(producer: Producer, peer: Peer, name: str, count: int) -> None:
@@ -64,7 +53,7 @@ async def test_members_of_a_group_share_a_topic_and_go_on_where_it_was(peer: Pee
             one.subscribe(name, "A")
             two.subscribe(name, "A")
             await until(lambda: len(one.assigned_queues) == len(two.assigned_queues) == 2)
-            found = await poll_until(one, 1)
+            found = await polled(one, 1)
             while len(found) < 50:
                 found += await one.poll(0.2) + await two.poll(0.2)
             assert max(len(await one.poll(0.05)), len(await two.poll(0.05))) == 0
@@ -74,7 +63,7 @@ async def test_members_of_a_group_share_a_topic_and_go_on_where_it_was(peer: Pee
         async with consumer_of(peer, name) as later:
             later.subscribe(name, "A")
             await producer.send(Message(name, b"new", tags="A"))
-            assert [message.body for message in await poll_until(later, 1)] == [b"new"]
+            assert [message.body for message in await polled(later, 1)] == [b"new"]
 
 
 async def test_messages_that_were_taken_out_of_the_list_are_finished_too(peer: Peer, name: str) -> None:
@@ -103,14 +92,14 @@ async def test_queues_of_ones_own_choice_are_read_without_a_group_sharing_them(p
             assert first in await consumer.queues(name)
             await consumer.assign([first])
             assert consumer.assigned_queues == [first]
-            found = await poll_until(consumer, 25)
+            found = await polled(consumer, 25)
             assert [message.body for message in found] == [b"%d" % n for n in range(25)]
             with pytest.raises(ConfigError):
                 consumer.subscribe(name)
             with pytest.raises(ConfigError):
                 await consumer.seek(second, 0)
             await consumer.assign([second])
-            assert {message.body for message in await poll_until(consumer, 25)} == {b"other"}
+            assert {message.body for message in await polled(consumer, 25)} == {b"other"}
         assert await admin.offsets.get_at(peer.broker_address, name, name, 0) == 25
     with pytest.raises(ClientClosed):
         await consumer.poll()
@@ -122,11 +111,11 @@ async def test_seeking_goes_anywhere_inside_the_queue(peer: Peer, name: str) -> 
         await send_in_order(producer, peer, name, 10)
         async with consumer_of(peer, name, batch_size=3) as consumer:
             await consumer.assign([queue])
-            assert [message.body for message in await poll_until(consumer, 3)] == [b"0", b"1", b"2"]
+            assert [message.body for message in await polled(consumer, 3)] == [b"0", b"1", b"2"]
             await consumer.seek(queue, 8)
-            assert [message.body for message in await poll_until(consumer, 2)] == [b"8", b"9"]
+            assert [message.body for message in await polled(consumer, 2)] == [b"8", b"9"]
             await consumer.seek_to_begin(queue)
-            assert [message.body for message in await poll_until(consumer, 3)] == [b"0", b"1", b"2"]
+            assert [message.body for message in await polled(consumer, 3)] == [b"0", b"1", b"2"]
             await consumer.seek_to_end(queue)
             assert await consumer.poll(0.3) == []
             for outside in (-1, 11):
@@ -156,7 +145,7 @@ async def test_an_offset_of_before_another_member_had_the_queue_is_not_committed
         async with consumer_of(peer, name, **options) as one, consumer_of(peer, name, **options) as other:
             for member in (one, other):
                 await member.assign([queue])
-                await poll_until(member, 2)
+                await polled(member, 2)
                 await member.commit()
                 await member.assign([])
             await one.assign([queue])
@@ -169,13 +158,13 @@ async def test_nothing_is_written_before_commit_when_that_is_up_to_the_applicati
         await send_in_order(producer, peer, name, 6)
         async with consumer_of(peer, name, batch_size=2, auto_commit=False) as consumer:
             await consumer.assign([queue])
-            await poll_until(consumer, 2)
+            await polled(consumer, 2)
             await consumer.commit()
             assert await consumer.committed(queue) == 2
-            await poll_until(consumer, 2)  # polled, not committed
+            await polled(consumer, 2)  # polled, not committed
         async with consumer_of(peer, name, batch_size=6) as again:
             await again.assign([queue])
-            assert [message.body for message in await poll_until(again, 4)] == [b"2", b"3", b"4", b"5"]
+            assert [message.body for message in await polled(again, 4)] == [b"2", b"3", b"4", b"5"]
 
 
 async def test_a_paused_queue_is_silent_until_it_is_resumed(peer: Peer, name: str) -> None:
@@ -186,10 +175,10 @@ async def test_a_paused_queue_is_silent_until_it_is_resumed(peer: Peer, name: st
             consumer.pause([first])
             await producer.send(Message(name, b"silent"), queue=first)
             await producer.send(Message(name, b"heard"), queue=second)
-            assert [message.body for message in await poll_until(consumer, 1)] == [b"heard"]
+            assert [message.body for message in await polled(consumer, 1)] == [b"heard"]
             assert await consumer.poll(0.3) == []
             consumer.resume([first])
-            assert [message.body for message in await poll_until(consumer, 1)] == [b"silent"]
+            assert [message.body for message in await polled(consumer, 1)] == [b"silent"]
 
 
 async def test_the_consumer_is_an_endless_iterator_too(peer: Peer, name: str) -> None:
@@ -223,7 +212,7 @@ async def test_after_an_exception_in_the_loop_the_message_and_those_behind_it_co
         with pytest.raises(Unhandled):
             async with consumer_of(peer, name) as consumer:
                 await consumer.assign([queue])
-                assert (await poll_until(consumer, 7))[0].body == b"3"
+                assert (await polled(consumer, 7))[0].body == b"3"
                 raise Unhandled  # how many of the seven were handled is not known
         async with consumer_of(peer, name, batch_size=4) as consumer:
             await consumer.assign([queue])
@@ -232,7 +221,7 @@ async def test_after_an_exception_in_the_loop_the_message_and_those_behind_it_co
                     break  # leaves the block without an error: handled
         async with consumer_of(peer, name) as consumer:
             await consumer.assign([queue])
-            assert [message.body for message in await poll_until(consumer, 4)] == [b"6", b"7", b"8", b"9"]
+            assert [message.body for message in await polled(consumer, 4)] == [b"6", b"7", b"8", b"9"]
 
 
 async def test_what_an_iterator_was_not_asked_for_is_polled_next(peer: Peer, name: str) -> None:
@@ -247,7 +236,7 @@ async def test_what_an_iterator_was_not_asked_for_is_polled_next(peer: Peer, nam
                 if message.body == b"2":
                     break
             assert await consumer.committed(queue) == 3
-            assert [message.body for message in await poll_until(consumer, 3)] == [b"3", b"4", b"5"]
+            assert [message.body for message in await polled(consumer, 3)] == [b"3", b"4", b"5"]
             await consumer.seek(queue, 4)
             assert [message.body async for _, message in countdown(consumer, 2)] == [b"4", b"5"]
             await consumer.commit({queue: 5})
@@ -259,7 +248,7 @@ async def test_what_an_iterator_was_not_asked_for_is_polled_next(peer: Peer, nam
                 await consumer.commit({queue._replace(queue_id=9): 0})
         async with consumer_of(peer, name) as again:
             await again.assign([queue])
-            assert [message.body for message in await poll_until(again, 1)] == [b"5"]
+            assert [message.body for message in await polled(again, 1)] == [b"5"]
 
 
 async def countdown(consumer: PullConsumer, count: int) -> AsyncIterator[tuple[int, MessageExt]]:
@@ -333,7 +322,7 @@ async def test_the_application_is_told_of_queues_before_their_first_message_and_
         one = consumer_of(peer, name, auto_commit=False, on_assigned=assigned, on_revoked=revoked)
         async with one:
             one.subscribe(name)
-            found = await poll_until(one, 4)
+            found = await polled(one, 4)
             assert min(message.queue_offset for message in found) == 3
             assert told == [("assigned", 4)]
             # It may take queues before the other has written their offsets: it must not write what it read then.

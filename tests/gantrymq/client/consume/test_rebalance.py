@@ -4,16 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gantrymq.client.consume.rebalance import (
-    AllocateStrategy,
-    allocate_averagely,
-    allocate_by_circle,
-    allocate_by_config,
-    allocate_by_consistent_hash,
-    allocate_by_machine_room,
-    allocate_machine_room_nearby,
-    share_of,
-)
+from gantrymq.client.consume import rebalance
+from gantrymq.client.consume.rebalance import AllocateStrategy, share_of
 from gantrymq.message.model import MessageQueue
 
 
@@ -39,14 +31,16 @@ def ids(share: list[MessageQueue]) -> list[int]:
 def test_the_average_strategy_gives_the_runs_java_gives(
     queue_count: int, members: str, shares: list[list[int]]
 ) -> None:
-    assert [ids(allocate_averagely(member, queues(queue_count), list(members))) for member in members] == shares
+    assert [
+        ids(rebalance.allocate_averagely(member, queues(queue_count), list(members))) for member in members
+    ] == shares
 
 
 def test_the_circle_strategy_deals_like_cards() -> None:
-    assert [ids(allocate_by_circle(member, queues(5), ["a", "b"])) for member in "ab"] == [[0, 2, 4], [1, 3]]
+    assert [ids(rebalance.allocate_by_circle(member, queues(5), ["a", "b"])) for member in "ab"] == [[0, 2, 4], [1, 3]]
 
 
-@pytest.mark.parametrize("strategy", [allocate_averagely, allocate_by_circle])
+@pytest.mark.parametrize("strategy", [rebalance.allocate_averagely, rebalance.allocate_by_circle])
 @pytest.mark.parametrize("queue_count", range(18))
 @pytest.mark.parametrize("member_count", range(1, 6))
 def test_every_queue_has_exactly_one_owner_and_shares_differ_by_one(
@@ -83,30 +77,30 @@ def room_of_client(client_id: str) -> str:
 
 JAVAS_SHARES = {  # what the official client 4.9.8 gives the members r1@c1, r1@c2 and r2@c3
     "consistent hash": (
-        allocate_by_consistent_hash,
+        rebalance.allocate_by_consistent_hash,
         "plain/0 r1@b/2 r1@b/3 r2@b/0 r2@b/3 r3@b/1 r3@b/2",
         "r2@b/1",
         "r1@b/0 r1@b/1 r2@b/2 r3@b/0 r3@b/3",
     ),
     "machine room": (
-        allocate_by_machine_room(["r1", "r3"]),
+        rebalance.allocate_by_machine_room(["r1", "r3"]),
         "r1@b/0 r1@b/1 r3@b/2",
         "r1@b/2 r1@b/3 r3@b/3",
         "r3@b/0 r3@b/1",
     ),
     "nearby": (
-        allocate_machine_room_nearby(room_of_queue, room_of_client),
+        rebalance.allocate_machine_room_nearby(room_of_queue, room_of_client),
         "r1@b/0 r1@b/1 plain/0 r3@b/0 r3@b/1",
         "r1@b/2 r1@b/3 r3@b/2",
         "r2@b/0 r2@b/1 r2@b/2 r2@b/3 r3@b/3",
     ),
     "nearby, by circle": (
-        allocate_machine_room_nearby(room_of_queue, room_of_client, allocate_by_circle),
+        rebalance.allocate_machine_room_nearby(room_of_queue, room_of_client, rebalance.allocate_by_circle),
         "r1@b/0 r1@b/2 plain/0 r3@b/0 r3@b/3",
         "r1@b/1 r1@b/3 r3@b/1",
         "r2@b/0 r2@b/1 r2@b/2 r2@b/3 r3@b/2",
     ),
-    "config": (allocate_by_config(EVERYTHING[2:4]), *["r1@b/1 r1@b/2"] * 3),
+    "config": (rebalance.allocate_by_config(EVERYTHING[2:4]), *["r1@b/1 r1@b/2"] * 3),
 }
 
 
@@ -122,9 +116,9 @@ def test_the_other_strategies_share_as_java_does(strategy: AllocateStrategy, one
 @pytest.mark.parametrize(
     "strategy",
     [
-        allocate_by_consistent_hash,
-        allocate_by_machine_room(["r1"]),
-        allocate_machine_room_nearby(room_of_queue, room_of_client),
+        rebalance.allocate_by_consistent_hash,
+        rebalance.allocate_by_machine_room(["r1"]),
+        rebalance.allocate_machine_room_nearby(room_of_queue, room_of_client),
     ],
 )
 def test_who_is_no_member_gets_nothing(strategy: AllocateStrategy) -> None:

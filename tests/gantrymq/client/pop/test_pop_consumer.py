@@ -35,7 +35,7 @@ from gantrymq.errors import ClientClosed, ConfigError, LeaseEnded, ResponseError
 from gantrymq.message.model import MessageQueue
 from tests.gantrymq.client.messages import stored
 from tests.gantrymq.client.peers import topic_at, traced
-from tests.gantrymq.client.seen import numbers, until
+from tests.gantrymq.client.seen import numbers, polled, until
 from tests.harness import LocalCluster
 from tests.peers.fixtures import PATIENT
 from tests.waiting import WITHIN_S
@@ -83,15 +83,6 @@ def running(peer: Peer, name: str, what: str) -> Iterator[subprocess.Popen[str]]
             yield process
         finally:
             process.kill()
-
-
-async def polled(consumer: PopConsumer, count: int) -> list[MessageExt]:
-    found: list[MessageExt] = []
-    deadline = time.monotonic() + WITHIN_S
-    while len(found) < count:
-        assert time.monotonic() < deadline, f"{len(found)} of {count} messages came"
-        found += await consumer.poll(1.0)
-    return found
 
 
 async def until_none_is_leased(admin: AdminClient, peer: Peer, group: str) -> None:

@@ -2,7 +2,6 @@ import java.nio.charset.StandardCharsets;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
-import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.MessageExt;
 
 /**
@@ -11,12 +10,7 @@ import org.apache.rocketmq.common.message.MessageExt;
  */
 public final class PopConsume {
     public static void main(String[] args) throws Exception {
-        DefaultMQPushConsumer consumer = Patience.namespaced(new DefaultMQPushConsumer(args[2]));
-        consumer.setNamesrvAddr(args[0]);
-        consumer.setPollNameServerInterval(1000);
-        consumer.setHeartbeatBrokerInterval(1000);
-        consumer.setPersistConsumerOffsetInterval(1000);
-        consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
+        DefaultMQPushConsumer consumer = Patience.pushConsumer(args[0], args[2]);
         consumer.setClientRebalance(false);
         consumer.subscribe(args[1], "*");
         consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
@@ -24,7 +18,6 @@ public final class PopConsume {
             return messages.stream().anyMatch(PopConsume::fails)
                 ? ConsumeConcurrentlyStatus.RECONSUME_LATER : ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
         });
-        Patience.patient(consumer);
         consumer.start();
         Lines.say("STARTED");
         Lines.waitForEnd();
