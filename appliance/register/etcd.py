@@ -25,6 +25,8 @@ DEADLINE_S = 2.0  # of a call; an election of etcd takes 1.6 - 2.1 s, the caller
 TRY_S = 0.7  # of a try at one member
 CLIENT_PORT = 2379
 TOKEN_TROUBLES = ("invalid auth token", "revision of auth store is old")
+COMPACTED = "has been compacted"
+ALARM = "alarm:"
 
 
 class EtcdError(GantryError):
@@ -59,6 +61,15 @@ class Snapshot:
     revision: int
     values: Mapping[str, Value]
     cluster_id: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """alarms: of all members, by name. size: of the database of the member that answered, bytes."""
+
+    revision: int
+    size: int
+    alarms: frozenset[str]
 
 
 class EtcdClient:
@@ -102,6 +113,24 @@ class EtcdClient:
         if cluster_id and _cluster_id(answer) not in (0, cluster_id):
             raise OutcomeUnknown("another cluster of etcd answers: it was restored from a backup, or replaced")
         return _revision(answer) if answer.get("succeeded") else None
+
+    async def health(self) -> Health:
+        """As the first member that answers has it. EtcdError."""
+        answer = await self._call("/v3/maintenance/status", {}, is_read=True)
+        told = [str(each) for each in answer.get("errors", [])]
+        alarms = frozenset(each.partition(ALARM)[2].strip() for each in told if ALARM in each)
+        return Health(_revision(answer), int(answer.get("dbSize", 0)), alarms)
+
+    async def has_kept(self, key: str, revision: int) -> bool:
+        """Whether etcd can still say what the key was at that revision. EtcdError."""
+        document = {"key": _text(key), "revision": revision, "count_only": True}
+        try:
+            await self._call("/v3/kv/range", document, is_read=True)
+        except EtcdError as exc:
+            if COMPACTED in str(exc):
+                return False
+            raise
+        return True
 
     # -- one call -----------------------------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ import orjson
 from appliance.failover.view import Beat, Figures, Holder, Pause, Switch, TermState
 from appliance.process.process_identity import is_of
 from appliance.register.etcd import EtcdClient, EtcdError, Is, OutcomeUnknown, Snapshot
+from appliance.register.room import Trouble, trouble_of
 from appliance.register.term import (
     IN_SYNC,
     LOCAL,
@@ -81,6 +82,10 @@ class Register:
     async def view(self) -> View:
         """EtcdError: etcd can't be asked, or what stands there can't be read. Refused: it is another group's."""
         return self._as_view(await self._client.read(self.prefix))
+
+    async def trouble(self) -> Trouble:
+        """Whether etcd has room for changes."""
+        return await trouble_of(self._client, self.prefix + TERM)
 
     def _as_view(self, snapshot: Snapshot) -> View:
         found = snapshot.values.get(TERM)

@@ -21,6 +21,7 @@ class RuleKind(StrEnum):
     NO_SUCCESSOR = "no-successor"
     IN_SYNC_SMALL = "in-sync-small"
     ETCD_SLOW = "etcd-slow"
+    ETCD_FULL = "etcd-full"
     FAILOVER_PAUSED = "failover-paused"
     IN_ABOVE = "in-above"
     IN_BELOW = "in-below"

@@ -247,6 +247,7 @@ KINDS: dict[str, Kind] = {
                 (RuleKind.NO_SUCCESSOR, gettext_noop("No member could take over"), series.NO_SUCCESSOR),
                 (RuleKind.IN_SYNC_SMALL, gettext_noop("In-sync set has no spare member"), series.IN_SYNC_SMALL),
                 (RuleKind.ETCD_SLOW, gettext_noop("etcd answers late or not at all"), series.ETCD_ANSWER),
+                (RuleKind.ETCD_FULL, gettext_noop("etcd is full or never compacted"), series.ETCD_FULL),
                 (RuleKind.FAILOVER_PAUSED, gettext_noop("Failover is paused"), series.FAILOVER_PAUSED),
             )
         ),
@@ -319,6 +320,7 @@ PRESETS = (
     Preset(gettext_noop("No member could take over"), RuleKind.NO_SUCCESSOR, 30, 0, 0, 10, Level.BAD),
     Preset(gettext_noop("One more lost member stops sends"), RuleKind.IN_SYNC_SMALL, 60, 0, 0, 10, Level.WARN),
     Preset(gettext_noop("etcd is slow or away"), RuleKind.ETCD_SLOW, 1, 0.5, 10, 30, Level.BAD),
+    Preset(gettext_noop("etcd is full or never compacted"), RuleKind.ETCD_FULL, 5, 0, 0, 0, Level.BAD),
     Preset(gettext_noop("A pause of failover was forgotten"), RuleKind.FAILOVER_PAUSED, 3600, 0, 0, 0, Level.WARN),
 )
 

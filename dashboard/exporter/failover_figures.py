@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dashboard.exporter.exposition import Family
-from dashboard.status.failover import Failovers, seconds_of_etcd, seconds_paused, seconds_thin, seconds_unfilled
+from dashboard.status.failover import (
+    Failovers,
+    seconds_full,
+    seconds_of_etcd,
+    seconds_paused,
+    seconds_thin,
+    seconds_unfilled,
+)
 
 
 def failover_families(failovers: Failovers, now: float) -> Iterator[Family]:
-    """What is not known has no line; nothing where an administrator promotes."""
+    """What is not known has no line; where an administrator promotes, only whether etcd is full."""
     watched = [(each, each.watched) for each in failovers.values()]
     for name, help_, count in (
         ("gantry_failover_epoch", "Epoch of the master that etcd has on record", lambda told: told.epoch),
@@ -30,6 +37,8 @@ def failover_families(failovers: Failovers, now: float) -> Iterator[Family]:
          "would not", seconds_thin),
         ("gantry_failover_paused_seconds", "How long failover has been paused; 0: it is not", seconds_paused),
         ("gantry_etcd_answer_seconds", "How long etcd took to answer a broker, or has not answered", seconds_of_etcd),
+        ("gantry_etcd_full_seconds", "How long etcd has been full, or seen to be never compacted; 0: neither",
+         seconds_full),
     ):  # fmt: skip
         family = Family(name, help_)
         for failover, _ in watched:

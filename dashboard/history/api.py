@@ -22,7 +22,8 @@ Kind = Literal[
     "slave-behind-s", "slave-behind-bytes", "slave-behind-messages", "slave-in-sync", "slave-bytes-rate",
     "topic-in", "topic-out", "topic-lag", "topic-bytes",
     "group-lag", "group-behind-s", "group-in", "group-out", "group-alone-s", "group-rising-s", "group-lease-s",
-    "dead-letters", "no-successor-s", "in-sync-small-s", "etcd-answer-s", "failover-paused-s",
+    "dead-letters", "no-successor-s", "in-sync-small-s", "etcd-answer-s", "etcd-full-s",
+    "failover-paused-s",
 ]  # fmt: skip
 
 

@@ -12,7 +12,14 @@ from itertools import islice
 
 from dashboard.status.board import FRESH_S, BrokerState, Snapshot, WatchedGroup
 from dashboard.status.cluster_metrics import total_lag
-from dashboard.status.failover import Failover, seconds_of_etcd, seconds_paused, seconds_thin, seconds_unfilled
+from dashboard.status.failover import (
+    Failover,
+    seconds_full,
+    seconds_of_etcd,
+    seconds_paused,
+    seconds_thin,
+    seconds_unfilled,
+)
 from dashboard.status.readers import readers_of
 from dashboard.status.slave_metrics import seen_slaves
 from gantrymq.remoting.admin_bodies import SlaveDifference
@@ -33,7 +40,7 @@ GROUP_LAG, GROUP_BEHIND, GROUP_IN, GROUP_OUT = "group-lag", "group-behind-s", "g
 GROUP_ALONE, GROUP_RISING, GROUP_LEASE = "group-alone-s", "group-rising-s", "group-lease-s"
 DEAD_LETTERS = "dead-letters"
 NO_SUCCESSOR, IN_SYNC_SMALL = "no-successor-s", "in-sync-small-s"
-ETCD_ANSWER, FAILOVER_PAUSED = "etcd-answer-s", "failover-paused-s"
+ETCD_ANSWER, ETCD_FULL, FAILOVER_PAUSED = "etcd-answer-s", "etcd-full-s", "failover-paused-s"
 
 KEEPS = {  # kind → what is kept of the values of a longer step
     IN: MEAN, OUT: MEAN, STORED: LAST, DISK: MOST, LAG: MOST, DEAD: MOST,
@@ -43,7 +50,8 @@ KEEPS = {  # kind → what is kept of the values of a longer step
     TOPIC_IN: MEAN, TOPIC_OUT: MEAN, TOPIC_LAG: MOST, TOPIC_SIZE: LAST,
     GROUP_LAG: MOST, GROUP_BEHIND: MOST, GROUP_IN: MEAN, GROUP_OUT: MEAN, GROUP_ALONE: MOST, GROUP_RISING: MOST,
     GROUP_LEASE: MOST,
-    DEAD_LETTERS: MOST, NO_SUCCESSOR: MOST, IN_SYNC_SMALL: MOST, ETCD_ANSWER: MOST, FAILOVER_PAUSED: MOST,
+    DEAD_LETTERS: MOST, NO_SUCCESSOR: MOST, IN_SYNC_SMALL: MOST, ETCD_ANSWER: MOST, ETCD_FULL: MOST,
+    FAILOVER_PAUSED: MOST,
 }  # fmt: skip
 OF_SLAVES = (SLAVE_BEHIND, SLAVE_BYTES, SLAVE_MESSAGES, SLAVE_IN_SYNC, SLAVE_FED)
 EACH_SECOND = frozenset((IN, OUT, BROKER_IN, BROKER_OUT, *OF_SLAVES))  # kinds that are kept by the second, too
@@ -159,6 +167,7 @@ _OF_FAILOVER: dict[str, Callable[[Failover, float], float | None]] = {
     NO_SUCCESSOR: seconds_unfilled,
     IN_SYNC_SMALL: seconds_thin,
     ETCD_ANSWER: seconds_of_etcd,
+    ETCD_FULL: seconds_full,
     FAILOVER_PAUSED: seconds_paused,
 }
 _OF_GROUPS: dict[str, Callable[[WatchedGroup], float | None]] = {

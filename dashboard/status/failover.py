@@ -21,7 +21,7 @@ class Failover:
     """status: as a broker told it last from etcd; None: it never did. why: why the last look brought nothing new.
 
     answered_at: when etcd answered last. unfilled_since: no member could take over from then on; thin_since: the
-    in-sync set has had no spare member from then on. All: seconds since 1970.
+    in-sync set has had no spare member from then on; full_since: etcd has been in trouble. All: seconds since 1970.
     """
 
     name: str
@@ -30,6 +30,7 @@ class Failover:
     answered_at: float = 0.0
     unfilled_since: float | None = None
     thin_since: float | None = None
+    full_since: float | None = None
 
     @property
     def watched(self) -> FailoverStatus | None:
@@ -56,6 +57,7 @@ def looked(before: Failover | None, name: str, told: FailoverStatus | None, why:
         answered_at=now,
         unfilled_since=(was.unfilled_since or now) if told.pause is None and not told.next_master else None,
         thin_since=(was.thin_since or now) if is_thin else None,
+        full_since=(was.full_since or now) if told.etcd_trouble else None,
     )
 
 
@@ -77,6 +79,12 @@ def seconds_of_etcd(failover: Failover, now: float) -> float | None:
     return max(now - failover.answered_at, 0.0) if failover.why else max(told.etcd_ms, 0) / 1000
 
 
+def seconds_full(failover: Failover, now: float) -> float | None:
+    """How long etcd has refused changes, or has been seen to come there; 0: neither. Also where an administrator
+    promotes: that is a change."""
+    return None if failover.status is None else _since(failover.full_since, now)
+
+
 def seconds_paused(failover: Failover, now: float) -> float | None:
     """How long failover has been paused; 0: it is not."""
     if failover.watched is None:
@@ -92,6 +100,8 @@ def failover_problems(failovers: Failovers, now: float) -> list[Check]:
     """What a person has to do before the next master is lost."""
     found = []
     for each in failovers.values():
+        if full := _full(each):
+            found.append(full)
         if each.watched is not None:
             found += [check for check in (_silent(each, now), _unfilled(each), _forgotten(each, now)) if check]
     return found
@@ -114,6 +124,26 @@ def _silent(failover: Failover, now: float) -> Check | None:
         about=(failover.name,),
         link=page_of("broker", failover.name, "brokers"),
         harm=Harm.STOPS,
+    )
+
+
+def _full(failover: Failover) -> Check | None:
+    told = failover.status
+    if told is None or not told.etcd_trouble:
+        return None
+    name = {"broker": failover.name}
+    refuses = told.is_etcd_refusing
+    return Check(
+        Level.BAD if refuses else Level.WARN,
+        gettext("%(broker)s: etcd refuses every change") % name
+        if refuses
+        else gettext("%(broker)s: etcd is never compacted") % name,
+        told.etcd_trouble,
+        gettext("Without changes in etcd no master is confirmed, and no member takes over. Give it room."),
+        rules=(RuleKind.ETCD_FULL,),
+        about=(failover.name,),
+        link=page_of("broker", failover.name, "brokers"),
+        harm=Harm.STOPS if refuses else Harm.WILL,
     )
 
 

@@ -65,17 +65,15 @@ class EtcdMember:
     def add(self, member: EtcdMember) -> None:
         """Have the cluster of this one expect that member, which is to start with an empty folder. It refuses for some
         seconds after the member before has come."""
-        command = [
-            str(require_tool("etcdctl", "members are added by it (Debian: apt install etcd-client)")),
-            "--endpoints",
-            self.url,
-            "member",
-            "add",
-            member.name,
-        ]
-        command += [f"--peer-urls={member.peer_url}"]
+        words = ("member", "add", member.name, f"--peer-urls={member.peer_url}")
+        wait_until(lambda: self.control(*words).returncode == 0)
+
+    def control(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """etcdctl, as a person uses it with this member."""
+        program = require_tool("etcdctl", "a person changes etcd with it (Debian: apt install etcd-client)")
+        command = [str(program), "--endpoints", self.url, *words]
         environment = {**os.environ, "ETCDCTL_API": "3"}
-        wait_until(lambda: subprocess.run(command, env=environment, capture_output=True, check=False).returncode == 0)
+        return subprocess.run(command, env=environment, capture_output=True, check=False, text=True)
 
     def signal(self, number: signal.Signals) -> None:
         assert self._process is not None
@@ -133,6 +131,22 @@ def etcd(
 
 def urls_of(members: Sequence[EtcdMember]) -> str:
     return ",".join(member.url for member in members)
+
+
+def with_quota(member: EtcdMember, members: Sequence[EtcdMember], quota_bytes: int) -> None:
+    """The member starts again, and refuses every change once its database is that large."""
+    member.kill()
+    member.start(members, "--quota-backend-bytes", str(quota_bytes))
+    wait_until(lambda: member.answers(""))
+
+
+def give_room(member: EtcdMember) -> None:
+    """As the runbook says for an etcd of one member."""
+    told = json.loads(member.control("endpoint", "status", "--write-out=json").stdout)
+    revision = told[0]["Status"]["header"]["revision"]
+    for words in (("compact", str(revision)), ("defrag",), ("alarm", "disarm")):
+        ran = member.control(*words)
+        assert ran.returncode == 0, ran.stderr
 
 
 async def require_user(member: EtcdMember, user: str, password: str) -> None:

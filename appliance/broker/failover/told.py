@@ -8,6 +8,7 @@ from pathlib import Path
 
 from appliance.failover.view import Figures
 from appliance.register.register import HA_INIT
+from appliance.register.room import Trouble
 from appliance.register.term import IN_SYNC, Term, View
 from gantrymq.client.admin.failover import (
     FailoverChange,
@@ -19,18 +20,23 @@ from gantrymq.client.admin.failover import (
 )
 
 CHANGES_TOLD = 20
+NO_TROUBLE = Trouble()
 OPENING_S = 1.0  # from when the lease is over to the first message, about
 SILENT = "it has not said for ten seconds whether it could: it is gone, or automaticFailover is off there"
 
 
-def status_of(told: FailoverStatus, view: View, recent: Mapping[int, Figures]) -> FailoverStatus:
-    """Complete what a broker says of itself with the record. recent: what members have said of themselves lately."""
+def status_of(
+    told: FailoverStatus, view: View, recent: Mapping[int, Figures], trouble: Trouble = NO_TROUBLE
+) -> FailoverStatus:
+    """Complete what a broker says of itself with the record. recent: what members have said of themselves lately.
+    trouble: of etcd itself."""
     term = view.term
+    told = dataclasses.replace(told, etcd_trouble=trouble.text, is_etcd_refusing=trouble.is_refusing)
     if term is None:
         return dataclasses.replace(told, unknown=f"etcd has no record of {told.broker_name}: {HA_INIT}")
     members = _members(view, term, recent)
     switch, pause = view.switch, view.pause
-    best = _next(members, recent) if pause is None else None
+    best = _next(members, recent) if pause is None and not trouble.is_refusing else None
     addresses = {each.number: each.address for each in members}
     return dataclasses.replace(
         told,
@@ -51,9 +57,11 @@ def status_of(told: FailoverStatus, view: View, recent: Mapping[int, Figures]) -
         next_in_s=0.0 if best is None else told.lease_s + OPENING_S,
         why_none=""
         if best is not None
-        else _why_none(view, members)
-        if pause is None
-        else f"{pause.who} has paused failover",
+        else f"{pause.who} has paused failover"
+        if pause is not None
+        else trouble.text
+        if trouble.is_refusing
+        else _why_none(view, members),
     )
 
 

@@ -41,6 +41,7 @@ async def _look_at(config: ApplianceConfig, address: str) -> list[Finding]:
     try:
         async with AdminClient(address, credentials=config.client_credentials, tls=config.client_tls) as admin:
             info = await admin.cluster.info()
+            of_etcd = await _etcd(admin, info)
     except GantryError as exc:
         return [Finding(f"The name server at {address} does not answer ({exc}): see its log.")]
     found.append(good(f"The name server at {address} answers."))
@@ -53,7 +54,7 @@ async def _look_at(config: ApplianceConfig, address: str) -> list[Finding]:
         found.append(Finding("No broker is registered at the name server: see the brokers' logs."))
     room = asyncio.Semaphore(AT_ONCE)
     found += await asyncio.gather(*(_reach(config, broker, address, room) for broker, address in addresses))
-    return [*found, *_slaves(config, info)]
+    return [*found, *_slaves(config, info), *of_etcd]
 
 
 async def _reach(config: ApplianceConfig, broker: str, address: str, room: asyncio.Semaphore) -> Finding:
@@ -75,6 +76,17 @@ async def _reach(config: ApplianceConfig, broker: str, address: str, room: async
             "--advertise."
         )
     return good(f"Clients get the address {address} of {broker}, which can be reached from here.")
+
+
+async def _etcd(admin: AdminClient, info: ClusterInfo) -> list[Finding]:
+    """What brokers say of the etcd that has their record; those of RocketMQ, and those that don't answer, nothing."""
+    found = list[Finding]()
+    for broker, data in sorted(info.broker_addr_table.items()):
+        with contextlib.suppress(GantryError):
+            told = await admin.succession.failover(broker, *data.broker_addrs.values())
+            if told.etcd_trouble:
+                found.append(Finding(f"{broker}: {told.etcd_trouble}.", is_fatal=told.is_etcd_refusing))
+    return found
 
 
 def _slaves(config: ApplianceConfig, info: ClusterInfo) -> Iterator[Finding]:

@@ -75,6 +75,7 @@ class FailoverStatus:
     next_in_s: about how long it takes, when no supervisor sees the end; then it is about a second.
     changes: the latest first. in_sync_min: below so many brokers in sync the one that answered takes no messages as the
     master. etcd_ms: how long etcd took to answer it; -1: it did not. kept_tails: of the brokers that were asked.
+    etcd_trouble: why etcd refuses changes (is_etcd_refusing), or will in time; "": no reason is known.
     """
 
     broker_name: str
@@ -97,6 +98,8 @@ class FailoverStatus:
     why_none: str = ""
     in_sync_min: int = 1
     etcd_ms: int = -1
+    etcd_trouble: str = ""
+    is_etcd_refusing: bool = False
     kept_tails: tuple[FailoverTail, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:

@@ -39,15 +39,15 @@ async def test_the_first_rules_are_on_from_the_start_and_a_deleted_one_comes_bac
     rules = [row async for row in AlertRule.objects.filter(is_on=True)]
     assert {row.kind for row in rules} == {
         "group-behind", "group-alone", "group-rising", "dead-letters", "disk-full-in", "disk-used", "broker-silent",
-        "slave-behind", "no-successor", "in-sync-small", "etcd-slow", "failover-paused",
+        "slave-behind", "no-successor", "in-sync-small", "etcd-slow", "etcd-full", "failover-paused",
     }  # fmt: skip
     client, gone = await log_in("operator"), rules[0]
     await client.post(f"/alerts/rules/{gone.pk}/do", {"do": "delete"})
     await sync_to_async(ensure_presets)()
-    assert await AlertRule.objects.filter(deleted_at=None).acount() == 11
+    assert await AlertRule.objects.filter(deleted_at=None).acount() == 12
     assert "Undo" in await text_of(client, "/alerts")
     await client.post(f"/alerts/rules/{gone.pk}/do", {"do": "restore"})
-    assert await AlertRule.objects.filter(deleted_at=None).acount() == 12
+    assert await AlertRule.objects.filter(deleted_at=None).acount() == 13
     await client.post(f"/alerts/rules/{gone.pk}/do", {"do": "off"})
     assert not (await AlertRule.objects.aget(pk=gone.pk)).is_on
     actions = [entry.action async for entry in AuditEntry.objects.order_by("number")]

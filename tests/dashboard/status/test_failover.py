@@ -33,6 +33,8 @@ FINE = FailoverStatus(
 )
 PAUSED = dataclasses.replace(FINE, next_master="", pause=FailoverPause("ops", "disks", int((NOW - 4000) * 1000)))
 ALONE = dataclasses.replace(FINE, next_master="", why_none="member 2: its disk is broken", in_sync=("a:1", "b:1"))
+FULL = dataclasses.replace(FINE, etcd_trouble="etcd's database is full", is_etcd_refusing=True)
+GROWING = dataclasses.replace(FINE, etcd_trouble="nobody compacts etcd")
 BY_HAND = dataclasses.replace(ALONE, is_automatic=False)
 SILENT = FailoverStatus(NAME, unknown="etcd can't be asked: refused", is_automatic=True)
 
@@ -48,7 +50,13 @@ def seen(*told: FailoverStatus | None) -> Failover:
 
 def readings(failover: Failover) -> dict[str, float | None]:
     snapshot = Snapshot(NOW, "n:1", None, (), (), None, failovers={NAME: failover})
-    kinds = (RuleKind.NO_SUCCESSOR, RuleKind.IN_SYNC_SMALL, RuleKind.ETCD_SLOW, RuleKind.FAILOVER_PAUSED)
+    kinds = (
+        RuleKind.NO_SUCCESSOR,
+        RuleKind.IN_SYNC_SMALL,
+        RuleKind.ETCD_SLOW,
+        RuleKind.FAILOVER_PAUSED,
+        RuleKind.ETCD_FULL,
+    )
     found = {kind: KINDS[kind].read(snapshot)[NAME] for kind in kinds}
     kept = series.now_and_then(snapshot)
     assert {kind: kept.get(f"{KINDS[kind].series}:{NAME}") for kind in kinds} == found
@@ -58,14 +66,16 @@ def readings(failover: Failover) -> dict[str, float | None]:
 @pytest.mark.parametrize(
     ("looks", "expected"),
     [
-        ((FINE,), (0.0, 0.0, 0.02, 0.0)),
-        ((ALONE, ALONE, ALONE), (20.0, 20.0, 0.02, 0.0)),
-        ((ALONE, FINE), (0.0, 0.0, 0.02, 0.0)),
-        ((PAUSED,), (0.0, 0.0, 0.02, 4000.0)),
-        ((FINE, SILENT, SILENT), (0.0, 0.0, 20.0, 0.0)),
-        ((FINE, None), (0.0, 0.0, 10.0, 0.0)),
-        ((BY_HAND,), (None, None, None, None)),
-        ((SILENT,), (None, None, None, None)),
+        ((FINE,), (0.0, 0.0, 0.02, 0.0, 0.0)),
+        ((ALONE, ALONE, ALONE), (20.0, 20.0, 0.02, 0.0, 0.0)),
+        ((ALONE, FINE), (0.0, 0.0, 0.02, 0.0, 0.0)),
+        ((PAUSED,), (0.0, 0.0, 0.02, 4000.0, 0.0)),
+        ((FINE, SILENT, SILENT), (0.0, 0.0, 20.0, 0.0, 0.0)),
+        ((FINE, None), (0.0, 0.0, 10.0, 0.0, 0.0)),
+        ((FULL, GROWING), (0.0, 0.0, 0.02, 0.0, 10.0)),
+        ((FULL, FINE), (0.0, 0.0, 0.02, 0.0, 0.0)),
+        ((BY_HAND,), (None, None, None, None, 0.0)),
+        ((SILENT,), (None, None, None, None, None)),
     ],
 )
 def test_each_rule_reads_since_when_it_is_so(
@@ -81,6 +91,9 @@ def test_each_rule_reads_since_when_it_is_so(
         ((ALONE,), ["no member could take over"]),
         ((PAUSED,), ["failover is paused"]),
         ((FINE, SILENT), ["etcd does not answer"]),
+        ((FULL,), ["etcd refuses every change"]),
+        ((GROWING,), ["etcd is never compacted"]),
+        ((dataclasses.replace(FULL, is_automatic=False),), ["etcd refuses every change"]),
         ((BY_HAND,), []),
     ],
 )
@@ -94,4 +107,6 @@ def test_prometheus_gets_figures_of_what_is_known() -> None:
     assert 'gantry_failover_candidates{broker="broker-a"} 1' in page
     assert 'gantry_failover_in_sync{broker="broker-a"} 3' in page
     assert 'gantry_etcd_answer_seconds{broker="broker-a"} 0.02' in page
-    assert "broker=" not in exposition(failover_families({NAME: seen(BY_HAND)}, NOW))
+    by_hand = exposition(failover_families({NAME: seen(BY_HAND)}, NOW))
+    known = [line for line in by_hand.splitlines() if "broker=" in line]
+    assert known == ['gantry_etcd_full_seconds{broker="broker-a"} 0']

@@ -22,7 +22,7 @@ from tests.faults.kit.replicas import TOPIC, is_master, runtime_info, settled
 from tests.faults.replication.history import Answer
 from tests.faults.replication.recorder import Recorder
 from tests.harness import LocalCluster
-from tests.servers.etcd import etcd
+from tests.servers.etcd import etcd, give_room, with_quota
 from tests.waiting import wait_until
 
 
@@ -72,6 +72,28 @@ def test_an_etcd_of_an_old_backup_is_brought_up_to_date_by_adopt(
             recorder.more()
         found = term_of(member, first)
         assert found is not None and (found.epoch, found.owner) == (2, master.broker_address)
+        scene.check(recorder, owner=master)
+
+
+@pytest.mark.slow
+def test_an_etcd_that_is_full_is_told_and_with_room_the_same_master_goes_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with etcd(tmp_path / "etcd") as members, running(tmp_path, capsys, members, lease_s=6) as scene:
+        (member,), master = members, scene.brokers[0]
+        with Recorder("p", TOPIC, lambda: master.broker_address) as recorder:
+            recorder.more()
+            with_quota(member, members, 128 << 10)
+            while member.control("put", "filler", "x" * 20_000).returncode == 0:
+                pass
+            tell(capsys, master, "ha", "status")
+            assert "beware: etcd's database is full" in gantry(capsys, master, "explain").out
+            wait_until(lambda: "database space exceeded" in runtime_info(master)["masterProof"])
+            give_room(member)
+            wait_until(lambda: "database space exceeded" not in runtime_info(master)["masterProof"])
+            assert "beware" not in tell(capsys, master, "ha", "status").out
+            recorder.more()
+        assert is_master(master) and runtime_info(master)["epoch"] == "1"
         scene.check(recorder, owner=master)
 
 

@@ -22,6 +22,7 @@ def explain(broker_name: str, view: View, members: list[Member], told: FailoverS
         f"etcd has epoch {term.epoch} of {term.owner} on record. In sync: {', '.join(term.in_sync)} ({_level(term)})",
         _owner(term, owner),
         *(line for member in others if (line := _other_master(term, member))),
+        *beware(told),
     ]
     if told is not None and told.is_automatic:
         return lines + by_itself(told)
@@ -37,8 +38,15 @@ def explain(broker_name: str, view: View, members: list[Member], told: FailoverS
     return lines
 
 
+def beware(told: FailoverStatus | None) -> list[str]:
+    """Why etcd itself refuses changes, or will."""
+    return [f"beware: {told.etcd_trouble}"] if told is not None and told.etcd_trouble else []
+
+
 def by_itself(told: FailoverStatus) -> list[str]:
     """What automatic failover would do if the master died now, and why each other member would not take over."""
+    if told.is_etcd_refusing:
+        return [f"if {told.master} died now: no broker would take over, since etcd refuses every change"]
     if told.pause is not None:
         first = f"if {told.master} died now: no broker would take over, {paused(told.pause)}"
     elif told.next_master:

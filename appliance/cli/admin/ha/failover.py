@@ -13,7 +13,7 @@ from appliance.broker.failover.on_record import Seen as SeenFigures
 from appliance.broker.failover.told import status_of
 from appliance.cli.admin.command import Shown
 from appliance.cli.admin.failures import NotThere
-from appliance.cli.admin.ha.explain import by_itself, paused
+from appliance.cli.admin.ha.explain import beware, by_itself, paused
 from appliance.cli.admin.ha.looking import Seen, broker_arguments, look
 from appliance.cli.admin.output import ago, duration, when
 from appliance.cli.tables import Cell, facts, table
@@ -37,8 +37,9 @@ async def told(admin: AdminClient, arguments: argparse.Namespace, seen: Seen | N
         status = FailoverStatus(arguments.broker, unknown="no broker answers")
     if not status.unknown:
         return status
-    view = (seen or await look(admin, arguments)).view
-    return status_of(FailoverStatus(arguments.broker), view, SeenFigures().recent(view.figures, awake_s()))
+    seen = seen or await look(admin, arguments)
+    recent = SeenFigures().recent(seen.view.figures, awake_s())
+    return status_of(FailoverStatus(arguments.broker), seen.view, recent, await seen.register.trouble())
 
 
 async def show_status(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
@@ -66,7 +67,8 @@ def _lines(status: FailoverStatus) -> list[str]:
         f"{each.address} keeps what only it had: `gantry store dump {each.folder} records --body`"
         for each in status.kept_tails
     ]
-    return [*facts(pairs), *(by_itself(status) if status.is_automatic else []), *tails, "", *changes]
+    by_itself_lines = by_itself(status) if status.is_automatic else []
+    return [*beware(status), *facts(pairs), *by_itself_lines, *tails, "", *changes]
 
 
 async def plan_pause(admin: AdminClient, arguments: argparse.Namespace) -> Shown:

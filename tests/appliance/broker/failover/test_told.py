@@ -9,6 +9,7 @@ import pytest
 from appliance.broker.failover.told import SILENT, status_of
 from appliance.broker.life import BrokerLife
 from appliance.failover.view import Figures, Holder, Pause
+from appliance.register.room import Trouble
 from appliance.register.term import IN_SYNC, Change, Term, View
 from gantrymq import AdminClient
 from gantrymq.client.admin.failover import FailoverStatus
@@ -51,6 +52,13 @@ def test_a_member_that_refuses_or_is_silent_would_not_be_the_next_and_its_reason
     told = status_of(TOLD, VIEW, {2: figures(TWO, 90, refusal="the disk of member 2 does not write")})
     assert told.next_master == ""
     assert told.why_none == f"member 2 ({TWO}): the disk of member 2 does not write; member 3 ({THREE}): {SILENT}"
+
+
+def test_while_etcd_refuses_changes_no_member_would_be_the_next() -> None:
+    equal = {2: figures(TWO, 90), 3: figures(THREE, 90)}
+    told = status_of(TOLD, VIEW, equal, Trouble("etcd's database is full", is_refusing=True))
+    assert (told.next_master, told.why_none, told.etcd_trouble) == ("", *("etcd's database is full",) * 2)
+    assert status_of(TOLD, VIEW, equal, Trouble("nobody compacts it")).next_master == TWO
 
 
 def test_without_a_record_it_says_how_one_begins() -> None:

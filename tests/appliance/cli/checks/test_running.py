@@ -12,18 +12,28 @@ import pytest
 from appliance.bench.processes import free_ports
 from appliance.cli.checks import folder, machine, running
 from appliance.settings.appliance_config import ApplianceConfig
+from gantrymq.client.admin.failover import FailoverStatus
+from gantrymq.errors import ResponseError
 from gantrymq.remoting.bodies import BrokerData, ClusterInfo
+from gantrymq.remoting.codes import ResponseCode
 
 
 class Told:
     """An admin client whose name server says this."""
 
-    def __init__(self, brokers: dict[str, dict[int, str]]) -> None:
+    def __init__(self, brokers: dict[str, dict[int, str]], etcd: FailoverStatus | None = None) -> None:
+        self._etcd = etcd
         self._info = ClusterInfo({name: BrokerData("c", name, addresses) for name, addresses in brokers.items()})
         self.cluster = SimpleNamespace(info=self._answer)
+        self.succession = SimpleNamespace(failover=self._failover)
 
     async def _answer(self) -> ClusterInfo:
         return self._info
+
+    async def _failover(self, _name: str, *_: str) -> FailoverStatus:
+        if self._etcd is None:
+            raise ResponseError(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, "an Apache broker")
+        return self._etcd
 
     async def __aenter__(self) -> Told:
         return self
@@ -31,8 +41,10 @@ class Told:
     async def __aexit__(self, *_: object) -> None: ...
 
 
-async def looked(monkeypatch: pytest.MonkeyPatch, config: ApplianceConfig, brokers: Any) -> list[tuple[str, str]]:
-    monkeypatch.setattr(running, "AdminClient", lambda *_, **__: Told(brokers))
+async def looked(
+    monkeypatch: pytest.MonkeyPatch, config: ApplianceConfig, brokers: Any, etcd: FailoverStatus | None = None
+) -> list[tuple[str, str]]:
+    monkeypatch.setattr(running, "AdminClient", lambda *_, **__: Told(brokers, etcd))
     return [(one.mark, one.sentence) for one in await running.look(config)]
 
 
@@ -78,3 +90,13 @@ def test_a_slow_disk_and_a_clock_that_no_program_keeps_are_told(
         monkeypatch.setattr(machine.ctypes, "CDLL", lambda _, kernel=kernel: kernel)
         (found,) = machine.check_clock(config)
         assert found.mark == mark and ("chrony" in found.sentence) is (mark == "!")
+
+
+@pytest.mark.parametrize(("is_refusing", "mark"), [(True, "✗"), (False, "!")])
+async def test_what_brokers_say_of_their_etcd_is_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, is_refusing: bool, mark: str
+) -> None:
+    etcd = FailoverStatus("broker-a", etcd_trouble="nobody compacts it", is_etcd_refusing=is_refusing)
+    brokers = {"broker-a": {0: f"127.0.0.1:{free_ports()}"}}
+    found = await looked(monkeypatch, ApplianceConfig(data=tmp_path), brokers, etcd)
+    assert (mark, "broker-a: nobody compacts it.") in found

@@ -65,6 +65,17 @@ def test_with_automatic_failover_it_says_who_takes_over_when_and_why_others_do_n
     assert f"{THREE}: member 3 is not in sync" in lines
 
 
+def test_an_etcd_without_room_is_told_whoever_promotes() -> None:
+    for is_automatic in (True, False):
+        trouble = told(is_automatic=is_automatic, etcd_trouble="etcd's database is full")
+        assert "beware: etcd's database is full" in explain("broker-a", View(TERM, 7), [], trouble)
+
+
+def test_while_etcd_refuses_changes_it_names_nobody_as_the_next_master() -> None:
+    lines = explain("broker-a", View(TERM, 7), [], told(is_etcd_refusing=True, etcd_trouble="etcd is full"))
+    assert lines[-1] == f"if {ONE} died now: no broker would take over, since etcd refuses every change"
+
+
 def test_while_it_is_paused_it_says_by_whom_and_why() -> None:
     lines = explain("broker-a", View(TERM, 7), [], told(pause=FailoverPause("ops", "disks", 1_000, 0), next_master=""))
     assert any("no broker would take over, ops has paused failover since" in line and "disks" in line for line in lines)

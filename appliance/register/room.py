@@ -1,0 +1,52 @@
+"""Whether etcd has room for changes: it refuses all of them once its database has reached its quota, and comes there in
+time if it is never compacted, since each renewal is a change that it keeps. What is not known is no trouble."""
+
+from __future__ import annotations
+
+import logging
+from typing import NamedTuple
+
+from appliance.register.etcd import EtcdClient, EtcdError
+
+logger = logging.getLogger(__name__)
+
+NO_SPACE, CORRUPT = "NOSPACE", "CORRUPT"  # alarms of etcd
+CHANGES_KEPT = 1_000_000  # more than days of renewals: above what etcd keeps when it is compacted
+RUNBOOK = "see “etcd has no room” in the failover runbook"
+
+
+class Trouble(NamedTuple):
+    """text: "" when there is none. is_refusing: etcd executes no change now."""
+
+    text: str = ""
+    is_refusing: bool = False
+
+
+async def trouble_of(client: EtcdClient, key: str, changes_kept: int = CHANGES_KEPT) -> Trouble:
+    """key: one that this client may read."""
+    try:
+        health = await client.health()
+        old = health.revision - changes_kept
+        if NO_SPACE in health.alarms:
+            return Trouble(
+                f"etcd's database is full ({_mib(health.size)}), so it refuses every change and masters can't renew: "
+                f"compact it, defragment its members, then `etcdctl alarm disarm`; {RUNBOOK}",
+                is_refusing=True,
+            )
+        if CORRUPT in health.alarms:
+            return Trouble(
+                "members of etcd have found that their data differ (CORRUPT): replace the member that etcd's log names",
+                is_refusing=True,
+            )
+        if old > 0 and await client.has_kept(key, old):
+            return Trouble(
+                f"etcd has kept its last {changes_kept:,} changes and more ({_mib(health.size)}): it is never "
+                f"compacted, and once it is full it refuses every change; {RUNBOOK}"
+            )
+    except EtcdError as exc:
+        logger.debug("whether etcd has room is not known: %s", exc)
+    return Trouble()
+
+
+def _mib(size: int) -> str:
+    return f"{size / (1 << 20):,.1f} MiB"
