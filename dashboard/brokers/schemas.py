@@ -11,6 +11,7 @@ from dashboard.brokers.succession_form import BYTES_MAX
 from dashboard.cluster.succession import Settlement, Succession
 from dashboard.rest.values import Given, MaybeFromSeconds, Out, named
 from dashboard.status.board import BrokerState
+from gantrymq.client.admin.promotion import NO_REGISTER
 
 Said = Annotated[str | None, BeforeValidator(lambda text: text or None)]  # "" is not said
 
@@ -86,7 +87,8 @@ class ReplicaOut(Out):
 
 
 class SuccessionOut(Out):
-    """What a change would be. successor: null without a slave; obstacles: what speaks against it.
+    """What a change would be. successor: null without a slave; obstacles: what speaks against it; beware: what does not
+    prevent it, and is not safe.
 
     is_switch_over: the master answers and hands over, which loses nothing. seen: what a change has to send back, so
     that it does what was looked at.
@@ -98,6 +100,7 @@ class SuccessionOut(Out):
     is_possible: bool
     successor: str | None
     obstacles: list[str]
+    beware: list[str]
     missing_bytes: int | None = Field(description="of the old master's log, if it does not answer; null: unknown")
     seen: str
 
@@ -107,6 +110,7 @@ class SuccessionOut(Out):
         return cls.of(
             plan, is_switch_over=plan.master is not None, successor=found.slave.address if found else None,
             missing_bytes=found.slave.missing_bytes if found and plan.master is None else None,
+            beware=[NO_REGISTER] if found and not found.has_register else [],
         )  # fmt: skip
 
 

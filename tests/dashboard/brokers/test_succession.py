@@ -12,6 +12,7 @@ from django.http import HttpResponse
 
 from dashboard.models.audit import AuditEntry
 from dashboard.models.management import Role, User
+from gantrymq.client.admin.promotion import NO_REGISTER
 from tests.appliance.broker.replication.brokers import Group, copied_pair, is_master, is_slave, same_logs, send
 from tests.appliance.broker.replication.pair import follower_of
 from tests.dashboard.conftest import Client, api_for
@@ -103,6 +104,7 @@ async def test_a_program_switches_over_to_what_it_looked_at(brokers: Group, log_
     async with copied_pair(brokers, 3) as (one, two):
         _, plan = await api.call("get", place)
         assert plan["is_possible"] and plan["is_switch_over"] and plan["successor"] == f"127.0.0.1:{two.port}"
+        assert plan["beware"] == [NO_REGISTER]
         status, told = await api.call("post", place, {"seen": "something else"})
         assert status == 409 and "changed since" in told["detail"] and is_master(one)
         status, told = await api.call("post", place, {"seen": plan["seen"], "successor": plan["successor"]})
