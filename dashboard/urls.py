@@ -120,8 +120,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     # brokers
     path("brokers", broker.brokers, name="brokers"),
     re_path(r"^broker/(?P<name>[^/]{1,255})$", broker.broker, name="broker"),
-    re_path(r"^broker/(?P<name>[^/]{1,255})/config$", broker.config, name="broker-config"),
-    re_path(r"^broker/(?P<name>[^/]{1,255})/succession$", broker.succession, name="broker-succession"),
+    re_path(r"^broker/(?P<name>[^/]{1,255})/settings$", broker.config, name="broker-config"),
+    re_path(r"^broker/(?P<name>[^/]{1,255})/master$", broker.succession, name="broker-succession"),
     re_path(r"^broker/(?P<name>[^/]{1,255})/settlement$", broker.settle, name="broker-settlement"),
     re_path(r"^broker/(?P<name>[^/]{1,255})/drain$", drain.drain, name="broker-drain"),
     re_path(r"^broker/(?P<name>[^/]{1,255})/drain/start$", drain.start, name="broker-drain-start"),

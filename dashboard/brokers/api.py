@@ -142,14 +142,14 @@ def _seen() -> Snapshot:
     return board.snapshot
 
 
-@router.get("/{name}/config", auth=READ, summary="A broker's settings")
+@router.get("/{name}/settings", auth=READ, summary="A broker's settings")
 async def get_broker_config(request: HttpRequest, name: str) -> SettingList:
     rows = await gateway().brokers.settings(await gateway().brokers.get(name))
     changed = newest_by_key(await changes_of(name))
     return SettingList.whole(SettingOut.of_setting(row, changed.get(row.key)) for row in rows)
 
 
-@router.put("/{name}/config", auth=WRITE, response=409, summary="Change a broker's settings while it runs")
+@router.put("/{name}/settings", auth=WRITE, response=409, summary="Change a broker's settings while it runs")
 async def update_broker_config(request: HttpRequest, name: str, body: SettingsIn) -> SettingsChanged:
     broker = await gateway().brokers.get(name)
     changes, problems = read_changes(await gateway().brokers.settings(broker), body.changes)
@@ -169,7 +169,7 @@ async def update_broker_config(request: HttpRequest, name: str, body: SettingsIn
     return out
 
 
-@router.get("/{name}/succession", auth=WRITE, response=409, summary="Preview a switchover or promotion of a broker")
+@router.get("/{name}/master", auth=WRITE, response=409, summary="Preview a switchover or promotion of a broker")
 async def plan_master_change(
     request: HttpRequest,
     name: str,
@@ -182,7 +182,7 @@ async def plan_master_change(
 
 
 @router.post(
-    "/{name}/succession",
+    "/{name}/master",
     auth=WRITE,
     response=409,
     summary="Switch over to a slave, or promote one",

@@ -52,7 +52,7 @@ def _broker(browser: WebDriver, page: Page, url: str) -> None:
     browser.get(f"{url}/broker/broker-a")
     page.wait("the pulse to say live", lambda: page.find("[data-pulse]").text == "live")
     page.wait("a rate", lambda: page.find("[data-live='broker.broker-a.in']").text not in ("", "—"))
-    page.click("nav.tabs a[href='/broker/broker-a/config']")
+    page.click("nav.tabs a[href='/broker/broker-a/settings']")
     page.find("[name=q]").send_keys("fileReservedTime", Keys.ENTER)
     page.wait("its source", lambda: "changed while it runs" in page.find(".settings .source").text)
     page.click("button[name=revert][value=fileReservedTime]")

@@ -54,7 +54,7 @@ EVERY = (
     "/", "/topics", "/topics?new=1", "/topic/orders", "/topic/orders/queues", "/topic/orders/groups",
     "/topic/orders/producers", "/topic/orders/charts", "/topic/orders/settings", "/topic/orders/delete", "/groups",
     "/group/warehouse", "/group/warehouse/reset", "/group/statistics", "/traces", "/clients", "/brokers",
-    "/broker/broker-a", "/broker/broker-a/config", "/broker/broker-a/drain", "/alerts", "/alerts/1",
+    "/broker/broker-a", "/broker/broker-a/settings", "/broker/broker-a/drain", "/alerts", "/alerts/1",
     "/alerts/rules/new", "/alerts/channels/new/webhook", "/dead-letters", "/dead-letters/mailer", "/reports/",
     "/audit", "/connect", "/security", "/people", "/tokens", "/definitions", "/password",
 )  # fmt: skip

@@ -46,7 +46,7 @@ KNOWN = {
     f"/topic/{TOPIC}/delete", f"/topic/{TOPIC}/messages/broker-a.0.0", "/groups", "/dead-letters", "/alerts",
     "/alerts/rules/new", "/alerts/channels/new/webhook", "/reports/", "/audit", "/security", "/people",
     "/settings", "/accounts",
-    "/people/1", "/tokens", "/password", "/traces", "/broker/broker-a/config", "/name-server/entries",
+    "/people/1", "/tokens", "/password", "/traces", "/broker/broker-a/settings", "/name-server/entries",
     "/api/v1/docs", "/no-such-page",
 }  # fmt: skip
 CHINESE = ["/", "/topics", f"/topic/{TOPIC}", "/groups", "/dead-letters", "/alerts", "/connect"]  # one of each kind

@@ -161,7 +161,7 @@ def test_from_the_printed_link_to_a_message_that_arrives_live(
     # groups: none yet, and how to make one; a broker's settings: a change, the difference, saved
     browser.get(url + "/groups")
     page.wait("no groups", lambda: "No consumer group yet" in find("main").text)
-    browser.get(url + "/broker/broker-a/config")
+    browser.get(url + "/broker/broker-a/settings")
     hours = find("[name='set.fileReservedTime']")
     browser.execute_script("arguments[0].closest('details').open = true", hours)
     hours.clear()

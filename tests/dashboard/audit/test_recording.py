@@ -64,7 +64,7 @@ async def test_s60_looks_and_dry_runs_are_no_changes(
 ) -> None:
     api, broker = await api_for(users["admin"], "config"), cluster.broker.config.broker_name
     wanted = {"changes": {"fileReservedTime": "71"}, "dry_run": True}
-    status, answer = await api.call("put", f"/brokers/{broker}/config", wanted)
+    status, answer = await api.call("put", f"/brokers/{broker}/settings", wanted)
     assert (status, answer["is_done"], len(answer["changes"])) == (200, False, 1)
     assert (await AsyncClient().post("/preferences/theme", {"theme": "dark"})).status_code == 302
     assert (await api.call("get", "/topics"))[0] == 200

@@ -34,7 +34,7 @@ async def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[
 
 
 def address(cluster: ServingCluster) -> str:
-    return f"/broker/{cluster.broker.config.broker_name}/config"
+    return f"/broker/{cluster.broker.config.broker_name}/settings"
 
 
 def test_secrets_are_masked_whatever_the_broker_said() -> None:
@@ -102,10 +102,10 @@ async def test_a_changed_setting_says_by_whom_and_goes_back_to_its_default(log_i
     difference = (await client.post(address(own), {"revert": "fileReservedTime"})).content.decode()
     assert "<del>5</del>" in difference and "<ins>72</ins>" in difference and "Change 1 setting" in difference
     assert own.broker.store_config.file_reserved_hours == 5, "looking changes nothing"
-    entry = (await client.get(address(own).removesuffix("/config"))).content.decode()
+    entry = (await client.get(address(own).removesuffix("/settings"))).content.decode()
     assert "broker settings changed" in entry and "Recent changes" in entry
     api = await api_for(await User.objects.aget(username="admin"), "config")
-    _, told = await api.call("get", f"/brokers/{own.broker.config.broker_name}/config")
+    _, told = await api.call("get", f"/brokers/{own.broker.config.broker_name}/settings")
     [row] = [one for one in told["items"] if one["key"] == "fileReservedTime"]
     assert (row["source"], row["changed_by"]) == ("changed while it runs", "admin")
 
@@ -159,4 +159,4 @@ async def test_names_and_values_are_text(log_in: Client, own: ServingCluster) ->
     assert NASTY not in answer.content.decode() and answer.status_code == 422
     answer = await client.post(address(own), {"set.regionId": NASTY})
     assert NASTY not in answer.content.decode() and "<ins>&lt;script" in answer.content.decode()
-    assert (await client.get("/broker/%3Cscript%3E/config")).status_code == 404
+    assert (await client.get("/broker/%3Cscript%3E/settings")).status_code == 404

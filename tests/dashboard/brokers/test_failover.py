@@ -21,7 +21,7 @@ from tests.dashboard.conftest import Client, api_for, patient_gateway
 from tests.servers.etcd import etcd
 from tests.waiting import until
 
-PAGE = "/broker/broker-a/succession"
+PAGE = "/broker/broker-a/master"
 
 
 @pytest_asyncio.fixture(loop_scope="session")

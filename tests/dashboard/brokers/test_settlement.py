@@ -15,7 +15,7 @@ from tests.appliance.broker.replication.rivals.parted import has_rival, part, re
 from tests.dashboard.conftest import Client, api_for
 from tests.waiting import until
 
-PAGE, CHOICE = "/broker/broker-a/succession", "/broker/broker-a/settlement"
+PAGE, CHOICE = "/broker/broker-a/master", "/broker/broker-a/settlement"
 SEEN = re.compile(r'action="/broker/broker-a/settlement".*?name="seen" value="([^"]*)"', re.DOTALL)
 
 

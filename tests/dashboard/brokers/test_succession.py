@@ -18,7 +18,7 @@ from tests.appliance.broker.replication.pair import follower_of
 from tests.dashboard.conftest import Client, api_for
 from tests.waiting import until
 
-PAGE = "/broker/broker-a/succession"
+PAGE = "/broker/broker-a/master"
 HIDDEN = re.compile(r'<input type="hidden" name="(to|accept_loss|accept_unknown|seen)" value="([^"]*)">')
 NAME = {"typed_name": "broker-a"}
 
@@ -100,7 +100,7 @@ async def test_a_promotion_is_refused_until_a_person_accepts_what_may_be_lost(br
 async def test_a_program_switches_over_to_what_it_looked_at(brokers: Group, log_in: Client) -> None:
     await log_in()
     api = await api_for(await User.objects.aget(role=Role.ADMIN), "config")
-    place = "/brokers/broker-a/succession"
+    place = "/brokers/broker-a/master"
     async with copied_pair(brokers, 3) as (one, two):
         _, plan = await api.call("get", place)
         assert plan["is_possible"] and plan["is_switch_over"] and plan["successor"] == f"127.0.0.1:{two.port}"

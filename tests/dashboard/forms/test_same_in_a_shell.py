@@ -30,10 +30,10 @@ async def test_a_form_stands_beside_its_lines_for_a_shell(log_in: Client, make_t
             "groups/in-a-shell-group",
         ),
         (
-            await client.post("/broker/broker-a/config", config),
+            await client.post("/broker/broker-a/settings", config),
             "config set fileReservedTime=49 -b broker-a",
             "PUT",
-            "brokers/broker-a/config",
+            "brokers/broker-a/settings",
         ),
     ):
         page = html.unescape(answer.content.decode())

@@ -147,7 +147,7 @@ async def test_settings_are_read_checked_and_changed(
     cluster: ServingCluster,
 ) -> None:
     broker, api = cluster.broker, await api_for(users["admin"], "config")
-    address, before = f"/brokers/{broker.config.broker_name}/config", broker.config.trace_on
+    address, before = f"/brokers/{broker.config.broker_name}/settings", broker.config.trace_on
     status, seen = await api.call("get", address)
     by_key = {item["key"]: item for item in seen["items"]}
     assert status == 200 and by_key["traceOn"]["value"] == str(before).lower() and by_key["traceOn"]["refusal"] is None
@@ -165,7 +165,7 @@ async def test_settings_are_read_checked_and_changed(
     status, refused = await api.call("put", address, {"changes": {"traceOn": "x", "storePathRootDir": "/tmp"}})
     assert status == 422 and set(refused["fields"]) == {"traceOn", "storePathRootDir"}
     assert broker.config.trace_on is before
-    assert (await api.call("get", "/brokers/no-such/config"))[0] == 404
+    assert (await api.call("get", "/brokers/no-such/settings"))[0] == 404
 
 
 async def test_the_cluster_tells_of_services(users: Users, gateway: Gateway) -> None:
@@ -176,5 +176,5 @@ async def test_the_cluster_tells_of_services(users: Users, gateway: Gateway) -> 
 
 
 async def test_without_a_token_nothing_is_told(gateway: Gateway, log_in: Client) -> None:
-    for method, address in (("get", "/groups"), ("post", "/groups/x/reset"), ("get", "/brokers/x/config")):
+    for method, address in (("get", "/groups"), ("post", "/groups/x/reset"), ("get", "/brokers/x/settings")):
         assert (await Api("").call(method, address, {} if method == "post" else None))[0] == 401
