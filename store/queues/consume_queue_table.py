@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,7 +23,40 @@ KEEP_QUEUES = 512  # for so many queues
 QUEUE_ID_MAX = 0x7FFFFFFF
 FILE_SYSTEMS_OWN = "lost+found"  # where the folder is a disk's root; only the administrator may look into it
 
-WriteJob = tuple[ConsumeQueue, int, int, bytes]  # see ConsumeQueue.pending
+
+class WriteJob:
+    """What a queue's files lack, see ConsumeQueue.pending. A thread writes it, unless the queue is cut before."""
+
+    __slots__ = ("_fillers", "_lock", "_units", "index", "is_settled", "is_written", "queue")
+
+    def __init__(self, queue: ConsumeQueue) -> None:
+        self.queue = queue
+        self.index = queue.written_index
+        self._fillers, self._units = queue.pending()
+        self.is_written = False
+        self.is_settled = False  # the queue was cut meanwhile, and knows what became of this
+        self._lock = threading.Lock()
+
+    @property
+    def end(self) -> int:
+        return self.index + self._fillers + len(self._units) // UNIT_BYTES
+
+    def write(self) -> list[Path]:
+        """Write the units to their files; return the files. Runs on a thread."""
+        queue = self.queue
+        with self._lock:
+            if self.is_settled:
+                return []
+            paths = queue.ext.write_out() if queue.ext is not None else []  # first: a unit must not refer to nothing
+            paths += queue.write_out(self.index, self._fillers, self._units)
+            self.is_written = True
+        return paths
+
+    def settle(self) -> bool:
+        """Write no more; return whether all was written. Waits for a thread that is about it."""
+        with self._lock:
+            self.is_settled = True
+        return self.is_written
 
 
 class ConsumeQueueTable:
@@ -42,6 +76,7 @@ class ConsumeQueueTable:
         self._files_made = 0  # by all queues, those included that have expired: retention does not change it
         self._new_files: list[tuple[int, ConsumeQueue]] = []  # with the first message's physical offset
         self._warm: dict[ConsumeQueue, None] = {}  # those with written units in memory, oldest first
+        self._jobs: dict[ConsumeQueue, WriteJob] = {}  # taken, and neither done nor failed
 
     @property
     def folder(self) -> Path:
@@ -160,24 +195,20 @@ class ConsumeQueueTable:
         for queue in dirty:
             queue.dirty = False
             if self._is_live(queue):
-                jobs.append((queue, queue.written_index, *queue.pending()))
+                job = self._jobs[queue] = WriteJob(queue)
+                jobs.append(job)
         return jobs
 
     def jobs_done(self, jobs: list[WriteJob]) -> None:
         """Note that the files have these units; free the memory of all but the busiest queues."""
         keep = KEEP_UNITS if len(jobs) <= KEEP_QUEUES else 0
-        for queue, index, fillers, units in jobs:
-            if not self._is_live(queue):
-                _remove_again(queue)
+        for job in jobs:
+            if self._is_over(job):
                 continue
-            if queue.ext is not None:
-                queue.ext.written()
-            end = index + fillers + len(units) // UNIT_BYTES
-            self._count_new_files(queue, index, end)
-            queue.written(end, keep)
+            self._note_written(job, keep)
             if keep:
-                self._warm.pop(queue, None)
-                self._warm[queue] = None
+                self._warm.pop(job.queue, None)
+                self._warm[job.queue] = None
         while len(self._warm) > KEEP_QUEUES:
             oldest = next(iter(self._warm))
             del self._warm[oldest]
@@ -185,12 +216,45 @@ class ConsumeQueueTable:
 
     def jobs_failed(self, jobs: list[WriteJob]) -> None:
         """Mark the queues dirty again: their units are still in memory and go with the next round."""
-        for queue, *_units in jobs:
-            if not self._is_live(queue):
-                _remove_again(queue)
-            elif not queue.dirty:
-                queue.dirty = True
-                self.dirty.append(queue)
+        for job in jobs:
+            if not self._is_over(job):
+                self._mark_dirty(job.queue)
+
+    def cut(self, queue: ConsumeQueue, index: int) -> None:
+        """Drop a queue's units from `index` on while the store runs, with those that a thread is writing."""
+        job = self._jobs.pop(queue, None)
+        if job is not None and job.settle():
+            self._note_written(job, KEEP_UNITS)  # so that the cut erases them
+        files = queue.files_made(queue.written_index) if queue.bases else 0
+        queue.cut(index)
+        if gone := files - (queue.files_made(queue.written_index) if queue.bases else 0):
+            end = queue.max_physical_offset
+            self._new_files = [each for each in self._new_files if each[1] is not queue or each[0] < end]
+            self._files_made -= gone
+            self.has_lost_queues = True
+        if queue.tail:
+            self._mark_dirty(queue)
+
+    def _is_over(self, job: WriteJob) -> bool:
+        """Take a job off the list; return whether its queue was deleted or cut while it was written."""
+        if not job.is_settled:
+            self._jobs.pop(job.queue, None)
+        if not self._is_live(job.queue):
+            _remove_again(job.queue)
+            return True
+        return job.is_settled
+
+    def _note_written(self, job: WriteJob, keep: int) -> None:
+        queue = job.queue
+        if queue.ext is not None:
+            queue.ext.written()
+        self._count_new_files(queue, job.index, job.end)
+        queue.written(job.end, keep)
+
+    def _mark_dirty(self, queue: ConsumeQueue) -> None:
+        if not queue.dirty:
+            queue.dirty = True
+            self.dirty.append(queue)
 
     def close(self) -> None:
         self._descriptors.close()
@@ -227,12 +291,7 @@ def _entries(folder: os.PathLike[str]) -> list[os.DirEntry[str]]:
 
 def write_jobs(jobs: list[WriteJob]) -> list[Path]:
     """Write the units to their files; return the files. Blocks: for a thread."""
-    paths: list[Path] = []
-    for queue, index, fillers, units in jobs:
-        if queue.ext is not None:
-            paths += queue.ext.write_out()  # first: a unit on disk must not refer to nothing
-        paths += queue.write_out(index, fillers, units)
-    return paths
+    return [path for job in jobs for path in job.write()]
 
 
 def sync_paths(paths: set[Path]) -> None:

@@ -96,7 +96,7 @@ class Dispatcher:
             queue = self._queues.of(slot, queue_id)
             if physical_offset + size_bytes > queue.max_physical_offset:
                 if index < queue.next_index:  # the queue was deleted and started again
-                    queue.cut(index)
+                    self._queues.cut(queue, index)
                 if queue.next_index < index <= queue.next_index + GAP_UNITS_MAX or queue.next_index == 0 < index:
                     queue.skip_to(index)
                 tags_code = self._tags_codes.code(slot, properties, timestamp)

@@ -289,7 +289,7 @@ class QueueFlusher:
 
     def _take_jobs(self) -> list[WriteJob]:
         jobs = self._queues.take_jobs(QUEUES_PER_TURN)
-        self._queue_end = max(self._queue_end, max((job[0].max_physical_offset for job in jobs), default=0))
+        self._queue_end = max(self._queue_end, max((job.queue.max_physical_offset for job in jobs), default=0))
         return jobs
 
     def _written(self, jobs: list[WriteJob], paths: list[Path]) -> None:

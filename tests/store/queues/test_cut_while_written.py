@@ -1,0 +1,89 @@
+"""A queue that a copy's log begins again while a thread writes its units: nothing of before comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from store import MessageStore
+from store.queues.consume_queue_table import ConsumeQueueTable, WriteJob, write_jobs
+from tests.store.conftest import OpenStore, bodies, message, small_config
+
+BEFORE = 2100  # more units than a busy queue keeps in memory
+AGAIN = 3
+
+
+@pytest.fixture
+def begun_again(tmp_path: Path, open_store: OpenStore) -> tuple[bytes, int]:
+    """A master's log, in which a topic is made again, and where that begins."""
+    master = open_store(small_config(tmp_path / "master", commit_log_file_bytes=1 << 20))
+    for number in range(BEFORE):
+        master.put_message(message(b"%d before" % number, topic="T"))
+    at = master.max_physical_offset
+    master.delete_topic("T")
+    for number in range(AGAIN):
+        master.put_message(message(b"%d again" % number, topic="T"))
+    log = (master.config.root / "commitlog" / f"{0:020d}").read_bytes()
+    return log[: master.max_physical_offset], at
+
+
+@pytest.fixture(params=[False, True], ids=["units", "with extension"])
+def copy(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], MessageStore]]:
+    """Opens the copy; what is open is closed first."""
+    config = small_config(tmp_path / "copy", commit_log_file_bytes=1 << 20, consume_queue_ext_enable=request.param)
+    opened: list[MessageStore] = []
+
+    def open_() -> MessageStore:
+        for store in opened:
+            store.close()
+        opened[:] = [MessageStore(config, is_copy=True)]
+        opened[0].load()
+        opened[0].start()
+        return opened[0]
+
+    yield open_
+    opened[0].close()
+
+
+def written_before(jobs: list[WriteJob], begin_again: Callable[[], None]) -> None:
+    write_jobs(jobs)
+    begin_again()
+
+
+def written_later(jobs: list[WriteJob], begin_again: Callable[[], None]) -> None:
+    begin_again()
+    write_jobs(jobs)
+
+
+@pytest.mark.parametrize("write", [written_before, written_later])
+@pytest.mark.parametrize("end", [ConsumeQueueTable.jobs_done, ConsumeQueueTable.jobs_failed])
+def test_a_queue_that_begins_again_while_it_is_written_has_only_what_is_new(
+    begun_again: tuple[bytes, int],
+    copy: Callable[[], MessageStore],
+    write: Callable[[list[WriteJob], Callable[[], None]], None],
+    end: Callable[[ConsumeQueueTable, list[WriteJob]], None],
+) -> None:
+    log, at = begun_again
+    store = copy()
+    store.copy.append_raw(0, log[:at])
+    queues = store.parts.queues
+    jobs = queues.take_jobs()
+    write(jobs, lambda: store.copy.append_raw(at, log[at:]))
+    end(queues, jobs)
+    again = [b"%d again" % number for number in range(AGAIN)]
+    assert bodies(store) == again
+    queues.jobs_done(_written(queues))
+    assert bodies(store) == again
+    assert queues.files_below(store.max_physical_offset) == 1
+    for _ in range(2):
+        store = copy()
+        assert bodies(store) == again
+        assert store.max_offset("T", 0) == AGAIN
+
+
+def _written(queues: ConsumeQueueTable) -> list[WriteJob]:
+    jobs = queues.take_jobs()
+    write_jobs(jobs)
+    return jobs
