@@ -149,14 +149,16 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name == "errors":
-        return importlib.import_module("gantrymq.errors")
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(importlib.import_module(home), name)
-    return value
+if not TYPE_CHECKING:  # for them it would have every name: they find one that is none by the imports above
+
+    def __getattr__(name: str) -> Any:
+        if name == "errors":
+            return importlib.import_module("gantrymq.errors")
+        home = _HOMES.get(name)
+        if home is None:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = globals()[name] = getattr(importlib.import_module(home), name)
+        return value
 
 
 def __dir__() -> list[str]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import gantrymq
+import gantrymq.contrib.django
 from gantrymq import (
     ConsumeResult,
     Message,
@@ -70,3 +72,8 @@ with SyncAdminClient(SERVER) as admin:
     names: list[str] = admin.topics.names()
     admin.topics.delete(1)  # rejected
     admin.topics.no_such_method()  # rejected
+
+gantrymq.Producer(SERVER)
+gantrymq.Producr(SERVER)  # rejected
+gantrymq.contrib.django.get_producer()
+gantrymq.contrib.django.get_producr()  # rejected
