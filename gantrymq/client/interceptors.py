@@ -10,6 +10,7 @@ import functools
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
+from gantrymq.client.connection.callbacks import awaited
 from gantrymq.client.results import ConsumeResult, RetryLater, SendResult
 from gantrymq.errors import WrongType
 from gantrymq.message.model import Message, MessageExt
@@ -65,7 +66,7 @@ async def around_send(chain: Sequence[Interceptor], call: SendCall, proceed: Sen
     """Send through all of them."""
     for each in reversed(chain):
         proceed = functools.partial(each.send, call, proceed)
-    return await proceed()
+    return await awaited(proceed())
 
 
 async def around_consume(
@@ -74,7 +75,7 @@ async def around_consume(
     """Call the listener through all of them."""
     for each in reversed(chain):
         proceed = functools.partial(each.consume, call, proceed)
-    return await proceed()
+    return await awaited(proceed())
 
 
 def check_interceptors(chain: object) -> None:

@@ -65,7 +65,7 @@ class SharedLoop:
             if not self._clients:
                 self._loop = asyncio.new_event_loop()
                 self._loop.set_default_executor(ThreadPoolExecutor(thread_name_prefix="gantrymq-blocking-io"))
-                self._thread = threading.Thread(target=self._loop.run_forever, name="gantrymq-blocking", daemon=True)
+                self._thread = threading.Thread(target=_run, args=(self._loop,), name="gantrymq-blocking", daemon=True)
                 self._thread.start()
             self._clients.add(client)
 
@@ -157,6 +157,21 @@ class SharedLoop:
         self._begin_empty()
         for client in clients:
             client.abandon()
+
+
+def _run(loop: asyncio.AbstractEventLoop) -> None:
+    """Run until the loop is stopped. What an application's function raises that asyncio ends loops for, such as
+    sys.exit() of a queue selector, is the outcome of that call already: other clients go on."""
+    while True:
+        try:
+            loop.run_forever()
+            return
+        except (SystemExit, KeyboardInterrupt) as exc:
+            logger.warning(
+                "the application's function ended its call: %s",
+                type(exc).__name__,
+                extra={"event": "exit_on_shared_loop", "error": type(exc).__name__},
+            )
 
 
 @contextlib.contextmanager

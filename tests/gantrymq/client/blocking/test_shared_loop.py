@@ -11,13 +11,26 @@ from typing import Any
 
 import pytest
 
-from gantrymq import ConsumeResult, MessageQueue
+from gantrymq import (
+    ConsumeCall,
+    ConsumeResult,
+    Interceptor,
+    Message,
+    MessageExt,
+    MessageQueue,
+    RetryLater,
+    SendCall,
+    SendResult,
+    SyncProducer,
+)
 from gantrymq.client.blocking.shared_loop import SharedLoop
 from gantrymq.client.connection.callbacks import tell
 from gantrymq.client.consume.listener_calls import ListenerCalls
 from gantrymq.client.consume.running_info import ConsumeCounters
+from gantrymq.client.interceptors import ConsumeProceed, SendProceed, around_consume
 from gantrymq.errors import ClientClosed
 from tests.gantrymq.client.messages import stored
+from tests.gantrymq.client.ports import closed_port
 
 
 class Ended(SharedLoop):
@@ -78,16 +91,47 @@ def listened() -> Coroutine[Any, Any, object]:
     return ListenerCalls(exits, ConsumeCounters(), concurrency=1).consume("T", [stored(0)])
 
 
+class Exits(Interceptor):
+    async def send(self, call: SendCall, proceed: SendProceed) -> SendResult:
+        sys.exit(3)
+
+    async def consume(self, call: ConsumeCall, proceed: ConsumeProceed) -> ConsumeResult | RetryLater:
+        sys.exit(3)
+
+
+def intercepted() -> Coroutine[Any, Any, object]:
+    async def around(messages: list[MessageExt], proceed: ConsumeProceed) -> ConsumeResult | RetryLater:
+        return await around_consume([Exits()], ConsumeCall(messages, "g", "c"), proceed)
+
+    return ListenerCalls(exits, ConsumeCounters(), concurrency=1, around=around).consume("T", [stored(0)])
+
+
 def told() -> Coroutine[Any, Any, object]:
     return tell(exits, [MessageQueue("T", "b", 0)], "on_assigned")
 
 
-@pytest.mark.parametrize("call", [listened, told])
+@pytest.mark.parametrize("call", [listened, intercepted, told])
 def test_an_exit_of_an_async_function_on_the_shared_loop_does_not_end_it(
     call: Callable[[], Coroutine[Any, Any, object]],
 ) -> None:
     shared, client = SharedLoop(), Client()
     shared.acquire(client)  # type: ignore[arg-type]
     assert shared.run(call()) in (ConsumeResult.LATER, None)
+    assert shared.run(work()) == "done"
+    shared.release(client)  # type: ignore[arg-type]
+
+
+def test_an_exit_of_an_interceptor_is_the_outcome_of_its_send() -> None:
+    with SyncProducer(closed_port(), interceptors=[Exits()]) as producer:
+        for _ in range(2):
+            with pytest.raises(RuntimeError, match=r"SystemExit\(3\)"):
+                producer.send(Message("T", b"x"))
+
+
+def test_an_exit_of_the_applications_code_on_the_shared_loop_ends_its_call_alone() -> None:
+    shared, client = SharedLoop(), Client()
+    shared.acquire(client)  # type: ignore[arg-type]
+    with pytest.raises(SystemExit):
+        shared.run(exits())
     assert shared.run(work()) == "done"
     shared.release(client)  # type: ignore[arg-type]
