@@ -37,6 +37,7 @@ CLOSE_WAIT_S = 2.0
 CLOSED_BY_PEER = "closed by the peer"
 READ_BYTES = 1 << 16  # at once; a buffer of the connection's own, for asyncio's is mapped and unmapped for each read
 FRAMES_A_WRITE = 64  # joined at most: the peer begins with them meanwhile
+GIVE_UP_S = 1.0  # a peer that said nothing for so long after a request whose time is up
 SWEEP_STEP_S = 0.01  # deadlines this close together share one wake-up
 LONG_POLLS = frozenset(
     {
@@ -105,6 +106,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._sweep: asyncio.TimerHandle | None = None
         self._sweep_at = math.inf  # a call with an earlier deadline moves the sweep
         self._received_at = 0.0
+        self._unanswered_since = -math.inf  # when the first of those began that timed out since then
         self.has_heard: bool = False  # a byte from the peer
         self._close_reason = ""
         self.lost_at: float | None = None  # time.monotonic()
@@ -343,7 +345,8 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._sweep_at = deadline - SWEEP_STEP_S
 
     def _fail_overdue(self) -> None:
-        """Fail the calls whose time is up; a peer that said nothing since such a call began is given up altogether."""
+        """Fail the calls whose time is up; a peer that said nothing since such a call began is given up altogether, but
+        not within GIVE_UP_S: a call may have little time, and all others would be tried again, or stored twice."""
         self._sweep, self._sweep_at = None, math.inf
         now = self._loop.time()
         horizon = now + SWEEP_STEP_S
@@ -354,7 +357,7 @@ class ClientConnection(asyncio.BufferedProtocol):
             if not call.future.done():
                 failure = timed_out(self.address, call.code, call.timeout_s, was_silent=not self.has_heard)
                 call.future.set_exception(failure)
-                silent = silent or self._received_at < call.started_at
+                silent = silent or self._is_silent_since(call.started_at, now)
         if silent:
             self._note_unreachable("no answer in time")
             self._abort("no answer in time")
@@ -362,6 +365,14 @@ class ClientConnection(asyncio.BufferedProtocol):
             self._sweep_by(min(call.deadline for call in self._calls.values()))
         if self._room_waiters and self.has_room:
             self._wake_room_waiters()
+
+    def _is_silent_since(self, started_at: float, now: float) -> bool:
+        """Whether the peer has said nothing for long, after a call that began then has timed out."""
+        if started_at <= self._received_at:
+            return False
+        if self._unanswered_since <= self._received_at:
+            self._unanswered_since = started_at
+        return now - self._unanswered_since >= GIVE_UP_S
 
     def _note_unreachable(self, reason: str) -> None:
         if self._outages is not None:

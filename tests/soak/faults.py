@@ -28,9 +28,7 @@ class Faults:
         """Disturb, and wait until all groups have caught up with what was acknowledged up to the fault's end."""
         began = time.monotonic()
         self.soak.faults[name] += 1
-        self.soak.is_disturbed = True
         await FAULTS[name](self)
-        self.soak.is_disturbed = False
         await self.soak.sent(20)
         await self.soak.caught_up()
         print(f"{time.monotonic() - began:.1f} {name}")

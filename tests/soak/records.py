@@ -40,7 +40,7 @@ class Ledger:
 
 @dataclass
 class Verdict:
-    """stored_twice: the answer to a send was lost in a fault, and it was sent again. handed_over: its queue got another
+    """stored_twice: the answer to a send was missing, and it was sent again. handed_over: its queue got another
     reader, or was read anew, before the offset behind it was written."""
 
     messages: int = 0
@@ -52,9 +52,9 @@ class Verdict:
 
 
 def judge(
-    lines: Iterable[str], acknowledged: Mapping[str, int], disturbed: Container[Sent], *, is_ordered: bool
+    lines: Iterable[str], acknowledged: Mapping[str, int], sent_again: Container[Sent], *, is_ordered: bool
 ) -> Verdict:
-    """acknowledged: so many of each stream. disturbed: what was on its way during a fault, and may be stored twice.
+    """acknowledged: so many of each stream. sent_again: what may be stored twice, because the first answer was missing.
 
     A reading is a queue's from one assignment on. It gives no place twice; another one may give it again: that goes on
     from the offset written last, and one that loses its queue, or its lock, still finishes what it holds.
@@ -77,7 +77,7 @@ def judge(
             if is_ordered and number < last.get(stream, -1):
                 verdict.out_of_order.append((stream, number))
             last[stream] = max(number, last.get(stream, -1))
-        elif before is None and (stream, number) in disturbed:
+        elif before is None and (stream, number) in sent_again:
             verdict.stored_twice += 1
         elif before not in (None, reading):
             verdict.handed_over += 1

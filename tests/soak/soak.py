@@ -6,7 +6,6 @@ import asyncio
 import functools
 import gc
 import sys
-import time
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -15,13 +14,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from appliance.bench.processes import Process
-from gantrymq import AdminClient, Message, Producer
+from gantrymq import AdminClient, Message, Producer, SendResult
 from gantrymq.errors import GantryError
 from gantrymq.remoting.admin_bodies import TopicConfig
 from tests.gantrymq.client.seen import until
 from tests.harness import LocalCluster
 from tests.soak.member import consumer_of
 from tests.soak.records import Ledger, Marks, Progress, Verdict, judge
+from tests.soak.retries import Retries
 from tests.source_files import ROOT
 
 KEYS = tuple(f"key-{number}" for number in range(8))  # streams of topic "orders"
@@ -30,7 +30,6 @@ GROUPS = {"ordered": "orders", "shared": "events"}  # of members: a group and it
 STEADY = "steady"  # the group of this process, of both topics
 MEMBERS = 2
 SEND_S = 5.0  # then a message that was not acknowledged is sent anew, under the same number
-LONG_S = 1.0  # an answer that took so long may be that of a second try, wherever the time went
 
 
 class Use(NamedTuple):
@@ -63,10 +62,10 @@ class Soak:
     namesrv: str  # the relay's
     pause_s: float
     acknowledged: Counter[str] = field(default_factory=Counter)
-    disturbed: Marks = field(default_factory=Marks)
+    retries: Retries = field(default_factory=Retries)
+    sent_again: Marks = field(default_factory=Marks)
     failed_sends: int = 0
     faults: Counter[str] = field(default_factory=Counter)
-    is_disturbed: bool = False
     is_over: bool = False
     members: dict[str, list[Process]] = field(default_factory=dict)
     _progress: dict[str, Progress] = field(default_factory=dict)
@@ -102,39 +101,43 @@ class Soak:
             await asyncio.sleep(self.pause_s)  # the pace of the load
 
     async def _send(self, producer: Producer, message: Message, key: str) -> None:
-        began = self._begin()
+        is_again = False
         while True:
             try:
-                await producer.send(message, sharding_key=key, timeout_s=SEND_S)
+                result = await producer.send(message, sharding_key=key, timeout_s=SEND_S)
                 break
             except GantryError:
                 self.failed_sends += 1
-        self._note(key, began)
+                is_again = True
+        self._note(key, result, is_again=is_again)
 
     async def send_soon(self, producer: Producer) -> None:
         """The free stream in small batches, of which those that fail are sent anew."""
         while not self.is_over:
-            began = self._begin()
             first = self.acknowledged[FREE]
-            left = [Message("events", f"{FREE} {first + number}".encode()) for number in range(4)]
-            while left:
-                futures = [await producer.send_soon(message) for message in left]
+            numbers = range(first, first + 4)
+            results: dict[int, SendResult] = {}
+            failed: set[int] = set()
+            while left := [number for number in numbers if number not in results]:
+                futures = [await producer.send_soon(Message("events", f"{FREE} {number}".encode())) for number in left]
                 outcomes = await asyncio.gather(*futures, return_exceptions=True)
-                if others := [each for each in outcomes if isinstance(each, BaseException) and not _is_ours(each)]:
-                    raise others[0]
-                left = [message for message, outcome in zip(left, outcomes, strict=True) if _is_ours(outcome)]
-                self.failed_sends += len(left)
-            for _ in range(4):
-                self._note(FREE, began)
+                for number, outcome in zip(left, outcomes, strict=True):
+                    if isinstance(outcome, GantryError):
+                        failed.add(number)
+                        self.failed_sends += 1
+                    elif isinstance(outcome, BaseException):
+                        raise outcome
+                    else:
+                        results[number] = outcome
+            for number in numbers:
+                self._note(FREE, results[number], is_again=number in failed)
             await asyncio.sleep(self.pause_s)  # the pace of the load
 
-    def _begin(self) -> tuple[int, float]:
-        return -1 if self.is_disturbed else self.faults.total(), time.monotonic()
-
-    def _note(self, stream: str, began: tuple[int, float]) -> None:
-        faults_before, at = began
-        if self.is_disturbed or self.faults.total() != faults_before or time.monotonic() - at > LONG_S:
-            self.disturbed.add((stream, self.acknowledged[stream]))
+    def _note(self, stream: str, result: SendResult, *, is_again: bool) -> None:
+        """The next message of a stream is acknowledged. is_again: it failed before, and was handed over once more."""
+        if is_again or result.msg_id in self.retries.msg_ids:
+            self.retries.msg_ids.discard(result.msg_id)
+            self.sent_again.add((stream, self.acknowledged[stream]))
         self.acknowledged[stream] += 1
 
     # -- what became of it --------------------------------------------------------------------------------------------
@@ -168,11 +171,7 @@ class Soak:
 
     def verdict(self, group: str) -> Verdict:
         with self.ledger(group).open(encoding="ascii") as lines:
-            return judge(lines, self._expected(group), self.disturbed, is_ordered=group == "ordered")
-
-
-def _is_ours(outcome: object) -> bool:
-    return isinstance(outcome, GantryError)
+            return judge(lines, self._expected(group), self.sent_again, is_ordered=group == "ordered")
 
 
 @asynccontextmanager
@@ -189,6 +188,7 @@ async def soaking(folder: Path, cluster: LocalCluster, namesrv: str, *, pause_s:
                 soak.start_member(group)
         ledger = Ledger(soak.ledger(STEADY))
         stack.callback(ledger.close)
+        stack.enter_context(soak.retries.listening())
         await stack.enter_async_context(consumer_of(namesrv, STEADY, [*GROUPS.values()], ledger, is_ordered=False))
         producer = await stack.enter_async_context(Producer(namesrv, group="soak", delivery_timeout_s=SEND_S))
         async with asyncio.TaskGroup() as sending:

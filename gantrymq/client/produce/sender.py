@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import random
 import time
 from collections.abc import Callable, Collection, Sequence
@@ -30,6 +31,8 @@ from gantrymq.remoting.connection import Answered
 from gantrymq.remoting.failures import timed_out
 from gantrymq.remoting.signature import Stamper
 from gantrymq.timeouts import timeout_at
+
+logger: logging.Logger = logging.getLogger(__name__)
 
 QueueSelector = Callable[[Sequence[MessageQueue], Message], MessageQueue]
 
@@ -183,6 +186,20 @@ class Sender:
                     self.silences.failed(broker)
                 moves.report(broker, outgoing.topic, failure)
             await self._pause(retry, failure, broker, brokers, deadline)
+            logger.debug(
+                "send tried again (topic=%s, msg_id=%s, broker=%s): %s",
+                outgoing.topic,
+                outgoing.msg_id,
+                broker,
+                failure,
+                extra={
+                    "event": "send_again",
+                    "topic": outgoing.topic,
+                    "msg_id": outgoing.msg_id,
+                    "broker": broker,
+                    "error": str(failure),
+                },
+            )
             try:
                 if isinstance(failure, ConnectError) and failed_at is not None:
                     self._session.look_again_soon(outgoing.topic, use_template=True)

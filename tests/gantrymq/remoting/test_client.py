@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from gantrymq.errors import ClientClosed, ConnectError, RequestTimeout
+from gantrymq.remoting import connection
 from gantrymq.remoting.client import split_address
 from gantrymq.remoting.command import ROCKETMQ, RemotingCommand
 from gantrymq.remoting.signature import SIGNATURE, Credentials
@@ -57,13 +58,45 @@ async def test_a_call_without_an_answer_fails_at_its_deadline_and_not_before() -
         client = PatientClient()
         await client.invoke_oneway(server.address, request())  # connecting is another call's time
         started = time.monotonic()
-        long = asyncio.create_task(client.invoke(server.address, request(), timeout_s=30))
         with pytest.raises(RequestTimeout) as caught:
             await client.invoke(server.address, request(), timeout_s=0.2)
         assert 0.15 < time.monotonic() - started < time_limit(10)
         assert (caught.value.address, caught.value.code) == (server.address, 10)
+        await client.close()
+
+
+async def test_a_peer_that_says_nothing_is_given_up_with_all_its_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "GIVE_UP_S", 0.2)
+    async with scripted_server(silence) as server:
+        client = PatientClient()
+        await client.invoke_oneway(server.address, request())  # connecting is another call's time
+        long = asyncio.create_task(client.invoke(server.address, request()))
+        for timeout_s in (0.15, 0.15):  # neither of them alone waits for long enough
+            with pytest.raises(RequestTimeout):
+                await client.invoke(server.address, request(), timeout_s=timeout_s)
         with pytest.raises(ConnectError):
-            await long  # a peer that said nothing at all since is given up with all its calls
+            await long
+        await client.close()
+
+
+async def test_a_call_that_has_little_time_ends_no_other_call() -> None:
+    """A producer's last try has what is left of its time. Others would be sent, and stored, a second time."""
+    held: list[RemotingCommand] = []
+
+    def after_the_second(server: ScriptedServer, writer: asyncio.StreamWriter, command: RemotingCommand) -> None:
+        if command.ext_fields["n"] == "2":
+            writer.write(b"".join(one.reply().encode() for one in held))
+        held.append(command)
+
+    async with scripted_server(after_the_second) as server:
+        client = PatientClient()
+        await client.invoke_oneway(server.address, request(0))
+        patient = asyncio.create_task(client.invoke(server.address, request(1)))
+        with pytest.raises(RequestTimeout):
+            await client.invoke(server.address, request(1), timeout_s=0.05)
+        await client.invoke_oneway(server.address, request(2))
+        await patient
+        assert len(server.writers) == 1
         await client.close()
 
 
