@@ -20,7 +20,7 @@ from tests.faults.failover.recorded import gantry, holders, on_record
 from tests.faults.kit.replicas import SYNC, TOPIC, is_master, promote_checked, replicated, runtime_info
 from tests.faults.replication.history import Answer, check
 from tests.faults.replication.logs import read_log
-from tests.faults.replication.recorder import Recorder
+from tests.faults.replication.recorder import Recorder, recorded_without
 from tests.harness import LocalCluster
 from tests.servers.etcd import EtcdMember, etcd
 from tests.waiting import wait_until
@@ -64,15 +64,7 @@ def test_a_slave_in_sync_takes_over_though_master_and_slave_are_gone(three: list
 @pytest.mark.slow
 def test_a_slave_that_was_cut_off_is_refused_whatever_is_accepted(three: list[LocalCluster]) -> None:
     master, stale, better = three
-    with Recorder("p", TOPIC, lambda: master.broker_address) as recorder:
-        recorder.more()
-        os.kill(stale.broker.pid, signal.SIGSTOP)
-        wait_until(lambda: runtime_info(master).get("slavesInSyncSet") == better.broker_address)
-        recorder.more(CUT_OFF)
-    master.kill_broker()
-    better.kill_broker()
-    os.kill(stale.broker.pid, signal.SIGCONT)
-    wait_until(lambda: runtime_info(stale).get("slaveState") == "connecting")
+    recorder = recorded_without(master, stale, better)
     for accepted in (False, True):
         with pytest.raises((ConfigError, ResponseError), match="not in sync: etcd has"):
             promote_checked(stale, accept_unknown=accepted)

@@ -23,7 +23,7 @@ from tests.faults.kit.replicas import (
 )
 from tests.faults.replication.history import check
 from tests.faults.replication.logs import read_log
-from tests.faults.replication.recorder import Recorder
+from tests.faults.replication.recorder import Recorder, recorded_without
 from tests.harness import LocalCluster
 from tests.waiting import wait_until
 
@@ -42,15 +42,7 @@ def three(tmp_path: Path) -> Iterator[list[LocalCluster]]:
 @pytest.mark.slow
 def test_a_slave_that_was_cut_off_is_not_promoted_while_a_better_one_is_silent(three: list[LocalCluster]) -> None:
     master, stale, better = three
-    with Recorder("p", TOPIC, lambda: master.broker_address) as recorder:
-        recorder.more()
-        os.kill(stale.broker.pid, signal.SIGSTOP)
-        wait_until(lambda: runtime_info(master).get("slavesInSyncSet") == better.broker_address)
-        recorder.more(CUT_OFF)
-    master.kill_broker()
-    better.kill_broker()
-    os.kill(stale.broker.pid, signal.SIGCONT)
-    wait_until(lambda: runtime_info(stale).get("slaveState") == "connecting")
+    recorder = recorded_without(master, stale, better)
     with pytest.raises(ConfigError, match=f"{better.broker_address} was in sync with the master and does not answer"):
         promote_checked(stale)
     with pytest.raises(ResponseError, match="does not answer"):

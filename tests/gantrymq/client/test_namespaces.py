@@ -11,10 +11,7 @@ from appliance.bench.peer import Peer
 from gantrymq import (
     ConsumeFrom,
     ConsumeResult,
-    Message,
-    MessageExt,
     MessageModel,
-    MessageQueue,
     Producer,
     PullConsumer,
     PushConsumer,
@@ -23,6 +20,7 @@ from gantrymq import (
 )
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.errors import MessageRejected, WrongType
+from gantrymq.message.model import Message, MessageExt, MessageQueue
 from gantrymq.remoting import fastjson
 from gantrymq.remoting.codes import RequestCode
 from tests.gantrymq.client.peers import topic_at
