@@ -46,9 +46,13 @@ def main() -> int:
         changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
         check(_git("status", "--porcelain"), changes, tags=_git("tag", "--list").split(), to_tag=given.tag)
         check_output(given.output)
-        build(given.output.absolute(), notes(changes), commands(given.python))
+        commit = _git("rev-parse", "HEAD").strip()
         if given.tag:
-            _git("tag", "--annotate", f"v{VERSION}", "--file", str(given.output / "NOTES.md"), "--cleanup=verbatim")
+            _git("var", "GIT_COMMITTER_IDENT")  # without a name there is no tag; say so before all is built
+        build(given.output.absolute(), notes(changes), commands(given.python), commit)
+        if given.tag:
+            words = ("--file", str(given.output / "NOTES.md"), "--cleanup=verbatim")
+            _git("tag", "--annotate", f"v{VERSION}", *words, commit)
             print(f"tagged v{VERSION}; publish it with git push origin v{VERSION}")
     except Refused as exc:
         print(f"deploy/release: {exc}", file=sys.stderr)
@@ -101,12 +105,13 @@ def commands(pythons: list[str]) -> list[list[str]]:
     return [["build-deb"], *more, ["build-binary"], ["build-reports"]]
 
 
-def build(output: Path, text: str, scripts: list[list[str]]) -> None:
-    """Fill the folder anew, once everything is built. Raises Refused when a part can't be built."""
+def build(output: Path, text: str, scripts: list[list[str]], commit: str) -> None:
+    """Fill the folder anew, once everything of the commit is built. Raises Refused when a part can't be built."""
     with tempfile.TemporaryDirectory(prefix="gantry-release-") as name:
         tree, made = Path(name) / "tree", Path(name) / "release"
         _run(ROOT, "git", "clone", "--quiet", "--no-tags", str(ROOT), str(tree))
-        date = _git("log", "-1", "--format=%ct").strip()
+        _run(tree, "git", "checkout", "--quiet", "--detach", commit)  # the last one may be another by now
+        date = _git("log", "-1", "--format=%ct", commit).strip()
         for script, *words in scripts:
             _run(tree, str(tree / "deploy" / script), *words, SOURCE_DATE_EPOCH=date)
         made.mkdir()

@@ -1,13 +1,12 @@
 """deploy/release: what it refuses, the notes it takes from CHANGELOG.md, hashes, the same archive twice.
 
-The whole of it takes minutes and the network: `deploy/release --output FOLDER`, by hand before a tag.
+test_release_command.py runs it, with stand-ins for what takes minutes and the network.
 """
 
 from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -46,22 +45,6 @@ def test_the_notes_are_the_versions_own_section_or_what_is_not_released_yet() ->
     assert notes(CHANGES) == f"# GantryMQ {VERSION}\n\n- **One.** Of it.\n"
     assert "- later" in notes(NOT_NAMED)
     assert len(notes((ROOT / "CHANGELOG.md").read_text(encoding="utf-8"))) > 1000
-
-
-def test_a_checkout_with_changes_is_refused_by_the_command(tmp_path: Path) -> None:
-    tree = tmp_path / "tree"
-    (tree / "deploy").mkdir(parents=True)
-    for name in ("deploy/release", "deploy/release.py", "deploy/environment.sh", "deploy/rate_python.py"):
-        shutil.copy2(ROOT / name, tree / name)
-    shutil.copytree(ROOT / "gantrymq", tree / "gantrymq", ignore=shutil.ignore_patterns("__pycache__"))
-    for command in (("init", "--quiet"), ("add", "--all"), ("commit", "--quiet", "--message", "All of it")):
-        subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b.invalid", *command], cwd=tree, check=True)
-    (tree / "left-over.py").touch()
-    (tree / "CHANGELOG.md").write_text(CHANGES)
-    done = subprocess.run([tree / "deploy" / "release"], cwd=tree, capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert "left-over.py" in done.stderr
-    assert not (tree / "dist").exists()
 
 
 def test_a_folder_with_other_files_is_refused_and_an_older_release_is_not(tmp_path: Path) -> None:
