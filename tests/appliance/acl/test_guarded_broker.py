@@ -190,45 +190,31 @@ async def test_who_ends_a_transaction_may_send_to_its_topic(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("code", "change"),
+    ("code", "change", "account"),
     [
-        (RequestCode.UPDATE_AND_CREATE_ACL_CONFIG, {"accessKey": "rightKey1", "topicPerms": "TopicX=PUB"}),
-        (RequestCode.DELETE_ACL_CONFIG, {"accessKey": "rightKey1"}),
+        (RequestCode.UPDATE_AND_CREATE_ACL_CONFIG, {"accessKey": "rightKey1", "topicPerms": "TopicX=PUB"}, RIGHT),
+        (RequestCode.DELETE_ACL_CONFIG, {"accessKey": "rightKey1"}, RIGHT),
+        (RequestCode.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG, {"globalWhiteAddrs": "10.9.9.9"}, None),
     ],
+    ids=["what the account may", "the account", "the freedom of its address"],
 )
-async def test_a_pull_that_waits_ends_with_its_account(
-    tmp_path: Path, code: RequestCode, change: dict[str, str]
+async def test_a_pull_that_waits_ends_with_what_allowed_it(
+    tmp_path: Path, code: RequestCode, change: dict[str, str], account: Credentials | None
 ) -> None:
     waiting = pull("TopicX", "GroupX") | {"sysFlag": "6", "suspendTimeoutMillis": "600000", "queueOffset": "1"}
+    accounts = PLAIN_ACL if account is not None else PLAIN_ACL.replace("10.9.9.*", "127.0.0.1")
     async with (
-        guarded(tmp_path) as cluster,
+        guarded(tmp_path, accounts) as cluster,
         signed_peer(cluster.broker.port) as reader,
         signed_peer(cluster.broker.port) as writer,
     ):
-        await sent(writer, RIGHT, "TopicX")
+        await sent(writer, ADMIN, "TopicX")
         request = RemotingCommand.request(RequestCode.PULL_MESSAGE, waiting)
-        RIGHT.sign(request, reader.stamper)
+        if account is not None:
+            account.sign(request, reader.stamper)
         reader.peer.write(request.encode())
         await until(lambda: cluster.broker.hold.held_count == 1)
         assert (await writer.ask(ADMIN, code, change)).code == 0
-        await sent(writer, ADMIN, "TopicX")
-        answer = await reader.peer.read()
-        assert (answer.code, answer.body) == (16, b"")
-
-
-async def test_a_pull_that_waits_ends_with_its_addresss_freedom(tmp_path: Path) -> None:
-    waiting = pull("TopicX", "GroupX") | {"sysFlag": "6", "suspendTimeoutMillis": "600000", "queueOffset": "1"}
-    white = PLAIN_ACL.replace("10.9.9.*", "127.0.0.1")
-    async with (
-        guarded(tmp_path, white) as cluster,
-        signed_peer(cluster.broker.port) as reader,
-        signed_peer(cluster.broker.port) as writer,
-    ):
-        await sent(writer, ADMIN, "TopicX")
-        reader.peer.write(RemotingCommand.request(RequestCode.PULL_MESSAGE, waiting).encode())
-        await until(lambda: cluster.broker.hold.held_count == 1)
-        nobody = {"globalWhiteAddrs": "10.9.9.9"}
-        assert (await writer.ask(ADMIN, RequestCode.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG, nobody)).code == 0
         await sent(writer, ADMIN, "TopicX")
         answer = await reader.peer.read()
         assert (answer.code, answer.body) == (16, b"")

@@ -73,17 +73,14 @@ def test_a_mirrored_file_whose_copy_fails_is_written_all_the_same(tmp_path: Path
     assert file.load() == {"a": 1}
 
 
-@pytest.mark.parametrize("damage", [b"", b" \n", b'{"a":', b"\xff\xfe", b"[1]"])
-def test_the_backup_stands_in_for_a_damaged_file(file: JsonFile, damage: bytes) -> None:
+@pytest.mark.parametrize("damage", [b"", b" \n", b'{"a":', b"\xff\xfe", b"[1]", None])
+def test_the_backup_stands_in_for_a_damaged_or_absent_file(file: JsonFile, damage: bytes | None) -> None:
     file.write(b'{"a":1}', 1)
     file.write(b'{"a":2}', 2)
-    file.path.write_bytes(damage)
-    assert JsonFile(file.path).load() == {"a": 1}
-
-
-def test_the_backup_stands_in_for_an_absent_file(file: JsonFile) -> None:
-    file.write(b'{"a":1}', 1)
-    file.path.rename(file.path.with_name("state.json.bak"))
+    if damage is None:
+        file.path.unlink()
+    else:
+        file.path.write_bytes(damage)
     assert JsonFile(file.path).load() == {"a": 1}
 
 
