@@ -132,7 +132,6 @@ ROOMS = {
     ),
     "appliance.reports": Room(("gantrymq", "store", "appliance.reports", *SHARED), SPARK),
     "appliance.bench": Room(("gantrymq", "appliance.bench", *SHARED), ("uvloop", "psutil", "orjson")),
-    "appliance.bench.reports.fill": Room(("gantrymq", "store", "appliance.bench.disk_watermarks")),
     "appliance.bench.disk_watermarks": Room(()),
     "appliance.cli": Room(("gantrymq", "appliance"), ("orjson", "packaging", "psutil", "uvloop")),
     "appliance.cli.backup": Room(("gantrymq", "store.inspect", "appliance")),

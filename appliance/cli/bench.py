@@ -1,10 +1,5 @@
 """Measure this broker and Apache RocketMQ: the same load and settings, alternating in one run.
 
-`gantry bench reports` measures reports over logs of a million and of ten million messages (--messages, --body-bytes):
-cold and warm starts, reading the log, each report, and the same by DuckDB if that is installed. Then a broker's latency
-at 1 000 messages a second, alone and beside runs, in slices that take turns (--rounds, --seconds, --rate; --rounds 0
-leaves it out).
-
 Maven downloads Apache RocketMQ at the first run. The load is a C program, compiled at the first run. The
 full run takes about twenty minutes; --quick five.
 
@@ -23,7 +18,6 @@ from __future__ import annotations
 import argparse
 import itertools
 import re
-import shutil
 import signal
 import sys
 import tempfile
@@ -40,10 +34,6 @@ from appliance.bench.generator.drive import LoadProgram
 from appliance.bench.load_spec import Load
 from appliance.bench.peer import Peer
 from appliance.bench.report import render
-from appliance.bench.reports.beside import RATE, Beside, measure_beside
-from appliance.bench.reports.fill import BODY_BYTES
-from appliance.bench.reports.measure import Measured, measure
-from appliance.bench.reports.table import render as render_reports
 from appliance.bench.results import APACHE, GANTRY
 from appliance.bench.run import Bench, MakePeer
 from appliance.bench.scaling import SCALED, Scaling, pinned, render_scaling, shared
@@ -56,19 +46,10 @@ THIS = "ours"  # checkout, as the option says it
 OFF = "gantry-off"
 # Start-up and idle memory of Apache's broker are taken with a small heap: what it could do at best.
 IDLE_HEAP = "256m"
-REPORTS_FULL, REPORTS_QUICK = (1_000_000, 10_000_000), (100_000,)
-BESIDE_SLICES, BESIDE_S, BESIDE_QUICK_S = 9, 8.0, 4.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     names = ", ".join(BY_NAME)
-    parser.add_argument(
-        "what",
-        nargs="?",
-        choices=("broker", "reports"),
-        default="broker",
-        help="what to measure (default: %(default)s)",
-    )
     parser.add_argument("--quick", action="store_true", help="one short round of each load")
     parser.add_argument(
         "--peer",
@@ -103,19 +84,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="repeat runs that other work disturbed, up to N times each",
     )
     _add_places_and_memory(parser)
-    _add_of_reports(parser)
-
-
-def _add_of_reports(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--messages", action="append", type=_from_one, metavar="N", help="reports: messages in the log; repeatable"
-    )
-    parser.add_argument(
-        "--body-bytes", type=_from_one, metavar="N", help="reports: of each message (default: of half 128, half 1024)"
-    )
-    parser.add_argument(
-        "--rate", type=_from_one, metavar="N", help=f"reports: messages a second beside runs (default: {RATE})"
-    )
 
 
 def _add_places_and_memory(parser: argparse.ArgumentParser) -> None:
@@ -137,12 +105,6 @@ def _from_two(text: str) -> int:
     return int(text)
 
 
-def _from_one(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1, such as 1000000")
-    return int(text)
-
-
 def _not_negative(text: str) -> int:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 0, such as 3")
@@ -156,10 +118,6 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.touch_memory:
         touched = touch_free_memory()
         _say(f"touched {touched.size_bytes / (1 << 30):.1f} GiB of free memory: {touched.us_a_kb:.2f} us of CPU a KB")
-    if arguments.what == "reports":
-        return _run_reports(arguments)
-    if arguments.messages or arguments.rate:
-        raise ConfigError("--messages and --rate are for: gantry bench reports")
     settings = _settings(arguments)
     scenarios = _scenarios(arguments.scenario or (SCALED if arguments.brokers else None))
     makers = makers_of(arguments)
@@ -199,43 +157,6 @@ def _write_json(arguments: argparse.Namespace, results: object) -> None:
 def load_generator() -> Load:
     """Raises ToolError when it cannot be compiled."""
     return LoadProgram(generator_program())
-
-
-def _run_reports(arguments: argparse.Namespace) -> int:
-    for name in ("peer", "scenario", "patience", "python", "brokers"):
-        if getattr(arguments, name):
-            raise ConfigError(
-                f"bench reports has no --{name}: use --quick, --messages, --rounds, --seconds, --rate and --json"
-            )
-    signal.signal(signal.SIGTERM, _leave)
-    sizes = arguments.messages or (REPORTS_QUICK if arguments.quick else REPORTS_FULL)
-    bodies = (arguments.body_bytes,) if arguments.body_bytes else BODY_BYTES
-    rounds = arguments.rounds if arguments.rounds is not None else 1 if arguments.quick else BESIDE_SLICES
-    seconds = arguments.seconds or (BESIDE_QUICK_S if arguments.quick else BESIDE_S)
-    found: list[Measured] = []
-    beside = None
-    with tempfile.TemporaryDirectory(prefix="gantry-bench-", dir=arguments.work) as work:
-        try:
-            for count in sizes:
-                found.append(measure(Path(work) / "sizes", count, bodies, _say))
-                _write_reports(arguments, found, beside)
-            shutil.rmtree(Path(work) / "sizes")
-            if rounds:
-                beside = measure_beside(
-                    Path(work) / "beside", load_generator(), rounds, seconds, _say, arguments.rate or RATE
-                )
-        finally:  # a size or slice that fails leaves the figures before it
-            if found:
-                print(render_reports(found), flush=True)
-            if beside is not None:
-                print(f"\n{beside}", flush=True)
-    _write_reports(arguments, found, beside)
-    return 0
-
-
-def _write_reports(arguments: argparse.Namespace, found: Sequence[Measured], beside: Beside | None) -> None:
-    facts = {"sizes": [each.as_json() for each in found], "beside": beside.as_json() if beside is not None else None}
-    _write_json(arguments, facts)
 
 
 def _settings(arguments: argparse.Namespace) -> RunSettings:

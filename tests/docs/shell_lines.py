@@ -70,8 +70,7 @@ RUN = (
     ("performance.md", ".venv/bin/python -m appliance.fast_path.build", "tests/appliance/fast_path/test_build.py"),
     ("performance.md", "python -m tests.bench.group", "tests/bench/group/test_program.py"),
     *(  # minutes each; tests/bench has the parts
-        ("performance.md", f"gantry bench {words}", PARSER)
-        for words in ("reports", "--peer off", "--brokers", "--touch-memory")
+        ("performance.md", f"gantry bench {words}", PARSER) for words in ("--peer off", "--brokers", "--touch-memory")
     ),
     ("performance.md", "gantry bench", "tests/bench/test_bench.py"),
     ("rocketmq5.md", "gantry up", "tests/appliance/cli/test_up.py"),
@@ -100,10 +99,13 @@ NOT_RUN = (
         "needs a container runtime, and a registry for its first layer: test_containers.py reads the Dockerfile, "
         "test_single_file.py does in a bare root what the image does",
     ),
-    (
-        "performance.md",
-        "python -m tests.bench.store",
-        "takes minutes of a machine without other work: tests/bench/store runs its parts",
+    *(
+        (
+            "performance.md",
+            f"python -m tests.bench.{what}",
+            f"takes minutes of a machine without other work: tests/bench/{what} runs its parts",
+        )
+        for what in ("store", "reports")
     ),
     ("reports.md", "deploy/build-reports", "fetches half a gigabyte: test_packed.py packs small packages"),
     ("service.md", "deploy/build-deb", "fetches all packages: test_scripts.py asks it for its usage"),

@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("pyarrow")
 
-from appliance.bench.reports.beside import Beside
+from tests.bench.reports.beside import Beside
 
 
 def test_slices_are_compared_with_their_neighbours_and_the_machines_own_swing_is_told() -> None:

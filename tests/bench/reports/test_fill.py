@@ -9,9 +9,9 @@ import pytest
 
 pytest.importorskip("pyarrow")
 
-from appliance.bench.reports.fill import BATCH, BEGIN_MS, END_MS, HOSTS, QUEUES, TOPICS, fill
 from appliance.reports.commit_log_files import CommitLogFiles, read_range
 from appliance.reports.lake.record_columns import record_batches
+from tests.bench.reports.fill import BATCH, BEGIN_MS, END_MS, HOSTS, QUEUES, TOPICS, fill
 
 
 def test_messages_are_spread_over_topics_queues_hosts_and_days(tmp_path: Path) -> None:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from appliance.bench.reports import session as session_module
-from appliance.bench.reports.measure import Measured, Taken
-from appliance.bench.reports.session import ReportFailed, ReportSession, Run
-from appliance.bench.reports.table import render
+from tests.bench.reports import session as session_module
+from tests.bench.reports.measure import Measured, Taken
+from tests.bench.reports.session import ReportFailed, ReportSession, Run
+from tests.bench.reports.table import render
 
 ANSWERING = """
 import json, pathlib, sys, time

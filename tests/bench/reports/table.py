@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from appliance.bench.reports.measure import Measured, Taken
-from appliance.bench.reports.session import Run
+from tests.bench.reports.measure import Measured, Taken
+from tests.bench.reports.session import Run
 
 MIB = 1 << 20
 _ROWS: tuple[tuple[str, Callable[[Measured], str]], ...] = (

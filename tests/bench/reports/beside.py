@@ -17,10 +17,10 @@ from typing import Any
 from appliance.bench import rpc
 from appliance.bench.gantry_peer import GantryPeer
 from appliance.bench.load_spec import Load, LoadResult, LoadSpec
-from appliance.bench.reports.fill import BEGIN_MS, END_MS, fill
-from appliance.bench.reports.session import ReportFailed, ReportSession
 from appliance.bench.scenarios import LATENCY_TOPIC, QUEUES
 from gantrymq.errors import GantryError
+from tests.bench.reports.fill import BEGIN_MS, END_MS, fill
+from tests.bench.reports.session import ReportFailed, ReportSession
 
 RATE = 1000  # messages a second
 MESSAGES = 1_000_000  # in the log that the runs read, another one than the broker's

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from appliance.bench.reports.fill import BEGIN_MS, END_MS, fill
-from appliance.bench.reports.session import ReportSession, Run
+from tests.bench.reports.fill import BEGIN_MS, END_MS, fill
+from tests.bench.reports.session import ReportSession, Run
 
 REPORTS = ("traffic", "days", "months", "producers", "talkers", "sizes", "latency", "retries")
 CHUNK_BYTES = 1 << 20
