@@ -29,8 +29,6 @@ from dashboard.messages import trace_views as traces
 from dashboard.messages import views as messages
 from dashboard.name_servers import views as name_servers
 from dashboard.overview import views as overview
-from dashboard.people import first_run_views as first_run
-from dashboard.people import invitation_views as invitation
 from dashboard.people import password_views as password
 from dashboard.people import views as people
 from dashboard.preferences import views as preferences
@@ -135,7 +133,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("name-server/entries", name_servers.entries, name="name-server-entries"),
     path("name-server/entry", name_servers.entry, name="name-server-entry"),
     # accounts
-    path("first-run", first_run.first_run, name="first-run"),
+    path("first-run", password.first_run, name="first-run"),
     path("login", session.login, name="login"),
     path("login/provider", provider.start, name="provider"),
     path("login/provider/back", provider.back, name="provider-back"),
@@ -145,7 +143,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("people", people.people, name="people"),
     path("people/<int:user_id>", people.person, name="person"),
     path("people/invitations/<int:invitation_id>/withdraw", people.withdraw, name="invitation-withdraw"),
-    path("invitation", invitation.invitation, name="invitation"),
+    path("invitation", password.invitation, name="invitation"),
     path("tokens", people.tokens, name="tokens"),
     path("tokens/<int:token_id>/revoke", people.revoke, name="token-revoke"),
     path("find", find.find, name="find"),

@@ -159,8 +159,8 @@ ROOMS = {
     ),  # the only text of others that is YAML
     "dashboard.forms.shell_commands": Room(("appliance.cli.admin.rest",)),
     **dict.fromkeys(
-        ("dashboard.brokers.draining", "dashboard.brokers.drain_changes", "dashboard.brokers.drain_schemas"),
-        Room(("gantrymq", "appliance.draining", "dashboard", *SHARED), WEB),
+        ("dashboard.brokers.draining", "dashboard.brokers.schemas"),
+        Room(("gantrymq", "appliance.draining", "dashboard", *SHARED), (*WEB, "pydantic")),
     ),
     "dashboard.brokers.machine": Room(("appliance.cli.checks", "dashboard", *SHARED), ("django",)),
     "dashboard.cluster.settings_table": Room(

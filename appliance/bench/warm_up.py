@@ -21,7 +21,7 @@ GROUP = Path("/sys/fs/cgroup")  # a container's own
 
 @dataclass(frozen=True, kw_only=True)
 class RunSettings:
-    """How long and how often. The defaults are the full run; `QUICK` is for a look, `TINY` for the tests."""
+    """How long and how often. The defaults are the full run; `QUICK` is for a look."""
 
     rounds: int = 3
     start_rounds: int = 3
@@ -38,16 +38,6 @@ class RunSettings:
 
 FULL = RunSettings()
 QUICK = RunSettings(rounds=1, start_rounds=1, measure_s=2.0, latency_s=4.0, warm_up_s=10.0, idle_s=2.0)
-TINY = RunSettings(
-    rounds=1,
-    start_rounds=1,
-    warm_s=0.05,
-    measure_s=0.2,
-    latency_s=0.3,
-    warm_up_messages=200,
-    pull_messages=2_000,
-    idle_s=0.1,
-)
 
 
 class WarmUp(NamedTuple):

@@ -6,7 +6,6 @@ from appliance.acl.account import PUB
 from appliance.proxy.brokers import Brokers, BrokerSession
 from appliance.proxy.callers import Caller
 from appliance.proxy.messages.message_ids import TransactionId
-from appliance.proxy.messages.queue_choice import bucket_of
 from appliance.proxy.messages.send_checks import check_type, outgoing_of
 from appliance.proxy.messages.statuses import Refused, ok, status, status_of
 from appliance.proxy.protocol.definition_pb2 import Code, Message
@@ -23,6 +22,7 @@ from gantrymq.client.results import SendResult, SendStatus
 from gantrymq.errors import GantryError
 from gantrymq.message.ids import decode_offset_message_id
 from gantrymq.message.model import MessageQueue
+from gantrymq.message.properties import string_hash_code
 from gantrymq.message.sysflag import TRANSACTION_PREPARED
 from gantrymq.message.topic_attributes import MESSAGE_TYPE
 
@@ -116,3 +116,25 @@ async def _queue_for(session: BrokerSession, message_group: str, topic: str) -> 
     if not queues:
         raise Refused(Code.FORBIDDEN, f"no queue of topic {topic} can be written")
     return queues[bucket_of(message_group, len(queues))]
+
+
+# Which queue a message of a group goes to: RocketMQ's choice, so that other proxies agree (Guava: consistentHash).
+_MASK = (1 << 64) - 1
+
+
+def bucket_of(message_group: str, buckets: int) -> int:
+    """0 to buckets - 1. When buckets are added, as few groups as possible change theirs."""
+    return jump_hash(string_hash_code(message_group), buckets)
+
+
+def jump_hash(key: int, buckets: int) -> int:
+    """The bucket of a 64-bit number."""
+    state = key & _MASK
+    candidate = 0
+    while True:
+        state = (2862933555777941757 * state + 1) & _MASK
+        number = ((state >> 33) + 1) / 2**31
+        following = int((candidate + 1) / number)
+        if not 0 <= following < buckets:
+            return candidate
+        candidate = following

@@ -14,15 +14,15 @@ from dashboard.access.permissions import Permission
 from dashboard.audit.notes import note, note_nothing
 from dashboard.brokers import master_change
 from dashboard.brokers.changes import SettingChanged, changes_of, newest_by_key
-from dashboard.brokers.drain_changes import start_drain, undo_drain
-from dashboard.brokers.drain_schemas import DrainIn, DrainOut
-from dashboard.brokers.draining import drains
+from dashboard.brokers.draining import drains, start_drain, undo_drain
 from dashboard.brokers.failover_schemas import FailoverOut, PauseIn, ResumeIn
 from dashboard.brokers.machine import machine_checks
 from dashboard.brokers.master_change import change_master, choose_log
 from dashboard.brokers.schemas import (
     UNKNOWN,
     BrokerOut,
+    DrainIn,
+    DrainOut,
     MasterOut,
     SettlementIn,
     SettlementOut,

@@ -9,8 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 
 from dashboard.access.permissions import ACT, Permission, requires
-from dashboard.brokers.drain_changes import start_drain, undo_drain
-from dashboard.brokers.draining import Phase, drains
+from dashboard.brokers.draining import Phase, drains, start_drain, undo_drain
 from dashboard.brokers.tabs import Tabs
 from dashboard.cluster.errors import GatewayError
 from dashboard.language.sentences import gettext

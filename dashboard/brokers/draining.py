@@ -15,8 +15,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeVar
 
+from django.http import HttpRequest
+
 from appliance.draining import steps
 from appliance.draining.left import Left, look
+from appliance.draining.steps import ROUTES_S
+from dashboard.audit.notes import note
 from dashboard.cluster.calls import CALL_ERRORS
 from dashboard.cluster.errors import BrokerUnreachable, GatewayError, NotAllowed, explain
 from dashboard.cluster.gateway import Gateway, gateway
@@ -115,3 +119,17 @@ async def _master(of: Gateway, name: str) -> BrokerRef:
             gettext("%(name)s is a slave: it accepts no messages, so there is nothing to drain.") % {"name": name}
         )
     return broker
+
+
+async def start_drain(request: HttpRequest, name: str, routes_s: float = ROUTES_S) -> None:
+    """Raises what Drains.begin raises."""
+    await drains.begin(name, routes_s)
+    logger.warning("drain started", extra={"event": "drain_started", "broker": name})
+    note(request, "drain of a broker started", name, {"routes_s": routes_s})
+
+
+async def undo_drain(request: HttpRequest, name: str) -> None:
+    """Raises what Drains.end raises."""
+    await drains.end(name)
+    logger.warning("drain undone", extra={"event": "drain_undone", "broker": name})
+    note(request, "drain of a broker undone", name, {})

@@ -7,8 +7,7 @@ from ninja import Field, Query, Schema
 
 from dashboard.access.permissions import Permission
 from dashboard.audit.notes import note
-from dashboard.clients.closing import disconnect, find_client
-from dashboard.clients.listing import client_book
+from dashboard.clients.listing import client_book, disconnect, find_client
 from dashboard.clients.selection import in_order, select
 from dashboard.cluster.gateway import gateway
 from dashboard.rest.auth import Token

@@ -13,9 +13,8 @@ from django.utils.translation import gettext_noop
 
 from dashboard.access.permissions import FORM, Permission, requires
 from dashboard.audit.notes import note
-from dashboard.clients.closing import disconnect as close_connections
-from dashboard.clients.closing import find_client
-from dashboard.clients.listing import client_book
+from dashboard.clients.listing import client_book, find_client
+from dashboard.clients.listing import disconnect as close_connections
 from dashboard.clients.selection import SORTS, in_order, select
 from dashboard.clients.values import ClientListing, ConnectedClient
 from dashboard.cluster import units

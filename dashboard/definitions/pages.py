@@ -1,4 +1,7 @@
-"""Definitions: the export, and an import in two steps, of which the second does what the first showed."""
+"""Definitions: the export, and an import in two steps, of which the second does what the first showed.
+
+The accounts with which clients sign at the brokers have a form: it makes a document, whose preview says who loses what.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,11 @@ from dashboard.audit.notes import note, note_nothing
 from dashboard.cluster.errors import GatewayError
 from dashboard.cluster.gateway import gateway
 from dashboard.definitions.api import facts_of
-from dashboard.definitions.document import DocumentRefused
-from dashboard.definitions.forms import ImportForm
+from dashboard.definitions.document import DocumentRefused, as_text
+from dashboard.definitions.forms import AccountForm, ImportForm
 from dashboard.definitions.importing import exported, imported, planned
 from dashboard.definitions.plan import Plan
+from dashboard.definitions.reading import found
 from dashboard.forms.base import TypedNameForm
 from dashboard.http.client_address import client_address
 from dashboard.http.request_ids import request_id
@@ -81,3 +85,20 @@ def _lines(request: HttpRequest, *, delete: bool) -> list[str]:
     words = (["export"], ["diff", FILE], ["apply", FILE, *(["--delete"] if delete else [])])
     lines = [shlex.join(["gantry", "admin", "definitions", *line, *there]) for line in words]
     return [f"{lines[0]} > {FILE}", *lines[1:]]
+
+
+async def accounts(request: HttpRequest) -> HttpResponse:
+    """All accounts, and a form for a new one, or for that of `?key=`."""
+    note_nothing(request)
+    there = await found(gateway(), ("accounts",))
+    items = there.items.get("accounts", {})
+    key = request.GET.get("key", "")
+    if request.method == "POST":
+        form = AccountForm(request.POST, item=items.get(request.POST.get("access_key", "")))
+        if form.is_valid():
+            return await preview(request, as_text(form.document()), delete=False)
+    else:
+        form = AccountForm(initial={"access_key": key, **items.get(key, {})}, item=items.get(key))
+    rows = [(key, item, key in there.partial) for key, item in sorted(items.items())]
+    context = {"rows": rows, "why_not": there.why_not.get("accounts"), "form": form, "key": key if key in items else ""}
+    return render(request, "definitions/accounts.html", context, status=422 if form.is_bound else 200)

@@ -6,13 +6,56 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dashboard.definitions.differences import Difference, differences
 from dashboard.definitions.losses import Losses
 from dashboard.definitions.schemas import CHANGES_MAX, Section, What
+from dashboard.language.sentences import gettext
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One value, as people read it. entry: of a table, whose name is `field`; before is "" where nothing was said."""
+
+    field: str
+    entry: str
+    before: str
+    after: str
+
+
+def differences(before: Mapping[str, Any], after: Mapping[str, Any], *, is_new: bool) -> Iterator[Difference]:
+    """before: None for a value that differs between brokers."""
+    for name, value in after.items():
+        was = before.get(name)
+        if is_new or was is None:
+            told = "" if is_new else gettext("differs between brokers")
+            yield from (
+                Difference(name, entry, told, said)
+                for entry, said in (_entries(value) or {"": _text_of(value)}).items()
+            )
+        elif isinstance(value, Mapping):
+            old, new = _entries(was), _entries(value)
+            for entry in sorted(old.keys() | new.keys()):
+                if old.get(entry) != new.get(entry):
+                    yield Difference(name, entry, old.get(entry, _text_of(None)), new.get(entry, _text_of(None)))
+        else:
+            yield Difference(name, "", _text_of(was), _text_of(value))
+
+
+def _entries(value: Any) -> dict[str, str]:
+    return {str(key): _text_of(one) for key, one in sorted(value.items())} if isinstance(value, Mapping) else {}
+
+
+def _text_of(value: Any) -> str:
+    """As the document writes it, without its brackets."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if value is None or value in ("", [], {}):
+        return gettext("not set")
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
 
 Items = Mapping[str, Mapping[str, Any]]  # name to fields
 IDS = ("name", "access_key")

@@ -27,6 +27,6 @@ async def definitions(request: HttpRequest) -> HttpResponse:
 
 @requires(Permission.CONFIG_WRITE, FORM)
 async def accounts(request: HttpRequest) -> HttpResponse:
-    from dashboard.definitions import account_pages
+    from dashboard.definitions import pages
 
-    return await account_pages.accounts(request)
+    return await pages.accounts(request)

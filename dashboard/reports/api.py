@@ -18,8 +18,7 @@ from dashboard.reports import latest
 from dashboard.reports.forms import PromiseForm, RunForm
 from dashboard.reports.runs import plans, promises, results
 from dashboard.reports.runs.cron import CronRefused, check
-from dashboard.reports.runs.queue import NotTaken, ask_for
-from dashboard.reports.runs.stopping import stop
+from dashboard.reports.runs.queue import NotTaken, ask_for, stop
 from dashboard.reports.schemas import (
     LogOut,
     PromiseIn,

@@ -1,7 +1,7 @@
 """Starts report runs: those that plans make due and those that people ask for, one at a time, in one Spark session.
 
 The tables are the queue (queue.py), so nothing is lost by a restart. Plans that are due together (plans.py) become a
-run each, one behind the other; one that fails is tried again later (retries.py). The run itself is the work of `gantry
+run each, one behind the other; one that fails is tried again later (`try_again`). The run itself is the work of `gantry
 report serve` (warm_session.py), which times and kills what it starts; this process only waits for it and copies the
 outcome into the run's row. While the report stack
 is still being installed, asked runs wait. Runs of a command line are noted too (shell_runs.py), and the Overview is
@@ -15,7 +15,7 @@ import logging
 import shutil
 import sys
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from django.conf import settings
@@ -23,15 +23,13 @@ from django.db import DatabaseError
 
 from appliance.reports.errors import ReportError
 from appliance.reports.install_state import install_state
-from appliance.reports.runs import RunFolder, RunStatus, remove_work_of_the_dead
-from dashboard.models.reports import ReportPlan, ReportRun
+from appliance.reports.runs import RunFolder, RunStatus, new_run_id, remove_work_of_the_dead
+from dashboard.models.reports import ReportPlan, ReportRun, WeeklyMail
 from dashboard.reports import checks, latest, weekly
 from dashboard.reports.runs.plans import count_first_messages, ensure_plans
-from dashboard.reports.runs.queue import claim_next, due_at, enqueue_due, waiting
+from dashboard.reports.runs.queue import STOPPED, claim_next, due_at, enqueue_due, stoppable, waiting
 from dashboard.reports.runs.results import result_bytes
-from dashboard.reports.runs.retries import begin_again, try_again
 from dashboard.reports.runs.shell_runs import ERROR_CHARS_MAX, ShellRuns, close
-from dashboard.reports.runs.stopping import STOPPED, stoppable
 from dashboard.reports.runs.warm_session import WarmSession
 from dashboard.status.board import board
 
@@ -176,3 +174,41 @@ async def _fail(run: ReportRun, state: str, error: str) -> None:
     await run.asave()
     logger.error("report run failed", extra={"event": "report_failed", "run": run.run_id, "state": state})
     await try_again(run)
+
+
+RETRY_AFTER = (timedelta(minutes=5), timedelta(minutes=30))
+
+
+async def try_again(run: ReportRun) -> ReportRun | None:
+    """Enqueue a failed run of the schedule for later, twice: then its next time is soon enough. None where that is not
+    due: people ask again themselves."""
+    has_failed = run.state in (ReportRun.State.FAILED, ReportRun.State.TIMEOUT)
+    if not has_failed or run.from_shell or run.requested_by_id is not None or run.attempt > len(RETRY_AFTER):
+        return None
+    now = datetime.now(UTC)
+    return await _once_more(run, now, now + RETRY_AFTER[run.attempt - 1])
+
+
+async def begin_again(run: ReportRun) -> ReportRun | None:
+    """Enqueue what was cut off at once; None after so many tries: it may be what ended this process."""
+    return None if run.attempt > len(RETRY_AFTER) else await _once_more(run, datetime.now(UTC), None)
+
+
+async def _once_more(run: ReportRun, now: datetime, not_before: datetime | None) -> ReportRun:
+    again = await ReportRun.objects.acreate(
+        run_id=new_run_id(),
+        report=run.report,
+        begin_ms=run.begin_ms,
+        end_ms=run.end_ms,
+        topics=run.topics,
+        zone=run.zone,
+        requested_by_id=run.requested_by_id,
+        attempt=run.attempt + 1,
+        not_before=not_before,
+        created_at=now,
+    )
+    async for mail in WeeklyMail.objects.filter(pk=1):  # the summary of a week waits for the later try instead
+        if run.run_id in mail.runs:
+            mail.runs = [again.run_id if run_id == run.run_id else run_id for run_id in mail.runs]
+            await mail.asave(update_fields=["runs"])
+    return again

@@ -30,9 +30,8 @@ from dashboard.models.reports import ReportRun
 from dashboard.reports import estimate, latest
 from dashboard.reports.forms import RunForm
 from dashboard.reports.runs import plans
-from dashboard.reports.runs.queue import NO_STORES, NotTaken, ask_for
+from dashboard.reports.runs.queue import NO_STORES, NotTaken, ask_for, stop
 from dashboard.reports.runs.results import CONTENT_TYPES, file_response, log_end
-from dashboard.reports.runs.stopping import stop
 from dashboard.reports.runs.warm_session import note_look
 from dashboard.reports.settings_views import refused, settings_context
 from dashboard.reports.snippets import run_commands, snippets

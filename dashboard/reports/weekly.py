@@ -99,7 +99,7 @@ async def _begin(mail: WeeklyMail, now: datetime) -> None:
 
 
 async def _send_if_ready(mail: WeeklyMail, now: datetime) -> None:
-    """What is tried again is waited for, too: retries.py puts the later try in the place of the one that ended."""
+    """What is tried again is waited for, too: schedule.py puts the later try in the place of the one that ended."""
     runs = [run async for run in ReportRun.objects.filter(run_id__in=mail.runs)]
     if any(run.is_live for run in runs) and all(now - run.created_at < PATIENCE for run in runs):
         return

@@ -19,7 +19,7 @@ from twisted.web.http_headers import Headers
 
 from appliance.settings.appliance_config import ApplianceConfig
 from dashboard.http.client_address import client_address
-from dashboard.web import credentials, limits, log_filter
+from dashboard.web import credentials, limits
 from dashboard.web.certificate import Certificate
 from dashboard.web.channel import WebFactory
 from dashboard.web.client_connection import ClientConnectionFactory
@@ -74,7 +74,7 @@ class WebServer(Server):
             maxMessagePayloadSize=self.websocket_max_message_size,
             maxFramePayloadSize=self.websocket_max_frame_size,
         )
-        log_filter.install()
+        limit_log_lines()
         globalLogBeginner.beginLoggingTo([self._observe], redirectStandardIO=False, discardBuffer=True)
         asyncio.set_event_loop(reactor._asyncioEventloop)
         factory = ClientConnectionFactory(
@@ -167,3 +167,35 @@ def _first(headers: Headers, name: bytes) -> str:
 
 def _values(headers: list[tuple[bytes, bytes]], name: bytes) -> list[bytes]:
     return [value for header, value in headers if header == name]
+
+
+LOGGERS = ("django.request", "django.security.csrf")
+
+
+class PeerLogFilter(logging.Filter):
+    """Limits Django's log lines about single requests: a few of a kind for each address, then only their number.
+
+    Any client can request missing pages; a line for each would push all others out of the log. Server errors are
+    always logged.
+    """
+
+    def __init__(self, limit: LogLimit | None = None) -> None:
+        super().__init__()
+        self._limit = limit or LogLimit()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        request = getattr(record, "request", None)
+        if request is None or record.levelno >= logging.ERROR:
+            return True
+        kind = f"{record.name} {getattr(record, 'status_code', '')}"
+        left_out = self._limit.left_out(kind, request.META.get("REMOTE_ADDR") or "unknown")
+        if left_out:
+            record.left_out = left_out
+        return left_out is not None
+
+
+def limit_log_lines() -> None:
+    """Have Django's loggers pass through it."""
+    lines = PeerLogFilter()
+    for name in LOGGERS:
+        logging.getLogger(name).addFilter(lines)

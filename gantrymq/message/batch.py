@@ -8,9 +8,9 @@ The broker ignores the second and third field; the store makes an ordinary recor
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
-from gantrymq.errors import MessageRejected, RecordError
+from gantrymq.errors import MessageRejected
 from gantrymq.message.model import Message
 from gantrymq.message.properties import PROPERTIES_BYTES_MAX
 
@@ -35,23 +35,3 @@ def append_to_batch(parts: list[bytes], message: Message, property_text: str) ->
     body, size = message.body, len(properties)
     head = HEAD.pack(FIXED_BYTES + len(body) + size, 0, 0, message.flag, len(body))
     parts += (head, body, PROPERTIES_LENGTH.pack(size), properties)
-
-
-def iter_batch(body: bytes | bytearray | memoryview) -> Iterator[tuple[int, bytes, bytes]]:
-    """Yield (flag, body, properties) of each mini-message. RecordError when the lengths contradict each other."""
-    buffer = bytes(body)
-    position, end = 0, len(buffer)
-    while position < end:
-        if end - position < FIXED_BYTES:
-            raise RecordError("batch body ends inside a message", position=position)
-        _total, _magic, _crc, flag, body_bytes = HEAD.unpack_from(buffer, position)
-        start = position + HEAD.size
-        body_end = start + body_bytes
-        if body_bytes < 0 or body_end + 2 > end:
-            raise RecordError("batch body ends inside a message's body", position=position)
-        (properties_bytes,) = PROPERTIES_LENGTH.unpack_from(buffer, body_end)
-        stop = body_end + 2 + properties_bytes
-        if properties_bytes < 0 or stop > end:
-            raise RecordError("batch body ends inside a message's properties", position=position)
-        yield flag, buffer[start:body_end], buffer[body_end + 2 : stop]
-        position = stop

@@ -49,13 +49,11 @@ def body_crc32(body: bytes) -> int:
     return zlib.crc32(body) & 0x7FFFFFFF
 
 
-def read_registration(body: bytes, *, version: int, compressed: bool) -> RegisterBrokerBody:
-    """Read a body of 103 from a broker of that MQVersion. Raises BodyError."""
-    return finished(reading_registration(body, version=version, compressed=compressed))
-
-
 def reading_registration(body: bytes, *, version: int, compressed: bool) -> Generator[None, None, RegisterBrokerBody]:
-    """Do the same TOPICS_A_PART at a time: there may be a hundred thousand."""
+    """Read a body of 103 from a broker of that MQVersion, TOPICS_A_PART at a time: there may be a hundred thousand.
+
+    Raises BodyError.
+    """
     if not body:
         return RegisterBrokerBody()
     if compressed and version >= VERSION_WITH_FILTER_SERVERS:
@@ -92,13 +90,6 @@ def finished(steps: Generator[None, None, _Result]) -> _Result:
             next(steps)
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]  # a generator's own result
-
-
-def compress_registration(registration: RegisterBrokerBody) -> bytes:
-    """Write the compressed shape."""
-    wrapper = registration.topic_config_serialize_wrapper
-    topics = list(wrapper.topic_config_table.values())
-    return b"".join(compressed_parts(topics, wrapper.data_version.to_json(), registration.filter_server_list))
 
 
 def plain_parts(entries: Sequence[str], data_version: bytes) -> Iterator[bytes]:

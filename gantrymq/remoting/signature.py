@@ -169,14 +169,6 @@ def signed_content(ext_fields: Mapping[str, str], *, leave_out: Collection[str] 
     return "".join([ext_fields[name] for name in names]).encode()
 
 
-def calculate_signature(
-    ext_fields: Mapping[str, str], body: bytes, secret_key: str, *, leave_out: Collection[str] = ()
-) -> str:
-    """Return the signature of a request. `leave_out` names further fields to skip: some clients don't sign all."""
-    digest = SigningKey(secret_key).digest(signed_content(ext_fields, leave_out=leave_out), body)
-    return base64.b64encode(digest).decode("ascii")
-
-
 def _unquoted(value: str) -> str:
     """A YAML scalar of one line without its quotes."""
     if len(value) >= 2 and value[0] == value[-1] and value[0] in "\"'":

@@ -216,11 +216,6 @@ class MessageStoreConfig:
             raise ConfigError(f"deleteWhen={self.delete_when}: use hours from 00 to 23, separated by ;")
 
     @property
-    def commit_log_folder(self) -> Path:
-        """The folder of the commit log, the first one when there are several."""
-        return self.commit_log_folders[0]
-
-    @property
     def commit_log_folders(self) -> tuple[Path, ...]:
         """All folders that hold files of the commit log, those that get new ones first."""
         writable = split_paths(str(self.commit_log or "")) or [self.root / "commitlog"]

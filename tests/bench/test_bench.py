@@ -21,10 +21,10 @@ from appliance.bench.results import BenchResults, LoadMetrics, LoadRun, Scenario
 from appliance.bench.run import Bench, MakePeer
 from appliance.bench.scenarios import BY_NAME, SCENARIOS, Scenario
 from appliance.bench.setups import IDLE, MANY, PLAIN, SYNC
-from appliance.bench.warm_up import TINY
 from appliance.cli import bench
 from gantrymq.errors import ConfigError, ConnectError
 from tests.any_disk import SLOW_DISK
+from tests.bench.tiny import TINY
 from tests.conftest import require_tool
 
 ACL = {"aclEnable": "true"}

@@ -14,9 +14,9 @@ from appliance.bench.generator.drive import LoadProgram
 from appliance.bench.load_spec import LoadResult, LoadSpec
 from appliance.bench.scaling import Scaling, ScalingRow, ScalingRun, counts_up_to, pinned, render_scaling, shared
 from appliance.bench.scenarios import BY_NAME
-from appliance.bench.warm_up import TINY
 from appliance.cli import bench
 from gantrymq.errors import ConfigError
+from tests.bench.tiny import TINY
 from tests.conftest import require_tool
 
 

@@ -170,7 +170,7 @@ async def test_a_restart_remembers_what_others_had(disk: SmallDisk) -> None:
         assert not again.is_writeable
         await counted_anew(again)
         assert numbers(again) == list(range(count))
-        use = again.cleaner.shares.by_folder[config.commit_log_folder]  # type: ignore[union-attr]
+        use = again.cleaner.shares.by_folder[config.commit_log_folders[0]]  # type: ignore[union-attr]
         assert 10 << 20 <= use.others_floor < 11 << 20
 
 

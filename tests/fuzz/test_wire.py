@@ -15,7 +15,7 @@ from appliance.remoting.pull_request import PullFields, PullRequest
 from appliance.remoting.request_decoder import decode_request, decode_request_with_fields
 from appliance.remoting.send_request import SendFields, SendRequest
 from gantrymq.errors import BodyError, FrameError, RecordError
-from gantrymq.message.batch import encode_batch, iter_batch
+from gantrymq.message.batch import encode_batch
 from gantrymq.message.ids import decode_offset_message_id
 from gantrymq.message.model import Message, MessageQueue
 from gantrymq.remoting import admin_bodies, bodies, fastjson
@@ -28,10 +28,11 @@ from gantrymq.remoting.admin_bodies import (
 )
 from gantrymq.remoting.command import JSON, ROCKETMQ, RemotingCommand
 from gantrymq.remoting.protocol import RemotingProtocol
-from gantrymq.remoting.registration import compress_registration, read_registration
 from tests.appliance.code_examples import BROKER, NAMESRV
 from tests.fuzz.fuzzing import Fuzz, documents, near, texts, with_changed_members
+from tests.gantrymq.message.batches import iter_batch
 from tests.gantrymq.remoting.golden import captured
+from tests.gantrymq.remoting.registrations import compress_registration, read_registration
 
 FRAMES = [bytes.fromhex(record["hex"]) for name in ("java_json", "java_rocketmq", "go") for record in captured(name)]
 FRAMES = sorted({frame for frame in FRAMES if len(frame) < 2000}, key=lambda frame: (len(frame), frame))[::11]

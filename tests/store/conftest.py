@@ -116,7 +116,7 @@ def put_numbered(store: MessageStore, count: int, *, size: int = 100, queue_id: 
 
 
 def log_path(config: MessageStoreConfig, physical_offset: int = 0) -> Path:
-    return config.commit_log_folder / f"{physical_offset - physical_offset % config.commit_log_file_bytes:020d}"
+    return config.commit_log_folders[0] / f"{physical_offset - physical_offset % config.commit_log_file_bytes:020d}"
 
 
 def overwrite(config: MessageStoreConfig, physical_offset: int, data: bytes) -> None:

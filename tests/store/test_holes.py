@@ -64,7 +64,7 @@ def test_behind_a_cut_there_is_nothing_left_to_come_back(small: MessageStoreConf
     data = log_path(small, offsets[100]).read_bytes()
     assert data[: offsets[100]] == whole[: offsets[100]]
     assert not data[offsets[100] :].strip(b"\0")
-    assert [path.name for path in small.commit_log_folder.iterdir()] == [f"{0:020d}"]
+    assert [path.name for path in small.commit_log_folders[0].iterdir()] == [f"{0:020d}"]
     assert sorted(queue_units(small.root, "T", 0)) == list(range(100))
     assert len(list(commit_log_records(small.root))) == 100
 

@@ -68,7 +68,7 @@ def test_files_roll_and_nothing_is_lost(store: MessageStore) -> None:
 def test_a_full_file_ends_with_a_blank_record(store: MessageStore, small: MessageStoreConfig) -> None:
     put = store.put_message(message(bytes(40000)))
     store.put_message(message(bytes(40000)))
-    data = (small.commit_log_folder / f"{0:020d}").read_bytes()
+    data = (small.commit_log_folders[0] / f"{0:020d}").read_bytes()
     rest = 65536 - put.size_bytes
     assert record.BLANK.unpack_from(data, put.size_bytes) == (rest, record.BLANK_MAGIC)
 

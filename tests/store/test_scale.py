@@ -201,7 +201,7 @@ def test_a_log_cut_below_what_was_synced_takes_the_checkpoint_with_it(
     offsets = put(store, 300)
     run_until_synced(store)
     store.abandon()
-    with (quick.commit_log_folder / f"{0:020d}").open("r+b") as file:
+    with (quick.commit_log_folders[0] / f"{0:020d}").open("r+b") as file:
         file.seek(offsets[100] + 90)
         file.write(bytes((1 << 20) - offsets[100] - 90))
     (quick.root / "checkpoint").write_bytes(bytes(4096))
@@ -236,7 +236,7 @@ def test_recovery_tells_how_far_it_is(
 
 
 def log_file(config: MessageStoreConfig) -> MappedFile:
-    return MappedFile(config.commit_log_folder / f"{0:020d}", config.commit_log_file_bytes)
+    return MappedFile(config.commit_log_folders[0] / f"{0:020d}", config.commit_log_file_bytes)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -254,7 +254,7 @@ def test_the_quick_scan_sees_what_the_record_codec_sees(tmp_path: Path, open_sto
         store.put_message(each)
     end = store.max_physical_offset
     store.close()
-    path = config.commit_log_folder / f"{0:020d}"
+    path = config.commit_log_folders[0] / f"{0:020d}"
     whole = path.read_bytes()
     for damage in range(60):
         data = bytearray(whole)

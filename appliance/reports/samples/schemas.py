@@ -1,50 +1,29 @@
-"""The columns of the tables of samples; kinds.py says what they mean. `at` is at_ms as a time."""
+"""The columns of the tables of samples, as the rows of kinds.py have them. `at` is at_ms as a time."""
 
 from __future__ import annotations
 
+from dataclasses import fields
+from types import NoneType
+from typing import get_args, get_type_hints
+
 import pyarrow as pa
 
+from appliance.reports.samples.kinds import BROKERS, GROUPS, SLAVES, Sample
 from gantrymq.contrib.arrow.columns import TIME
 
-SCHEMAS = {  # of each kind, in the order of its fields
-    "slaves": pa.schema(
-        [
-            ("at", TIME),
-            ("broker", pa.string()),
-            ("slave", pa.string()),
-            ("behind_bytes", pa.int64()),
-            ("behind_messages", pa.int64()),
-            ("behind_seconds", pa.float64()),
-            ("in_sync", pa.bool_()),
-            ("bytes_per_second", pa.float64()),
-            ("seconds", pa.int32()),
-        ]
-    ),
-    "groups": pa.schema(
-        [
-            ("at", TIME),
-            ("group", pa.string()),
-            ("lag", pa.int64()),
-            ("behind_seconds", pa.float64()),
-            ("members", pa.int32()),
-            ("consumer_offset", pa.int64()),
-            ("end_offset", pa.int64()),
-            ("last_consumed_ms", pa.int64()),
-            ("looks", pa.int32()),
-            ("stored", pa.int64()),
-            ("consumed", pa.int64()),
-            ("counted_minutes", pa.int32()),
-        ]
-    ),
-    "brokers": pa.schema(
-        [
-            ("at", TIME),
-            ("broker", pa.string()),
-            ("in_rate", pa.float64()),
-            ("out_rate", pa.float64()),
-            ("disk_ratio", pa.float64()),
-            ("commit_log_bytes", pa.int64()),
-            ("seconds", pa.int32()),
-        ]
-    ),
-}
+_TYPES = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
+_SMALL = ("seconds", "members", "looks", "counted_minutes")  # numbers that 32 bits hold
+
+
+def _schema(row: type[Sample]) -> pa.Schema:
+    hints = get_type_hints(row)
+    columns = [("at", TIME)]
+    for field in fields(row):
+        if field.name != "at_ms":
+            hint = hints[field.name]
+            (kind,) = (one for one in get_args(hint) or (hint,) if one is not NoneType)
+            columns.append((field.name, pa.int32() if field.name in _SMALL else _TYPES[kind]))
+    return pa.schema(columns)
+
+
+SCHEMAS = {kind.name: _schema(kind.row) for kind in (SLAVES, GROUPS, BROKERS)}

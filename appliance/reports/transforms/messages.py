@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import zoneinfo
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -10,9 +12,8 @@ from pyspark.sql.window import Window
 
 from appliance.reports.catalogue import REPORTS
 from appliance.reports.runs import HOUR_MS
-from appliance.reports.samples.lines import DAY_MS
+from appliance.reports.samples.lines import DAY_MS, MINUTE_MS
 from appliance.reports.transforms.scope import Scope, in_order, topic_kind
-from appliance.reports.transforms.steps import step_begin, step_of
 from gantrymq.message.topics import DLQ_PREFIX, RETRY_PREFIX
 
 TALKERS = 100
@@ -232,3 +233,39 @@ def _sums() -> tuple[Column, Column]:
 
 def _sums_of_sums() -> tuple[Column, Column]:
     return F.sum("messages").alias("messages"), F.sum("stored_bytes").alias("stored_bytes")
+
+
+# Sums of messages over steps of time, so that what a row costs most, calendar and names, is worked out once a step.
+QUARTER_MS = 900_000
+
+
+def step_of(begin_ms: int, end_ms: int, zone: str) -> int:
+    """The longest step, in ms, in none of which the zone's clocks change their day: all have one offset, a whole one.
+
+    A minute suits every zone since 1972: offsets are whole minutes, and clocks change at them.
+    """
+    for step in (HOUR_MS, QUARTER_MS):
+        if _is_steady(begin_ms, end_ms, zoneinfo.ZoneInfo(zone), step):
+            return step
+    return MINUTE_MS
+
+
+def step_begin(at_ms: str, step: int) -> Column:
+    """When the step of a time began, in ms."""
+    return F.col(at_ms) - F.pmod(F.col(at_ms), F.lit(step))
+
+
+def _is_steady(begin_ms: int, end_ms: int, zone: zoneinfo.ZoneInfo, step: int) -> bool:
+    if zone.key == "UTC":
+        return True
+    for at in range(begin_ms - begin_ms % step, end_ms, step):
+        offset = _offset_ms(at, zone)
+        if offset % step or _offset_ms(at + step - 1, zone) != offset:
+            return False
+    return True
+
+
+def _offset_ms(at_ms: int, zone: zoneinfo.ZoneInfo) -> int:
+    offset = datetime.fromtimestamp(at_ms // 1000, UTC).astimezone(zone).utcoffset()
+    assert offset is not None
+    return round(offset.total_seconds() * 1000)

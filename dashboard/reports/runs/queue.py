@@ -6,8 +6,10 @@ that look at the same time make one run.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -108,3 +110,29 @@ def waiting(now: datetime) -> QuerySet[ReportRun]:
     """Runs that wait for their turn alone; a later try waits for its time, too."""
     its_time = Q(not_before=None) | Q(not_before__lte=now)
     return ReportRun.objects.filter(its_time, state=ReportRun.State.QUEUED)
+
+
+STOPPED = gettext_noop("it was stopped by hand")
+_running: dict[str, asyncio.Event] = {}  # by run id: set when a person wants it to end
+
+
+@contextlib.contextmanager
+def stoppable(run_id: str) -> Iterator[asyncio.Event]:
+    """The schedule's, around a run: the event says that the run is to end."""
+    asked = _running[run_id] = asyncio.Event()
+    try:
+        yield asked
+    finally:
+        del _running[run_id]
+
+
+async def stop(run: ReportRun) -> bool:
+    """End the run; False when it has ended by itself, or is a command line's, which this process does not own."""
+    waiting = ReportRun.objects.filter(pk=run.pk, state=ReportRun.State.QUEUED)
+    if await waiting.aupdate(state=ReportRun.State.CANCELLED, error=STOPPED, finished_at=datetime.now(UTC)):
+        return True
+    asked = _running.get(run.run_id)
+    if asked is None:
+        return False
+    asked.set()
+    return True

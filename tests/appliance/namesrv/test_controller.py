@@ -16,8 +16,8 @@ from gantrymq.remoting.admin_bodies import DataVersion, RegisterBrokerBody
 from gantrymq.remoting.bodies import ClusterInfo, TopicRouteData
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import ROCKETMQ, RemotingCommand
-from gantrymq.remoting.registration import compress_registration
 from tests.appliance.peer import VERSION_1, Peer, connected, registration
+from tests.gantrymq.remoting.registrations import compress_registration
 from tests.waiting import Clock
 
 

@@ -13,7 +13,8 @@ from gantrymq.errors import ConfigError
 from gantrymq.message.properties import decode_properties
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import RemotingCommand
-from gantrymq.remoting.signature import SIGNATURE, calculate_signature
+from gantrymq.remoting.signature import SIGNATURE
+from tests.gantrymq.remoting.signatures import calculate_signature
 
 
 def read(**given: Any) -> tuple[dict[str, str], list[str], list[bytes]]:

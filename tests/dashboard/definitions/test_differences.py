@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dashboard.definitions.differences import differences
+from dashboard.definitions.plan import differences
 
 
 def lines(before: Mapping[str, object], after: Mapping[str, object], *, is_new: bool = False) -> list[tuple[str, ...]]:

@@ -24,8 +24,7 @@ from appliance.reports.install_state import install_state
 from appliance.reports.runs import HOUR_MS, RunFolder, RunStatus, new_run_id, write_json
 from dashboard.models.management import User
 from dashboard.models.reports import ReportRun
-from dashboard.reports.runs.queue import WAITING_MAX, claim_next, enqueue
-from dashboard.reports.runs.stopping import STOPPED
+from dashboard.reports.runs.queue import STOPPED, WAITING_MAX, claim_next, enqueue
 from dashboard.reports.schedule import CUT_OFF, CUT_OFF_EACH_TIME, ReportSchedule
 from dashboard.reports.tables import SHOWN
 from dashboard.reports.views import chart_figure

@@ -10,7 +10,7 @@ import pytest
 from django.test import RequestFactory
 
 from dashboard.web.limits import TARGET_BYTES_MAX
-from dashboard.web.log_filter import PeerLogFilter
+from dashboard.web.server import PeerLogFilter
 from gantrymq.log_limit import LINES_MAX, WINDOW_S, LogLimit
 from tests.appliance_process import RunningAppliance
 from tests.visitor import Visitor, talk

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from gantrymq.errors import MessageRejected, RecordError
-from gantrymq.message.batch import encode_batch, iter_batch
+from gantrymq.message.batch import encode_batch
 from gantrymq.message.model import Message
+from tests.gantrymq.message.batches import iter_batch
 
 
 def test_messages_come_out_as_they_went_in() -> None:

@@ -15,6 +15,7 @@ from gantrymq.errors import RecordError
 from gantrymq.message import batch, ids, properties, record, sysflag
 from gantrymq.message.model import Message, MessageExt
 from tests.bounded import bounded
+from tests.gantrymq.message.batches import iter_batch
 
 i32 = st.integers(-(1 << 31), (1 << 31) - 1)
 i64 = st.integers(-(1 << 63), (1 << 63) - 1)
@@ -115,7 +116,7 @@ def test_any_bytes_are_a_record_or_a_record_error(noise: bytes, size: int) -> No
 @bounded(150)
 def test_a_batch_reads_back(parts: list[tuple[bytes, dict[str, str], int]]) -> None:
     raw = batch.encode_batch([Message("T", body, properties=table, flag=flag) for body, table, flag in parts])
-    read = [(body, properties.decode_properties(text), flag) for flag, body, text in batch.iter_batch(raw)]
+    read = [(body, properties.decode_properties(text), flag) for flag, body, text in iter_batch(raw)]
     assert read == parts
 
 
@@ -124,7 +125,7 @@ def test_a_batch_reads_back(parts: list[tuple[bytes, dict[str, str], int]]) -> N
 def test_any_bytes_are_a_batch_or_a_record_error(noise: bytes, length: int) -> None:
     for raw in (noise, bytes(16) + length.to_bytes(4, "big") + noise):
         try:
-            taken = sum(batch.FIXED_BYTES + len(body) + len(text) for _flag, body, text in batch.iter_batch(raw))
+            taken = sum(batch.FIXED_BYTES + len(body) + len(text) for _flag, body, text in iter_batch(raw))
         except RecordError:
             continue
         assert taken == len(raw)

@@ -17,11 +17,10 @@ from gantrymq.remoting.command import RemotingCommand
 from gantrymq.remoting.registration import (
     TOPICS_A_PART,
     body_crc32,
-    compress_registration,
     plain_parts,
-    read_registration,
     reading_registration,
 )
+from tests.gantrymq.remoting.registrations import compress_registration, read_registration
 
 FRAMES = Path(__file__).parents[2] / "golden" / "frames" / "namesrv.jsonl.gz"
 

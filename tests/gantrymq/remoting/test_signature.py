@@ -17,9 +17,9 @@ from gantrymq.remoting.signature import (
     Credentials,
     SigningKey,
     Stamper,
-    calculate_signature,
 )
 from tests.gantrymq.remoting.golden import captured
+from tests.gantrymq.remoting.signatures import calculate_signature
 
 SECRETS = {"adminKey1": "adminSecret1", "limitedKey": "limitedSecret"}  # accounts of the recorded broker
 

@@ -59,7 +59,7 @@ def test_a_start_believes_whole_records_only(
 ) -> None:
     last = message(b"last of all", properties=LONG)
     last = dataclasses.replace(last, born_host=hosts[0], store_host=hosts[1])
-    crashed_with(open_store(small), last, spoil, small.commit_log_folder / f"{0:020d}")
+    crashed_with(open_store(small), last, spoil, small.commit_log_folders[0] / f"{0:020d}")
     store = open_store(small)
     assert len(read_all(store, "T")) == left
     assert store.put_message(message(b"next")).queue_offset == left
@@ -73,7 +73,7 @@ def test_properties_too_long_for_their_length_end_the_log(small: MessageStoreCon
     long = b"A\x01" + b"x" * 40_000
     size = 91 + len(b"T") + len(long)
     head = record.HEAD_V4.pack(size, record.MESSAGE_MAGIC, 0, 0, 0, 1, end, 0, 1, HOST, 1, HOST, 0, 0, 0)
-    path = small.commit_log_folder / f"{0:020d}"
+    path = small.commit_log_folders[0] / f"{0:020d}"
     data = bytearray(path.read_bytes())
     data[end : end + size] = head + b"\x01T" + len(long).to_bytes(2, "big") + long
     path.write_bytes(data)

@@ -62,7 +62,7 @@ def filled(store: MessageStore) -> list[int]:
 
 
 def log_bytes(config: MessageStoreConfig) -> bytes:
-    return b"".join(path.read_bytes() for path in sorted(config.commit_log_folder.iterdir()))
+    return b"".join(path.read_bytes() for path in sorted(config.commit_log_folders[0].iterdir()))
 
 
 def queue_bytes(config: MessageStoreConfig) -> dict[Path, bytes]:
@@ -71,7 +71,7 @@ def queue_bytes(config: MessageStoreConfig) -> dict[Path, bytes]:
 
 def damage(config: MessageStoreConfig, physical_offset: int) -> None:
     """Have the record there say another physical offset than its own."""
-    with sorted(config.commit_log_folder.iterdir())[0].open("r+b") as file:
+    with sorted(config.commit_log_folders[0].iterdir())[0].open("r+b") as file:
         file.seek(physical_offset + 28)
         file.write(b"\xff")
 

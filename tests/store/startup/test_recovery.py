@@ -195,8 +195,8 @@ def test_stray_files_are_left_alone(
     expected = bodies(store)
     store.close()
     strays = [
-        small.commit_log_folder / "notes.txt",
-        small.commit_log_folder / "backup" / "x",
+        small.commit_log_folders[0] / "notes.txt",
+        small.commit_log_folders[0] / "backup" / "x",
         small.root / "index" / "old.bak",
         small.root / "consumequeue" / "readme",
         small.root / "consumequeue" / "T" / "notes",
@@ -227,7 +227,7 @@ def test_a_missing_log_file_in_the_middle_is_an_error(small: MessageStoreConfig,
     store = open_store(small)
     put_numbered(store, 300, size=900)
     store.close()
-    (small.commit_log_folder / f"{65536:020d}").unlink()
+    (small.commit_log_folders[0] / f"{65536:020d}").unlink()
     with pytest.raises(StoreDamaged, match="missing"):
         open_store(small)
 
@@ -237,7 +237,7 @@ def test_queues_follow_when_the_oldest_log_file_is_gone(small: MessageStoreConfi
     offsets = put_numbered(store, 300, size=900)
     store.checkpoint.keep_from(65536)
     store.close()
-    (small.commit_log_folder / f"{0:020d}").unlink()
+    (small.commit_log_folders[0] / f"{0:020d}").unlink()
     shutil.rmtree(small.root / "consumequeue")
     again = open_store(small)
     first = next(number for number, offset in enumerate(offsets) if offset >= 65536)
@@ -256,9 +256,9 @@ def test_a_file_made_in_advance_is_gone_after_a_clean_stop(small: MessageStoreCo
     store = open_store(small)
     put_numbered(store, 3)
     store.parts.log.prepare()
-    assert len(list(small.commit_log_folder.iterdir())) == 2
+    assert len(list(small.commit_log_folders[0].iterdir())) == 2
     store.close()
-    assert [path.name for path in small.commit_log_folder.iterdir()] == [f"{0:020d}"]
+    assert [path.name for path in small.commit_log_folders[0].iterdir()] == [f"{0:020d}"]
 
 
 def test_a_file_made_in_advance_does_no_harm_after_a_crash(small: MessageStoreConfig, open_store: OpenStore) -> None:

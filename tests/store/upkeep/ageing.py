@@ -28,7 +28,7 @@ def fill(store: MessageStore) -> None:
 
 
 def age(config: MessageStoreConfig, now: float, hours: float) -> None:
-    for path in config.commit_log_folder.iterdir():
+    for path in config.commit_log_folders[0].iterdir():
         os.utime(path, (now - hours * 3600, now - hours * 3600))
 
 

@@ -105,10 +105,10 @@ def test_a_log_whose_folder_is_missing_does_not_cost_the_queues(tmp_path: Path, 
     store = open_store(config)
     put(store, 4)
     store.close()
-    config.commit_log_folder.rename(tmp_path / "unmounted")
+    config.commit_log_folders[0].rename(tmp_path / "unmounted")
     with pytest.raises(StoreDamaged, match="not mounted"):
         open_store(config)
-    (tmp_path / "unmounted").rename(config.commit_log_folder)
+    (tmp_path / "unmounted").rename(config.commit_log_folders[0])
     assert len(read_all(open_store(config), "T")) == 4
 
 

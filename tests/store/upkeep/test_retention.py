@@ -175,7 +175,7 @@ async def test_a_file_somebody_else_deleted_is_let_go(tmp_path: Path, open_store
     config = small_config(tmp_path)
     store = open_store(config)
     fill(store)
-    (config.commit_log_folder / f"{0:020d}").unlink()
+    (config.commit_log_folders[0] / f"{0:020d}").unlink()
     assert await store.cleaner.clean(NOON, 0.1) == 1
     assert store.min_physical_offset == 65536
 

@@ -13,14 +13,14 @@ from pathlib import Path
 
 from appliance.cli.admin.cluster import BrokerAddress, choose_brokers
 from appliance.cli.admin.command import Command, Shown
-from appliance.cli.admin.draining import broker_here
 from appliance.cli.admin.failures import NotThere
 from appliance.draining import steps
 from appliance.draining.left import Left, look
-from appliance.process.held_broker import hold, release
+from appliance.process.held_broker import hold, hold_file, release
 from appliance.settings.appliance_config import ApplianceConfig
+from appliance.settings.loader import broker_settings
 from gantrymq.client.admin.client import AdminClient
-from gantrymq.errors import ConnectError, RequestTimeout, ResponseError
+from gantrymq.errors import ConfigError, ConnectError, RequestTimeout, ResponseError
 
 WAIT_S = 300.0
 START_S = 120.0  # a broker that was held reads its store first
@@ -42,7 +42,7 @@ async def plan_drain(admin: AdminClient, arguments: argparse.Namespace) -> Shown
 
 async def drain(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
     broker, _ = await _find(admin, arguments)
-    folder = broker_here.folder_of(_brokers_folder(arguments), broker.address) if arguments.stop else None
+    folder = folder_of(_brokers_folder(arguments), broker.address) if arguments.stop else None
     started = time.monotonic()
     while True:
         await steps.leave_routes(admin, broker.name)
@@ -67,7 +67,7 @@ async def drain(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
 
 
 async def plan_undrain(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
-    folders = broker_here.held_folders(_brokers_folder(arguments), arguments.broker)
+    folders = held_folders(_brokers_folder(arguments), arguments.broker)
     if folders:
         return Shown({"broker": arguments.broker}, [f"{arguments.broker} starts, and accepts writes"])
     broker = await _broker(admin, arguments)
@@ -75,7 +75,7 @@ async def plan_undrain(admin: AdminClient, arguments: argparse.Namespace) -> Sho
 
 
 async def undrain(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
-    started = broker_here.held_folders(_brokers_folder(arguments), arguments.broker)
+    started = held_folders(_brokers_folder(arguments), arguments.broker)
     for folder in started:
         release(folder)
     deadline = time.monotonic() + (START_S if started else 0)
@@ -179,3 +179,24 @@ COMMANDS = {
     },
     "undrain": {"": Command("undo a drain", undrain, _undrain_arguments, plan_undrain)},
 }
+
+
+def folder_of(brokers: Path, address: str) -> Path:
+    """The folder of the broker that listens at this address. Raises ConfigError where none does."""
+    port = address.rpartition(":")[2]
+    for folder, settings in broker_settings(brokers):
+        if settings.get("listenPort") == port:
+            return folder
+    raise ConfigError(
+        f"no broker of {brokers.parent} listens at {address}: run the command where it runs, as the owner of its data "
+        "folder, and name that folder with --data; or leave --stop out, and stop the broker by hand"
+    )
+
+
+def held_folders(brokers: Path, name: str) -> list[Path]:
+    """Those of this broker name that are held."""
+    return [
+        folder
+        for folder, its in broker_settings(brokers)
+        if its.get("brokerName") == name and hold_file(folder).exists()
+    ]

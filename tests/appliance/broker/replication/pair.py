@@ -66,7 +66,7 @@ async def send(cluster: ServingCluster, count: int, body: bytes = b"%d " * 40) -
 
 def log_of(broker: BrokerController) -> bytes:
     """All bytes of the log, from its first file to its end."""
-    files = sorted(broker.store_config.commit_log_folder.iterdir())
+    files = sorted(broker.store_config.commit_log_folders[0].iterdir())
     first = broker.store.min_physical_offset
     return b"".join(path.read_bytes() for path in files)[: broker.store.max_physical_offset - first]
 

@@ -27,7 +27,7 @@ startAcceptSendRequestTimeStamp
 async def test_every_key_of_the_real_one_is_there_with_a_text(tool: Tool) -> None:
     table = runtime_table(tool.broker)
     assert set(REAL_KEYS.split()) <= table.keys()
-    assert f"commitLogDiskRatio_{tool.broker.store_config.commit_log_folder}" in table
+    assert f"commitLogDiskRatio_{tool.broker.store_config.commit_log_folders[0]}" in table
     assert [key for key, value in table.items() if not (isinstance(value, str) and value)] == []
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from appliance.proxy.messages.queue_choice import bucket_of, jump_hash
+from appliance.proxy.sending import bucket_of, jump_hash
 
 # Of Guava's own tests: what its consistentHash answers.
 GUAVA = [(10863919174838991, 11, 6), (2016238256797177309, 11, 3), (1673758223894951030, 11, 5)]

@@ -11,7 +11,7 @@ pytest.importorskip("pyspark")
 
 from appliance.reports.runs import HOUR_MS
 from appliance.reports.samples.lines import MINUTE_MS
-from appliance.reports.transforms.steps import QUARTER_MS, step_of
+from appliance.reports.transforms.messages import QUARTER_MS, step_of
 
 DAY_MS = 24 * HOUR_MS
 ODD = "America/St_Johns"  # until 2011 its clocks were put back a minute after midnight: two days in an hour

@@ -16,8 +16,7 @@ from dashboard.reports import checks
 from dashboard.reports import schedule as schedule_module
 from dashboard.reports.runs.plans import FIRST_RUN_AFTER, Schedule, ensure_plans, schedule, set_schedule
 from dashboard.reports.runs.queue import WAITING_MAX, ask_for, claim_next, enqueue, enqueue_due
-from dashboard.reports.runs.retries import RETRY_AFTER, try_again
-from dashboard.reports.schedule import ReportSchedule
+from dashboard.reports.schedule import RETRY_AFTER, ReportSchedule, try_again
 from tests.dashboard.conftest import Client
 from tests.dashboard.finished_run import NOW, finished_run
 

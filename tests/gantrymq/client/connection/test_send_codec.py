@@ -23,12 +23,12 @@ from gantrymq.client.connection.send_codec import (
 )
 from gantrymq.client.results import SendStatus
 from gantrymq.errors import MessageRejected, ProtocolError, ResponseError
-from gantrymq.message.batch import iter_batch
 from gantrymq.message.model import Message, MessageQueue
 from gantrymq.message.properties import decode_properties
 from gantrymq.message.record import encode_record
 from gantrymq.remoting.command import RemotingCommand
 from tests.gantrymq.client.messages import stored
+from tests.gantrymq.message.batches import iter_batch
 
 T = TypeVar("T")
 
