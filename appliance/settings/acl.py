@@ -17,18 +17,16 @@ class AclSettings:
     """Settings of name servers and brokers alike."""
 
     rocketmq_home: Path | None = setting(
-        None, rocketmq="rocketmqHome", doc="folder with conf/plain_acl.yml and conf/acl/; empty: $ROCKETMQ_HOME"
+        None, "rocketmqHome", "folder with conf/plain_acl.yml and conf/acl/; empty: $ROCKETMQ_HOME"
     )
     acl_file: Path = setting(
-        Path("conf/plain_acl.yml"), rocketmq="rocketmq.acl.plain.file", doc="accounts file, relative to rocketmqHome"
+        Path("conf/plain_acl.yml"), "rocketmq.acl.plain.file", "accounts file, relative to rocketmqHome"
     )
     acl_require_stamp: bool = setting(
-        False,
-        rocketmq="aclRequireStamp",
-        doc="reject signed requests that can be replayed (all of Java clients can)",
+        False, "aclRequireStamp", "reject signed requests that can be replayed (all of Java clients can)"
     )
     acl_stamp_window_ms: int = setting(
-        300_000, rocketmq="aclStampWindowMs", doc="greatest age of a stamped request, ms; clocks may differ as much"
+        300_000, "aclStampWindowMs", "greatest age of a stamped request, ms; clocks may differ as much"
     )
 
     def check_acl(self) -> None:

@@ -18,18 +18,18 @@ HA_ADDRESS_CHARS_MIN = 6  # RocketMQ takes a shorter haMasterAddress for none
 class ReplicationSettings:
     """One broker's part in replication."""
 
-    broker_id: int = setting(0, rocketmq="brokerId", doc="0 is the master, higher ones are its slaves")
+    broker_id: int = setting(0, "brokerId", "0 is the master, higher ones are its slaves")
     broker_role: str = setting(
         "ASYNC_MASTER",
-        rocketmq="brokerRole",
-        doc="ASYNC_MASTER, SYNC_MASTER: sends are answered when a slave has them, or SLAVE: copies its master's log",
+        "brokerRole",
+        "ASYNC_MASTER, SYNC_MASTER: sends are answered when a slave has them, or SLAVE: copies its master's log",
     )
-    ha_advertised_host: str = setting("", rocketmq="brokerIP2", doc="address given to slaves; empty: brokerIP1")
-    ha_listen_port: int = setting(0, rocketmq="haListenPort", doc="port for slaves; 0: listenPort + 1")
+    ha_advertised_host: str = setting("", "brokerIP2", "address given to slaves; empty: brokerIP1")
+    ha_listen_port: int = setting(0, "haListenPort", "port for slaves; 0: listenPort + 1")
     slaves_enable: bool = setting(
         False,
-        rocketmq="slavesEnable",
-        doc=(
+        "slavesEnable",
+        (
             "let slaves copy the log; any program that reaches their port can read it all. Without it a "
             "SYNC_MASTER lets only slaves on its own machine do so, or those of haSlaveAddresses (not "
             "RocketMQ's)"
@@ -37,103 +37,93 @@ class ReplicationSettings:
     )
     ha_slave_addresses: str = setting(
         "",
-        rocketmq="haSlaveAddresses",
-        doc=(
+        "haSlaveAddresses",
+        (
             "addresses and networks (10.1.0.0/16), separated by ',', from which slaves may connect; "
             "empty: any (not RocketMQ's)"
         ),
     )
     ha_tls_mode: str = setting(
         "",
-        rocketmq="haTlsMode",
-        doc=(
+        "haTlsMode",
+        (
             "TLS of the port for slaves: disabled, permissive, or enforcing, which RocketMQ's slaves "
             "can't do; empty: as tls.server.mode. On a slave, enforcing rejects a master without TLS "
             "(not RocketMQ's)"
         ),
     )
     ha_accounts: bool = setting(
-        False,
-        rocketmq="haAccounts",
-        doc="slaves sign with an administrator's account, which RocketMQ's can't do (not RocketMQ's)",
+        False, "haAccounts", "slaves sign with an administrator's account, which RocketMQ's can't do (not RocketMQ's)"
     )
     slave_timeout_ms: int = setting(
-        3000,
-        rocketmq="slaveTimeout",
-        doc="longest wait of a send for a slave, with SYNC_MASTER, ms",
-        within=(10, 600_000),
+        3000, "slaveTimeout", "longest wait of a send for a slave, with SYNC_MASTER, ms", within=(10, 600_000)
     )
     slave_fall_behind_bytes: int = setting(
         256 << 20,
-        rocketmq="haSlaveFallbehindMax",
-        doc="a slave that lacks so many bytes of the log is not in sync: with SYNC_MASTER sends don't wait for it",
+        "haSlaveFallbehindMax",
+        "a slave that lacks so many bytes of the log is not in sync: with SYNC_MASTER sends don't wait for it",
         within=(1, LONG_MAX),
     )
     ha_master_address: str = setting(
-        "", rocketmq="haMasterAddress", doc="a slave copies from this host:port; empty: as the name servers say"
+        "", "haMasterAddress", "a slave copies from this host:port; empty: as the name servers say"
     )
     ha_heartbeat_ms: int = setting(
-        5000,
-        rocketmq="haSendHeartbeatInterval",
-        doc="longest time without data between master and slave, ms",
-        within=(100, 600_000),
+        5000, "haSendHeartbeatInterval", "longest time without data between master and slave, ms", within=(100, 600_000)
     )
     ha_housekeeping_ms: int = setting(
         20_000,
-        rocketmq="haHousekeepingInterval",
-        doc="time without data after which master or slave closes the connection, ms",
+        "haHousekeepingInterval",
+        "time without data after which master or slave closes the connection, ms",
         within=(1000, 3_600_000),
     )
     ha_transfer_batch_bytes: int = setting(
         32_768,
-        rocketmq="haTransferBatchSize",
-        doc="log bytes in one frame; eight times as many to slaves of GantryMQ",
+        "haTransferBatchSize",
+        "log bytes in one frame; eight times as many to slaves of GantryMQ",
         within=(1024, 1024 * 1024),
     )
     in_sync_lag_ms: int = setting(
         3000,
-        rocketmq="haMaxTimeSlaveNotCatchup",
-        doc="a slave of GantryMQ that has not caught up for so long is no longer in sync, ms (RocketMQ 5: 15000)",
+        "haMaxTimeSlaveNotCatchup",
+        "a slave of GantryMQ that has not caught up for so long is no longer in sync, ms (RocketMQ 5: 15000)",
     )
     read_confirmed_only: bool = setting(
         False,
-        rocketmq="readConfirmedOnly",
-        doc="consumers and look-ups see a message once all slaves that are in sync have it (not RocketMQ's)",
+        "readConfirmedOnly",
+        "consumers and look-ups see a message once all slaves that are in sync have it (not RocketMQ's)",
         live=True,
     )
     all_ack_in_sync: bool = setting(
         False,
-        rocketmq="allAckInSyncStateSet",
-        doc="with SYNC_MASTER a send waits for all slaves that are in sync, not for the fastest (RocketMQ 5's)",
+        "allAckInSyncStateSet",
+        "with SYNC_MASTER a send waits for all slaves that are in sync, not for the fastest (RocketMQ 5's)",
     )
     min_in_sync_replicas: int = setting(
         1,
-        rocketmq="minInSyncReplicas",
-        doc=(
-            "with SYNC_MASTER messages are rejected while fewer brokers are in sync, the master counted (RocketMQ 5's)"
-        ),
+        "minInSyncReplicas",
+        ("with SYNC_MASTER messages are rejected while fewer brokers are in sync, the master counted (RocketMQ 5's)"),
         within=(1, 64),
     )
     etcd_endpoints: str = setting(
         "",
-        rocketmq="etcdEndpoints",
-        doc=(
+        "etcdEndpoints",
+        (
             "http://HOST:PORT or https://HOST:PORT of etcd's members, separated by ','; the same for all "
             "brokers of a name. etcd then assigns epochs and stores the in-sync set; empty: none (not "
             "RocketMQ's)"
         ),
     )
-    etcd_user: str = setting("", rocketmq="etcdUser", doc="user of etcd; empty: it has none (not RocketMQ's)")
+    etcd_user: str = setting("", "etcdUser", "user of etcd; empty: it has none (not RocketMQ's)")
     etcd_password_file: str = setting(
-        "", rocketmq="etcdPasswordFile", doc="file with that user's password in its first line (not RocketMQ's)"
+        "", "etcdPasswordFile", "file with that user's password in its first line (not RocketMQ's)"
     )
     etcd_ca_file: str = setting(
-        "", rocketmq="etcdCaFile", doc="authorities of etcd's certificates, PEM; empty: the system's (not RocketMQ's)"
+        "", "etcdCaFile", "authorities of etcd's certificates, PEM; empty: the system's (not RocketMQ's)"
     )
     automatic_failover: bool = setting(
         False,
-        rocketmq="automaticFailover",
-        doc=(
+        "automaticFailover",
+        (
             "a slave in sync becomes the master when the master is gone, and a master steps down when etcd does not "
             "confirm it within failoverLeaseSeconds; needs etcdEndpoints, SYNC_MASTER, allAckInSyncStateSet and "
             "readConfirmedOnly at all brokers of a name (not RocketMQ's)"
@@ -141,21 +131,21 @@ class ReplicationSettings:
     )
     failover_lease_s: int = setting(
         5,
-        rocketmq="failoverLeaseSeconds",
-        doc="with automaticFailover, s; the same for all brokers of a name (not RocketMQ's)",
+        "failoverLeaseSeconds",
+        "with automaticFailover, s; the same for all brokers of a name (not RocketMQ's)",
         within=(3, 60),
     )
     broker_election_priority: int = setting(
         INT_MAX,
-        rocketmq="brokerElectionPriority",
-        doc="with automaticFailover, of slaves in sync with equally long logs that with the lowest becomes the master",
+        "brokerElectionPriority",
+        "with automaticFailover, of slaves in sync with equally long logs that with the lowest becomes the master",
         within=(0, INT_MAX),
     )
     offset_check_in_slave: bool = setting(
-        False, rocketmq="offsetCheckInSlave", doc="let a slave correct a consumer's offset that it does not have"
+        False, "offsetCheckInSlave", "let a slave correct a consumer's offset that it does not have"
     )
     slave_read_enable: bool = setting(
-        False, rocketmq="slaveReadEnable", doc="suggest a slave to groups that read messages no longer in memory"
+        False, "slaveReadEnable", "suggest a slave to groups that read messages no longer in memory"
     )
 
     @property

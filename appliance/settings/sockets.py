@@ -14,31 +14,25 @@ class SocketSettings:
 
     idle_seconds_max: int = setting(
         120,
-        rocketmq="serverChannelMaxIdleTimeSeconds",
-        doc="time without data after which a connection is closed, s",
+        "serverChannelMaxIdleTimeSeconds",
+        "time without data after which a connection is closed, s",
         within=(1, 86_400),
     )
-    backlog: int = setting(
-        1024, rocketmq="serverSocketBacklog", doc="connections waiting to be accepted", within=(1, 65_535)
-    )
-    send_buffer_bytes: int = setting(
-        0, rocketmq="serverSocketSndBufSize", doc="SO_SNDBUF; 0: the system's", within=(0, 1 << 30)
-    )
-    receive_buffer_bytes: int = setting(
-        0, rocketmq="serverSocketRcvBufSize", doc="SO_RCVBUF; 0: the system's", within=(0, 1 << 30)
-    )
+    backlog: int = setting(1024, "serverSocketBacklog", "connections waiting to be accepted", within=(1, 65_535))
+    send_buffer_bytes: int = setting(0, "serverSocketSndBufSize", "SO_SNDBUF; 0: the system's", within=(0, 1 << 30))
+    receive_buffer_bytes: int = setting(0, "serverSocketRcvBufSize", "SO_RCVBUF; 0: the system's", within=(0, 1 << 30))
     write_high_bytes: int = setting(
         0,
-        rocketmq="writeBufferHighWaterMark",
-        doc="unsent bytes above which nothing further is read from a peer; 0: 4 MiB",
+        "writeBufferHighWaterMark",
+        "unsent bytes above which nothing further is read from a peer; 0: 4 MiB",
         within=(0, 64 << 20),
     )
     frame_bytes_max: int = setting(
         FRAME_BYTES_MAX,
-        rocketmq="com.rocketmq.remoting.frameMaxLength",
-        doc="largest frame accepted, bytes",
+        "com.rocketmq.remoting.frameMaxLength",
+        "largest frame accepted, bytes",
         within=(4096, 256 << 20),
     )
     connect_timeout_ms: int = setting(
-        3000, rocketmq="connectTimeoutMillis", doc="timeout of outgoing connections, ms", within=(10, 600_000)
+        3000, "connectTimeoutMillis", "timeout of outgoing connections, ms", within=(10, 600_000)
     )

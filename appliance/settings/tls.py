@@ -23,36 +23,34 @@ NOT_FROM_TLS_FILE = ("tls.server.mode", "tls.enable", "tls.config.file")  # Rock
 class TlsSettings:
     """TLS of a port, and of this process's connections to name servers."""
 
-    tls_config_file: str = setting(
-        "", rocketmq="tls.config.file", doc="properties file with tls.* settings, which take precedence"
-    )
+    tls_config_file: str = setting("", "tls.config.file", "properties file with tls.* settings, which take precedence")
     tls_mode: str = setting(
-        "", rocketmq="tls.server.mode", doc="disabled, permissive or enforcing; empty: permissive with a certificate"
+        "", "tls.server.mode", "disabled, permissive or enforcing; empty: permissive with a certificate"
     )
-    tls_cert: str = setting("", rocketmq="tls.server.certPath", doc="certificate chain, PEM")
-    tls_key: str = setting("", rocketmq="tls.server.keyPath", doc="private key, PEM; empty: it is in certPath")
-    tls_key_password: str = setting("", rocketmq="tls.server.keyPassword", doc="password of the private key")
+    tls_cert: str = setting("", "tls.server.certPath", "certificate chain, PEM")
+    tls_key: str = setting("", "tls.server.keyPath", "private key, PEM; empty: it is in certPath")
+    tls_key_password: str = setting("", "tls.server.keyPassword", "password of the private key")
     tls_client_auth: str = setting(
-        "none", rocketmq="tls.server.need.client.auth", doc="request a certificate of clients: none, optional, require"
+        "none", "tls.server.need.client.auth", "request a certificate of clients: none, optional, require"
     )
     tls_auth_client: bool = setting(
-        False, rocketmq="tls.server.authClient", doc="verify clients' certificates; requested ones always are"
+        False, "tls.server.authClient", "verify clients' certificates; requested ones always are"
     )
-    tls_trust: str = setting("", rocketmq="tls.server.trustCertPath", doc="authorities of clients' certificates, PEM")
+    tls_trust: str = setting("", "tls.server.trustCertPath", "authorities of clients' certificates, PEM")
     tls_outgoing: bool | None = setting(
-        None, rocketmq="useTLS", doc="use TLS to name servers; empty: if tls.server.mode is enforcing"
+        None, "useTLS", "use TLS to name servers; empty: if tls.server.mode is enforcing"
     )
-    tls_client_cert: str = setting("", rocketmq="tls.client.certPath", doc="certificate shown to name servers, PEM")
-    tls_client_key: str = setting("", rocketmq="tls.client.keyPath", doc="its private key, PEM")
-    tls_client_key_password: str = setting("", rocketmq="tls.client.keyPassword", doc="password of that key")
+    tls_client_cert: str = setting("", "tls.client.certPath", "certificate shown to name servers, PEM")
+    tls_client_key: str = setting("", "tls.client.keyPath", "its private key, PEM")
+    tls_client_key_password: str = setting("", "tls.client.keyPassword", "password of that key")
     tls_client_auth_server: bool = setting(
-        True, rocketmq="tls.client.authServer", doc="verify the name server's certificate (RocketMQ: false)"
+        True, "tls.client.authServer", "verify the name server's certificate (RocketMQ: false)"
     )
     tls_client_check_host: bool = setting(
-        True, rocketmq="tls.client.checkHost", doc="the certificate must be for the server's address (not RocketMQ's)"
+        True, "tls.client.checkHost", "the certificate must be for the server's address (not RocketMQ's)"
     )
     tls_client_trust: str = setting(
-        "", rocketmq="tls.client.trustCertPath", doc="authorities of name servers, PEM; empty: the system's"
+        "", "tls.client.trustCertPath", "authorities of name servers, PEM; empty: the system's"
     )
 
     def __post_init__(self) -> None:

@@ -25,10 +25,10 @@ EXT_FILE_BYTES_MIN = 64  # one unit with RocketMQ's bit map, and the end mark
 
 
 def setting(
-    default: Any = dataclasses.MISSING,
-    *,
+    default: Any,
     rocketmq: str,
     doc: str,
+    *,
     within: tuple[int, int] = (0, LONG_MAX),
     choices: tuple[int, ...] = (),
     live: bool = False,
@@ -47,145 +47,132 @@ def setting(
 class MessageStoreConfig:
     """Settings of one store folder (RocketMQ: org.apache.rocketmq.store.config.MessageStoreConfig)."""
 
-    root: Path = setting(home_folder() / "store", rocketmq="storePathRootDir", doc="folder of this store")
+    root: Path = setting(home_folder() / "store", "storePathRootDir", "folder of this store")
     commit_log: Path | None = setting(
-        None,
-        rocketmq="storePathCommitLog",
-        doc="folder of the commit log, or several with ','; empty: <root>/commitlog",
+        None, "storePathCommitLog", "folder of the commit log, or several with ','; empty: <root>/commitlog"
     )
     read_only_commit_log: str = setting(
         "",
-        rocketmq="readOnlyCommitLogStorePaths",
-        doc="more folders, separated by ',': read and cleaned, but no new file is created in them",
+        "readOnlyCommitLogStorePaths",
+        "more folders, separated by ',': read and cleaned, but no new file is created in them",
     )
-    commit_log_file_bytes: int = setting(1 << 30, rocketmq="mappedFileSizeCommitLog", doc="bytes of each file")
+    commit_log_file_bytes: int = setting(1 << 30, "mappedFileSizeCommitLog", "bytes of each file")
     consume_queue_file_bytes: int = setting(
-        300_000 * CONSUME_QUEUE_UNIT_BYTES, rocketmq="mappedFileSizeConsumeQueue", doc="bytes of each file"
+        300_000 * CONSUME_QUEUE_UNIT_BYTES, "mappedFileSizeConsumeQueue", "bytes of each file"
     )
     message_bytes_max: int = setting(
-        4 << 20, rocketmq="maxMessageSize", doc="largest body accepted, bytes", within=(1024, 256 << 20)
+        4 << 20, "maxMessageSize", "largest body accepted, bytes", within=(1024, 256 << 20)
     )
     flush_disk_type: str = setting(
-        "ASYNC_FLUSH", rocketmq="flushDiskType", doc="ASYNC_FLUSH, or SYNC_FLUSH: answer after the disk has it"
+        "ASYNC_FLUSH", "flushDiskType", "ASYNC_FLUSH, or SYNC_FLUSH: answer after the disk has it"
     )
     flush_interval_ms: int = setting(
-        500, rocketmq="flushIntervalCommitLog", doc="longest wait between flushes, ms", within=(1, DAY_MS)
+        500, "flushIntervalCommitLog", "longest wait between flushes, ms", within=(1, DAY_MS)
     )
     consume_queue_flush_interval_ms: int = setting(
-        1000, rocketmq="flushIntervalConsumeQueue", doc="between flushes of consume queues, ms", within=(1, DAY_MS)
+        1000, "flushIntervalConsumeQueue", "between flushes of consume queues, ms", within=(1, DAY_MS)
     )
-    sync_flush_timeout_ms: int = setting(5000, rocketmq="syncFlushTimeout", doc="longest wait of a group commit, ms")
-    index_enable: bool = setting(True, rocketmq="messageIndexEnable", doc="keep the key index")
-    index_slots: int = setting(5_000_000, rocketmq="maxHashSlotNum", doc="hash slots of an index file")
-    index_entries: int = setting(20_000_000, rocketmq="maxIndexNum", doc="entries of an index file")
+    sync_flush_timeout_ms: int = setting(5000, "syncFlushTimeout", "longest wait of a group commit, ms")
+    index_enable: bool = setting(True, "messageIndexEnable", "keep the key index")
+    index_slots: int = setting(5_000_000, "maxHashSlotNum", "hash slots of an index file")
+    index_entries: int = setting(20_000_000, "maxIndexNum", "entries of an index file")
     consume_queue_ext_enable: bool = setting(
-        False, rocketmq="enableConsumeQueueExt", doc="keep store time and filter bits of each message beside its unit"
+        False, "enableConsumeQueueExt", "keep store time and filter bits of each message beside its unit"
     )
     consume_queue_ext_file_bytes: int = setting(
-        48 << 20, rocketmq="mappedFileSizeConsumeQueueExt", doc="bytes of each file of the extension"
+        48 << 20, "mappedFileSizeConsumeQueueExt", "bytes of each file of the extension"
     )
     warm_files_enable: bool = setting(
-        False, rocketmq="warmMapedFileEnable", doc="own and warm the whole next commit log file before it is needed"
+        False, "warmMapedFileEnable", "own and warm the whole next commit log file before it is needed"
     )
     transient_pool_enable: bool = setting(
         False,
-        rocketmq="transientStorePoolEnable",
-        doc="append to memory first; a killed process loses what was not committed yet. Not with SYNC_FLUSH",
+        "transientStorePoolEnable",
+        "append to memory first; a killed process loses what was not committed yet. Not with SYNC_FLUSH",
     )
     commit_interval_ms: int = setting(
-        200, rocketmq="commitIntervalCommitLog", doc="between commits of the transient pool to the files, ms"
+        200, "commitIntervalCommitLog", "between commits of the transient pool to the files, ms"
     )
-    check_crc_on_recover: bool = setting(True, rocketmq="checkCRCOnRecover", doc="verify bodies while recovering")
+    check_crc_on_recover: bool = setting(True, "checkCRCOnRecover", "verify bodies while recovering")
     file_reserved_hours: int = setting(
-        72, rocketmq="fileReservedTime", doc="age at which a file is deleted, hours", within=(1, 24 * 3650), live=True
+        72, "fileReservedTime", "age at which a file is deleted, hours", within=(1, 24 * 3650), live=True
     )
-    delete_when: str = setting("04", rocketmq="deleteWhen", doc="local hours of deletion, separated by ;", live=True)
+    delete_when: str = setting("04", "deleteWhen", "local hours of deletion, separated by ;", live=True)
     clean_interval_ms: int = setting(
-        10_000, rocketmq="cleanResourceInterval", doc="between cleaning rounds, ms", within=(100, DAY_MS), live=True
+        10_000, "cleanResourceInterval", "between cleaning rounds, ms", within=(100, DAY_MS), live=True
     )
     delete_log_files_pause_ms: int = setting(
-        100,
-        rocketmq="deleteCommitLogFilesInterval",
-        doc="after each deleted commit log file, ms",
-        within=(0, 600_000),
-        live=True,
+        100, "deleteCommitLogFilesInterval", "after each deleted commit log file, ms", within=(0, 600_000), live=True
     )
     disk_max_used_percent: int = setting(
-        75, rocketmq="diskMaxUsedSpaceRatio", doc="cleaning starts above, percent, 10 … 95", within=(10, 95), live=True
+        75, "diskMaxUsedSpaceRatio", "cleaning starts above, percent, 10 … 95", within=(10, 95), live=True
     )
     forcibly_ratio: float = setting(
         0.85,
-        rocketmq="rocketmq.broker.diskSpaceCleanForciblyRatio",
-        doc=(
+        "rocketmq.broker.diskSpaceCleanForciblyRatio",
+        (
             "used part of a disk above which files are deleted whatever their age, and above which no "
             "new file is created there"
         ),
     )
     warning_ratio: float = setting(
-        0.90,
-        rocketmq="rocketmq.broker.diskSpaceWarningLevelRatio",
-        doc="used part of the disk above which messages are rejected",
+        0.90, "rocketmq.broker.diskSpaceWarningLevelRatio", "used part of the disk above which messages are rejected"
     )
     store_bytes_max: int = setting(
         0,
-        rocketmq="maxStoreBytes",
-        doc=(
+        "maxStoreBytes",
+        (
             "bytes the commit log may hold before its oldest files are deleted, whatever their age; 0: "
             "no limit (not RocketMQ's)"
         ),
         live=True,
     )
     clean_forcibly_enable: bool = setting(
-        True, rocketmq="cleanFileForciblyEnable", doc="delete young files too when the store fills the disk", live=True
+        True, "cleanFileForciblyEnable", "delete young files too when the store fills the disk", live=True
     )
     clean_forcibly_for_others: bool = setting(
         False,
-        rocketmq="cleanFileForciblyForOthers",
-        doc="delete young files also when other programs filled the disk, as RocketMQ does (not RocketMQ's)",
+        "cleanFileForciblyForOthers",
+        "delete young files also when other programs filled the disk, as RocketMQ does (not RocketMQ's)",
         live=True,
     )
     stores_beside: str = setting(
         "",
-        rocketmq="storePathsBeside",
-        doc=(
+        "storePathsBeside",
+        (
             "stores of brokers that share the disks, separated by ',': their bytes count as this store's "
             "(not RocketMQ's)"
         ),
     )
     delay_levels: str = setting(
         "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h",
-        rocketmq="messageDelayLevel",
-        doc="delay of each level, level 1 first",
+        "messageDelayLevel",
+        "delay of each level, level 1 first",
     )
     timer_enable: bool = setting(
-        True, rocketmq="timerWheelEnable", doc="accept messages for any time (RocketMQ 5's TIMER_ properties)"
+        True, "timerWheelEnable", "accept messages for any time (RocketMQ 5's TIMER_ properties)"
     )
     timer_delay_max_s: int = setting(
-        7 * 24 * 3600, rocketmq="timerMaxDelaySec", doc="longest delay of such a message, seconds (RocketMQ 5: 3 days)"
+        7 * 24 * 3600, "timerMaxDelaySec", "longest delay of such a message, seconds (RocketMQ 5: 3 days)"
     )
-    query_messages_max: int = setting(64, rocketmq="maxMsgsNumBatch", doc="most results of an index query")
+    query_messages_max: int = setting(64, "maxMsgsNumBatch", "most results of an index query")
     transfer_bytes_in_memory_max: int = setting(
-        256 * 1024, rocketmq="maxTransferBytesOnMessageInMemory", doc="bytes of one read of hot data"
+        256 * 1024, "maxTransferBytesOnMessageInMemory", "bytes of one read of hot data"
     )
     transfer_count_in_memory_max: int = setting(
-        32, rocketmq="maxTransferCountOnMessageInMemory", doc="messages of one read of hot data"
+        32, "maxTransferCountOnMessageInMemory", "messages of one read of hot data"
     )
     transfer_bytes_in_disk_max: int = setting(
-        64 * 1024, rocketmq="maxTransferBytesOnMessageInDisk", doc="bytes of one read of cold data"
+        64 * 1024, "maxTransferBytesOnMessageInDisk", "bytes of one read of cold data"
     )
-    transfer_count_in_disk_max: int = setting(
-        8, rocketmq="maxTransferCountOnMessageInDisk", doc="messages of one read of cold data"
-    )
+    transfer_count_in_disk_max: int = setting(8, "maxTransferCountOnMessageInDisk", "messages of one read of cold data")
     in_memory_ratio_max: int = setting(
-        40,
-        rocketmq="accessMessageInMemoryMaxRatio",
-        doc="percent of RAM behind the end that counts as hot",
-        within=(0, 100),
+        40, "accessMessageInMemoryMaxRatio", "percent of RAM behind the end that counts as hot", within=(0, 100)
     )
     page_cache_busy_ms: int = setting(
         1000,
-        rocketmq="osPageCacheBusyTimeOutMills",
-        doc="an append longer than this makes the store busy, ms",
+        "osPageCacheBusyTimeOutMills",
+        "an append longer than this makes the store busy, ms",
         within=(1, DAY_MS),
         live=True,
     )

@@ -62,8 +62,8 @@ def run(arguments):
 
 
 def test_a_new_setting_of_a_broker(checkout: Path) -> None:
-    line = '    tea_time_ms: int = setting(7, rocketmq="teaTime", doc="milliseconds until tea")'
-    add_line(checkout / "appliance/settings/roles.py", 'rocketmq="brokerName"', line)
+    line = '    tea_time_ms: int = setting(7, "teaTime", "milliseconds until tea")'
+    add_line(checkout / "appliance/settings/roles.py", '"brokerName"', line)
     (checkout / "broker.properties").write_text("teaTime=12\n")
     program = (
         "from pathlib import Path; from appliance.settings.loader import load_broker_config;"
