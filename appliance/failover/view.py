@@ -20,6 +20,8 @@ from typing import NamedTuple
 
 from appliance.failover.lease import LEASE_S
 
+PRIORITY_UNTOLD = (1 << 31) - 1  # of a member of an earlier version: as RocketMQ's controller has it, and the setting
+
 
 class Holder(NamedTuple):
     """A member of an in-sync set: its id, and the boot of its machine in which it came to have everything.
@@ -120,7 +122,7 @@ class Figures(NamedTuple):
     log_end: int
     dispatched_end: int
     is_healthy: bool
-    priority: int = 0
+    priority: int = PRIORITY_UNTOLD
     following: int = 0
     refusal: str = ""
 

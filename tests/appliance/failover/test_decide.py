@@ -28,6 +28,8 @@ from appliance.failover.actions import (
 from appliance.failover.decide import DRAIN_S_MAX, decide
 from appliance.failover.own import Attempt, Own, Role
 from appliance.failover.view import Beat, Figures, Holder, Level, Pause, Switch, Term, TermState, View
+from appliance.register.term import figures_from_json
+from appliance.settings.roles import BrokerConfig
 
 ONE, TWO, THREE = Holder(1, "a"), Holder(2, "b"), Holder(3, "c")
 TERM = Term(4, "four", 1, "h1:10911", "s1", TermState.OPEN, frozenset({ONE, TWO}), start=100)
@@ -166,6 +168,15 @@ def test_an_unclean_switch_of_another_revision_does_not_count() -> None:
 def test_of_equal_logs_the_lower_priority_goes_first_and_then_the_lower_id(priority: int) -> None:
     view = viewed(of_in_sync=frozenset({ONE, TWO, THREE}), members={3: EQUAL}, changed=94.5)
     assert isinstance(decide(view, own(SLAVE, priority=priority), NOW)[-1], TakeOver)
+
+
+def test_a_member_of_an_earlier_version_that_tells_no_priority_has_the_default_of_the_setting() -> None:
+    old = figures_from_json(
+        b'{"address":"h3","boot":"c","epoch":4,"log_end":1000,"dispatched_end":1000,"is_healthy":true}'
+    )
+    view = viewed(of_in_sync=frozenset({ONE, TWO, THREE}), members={3: old}, changed=94.5)
+    assert isinstance(decide(view, own(SLAVE, priority=5), NOW)[-1], TakeOver)
+    assert old.priority == BrokerConfig().broker_election_priority
 
 
 def test_what_members_say_only_delays_a_member_that_may_win() -> None:
