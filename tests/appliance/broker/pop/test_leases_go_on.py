@@ -59,3 +59,28 @@ async def test_what_ended_while_a_slave_was_away_is_not_delivered_again_by_it(tm
             assert (await promote(two)).code == 0
             await until(lambda: is_master(two))
             assert (left, two.controller.offsets.query("g", TOPIC, queue_id)) == (0, 3)
+
+
+async def test_a_batch_in_order_whose_answer_was_lost_is_given_to_the_same_attempt_at_the_new_master(
+    tmp_path: Path,
+) -> None:
+    async with (
+        group(tmp_path) as brokers,
+        brokers.broker("two", broker_id=1) as two,
+        contextlib.AsyncExitStack() as first,
+    ):
+        one = await first.enter_async_context(brokers.broker("one"))
+        await send(one, 2, b"x")
+        async with popping(one.controller.address, topic=TOPIC) as popper:
+            lost = await popper.pop(maxMsgNums=1, order="true", attemptId="first")
+        await until(lambda: two.controller.pop.book.count == 1)
+        await same_logs(one, two)
+        await first.aclose()
+        assert (await promote(two)).code == 0
+        await until(lambda: is_master(two))
+        async with popping(two.controller.address, topic=TOPIC) as popper:
+            assert await popper.pop(order="true", attemptId="another member's") == []
+            (again,) = await popper.pop(maxMsgNums=1, order="true", attemptId="first")
+            assert again.body == lost[0].body
+            assert await popper.ack(again) == 0
+            assert len(await popper.pop(order="true", attemptId="another member's")) == 1
