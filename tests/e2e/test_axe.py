@@ -194,7 +194,7 @@ def look(browser: webdriver.Chrome, axe: str, url: str, addresses: list[str]) ->
     for number, address in enumerate(addresses):
         browser.get(url + address)
         found += [(address, width, "too wide") for width in WIDTHS if is_too_wide(browser, width)]
-        for width, theme, options in LOOKS if is_taken(Path(__file__)) else [LOOKS[number % 2]]:
+        for width, theme, options in LOOKS if is_taken(Path(__file__).name) else [LOOKS[number % 2]]:
             resize(browser, width)
             if browser.execute_script("return !window.axe"):  # also of a page that loaded itself anew meanwhile
                 browser.execute_script(axe)

@@ -11,8 +11,9 @@ from tests.interop.build_cache import built, digest, tool
 from tests.interop.clients import HERE, ClientProgram, running
 
 SOURCES = HERE / "go"
+PURE_GO = {"CGO_ENABLED": "0"}  # all that is built for tests: so Go compiles its standard library once
 # No C compiler, no other toolchain than the machine's, and the versions that go.sum pins.
-ENVIRONMENT = {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local"}
+ENVIRONMENT = PURE_GO | {"GOTOOLCHAIN": "local"}
 # Without inlining and what a debugger wants: on a new machine Go compiles its standard library, too.
 QUICK = ("-ldflags=-s -w", "-gcflags=all=-l -dwarf=false")
 BUILD = ("go", "build", "-mod=readonly", "-buildvcs=false", *QUICK, "-o", "programs", ".")

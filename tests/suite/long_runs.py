@@ -15,6 +15,7 @@ import zlib
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -25,6 +26,8 @@ MARKER = "long"
 EACH_VALUE = "each_value"
 LONG = "GANTRY_TEST_LONG"  # in the environment of a run with --long, its part; modules ask while they are imported
 
+Amount = TypeVar("Amount")
+
 
 def part_of(text: str) -> str:
     """The same text. ValueError unless it is the number of a part and how many there are."""
@@ -34,15 +37,15 @@ def part_of(text: str) -> str:
     return text
 
 
-def in_all(usual: int, *, long: int) -> int:
-    """So many in a usual run, or with --long."""
+def in_all(usual: Amount, *, long: Amount) -> Amount:
+    """So many, or such a one, in a usual run, or with --long."""
     return long if os.environ.get(LONG) == ALL else usual
 
 
 def left_out(items: Sequence[pytest.Item], arguments: Sequence[str]) -> set[pytest.Item]:
     """Those that a run with these arguments does not take. arguments: paths, also with ::names."""
     named = {Path(argument.partition("::")[0]).resolve() for argument in arguments}
-    asked = [item for item in items if item.path not in named and not is_taken(item.path)]
+    asked = [item for item in items if item.path not in named and not is_taken(item.path.name)]
     grids: defaultdict[str, list[pytest.Item]] = defaultdict(list)
     for item in asked:
         if item.get_closest_marker(EACH_VALUE):
@@ -51,10 +54,10 @@ def left_out(items: Sequence[pytest.Item], arguments: Sequence[str]) -> set[pyte
     return out.union(*(set(cases) - set(_with_each_value(cases)) for cases in grids.values()))
 
 
-def is_taken(module: Path) -> bool:
-    """Whether this run takes all of the module: with --long, or with the part that it is in."""
+def is_taken(name: str) -> bool:
+    """Whether this run takes all of a module, or what else has a name: with --long, or with the part that it is in."""
     number, _, parts = os.environ.get(LONG, "1/0").partition("/")
-    return parts != "0" and zlib.crc32(module.name.encode()) % int(parts) == int(number) - 1
+    return parts != "0" and zlib.crc32(name.encode()) % int(parts) == int(number) - 1
 
 
 def _with_each_value(cases: Sequence[pytest.Item]) -> list[pytest.Item]:

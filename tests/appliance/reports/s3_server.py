@@ -1,7 +1,12 @@
-"""A place without moving: pyarrow's file system over a folder, and a real server of S3. Fixtures, for conftest.py."""
+"""A place without moving: pyarrow's file system over a folder, and a real server of S3. Fixtures, for conftest.py.
+
+The server is rclone's, in memory: Go compiles it with what else it compiles for tests. With --long it is Versity's
+gateway over a folder, whose hundreds of modules take Go 190 CPU seconds on a new machine.
+"""
 
 from __future__ import annotations
 
+import shutil
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -12,29 +17,30 @@ import pytest
 from appliance.settings.lake_place import StoreAddress
 from tests.conftest import missing, require_tool
 from tests.interop.build_cache import ToolError, built, digest, tool
-from tests.interop.go_client import QUICK
+from tests.interop.go_client import PURE_GO, QUICK
+from tests.suite.long_runs import in_all
 from tests.waiting import WITHIN_S, wait_until
 
 KEYS = {"AWS_ACCESS_KEY_ID": "gantry-tests", "AWS_SECRET_ACCESS_KEY": "a-secret-of-tests"}
 
-
-S3_SERVER = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"  # over a folder; built once per machine
+SOURCES = Path(__file__).parent / "s3"
+GATEWAY = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
 
 
 @pytest.fixture(scope="session")
 def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The options of an address there."""
     fs = pytest.importorskip("pyarrow.fs", reason="the report stack is not installed")
-    program = _server()
+    require_tool("go", "it builds a server of S3")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     folder = tmp_path_factory.mktemp("s3")
-    for name in ("buckets", "metadata"):
-        (folder / name).mkdir()
-    account = ["--access", KEYS["AWS_ACCESS_KEY_ID"], "--secret", KEYS["AWS_SECRET_ACCESS_KEY"]]
-    place = ["posix", "--sidecar", str(folder / "metadata"), str(folder / "buckets")]
-    command = [str(program), *account, "--port", f"127.0.0.1:{port}", *place]
+    try:
+        command = in_all(_in_memory, long=_over_a_folder)(f"127.0.0.1:{port}", folder)
+    except ToolError as exc:
+        missing("the server of S3", str(exc))
+        raise
     with (
         (folder / "server.log").open("wb") as log,
         subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT) as server,
@@ -60,19 +66,33 @@ def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             server.wait(WITHIN_S)
 
 
-def _server() -> Path:
-    require_tool("go", "it builds a server of S3")
+def _in_memory(address: str, folder: Path) -> list[str]:
+    files = sorted(SOURCES.iterdir())
 
-    install = ["go", "install", *QUICK, "-buildvcs=false", S3_SERVER]
+    def build(work: Path) -> None:
+        for file in files:
+            shutil.copy(file, work)
+        tool(
+            ["go", "build", "-mod=readonly", "-buildvcs=false", *QUICK, "-o", "server", "."],
+            cwd=work,
+            environment=PURE_GO,
+        )
+
+    return [str(built(f"s3-{digest(files)}", build) / "server"), address, *KEYS.values()]
+
+
+def _over_a_folder(address: str, folder: Path) -> list[str]:
+    install = ["go", "install", *QUICK, "-buildvcs=false", GATEWAY]
 
     def build(work: Path) -> None:
         tool(install, environment={"GOBIN": str(work), "GOFLAGS": "-mod=mod"})
 
-    try:
-        return built(f"s3-{digest([], str(install))}", build) / "versitygw"
-    except ToolError as exc:
-        missing("the server of S3", str(exc))
-        raise
+    program = built(f"s3-{digest([], str(install))}", build) / "versitygw"
+    for name in ("buckets", "metadata"):
+        (folder / name).mkdir()
+    account = ["--access", KEYS["AWS_ACCESS_KEY_ID"], "--secret", KEYS["AWS_SECRET_ACCESS_KEY"]]
+    place = ["posix", "--sidecar", str(folder / "metadata"), str(folder / "buckets")]
+    return [str(program), *account, "--port", address, *place]
 
 
 @pytest.fixture(params=["file", "s3"])

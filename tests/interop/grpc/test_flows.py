@@ -14,6 +14,7 @@ from tests.conftest import missing, require_tool
 from tests.faults.grpc.proxy_process import proxy_process
 from tests.harness import LocalCluster
 from tests.interop.build_cache import built, digest, tool
+from tests.interop.go_client import ENVIRONMENT, QUICK
 from tests.interop.grpc.flows import QUICK_CHECKS, check, check_java, java_flows, make_topics, said_at
 
 HERE = Path(__file__).parent
@@ -72,10 +73,8 @@ async def test_the_go_client(tmp_path: Path, ordered_groups: Sequence[str]) -> N
 
     def build(folder: Path) -> None:
         shutil.copytree(HERE / "go", folder, dirs_exist_ok=True)
-        environment = {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local"}
-        tool(
-            ["go", "build", "-mod=readonly", "-buildvcs=false", "-o", "flows", "."], cwd=folder, environment=environment
-        )
+        command = ["go", "build", "-mod=readonly", "-buildvcs=false", *QUICK, "-o", "flows", "."]
+        tool(command, cwd=folder, environment=ENVIRONMENT)
 
     folder = program("go", build, "go")
     plain = ["env", f"HOME={tmp_path}", "rocketmq.client.enableSsl=false"]
