@@ -22,6 +22,7 @@ from tests.machine import WORKER_VARIABLE  # before any test, whether Django's s
 from tests.suite import clock_jumps, long_runs, pauses
 from tests.suite.kinds import APACHE_PARAMETER, FIXTURES, ORDER, TESTS, is_alone, kind_of, shared_folder
 from tests.suite.shares import share_of
+from tests.suite.shown_again import is_shown_elsewhere
 from tests.suite.unit_guard import are_brokers_beside, nothing_outside
 from tests.waiting import WITHIN_S
 
@@ -156,6 +157,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         kind = _kind_of_item(item)
         if kind != "outside":
             item.add_marker(kind)
+        if isinstance(item, pytest.Function) and is_shown_elsewhere(item.path, item.originalname, item.name):
+            item.add_marker(long_runs.MARKER)
     if out := long_runs.left_out(items, config.args):
         config.hook.pytest_deselected(items=list(out))
         items[:] = [item for item in items if item not in out]
