@@ -95,7 +95,7 @@ BROKEN_PARTS = (("whose disk does not write", "is_disk_healthy"), ("that stood s
 MUTANTS = (
     Mutant("any member may win", instead=((winning, "is_in_set", lambda term, own: True),)),
     Mutant("an empty set is ignored", instead=((winning, "is_in_set", _ignores_empty_set),)),
-    Mutant("the boot is ignored", instead=((winning, "has_kept_log", _ignores_boot),)),
+    Mutant("the boot is ignored", instead=((winning, "has_kept_log", _ignores_boot),), seed=16),
     Mutant(
         "a clean stop in another boot counts",
         instead=((winning, "has_kept_log", _takes_any_clean_stop),),
@@ -113,32 +113,36 @@ MUTANTS = (
             (in_sync_rules, "to_require", _requires_what_is_on_record),
         ),
         mixture=SETS,
-        seed=25,
+        seed=34,
     ),
     Mutant("a removal of unknown outcome counts", rule="trusts_unknown_removal", mixture=SETS),
-    Mutant("an addition of unknown outcome is forgotten", rule="forgets_unknown_addition", mixture=SETS, seed=45),
+    Mutant("an addition of unknown outcome is forgotten", rule="forgets_unknown_addition", mixture=SETS, seed=56),
     Mutant(
-        "a restored etcd is accepted", instead=((winning, "why_frozen", lambda view, own: ""),), mixture=ETCD_RESTORED
+        "a restored etcd is accepted",
+        instead=((winning, "why_frozen", lambda view, own: ""),),
+        mixture=ETCD_RESTORED,
+        seed=24,
     ),
     Mutant(
         "another cluster of etcd is accepted",
         instead=((winning, "is_restored", lambda view: False),),
         mixture=ETCD_RESTORED,
+        seed=16,
     ),
     Mutant("the beat is not compared", rule="compares_beat", mixture=TIMES),
     Mutant("a change of the set does not compare the term", rule="compares_term", mixture=SETS, seed=18),
     Mutant("no epoch is checked", rule="checks_epoch", mixture=TIMES),
     Mutant("an epoch without writes is not on record (R#9689)", rule="puts_epoch_on_record"),
-    Mutant("cuts below the own confirmed position", rule="guards_confirmed", mixture=LOSSES),
+    Mutant("cuts below the own confirmed position", rule="guards_confirmed", mixture=LOSSES, seed=16),
     Mutant("a stranger's acknowledgement counts (R#3015)", rule="authenticates", mixture=SETS),
     Mutant("the supervisor releases any session", rule="witness_compares_session", mixture=PEOPLE, seed=30),
     Mutant(
         "a restarted owner goes on though its machine has restarted", rule="goes_on_after_a_new_boot", mixture=BOOTS
     ),
-    Mutant("the supervisor releases a process that it has not reaped", rule="witness_reaps", mixture=TIMES),
+    Mutant("the supervisor releases a process that it has not reaped", rule="witness_reaps", mixture=TIMES, seed=9),
     Mutant("releases before it has stopped", rule="stops_before_release", mixture=PEOPLE, seed=38),
-    Mutant("the proof counts from the answer", rule="proof_from_answer", mixture=TIMES),
-    Mutant("the proof counts from the last try", rule="proof_from_last_try", mixture=TIMES),
+    Mutant("the proof counts from the answer", rule="proof_from_answer", mixture=TIMES, seed=10),
+    Mutant("the proof counts from the last try", rule="proof_from_last_try", mixture=TIMES, seed=18),
     Mutant(
         "a proof never ends (R#7017)",
         instead=((lease, "is_proven", lambda first_sent, lease_s, now: first_sent is not None),),
@@ -156,7 +160,7 @@ MUTANTS = (
     ),
     Mutant("a pause suspends the deadline", rule="proof_outlives_pause", mixture=TIMES),
     Mutant("a candidate waits from the writer's clock", rule="waits_from_stamp"),
-    Mutant("a candidate waits from when it asked", rule="waits_from_asking", mixture=TIMES),
+    Mutant("a candidate waits from when it asked", rule="waits_from_asking", mixture=TIMES, seed=22),
     Mutant("begins before the transaction is known", rule="begins_before_known"),
     Mutant("begins though it is overtaken", rule="yields_when_overtaken", mixture=OVERTAKEN),
     Mutant(
