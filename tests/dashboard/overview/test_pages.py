@@ -103,7 +103,8 @@ async def test_the_overview_tells_what_happened_lately(log_in: Client, gateway: 
 
 
 async def test_the_overview_counts_the_alerts_that_are_muted(log_in: Client, gateway: Gateway) -> None:
-    watch, sampler, shapes = AlertWatch(board), Sampler(gateway), set()
+    watch, sampler = AlertWatch(board), Sampler(gateway)
+    shapes: set[str] = set()
     client, now = await log_in("reader"), timezone.now()
 
     async def live() -> str:
