@@ -16,16 +16,7 @@ from gantrymq.remoting.admin_bodies import KVTable
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.signature import Credentials
 from store.base.config import MessageStoreConfig
-from tests.appliance.acl.cluster import (
-    ADMIN,
-    WRONG,
-    accounts_file,
-    guarded,
-    is_denied,
-    send_fields,
-    sent,
-    signed_peer,
-)
+from tests.appliance.acl.cluster import ADMIN, WRONG, accounts_file, guarded, is_denied, send_fields, sent, signed_peer
 from tests.harness import SMALL_STORE, serving
 
 
