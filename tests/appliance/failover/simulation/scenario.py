@@ -19,7 +19,17 @@ def run(seed: int, rules: Rules | None = None, mixture: Mixture = ANY) -> World:
     """Run one scenario to its end. Violation."""
     world = World(seed, rules or Rules(), mixture)
     world.level = world.rng.choice((Level.IN_SYNC, Level.IN_SYNC, Level.IN_SYNC_DISK))
-    term = Term(1, "init", 1, "", "init", TermState.RELEASED, frozenset({Holder(1, "boot1")}), world.level)
+    term = Term(
+        1,
+        "init",
+        1,
+        "",
+        "init",
+        TermState.RELEASED,
+        frozenset({Holder(1, "boot1")}),
+        world.level,
+        lease_s=world.lease_s,
+    )
     stores = {number: f"store{number}" for number in range(1, MEMBERS + 1)}
     world.etcd = Etcd(State(term, 1, Beat("init", 0), 1, 1), stores)
     for number in stores:
