@@ -186,20 +186,7 @@ class Sender:
                     self.silences.failed(broker)
                 moves.report(broker, outgoing.topic, failure)
             await self._pause(retry, failure, broker, brokers, deadline)
-            logger.debug(
-                "send tried again (topic=%s, msg_id=%s, broker=%s): %s",
-                outgoing.topic,
-                outgoing.msg_id,
-                broker,
-                failure,
-                extra={
-                    "event": "send_again",
-                    "topic": outgoing.topic,
-                    "msg_id": outgoing.msg_id,
-                    "broker": broker,
-                    "error": str(failure),
-                },
-            )
+            _log_again(outgoing, broker, failure)
             try:
                 if isinstance(failure, ConnectError) and failed_at is not None:
                     self._session.look_again_soon(outgoing.topic, use_template=True)
@@ -429,3 +416,21 @@ class Sender:
         names = (names - set(avoid)) or names
         good = {name for name in names if faults.is_available(name)} or {faults.least_bad(sorted(names))}
         return [queue for queue in queues if queue.broker_name in good], ()
+
+
+def _log_again(outgoing: Outgoing, broker: str, failure: GantryError) -> None:
+    """A message that is sent again may be stored twice: who counts messages looks for the reason here."""
+    logger.debug(
+        "send tried again (topic=%s, msg_id=%s, broker=%s): %s",
+        outgoing.topic,
+        outgoing.msg_id,
+        broker,
+        failure,
+        extra={
+            "event": "send_again",
+            "topic": outgoing.topic,
+            "msg_id": outgoing.msg_id,
+            "broker": broker,
+            "error": str(failure),
+        },
+    )
