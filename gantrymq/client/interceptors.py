@@ -10,7 +10,7 @@ import functools
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from gantrymq.client.connection.callbacks import awaited
+from gantrymq.client.exits import awaited
 from gantrymq.client.results import ConsumeResult, RetryLater, SendResult
 from gantrymq.errors import WrongType
 from gantrymq.message.model import Message, MessageExt

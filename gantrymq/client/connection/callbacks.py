@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 import inspect
 import logging
-import threading
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from gantrymq.client.connection.compression import in_thread
+from gantrymq.client.exits import awaited, without_exit
 from gantrymq.message.model import MessageQueue
 from gantrymq.timeouts import timeout
 
@@ -39,30 +39,3 @@ async def tell(callback: Callable[[T], Awaitable[None] | None] | None, about: T,
                 await awaited(outcome)
     except Exception:  # the application's: the client goes on
         logger.exception("callback failed (callback=%s)", what, extra={"event": "callback_failed", "callback": what})
-
-
-def without_exit(function: Callable[..., T], *arguments: Any) -> T:
-    """Call the application's function, in a thread. sys.exit() there is a failure of it, as any other: the event loop
-    would hand it on and end, with all clients that share it."""
-    try:
-        return function(*arguments)
-    except Exception:
-        raise
-    except BaseException as exc:
-        raise _failure_of(exc) from exc
-
-
-async def awaited(outcome: Awaitable[T]) -> T:
-    """What the application's async function brings. An exit ends a loop of the main thread, which is the application's,
-    and is a failure in any other thread: there runs the loop of all blocking clients."""
-    try:
-        return await outcome
-    except (SystemExit, KeyboardInterrupt) as exc:
-        if threading.current_thread() is threading.main_thread():
-            raise
-        raise _failure_of(exc) from exc
-
-
-def _failure_of(exc: BaseException) -> RuntimeError:
-    failure = RuntimeError(f"{type(exc).__name__}({exc}) in a thread, where it ends nothing")
-    return failure.with_traceback(exc.__traceback__)

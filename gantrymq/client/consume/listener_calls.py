@@ -18,10 +18,10 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from gantrymq.client.connection.callbacks import awaited, without_exit
 from gantrymq.client.connection.loop_watch import LoopWatch
 from gantrymq.client.consume.failed_messages import note_cause
 from gantrymq.client.consume.running_info import ConsumeCounters
+from gantrymq.client.exits import awaited, without_exit
 from gantrymq.client.interceptors import ConsumeProceed
 from gantrymq.client.produce.trace import ConsumeTracer
 from gantrymq.client.results import ConsumeResult, DeadLetter, RetryLater

@@ -27,11 +27,11 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Protocol, Unpack
 
-from gantrymq.client.connection.callbacks import awaited, without_exit
 from gantrymq.client.connection.moves import may_have_moved
 from gantrymq.client.connection.option_checks import check_listener
 from gantrymq.client.connection.received_messages import read_messages
 from gantrymq.client.connection.send_codec import pack_aside
+from gantrymq.client.exits import awaited, without_exit
 from gantrymq.client.produce.options import ProducerKeywords
 from gantrymq.client.produce.producer import Producer
 from gantrymq.client.results import SendResult, SendStatus
