@@ -33,7 +33,6 @@ SHOWN_BY = {
     "interop/flows/test_request_reply.py": (
         "interop/flows/test_sdk_and_java.py::test_java_asks_and_our_consumer_answers"
     ),
-    "interop/grpc/test_kills.py": "faults/pop/test_kill_popping.py",
     "interop/grpc/test_filters.py": "interop/grpc/test_flows.py::test_the_java_client",
     "interop/flows/test_java_pop.py": "gantrymq/client/pop/test_pop_consumer.py",
     "interop/flows/test_opentelemetry.py": (
@@ -42,8 +41,7 @@ SHOWN_BY = {
     "interop/test_sql_subscriptions.py": "interop/test_sql_oracle.py",
     # The same, with thousands of messages, or one setting fewer.
     "interop/flows/test_official_clients.py": OFFICIAL,
-    "interop/flows/test_tls.py::test_the_java_client_sends_and_consumes": OFFICIAL,
-    "interop/test_appliance_accounts.py": "interop/mqadmin/test_accounts.py",
+    "interop/test_appliance_accounts.py": "appliance/acl/test_appliance_with_accounts.py",
     "faults/test_again_after_kill.py::test_few_messages_come_again_when_a_broker_is_killed[pushed-3]": (
         "faults/test_again_after_kill.py::test_few_messages_come_again_when_a_broker_is_killed[pushed-2]"
     ),
@@ -58,7 +56,6 @@ SHOWN_BY = {
     "interop/kinds/test_every_kind.py::test_java_has_every_kind[apache]": (
         "interop/kinds/test_every_kind.py::test_java_has_every_kind[gantry]"
     ),
-    "peers/test_tls.py": "peers/test_apache_peer.py",
     "appliance/reports/test_kills.py::test_and_so_is_one_in_a_store[s3]": (
         "appliance/reports/test_kills.py::test_and_so_is_one_in_a_store[file]"
     ),
@@ -90,18 +87,11 @@ SHOWN_BY = {
     ),
     # The same, in rounds that dice choose, or by another fault.
     "faults/replication/test_network_rounds.py": "faults/replication/test_network_cases.py",
-    "faults/replication/test_switch_over_rounds.py": "faults/failover/test_rounds.py",
-    "faults/replication/test_on_record.py": "appliance/broker/replication/test_on_record.py",
-    "faults/replication/test_promotion.py": "appliance/broker/replication/test_promotion.py",
-    "faults/replication/test_stale_promotion.py": (
-        "faults/replication/test_network_cases.py::test_a_slave_that_was_cut_off_is_not_promoted"
+    "faults/replication/test_switch_over_rounds.py": (
+        "faults/replication/test_switch_over.py::test_a_switch_over_ends_in_time_whoever_is_lost"
     ),
     "faults/replication/test_two_promotions.py": (
         "faults/replication/test_network_cases.py::test_of_two_promotions_apart_the_second_takes_nothing_away"
-    ),
-    "faults/failover/test_gantry_up.py::"
-    "test_a_killed_master_has_a_successor_as_soon_as_the_supervisor_has_seen_it_die": (
-        "faults/failover/test_gantry_up.py::test_what_was_acknowledged_is_there_after_a_kill_a_take_over_and_a_new_start"
     ),
     "faults/failover/test_deadline.py::test_one_of_three_members_of_etcd_may_be_lost[19]": (
         "faults/failover/test_deadline.py::test_one_of_three_members_of_etcd_may_be_lost[9]"

@@ -13,7 +13,7 @@ from tests.suite.shown_again import SHOWN_BY, is_shown_elsewhere
 
 
 def test_a_module_a_function_or_a_case_is_named() -> None:
-    module = TESTS / "peers" / "test_tls.py"
+    module = TESTS / "e2e" / "test_sign_in.py"
     assert is_shown_elsewhere(module, "test_a", "test_a[1]")
     deadline, lost = TESTS / "faults/failover/test_deadline.py", "test_one_of_three_members_of_etcd_may_be_lost"
     assert is_shown_elsewhere(deadline, lost, f"{lost}[19]")
