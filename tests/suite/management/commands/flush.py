@@ -22,4 +22,4 @@ class Command(flush.Command):
 
 @functools.cache
 def _statements(database: str) -> list[str]:
-    return list(sql_flush(no_style(), connections[database], allow_cascade=False))
+    return list(sql_flush(no_style(), connections[database], reset_sequences=False, allow_cascade=False))
