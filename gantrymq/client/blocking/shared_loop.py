@@ -59,23 +59,27 @@ class SharedLoop:
         self._clients: set[LoopClient] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
+        self._has_ended = threading.Event()  # of that loop: an exit makes it forget that it was told to stop
 
     def acquire(self, client: LoopClient) -> None:
         with self._lock:
             if not self._clients:
                 self._loop = asyncio.new_event_loop()
                 self._loop.set_default_executor(ThreadPoolExecutor(thread_name_prefix="gantrymq-blocking-io"))
-                self._thread = threading.Thread(target=_run, args=(self._loop,), name="gantrymq-blocking", daemon=True)
+                self._has_ended = threading.Event()
+                arguments = (self._loop, self._has_ended)
+                self._thread = threading.Thread(target=_run, args=arguments, name="gantrymq-blocking", daemon=True)
                 self._thread.start()
             self._clients.add(client)
 
     def release(self, client: LoopClient) -> None:
         with self._lock:
             self._clients.discard(client)
-            loop, thread = self._loop, self._thread
+            loop, thread, has_ended = self._loop, self._thread, self._has_ended
             if self._clients or loop is None or thread is None:
                 return
             self._loop = self._thread = None
+        has_ended.set()
         loop.call_soon_threadsafe(loop.stop)
         if thread is threading.current_thread():
             return
@@ -159,10 +163,10 @@ class SharedLoop:
             client.abandon()
 
 
-def _run(loop: asyncio.AbstractEventLoop) -> None:
+def _run(loop: asyncio.AbstractEventLoop, has_ended: threading.Event) -> None:
     """Run until the loop is stopped. What an application's function raises that asyncio ends loops for, such as
-    sys.exit() of a queue selector, is the outcome of that call already: other clients go on."""
-    while True:
+    sys.exit() of a queue selector, is the outcome of its call, or of its round in the background: others go on."""
+    while not has_ended.is_set():
         try:
             loop.run_forever()
             return

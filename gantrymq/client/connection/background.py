@@ -7,6 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
+from gantrymq.client.exits import awaited
 from gantrymq.errors import GantryError
 from gantrymq.remoting.outages import Outages
 from gantrymq.timeouts import timeout
@@ -62,7 +63,7 @@ async def every(
     work = getattr(action, "__name__", "").strip("_").replace("_", " ")
     while True:
         try:
-            await action()
+            await awaited(action())
             outages.worked(work, "")
         except GantryError as exc:
             outages.failed(work, "", exc)

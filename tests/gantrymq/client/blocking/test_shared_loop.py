@@ -31,6 +31,7 @@ from gantrymq.client.interceptors import ConsumeProceed, SendProceed, around_con
 from gantrymq.errors import ClientClosed
 from tests.gantrymq.client.messages import stored
 from tests.gantrymq.client.ports import closed_port
+from tests.waiting import wait_until
 
 
 class Ended(SharedLoop):
@@ -135,3 +136,17 @@ def test_an_exit_of_the_applications_code_on_the_shared_loop_ends_its_call_alone
         shared.run(exits())
     assert shared.run(work()) == "done"
     shared.release(client)  # type: ignore[arg-type]
+
+
+def test_an_exit_in_the_turn_of_the_stop_does_not_keep_the_loop() -> None:
+    shared, client = SharedLoop(), Client()
+    shared.acquire(client)  # type: ignore[arg-type]
+    threads: list[threading.Thread] = []
+
+    def end() -> None:
+        threads.append(threading.current_thread())
+        shared.release(client)  # type: ignore[arg-type]
+        asyncio.get_running_loop().call_soon(sys.exit)
+
+    shared.call_soon(end)
+    wait_until(lambda: threads and not threads[0].is_alive())
