@@ -279,24 +279,28 @@ class ConsumeQueue:
         self.ext.end_after_scan()
 
     def cut(self, index: int) -> None:
-        """Drop all units from `index` on, and erase them on disk: a stale unit must not come back."""
+        """Drop all units from `index` on, and erase them on disk: a stale unit must not come back.
+
+        What may fail is first: after an OSError the queue still has these units, so that they are cut once more.
+        """
         self._first_physical_offset = -1
         self.looked_at = None
+        last = self.unit_at(index - 1)
         if self.ext is not None and (first := self.unit_at(index)) is not None:
             self.ext.end_before(first.tags_code)
+        if self.written_index > index or (self.bases and self.bases[-1] >= index):
+            self._cut_files(index)
         self.next_index = max(index, 0)
         if index >= self.tail_index:
             del self.tail[(index - self.tail_index) * UNIT_BYTES :]
         else:
             self.tail.clear()
             self.tail_index = index
-        if self.written_index > index or (self.bases and self.bases[-1] >= index):
-            self._cut_files(index)
         self.written_index = min(self.written_index, index)
         if not self.bases and not self.tail:
             self.next_index = self.tail_index = self.written_index = self.min_index = 0
         self.min_index = min(self.min_index, self.next_index)
-        self._note_end()
+        self._note_end(last)
 
     def rewind(self, physical_start: int) -> None:
         """Forget the units of messages at or behind `physical_start`: the log is about to say them again.
@@ -316,7 +320,7 @@ class ConsumeQueue:
             self.min_index = min(self.min_index, low)
             self.tail.clear()
             self.has_residue = True
-            self._note_end()
+            self._note_end(self.unit_at(low - 1))
 
     def keep_what_is_same(self, end_index: int, had_residue: bool) -> None:
         """The log said again what the files hold up to `end_index`, and that is what they hold: leave them alone."""
@@ -446,18 +450,18 @@ class ConsumeQueue:
         self.bases = [base for base in self.bases if base not in bases]
         return paths
 
-    def _note_end(self) -> None:
-        last = self.unit_at(self.next_index - 1)
+    def _note_end(self, last: ConsumeQueueUnit | None) -> None:
         self._end_before_tail = (
             last.physical_offset + last.size_bytes if last is not None and last.size_bytes != FILLER_SIZE else 0
         )
 
     def _cut_files(self, index: int, *, sync: bool = True) -> None:
         behind = [base for base in self.bases if base >= index]
-        for path in self.forget_files(behind):
-            path.unlink(missing_ok=True)
+        for base in reversed(behind):  # what a failure leaves has no gap
+            self.path_of(base).unlink(missing_ok=True)
         if behind and sync:
             file_bytes.sync_folder(self.folder)
+        self.forget_files(behind)  # once all are gone: a cut that failed is repeated
         if self.bases and index < self.bases[-1] + self.file_units:
             self._zero(self.bases[-1], index, sync=sync)
 

@@ -201,10 +201,9 @@ class ConsumeQueueExt:
 
     def _cut(self, end: int) -> None:
         gone = [base for base in self.bases if base >= end]
-        self.bases = self.bases[: len(self.bases) - len(gone)]
         for path in self._forget(gone):
             path.unlink(missing_ok=True)
-        self._set_end(end)
+        self.bases = self.bases[: len(self.bases) - len(gone)]
         base = end - end % self.file_bytes
         path = self.path_of(base)
         if base in self.bases and any(self._descriptors.read(path, SIZE.size, end - base)):  # a unit of the past
@@ -214,6 +213,7 @@ class ConsumeQueueExt:
                 os.fdatasync(fd)
             finally:
                 os.close(fd)
+        self._set_end(end)  # last: a cut that failed is repeated
 
     def _set_end(self, end: int) -> None:
         self._tail.clear()

@@ -225,6 +225,8 @@ class ConsumeQueueTable:
         job = self._jobs.pop(queue, None)
         if job is not None and job.settle():
             self._note_written(job, KEEP_UNITS)  # so that the cut erases them
+        if queue.tail:
+            self._mark_dirty(queue)  # the job is over, even if the cut fails
         files = queue.files_made(queue.written_index) if queue.bases else 0
         queue.cut(index)
         if gone := files - (queue.files_made(queue.written_index) if queue.bases else 0):
@@ -232,8 +234,6 @@ class ConsumeQueueTable:
             self._new_files = [each for each in self._new_files if each[1] is not queue or each[0] < end]
             self._files_made -= gone
             self.has_lost_queues = True
-        if queue.tail:
-            self._mark_dirty(queue)
 
     def _is_over(self, job: WriteJob) -> bool:
         """Take a job off the list; return whether its queue was deleted or cut while it was written."""

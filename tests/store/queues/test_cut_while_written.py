@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from store import MessageStore
+from store.base import file_bytes
 from store.queues.consume_queue_table import ConsumeQueueTable, WriteJob, write_jobs
 from tests.store.conftest import OpenStore, bodies, message, small_config
 
@@ -25,6 +28,7 @@ def begun_again(tmp_path: Path, open_store: OpenStore) -> tuple[bytes, int]:
     master.delete_topic("T")
     for number in range(AGAIN):
         master.put_message(message(b"%d again" % number, topic="T"))
+    master.put_message(message(b"last", topic="Other"))  # so that a clean start dispatches none of these once more
     log = (master.config.root / "commitlog" / f"{0:020d}").read_bytes()
     return log[: master.max_physical_offset], at
 
@@ -76,11 +80,41 @@ def test_a_queue_that_begins_again_while_it_is_written_has_only_what_is_new(
     assert bodies(store) == again
     queues.jobs_done(_written(queues))
     assert bodies(store) == again
-    assert queues.files_below(store.max_physical_offset) == 1
+    assert queues.files_below(store.max_physical_offset) == 2
     for _ in range(2):
         store = copy()
         assert bodies(store) == again
         assert store.max_offset("T", 0) == AGAIN
+
+
+@pytest.mark.parametrize(("module", "name"), [(Path, "unlink"), (file_bytes, "sync_folder")])
+def test_a_cut_that_the_disk_refuses_is_repeated(
+    begun_again: tuple[bytes, int],
+    copy: Callable[[], MessageStore],
+    monkeypatch: pytest.MonkeyPatch,
+    module: object,
+    name: str,
+) -> None:
+    log, at = begun_again
+    store = copy()
+    store.copy.append_raw(0, log[:at])
+    queues = store.parts.queues
+    queues.jobs_done(_written(queues))
+    with monkeypatch.context() as patch:
+        patch.setattr(module, name, _refused)
+        with pytest.raises(OSError, match="refused"):
+            store.copy.append_raw(at, log[at:])
+    store.copy.append_raw(store.copy.end, log[store.copy.end :])
+    queues.jobs_done(_written(queues))
+    assert queues.files_below(store.max_physical_offset) == 2
+    for _ in range(2):
+        assert store.max_offset("T", 0) == AGAIN
+        assert bodies(store) == [b"%d again" % number for number in range(AGAIN)]
+        store = copy()
+
+
+def _refused(*_: Any, **__: Any) -> None:
+    raise OSError(errno.EIO, "refused")
 
 
 def _written(queues: ConsumeQueueTable) -> list[WriteJob]:
