@@ -49,6 +49,7 @@ class ConsumeQueue:
         "dirty",
         "doubted_below",
         "ext",
+        "failed_end",
         "file_units",
         "floor_index",
         "has_residue",
@@ -78,6 +79,7 @@ class ConsumeQueue:
         self.tail_index = 0  # of the first unit in the tail; between `written_index` and it there are fillers alone
         self.written_index = 0  # units below it are in the files
         self.doubted_below = 0  # units below it were written by another run: a reader compares them with their records
+        self.failed_end = 0  # of units that a write which failed may have left in files, behind `written_index`
         self._end_before_tail = 0  # of the last message whose unit is not in the tail
         self.dirty = False
         self.ext: ConsumeQueueExt | None = None
@@ -288,8 +290,10 @@ class ConsumeQueue:
         last = self.unit_at(index - 1)
         if self.ext is not None and (first := self.unit_at(index)) is not None:
             self.ext.end_before(first.tags_code)
-        if self.written_index > index or (self.bases and self.bases[-1] >= index):
-            self._cut_files(index)
+        end = min(index, self.written_index)
+        if max(self.written_index, self.failed_end) > end or (self.bases and self.bases[-1] >= index):
+            self._cut_files(end)
+        self.failed_end = 0
         self.next_index = max(index, 0)
         if index >= self.tail_index:
             del self.tail[(index - self.tail_index) * UNIT_BYTES :]
@@ -456,10 +460,12 @@ class ConsumeQueue:
         )
 
     def _cut_files(self, index: int, *, sync: bool = True) -> None:
-        behind = [base for base in self.bases if base >= index]
+        first = self.written_index - self.written_index % self.file_units
+        may_be_made = range(first, self.failed_end, self.file_units)
+        behind = [base for base in sorted({*self.bases, *may_be_made}) if base >= index]
         for base in reversed(behind):  # what a failure leaves has no gap
             self.path_of(base).unlink(missing_ok=True)
-        if behind and sync:
+        if behind and sync and self.folder.is_dir():
             file_bytes.sync_folder(self.folder)
         self.forget_files(behind)  # once all are gone: a cut that failed is repeated
         if self.bases and index < self.bases[-1] + self.file_units:

@@ -218,6 +218,7 @@ class ConsumeQueueTable:
         """Mark the queues dirty again: their units are still in memory and go with the next round."""
         for job in jobs:
             if not self._is_over(job):
+                job.queue.failed_end = job.end  # until it is written: a cut comes first, maybe
                 self._mark_dirty(job.queue)
 
     def cut(self, queue: ConsumeQueue, index: int) -> None:
@@ -225,6 +226,8 @@ class ConsumeQueueTable:
         job = self._jobs.pop(queue, None)
         if job is not None and job.settle():
             self._note_written(job, KEEP_UNITS)  # so that the cut erases them
+        elif job is not None:
+            queue.failed_end = job.end  # the thread may have failed half way
         if queue.tail:
             self._mark_dirty(queue)  # the job is over, even if the cut fails
         files = queue.files_made(queue.written_index) if queue.bases else 0

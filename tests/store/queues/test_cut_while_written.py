@@ -11,6 +11,7 @@ import pytest
 
 from store import MessageStore
 from store.base import file_bytes
+from store.queues.consume_queue import UNIT, ConsumeQueue
 from store.queues.consume_queue_table import ConsumeQueueTable, WriteJob, write_jobs
 from tests.store.conftest import OpenStore, bodies, message, small_config
 
@@ -85,6 +86,40 @@ def test_a_queue_that_begins_again_while_it_is_written_has_only_what_is_new(
         store = copy()
         assert bodies(store) == again
         assert store.max_offset("T", 0) == AGAIN
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_units_of_a_write_that_failed_half_way_do_not_come_back(
+    begun_again: tuple[bytes, int], copy: Callable[[], MessageStore], monkeypatch: pytest.MonkeyPatch, is_known: bool
+) -> None:
+    """is_known: the loop has heard of the failure before the queue begins again."""
+    log, at = begun_again
+    store = copy()
+    store.copy.append_raw(0, log[:at])
+    queues = store.parts.queues
+    jobs = queues.take_jobs()
+    with monkeypatch.context() as patch:
+        patch.setattr(ConsumeQueue, "write_out", _half_written)
+        with pytest.raises(OSError, match="full"):
+            write_jobs(jobs)
+    if is_known:
+        queues.jobs_failed(jobs)
+    store.copy.append_raw(at, log[at:])
+    if not is_known:
+        queues.jobs_failed(jobs)
+    queues.jobs_done(_written(queues))
+    for _ in range(2):
+        store = copy()
+        assert store.max_offset("T", 0) == AGAIN
+        assert bodies(store) == [b"%d again" % number for number in range(AGAIN)]
+
+
+_write_out = ConsumeQueue.write_out
+
+
+def _half_written(queue: ConsumeQueue, index: int, fillers: int, units: bytes) -> list[Path]:
+    _write_out(queue, index, fillers, units[: BEFORE // 2 * UNIT.size])
+    raise OSError(errno.ENOSPC, "full")
 
 
 @pytest.mark.parametrize(("module", "name"), [(Path, "unlink"), (file_bytes, "sync_folder")])
