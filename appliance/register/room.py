@@ -6,12 +6,13 @@ from __future__ import annotations
 import logging
 from typing import NamedTuple
 
-from appliance.register.etcd import EtcdClient, EtcdError
+from appliance.register.etcd import EtcdClient, EtcdError, Health
 
 logger = logging.getLogger(__name__)
 
 NO_SPACE, CORRUPT = "NOSPACE", "CORRUPT"  # alarms of etcd
 CHANGES_KEPT = 1_000_000  # more than days of renewals: above what etcd keeps when it is compacted
+LARGE_BYTES = 512 << 20  # a quarter of etcd's own quota: others may make as many changes, or it is compacted each day
 RUNBOOK = "see “etcd has no room” in the failover runbook"
 
 
@@ -22,30 +23,38 @@ class Trouble(NamedTuple):
     is_refusing: bool = False
 
 
-async def trouble_of(client: EtcdClient, key: str, changes_kept: int = CHANGES_KEPT) -> Trouble:
+async def trouble_of(
+    client: EtcdClient, key: str, changes_kept: int = CHANGES_KEPT, large_bytes: int = LARGE_BYTES
+) -> Trouble:
     """key: one that this client may read."""
     try:
         health = await client.health()
+        if found := _alarm(health):
+            return found
         old = health.revision - changes_kept
-        if NO_SPACE in health.alarms:
-            return Trouble(
-                f"etcd's database is full ({_mib(health.size)}), so it refuses every change and masters can't renew: "
-                f"compact it, defragment its members, then `etcdctl alarm disarm`; {RUNBOOK}",
-                is_refusing=True,
-            )
-        if CORRUPT in health.alarms:
-            return Trouble(
-                "members of etcd have found that their data differ (CORRUPT): replace the member that etcd's log names",
-                is_refusing=True,
-            )
-        if old > 0 and await client.has_kept(key, old):
+        if old > 0 and health.size >= large_bytes and await client.has_kept(key, old):
             return Trouble(
                 f"etcd has kept its last {changes_kept:,} changes and more ({_mib(health.size)}): it is never "
-                f"compacted, and once it is full it refuses every change; {RUNBOOK}"
+                f"compacted, or too seldom, and once it is full it refuses every change; {RUNBOOK}"
             )
     except EtcdError as exc:
         logger.debug("whether etcd has room is not known: %s", exc)
     return Trouble()
+
+
+def _alarm(health: Health) -> Trouble | None:
+    if NO_SPACE in health.alarms:
+        return Trouble(
+            f"etcd's database is full ({_mib(health.size)}), so it refuses every change and masters can't renew: "
+            f"compact it, defragment its members, then `etcdctl alarm disarm`; {RUNBOOK}",
+            is_refusing=True,
+        )
+    if CORRUPT in health.alarms:
+        return Trouble(
+            "members of etcd have found that their data differ (CORRUPT): replace the member that etcd's log names",
+            is_refusing=True,
+        )
+    return None
 
 
 def _mib(size: int) -> str:

@@ -43,16 +43,17 @@ async def test_an_etcd_that_is_full_is_told_until_it_has_room_and_its_alarm_is_d
         assert await client.change([], {KEY: b""})
 
 
-async def test_an_etcd_that_keeps_all_its_changes_is_told_until_it_is_compacted(
+async def test_a_large_etcd_that_keeps_all_its_changes_is_told_until_it_is_compacted(
     client: EtcdClient, member: EtcdMember
 ) -> None:
     for _ in range(20):
         await client.change([], {KEY: b""})
-    told = await trouble_of(client, KEY, changes_kept=10)
+    told = await trouble_of(client, KEY, changes_kept=10, large_bytes=0)
     assert not told.is_refusing and "kept its last 10 changes" in told.text and "never compacted" in told.text
-    assert await trouble_of(client, KEY, CHANGES_KEPT) == Trouble()
+    assert await trouble_of(client, KEY, CHANGES_KEPT, large_bytes=0) == Trouble()
+    assert await trouble_of(client, KEY, changes_kept=10) == Trouble()  # compacted each day, or of many users, maybe
     await asyncio.to_thread(give_room, member)
-    assert await trouble_of(client, KEY, changes_kept=10) == Trouble()
+    assert await trouble_of(client, KEY, changes_kept=10, large_bytes=0) == Trouble()
 
 
 async def test_of_an_etcd_that_does_not_answer_nothing_is_told(tmp_path: Path) -> None:
