@@ -1,4 +1,4 @@
-"""What a producer tried again, by its own report: of the messages, only these may be stored twice."""
+"""What a producer tried again without an answer, by its own report: only these messages may be stored twice."""
 
 from __future__ import annotations
 
@@ -8,17 +8,19 @@ from collections.abc import Iterator
 from typing import Self
 
 from gantrymq.client.produce import sender
+from gantrymq.errors import ConnectError, GantryError, RequestTimeout
 
 
 class Retries(logging.Handler):
-    """`with Retries().listening() as retries`: `msg_ids` grows with each message that is tried again meanwhile."""
+    """`with Retries().listening() as retries`: `msg_ids` grows with each message that is tried again meanwhile because
+    an answer is missing. One that was refused is stored nowhere: nothing explains its double."""
 
     def __init__(self) -> None:
         super().__init__()
         self.msg_ids: set[str] = set()
 
     def emit(self, record: logging.LogRecord) -> None:
-        if getattr(record, "event", "") == "send_again":
+        if getattr(record, "event", "") == "send_again" and getattr(record, "may_be_stored", False):
             self.msg_ids.update(str(getattr(record, "msg_id", "")).split(","))  # a batch has those of its messages
 
     @contextlib.contextmanager
@@ -33,3 +35,9 @@ class Retries(logging.Handler):
         finally:
             logger.removeHandler(self)
             logger.level, logger.propagate = before
+
+
+def may_be_stored(failure: GantryError) -> bool:
+    """Whether a send that ended so may have stored its message: the answer to its last try is missing, or maybe to one
+    before. The failure has a note of those, and the message's id is not known here."""
+    return isinstance(failure, ConnectError | RequestTimeout) or hasattr(failure, "__notes__")

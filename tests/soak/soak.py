@@ -21,7 +21,7 @@ from tests.gantrymq.client.seen import until
 from tests.harness import LocalCluster
 from tests.soak.member import consumer_of
 from tests.soak.records import Ledger, Marks, Progress, Verdict, judge
-from tests.soak.retries import Retries
+from tests.soak.retries import Retries, may_be_stored
 from tests.source_files import ROOT
 
 KEYS = tuple(f"key-{number}" for number in range(8))  # streams of topic "orders"
@@ -101,15 +101,15 @@ class Soak:
             await asyncio.sleep(self.pause_s)  # the pace of the load
 
     async def _send(self, producer: Producer, message: Message, key: str) -> None:
-        is_again = False
+        is_open = False
         while True:
             try:
                 result = await producer.send(message, sharding_key=key, timeout_s=SEND_S)
                 break
-            except GantryError:
+            except GantryError as exc:
                 self.failed_sends += 1
-                is_again = True
-        self._note(key, result, is_again=is_again)
+                is_open |= may_be_stored(exc)
+        self._note(key, result, is_open=is_open)
 
     async def send_soon(self, producer: Producer) -> None:
         """The free stream in small batches, of which those that fail are sent anew."""
@@ -117,25 +117,26 @@ class Soak:
             first = self.acknowledged[FREE]
             numbers = range(first, first + 4)
             results: dict[int, SendResult] = {}
-            failed: set[int] = set()
+            open_ones: set[int] = set()
             while left := [number for number in numbers if number not in results]:
                 futures = [await producer.send_soon(Message("events", f"{FREE} {number}".encode())) for number in left]
                 outcomes = await asyncio.gather(*futures, return_exceptions=True)
                 for number, outcome in zip(left, outcomes, strict=True):
                     if isinstance(outcome, GantryError):
-                        failed.add(number)
                         self.failed_sends += 1
+                        if may_be_stored(outcome):
+                            open_ones.add(number)
                     elif isinstance(outcome, BaseException):
                         raise outcome
                     else:
                         results[number] = outcome
             for number in numbers:
-                self._note(FREE, results[number], is_again=number in failed)
+                self._note(FREE, results[number], is_open=number in open_ones)
             await asyncio.sleep(self.pause_s)  # the pace of the load
 
-    def _note(self, stream: str, result: SendResult, *, is_again: bool) -> None:
-        """The next message of a stream is acknowledged. is_again: it failed before, and was handed over once more."""
-        if is_again or result.msg_id in self.retries.msg_ids:
+    def _note(self, stream: str, result: SendResult, *, is_open: bool) -> None:
+        """The next message of a stream is acknowledged. is_open: it was handed over before, and may be stored since."""
+        if is_open or result.msg_id in self.retries.msg_ids:
             self.retries.msg_ids.discard(result.msg_id)
             self.sent_again.add((stream, self.acknowledged[stream]))
         self.acknowledged[stream] += 1

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from gantrymq.errors import ConnectError, GantryError, RequestTimeout, ResponseError
 from tests.soak.records import Ledger, Progress, judge
+from tests.soak.retries import may_be_stored
 
 IN_ORDER = ["A t 0 one 1.0", "M key 0 t 0 0 one", "M key 1 t 0 1 one", "M key 2 t 0 2 one"]
 
@@ -57,3 +61,21 @@ def test_progress_grows_with_the_file_and_waits_for_gaps(tmp_path: Path) -> None
     ledger.consumed("key 1", "t", 0, 1)
     ledger.close()
     assert progress.has({"key": 3})
+
+
+def with_note(failure: GantryError) -> GantryError:
+    failure.add_note("the last of 2 tries")
+    return failure
+
+
+@pytest.mark.parametrize(
+    ("failure", "is_open"),
+    [
+        (ConnectError("a:1", "lost"), True),
+        (RequestTimeout("a:1", 310, 1.0), True),
+        (ResponseError(2, "busy"), False),
+        (with_note(ResponseError(2, "busy")), True),
+    ],
+)
+def test_a_send_that_was_only_refused_explains_no_double(failure: GantryError, is_open: bool) -> None:
+    assert may_be_stored(failure) is is_open

@@ -419,7 +419,8 @@ class Sender:
 
 
 def _log_again(outgoing: Outgoing, broker: str, failure: GantryError) -> None:
-    """A message that is sent again may be stored twice: who counts messages looks for the reason here."""
+    """A message that is sent again may be stored twice, unless it was refused: who counts messages looks for the reason
+    here."""
     logger.debug(
         "send tried again (topic=%s, msg_id=%s, broker=%s): %s",
         outgoing.topic,
@@ -431,6 +432,7 @@ def _log_again(outgoing: Outgoing, broker: str, failure: GantryError) -> None:
             "topic": outgoing.topic,
             "msg_id": outgoing.msg_id,
             "broker": broker,
+            "may_be_stored": isinstance(failure, ConnectError | RequestTimeout),
             "error": str(failure),
         },
     )
