@@ -9,12 +9,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from gantrymq.client.exits import awaited
 from gantrymq.client.results import ConsumeResult, RetryLater, SendResult
 from gantrymq.errors import WrongType
 from gantrymq.message.model import Message, MessageExt
 
+T = TypeVar("T")
 SendProceed = Callable[[], Awaitable[SendResult]]
 ConsumeProceed = Callable[[], Awaitable[ConsumeResult | RetryLater]]
 
@@ -66,7 +68,7 @@ async def around_send(chain: Sequence[Interceptor], call: SendCall, proceed: Sen
     """Send through all of them."""
     for each in reversed(chain):
         proceed = functools.partial(each.send, call, proceed)
-    return await awaited(proceed())
+    return await awaited(_outcome(proceed))
 
 
 async def around_consume(
@@ -75,7 +77,12 @@ async def around_consume(
     """Call the listener through all of them."""
     for each in reversed(chain):
         proceed = functools.partial(each.consume, call, proceed)
-    return await awaited(proceed())
+    return await awaited(_outcome(proceed))
+
+
+async def _outcome(proceed: Callable[[], Awaitable[T]]) -> T:
+    """Also when it is a plain method, which may exit before there is anything to wait for."""
+    return await proceed()
 
 
 def check_interceptors(chain: object) -> None:

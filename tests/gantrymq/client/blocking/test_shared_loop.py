@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import inspect
 import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -100,9 +101,17 @@ class Exits(Interceptor):
         sys.exit(3)
 
 
-def intercepted() -> Coroutine[Any, Any, object]:
+class ExitsAtOnce(Interceptor):
+    def send(self, call: SendCall, proceed: SendProceed) -> NoReturn:
+        sys.exit(3)
+
+    def consume(self, call: ConsumeCall, proceed: ConsumeProceed) -> NoReturn:
+        sys.exit(3)
+
+
+def intercepted(by: Interceptor) -> Coroutine[Any, Any, object]:
     async def around(messages: list[MessageExt], proceed: ConsumeProceed) -> ConsumeResult | RetryLater:
-        return await around_consume([Exits()], ConsumeCall(messages, "g", "c"), proceed)
+        return await around_consume([by], ConsumeCall(messages, "g", "c"), proceed)
 
     return ListenerCalls(exits, ConsumeCounters(), concurrency=1, around=around).consume("T", [stored(0)])
 
@@ -111,7 +120,16 @@ def told() -> Coroutine[Any, Any, object]:
     return tell(exits, [MessageQueue("T", "b", 0)], "on_assigned")
 
 
-@pytest.mark.parametrize("call", [listened, intercepted, told])
+@pytest.mark.parametrize(
+    "call",
+    [
+        listened,
+        functools.partial(intercepted, Exits()),
+        functools.partial(intercepted, ExitsAtOnce()),
+        told,
+    ],
+    ids=["listener", "interceptor", "plain interceptor", "callback"],
+)
 def test_an_exit_of_an_async_function_on_the_shared_loop_does_not_end_it(
     call: Callable[[], Coroutine[Any, Any, object]],
 ) -> None:
@@ -122,8 +140,9 @@ def test_an_exit_of_an_async_function_on_the_shared_loop_does_not_end_it(
     shared.release(client)  # type: ignore[arg-type]
 
 
-def test_an_exit_of_an_interceptor_is_the_outcome_of_its_send() -> None:
-    with SyncProducer(closed_port(), interceptors=[Exits()]) as producer:
+@pytest.mark.parametrize("interceptor", [Exits(), ExitsAtOnce()], ids=["async", "plain"])
+def test_an_exit_of_an_interceptor_is_the_outcome_of_its_send(interceptor: Interceptor) -> None:
+    with SyncProducer(closed_port(), interceptors=[interceptor]) as producer:
         for _ in range(2):
             with pytest.raises(RuntimeError, match=r"SystemExit\(3\)"):
                 producer.send(Message("T", b"x"))
