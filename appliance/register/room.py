@@ -7,12 +7,14 @@ import logging
 from typing import NamedTuple
 
 from appliance.register.etcd import EtcdClient, EtcdError, Health
+from gantrymq.timeouts import timeout
 
 logger = logging.getLogger(__name__)
 
 NO_SPACE, CORRUPT = "NOSPACE", "CORRUPT"  # alarms of etcd
 CHANGES_KEPT = 1_000_000  # more than days of renewals: above what etcd keeps when it is compacted
 LARGE_BYTES = 512 << 20  # a quarter of etcd's own quota: others may make as many changes, or it is compacted each day
+ROOM_S = 1.0  # asked besides the record: whoever waits for that must not lose it for this
 RUNBOOK = "see “etcd has no room” in the failover runbook"
 
 
@@ -26,18 +28,19 @@ class Trouble(NamedTuple):
 async def trouble_of(
     client: EtcdClient, key: str, changes_kept: int = CHANGES_KEPT, large_bytes: int = LARGE_BYTES
 ) -> Trouble:
-    """key: one that this client may read."""
+    """key: one that this client may read. An etcd that is slow about it is not waited for."""
     try:
-        health = await client.health()
-        if found := _alarm(health):
-            return found
-        old = health.revision - changes_kept
-        if old > 0 and health.size >= large_bytes and await client.has_kept(key, old):
-            return Trouble(
-                f"etcd has kept its last {changes_kept:,} changes and more ({_mib(health.size)}): it is never "
-                f"compacted, or too seldom, and once it is full it refuses every change; {RUNBOOK}"
-            )
-    except EtcdError as exc:
+        async with timeout(ROOM_S):
+            health = await client.health()
+            if found := _alarm(health):
+                return found
+            old = health.revision - changes_kept
+            if old > 0 and health.size >= large_bytes and await client.has_kept(key, old):
+                return Trouble(
+                    f"etcd has kept its last {changes_kept:,} changes and more ({_mib(health.size)}): it is never "
+                    f"compacted, or too seldom, and once it is full it refuses every change; {RUNBOOK}"
+                )
+    except (EtcdError, TimeoutError) as exc:
         logger.debug("whether etcd has room is not known: %s", exc)
     return Trouble()
 

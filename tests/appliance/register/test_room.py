@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from appliance.register.etcd import EtcdClient, EtcdError, endpoints_of
-from appliance.register.room import CHANGES_KEPT, Trouble, trouble_of
+from appliance.register.room import CHANGES_KEPT, ROOM_S, Trouble, trouble_of
+from gantrymq.timeouts import timeout
+from tests.conftest import WITHIN_S, time_limit
 from tests.servers.etcd import EtcdMember, etcd, give_room, with_quota
 
 KEY, FILLER = "/test/a", b"x" * 20_000
@@ -61,3 +64,11 @@ async def test_of_an_etcd_that_does_not_answer_nothing_is_told(tmp_path: Path) -
         client = EtcdClient(endpoints_of(member.url))
         member.kill()
         assert await trouble_of(client, KEY) == Trouble()
+
+
+async def test_an_etcd_that_is_slow_about_it_is_not_waited_for(tmp_path: Path) -> None:
+    with etcd(tmp_path) as (member,):
+        client = EtcdClient(endpoints_of(member.url), deadline_s=WITHIN_S)
+        member.signal(signal.SIGSTOP)
+        async with timeout(time_limit(2 * ROOM_S)):
+            assert await trouble_of(client, KEY) == Trouble()
