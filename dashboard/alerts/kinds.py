@@ -320,7 +320,7 @@ PRESETS = (
     Preset(gettext_noop("No member could take over"), RuleKind.NO_SUCCESSOR, 30, 0, 0, 10, Level.BAD),
     Preset(gettext_noop("One more lost member stops sends"), RuleKind.IN_SYNC_SMALL, 60, 0, 0, 10, Level.WARN),
     Preset(gettext_noop("etcd is slow or away"), RuleKind.ETCD_SLOW, 1, 0.5, 10, 30, Level.BAD),
-    Preset(gettext_noop("etcd is full or never compacted"), RuleKind.ETCD_FULL, 5, 0, 0, 0, Level.BAD),
+    Preset(gettext_noop("etcd is full or never compacted"), RuleKind.ETCD_FULL, 5, 0, 0, 30, Level.BAD),
     Preset(gettext_noop("A pause of failover was forgotten"), RuleKind.FAILOVER_PAUSED, 3600, 0, 0, 0, Level.WARN),
 )
 

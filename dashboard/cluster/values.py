@@ -229,11 +229,12 @@ RATE_S = 60.0  # older looks count less and less, as members tell their own rate
 RATE_MIN = 0.05  # what is left of a rate that has ended
 
 
-def mean_rate(number: int | None, seconds: float, known: float | None) -> float | None:
+def mean_rate(number: int | None, seconds: float, known: float | None, known_s: float = math.inf) -> float | None:
     """The one rate of brokers, topics and groups, a mean of about the last minute.
 
-    number: messages within the last `seconds`; known: the mean before them. None where it can't be known: no number,
-    or the counter went back.
+    number: messages within the last `seconds`; known: the mean before them, and known_s: of how many seconds, so that
+    that of a first second does not count as one of a minute. None where it can't be known: no number, or the counter
+    went back.
     """
     if number is None or number < 0 or seconds <= 0:
         return None
@@ -241,5 +242,6 @@ def mean_rate(number: int | None, seconds: float, known: float | None) -> float 
     if known is None:
         return rate
     kept = math.exp(-seconds / RATE_S)
-    found = kept * known + (1 - kept) * rate
+    old, new = kept * (1 - math.exp(-known_s / RATE_S)), 1 - kept
+    found = (old * known + new * rate) / (old + new)
     return found if rate or found >= RATE_MIN else 0.0

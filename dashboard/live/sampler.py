@@ -21,7 +21,7 @@ from appliance.process.stall_watch import StallWatch
 from dashboard.audit.broker_trails import TrailReader
 from dashboard.cluster.errors import GatewayError
 from dashboard.cluster.gateway import Gateway, gateway
-from dashboard.cluster.values import BrokerRef, mean_rate
+from dashboard.cluster.values import RATE_S, BrokerRef, mean_rate
 from dashboard.database import state as database
 from dashboard.groups.group_cache import group_book
 from dashboard.history.keeper import HistoryKeeper
@@ -276,13 +276,21 @@ def _with_rates(facts: BrokerFacts, before: BrokerFacts) -> BrokerFacts:
     seconds = facts.at - before.at
     put, got = _step(before.put_total, facts.put_total), _step(before.get_total, facts.get_total)
     is_now = seconds <= NOW_STEP_MAX_S
+    known_s = before.at - before.rated_since
     return replace(
         facts,
-        in_rate=mean_rate(put, seconds, before.in_rate),
-        out_rate=mean_rate(got, seconds, before.out_rate),
+        in_rate=mean_rate(put, seconds, before.in_rate, known_s),
+        out_rate=mean_rate(got, seconds, before.out_rate, known_s),
+        rated_since=_rated_since(before, facts.at),
         in_now=mean_rate(put, seconds, None) if is_now else None,
         out_now=mean_rate(got, seconds, None) if is_now else None,
     )
+
+
+def _rated_since(before: BrokerFacts, now: float) -> float:
+    if now - before.at > RATE_S:  # a clock that was set: the rate over that time says nothing of the next ones
+        return now
+    return before.at if before.in_rate is None else before.rated_since
 
 
 def _disk_ratio(info: Mapping[str, str]) -> float | None:

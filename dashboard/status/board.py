@@ -104,6 +104,7 @@ class BrokerFacts:
     get_total: int | None = None
     in_rate: float | None = None
     out_rate: float | None = None
+    rated_since: float = 0.0  # where the time begins that these are means of
     in_now: float | None = None
     out_now: float | None = None
     disk_ratio: float | None = None  # of the partition, 0…1

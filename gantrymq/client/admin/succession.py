@@ -203,12 +203,13 @@ class SuccessionAdmin:
 
     async def failover(self, broker_name: str, *addresses: str) -> FailoverStatus:
         """What etcd has on record, as the first of these brokers that answers tells it; without addresses of all
-        members that are known. One that etcd answers counts more. ConfigError; GantryError when none answers."""
+        members that are known. One that etcd answers counts more, and of those one that knows of trouble with etcd.
+        ConfigError; GantryError when none answers."""
         asked = addresses or tuple(each.address for each in await self.view(broker_name) if each.answers)
         answers, failures = await ask_each(asked, self.failover_at)
         if not answers:
             raise next(iter(failures.values()), ConfigError(f"no broker of {broker_name} answers"))
-        best = min(answers.values(), key=lambda told: bool(told.unknown))
+        best = min(answers.values(), key=lambda told: (bool(told.unknown), not told.etcd_trouble))
         tails = tuple(each for told in answers.values() for each in told.kept_tails)
         return dataclasses.replace(best, kept_tails=tails)
 

@@ -49,8 +49,24 @@ def test_rates_are_differences_of_counters_and_means_as_those_of_topics() -> Non
     second = read_facts(BROKER, info(150, 50), 12.0, first)
     assert (second.in_rate, second.out_rate) == (second.in_now, second.out_now) == (25.0, 0.0)
     third = read_facts(BROKER, info(150, 60), 13.0, second)
-    assert (third.in_rate, third.in_now) == (mean_rate(0, 1.0, 25.0), 0.0)
-    assert (third.out_rate, third.out_now) == (mean_rate(10, 1.0, 0.0), 10.0)
+    assert (third.in_rate, third.in_now) == (mean_rate(0, 1.0, 25.0, 2.0), 0.0)
+    assert (third.out_rate, third.out_now) == (mean_rate(10, 1.0, 0.0, 2.0), 10.0)
+
+
+def test_a_quiet_first_second_soon_counts_for_little() -> None:
+    told = read_facts(BROKER, info(0, 0), 0.0, None)
+    for second in range(1, 12):
+        told = read_facts(BROKER, info(1000 * (second - 1), 0), float(second), told)
+    assert told.in_rate is not None
+    assert 900 < told.in_rate < 1000
+
+
+def test_a_clock_that_is_set_an_hour_ahead_spoils_no_rate_for_long() -> None:
+    told, moment = read_facts(BROKER, info(0, 0), 0.0, None), 0.0
+    for step, seconds in enumerate([1.0, 1.0, 3600.0, 1.0], start=1):
+        moment += seconds
+        told = read_facts(BROKER, info(1000 * step, 0), moment, told)
+    assert told.in_rate == pytest.approx(1000)
 
 
 def test_a_restart_gives_no_rate_and_a_long_pause_none_of_now() -> None:
