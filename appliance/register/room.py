@@ -14,7 +14,7 @@ logger = logging.getLogger(__name__)
 NO_SPACE, CORRUPT = "NOSPACE", "CORRUPT"  # alarms of etcd
 CHANGES_KEPT = 1_000_000  # more than days of renewals: above what etcd keeps when it is compacted
 LARGE_BYTES = 512 << 20  # a quarter of etcd's own quota: others may make as many changes, or it is compacted each day
-ROOM_S = 1.0  # asked besides the record: whoever waits for that must not lose it for this
+ROOM_S = 1.0  # asked beside the record: a caller that waits for the record must not lose it for this
 RUNBOOK = "see “etcd has no room” in the failover runbook"
 
 

@@ -421,18 +421,20 @@ class Sender:
 def _log_again(outgoing: Outgoing, broker: str, failure: GantryError) -> None:
     """A message that is sent again may be stored twice, unless it was refused: who counts messages looks for the reason
     here."""
+    may_be_stored = isinstance(failure, ConnectError | RequestTimeout)
     logger.debug(
-        "send tried again (topic=%s, msg_id=%s, broker=%s): %s",
+        "send tried again (topic=%s, msg_id=%s, broker=%s, may_be_stored=%s): %s",
         outgoing.topic,
         outgoing.msg_id,
         broker,
+        may_be_stored,
         failure,
         extra={
             "event": "send_again",
             "topic": outgoing.topic,
             "msg_id": outgoing.msg_id,
             "broker": broker,
-            "may_be_stored": isinstance(failure, ConnectError | RequestTimeout),
+            "may_be_stored": may_be_stored,
             "error": str(failure),
         },
     )
