@@ -82,7 +82,7 @@ async def test_s37_who_leaves_the_line_takes_no_turn() -> None:
 
 def test_s37_connections_of_addresses_that_cost_most_are_not_taken() -> None:
     clock = Clock(100.0)
-    shares = LoopShares(clock)
+    shares = LoopShares(clock, clock)
 
     def costs(key: str, seconds: float) -> None:
         with shares.work_for(key):
@@ -100,9 +100,24 @@ def test_s37_connections_of_addresses_that_cost_most_are_not_taken() -> None:
 
 def test_s37_what_one_connection_does_to_another_counts_for_it() -> None:
     clock = Clock(100.0)
-    shares = LoopShares(clock)
+    shares = LoopShares(clock, clock)
     with shares.work_for("a"), shares.work_for("b"):
         clock.now += WINDOW_S / 2
     with shares.work_for("c"):
         clock.now += 0.001
+    assert not shares.takes("a") and shares.takes("b")
+
+
+def test_s37_what_the_machine_does_meanwhile_counts_for_no_address_alone() -> None:
+    clock, processor = Clock(100.0), Clock(0.0)
+    shares = LoopShares(clock, processor)
+
+    def costs(key: str, used: float, waited: float = 0.0) -> None:
+        with shares.work_for(key):
+            processor.now += used
+            clock.now += used + waited
+
+    for _ in range(12):
+        costs("a", 0.05)
+    costs("b", 0.001, waited=0.3)  # another process ran
     assert not shares.takes("a") and shares.takes("b")
