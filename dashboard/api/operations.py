@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
@@ -44,8 +45,12 @@ VERSION = "1.0.0"
 class Api(NinjaAPI):
     """Describes refusals as what they are: problem documents."""
 
-    def get_openapi_schema(self, *args: Any, **kwargs: Any) -> OpenAPISchema:
-        document = super().get_openapi_schema(*args, **kwargs)
+    def get_openapi_schema(self, *, path_prefix: str | None = None, path_params: Any = None) -> OpenAPISchema:
+        """The document, made once for each prefix, because that takes seconds of a core. Not to be changed."""
+        return _document(self, path_prefix)
+
+    def make_document(self, path_prefix: str | None) -> OpenAPISchema:
+        document = super().get_openapi_schema(path_prefix=path_prefix)
         for path in document["paths"].values():
             for operation in path.values():
                 for status, answer in operation["responses"].items():
@@ -55,6 +60,11 @@ class Api(NinjaAPI):
                         answer["content"] = {"text/plain": {"schema": {"type": "string"}}}
         _say_what_is_always_there(document)
         return document
+
+
+@functools.cache
+def _document(api: Api, path_prefix: str | None) -> OpenAPISchema:
+    return api.make_document(path_prefix)
 
 
 def _say_what_is_always_there(document: Mapping[str, Any]) -> None:

@@ -6,6 +6,7 @@ gets a few: this looks for what a person did not think of, and the other tests f
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -101,7 +102,7 @@ async def test_each_answer_is_one_that_the_document_describes(
 ) -> None:
     await Sampler(gateway).sample()
     await make_topic(NAMES[1], messages=[Message(NAMES[1], b"x", keys="one")])
-    document = api.get_openapi_schema(path_prefix="/api/v1/")
+    document = copy.deepcopy(dict(api.get_openapi_schema(path_prefix="/api/v1/")))  # schemathesis changes it
     schema = schemathesis.openapi.from_dict(document, config=SchemathesisConfig.from_dict({}))
     headers = (await api_for(users["admin"], "admin")).headers
     operations = [found.ok() for found in schema.get_all_operations()]

@@ -13,6 +13,10 @@ def test_rest_has_the_shape_that_is_written_down() -> None:
     assert found == FILE.read_text(encoding="utf-8"), "meant? then: python -m tests.dashboard.api.shape"
 
 
+def test_the_document_is_made_once() -> None:
+    assert api.get_openapi_schema(path_prefix="/api/v1/") is api.get_openapi_schema(path_prefix="/api/v1/")
+
+
 def test_each_change_of_a_field_a_bound_or_a_refusal_shows() -> None:
     document = dict(api.get_openapi_schema(path_prefix="/api/v1/"))
     written = shape(document)
