@@ -12,7 +12,7 @@ from appliance.settings.loader import broker_settings
 from appliance.settings.sign_in import is_loopback_name
 from gantrymq import AdminClient
 from gantrymq.errors import ConfigError, GantryError
-from gantrymq.remoting.bodies import ClusterInfo
+from gantrymq.remoting.bodies import BrokerData, ClusterInfo
 from gantrymq.timeouts import timeout
 
 REACH_S = 3.0
@@ -21,9 +21,9 @@ AT_ONCE = 32  # brokers that are tried at the same time
 
 
 async def look(config: ApplianceConfig) -> list[Finding]:
-    """Ask each name server, then try each address that they give out."""
-    found = [finding for address in name_servers(config) for finding in await _look_at(config, address)]
-    return list(dict.fromkeys(found))  # of a broker that two know, once
+    """Ask all name servers, and try each address that they give out."""
+    looks = await asyncio.gather(*(_look_at(config, address) for address in name_servers(config)))
+    return list(dict.fromkeys(finding for found in looks for finding in found))  # of a broker that two know, once
 
 
 def name_servers(config: ApplianceConfig) -> list[str]:
@@ -41,20 +41,17 @@ async def _look_at(config: ApplianceConfig, address: str) -> list[Finding]:
     try:
         async with AdminClient(address, credentials=config.client_credentials, tls=config.client_tls) as admin:
             info = await admin.cluster.info()
-            of_etcd = await _etcd(admin, info)
+            room = asyncio.Semaphore(AT_ONCE)
+            brokers = sorted(info.broker_addr_table.items())
+            of_etcd = await asyncio.gather(*(_etcd(admin, broker, data, room) for broker, data in brokers))
     except GantryError as exc:
         return [Finding(f"The name server at {address} does not answer ({exc}): see its log.")]
     found.append(good(f"The name server at {address} answers."))
-    addresses = [
-        (broker, address)
-        for broker, data in sorted(info.broker_addr_table.items())
-        for _, address in sorted(data.broker_addrs.items())
-    ]
+    addresses = [(broker, address) for broker, data in brokers for _, address in sorted(data.broker_addrs.items())]
     if not addresses:
         found.append(Finding("No broker is registered at the name server: see the brokers' logs."))
-    room = asyncio.Semaphore(AT_ONCE)
     found += await asyncio.gather(*(_reach(config, broker, address, room) for broker, address in addresses))
-    return [*found, *_slaves(config, info), *of_etcd]
+    return [*found, *_slaves(config, info), *(one for one in of_etcd if one is not None)]
 
 
 async def _reach(config: ApplianceConfig, broker: str, address: str, room: asyncio.Semaphore) -> Finding:
@@ -78,15 +75,14 @@ async def _reach(config: ApplianceConfig, broker: str, address: str, room: async
     return good(f"Clients get the address {address} of {broker}, which can be reached from here.")
 
 
-async def _etcd(admin: AdminClient, info: ClusterInfo) -> list[Finding]:
+async def _etcd(admin: AdminClient, broker: str, data: BrokerData, room: asyncio.Semaphore) -> Finding | None:
     """What brokers say of the etcd that has their record; those of RocketMQ, and those that don't answer, nothing."""
-    found = list[Finding]()
-    for broker, data in sorted(info.broker_addr_table.items()):
+    async with room:
         with contextlib.suppress(GantryError):
             told = await admin.succession.failover(broker, *data.broker_addrs.values())
             if told.etcd_trouble:
-                found.append(Finding(f"{broker}: {told.etcd_trouble}.", is_fatal=told.is_etcd_refusing))
-    return found
+                return Finding(f"{broker}: {told.etcd_trouble}.", is_fatal=told.is_etcd_refusing)
+    return None
 
 
 def _slaves(config: ApplianceConfig, info: ClusterInfo) -> Iterator[Finding]:

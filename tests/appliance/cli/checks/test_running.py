@@ -16,6 +16,8 @@ from gantrymq.client.admin.failover import FailoverStatus
 from gantrymq.errors import ResponseError
 from gantrymq.remoting.bodies import BrokerData, ClusterInfo
 from gantrymq.remoting.codes import ResponseCode
+from gantrymq.timeouts import timeout
+from tests.waiting import WITHIN_S
 
 
 class Told:
@@ -39,6 +41,22 @@ class Told:
         return self
 
     async def __aexit__(self, *_: object) -> None: ...
+
+
+class Slow(Told):
+    """Each broker name answers once all have been asked."""
+
+    def __init__(self, brokers: dict[str, dict[int, str]]) -> None:
+        super().__init__(brokers)
+        self._together = asyncio.Event()
+        self._left = set(brokers)
+
+    async def _failover(self, name: str, *_: str) -> FailoverStatus:
+        self._left.discard(name)
+        if not self._left:
+            self._together.set()
+        await self._together.wait()
+        return FailoverStatus(name, etcd_trouble="nobody compacts it")
 
 
 async def looked(
@@ -100,3 +118,11 @@ async def test_what_brokers_say_of_their_etcd_is_told(
     brokers = {"broker-a": {0: f"127.0.0.1:{free_ports()}"}}
     found = await looked(monkeypatch, ApplianceConfig(data=tmp_path), brokers, etcd)
     assert (mark, "broker-a: nobody compacts it.") in found
+
+
+async def test_no_broker_waits_for_another_to_tell_of_its_etcd(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    brokers = {f"broker-{letter}": {0: "127.0.0.1:1"} for letter in "abc"}
+    monkeypatch.setattr(running, "AdminClient", lambda *_, **__: Slow(brokers))
+    async with timeout(WITHIN_S):
+        found = await running.look(ApplianceConfig(data=tmp_path))
+    assert [one.sentence[:8] for one in found if "nobody compacts it" in one.sentence] == list(brokers)
