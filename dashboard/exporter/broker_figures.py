@@ -55,7 +55,8 @@ def broker_families(brokers: Iterable[BrokerState]) -> Iterator[Family]:
     states = tuple(brokers)
     up = Family("gantry_broker_up", "1: the broker answered at the last look")
     for state in states:
-        up.add(float(state.is_answering), broker=state.broker_name, role="slave" if state.is_slave else "master")
+        role = "slave" if state.is_slave else "master"
+        up.add(float(state.is_answering), broker=state.broker_name, brokerIP=state.address, role=role)
     yield up
     answering = [state.facts for state in states if state.is_answering and state.facts is not None]
     yield from _rates(answering)

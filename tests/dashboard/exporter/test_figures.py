@@ -71,7 +71,7 @@ def test_a_table_of_request_28_is_read_as_the_exporter_reads_it() -> None:
 def test_a_silent_broker_has_no_figures_but_that_it_is_silent() -> None:
     silent = BrokerState("broker-a", "10.0.0.1:10911", facts(putTps="1 2 3"), "no answer", 99.0)
     page = read_page(page_of(snapshot(silent)))
-    assert page["gantry_broker_up"] == [({"broker": "broker-a", "role": "master"}, 0.0)]
+    assert page["gantry_broker_up"] == [({"broker": "broker-a", "brokerIP": "10.0.0.1:10911", "role": "master"}, 0.0)]
     assert not [name for name in page if name.startswith("rocketmq_")]
 
 

@@ -6,12 +6,12 @@ import asyncio
 import functools
 import json
 import re
+import time
 import urllib.parse
 import urllib.request
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 from django.test import AsyncClient
 
@@ -21,7 +21,7 @@ from dashboard.cluster.gateway import Gateway
 from dashboard.exporter.page import families
 from dashboard.live.sampler import Sampler
 from dashboard.models.management import User
-from dashboard.status.board import Snapshot, board
+from dashboard.status.board import BrokerFacts, BrokerState, Snapshot, board
 from gantrymq import ConsumeResult, PushConsumer
 from gantrymq.message.model import Message
 from tests.conftest import require_tool
@@ -42,6 +42,27 @@ def test_every_panel_asks_for_figures_that_there_are() -> None:
     asked = {name for all_ in expressions().values() for expression in all_ for name in NAME.findall(expression)}
     assert len(expressions()) >= 12 and len(asked) >= 12
     assert asked <= known
+
+
+async def test_what_slaves_copy_counts_once_and_what_they_hand_out_counts(
+    users: dict[str, User], tmp_path: Path
+) -> None:
+    """As on the Overview. Both slaves are up, so they are two lines to Prometheus."""
+    require_tool("prometheus", "no expression of the board is computed")
+    states = []
+    for broker_id, name in enumerate(("broker-a", "broker-a:1", "broker-a:2")):
+        facts = BrokerFacts(name, f"10.0.0.1:{broker_id}", time.time(), "C", {}, in_rate=5.0, out_rate=2.0)
+        states.append(BrokerState(name, facts.address, facts, broker_id=broker_id))
+    board.put(Snapshot(time.time(), "n:1", None, tuple(states), (), None))
+    _, secret = await create_token(users["reader"], "prometheus", "metrics", 7)
+    (tmp_path / "token").write_text(secret)
+    async with page_server() as target, prometheus(tmp_path, target) as address:
+        shown = expressions()
+        for expression, expected in zip(
+            (*shown["Messages in and out"], *shown["Brokers that answer"]), (5.0, 6.0, 3.0), strict=True
+        ):
+            await until(functools.partial(has_data, address, expression))
+            assert await asyncio.to_thread(values, address, expression) == [expected]
 
 
 async def listener(_: object) -> ConsumeResult:
@@ -124,15 +145,16 @@ async def prometheus(folder: Path, target: str) -> AsyncIterator[str]:
         await process.wait()
 
 
+def values(address: str, expression: str) -> list[float]:
+    """What the expression is there now. Blocking. OSError while it does not listen."""
+    url = f"http://{address}/api/v1/query?{urllib.parse.urlencode({'query': expression})}"
+    with urllib.request.urlopen(url, timeout=10) as answer:
+        return [float(one["value"][1]) for one in json.load(answer)["data"]["result"]]
+
+
 async def has_data(address: str, expression: str) -> bool:
     """Whether the expression has a value there."""
-    url = f"http://{address}/api/v1/query?{urllib.parse.urlencode({'query': expression})}"
-
-    def ask() -> Any:
-        with urllib.request.urlopen(url, timeout=10) as answer:
-            return json.load(answer)
-
     try:
-        return bool((await asyncio.to_thread(ask))["data"]["result"])
+        return bool(await asyncio.to_thread(values, address, expression))
     except OSError:  # it does not listen yet
         return False
