@@ -43,7 +43,8 @@ class GroupPlace:
     """How far a group is in a topic on one broker, over its queues there. Rates are messages a second.
 
     consumer_offset: messages that it is done with, also those that one that pops has acknowledged out of order.
-    in_flight: those of the lag that members of a group that pops have.
+    in_flight: those of the lag that members of a group that pops have. rated_since: where the time begins that the
+    rates are means of.
     """
 
     topic: str
@@ -54,6 +55,7 @@ class GroupPlace:
     in_flight: int = 0
     consume_rate: float | None = None
     produce_rate: float | None = None
+    rated_since: float = 0.0
 
     @property
     def end(self) -> int:

@@ -32,6 +32,7 @@ from dashboard.cluster.values import (
     TopicSettings,
     TopicSummary,
     mean_rate,
+    rated_since,
     topic_kind,
 )
 from dashboard.language.sentences import gettext
@@ -372,18 +373,18 @@ def _extents(
     """Each broker's part, with its rate where it was read before."""
     known = before.value.extents if before is not None and before.value is not None else ()
     were = {extent.broker_name: extent for extent in known}
-    seconds = now - before.at if before is not None else 0.0
+    at = before.at if before is not None else now
     extents = []
     for name in sorted({queue.broker_name for queue in queues}):
         own = [queue for queue in queues if queue.broker_name == name]
         put_total, was = sum(queue.max_offset for queue in own), were.get(name)
-        extents.append(
-            BrokerExtent(name, sum(queue.stored for queue in own), put_total, _rate(put_total, was, seconds))
-        )
+        since = at if was is None else rated_since(was.in_rate, was.rated_since, at)
+        rate = _rate(put_total, was, now - at, at - since)
+        extents.append(BrokerExtent(name, sum(queue.stored for queue in own), put_total, rate, since))
     return tuple(extents)
 
 
-def _rate(put_total: int, was: BrokerExtent | None, seconds: float) -> float | None:
+def _rate(put_total: int, was: BrokerExtent | None, seconds: float, known_s: float) -> float | None:
     if was is None or (was.in_rate is None and seconds < FIRST_SPAN_S):
         return None
-    return mean_rate(put_total - was.put_total, seconds, was.in_rate)
+    return mean_rate(put_total - was.put_total, seconds, was.in_rate, known_s)

@@ -72,6 +72,7 @@ class BrokerExtent:
     stored: int
     put_total: int
     in_rate: float | None = None
+    rated_since: float = 0.0  # where the time begins that in_rate is a mean of
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +228,11 @@ def topic_kind(name: str, own_names: frozenset[str] = frozenset()) -> str:
 
 RATE_S = 60.0  # older looks count less and less, as members tell their own rates
 RATE_MIN = 0.05  # what is left of a rate that has ended
+
+
+def rated_since(known: float | None, since: float, at: float) -> float:
+    """Where the time begins that a rate is a mean of. known, since: the mean so far; at: of the look that it is of."""
+    return at if known is None else since
 
 
 def mean_rate(number: int | None, seconds: float, known: float | None, known_s: float = math.inf) -> float | None:

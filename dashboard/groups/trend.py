@@ -8,7 +8,7 @@ from dataclasses import replace
 from enum import StrEnum
 
 from dashboard.cluster.group_values import GroupPlace, GroupSummary
-from dashboard.cluster.values import mean_rate
+from dashboard.cluster.values import mean_rate, rated_since
 from dashboard.status.board import WatchedGroup
 from gantrymq.message.topics import is_retry_topic
 
@@ -75,10 +75,14 @@ def with_rates(places: Iterable[GroupPlace], before: WatchedGroup | None, now: f
 
     def rated(place: GroupPlace, consumed: int | None, stored: int | None) -> GroupPlace:
         was = old.get((place.topic, place.broker_name))
+        if was is None:
+            return place
+        since = rated_since(was.consume_rate, rated_since(was.produce_rate, was.rated_since, before.at), before.at)
         return replace(
             place,
-            consume_rate=mean_rate(consumed, since_s, was.consume_rate if was else None),
-            produce_rate=mean_rate(stored, since_s, was.produce_rate if was else None),
+            consume_rate=mean_rate(consumed, since_s, was.consume_rate, before.at - since),
+            produce_rate=mean_rate(stored, since_s, was.produce_rate, before.at - since),
+            rated_since=since,
         )
 
     return tuple(rated(*each) for each in differences(places, before.places))

@@ -21,7 +21,7 @@ from appliance.process.stall_watch import StallWatch
 from dashboard.audit.broker_trails import TrailReader
 from dashboard.cluster.errors import GatewayError
 from dashboard.cluster.gateway import Gateway, gateway
-from dashboard.cluster.values import RATE_S, BrokerRef, mean_rate
+from dashboard.cluster.values import RATE_S, BrokerRef, mean_rate, rated_since
 from dashboard.database import state as database
 from dashboard.groups.group_cache import group_book
 from dashboard.history.keeper import HistoryKeeper
@@ -290,7 +290,7 @@ def _with_rates(facts: BrokerFacts, before: BrokerFacts) -> BrokerFacts:
 def _rated_since(before: BrokerFacts, now: float) -> float:
     if now - before.at > RATE_S:  # a clock that was set: the rate over that time says nothing of the next ones
         return now
-    return before.at if before.in_rate is None else before.rated_since
+    return rated_since(before.in_rate, before.rated_since, before.at)
 
 
 def _disk_ratio(info: Mapping[str, str]) -> float | None:

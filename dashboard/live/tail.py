@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -21,7 +22,7 @@ from dashboard.cluster.browse import newest_first
 from dashboard.cluster.calls import CALL_ERRORS
 from dashboard.cluster.gateway import Gateway
 from dashboard.cluster.message_values import MessageLine, with_damaged
-from dashboard.cluster.values import QueueExtent, TopicDetail, mean_rate
+from dashboard.cluster.values import QueueExtent, TopicDetail, mean_rate, rated_since
 from dashboard.live import frames
 from dashboard.live.layer import send_frame
 from dashboard.live.shares import NoPlace, Seat, Shares
@@ -84,13 +85,16 @@ class _Watched:
     ends: dict[str, int] = field(default_factory=dict)  # queue key to the offset up to which rows were sent
     total: tuple[float, int] | None = None  # when, and the sum of ends
     mean: float | None = None
+    since: float = -math.inf  # where the time begins that it is a mean of: other pages' are of their whole minute
 
     def rate(self, now: float, total: int, known: float | None) -> float | None:
         """The rate that all pages show; known: theirs, from which this one goes on."""
         if self.total is None:
             self.mean = known
         else:
-            self.mean = mean_rate(total - self.total[1], now - self.total[0], self.mean)
+            at, before = self.total
+            self.since = rated_since(self.mean, self.since, at)
+            self.mean = mean_rate(total - before, now - at, self.mean, at - self.since)
         self.total = (now, total)
         return self.mean
 

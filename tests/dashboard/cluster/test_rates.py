@@ -10,6 +10,7 @@ from dashboard.cluster.group_values import GroupPlace, GroupSummary
 from dashboard.cluster.topic_requests import _metrics
 from dashboard.cluster.values import QueueExtent, Reading, TopicMetrics, mean_rate
 from dashboard.groups.trend import watched
+from dashboard.live.tail import _Watched
 from dashboard.status.board import WatchedGroup
 
 SUMMARY = GroupSummary("g", lag=0, members=1)
@@ -30,6 +31,22 @@ def test_the_same_looks_give_a_topic_and_its_group_the_same_rate() -> None:
     assert rates[:2] == [None, 10.0] and rates[2] is not None and 0 < rates[2] < 10.0
 
 
+def test_a_quiet_first_look_soon_counts_for_little() -> None:
+    """After a start a page that is open looks each second: what that first second had is no minute's rate."""
+    topic: Reading[TopicMetrics] | None = None
+    group: WatchedGroup | None = None
+    tail = _Watched()
+    for second, end in enumerate((0, *range(0, 11_000, 1000))):
+        at = float(second)
+        topic = Reading(_metrics([QueueExtent("a", 0, 0, end, 1)], at, topic), at)
+        place = GroupPlace("t", "a", consumer_offset=end, lag=0, lag_ms=0)
+        group = watched(replace(SUMMARY, places=(place,)), group, at)
+        tail.rate(at, end, None)
+    assert topic is not None and topic.value is not None and topic.value.in_rate is not None
+    assert 900 < topic.value.in_rate < 1000
+    assert group is not None and group.in_rate == group.out_rate == topic.value.in_rate == tail.mean
+
+
 def test_a_rate_that_has_ended_ends_and_a_counter_that_went_back_has_none() -> None:
     assert mean_rate(0, 600.0, 100.0) == 0.0
     assert mean_rate(0, 60.0, 100.0) == pytest.approx(100.0 / 2.718281828)
@@ -43,7 +60,7 @@ def test_two_looks_at_once_at_a_topic_tell_no_rate() -> None:
         topic = Reading(_metrics([QueueExtent("a", 0, 0, end, 1)], at, topic), at)
         assert topic.value is not None
         rates.append(topic.value.in_rate)
-    assert rates[:3] == [None, None, 2.0] and rates[3] == pytest.approx(2.0, rel=0.001)
+    assert rates[:3] == [None, None, 2.0] and rates[3] == pytest.approx(2 / 1.001, rel=0.001)
 
 
 def test_a_broker_that_comes_back_brings_no_history_into_the_rate() -> None:

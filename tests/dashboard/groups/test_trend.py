@@ -44,7 +44,9 @@ def test_rates_begin_with_two_looks_and_follow_within_a_minute() -> None:
     second = seen(look(50, done=1000), look(70, done=1100))
     assert (second.out_rate, second.in_rate) == (10.0, 12.0)
     burst = seen(look(0, done=0), look(0, done=100), look(0, done=1000))
-    assert burst.out_rate is not None and 10.0 < burst.out_rate < 30.0, "one look is no minute"
+    assert burst.out_rate is not None and 50.0 < burst.out_rate < 60.0, "each look counts for its time"
+    late = seen(*[look(0, done=0)] * 7, look(0, done=900))
+    assert late.out_rate is not None and 10.0 < late.out_rate < 30.0, "one look is no minute"
     minutes = seen(look(0, done=0), look(0, done=1000), *[look(0, done=1000)] * 60)
     assert minutes.out_rate == 0.0, "what is left of a rate that ended long ago is nothing"
     moved_back = seen(look(50, done=1000), look(1050, done=0))
