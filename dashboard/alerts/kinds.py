@@ -13,10 +13,12 @@ from dashboard.history import series
 from dashboard.language.sentences import gettext, ngettext
 from dashboard.status.board import Snapshot
 from dashboard.status.check import Harm, Level
+from dashboard.status.failover import level_full
 from dashboard.status.slave_checks import gone_slave
 
 Readings = Mapping[str, float | None]  # subject → value; None: there, but not known now
 Causes = Mapping[str, tuple[str, ...]]  # subject → what it is of
+Levels = Mapping[str, Level]  # subject → how bad the check of the same thing finds it
 CLUSTER = "cluster"
 GONE_S = 60.0  # a subject that is not there for so long is over
 A_DAY_S = 86_400.0
@@ -28,7 +30,7 @@ class Kind:
 
     scale: of a reading to the unit that people write. gone_s: how long a subject that is not there any more still
     counts as it was: a dead broker leaves the list, and is no less dead for that. causes: subjects with the same one
-    are one alert. harm: as checks say it.
+    are one alert. levels: an alert is no worse than that, whatever its rule says. harm: as checks say it.
     """
 
     key: RuleKind
@@ -42,6 +44,7 @@ class Kind:
     is_below: bool = False
     gone_s: float = GONE_S
     causes: Callable[[Snapshot], Causes] = lambda snapshot: {}
+    levels: Callable[[Snapshot], Levels] = lambda snapshot: {}
     harm: Harm = Harm.SLOWS
 
     def is_beyond(self, value: float, limit: float) -> bool:
@@ -128,6 +131,11 @@ def _slave_behind(snapshot: Snapshot) -> Readings:
 
 def _failover(kind: str) -> Callable[[Snapshot], Readings]:
     return lambda snapshot: series.of_failover(snapshot, kind)
+
+
+def _levels_of_etcd(snapshot: Snapshot) -> Levels:
+    levels = {name: level_full(failover) for name, failover in snapshot.failovers.items()}
+    return {name: level for name, level in levels.items() if level > Level.GOOD}
 
 
 def _cluster_in(snapshot: Snapshot) -> Readings:
@@ -247,9 +255,18 @@ KINDS: dict[str, Kind] = {
                 (RuleKind.NO_SUCCESSOR, gettext_noop("No member could take over"), series.NO_SUCCESSOR),
                 (RuleKind.IN_SYNC_SMALL, gettext_noop("In-sync set has no spare member"), series.IN_SYNC_SMALL),
                 (RuleKind.ETCD_SLOW, gettext_noop("etcd answers late or not at all"), series.ETCD_ANSWER),
-                (RuleKind.ETCD_FULL, gettext_noop("etcd is full or never compacted"), series.ETCD_FULL),
                 (RuleKind.FAILOVER_PAUSED, gettext_noop("Failover is paused"), series.FAILOVER_PAUSED),
             )
+        ),
+        Kind(
+            RuleKind.ETCD_FULL,
+            gettext_noop("etcd is full or never compacted"),
+            "broker",
+            "s",
+            _failover(series.ETCD_FULL),
+            series.ETCD_FULL,
+            "broker-succession",
+            levels=_levels_of_etcd,
         ),
         Kind(
             RuleKind.IN_ABOVE, gettext_noop("Messages arrive faster than"), "cluster", "msg/s", _cluster_in, series.IN

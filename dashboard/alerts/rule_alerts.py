@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from dashboard.alerts.alert import ADOPTED_S, Alert, Rule
-from dashboard.alerts.kinds import KINDS, Causes, Kind, Readings
+from dashboard.alerts.kinds import KINDS, Causes, Kind, Levels, Readings
 from dashboard.language.sentences import gettext, joined
 from dashboard.status.check import Check
 
@@ -25,6 +25,7 @@ class RuleAlerts:
         self.ended: list[Alert] = []
         self._beyond: dict[tuple[int, str], float] = {}  # since when
         self._causes: Mapping[str, Causes] = {}
+        self._levels: Mapping[str, Levels] = {}
 
     def note(
         self,
@@ -32,10 +33,11 @@ class RuleAlerts:
         readings: Mapping[str, Readings],
         now: float,
         causes: Mapping[str, Causes] | None = None,
+        levels: Mapping[str, Levels] | None = None,
     ) -> None:
         """What is known at `now`, by kind. A rule that is gone or off ends its alerts. Of subjects with the same cause
         one opens an alert."""
-        self._causes = causes or {}
+        self._causes, self._levels = causes or {}, levels or {}
         for rule in rules:
             if rule.kind in readings:
                 self._note_rule(rule, KINDS[rule.kind], readings[rule.kind], now)
@@ -49,7 +51,7 @@ class RuleAlerts:
         by_key = {rule.pk: rule for rule in rules}
         for (pk, subject), alert in self.open.items():
             if pk in by_key:
-                alert.rule, alert.level = by_key[pk], by_key[pk].level
+                alert.rule, alert.level = by_key[pk], self._level(by_key[pk], subject)
                 alert.title = by_key[pk].title_of(subject)
 
     def adopt(self, alerts: Iterable[Alert], now: float) -> None:
@@ -85,7 +87,10 @@ class RuleAlerts:
             if value is None or not rule.is_about(subject):
                 continue
             alert = self.open.get(key)
-            if alert is not None:
+            if alert is not None and self._level(rule, subject) > alert.level:
+                self._end(key, alert, now)  # acknowledged or not: what is worse now is another alert
+                self._begin(key, rule, kind, value, now)
+            elif alert is not None:
                 self._go_on(alert, rule, kind, value, now)
                 if alert.clear_since is not None and now - alert.clear_since >= rule.clear_s:
                     self._end(key, alert, now)
@@ -106,6 +111,9 @@ class RuleAlerts:
     def _is_said(self, rule: Rule, subject: str) -> bool:
         return any((rule.pk, other) in self.open for other in self._same(rule, subject)[1:])
 
+    def _level(self, rule: Rule, subject: str) -> int:
+        return min(rule.level, self._levels.get(rule.kind, {}).get(subject, rule.level))
+
     def _text(self, rule: Rule, subject: str, kind: Kind, value: float) -> str:
         others = self._same(rule, subject)[1:]
         also = gettext("on the same disk: %(brokers)s") % {"brokers": joined(others)} if others else ""
@@ -116,7 +124,7 @@ class RuleAlerts:
             return
         began = self._beyond.pop(key, now)
         text = self._text(rule, key[1], kind, value)
-        self.open[key] = Alert(rule, key[1], rule.level, rule.title_of(key[1]), text, began, now)
+        self.open[key] = Alert(rule, key[1], self._level(rule, key[1]), rule.title_of(key[1]), text, began, now)
 
     def _go_on(self, alert: Alert, rule: Rule, kind: Kind, value: float, now: float) -> None:
         alert.seen_at = now

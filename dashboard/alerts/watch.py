@@ -75,8 +75,10 @@ class AlertWatch:
             self._by_checks.note([one for one in self._problems if not self._by_rules.saying(one)], snapshot.at)
         await self._read_rules()
         if snapshot is not None and is_new:
-            causes = {key: KINDS[key].causes(snapshot) for key in _kinds_of(self._rules)}
-            self._by_rules.note(self._rules, self._readings(snapshot), snapshot.at, causes)
+            kinds = _kinds_of(self._rules)
+            causes = {key: KINDS[key].causes(snapshot) for key in kinds}
+            levels = {key: KINDS[key].levels(snapshot) for key in kinds}
+            self._by_rules.note(self._rules, self._readings(snapshot), snapshot.at, causes, levels)
             self._board.open_of_rules = len(self._by_rules.open)
             self._hand_over(snapshot.at)
         self._board.alerts_of_rules = tuple(

@@ -40,7 +40,8 @@ class FailoverChangeOut(Out):
 
 class FailoverOut(Out):
     """problem: why nothing is known; "": it is. next_master: who takes over if the master ends now, null: none, and
-    next_problem says why. in_sync_min: below so many brokers in sync no messages are taken."""
+    next_problem says why. in_sync_min: below so many brokers in sync no messages are taken. etcd_problem: why etcd
+    refuses changes (is_etcd_refusing), or will in time; "": no reason is known."""
 
     broker: str = named("broker_name")
     problem: str = named("unknown")
@@ -57,6 +58,8 @@ class FailoverOut(Out):
     next_master: str | None
     next_in_s: float | None
     next_problem: str = named("why_none")
+    etcd_problem: str = named("etcd_trouble")
+    is_etcd_refusing: bool
 
     @classmethod
     def of_status(cls, told: FailoverStatus) -> FailoverOut:

@@ -1,12 +1,14 @@
 """Sentences that rows keep in English without their code, known again by their pattern: what stands in the audit log,
-which is hashed, and what processes of the appliance write about themselves.
+which is hashed, and what processes of the appliance write about themselves, or brokers about etcd.
 """
 
 from __future__ import annotations
 
 import re
 
-from django.utils.translation import gettext, gettext_noop
+from django.utils.translation import gettext_noop
+
+from dashboard.language.sentences import gettext
 
 _KNOWN = {
     re.compile(pattern): text
@@ -92,6 +94,32 @@ _KNOWN = {
             gettext_noop(
                 "%(broker)s: %(bytes)s bytes of the log at physical offset %(offset)s are damaged and not counted; "
                 "they held messages stored from %(begin)s to %(end)s UTC"
+            ),
+        ),
+        # what brokers tell of the etcd that has their record
+        (
+            r"etcd has kept its last (?P<changes>[\d,]+) changes and more \((?P<size>[\d.,]+) MiB\): it is never "
+            r"compacted, or too seldom, and once it is full it refuses every change; see “etcd has no room” in the "
+            r"failover runbook",
+            gettext_noop(
+                "etcd has kept its last %(changes)s changes and more (%(size)s MiB): it is never compacted, or too "
+                "seldom, and once it is full it refuses every change; see “etcd has no room” in the failover runbook"
+            ),
+        ),
+        (
+            r"etcd's database is full \((?P<size>[\d.,]+) MiB\), so it refuses every change and masters can't renew: "
+            r"compact it, defragment its members, then `etcdctl alarm disarm`; see “etcd has no room” in the failover "
+            r"runbook",
+            gettext_noop(
+                "etcd's database is full (%(size)s MiB), so it refuses every change and masters can't renew: compact "
+                "it, defragment its members, then `etcdctl alarm disarm`; see “etcd has no room” in the failover "
+                "runbook"
+            ),
+        ),
+        (
+            r"members of etcd have found that their data differ \(CORRUPT\): replace the member that etcd's log names",
+            gettext_noop(
+                "members of etcd have found that their data differ (CORRUPT): replace the member that etcd's log names"
             ),
         ),
         # runs that resend dead letters

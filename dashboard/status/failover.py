@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from appliance.settings.alert_names import RuleKind
 from dashboard.cluster import units
 from dashboard.language.sentences import gettext, joined
+from dashboard.language.told import told_in_words
 from dashboard.status.check import Check, Harm, Level, page_of
 from gantrymq.client.admin.failover import FailoverPause, FailoverStatus
 
@@ -85,6 +86,13 @@ def seconds_full(failover: Failover, now: float) -> float | None:
     return None if failover.status is None else _since(failover.full_since, now)
 
 
+def level_full(failover: Failover) -> Level:
+    """How bad it is: without changes nothing goes on; until then there is time."""
+    if failover.status is None or not failover.status.etcd_trouble:
+        return Level.GOOD
+    return Level.BAD if failover.status.is_etcd_refusing else Level.WARN
+
+
 def seconds_paused(failover: Failover, now: float) -> float | None:
     """How long failover has been paused; 0: it is not."""
     if failover.watched is None:
@@ -132,13 +140,14 @@ def _full(failover: Failover) -> Check | None:
     if told is None or not told.etcd_trouble:
         return None
     name = {"broker": failover.name}
-    refuses = told.is_etcd_refusing
+    level = level_full(failover)
+    refuses = level is Level.BAD
     return Check(
-        Level.BAD if refuses else Level.WARN,
+        level,
         gettext("%(broker)s: etcd refuses every change") % name
         if refuses
         else gettext("%(broker)s: etcd is never compacted") % name,
-        told.etcd_trouble,
+        told_in_words(told.etcd_trouble),
         gettext("Without changes in etcd no master is confirmed, and no member takes over. Give it room."),
         rules=(RuleKind.ETCD_FULL,),
         about=(failover.name,),

@@ -39,7 +39,7 @@ async def test_the_first_rules_are_on_from_the_start_and_a_deleted_one_comes_bac
     rules = [row async for row in AlertRule.objects.filter(is_on=True)]
     assert {row.kind for row in rules} == {
         "group-behind", "group-alone", "group-rising", "dead-letters", "disk-full-in", "disk-used", "broker-silent",
-        "slave-behind", "no-successor", "in-sync-small", "etcd-slow", "etcd-full", "failover-paused",
+        "slave-behind", "no-successor", "in-sync-small", "etcd-slow", "failover-paused", "etcd-full",
     }  # fmt: skip
     client, gone = await log_in("operator"), rules[0]
     await client.post(f"/alerts/rules/{gone.pk}/do", {"do": "delete"})

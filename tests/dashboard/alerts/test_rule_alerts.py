@@ -28,6 +28,20 @@ def test_it_rings_after_it_lasted_and_says_since_when() -> None:
     assert alarm.text.startswith("5\u202fmin; the alert opens at or above 5")
 
 
+def test_an_alert_is_as_bad_as_the_check_of_the_same_thing_and_another_one_once_it_is_worse() -> None:
+    rule, book = replace(FULL, kind="etcd-full", threshold=5, clear=0), RuleAlerts()
+    levels = []
+    for second, level in enumerate([Level.WARN, Level.WARN, Level.BAD, Level.BAD]):
+        book.note([rule], {rule.kind: {"a": 10.0}}, second, levels={rule.kind: {"a": level}})
+        book.take_rules([rule])
+        levels.append(book.open[rule.pk, "a"].level)
+    assert levels == [Level.WARN, Level.WARN, Level.BAD, Level.BAD]
+    assert [(alert.level, alert.ended_at) for alert in book.ended] == [(Level.WARN, 2)], "who acknowledged that is told"
+    mild = replace(rule, level=1)
+    book.take_rules([mild])
+    assert book.open[rule.pk, "a"].level == Level.WARN, "a rule may ask for less"
+
+
 def test_a_moment_below_the_threshold_begins_the_wait_anew() -> None:
     book = RuleAlerts()
     told(book, BEHIND, {"g": 400.0}, 0, 8)

@@ -102,6 +102,13 @@ def test_the_overview_says_what_a_person_has_to_do(looks: tuple[FailoverStatus, 
     assert len(found) == len(words) and all(word in check.title for word, check in zip(words, found, strict=True))
 
 
+@pytest.mark.parametrize("told", [FULL, GROWING])
+def test_the_alert_of_a_full_etcd_is_as_bad_as_its_check(told: FailoverStatus) -> None:
+    snapshot = Snapshot(NOW, "n:1", None, (), (), None, failovers={NAME: seen(told)})
+    [check] = failover_problems(snapshot.failovers, NOW)
+    assert KINDS[RuleKind.ETCD_FULL].levels(snapshot) == {NAME: check.level}
+
+
 def test_prometheus_gets_figures_of_what_is_known() -> None:
     page = exposition(failover_families({NAME: seen(FINE)}, NOW))
     assert 'gantry_failover_candidates{broker="broker-a"} 1' in page
