@@ -111,6 +111,8 @@ def _switch_over(view: View, term: Term, own: Own, now: float) -> Iterator[Actio
     elif switch is None or not switch.is_planned:
         if own.role == Role.DRAINING:
             yield Resume()
+        if switch is None and view.switch is not None:  # it would prevent the next one
+            yield DropSwitch(view.switch.id, f"member {own.id} is there, or the record has changed since")
     elif reason := _why_no_switch(term, own, switch, now):
         yield DropSwitch(switch.id, reason)
     elif own.role == Role.MASTER:

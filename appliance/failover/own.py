@@ -37,6 +37,7 @@ class Own:
 
     epoch, epoch_id: in which the log ends, as in epochs.json; highest: the highest epoch heard of anywhere, on disk.
     log_end, dispatched_end: bytes. confirmed: up to where messages were acknowledged, as this member knows it, bytes.
+    master_end: where the log of its master ended when it last said so, bytes; -1: it has not since this process began.
     clean_boot: the boot in which the last process of this store closed it, so the disk has all that it had then; "": it
     did not close it, or this is the first.
     """
@@ -70,6 +71,7 @@ class Own:
     is_disk_healthy: bool = True  # the log advanced or fsynced lately, as far as it had to
     has_ticked: bool = True  # the event loop turned lately
     is_store_local: bool = True  # its lock proves that no other process has this store
+    master_end: int = -1
     following: int = 0  # the epoch of the master that it copies now; 0: none
     priority: int = 0  # lower ones are preferred among members with equal logs
     lease_s: float = LEASE_S  # of the settings, for the next term that this member takes

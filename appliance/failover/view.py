@@ -100,7 +100,7 @@ class Switch(NamedTuple):
     """planned: the master stops first, drains and releases; it counts while `epoch` lasts.
 
     Otherwise the target takes over although it may lack up to accepted_loss bytes of what was acknowledged. That counts
-    only for the very term, by revision, that the administrator saw.
+    only for the very term and beat, by revision, that the administrator saw: a master that renews may acknowledge more.
     """
 
     id: str
@@ -109,6 +109,7 @@ class Switch(NamedTuple):
     accepted_loss: int
     epoch: int
     term_revision: int
+    beat_revision: int = 0
 
 
 class Figures(NamedTuple):

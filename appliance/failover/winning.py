@@ -122,7 +122,8 @@ def valid_switch(view: View, term: Term) -> Switch | None:
     switch = view.switch
     if switch is None or switch.epoch != term.epoch:
         return None
-    return switch if switch.is_planned or switch.term_revision == view.term_revision else None
+    seen = switch.term_revision, switch.beat_revision
+    return switch if switch.is_planned or seen == (view.term_revision, view.beat_revision) else None
 
 
 # -- the reasons one by one -------------------------------------------------------------------------------------------
@@ -156,7 +157,8 @@ def _why_loss_is_too_large(view: View, term: Term, own: Own) -> str:
     switch = _unclean(view, term, own)
     if switch is None:
         return ""
-    longest, member = max(((figures.log_end, member) for member, figures in view.members.items()), default=(0, own.id))
+    ends = [(figures.log_end, member) for member, figures in view.members.items()]
+    longest, member = max([*ends, (own.master_end, term.owner), (term.end, term.owner)])
     lacks = longest - own.log_end
     if lacks <= switch.accepted_loss:
         return ""

@@ -204,13 +204,14 @@ class Register:
         return term
 
     async def succeed(self, view: View, term: Term, beat: Beat, *, start: int, reason: str, out_ms: int = -1) -> bool:
-        """Give this term out without an administrator, if term and beat are as the view says and failover is not
-        paused; say if it was. A renewal that came in between defeats it. OutcomeUnknown: it may still be given out."""
+        """Give this term out, if term, beat and switch are as the view says and failover is not paused; say if it
+        was. A renewal that came in between defeats it, and so does a switch that was asked for or cancelled.
+        OutcomeUnknown: it may still be given out."""
         row = Change(term.epoch, term.id, term.owner, start, reason, int(time.time() * 1000), out_ms)
-        compare = [Is(TERM, view.term_revision), Is(BEAT, view.beat_revision), Is(PAUSE, 0)]
+        revisions = {TERM: view.term_revision, BEAT: view.beat_revision, SWITCH: view.switch_revision, PAUSE: 0}
         puts = {TERM: term.to_json(), BEAT: beat_json(beat), _row_key(row): row.to_json()}
         revision = await self._client.change(
-            [Is(self.prefix + each.key, each.revision) for each in compare],
+            [Is(self.prefix + key, revision) for key, revision in revisions.items()],
             {self.prefix + key: data for key, data in puts.items()},
             [self.prefix + key for key in (SWITCH, *_rows_too_many(view))],
             cluster_id=view.cluster_id,

@@ -156,6 +156,7 @@ class Candidate:
             dispatched_end=end,
             confirmed=parts.in_sync_file.record.confirmed_of(end),
             attempt=self._attempt,
+            master_end=self._ha_client.master_end,
             is_disk_healthy=self._is_disk_healthy,
             has_ticked=self._has_ticked,
             priority=parts.config.broker_election_priority,

@@ -9,7 +9,7 @@ against: it may have what the slave lacks. Two kinds of obstacles:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from gantrymq.client.admin import apache_master as apache
@@ -28,7 +28,8 @@ NO_REGISTER = (
 @dataclass(frozen=True, slots=True)
 class Promotion:
     """What a promotion would do. obstacles: what speaks against it, a sentence each; unknown: those among them that
-    no member can answer; above: the highest epoch that any of them knows."""
+    no member can answer; bytes_of: of those that say that it lacks a part of the log, how much that is; above: the
+    highest epoch that any of them knows."""
 
     broker_name: str
     slave: Member
@@ -38,6 +39,7 @@ class Promotion:
     accepted_loss: int = 0
     others: list[str] = field(default_factory=list)  # the other members, where they serve
     from_apache: bool = False  # the master was one of Apache RocketMQ
+    bytes_of: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def epoch(self) -> int:
@@ -55,9 +57,14 @@ class Promotion:
         none of an Apache master."""
         return self.has_register and not self.from_apache
 
-    def left_with(self, *, accept_unknown: bool) -> list[str]:
-        """The obstacles that are left when what is not known is accepted, or not."""
-        return [each for each in self.obstacles if not (accept_unknown and each in self.unknown)]
+    def left_with(self, *, accept_unknown: bool, accepted_bytes: int = 0) -> list[str]:
+        """The obstacles that are left when what is not known is accepted, or not. accepted_bytes: which any member may
+        have, and have confirmed; accepted_loss is of the master's log alone."""
+        return [
+            each
+            for each in self.obstacles
+            if not (accept_unknown and each in self.unknown) and not 0 < self.bytes_of.get(each, 0) <= accepted_bytes
+        ]
 
 
 def judge(
@@ -71,18 +78,28 @@ def judge(
     """The promotion of that slave, or of the one with the longest log. ConfigError without one."""
     slaves = [member for member in known.members if member.answers and not member.is_master]
     slave = chosen(slaves, address, broker_name)
-    certain = [*_masters(known, slave), *_longer(slave, slaves)]
+    lacking = dict(_longer(slave, slaves))
+    certain = list(_masters(known, slave))
     unknown = [*_silent(known, slave)]
     if from_apache:
         certain += apache.lacking(known, slave, accepted_loss)
         unknown += apache.unknown(slave)
     else:
-        certain += _lacking(slave, slaves, accepted_loss)
+        lacking |= dict(_lacking(slave, slaves, accepted_loss))
+        certain += _ignorant(slave)
         unknown += [*_set_unknown(known, slave), *_age(known, slave), *_later(known, slave)]
     others = [member.address for member in known.members if member.address != slave.address]
-    obstacles = certain + unknown
+    obstacles = certain + list(lacking) + unknown
     return Promotion(
-        broker_name, slave, obstacles, unknown, known.highest_epoch, accepted_loss, others, from_apache=from_apache
+        broker_name,
+        slave,
+        obstacles,
+        unknown,
+        known.highest_epoch,
+        accepted_loss,
+        others,
+        from_apache=from_apache,
+        bytes_of=lacking,
     )
 
 
@@ -118,27 +135,28 @@ def _masters(known: Known, slave: Member) -> Iterator[str]:
             )
 
 
-def _longer(slave: Member, slaves: list[Member]) -> Iterator[str]:
+def _longer(slave: Member, slaves: list[Member]) -> Iterator[tuple[str, int]]:
     for other in slaves:
-        if other.end > slave.end:
-            yield f"{other.address} has {other.end - slave.end:,} bytes more of the log than {slave.address}"
+        if (more := other.end - slave.end) > 0:
+            yield f"{other.address} has {more:,} bytes more of the log than {slave.address}", more
 
 
-def _lacking(slave: Member, slaves: list[Member], accepted_loss: int) -> Iterator[str]:
+def _lacking(slave: Member, slaves: list[Member], accepted_loss: int) -> Iterator[tuple[str, int]]:
     told = max(member.told_in_sync for member in slaves)
-    if told.epoch == slave.epoch and slave.end < told.confirmed:
-        yield (
-            f"{slave.address} lacks {told.confirmed - slave.end:,} bytes that were confirmed: {', '.join(told.names)} "
-            "was in sync with its master"
-        )
+    if told.epoch == slave.epoch and (lacks := told.confirmed - slave.end) > 0:
+        names = ", ".join(told.names)
+        yield f"{slave.address} lacks {lacks:,} bytes that were confirmed: {names} was in sync with its master", lacks
+    missing = slave.missing_bytes
+    if missing is not None and missing > accepted_loss:
+        yield f"{slave.address} lacks {missing:,} bytes that the master had {slave.heard} s ago", missing
+
+
+def _ignorant(slave: Member) -> Iterator[str]:
     if not slave.epoch:
         yield (
             f"{slave.address} knows no epochs: it has not followed a master of GantryMQ yet. If Apache RocketMQ's was "
             "its master, use --from-apache"
         )
-    missing = slave.missing_bytes
-    if missing is not None and missing > accepted_loss:
-        yield f"{slave.address} lacks {missing:,} bytes that the master had {slave.heard} s ago"
 
 
 # -- unknown ----------------------------------------------------------------------------------------------------------

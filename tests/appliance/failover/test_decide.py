@@ -97,6 +97,7 @@ def test_a_member_of_the_set_takes_over_when_the_beat_has_stood_still_for_a_leas
 
 LONGER = Figures("h3", "c", 4, 1200, 1200, is_healthy=True)
 EQUAL = Figures("h3", "c", 4, 1000, 1000, is_healthy=True, priority=1)
+UNCLEAN = Switch("x", 2, False, 100, 4, 30, 40)
 REASONS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"changed": 97.0}, {}, "the lease of member 1 may last: 3.0 of 5.0 s have passed"),
     ({"of_in_sync": frozenset({ONE, THREE})}, {}, "member 2 is not in sync: epoch 4 has 1, 3 on record"),
@@ -122,9 +123,19 @@ REASONS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
         "member 3 goes first: its log ends at 1,000, that of member 2 at 1,000",
     ),
     (
-        {"switch": Switch("x", 2, False, 100, 4, 30), "members": {3: LONGER}},
+        {"switch": UNCLEAN, "members": {3: LONGER}},
         {},
         "member 2 lacks 200 bytes that member 3 has, and 100 bytes of loss were accepted",
+    ),
+    (
+        {"switch": UNCLEAN},
+        {"master_end": 1101},
+        "member 2 lacks 101 bytes that member 1 has, and 100 bytes of loss were accepted",
+    ),
+    (
+        {"switch": UNCLEAN, "of_state": TermState.RELEASED, "of_end": 1101},
+        {},
+        "member 2 lacks 101 bytes that member 1 has, and 100 bytes of loss were accepted",
     ),
 ]
 
@@ -152,15 +163,19 @@ def test_without_a_record_it_says_how_one_begins() -> None:
             {"switch": Switch("x", 2, True, 0, 4, 30), "of_state": TermState.RELEASED, "changed": NOW},
             {"is_automatic": False},
         ),
-        ({"switch": Switch("x", 2, False, 200, 4, 30), "of_in_sync": frozenset({ONE}), "members": {3: LONGER}}, {}),
+        (
+            {"switch": UNCLEAN._replace(accepted_loss=200), "of_in_sync": frozenset({ONE}), "members": {3: LONGER}},
+            {"master_end": 1200},
+        ),
     ],
 )
 def test_it_takes_over_when_nothing_speaks_against_it(view: dict[str, Any], member: dict[str, Any]) -> None:
     assert isinstance(decide(viewed(**view), own(SLAVE, **member), NOW)[-1], TakeOver)
 
 
-def test_an_unclean_switch_of_another_revision_does_not_count() -> None:
-    switch = Switch("x", 2, False, 1 << 40, 4, 29)
+@pytest.mark.parametrize("seen", [{"term_revision": 29}, {"beat_revision": 39}], ids=["term", "beat"])
+def test_an_unclean_switch_of_another_revision_does_not_count(seen: dict[str, int]) -> None:
+    switch = UNCLEAN._replace(**seen)
     assert isinstance(decide(viewed(switch=switch, of_in_sync=frozenset({ONE})), SLAVE, NOW)[-1], Refuse)
 
 
@@ -326,6 +341,12 @@ def test_a_planned_switch_drains_and_then_releases() -> None:
 )
 def test_a_switch_that_can_not_happen_is_cancelled(switch: Switch, member: dict[str, Any], reason: str) -> None:
     assert DropSwitch("x", reason) in decide(viewed(switch=switch), own(MASTER, **member), NOW)
+
+
+@pytest.mark.parametrize(("beat_revision", "is_over"), [(39, True), (40, False)])
+def test_a_master_that_has_renewed_cancels_an_unclean_switch(beat_revision: int, *, is_over: bool) -> None:
+    actions = decide(viewed(switch=UNCLEAN._replace(beat_revision=beat_revision)), MASTER, NOW)
+    assert any(isinstance(each, DropSwitch) for each in actions) is is_over
 
 
 def test_a_master_takes_messages_again_when_no_switch_asks_otherwise() -> None:

@@ -155,8 +155,9 @@ def test_what_remains_of_two_lost_sites_goes_on_and_takes_both_in_again(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("is_through_etcd", [False, True], ids=["promote --force", "switchover --unclean"])
 def test_a_slave_outside_the_set_goes_on_by_force_and_what_it_lacks_is_kept(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], *, is_through_etcd: bool
 ) -> None:
     """The master and the slave in sync with it are lost, and come back when the third has gone on."""
     with etcd(tmp_path / "etcd") as members, running(tmp_path, capsys, members) as scene:
@@ -176,7 +177,14 @@ def test_a_slave_outside_the_set_goes_on_by_force_and_what_it_lacks_is_kept(
         wait_until(lambda: runtime_info(third).get("slaveState") == "connecting")
         tell(capsys, third, "promote", "--dry-run")
         assert tell(capsys, third, "promote", "--accept-unknown", "--yes").code == 1
-        assert tell(capsys, third, "promote", "--force", "--yes").code == 0
+        if is_through_etcd:
+            switch = ("ha", "switchover", "--unclean", "--to", third.broker_address, "--accept-loss", "0", "--yes")
+            wait_until(lambda: "does not answer" in gantry(capsys, third, *switch[1:]).err)  # what it lacks is unknown
+            tell(capsys, third, *switch, "--dry-run")
+            assert tell(capsys, third, *switch, "--accept-unknown").code == 0
+            wait_until(lambda: is_master(third))  # it has the epoch, and opens
+        else:
+            assert tell(capsys, third, "promote", "--force", "--yes").code == 0
         wait_until(lambda: send_alone(third) == ResponseCode.SLAVE_NOT_AVAILABLE)
         for lost in (first, second):
             lost.start_broker()

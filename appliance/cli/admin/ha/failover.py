@@ -13,11 +13,11 @@ from appliance.broker.failover.on_record import Seen as SeenFigures
 from appliance.broker.failover.told import status_of
 from appliance.cli.admin.command import Shown
 from appliance.cli.admin.failures import NotThere
+from appliance.cli.admin.ha import unclean
 from appliance.cli.admin.ha.explain import beware, by_itself, paused
-from appliance.cli.admin.ha.looking import Seen, broker_arguments, look
+from appliance.cli.admin.ha.looking import FRESH_S, Seen, broker_arguments, has_renewed, look
 from appliance.cli.admin.output import ago, duration, when
 from appliance.cli.tables import Cell, facts, table
-from appliance.failover.lease import RENEW_EVERY_S
 from appliance.failover.view import Pause, Switch
 from appliance.process.awake import awake_s
 from gantrymq.client.admin.client import AdminClient
@@ -26,7 +26,6 @@ from gantrymq.errors import ConfigError, GantryError
 
 SWITCH_S = 30.0
 LOOK_S = 0.1
-FRESH_S = 2 * RENEW_EVERY_S  # a master that is there has renewed within it
 
 
 async def told(admin: AdminClient, arguments: argparse.Namespace, seen: Seen | None = None) -> FailoverStatus:
@@ -92,15 +91,12 @@ async def plan_resume(admin: AdminClient, arguments: argparse.Namespace) -> Show
     seen = await _with_record(admin, arguments)
     if seen.view.pause is None:
         raise ConfigError(f"failover of {arguments.broker} is not paused")
-    if seen.view.beat is not None and not arguments.force:
-        await asyncio.sleep(FRESH_S)
-        now = await seen.register.view()
-        if now.beat_revision == seen.view.beat_revision:
-            owner = "" if now.term is None else now.term.owner
-            raise ConfigError(
-                f"{owner} has not renewed in etcd for {FRESH_S:.0f} s: without the pause another broker replaces it. "
-                "Start it first, or --force"
-            )
+    if seen.view.beat is not None and not arguments.force and not await has_renewed(seen):
+        owner = "" if seen.view.term is None else seen.view.term.owner
+        raise ConfigError(
+            f"{owner} has not renewed in etcd for {FRESH_S:.0f} s: without the pause another broker replaces it. "
+            "Start it first, or --force"
+        )
     return Shown({"broker": arguments.broker}, [f"the pause ends: {paused_by(seen)}"])
 
 
@@ -116,18 +112,26 @@ async def resume(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
 
 
 async def plan_switch(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
+    if unclean.is_asked(arguments):
+        return (await unclean.checked(admin, arguments, await _status(admin, arguments))).shown
     status, target = await _target(admin, arguments)
     lines = [f"{status.master} gives its role to {target.address} once that has everything; nothing is lost"]
     return Shown({"broker": arguments.broker, "from": status.master, "to": target.address}, lines)
 
 
-async def _target(admin: AdminClient, arguments: argparse.Namespace) -> tuple[FailoverStatus, FailoverMember]:
+async def _status(admin: AdminClient, arguments: argparse.Namespace) -> FailoverStatus:
+    """ConfigError where etcd gives nobody a role, or a pause keeps it from that."""
     status = await told(admin, arguments)
     if status.unknown or not status.is_automatic:
         why = status.unknown or "automaticFailover is off"
         raise ConfigError(f"{why}: use `gantry admin switchover {arguments.broker}`")
     if status.pause is not None:
         raise ConfigError(f"{paused(status.pause)}. Use `gantry admin ha resume` first")
+    return status
+
+
+async def _target(admin: AdminClient, arguments: argparse.Namespace) -> tuple[FailoverStatus, FailoverMember]:
+    status = await _status(admin, arguments)
     wanted = arguments.to or status.next_master
     if not wanted:
         raise ConfigError(f"no other member can become the master: {status.why_none}")
@@ -141,33 +145,40 @@ async def _target(admin: AdminClient, arguments: argparse.Namespace) -> tuple[Fa
 
 async def switch_over(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
     """Ask in etcd, and wait: it happens, or it is cancelled."""
-    (status, target), seen = await _target(admin, arguments), await _with_record(admin, arguments)
+    if unclean.is_asked(arguments):
+        found = await unclean.checked(admin, arguments, await _status(admin, arguments))
+        return await _until_switched(arguments, found.seen, found.switch, arguments.to, SWITCH_S + found.lease_s)
+    (_, target), seen = await _target(admin, arguments), await _with_record(admin, arguments)
     assert seen.view.term is not None
-    asked, began = str(uuid.uuid4()), time.monotonic()
-    switch = Switch(asked, target.number, True, 0, seen.view.term.epoch, seen.view.term_revision)
+    switch = Switch(str(uuid.uuid4()), target.number, True, 0, seen.view.term.epoch, seen.view.term_revision)
+    return await _until_switched(arguments, seen, switch, target.address, SWITCH_S)
+
+
+async def _until_switched(arguments: argparse.Namespace, seen: Seen, switch: Switch, to: str, within_s: float) -> Shown:
+    """GantryError when it is cancelled, which it is when it has not happened in this time."""
+    began = time.monotonic()
     await seen.register.switch(seen.view, switch)
-    while time.monotonic() - began < SWITCH_S:
+    while time.monotonic() - began < within_s:
         view = await seen.register.view()
         if view.term is not None and view.term.epoch > switch.epoch:
             took_s = time.monotonic() - began
             document = {"broker": arguments.broker, "master": view.term.owner, "epoch": view.term.epoch}
             lines = [f"{view.term.owner} is the master in epoch {view.term.epoch}, {took_s:.1f} s later"]
-            troubles = [] if view.term.owner == target.address else [f"{target.address} was slower"]
-            return Shown(document, lines, troubles)
-        if view.cancelled[0] == asked:
-            raise GantryError(f"{status.master} goes on as the master: {view.cancelled[1]}")
+            return Shown(document, lines, [] if view.term.owner == to else [f"{to} was slower"])
+        if view.cancelled[0] == switch.id:
+            owner = "" if view.term is None else view.term.owner
+            raise GantryError(f"{owner} goes on as the master: {view.cancelled[1]}")
         await asyncio.sleep(LOOK_S)
     view = await seen.register.view()
-    if view.switch is not None and view.switch.id == asked:
-        await seen.register.drop_switch(view, f"it has not happened within {SWITCH_S:.0f} s")
-    raise GantryError(
-        f"{target.address} has not become the master within {SWITCH_S:.0f} s: the switchover is cancelled"
-    )
+    if view.switch is not None and view.switch.id == switch.id:
+        await seen.register.drop_switch(view, f"it has not happened within {within_s:.0f} s")
+    raise GantryError(f"{to} has not become the master within {within_s:.0f} s: the switchover is cancelled")
 
 
 def switch_arguments(parser: argparse.ArgumentParser) -> None:
     broker_arguments(parser)
     parser.add_argument("--to", metavar="HOST:PORT", help="the next master (default: the one that would take over now)")
+    unclean.add_arguments(parser)
 
 
 async def _with_record(admin: AdminClient, arguments: argparse.Namespace) -> Seen:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 from dataclasses import dataclass
 
+from appliance.failover.lease import RENEW_EVERY_S
 from appliance.register.opening import open_etcd
 from appliance.register.register import Register
 from appliance.register.term import View
@@ -13,6 +15,8 @@ from gantrymq.client.admin.client import AdminClient
 from gantrymq.client.admin.members import Member
 from gantrymq.client.admin.promotion import NO_REGISTER
 from gantrymq.errors import ConfigError
+
+FRESH_S = 2 * RENEW_EVERY_S  # a master that is there has renewed within it
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +46,12 @@ async def look(admin: AdminClient, arguments: argparse.Namespace) -> Seen:
     client = open_etcd(endpoints, arguments.etcd_user, arguments.etcd_password_file, arguments.etcd_ca)
     register = Register(client, cluster, arguments.broker)
     return Seen(register, await register.view(), members)
+
+
+async def has_renewed(seen: Seen) -> bool:
+    """Whether the master renews in the time in which one that is there does."""
+    await asyncio.sleep(FRESH_S)
+    return (await seen.register.view()).beat_revision != seen.view.beat_revision
 
 
 def broker_arguments(parser: argparse.ArgumentParser) -> None:

@@ -204,7 +204,8 @@ class Faults:
         state = world.etcd.state
         if state.switch is None and state.cluster_id == state.adopted:
             target = world.rng.choice(list(world.members))
-            switch = Switch(f"u{world.steps}", target, False, 1 << 30, state.term.epoch, state.term_revision)
+            seen = state.term.epoch, state.term_revision, state.beat_revision
+            switch = Switch(f"u{world.steps}", target, False, 1 << 30, *seen)
             world.etcd.execute(etcd.operators(switch=switch))
 
     def stop(self) -> None:
