@@ -51,6 +51,8 @@ RUN = (
     ("containers.md", "kubectl create secret", "tests/deploy/test_containers.py"),
     ("scale.md", "deploy/extra", "tests/deploy/test_scripts.py"),
     ("CONTRIBUTING.md", "deploy/test", ".ci/run"),
+    ("service.md", "deploy/build-deb", ".ci/run"),
+    ("service.md", "sudo apt install ./", "tests/deploy/test_service.py"),
     ("upgrade.md", "git fetch", HERE),
     ("upgrade.md", "deploy/upgrade", "tests/deploy/test_upgrade.py"),
     ("upgrade.md", "deploy/up ", "tests/deploy/test_scripts.py"),
@@ -108,9 +110,7 @@ NOT_RUN = (
         for what in ("store", "reports")
     ),
     ("reports.md", "deploy/build-reports", "fetches half a gigabyte: test_packed.py packs small packages"),
-    ("service.md", "deploy/build-deb", "fetches all packages: test_scripts.py asks it for its usage"),
     ("service.md", "sudo gantry install-reports", "fetches half a gigabyte: test_packed.py has it install from a file"),
-    ("service.md", "sudo apt install ./", "changes the machine: test_service.py does it in a bare root, by hand"),
     ("service.md", "sudo apt install python3-pip", "changes the machine: test_service.py has apt simulate it"),
     ("containers.md", "ADVERTISE=", "needs a container runtime: test_containers.py reads the compose file"),
     ("containers.md", "kubectl apply", "needs a cluster: test_containers.py has kubectl put together what it sends"),
