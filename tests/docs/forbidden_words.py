@@ -134,8 +134,11 @@ def _strings(paths: Iterator[Path] | list[Path]) -> Iterator[tuple[str, str]]:
     """The strings of modules that have more than one word; no docstrings."""
     for path in paths:
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        statements = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-        for node in ast.walk(tree):
+        statements: set[int] = set()
+        for node in ast.walk(tree):  # a statement comes before what is in it
+            if isinstance(node, ast.Expr):
+                statements.add(id(node.value))
+                continue
             text = node.value if isinstance(node, ast.Constant) and id(node) not in statements else None
             if isinstance(text, str) and " " in text.strip():
                 yield f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 0)}", text

@@ -7,6 +7,7 @@ ours look texts up, too: `plural` and `pairs`.
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Iterator
 from dataclasses import Field
@@ -37,11 +38,13 @@ _STRING = r'"((?:[^"\\]|\\.)*)"'
 _LITERAL = re.compile(r'_\((?:"([^"]*)"|\'([^\']*)\')\)')
 _PLURAL = re.compile(r'\|plural:"([^"]*)"')
 _PAIRS = re.compile(r'"([^"]*)"\|pairs')
+_MAY_CALL = re.compile(r"gettext|\b_\s*\(")
 _SCRIPT_CALL = re.compile(rf"\b(gettext|ngettext)\(\s*{_STRING}(?:\s*,\s*{_STRING})?")
 
 
+@functools.cache
 def texts_of_pages() -> Found:
-    """The texts of templates and of Python modules."""
+    """The texts of templates and of Python modules, read once. Not to be changed."""
     found: Found = {}
     for path in sorted(TEMPLATES.rglob("*.html")):
         for message, line in _of_template(path.read_text(encoding="utf-8")):
@@ -129,6 +132,8 @@ def _of_block(node: BlockTranslateNode) -> tuple[Message, int]:
 
 
 def _of_python(source: str) -> Iterator[tuple[Message, int]]:
+    if not _MAY_CALL.search(source):
+        return  # most modules: there is nothing to parse for
     for call in ast.walk(ast.parse(source)):
         if not isinstance(call, ast.Call):
             continue
