@@ -63,9 +63,19 @@ make_venv() {
     fi
 }
 
-# Installs a lock file unless the very same one was installed before; more arguments are options of pip.
+# The locks that are installed before one, because it leaves out what they have: a version stands in one file.
+locks_before() { # name
+    case $1 in
+    postgresql | redis | bench) echo appliance ;;
+    test) echo appliance postgresql redis ;;
+    esac
+}
+
+# Installs a lock file, and those before it, unless the very same one was installed before; more arguments are options of pip.
 install_lock() { # name [option ...]
-    local name=$1 lock=$root/deploy/locks/$1.lock installed=$venv/installed-$1.lock started=$SECONDS installer=pip why
+    local name=$1 lock=$root/deploy/locks/$1.lock installed=$venv/installed-$1.lock started installer=pip why before
+    for before in $(locks_before "$name"); do install_lock "$before" "${@:2}"; done
+    started=$SECONDS
     if cmp -s "$lock" "$installed"; then return; fi
     say "Installing what deploy/locks/$name.lock lists ($(grep -c '^[a-zA-Z0-9]' "$lock") packages)"
     if have_uv; then installer=uv; fi
@@ -83,15 +93,15 @@ install_lock() { # name [option ...]
 }
 
 run_installer() { # pip|uv, why the index can't be reached, lock file [option of pip ...]
-    local options=("${@:4}")
+    local options=(--no-deps --require-hashes "${@:4}") # a lock, with those before it, has all that its packages ask for
     if [ "$1" = uv ]; then
         if [ -n "$2" ]; then export UV_HTTP_RETRIES=0; fi
-        uv pip install --quiet --python "$venv/bin/python" --require-hashes -r "$3"
+        uv pip install --quiet --python "$venv/bin/python" --no-deps --require-hashes -r "$3"
         return
     fi
     if [ -n "$2" ]; then options+=(--retries 0 --timeout 5); fi # no half minute of tries for each package
     if [ "${3##*/}" = reports.lock ]; then options+=(--no-cache-dir); fi # Spark alone would leave a gigabyte in pip's cache
-    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check ${options[@]+"${options[@]}"} --require-hashes -r "$3"
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "${options[@]}" -r "$3"
 }
 
 # Makes the checkout's packages importable in .venv from any folder, and gives it the gantry command.
