@@ -200,6 +200,7 @@ class Register:
             raise Refused(f"etcd assigns the epochs here, but has no record:  {HA_INIT}")
         number = max(view.term.epoch if view.term else 0, above) + 1
         term = Term(number, secrets.token_hex(ID_BYTES), owner, (owner,), LOCAL, ha=self.ha, session=self.session)
+        term = dataclasses.replace(term, state=TermState.OPENING)
         await self._put(view, term, start=start, reason=reason)
         return term
 

@@ -26,7 +26,8 @@ class Term:
     """epoch, id: as in epochs.json of the owner's log. owner: where the master serves, host:port. in_sync: where the
     members serve that have every confirmed message, the owner among them; level: what the owner waits for. holders:
     of those that have joined, which members they are, and since which boot they have it. ha: where the owner serves
-    slaves; "": it has not said. session: of the owner's process, with automatic failover. state: released, once that
+    slaves; "": it has not said. session: of the owner's process, with automatic failover. state: opening, until the
+    owner serves and has its set on record; released, once that
     process accepts and confirms nothing any more; end: where its log ended then, -1: not known."""
 
     epoch: int

@@ -27,7 +27,7 @@ from appliance.failover.actions import Action, Begin, Follow, Forget, Hear, Refu
 from appliance.failover.decide import decide
 from appliance.failover.lease import Beats
 from appliance.failover.own import Attempt, Own, Role
-from appliance.failover.view import Beat, Figures, following
+from appliance.failover.view import Beat, Figures, TermState, following
 from appliance.failover.winning import why_never
 from appliance.process.awake import awake_s
 from appliance.process.json_file import StateFileError
@@ -241,6 +241,7 @@ class Candidate:
             holders,
             self._register.ha,
             self._session,
+            TermState.OPENING,
         )
         beat = Beat(self._session, self._beats.next(awake_s()), self._parts.config.failover_lease_s)
         facts = {"event": "failover_attempt", "epoch": action.epoch, "why": action.reason, "physical_offset": end}

@@ -69,7 +69,8 @@ class FailoverStatus:
     """told_by: the broker that answered; "": a tool has read etcd. unknown: why etcd can't be asked, or has no record;
     "": all this is as etcd has it now.
 
-    is_automatic: of the broker that answered. state: "open", or "released" while its master has given up its role.
+    is_automatic: of the broker that answered. state: "opening" until its master serves, then "open", and "released"
+    once it has given up its role.
     since_ms: when the epoch began; 0: not known. in_sync: addresses, the master's among them; is_complete: a send waits
     for all of them. next_master: who would become the master if this one ended now; "": none, why_none says why.
     next_in_s: about how long it takes, when no supervisor sees the end; then it is about a second.

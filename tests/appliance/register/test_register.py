@@ -273,6 +273,14 @@ async def test_a_witness_releases_the_epoch_of_the_process_that_it_names_and_of_
     assert (term.state, term.in_sync) == (TermState.RELEASED, (ONE, TWO))
 
 
+async def test_an_epoch_opens_once_its_owner_serves_with_its_set_on_record(register: Register) -> None:
+    await begun(register, "first")
+    term = await register.take_over(await register.view(), ONE, above=1, start=7, reason="promote")
+    assert (await seen(register)).state is TermState.OPENING
+    await register.publish(term.epoch, term.id, ONE, [TWO], IN_SYNC)
+    assert (await seen(register)).state is TermState.OPEN
+
+
 async def test_a_master_that_started_anew_is_not_taken_for_the_dead_one(register: Register, another: Register) -> None:
     await begun(register, "boot/ns/17/5/first")
     another.session = "boot/ns/18/9/second"

@@ -72,4 +72,5 @@ def test_an_administrator_looks_pauses_resumes_and_switches(tmp_path: Path, caps
         assert (moved["master"], moved["epoch"]) == (second.broker_address, 2)
         wait_until(lambda: is_master(second))
         status = answer(capsys, master, "status")
+        assert status["state"] == "open"
         assert (status["master"], status["changes"][0]["reason"]) == (second.broker_address, "switchover")

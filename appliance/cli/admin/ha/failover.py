@@ -18,8 +18,9 @@ from appliance.cli.admin.ha.explain import beware, by_itself, paused
 from appliance.cli.admin.ha.looking import FRESH_S, Seen, broker_arguments, has_renewed, look
 from appliance.cli.admin.output import ago, duration, when
 from appliance.cli.tables import Cell, facts, table
-from appliance.failover.view import Pause, Switch
+from appliance.failover.view import Pause, Switch, TermState
 from appliance.process.awake import awake_s
+from appliance.register.term import Term
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.client.admin.failover import WHY_CHARS_MAX, FailoverMember, FailoverStatus
 from gantrymq.errors import ConfigError, GantryError
@@ -48,7 +49,7 @@ async def show_status(admin: AdminClient, arguments: argparse.Namespace) -> Show
 
 def _lines(status: FailoverStatus) -> list[str]:
     pairs: list[tuple[str, Cell]] = [
-        ("master", status.master if status.state == "open" else f"none: {status.master} has given up its role"),
+        ("master", _master(status)),
         ("since", f"{when(status.since_ms)} ({ago(status.since_ms)})" if status.since_ms else None),
         ("epoch", status.epoch),
         ("in sync", ", ".join(status.in_sync)),
@@ -68,6 +69,12 @@ def _lines(status: FailoverStatus) -> list[str]:
     ]
     by_itself_lines = by_itself(status) if status.is_automatic else []
     return [*beware(status), *facts(pairs), *by_itself_lines, *tails, "", *changes]
+
+
+def _master(status: FailoverStatus) -> str:
+    if status.state == TermState.RELEASED:
+        return f"none: {status.master} has given up its role"
+    return f"{status.master}, which does not serve yet" if status.state == TermState.OPENING else status.master
 
 
 async def plan_pause(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
@@ -120,7 +127,7 @@ async def plan_switch(admin: AdminClient, arguments: argparse.Namespace) -> Show
 
 
 async def _status(admin: AdminClient, arguments: argparse.Namespace) -> FailoverStatus:
-    """ConfigError where etcd gives nobody a role, or a pause keeps it from that."""
+    """ConfigError where etcd does not decide who is the master, or a pause keeps it from that."""
     status = await told(admin, arguments)
     if status.unknown or not status.is_automatic:
         why = status.unknown or "automaticFailover is off"
@@ -155,24 +162,31 @@ async def switch_over(admin: AdminClient, arguments: argparse.Namespace) -> Show
 
 
 async def _until_switched(arguments: argparse.Namespace, seen: Seen, switch: Switch, to: str, within_s: float) -> Shown:
-    """GantryError when it is cancelled, which it is when it has not happened in this time."""
+    """Until the next master serves. GantryError when it is cancelled, which it is when none has begun in this time."""
     began = time.monotonic()
     await seen.register.switch(seen.view, switch)
-    while time.monotonic() - began < within_s:
-        view = await seen.register.view()
-        if view.term is not None and view.term.epoch > switch.epoch:
-            took_s = time.monotonic() - began
-            document = {"broker": arguments.broker, "master": view.term.owner, "epoch": view.term.epoch}
-            lines = [f"{view.term.owner} is the master in epoch {view.term.epoch}, {took_s:.1f} s later"]
-            return Shown(document, lines, [] if view.term.owner == to else [f"{to} was slower"])
+    while True:
+        view, took_s = await seen.register.view(), time.monotonic() - began
+        term = view.term
+        if term is not None and term.epoch > switch.epoch and (took_s >= within_s or term.state != TermState.OPENING):
+            return _switched(arguments.broker, term, to, took_s)
         if view.cancelled[0] == switch.id:
-            owner = "" if view.term is None else view.term.owner
+            owner = "" if term is None else term.owner
             raise GantryError(f"{owner} goes on as the master: {view.cancelled[1]}")
+        if took_s >= within_s:
+            break
         await asyncio.sleep(LOOK_S)
-    view = await seen.register.view()
     if view.switch is not None and view.switch.id == switch.id:
         await seen.register.drop_switch(view, f"it has not happened within {within_s:.0f} s")
     raise GantryError(f"{to} has not become the master within {within_s:.0f} s: the switchover is cancelled")
+
+
+def _switched(broker: str, term: Term, to: str, took_s: float) -> Shown:
+    document = {"broker": broker, "master": term.owner, "epoch": term.epoch}
+    troubles = [f"{to} was slower"] if term.owner != to else []
+    if term.state == TermState.OPENING:
+        troubles.append(f"{term.owner} does not serve yet")
+    return Shown(document, [f"{term.owner} is the master in epoch {term.epoch}, {took_s:.1f} s later"], troubles)
 
 
 def switch_arguments(parser: argparse.ArgumentParser) -> None:
