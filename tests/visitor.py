@@ -72,11 +72,7 @@ class Visitor:
     def post(self, path: str, fields: dict[str, str]) -> Answer:
         """Send a form as it stands; without a `csrfmiddlewaretoken` among its fields it is refused."""
         return self.request(
-            "POST",
-            path,
-            urlencode(fields).encode(),
-            Origin=self.base,
-            Content_Type="application/x-www-form-urlencoded",
+            "POST", path, urlencode(fields).encode(), Origin=self.base, Content_Type="application/x-www-form-urlencoded"
         )
 
     def become_admin(self, first_run_token: str) -> None:

@@ -16,14 +16,7 @@ from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig, TopicConfig
 from gantrymq.remoting.bodies import ConsumerData, HeartbeatData, ProducerData, SubscriptionData
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import JSON, RemotingCommand
-from tests.appliance.code_examples import (
-    CLIENT,
-    GROUP,
-    PRODUCERS,
-    SEND_SHORT,
-    TOPIC,
-    Example,
-)
+from tests.appliance.code_examples import CLIENT, GROUP, PRODUCERS, SEND_SHORT, TOPIC, Example
 from tests.appliance.peer import Peer
 from tests.harness import ServingCluster, serving
 from tests.waiting import WITHIN_S

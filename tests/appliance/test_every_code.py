@@ -16,13 +16,7 @@ import pytest
 from gantrymq.remoting import fastjson
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import JSON, ROCKETMQ, RemotingCommand
-from tests.appliance.code_examples import (
-    BROKER,
-    NAMESRV,
-    TOPIC,
-    UNSUPPORTED,
-    Example,
-)
+from tests.appliance.code_examples import BROKER, NAMESRV, TOPIC, UNSUPPORTED, Example
 from tests.appliance.code_scene import Scene, ask_all
 from tests.appliance.peer import Peer
 

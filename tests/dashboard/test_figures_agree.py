@@ -56,10 +56,7 @@ def look_at_all_groups(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_no_page_shows_a_figure_that_another_shows_differently(
-    log_in: Client,
-    gateway: Gateway,
-    cluster: ServingCluster,
-    make_topic: Callable[..., Awaitable[str]],
+    log_in: Client, gateway: Gateway, cluster: ServingCluster, make_topic: Callable[..., Awaitable[str]]
 ) -> None:
     await make_topic(TOPIC, queues=2)
     await loaded(cluster, gateway)
@@ -104,10 +101,7 @@ async def test_no_page_shows_a_figure_that_another_shows_differently(
 
 
 async def test_figures_of_a_running_topic_lie_between_what_was_sent_before_and_after_they_were_read(
-    log_in: Client,
-    gateway: Gateway,
-    cluster: ServingCluster,
-    make_topic: Callable[..., Awaitable[str]],
+    log_in: Client, gateway: Gateway, cluster: ServingCluster, make_topic: Callable[..., Awaitable[str]]
 ) -> None:
     topic = await make_topic("sent-meanwhile", queues=2)
     client = await log_in("admin")

@@ -18,12 +18,7 @@ from tests.harness import ServingCluster, serving
 
 LIMIT_S = 90  # the slowest example takes six on an idle machine
 ADDRESS = "127.0.0.1:9876"
-READ_IN_ORDER = (
-    "tutorial.md",
-    "kafka.md",
-    "rabbitmq.md",
-    "rocketmq-client-python.md",
-)
+READ_IN_ORDER = ("tutorial.md", "kafka.md", "rabbitmq.md", "rocketmq-client-python.md")
 ACCOUNT = """\
 accounts:
 - accessKey: shop-app

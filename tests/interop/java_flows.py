@@ -86,11 +86,7 @@ def _run(
         *keys,
         *flows,
         encoding=encoding,
-        java_properties={
-            **cluster.java_properties,
-            **properties,
-            "rocketmq.client.rebalance.waitInterval": 500,
-        },
+        java_properties={**cluster.java_properties, **properties, "rocketmq.client.rebalance.waitInterval": 500},
     ) as program:
         program.wait_done()
     assert program.lines("FAILED") == []

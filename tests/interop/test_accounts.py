@@ -66,13 +66,7 @@ def test_a_java_client_with_the_right_account_sends_consumes_and_looks_up(java: 
     keys = (RIGHT.access_key, RIGHT.secret_key)
     ((worked, refusal),) = java_sends(java, guarded, ("TopicX", RIGHT))
     assert refusal == ""
-    assert worked == {
-        "single": "SEND_OK",
-        "batch": "SEND_OK",
-        "oneway": "SENT",
-        "byKey": "FOUND1",
-        "byId": "body-0",
-    }
+    assert worked == {"single": "SEND_OK", "batch": "SEND_OK", "oneway": "SENT", "byKey": "FOUND1", "byId": "body-0"}
     with java.run("Acl", guarded.namesrv_address, "consume", "TopicX", "GroupX", *keys) as consumer:
         consumer.wait_for(lambda: {line[0] for line in consumer.lines("BODY")} == EVERYTHING, "all messages")
         # body-0 was given back (36) and comes again from the retry topic

@@ -41,10 +41,7 @@ _LINES = Path(__file__).with_name("outside.txt").read_text("ascii").splitlines()
 OUTSIDE = tuple(line for line in _LINES if line and line[0] != "#")
 
 # They measure what the machine can do. They run last, one after another, and most cores wait: few belong here.
-ALONE = (
-    "faults/test_hostile.py",
-    "bench/store/test_stalls.py",
-)
+ALONE = ("faults/test_hostile.py", "bench/store/test_stalls.py")
 
 # Their modules share servers that a process starts once and keeps: in one process they are started once in all.
 TOGETHER = ("appliance/reports/with_spark", "dashboard/web", "gantrymq/client")

@@ -57,10 +57,7 @@ def test_a_test_of_a_module_may_be_outside_by_itself() -> None:
     ids=["connect", "bind", "subprocess", "fork"],
 )
 def test_a_unit_test_that_goes_outside_fails(act: Callable[[], object]) -> None:
-    with (
-        nothing_outside("test_x.py"),
-        pytest.raises(pytest.fail.Exception, match=r"name it.*outside\.txt"),
-    ):
+    with nothing_outside("test_x.py"), pytest.raises(pytest.fail.Exception, match=r"name it.*outside\.txt"):
         act()
 
 

@@ -16,13 +16,7 @@ import pytest
 from appliance.acl import account_book
 from appliance.acl.account import ANY, PUB, SUB, AccountError
 from appliance.acl.account_book import AccountBook
-from appliance.acl.account_changes import (
-    MASK,
-    delete_account,
-    listing,
-    update_account,
-    update_white_addresses,
-)
+from appliance.acl.account_changes import MASK, delete_account, listing, update_account, update_white_addresses
 from appliance.acl.account_file import AccountFileError, read_content, read_document, write_document
 from tests.appliance.acl.cluster import accounts_file
 from tests.waiting import WITHIN_S, until, wait_until

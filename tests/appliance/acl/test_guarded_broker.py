@@ -300,10 +300,7 @@ async def test_clients_without_stamps_are_served_unless_a_setting_or_the_account
     for number, (text, settings, expected) in enumerate(cases):
         folder = tmp_path / str(number)
         folder.mkdir()
-        async with (
-            guarded(folder, text, **settings) as cluster,
-            signed_peer(cluster.broker.port) as peer,
-        ):
+        async with guarded(folder, text, **settings) as cluster, signed_peer(cluster.broker.port) as peer:
             answer = await peer.ask(java, RequestCode.SEND_MESSAGE_V2, send_fields("TopicX"), b"body")
             assert answer.code == expected, answer
             stamped = await peer.ask(RIGHT, RequestCode.SEND_MESSAGE_V2, send_fields("TopicX"), b"body")

@@ -79,11 +79,7 @@ def test_the_time_that_is_proposed_for_a_delivery_is_one_that_is_taken(wrong: st
 
 
 def test_all_that_changes_something_takes_yes_whether_it_asks_or_not(capsys: pytest.CaptureFixture[str]) -> None:
-    for line, hint in (
-        ("config set", "never asks"),
-        ("topics create", "never asks"),
-        ("topics delete", "ask"),
-    ):
+    for line, hint in (("config set", "never asks"), ("topics create", "never asks"), ("topics delete", "ask")):
         told = run_gantry(capsys, "admin", *line.split(), "--help")
         assert (told.code, "-y, --yes" in told.out, hint in told.out) == (0, True, True), told
     assert "--yes" not in run_gantry(capsys, "admin", "config", "get", "--help").out

@@ -229,10 +229,7 @@ def pair_of_brokers(
     folder: Path, *, store: dict[str, Any] | None = None, accounts: str = "", **settings: Any
 ) -> Iterator[Pair]:
     """Two brokers with the same topics and the same clock, which stands still; accounts: their accounts file."""
-    with (
-        pytest.MonkeyPatch.context() as patch,
-        contextlib.ExitStack() as stack,
-    ):
+    with pytest.MonkeyPatch.context() as patch, contextlib.ExitStack() as stack:
         patch.setattr("random.randrange", lambda stop: stop - 1)  # the queue of a message that names none
         patch.setattr("time.time", lambda: START_S)
         patch.setitem(MessageStore.__init__.__kwdefaults__, "clock", lambda: START_S)

@@ -187,11 +187,7 @@ async def test_another_groups_store_can_neither_read_nor_publish_nor_take_over(r
     await register.init(1, "id", ONE)
     view = await register.view()
     register.group = "another"
-    for asked in (
-        register.view(),
-        register.publish(1, "id", ONE, [], LOCAL),
-        register.join("store"),
-    ):
+    for asked in (register.view(), register.publish(1, "id", ONE, [], LOCAL), register.join("store")):
         with pytest.raises(Refused, match=f"of group {view.group}, and this store is of group another"):
             await asked
 

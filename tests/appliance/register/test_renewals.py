@@ -162,11 +162,7 @@ async def test_a_frozen_etcd_ends_the_proof_and_the_same_epoch_goes_on_afterward
     scene = Scene(member.url)
     await scene.register.init(1, "id", ONE)
     renewals = Renewals(
-        scene.register,
-        lease_s=LEASE_S,
-        clock=awake,
-        is_healthy=lambda: scene.is_healthy,
-        on_other=scene.others.append,
+        scene.register, lease_s=LEASE_S, clock=awake, is_healthy=lambda: scene.is_healthy, on_other=scene.others.append
     )
     renewals.start(1, "id")
     try:

@@ -320,11 +320,7 @@ async def test_running_out_of_descriptors_is_only_a_pause(
     ],
 )
 async def test_connections_that_come_to_nothing_write_a_few_lines(
-    caplog: pytest.LogCaptureFixture,
-    monkeypatch: pytest.MonkeyPatch,
-    fields: dict[str, Any],
-    start: bytes,
-    event: str,
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, fields: dict[str, Any], start: bytes, event: str
 ) -> None:
     monkeypatch.setattr(log_limit, "WINDOW_S", 1e6)  # one window, however slow the machine is
     caplog.set_level(logging.WARNING)

@@ -11,12 +11,7 @@ from tests.appliance.reports.stores import Record, unpack_golden, write_log
 
 pytest.importorskip("numpy")
 
-from appliance.reports.commit_log_files import (
-    TAIL_BLOCK_BYTES,
-    CommitLogFiles,
-    RecordMark,
-    read_range,
-)
+from appliance.reports.commit_log_files import TAIL_BLOCK_BYTES, CommitLogFiles, RecordMark, read_range
 from appliance.reports.errors import BrokenRecordChain, StoreUnreadable
 from gantrymq.contrib.arrow import record_blocks
 

@@ -132,11 +132,7 @@ def test_the_page_of_any_report_stays_small_and_its_chart_whole() -> None:
     assert page["rows"][: CHART_TOPICS + 3] == every[-CHART_TOPICS - 3 :], "the newest day is seen first"
     assert page["chart"]["x"] == [row["day"] for row in every[-CHART_BARS * (CHART_TOPICS + 3) :: CHART_TOPICS + 3]]
     assert [series["name"] for series in page["chart"]["series"]][:2] == ["g10", "g09"]
-    assert page["chart"]["series"][-1] == {
-        "name": None,
-        "count": 3,
-        "values": [1 + 2 + 3] * CHART_BARS,
-    }
+    assert page["chart"]["series"][-1] == {"name": None, "count": 3, "values": [1 + 2 + 3] * CHART_BARS}
     assert table_page_of(REPORTS["days"], [])["chart"] == {"x": [], "series": []}
 
 

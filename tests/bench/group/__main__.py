@@ -37,11 +37,7 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, help="folder for stores and logs, which stays")
     asked = parser.parse_args()
     logging.getLogger("gantrymq").setLevel(logging.ERROR)  # that a struck broker does not answer is no news
-    every: dict[str, Make] = {
-        "supervised": supervised,
-        "ours": lambda folder: ours(folder, asked.lease),
-        BASE: dledger,
-    }
+    every: dict[str, Make] = {"supervised": supervised, "ours": lambda folder: ours(folder, asked.lease), BASE: dledger}
     makes = {name: every[name] for name in asked.of.split(",")}
     with kept_at(asked.keep) as folder:
         for blow in asked.blows.split(",") if asked.losses else ():

@@ -112,10 +112,7 @@ class Ours(OfProcesses):
 
 @contextlib.contextmanager
 def ours(folder: Path, lease_s: int) -> Iterator[Three]:
-    with (
-        etcd(folder / "etcd") as members,
-        Group(folder, urls_of(members), lease_s, properties=FILES) as group,
-    ):
+    with etcd(folder / "etcd") as members, Group(folder, urls_of(members), lease_s, properties=FILES) as group:
         yield Ours(group, [each.pid for each in members])
 
 

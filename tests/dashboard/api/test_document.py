@@ -38,12 +38,7 @@ from tests.suite.long_runs import in_all
 CALLS_OF_EACH_KIND = 2
 # The first has no end, the second would end the token of these calls, the third would call made-up addresses.
 LEFT_OUT = ("stream_news", "revoke_token", "test_alert_channel")
-CHECKS = [
-    status_code_conformance,
-    content_type_conformance,
-    response_schema_conformance,
-    response_headers_conformance,
-]
+CHECKS = [status_code_conformance, content_type_conformance, response_schema_conformance, response_headers_conformance]
 NAMES = ("none-of-it", "in-the-document")
 DEFAULT_SETTINGS = hypothesis.settings(
     derandomize=True, database=None, deadline=None, phases=[hypothesis.Phase.generate],

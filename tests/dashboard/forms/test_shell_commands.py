@@ -10,14 +10,7 @@ from typing import Any
 import pytest
 
 from dashboard.forms.rest_bodies import put_back_body, reset_body
-from dashboard.forms.shell_commands import (
-    admin_line,
-    curl_line,
-    put_back_words,
-    reset_words,
-    topic_body,
-    topic_words,
-)
+from dashboard.forms.shell_commands import admin_line, curl_line, put_back_words, reset_words, topic_body, topic_words
 
 NASTY = "a'b\"c; $(touch x) `y` \\ é"
 

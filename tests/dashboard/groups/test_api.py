@@ -29,10 +29,7 @@ async def group_with_lag(gateway: Gateway, cluster: ServingCluster, make_topic: 
 
 
 async def test_groups_are_listed_with_their_lag_in_time(
-    users: Users,
-    gateway: Gateway,
-    cluster: ServingCluster,
-    make_topic: Topic,
+    users: Users, gateway: Gateway, cluster: ServingCluster, make_topic: Topic
 ) -> None:
     topic = await group_with_lag(gateway, cluster, make_topic, "rest-lag")
     api = await api_for(users["reader"], "read")
@@ -74,10 +71,7 @@ async def test_a_dry_run_where_there_is_none_does_nothing(
 
 
 async def test_a_dry_run_tells_no_running_consumer(
-    users: Users,
-    gateway: Gateway,
-    cluster: ServingCluster,
-    make_topic: Topic,
+    users: Users, gateway: Gateway, cluster: ServingCluster, make_topic: Topic
 ) -> None:
     topic = await make_topic("told-topic", queues=1, messages=[Message("told-topic", b"x")])
     api = await api_for(users["operator"])
@@ -94,10 +88,7 @@ async def test_a_dry_run_tells_no_running_consumer(
 
 
 async def test_a_dry_run_says_what_would_happen_and_the_run_does_it(
-    users: Users,
-    gateway: Gateway,
-    cluster: ServingCluster,
-    make_topic: Topic,
+    users: Users, gateway: Gateway, cluster: ServingCluster, make_topic: Topic
 ) -> None:
     topic = await group_with_lag(gateway, cluster, make_topic, "rest-reset")
     api, admin = await api_for(users["operator"]), await gateway.calls.admin()
@@ -127,12 +118,7 @@ async def test_a_dry_run_says_what_would_happen_and_the_run_does_it(
     ],
 )
 async def test_a_reset_that_can_not_be_is_named_by_field(
-    body: dict[str, Any],
-    field: str,
-    users: Users,
-    gateway: Gateway,
-    cluster: ServingCluster,
-    make_topic: Topic,
+    body: dict[str, Any], field: str, users: Users, gateway: Gateway, cluster: ServingCluster, make_topic: Topic
 ) -> None:
     if not any(row.name == "rest-field-topic" for row in (await gateway.topics.list()).rows):
         await group_with_lag(gateway, cluster, make_topic, "rest-field")
@@ -141,11 +127,7 @@ async def test_a_reset_that_can_not_be_is_named_by_field(
     assert status == 422 and field in answer["fields"]
 
 
-async def test_settings_are_read_checked_and_changed(
-    users: Users,
-    gateway: Gateway,
-    cluster: ServingCluster,
-) -> None:
+async def test_settings_are_read_checked_and_changed(users: Users, gateway: Gateway, cluster: ServingCluster) -> None:
     broker, api = cluster.broker, await api_for(users["admin"], "config")
     address, before = f"/brokers/{broker.config.broker_name}/settings", broker.config.trace_on
     status, seen = await api.call("get", address)

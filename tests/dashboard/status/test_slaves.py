@@ -17,10 +17,7 @@ def test_a_slaves_copies_are_not_counted_as_messages_in_and_what_it_hands_out_is
 def test_the_masters_card_has_a_row_for_each_slave_by_its_own_name() -> None:
     metrics = overview_metrics(seen(master(behind_messages=7), slave())).values
     row = f"broker.broker-a.slave.{CONNECTION}"
-    assert [metrics[f"{row}.{name}"].text for name in ("name", "messages")] == [
-        "broker-a:1",
-        "7",
-    ]
+    assert [metrics[f"{row}.{name}"].text for name in ("name", "messages")] == ["broker-a:1", "7"]
     stranger = overview_metrics(seen(master(behind_messages=-1), slave(changes={"slaveConnection": "none"}))).values
     assert [stranger[f"{row}.{name}"].text for name in ("name", "messages")] == [CONNECTION, "—"]
 

@@ -18,10 +18,7 @@ from tests.servers.etcd import EtcdMember, urls_of
 from tests.waiting import wait_until
 
 LEASE_S = 3
-AUTOMATIC = SYNC | {
-    "automaticFailover": "true",
-    "readConfirmedOnly": "true",
-}
+AUTOMATIC = SYNC | {"automaticFailover": "true", "readConfirmedOnly": "true"}
 
 
 class Scene:

@@ -160,10 +160,7 @@ def test_one_of_three_members_of_etcd_may_be_lost(
 ) -> None:
     """Whichever it is, the one that the master asks or etcd's leader: the lease is above an election of etcd."""
     lease_s = 4 * LEASE_S  # a starved machine's elections take longer
-    with (
-        etcd(tmp_path / "etcd", members=3) as members,
-        running(tmp_path, capsys, members, lease_s=lease_s) as scene,
-    ):
+    with etcd(tmp_path / "etcd", members=3) as members, running(tmp_path, capsys, members, lease_s=lease_s) as scene:
         master = scene.brokers[0]
         with Recorder("p", TOPIC, lambda: master.broker_address) as recorder:
             for struck in members[: 1 if blow is signal.SIGKILL else 3]:

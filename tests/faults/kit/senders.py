@@ -9,12 +9,7 @@ from gantrymq import Message, MessageQueue, Producer, SendStatus
 from gantrymq.errors import GantryError
 from gantrymq.message.ids import decode_offset_message_id
 from gantrymq.message.topics import SCHEDULE_TOPIC
-from tests.faults.kit.traffic import (
-    QUEUES,
-    SENDERS,
-    TOPICS,
-    Acknowledged,
-)
+from tests.faults.kit.traffic import QUEUES, SENDERS, TOPICS, Acknowledged
 from tests.harness import LocalCluster
 from tests.waiting import until
 

@@ -105,10 +105,7 @@ def test_of_two_promotions_apart_the_second_is_refused_and_by_force_another_epoc
 
 @pytest.mark.slow
 def test_rounds_of_killed_and_stopped_masters_lose_nothing(
-    three: list[LocalCluster],
-    member: EtcdMember,
-    seed: int,
-    request: pytest.FixtureRequest,
+    three: list[LocalCluster], member: EtcdMember, seed: int, request: pytest.FixtureRequest
 ) -> None:
     """The master is struck amid messages, maybe a slave or etcd with it; the slave on record takes over; all return."""
     chance, everybody = random.Random(seed), sorted(each.broker_address for each in three)

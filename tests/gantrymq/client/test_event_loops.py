@@ -60,10 +60,7 @@ PULL: Calls = {
     "next": lambda consumer: anext(aiter(consumer)),
     "close": lambda consumer: consumer.close(),
 }
-PUSH: Calls = {
-    "start": lambda consumer: consumer.start(),
-    "close": lambda consumer: consumer.close(),
-}
+PUSH: Calls = {"start": lambda consumer: consumer.start(), "close": lambda consumer: consumer.close()}
 ADMIN: Calls = {
     "topics": lambda admin: admin.topics.names(),
     "masters": lambda admin: admin.cluster.masters(),

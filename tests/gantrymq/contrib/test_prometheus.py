@@ -7,14 +7,7 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from gantrymq import (
-    ConsumeResult,
-    LostMessage,
-    Message,
-    MessageExt,
-    MessageQueue,
-    Producer,
-)
+from gantrymq import ConsumeResult, LostMessage, Message, MessageExt, MessageQueue, Producer
 from gantrymq.contrib.prometheus import PrometheusInterceptor
 from gantrymq.errors import MessageRejected
 from tests.gantrymq.client.seen import consumer_of_all, until

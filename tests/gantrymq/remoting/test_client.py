@@ -227,10 +227,7 @@ async def test_a_oneway_request_is_marked_and_waits_for_nothing(server: Scripted
     client = PatientClient()
     await client.invoke_oneway(server.address, request(1))
     await client.invoke(server.address, request(2))
-    assert [(command.ext_fields["n"], command.is_oneway) for command in server.requests] == [
-        ("1", True),
-        ("2", False),
-    ]
+    assert [(command.ext_fields["n"], command.is_oneway) for command in server.requests] == [("1", True), ("2", False)]
     await client.close()
 
 

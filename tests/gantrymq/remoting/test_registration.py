@@ -14,12 +14,7 @@ from gantrymq.errors import BodyError
 from gantrymq.remoting.admin_bodies import DataVersion, RegisterBrokerBody, TopicConfig, TopicConfigSerializeWrapper
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import RemotingCommand
-from gantrymq.remoting.registration import (
-    TOPICS_A_PART,
-    body_crc32,
-    plain_parts,
-    reading_registration,
-)
+from gantrymq.remoting.registration import TOPICS_A_PART, body_crc32, plain_parts, reading_registration
 from tests.gantrymq.remoting.registrations import compress_registration, read_registration
 
 FRAMES = Path(__file__).parents[2] / "golden" / "frames" / "namesrv.jsonl.gz"

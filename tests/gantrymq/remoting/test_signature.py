@@ -9,15 +9,7 @@ import pytest
 
 from gantrymq.errors import ConfigError
 from gantrymq.remoting.command import RemotingCommand
-from gantrymq.remoting.signature import (
-    ACCESS_KEY,
-    SECURITY_TOKEN,
-    SIGNATURE,
-    STAMP,
-    Credentials,
-    SigningKey,
-    Stamper,
-)
+from gantrymq.remoting.signature import ACCESS_KEY, SECURITY_TOKEN, SIGNATURE, STAMP, Credentials, SigningKey, Stamper
 from tests.gantrymq.remoting.golden import captured
 from tests.gantrymq.remoting.signatures import calculate_signature
 

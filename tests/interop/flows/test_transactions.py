@@ -68,10 +68,7 @@ def test_java_commits_rolls_back_and_is_asked(checking: Peer, java: JavaClient, 
         states = {int(line[0]): line[1] for line in producer.lines("HALF")}
         for number in range(COUNT):
             fate = number % 5
-            assert states[number] == {
-                COMMITTED: "COMMIT_MESSAGE",
-                ROLLED_BACK: "ROLLBACK_MESSAGE",
-            }.get(fate, "UNKNOW")
+            assert states[number] == {COMMITTED: "COMMIT_MESSAGE", ROLLED_BACK: "ROLLBACK_MESSAGE"}.get(fate, "UNKNOW")
             times = checked.get(number, [])
             if fate in (COMMITTED, ROLLED_BACK):
                 assert times == []

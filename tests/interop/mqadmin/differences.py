@@ -174,12 +174,7 @@ DIFFERENCES = (
         theirs=r"CODE: 1 DESC: The specified topic contains illegal characters",
         reason="the mistake of who asks has a code of its own",
     ),
-    Difference(
-        "^exportConfigs",
-        ours=r"useTLS $",
-        theirs=r"useTLS false$",
-        reason="empty: as tls.server.mode has it",
-    ),
+    Difference("^exportConfigs", ours=r"useTLS $", theirs=r"useTLS false$", reason="empty: as tls.server.mode has it"),
 )
 
 

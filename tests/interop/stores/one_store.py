@@ -34,10 +34,7 @@ PROPERTIES = {  # the same keys for both makes; small files, so that each kind o
 }
 READER = "TOOLS_CONSUMER"
 HAS_SUBSCRIPTION = "4"
-BEHIND_THE_END = {
-    ResponseCode.PULL_NOT_FOUND,
-    ResponseCode.PULL_OFFSET_MOVED,
-}
+BEHIND_THE_END = {ResponseCode.PULL_NOT_FOUND, ResponseCode.PULL_OFFSET_MOVED}
 
 Queue = tuple[str, int]  # topic, queue id
 

@@ -17,15 +17,7 @@ from store.queues.consume_queue_table import ConsumeQueueTable
 from store.queues.tags import TagsCodes
 from store.startup.checkpoint import NOT_SYNCED, Checkpoint
 from store.startup.dispatch import Dispatcher
-from store.startup.recovery import (
-    Before,
-    HeldUnits,
-    Plan,
-    StoreFiles,
-    apply,
-    look_after_clean_stop,
-    look_after_crash,
-)
+from store.startup.recovery import Before, HeldUnits, Plan, StoreFiles, apply, look_after_clean_stop, look_after_crash
 from tests.store.conftest import OpenStore, message
 
 COUNT = 6

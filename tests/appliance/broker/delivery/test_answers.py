@@ -18,12 +18,7 @@ def test_an_answer_to_a_send_reads_back(serialize_type: int) -> None:
     answer = RemotingCommand.decode(ANSWERS.stored(request, 4660, 3, 99)[4:])
     assert (answer.code, answer.opaque, answer.is_response) == (0, request.opaque, True)
     assert decode_offset_message_id(answer.ext_fields.pop("msgId")) == ("127.0.0.1", 10911, 4660)
-    assert answer.ext_fields == {
-        "MSG_REGION": "Region 100%",
-        "TRACE_ON": "true",
-        "queueId": "3",
-        "queueOffset": "99",
-    }
+    assert answer.ext_fields == {"MSG_REGION": "Region 100%", "TRACE_ON": "true", "queueId": "3", "queueOffset": "99"}
 
 
 def test_a_batch_lists_its_ids_by_commas() -> None:

@@ -92,10 +92,7 @@ async def test_without_force_a_reset_never_goes_forward(tool: Tool) -> None:
 async def test_a_reset_that_can_not_be_is_refused_as_tools_expect(tool: Tool) -> None:
     code = RequestCode.INVOKE_BROKER_TO_RESET_OFFSET
     unknown = await tool.ask(code, RESET)
-    assert (unknown.code, unknown.remark) == (
-        1,
-        "[reset-offset] reset offset failed, no topic in this broker. topic=T",
-    )
+    assert (unknown.code, unknown.remark) == (1, "[reset-offset] reset offset failed, no topic in this broker. topic=T")
     await tool.create_topic("T", 1)
     never = await tool.ask(code, RESET)
     assert (never.code, never.remark) == (1, "THe consumer group <G> not exist")

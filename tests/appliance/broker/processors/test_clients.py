@@ -60,12 +60,7 @@ def test_a_heartbeat_registers_consumer_and_producer_and_makes_group_and_retry_t
     assert (retry.read_queue_nums, retry.write_queue_nums, retry.perm, retry.topic_sys_flag) == (1, 1, 6, 0)
     assert set(broker.producers.groups) == {"p", "CLIENT_INNER_PRODUCER"}
     described = broker.consumers.channels("g")[0].describe()
-    assert described.to_dict() == {
-        "clientAddr": "127.0.0.1:5000",
-        "clientId": "c1",
-        "language": "JAVA",
-        "version": 401,
-    }
+    assert described.to_dict() == {"clientAddr": "127.0.0.1:5000", "clientId": "c1", "language": "JAVA", "version": 401}
     broker.consumers.push_notices()
     assert connection.notices() == ["g"], "the newcomer itself is told"
 

@@ -148,10 +148,7 @@ async def second_way(caller: Caller) -> AsyncIterator[Forwarder]:
 @contextlib.asynccontextmanager
 async def one_name_server_hangs(folder: Path, flush: str) -> AsyncIterator[tuple[Caller, Forwarder]]:
     """A broker with two name servers, and the way to the second one, which is closed."""
-    async with (
-        calling(folder, broker=PATIENT, store={"flush_disk_type": flush}) as caller,
-        second_way(caller) as way,
-    ):
+    async with calling(folder, broker=PATIENT, store={"flush_disk_type": flush}) as caller, second_way(caller) as way:
         way.is_open.clear()
         yield caller, way
 

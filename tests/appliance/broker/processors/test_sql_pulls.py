@@ -189,10 +189,7 @@ async def test_a_broker_that_has_not_heard_of_the_newest_subscription_says_so(tm
 
 
 async def test_a_broker_without_property_filters_says_so(tmp_path: Path) -> None:
-    async with (
-        tool_at(tmp_path, broker={"enable_property_filter": False}) as tool,
-        consumer(tool, "price > 1") as peer,
-    ):
+    async with tool_at(tmp_path, broker={"enable_property_filter": False}) as tool, consumer(tool, "price > 1") as peer:
         await send_prices(tool, 2)
         answer = await pull(peer)
         assert (answer.code, "enablePropertyFilter" in (answer.remark or "")) == (ResponseCode.SYSTEM_ERROR, True)

@@ -35,10 +35,7 @@ from tests.waiting import until
 
 
 async def test_a_slave_copies_what_comes_over_the_ends_of_files(tmp_path: Path) -> None:
-    async with (
-        serving(tmp_path, broker=MASTER, store=STORE) as cluster,
-        slave_of(cluster, tmp_path / "slave") as slave,
-    ):
+    async with serving(tmp_path, broker=MASTER, store=STORE) as cluster, slave_of(cluster, tmp_path / "slave") as slave:
         await send(cluster, 30)
         await caught_up(slave, cluster.broker)
         await send(cluster, 60, b"%d" * 20_000)
@@ -103,10 +100,7 @@ async def test_a_slave_leaves_a_connection_that_stands_when_the_master_is_elsewh
     tmp_path: Path, addresses: list[MasterAddress]
 ) -> None:
     """A machine that was lost closes none, and its successor confirms nothing without this slave."""
-    async with (
-        serving(tmp_path, broker=MASTER, store=STORE) as cluster,
-        slave_of(cluster, tmp_path / "slave") as slave,
-    ):
+    async with serving(tmp_path, broker=MASTER, store=STORE) as cluster, slave_of(cluster, tmp_path / "slave") as slave:
         await send(cluster, 5)
         await caught_up(slave, cluster.broker)
         client = follower_of(slave).ha_client
@@ -131,10 +125,7 @@ async def test_a_slave_whose_old_master_does_not_answer_follows_the_new_one_at_o
         return await epoch(synchronize)
 
     monkeypatch.setattr(SlaveSynchronize, "epoch", never_at_first)
-    async with (
-        serving(tmp_path, broker=MASTER, store=STORE) as cluster,
-        slave_of(cluster, tmp_path / "slave") as slave,
-    ):
+    async with serving(tmp_path, broker=MASTER, store=STORE) as cluster, slave_of(cluster, tmp_path / "slave") as slave:
         await send(cluster, 5)
         await until(lambda: bool(asked))
         addresses[-1].on_record(cluster.broker.address, f"localhost:{cluster.broker.slaves.port}")

@@ -15,16 +15,7 @@ from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from tests.appliance.acl.cluster import ADMIN, guarded, sent, signed_peer
-from tests.appliance.broker.replication.pair import (
-    MASTER,
-    PULL,
-    STORE,
-    TOPIC,
-    caught_up,
-    follower_of,
-    send,
-    slave_of,
-)
+from tests.appliance.broker.replication.pair import MASTER, PULL, STORE, TOPIC, caught_up, follower_of, send, slave_of
 from tests.appliance.peer import Peer, connected
 from tests.harness import SMALL_STORE, serving
 from tests.waiting import until

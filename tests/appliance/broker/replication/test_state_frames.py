@@ -30,10 +30,7 @@ def asks_for_nothing_more(monkeypatch: pytest.MonkeyPatch, slave: BrokerControll
 
 
 async def test_topics_groups_and_offsets_come_with_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with (
-        serving(tmp_path, broker=MASTER, store=STORE) as cluster,
-        slave_of(cluster, tmp_path / "slave") as slave,
-    ):
+    async with serving(tmp_path, broker=MASTER, store=STORE) as cluster, slave_of(cluster, tmp_path / "slave") as slave:
         master, sink = cluster.broker, follower_of(slave).sink
         await until(lambda: follower_of(slave).synchronize.complete_at > 0 and sink.taken_at > 0)
         asks_for_nothing_more(monkeypatch, slave)
@@ -144,10 +141,7 @@ async def test_a_slave_that_says_nothing_holds_an_answer_for_slave_timeout(
     [b"{}", b"[]", b'{"offsets":{},"delays":{},"timer":[0,0],"versions":[[0,0],[0,0]],"topics":{"T":{"perm":"x"}}}'],
 )
 async def test_what_is_no_state_is_refused_and_changes_nothing(tmp_path: Path, body: bytes) -> None:
-    async with (
-        serving(tmp_path, broker=MASTER, store=STORE) as cluster,
-        slave_of(cluster, tmp_path / "slave") as slave,
-    ):
+    async with serving(tmp_path, broker=MASTER, store=STORE) as cluster, slave_of(cluster, tmp_path / "slave") as slave:
         await until(lambda: follower_of(slave).synchronize.complete_at > 0)
         before = dict(slave.topics.configs)
         with pytest.raises(FrameError):

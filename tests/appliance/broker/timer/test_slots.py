@@ -71,11 +71,7 @@ def test_an_hour_is_split_by_minute_in_order() -> None:
     parts = by_minute(packed(hour) + b"half an entry")
     assert {
         minute: [entry.queue_offset for entry in unpack_entries(bytes(part))] for minute, part in parts.items()
-    } == {
-        1: [1, 1],
-        2: [2, 2],
-        59: [59],
-    }
+    } == {1: [1, 1], 2: [2, 2], 59: [59]}
     assert hour_slot(119) == Slot(HOUR, 60)
     assert Slot(PART, 7).name == "0000000007.part"
 

@@ -15,16 +15,7 @@ async def test_a_topic_that_shrank_refuses_the_queues_it_has_lost(tool: Tool) ->
     await tool.create_topic("T", queues=4)
     await tool.send("T", b"four", queue_id=3)
     await tool.create_topic("T", queues=2)
-    refused = await tool.ask(
-        RequestCode.SEND_MESSAGE_V2,
-        send_fields(
-            "PG",
-            "T",
-            3,
-            "",
-        ),
-        b"lost",
-    )
+    refused = await tool.ask(RequestCode.SEND_MESSAGE_V2, send_fields("PG", "T", 3, ""), b"lost")
     assert refused.code == ResponseCode.SYSTEM_ERROR and "queueId[3] is illegal" in (refused.remark or "")
     await tool.send("T", b"two", queue_id=1)
 

@@ -46,11 +46,7 @@ def test_a_fresh_broker_has_rocketmqs_topics(topics: TopicConfigManager) -> None
 
 
 def test_settings_shape_the_built_in_topics(tmp_path: Path) -> None:
-    topics = manager(
-        tmp_path,
-        auto_create_topic_enable=False,
-        trace_topic_enable=True,
-    )
+    topics = manager(tmp_path, auto_create_topic_enable=False, trace_topic_enable=True)
     assert topics.get("TBW102") is None
     assert topics.configs["RMQ_SYS_TRACE_TOPIC"].write_queue_nums == 1
 

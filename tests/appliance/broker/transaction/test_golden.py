@@ -132,9 +132,7 @@ def test_questions_are_the_captured_ones(name: str) -> None:
         else:
             before[keys.WAIT] = "true"
         fields = split_record(body)._replace(
-            topic=HALF.encode(),
-            queue_id=0,
-            properties=keys.encode_in_java_order(before).encode(),
+            topic=HALF.encode(), queue_id=0, properties=keys.encode_in_java_order(before).encode()
         )
         half = halves.read_half(memoryview(encode_fields(fields, message.body)))
         ext_fields, ours = halves.check_request(half, times, message.queue_offset, message.physical_offset)

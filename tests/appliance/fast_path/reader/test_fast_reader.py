@@ -358,10 +358,7 @@ async def test_who_does_not_read_its_answers_is_not_read_and_later_gets_them_all
 async def test_with_sync_flush_what_the_twin_reads_is_answered_when_the_disk_has_it(
     compiled: ModuleType, tmp_path: Path, admitted: list[ServerConnection]
 ) -> None:
-    async with (
-        serving(tmp_path, store={"flush_disk_type": "SYNC_FLUSH"}) as cluster,
-        raw(cluster) as streams,
-    ):
+    async with serving(tmp_path, store={"flush_disk_type": "SYNC_FLUSH"}) as cluster, raw(cluster) as streams:
         await be_watched(streams)
         assert [each.is_watched for each in admitted].count(True) == 1
         store = cluster.broker.store

@@ -23,10 +23,7 @@ def test_a_file_is_read_as_it_was_written_and_its_bounds_are_told(address: Store
     place = Place(address).below("delta", "messages")
     file = place.write(ROWS, "2026-11-21", ["topic", "physical_offset"], {})
     assert (file.rows, file.date) == (2, "2026-11-21") and file.path.startswith("date=2026-11-21/")
-    assert (file.low, file.high) == (
-        {"topic": "mail", "physical_offset": 5},
-        {"topic": "orders", "physical_offset": 7},
-    )
+    assert (file.low, file.high) == ({"topic": "mail", "physical_offset": 5}, {"topic": "orders", "physical_offset": 7})
     assert place.read(file.path) == ROWS and place.read(file.path, ["topic"]).column_names == ["topic"]
     assert place.there([file.path, "date=2026-11-21/none.parquet"]) == [file.path]
     assert place.write(ROWS, "2026-11-21", [], {}).path != file.path, "no name comes twice"

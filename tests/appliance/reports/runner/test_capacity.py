@@ -36,11 +36,7 @@ def rows(*high: int, broker: str = "broker-a") -> list[dict[str, object]]:
 @pytest.mark.parametrize(
     ("lines", "total", "sentence"),
     [
-        (
-            "",
-            1000,
-            "take up to 12 MiB at its retention of 72 h; the disk has 652 MiB for it, which is enough.",
-        ),
+        ("", 1000, "take up to 12 MiB at its retention of 72 h; the disk has 652 MiB for it, which is enough."),
         ("fileReservedTime=36", 1000, "take up to 6 MiB at its retention of 36 h"),
         ("fileReservedTime=often", 1000, "take up to 12 MiB at its retention of 72 h"),
         (

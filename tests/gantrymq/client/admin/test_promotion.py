@@ -61,10 +61,7 @@ def test_what_is_known_to_be_lost_or_there_is_not_accepted_with_the_unknown(memb
             [slave(900, **TOLD), slave(900, OTHER, **TOLD | {"inSyncSetTold": OTHER, "inSyncVersionTold": "2"})],
             f"{SLAVE} is not in sync",
         ),
-        (
-            [slave(900, slaveToldSecondsAgo="61.1")],
-            f"{SLAVE} heard of its master 61.1 s ago, and the master",
-        ),
+        ([slave(900, slaveToldSecondsAgo="61.1")], f"{SLAVE} heard of its master 61.1 s ago, and the master"),
         ([slave(900, slaveToldSecondsAgo="never")], f"{SLAVE} has not heard of its master since it started"),
     ],
 )

@@ -47,11 +47,7 @@ class Names:
 
 async def test_a_new_master_is_greeted_while_the_old_one_is_silent() -> None:
     names = Names()
-    async with (
-        scripted_server(silence) as old,
-        scripted_server(answers) as new,
-        scripted_server(names) as name_server,
-    ):
+    async with scripted_server(silence) as old, scripted_server(answers) as new, scripted_server(names) as name_server:
         names.members = {0: old.address}
         options = ClientOptions(name_servers=name_server.address)
         session = ClientSession(options, heartbeat=lambda client_id: HeartbeatData(client_id), heartbeat_slaves=True)

@@ -8,15 +8,7 @@ import pytest
 
 from appliance.bench import rpc
 from appliance.bench.peer import Peer
-from gantrymq import (
-    ConsumeFrom,
-    Message,
-    MessageExt,
-    MessageQueue,
-    Producer,
-    SyncProducer,
-    SyncPullConsumer,
-)
+from gantrymq import ConsumeFrom, Message, MessageExt, MessageQueue, Producer, SyncProducer, SyncPullConsumer
 from gantrymq.client.consume.pull_consumer import PullConsumer
 from gantrymq.errors import ClientClosed, ConfigError
 from tests.gantrymq.client.peers import topic_at

@@ -8,16 +8,7 @@ import zlib
 import pytest
 
 from appliance.bench.peer import Peer
-from gantrymq import (
-    ConsumeFrom,
-    Message,
-    MessageExt,
-    Producer,
-    PushConsumer,
-    SyncProducer,
-    SyncPushConsumer,
-    reply_to,
-)
+from gantrymq import ConsumeFrom, Message, MessageExt, Producer, PushConsumer, SyncProducer, SyncPushConsumer, reply_to
 from gantrymq.client.produce import request_reply
 from gantrymq.client.produce.request_reply import WaitingRequests, read_reply
 from gantrymq.errors import MessageRejected, RequestTimeout

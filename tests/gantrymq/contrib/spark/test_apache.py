@@ -5,14 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from gantrymq import (
-    Message,
-    MessageExt,
-    SyncProducer,
-    SyncTransactionProducer,
-    TransactionListener,
-    TransactionState,
-)
+from gantrymq import Message, MessageExt, SyncProducer, SyncTransactionProducer, TransactionListener, TransactionState
 from gantrymq.contrib.spark.batch import GantryReader
 from gantrymq.contrib.spark.columns import COMMON, ON_DEMAND, schema_of
 from gantrymq.errors import ConfigError
