@@ -7,24 +7,7 @@ from typing import Any
 
 import pytest
 
-from appliance.failover.actions import (
-    Begin,
-    Drain,
-    DropSwitch,
-    Follow,
-    Forget,
-    Hear,
-    MarkOpened,
-    PublishSet,
-    Refuse,
-    Release,
-    Renew,
-    Require,
-    Resume,
-    StepDown,
-    StopRequiring,
-    TakeOver,
-)
+from appliance.failover import actions as do
 from appliance.failover.decide import DRAIN_S_MAX, decide
 from appliance.failover.own import Attempt, Own, Role
 from appliance.failover.view import Beat, Figures, Holder, Level, Pause, Switch, Term, TermState, View
@@ -92,7 +75,7 @@ def own(of: Own, **changes: Any) -> Own:
 
 def test_a_member_of_the_set_takes_over_when_the_beat_has_stood_still_for_a_lease() -> None:
     (action,) = decide(viewed(changed=NOW - 5.0), SLAVE, NOW)
-    assert action == TakeOver(5, 30, 40, frozenset({TWO}), "member 1 has not renewed for 5.0 s")
+    assert action == do.TakeOver(5, 30, 40, frozenset({TWO}), "member 1 has not renewed for 5.0 s")
 
 
 LONGER = Figures("h3", "c", 4, 1200, 1200, is_healthy=True)
@@ -143,13 +126,13 @@ REASONS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
 @pytest.mark.parametrize(("view", "member", "reason"), REASONS, ids=[reason for *_, reason in REASONS])
 def test_a_refusal_names_member_and_figure(view: dict[str, Any], member: dict[str, Any], reason: str) -> None:
     *_, refusal = decide(viewed(**view), own(SLAVE, **member), NOW)
-    assert isinstance(refusal, Refuse)
+    assert isinstance(refusal, do.Refuse)
     assert reason in refusal.reason
 
 
 def test_without_a_record_it_says_how_one_begins() -> None:
     (refusal,) = decide(dataclasses.replace(VIEW, term=None), SLAVE, NOW)
-    assert isinstance(refusal, Refuse)
+    assert isinstance(refusal, do.Refuse)
     assert "gantry admin ha init" in refusal.reason
 
 
@@ -170,19 +153,19 @@ def test_without_a_record_it_says_how_one_begins() -> None:
     ],
 )
 def test_it_takes_over_when_nothing_speaks_against_it(view: dict[str, Any], member: dict[str, Any]) -> None:
-    assert isinstance(decide(viewed(**view), own(SLAVE, **member), NOW)[-1], TakeOver)
+    assert isinstance(decide(viewed(**view), own(SLAVE, **member), NOW)[-1], do.TakeOver)
 
 
 @pytest.mark.parametrize("seen", [{"term_revision": 29}, {"beat_revision": 39}], ids=["term", "beat"])
 def test_an_unclean_switch_of_another_revision_does_not_count(seen: dict[str, int]) -> None:
     switch = UNCLEAN._replace(**seen)
-    assert isinstance(decide(viewed(switch=switch, of_in_sync=frozenset({ONE})), SLAVE, NOW)[-1], Refuse)
+    assert isinstance(decide(viewed(switch=switch, of_in_sync=frozenset({ONE})), SLAVE, NOW)[-1], do.Refuse)
 
 
 @pytest.mark.parametrize("priority", [0, 1])
 def test_of_equal_logs_the_lower_priority_goes_first_and_then_the_lower_id(priority: int) -> None:
     view = viewed(of_in_sync=frozenset({ONE, TWO, THREE}), members={3: EQUAL}, changed=94.5)
-    assert isinstance(decide(view, own(SLAVE, priority=priority), NOW)[-1], TakeOver)
+    assert isinstance(decide(view, own(SLAVE, priority=priority), NOW)[-1], do.TakeOver)
 
 
 def test_a_member_of_an_earlier_version_that_tells_no_priority_has_the_default_of_the_setting() -> None:
@@ -190,25 +173,25 @@ def test_a_member_of_an_earlier_version_that_tells_no_priority_has_the_default_o
         b'{"address":"h3","boot":"c","epoch":4,"log_end":1000,"dispatched_end":1000,"is_healthy":true}'
     )
     view = viewed(of_in_sync=frozenset({ONE, TWO, THREE}), members={3: old}, changed=94.5)
-    assert isinstance(decide(view, own(SLAVE, priority=5), NOW)[-1], TakeOver)
+    assert isinstance(decide(view, own(SLAVE, priority=5), NOW)[-1], do.TakeOver)
     assert old.priority == BrokerConfig().broker_election_priority
 
 
 def test_what_members_say_only_delays_a_member_that_may_win() -> None:
     view = viewed(of_in_sync=frozenset({ONE, TWO, THREE}), members={3: LONGER}, changed=NOW - 6.0)
-    assert isinstance(decide(view, SLAVE, NOW)[-1], TakeOver)
+    assert isinstance(decide(view, SLAVE, NOW)[-1], do.TakeOver)
 
 
 def test_a_restarted_owner_takes_over_at_once_in_a_new_epoch() -> None:
     restarted = own(SLAVE, id=1, store_uuid="u1", boot="a", session="s1b")
     (action,) = decide(viewed(changed=NOW), restarted, NOW)
-    assert isinstance(action, TakeOver)
+    assert isinstance(action, do.TakeOver)
     assert action.epoch == 5
 
 
 def test_a_restarted_owner_waits_when_its_lock_proves_nothing() -> None:
     restarted = own(SLAVE, id=1, store_uuid="u1", boot="a", session="s1b", is_store_local=False)
-    assert isinstance(decide(viewed(changed=NOW), restarted, NOW)[-1], Refuse)
+    assert isinstance(decide(viewed(changed=NOW), restarted, NOW)[-1], do.Refuse)
 
 
 # -- what became of an attempt ----------------------------------------------------------------------------------------
@@ -218,19 +201,19 @@ ATTEMPT = Attempt("five", 7, 30, 40)
 
 def test_an_attempt_that_etcd_has_is_begun() -> None:
     view = viewed(of_epoch=5, of_epoch_id="five", of_owner=2, of_session="s2", term_revision=41, beat_revision=41)
-    assert decide(view, own(SLAVE, attempt=ATTEMPT), NOW) == (Begin(41),)
+    assert decide(view, own(SLAVE, attempt=ATTEMPT), NOW) == (do.Begin(41),)
 
 
 @pytest.mark.parametrize("revisions", [{"term_revision": 31}, {"beat_revision": 41}])
 def test_an_attempt_is_lost_when_something_later_is_there(revisions: dict[str, int]) -> None:
     decided = decide(viewed(changed=NOW, **revisions), own(SLAVE, attempt=ATTEMPT), NOW)
-    assert decided[0] == Forget()
+    assert decided[0] == do.Forget()
 
 
 @pytest.mark.parametrize("revisions", [{}, {"beat_revision": 39}])
 def test_an_attempt_may_be_executed_as_long_as_what_it_compares_stands(revisions: dict[str, int]) -> None:
     decided = decide(viewed(changed=NOW, **revisions), own(SLAVE, attempt=ATTEMPT), NOW)
-    assert Forget() not in decided
+    assert do.Forget() not in decided
 
 
 # -- following --------------------------------------------------------------------------------------------------------
@@ -238,34 +221,34 @@ def test_an_attempt_may_be_executed_as_long_as_what_it_compares_stands(revisions
 
 def test_a_later_epoch_is_heard_before_its_master_is_followed() -> None:
     view = viewed(of_epoch=5, of_epoch_id="five", changed=NOW)
-    assert decide(view, SLAVE, NOW)[:2] == (Hear(5, "five"), Follow(1, "h1:10911", 5, "five"))
+    assert decide(view, SLAVE, NOW)[:2] == (do.Hear(5, "five"), do.Follow(1, "h1:10911", 5, "five"))
 
 
 def test_a_master_that_is_followed_is_not_followed_anew() -> None:
-    assert not any(isinstance(action, Follow) for action in decide(viewed(changed=NOW), SLAVE, NOW))
+    assert not any(isinstance(action, do.Follow) for action in decide(viewed(changed=NOW), SLAVE, NOW))
 
 
 # -- the master -------------------------------------------------------------------------------------------------------
 
 
 def test_a_master_renews() -> None:
-    assert decide(VIEW, MASTER, NOW) == (Renew(30),)
+    assert decide(VIEW, MASTER, NOW) == (do.Renew(30),)
 
 
 def test_a_master_renews_though_failover_is_paused() -> None:
-    assert decide(viewed(pause=Pause("ops", "", 0, 0)), MASTER, NOW) == (Renew(30),)
+    assert decide(viewed(pause=Pause("ops", "", 0, 0)), MASTER, NOW) == (do.Renew(30),)
 
 
 @pytest.mark.parametrize("trouble", [{"is_disk_healthy": False}, {"has_ticked": False}])
 def test_a_master_that_can_not_do_its_work_does_not_renew(trouble: dict[str, bool]) -> None:
     (refusal,) = decide(VIEW, own(MASTER, **trouble), NOW)
-    assert isinstance(refusal, Refuse)
+    assert isinstance(refusal, do.Refuse)
 
 
 @pytest.mark.parametrize("changes", [{"cluster_id": 8}, {"group": "other"}, {"ids": {}}])
 def test_a_master_does_not_renew_in_an_etcd_that_is_not_its_own(changes: dict[str, Any]) -> None:
     (refusal,) = decide(viewed(**changes), MASTER, NOW)
-    assert isinstance(refusal, Refuse)
+    assert isinstance(refusal, do.Refuse)
 
 
 @pytest.mark.parametrize(
@@ -277,20 +260,20 @@ def test_a_master_does_not_renew_in_an_etcd_that_is_not_its_own(changes: dict[st
     ],
 )
 def test_a_master_steps_down_when_the_term_is_not_its_own(changes: dict[str, Any]) -> None:
-    assert isinstance(decide(viewed(**changes), MASTER, NOW)[0], StepDown)
+    assert isinstance(decide(viewed(**changes), MASTER, NOW)[0], do.StepDown)
 
 
 def test_an_old_view_changes_nothing() -> None:
     view = viewed(of_owner=2, of_session="s2", term_revision=20)
-    assert decide(view, MASTER, NOW) == (Renew(30),)
+    assert decide(view, MASTER, NOW) == (do.Renew(30),)
 
 
 def test_a_taken_epoch_opens_only_inside_the_proof() -> None:
     taken = own(MASTER, role=Role.TAKEN, is_ready=True)
     view = viewed(of_state=TermState.OPENING)
-    assert MarkOpened(30) in decide(view, taken, NOW)
-    assert MarkOpened(30) not in decide(view, own(taken, first_sent=NOW - 4.5), NOW)
-    assert MarkOpened(30) not in decide(view, own(taken, is_ready=False), NOW)
+    assert do.MarkOpened(30) in decide(view, taken, NOW)
+    assert do.MarkOpened(30) not in decide(view, own(taken, first_sent=NOW - 4.5), NOW)
+    assert do.MarkOpened(30) not in decide(view, own(taken, is_ready=False), NOW)
 
 
 # -- the set ----------------------------------------------------------------------------------------------------------
@@ -298,20 +281,20 @@ def test_a_taken_epoch_opens_only_inside_the_proof() -> None:
 
 def test_who_enters_is_required_first_and_published_then() -> None:
     entering = own(MASTER, caught_up=frozenset({TWO, THREE}))
-    assert decide(VIEW, entering, NOW)[1:] == (Require(frozenset({THREE})),)
+    assert decide(VIEW, entering, NOW)[1:] == (do.Require(frozenset({THREE})),)
     required = own(entering, required=frozenset({ONE, TWO, THREE}))
-    assert decide(VIEW, required, NOW)[1:] == (PublishSet(30, frozenset({ONE, TWO, THREE})),)
+    assert decide(VIEW, required, NOW)[1:] == (do.PublishSet(30, frozenset({ONE, TWO, THREE})),)
 
 
 def test_who_leaves_is_published_first_and_not_required_then() -> None:
     leaving = own(MASTER, lost=frozenset({TWO}))
-    assert decide(VIEW, leaving, NOW)[1:] == (PublishSet(30, frozenset({ONE})),)
-    assert decide(viewed(of_in_sync=frozenset({ONE})), leaving, NOW)[1:] == (StopRequiring(frozenset({TWO})),)
+    assert decide(VIEW, leaving, NOW)[1:] == (do.PublishSet(30, frozenset({ONE})),)
+    assert decide(viewed(of_in_sync=frozenset({ONE})), leaving, NOW)[1:] == (do.StopRequiring(frozenset({TWO})),)
 
 
 def test_who_may_still_come_to_be_on_record_stays_required() -> None:
     lost = own(MASTER, lost=frozenset({THREE}), required=frozenset({ONE, TWO, THREE}), unsettled=frozenset({THREE}))
-    assert decide(VIEW, lost, NOW)[1:] == (PublishSet(30, frozenset({ONE, TWO})),)
+    assert decide(VIEW, lost, NOW)[1:] == (do.PublishSet(30, frozenset({ONE, TWO})),)
 
 
 # -- a planned switch -------------------------------------------------------------------------------------------------
@@ -320,10 +303,10 @@ SWITCH = Switch("x", 2, True, 0, 4, 30)
 
 
 def test_a_planned_switch_drains_and_then_releases() -> None:
-    assert decide(viewed(switch=SWITCH), MASTER, NOW)[1:] == (Drain(2),)
+    assert decide(viewed(switch=SWITCH), MASTER, NOW)[1:] == (do.Drain(2),)
     drained = own(MASTER, role=Role.DRAINING, draining_since=NOW - 1, has_drained=True)
-    assert decide(viewed(switch=SWITCH), drained, NOW)[1:] == (Release(30, 1000),)
-    assert decide(VIEW, drained, NOW)[1:] == (Release(30, 1000),)  # which may have been sent
+    assert decide(viewed(switch=SWITCH), drained, NOW)[1:] == (do.Release(30, 1000),)
+    assert decide(VIEW, drained, NOW)[1:] == (do.Release(30, 1000),)  # which may have been sent
 
 
 @pytest.mark.parametrize(
@@ -340,14 +323,14 @@ def test_a_planned_switch_drains_and_then_releases() -> None:
     ],
 )
 def test_a_switch_that_can_not_happen_is_cancelled(switch: Switch, member: dict[str, Any], reason: str) -> None:
-    assert DropSwitch("x", reason) in decide(viewed(switch=switch), own(MASTER, **member), NOW)
+    assert do.DropSwitch("x", reason) in decide(viewed(switch=switch), own(MASTER, **member), NOW)
 
 
 @pytest.mark.parametrize(("beat_revision", "is_over"), [(39, True), (40, False)])
 def test_a_master_that_has_renewed_cancels_an_unclean_switch(beat_revision: int, *, is_over: bool) -> None:
     actions = decide(viewed(switch=UNCLEAN._replace(beat_revision=beat_revision)), MASTER, NOW)
-    assert any(isinstance(each, DropSwitch) for each in actions) is is_over
+    assert any(isinstance(each, do.DropSwitch) for each in actions) is is_over
 
 
 def test_a_master_takes_messages_again_when_no_switch_asks_otherwise() -> None:
-    assert decide(VIEW, own(MASTER, role=Role.DRAINING), NOW)[1:] == (Resume(),)
+    assert decide(VIEW, own(MASTER, role=Role.DRAINING), NOW)[1:] == (do.Resume(),)

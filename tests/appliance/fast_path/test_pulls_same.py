@@ -216,10 +216,5 @@ async def test_sends_and_pulls_in_one_read_event(pair: Pair) -> None:
 async def test_cut_at_every_byte(pair: Pair) -> None:
     await fill(pair, 40)
     for serialize_type in (JSON, ROCKETMQ):
-        whole = pull(1, 2, serialize_type=serialize_type)
-        for size in range(4, len(whole) - 4):
-            await pair.receive(size.to_bytes(4) + whole[4 : 4 + size])
-            for side in (pair.fast, pair.plain):
-                if side.socket.is_over:
-                    side.connect()
+        await pair.receive_cut(pull(1, 2, serialize_type=serialize_type))
     pair.check()

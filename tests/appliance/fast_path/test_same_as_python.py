@@ -171,15 +171,10 @@ async def test_frames_that_arrive_in_pieces(pair: Pair) -> None:
 
 
 async def test_cut_at_every_byte(pair: Pair) -> None:
-    """A frame that says to be shorter than it was: header, fields or body end anywhere."""
     await first_messages(pair)
     for serialize_type in (JSON, ROCKETMQ):
-        for whole in (send(5, serialize_type=serialize_type), batch(6, [b"1", b"22"], serialize_type=serialize_type)):
-            for size in range(4, len(whole) - 4):
-                await pair.receive(size.to_bytes(4) + whole[4 : 4 + size])
-                for side in (pair.fast, pair.plain):
-                    if side.socket.is_over:
-                        side.connect()
+        await pair.receive_cut(send(5, serialize_type=serialize_type))
+        await pair.receive_cut(batch(6, [b"1", b"22"], serialize_type=serialize_type))
     pair.check()
 
 

@@ -15,20 +15,8 @@ from grpclib.const import Cardinality
 
 from appliance.proxy.controller import ProxyController
 from appliance.proxy.nghttp2_connection import compiled_http2
+from appliance.proxy.protocol import definition_pb2 as pb
 from appliance.proxy.protocol import service_pb2
-from appliance.proxy.protocol.definition_pb2 import (
-    Address,
-    AddressScheme,
-    ClientType,
-    Endpoints,
-    FilterExpression,
-    FilterType,
-    Message,
-    MessageType,
-    Resource,
-    Settings,
-    SystemProperties,
-)
 from appliance.proxy.service import SERVICE
 from appliance.settings.roles import ProxyConfig
 from gantrymq.client.connection.broker_calls import BrokerCalls
@@ -38,7 +26,9 @@ from gantrymq.remoting.client import RemotingClient
 from tests.conftest import missing
 from tests.harness import ServingCluster, serving
 
-ENDPOINTS = Endpoints(scheme=AddressScheme.DOMAIN_NAME, addresses=[Address(host="outside.example", port=12345)])
+ENDPOINTS = pb.Endpoints(
+    scheme=pb.AddressScheme.DOMAIN_NAME, addresses=[pb.Address(host="outside.example", port=12345)]
+)
 NUMBERS = itertools.count(1)
 
 
@@ -86,13 +76,16 @@ class ProxyClient:
             yield stream
             await stream.cancel()
 
-    def message(self, topic: str, body: bytes = b"hello", **system: Any) -> Message:
+    def message(self, topic: str, body: bytes = b"hello", **system: Any) -> pb.Message:
         """A message with a new id."""
         system.setdefault("message_id", f"01{next(NUMBERS):032X}")
-        system.setdefault("message_type", MessageType.NORMAL)
+        system.setdefault("message_type", pb.MessageType.NORMAL)
         system["born_timestamp"] = system.get("born_timestamp") or {"seconds": int(time.time())}
-        return Message(
-            topic=Resource(name=topic), body=body, system_properties=SystemProperties(**system), user_properties={}
+        return pb.Message(
+            topic=pb.Resource(name=topic),
+            body=body,
+            system_properties=pb.SystemProperties(**system),
+            user_properties={},
         )
 
 
@@ -123,12 +116,12 @@ async def proxied(
                 client.channel.close()
 
 
-def consumer_settings(group: str = "readers", topic: str = "orders", expression: str = "a || b") -> Settings:
+def consumer_settings(group: str = "readers", topic: str = "orders", expression: str = "a || b") -> pb.Settings:
     """Those of a push consumer."""
-    wanted = Settings(client_type=ClientType.PUSH_CONSUMER)
+    wanted = pb.Settings(client_type=pb.ClientType.PUSH_CONSUMER)
     wanted.subscription.group.name = group
-    filtered = FilterExpression(type=FilterType.TAG, expression=expression)
-    wanted.subscription.subscriptions.add(topic=Resource(name=topic), expression=filtered)
+    filtered = pb.FilterExpression(type=pb.FilterType.TAG, expression=expression)
+    wanted.subscription.subscriptions.add(topic=pb.Resource(name=topic), expression=filtered)
     return wanted
 
 

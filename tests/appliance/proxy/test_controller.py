@@ -13,18 +13,7 @@ from grpclib.exceptions import GRPCError
 
 from appliance.errors import StartError
 from appliance.proxy.controller import ProxyController
-from appliance.proxy.protocol.definition_pb2 import (
-    AddressScheme,
-    ClientType,
-    Code,
-    MessageType,
-    Permission,
-    Publishing,
-    Resource,
-    Settings,
-    Subscription,
-    TransactionResolution,
-)
+from appliance.proxy.protocol import definition_pb2 as pb
 from appliance.settings.roles import ProxyConfig
 from gantrymq import AdminClient
 from gantrymq.errors import ConfigError
@@ -35,7 +24,7 @@ from tests.waiting import until
 
 pytestmark = pytest.mark.usefixtures("door")
 
-TOPIC = Resource(name="orders")
+TOPIC = pb.Resource(name="orders")
 QUICK_CHECKS = {"transaction_check_interval_ms": 100, "transaction_timeout_ms": 100}
 
 
@@ -47,60 +36,60 @@ async def make_topic(cluster: ProxyCluster, name: str = "orders", queues: int = 
         await admin.topics.create(config)
 
 
-def producer(*topics: str) -> Settings:
-    publishing = Publishing(topics=[Resource(name=name) for name in topics])
-    return Settings(client_type=ClientType.PRODUCER, publishing=publishing)
+def producer(*topics: str) -> pb.Settings:
+    publishing = pb.Publishing(topics=[pb.Resource(name=name) for name in topics])
+    return pb.Settings(client_type=pb.ClientType.PRODUCER, publishing=publishing)
 
 
 async def test_a_route_leads_to_where_the_client_came_from(cluster: ProxyCluster) -> None:
     await make_topic(cluster)
     answer = await cluster.client.call("QueryRoute", topic=TOPIC, endpoints=ENDPOINTS)
-    assert answer.status.code == Code.OK
+    assert answer.status.code == pb.Code.OK
     assert [queue.id for queue in answer.message_queues] == [0, 1, 2, 3]
     for queue in answer.message_queues:
-        assert (queue.permission, queue.broker.id, queue.broker.endpoints) == (Permission.READ_WRITE, 0, ENDPOINTS)
+        assert (queue.permission, queue.broker.id, queue.broker.endpoints) == (pb.Permission.READ_WRITE, 0, ENDPOINTS)
         assert list(queue.accept_message_types) == [1, 2, 3, 4]
 
 
 async def test_a_topics_type_is_told_and_kept_to(cluster: ProxyCluster) -> None:
     await make_topic(cluster, message_type="FIFO")
     answer = await cluster.client.call("QueryRoute", topic=TOPIC, endpoints=ENDPOINTS)
-    assert list(answer.message_queues[0].accept_message_types) == [MessageType.FIFO]
+    assert list(answer.message_queues[0].accept_message_types) == [pb.MessageType.FIFO]
     sent = await cluster.client.call("SendMessage", messages=[cluster.client.message("orders")])
-    assert sent.status.code == Code.MESSAGE_PROPERTY_CONFLICT_WITH_TYPE
+    assert sent.status.code == pb.Code.MESSAGE_PROPERTY_CONFLICT_WITH_TYPE
 
 
 @pytest.mark.parametrize(
     ("call", "fields", "code"),
     [
-        ("QueryRoute", {"topic": Resource(name="nowhere"), "endpoints": ENDPOINTS}, Code.TOPIC_NOT_FOUND),
-        ("QueryRoute", {"topic": Resource(name="TBW102"), "endpoints": ENDPOINTS}, Code.ILLEGAL_TOPIC),
-        ("QueryRoute", {"topic": Resource(name="a b"), "endpoints": ENDPOINTS}, Code.ILLEGAL_TOPIC),
-        ("QueryRoute", {"topic": Resource(), "endpoints": ENDPOINTS}, Code.ILLEGAL_TOPIC),
-        ("QueryRoute", {"topic": TOPIC}, Code.ILLEGAL_ACCESS_POINT),
+        ("QueryRoute", {"topic": pb.Resource(name="nowhere"), "endpoints": ENDPOINTS}, pb.Code.TOPIC_NOT_FOUND),
+        ("QueryRoute", {"topic": pb.Resource(name="TBW102"), "endpoints": ENDPOINTS}, pb.Code.ILLEGAL_TOPIC),
+        ("QueryRoute", {"topic": pb.Resource(name="a b"), "endpoints": ENDPOINTS}, pb.Code.ILLEGAL_TOPIC),
+        ("QueryRoute", {"topic": pb.Resource(), "endpoints": ENDPOINTS}, pb.Code.ILLEGAL_TOPIC),
+        ("QueryRoute", {"topic": TOPIC}, pb.Code.ILLEGAL_ACCESS_POINT),
         (
             "QueryAssignment",
-            {"topic": TOPIC, "group": Resource(name="a b"), "endpoints": ENDPOINTS},
-            Code.ILLEGAL_CONSUMER_GROUP,
+            {"topic": TOPIC, "group": pb.Resource(name="a b"), "endpoints": ENDPOINTS},
+            pb.Code.ILLEGAL_CONSUMER_GROUP,
         ),
-        ("SendMessage", {}, Code.MESSAGE_CORRUPTED),
-        ("Heartbeat", {}, Code.UNRECOGNIZED_CLIENT_TYPE),
-        ("EndTransaction", {"topic": TOPIC, "transaction_id": " "}, Code.INVALID_TRANSACTION_ID),
-        ("EndTransaction", {"topic": TOPIC, "transaction_id": "abc"}, Code.INVALID_TRANSACTION_ID),
+        ("SendMessage", {}, pb.Code.MESSAGE_CORRUPTED),
+        ("Heartbeat", {}, pb.Code.UNRECOGNIZED_CLIENT_TYPE),
+        ("EndTransaction", {"topic": TOPIC, "transaction_id": " "}, pb.Code.INVALID_TRANSACTION_ID),
+        ("EndTransaction", {"topic": TOPIC, "transaction_id": "abc"}, pb.Code.INVALID_TRANSACTION_ID),
     ],
 )  # fmt: skip
 async def test_what_is_wrong_is_said_in_an_answer(
-    cluster: ProxyCluster, call: str, fields: dict[str, Any], code: Code
+    cluster: ProxyCluster, call: str, fields: dict[str, Any], code: pb.Code
 ) -> None:
     answer = await cluster.client.call(call, **fields)
-    assert Code.Name(answer.status.code) == Code.Name(code), answer
+    assert pb.Code.Name(answer.status.code) == pb.Code.Name(code), answer
     assert answer.status.message
 
 
 async def test_a_client_without_an_id_is_refused(cluster: ProxyCluster) -> None:
     cluster.client.client_id = ""
     answer = await cluster.client.call("QueryRoute", topic=TOPIC, endpoints=ENDPOINTS)
-    assert answer.status.code == Code.CLIENT_ID_REQUIRED
+    assert answer.status.code == pb.Code.CLIENT_ID_REQUIRED
     with pytest.raises(GRPCError) as refused:
         async with cluster.client.telemetry(producer("orders")):
             pass
@@ -119,19 +108,19 @@ async def test_a_delayed_message_is_recalled(cluster: ProxyCluster) -> None:
     at = {"seconds": due_ms // 1000, "nanos": due_ms % 1000 * 1_000_000}
     entries = []
     for body in (b"recalled", b"stays"):
-        message = cluster.client.message("orders", body, delivery_timestamp=at, message_type=MessageType.DELAY)
+        message = cluster.client.message("orders", body, delivery_timestamp=at, message_type=pb.MessageType.DELAY)
         sent = await cluster.client.call("SendMessage", messages=[message])
         entries.append(sent.entries[0])
     assert RecallHandle.parse(entries[0].recall_handle) == ("orders", "broker-a", due_ms, entries[0].message_id)
     recalled = await cluster.client.call(
         "RecallMessage", topic=TOPIC, recall_handle=entries[0].recall_handle, timeout_s=60
     )
-    assert (recalled.status.code, recalled.message_id) == (Code.OK, entries[0].message_id), recalled.status
+    assert (recalled.status.code, recalled.message_id) == (pb.Code.OK, entries[0].message_id), recalled.status
     await until(lambda: any(cluster.cluster.broker.store.max_offset("orders", queue_id) for queue_id in range(4)))
     found = await stored(cluster)
     assert [message.body for message in found] == [b"stays"]
     late = await cluster.client.call("RecallMessage", topic=TOPIC, recall_handle=entries[1].recall_handle)
-    assert (late.status.code, late.message_id) == (Code.BAD_REQUEST, "")
+    assert (late.status.code, late.message_id) == (pb.Code.BAD_REQUEST, "")
     assert "timestamp invalid" in late.status.message
 
 
@@ -139,13 +128,13 @@ async def test_a_delayed_message_is_recalled(cluster: ProxyCluster) -> None:
 async def test_what_is_no_handle_of_the_topic_recalls_nothing(cluster: ProxyCluster, handle: str) -> None:
     await make_topic(cluster)
     answer = await cluster.client.call("RecallMessage", topic=TOPIC, recall_handle=handle)
-    assert (answer.status.code, answer.message_id) == (Code.BAD_REQUEST, ""), answer
+    assert (answer.status.code, answer.message_id) == (pb.Code.BAD_REQUEST, ""), answer
 
 
 async def test_a_message_without_a_time_has_no_recall_handle(cluster: ProxyCluster) -> None:
     await make_topic(cluster)
     sent = await cluster.client.call("SendMessage", messages=[cluster.client.message("orders")])
-    assert (sent.status.code, sent.entries[0].recall_handle) == (Code.OK, "")
+    assert (sent.status.code, sent.entries[0].recall_handle) == (pb.Code.OK, "")
 
 
 async def test_an_acknowledged_message_is_what_consumers_of_rocketmq_4_read(cluster: ProxyCluster) -> None:
@@ -154,7 +143,7 @@ async def test_an_acknowledged_message_is_what_consumers_of_rocketmq_4_read(clus
     message.user_properties["mine"] = "yes"
     answer = await cluster.client.call("SendMessage", messages=[message])
     (entry,) = answer.entries
-    assert (answer.status.code, entry.status.code) == (Code.OK, Code.OK)
+    assert (answer.status.code, entry.status.code) == (pb.Code.OK, pb.Code.OK)
     (found,) = await stored(cluster)
     assert (found.body, found.tags, found.keys) == (b"body", "red", ["k1", "k2"])
     assert (found.properties["UNIQ_KEY"], found.properties["mine"]) == (entry.message_id, "yes")
@@ -167,7 +156,7 @@ async def test_messages_of_a_group_stay_in_one_queue_in_order(cluster: ProxyClus
     for number in range(5):
         for group in "abc":
             message = cluster.client.message("orders", b"%d" % number, message_group=group, message_type=2)
-            assert (await cluster.client.call("SendMessage", messages=[message])).status.code == Code.OK
+            assert (await cluster.client.call("SendMessage", messages=[message])).status.code == pb.Code.OK
     found = await stored(cluster)
     for group in "abc":
         mine = [message for message in found if message.properties["__SHARDINGKEY"] == group]
@@ -179,7 +168,7 @@ async def test_a_message_for_a_time_comes_then(cluster: ProxyCluster) -> None:
     await make_topic(cluster)
     at = int(time.time()) + 2
     message = cluster.client.message("orders", delivery_timestamp={"seconds": at}, message_type=3)
-    assert (await cluster.client.call("SendMessage", messages=[message])).status.code == Code.OK
+    assert (await cluster.client.call("SendMessage", messages=[message])).status.code == pb.Code.OK
     assert await stored(cluster) == []
 
     async def came() -> bool:
@@ -196,9 +185,9 @@ async def test_settings_come_back_with_what_the_proxy_decides(cluster: ProxyClus
         assert stream.settings.backoff_policy.WhichOneof("strategy") == "exponential_backoff"
         assert stream.settings.publishing.max_body_size == 4 << 20
         assert [topic.name for topic in stream.settings.publishing.topics] == ["orders"]
-    consumer = Settings(
-        client_type=ClientType.PUSH_CONSUMER,
-        subscription=Subscription(group=Resource(name="readers"), subscriptions=[{"topic": TOPIC}]),
+    consumer = pb.Settings(
+        client_type=pb.ClientType.PUSH_CONSUMER,
+        subscription=pb.Subscription(group=pb.Resource(name="readers"), subscriptions=[{"topic": TOPIC}]),
     )
     async with cluster.client.telemetry(consumer) as stream:
         assert stream.settings.backoff_policy.max_attempts == 17
@@ -210,13 +199,13 @@ async def test_settings_come_back_with_what_the_proxy_decides(cluster: ProxyClus
 @pytest.mark.parametrize(
     ("address", "scheme", "host"),
     [
-        ("collector.example:4317", AddressScheme.DOMAIN_NAME, "collector.example"),
-        ("10.0.0.9:4317", AddressScheme.IPv4, "10.0.0.9"),
-        ("[fd00::9]:4317", AddressScheme.IPv6, "fd00::9"),
+        ("collector.example:4317", pb.AddressScheme.DOMAIN_NAME, "collector.example"),
+        ("10.0.0.9:4317", pb.AddressScheme.IPv4, "10.0.0.9"),
+        ("[fd00::9]:4317", pb.AddressScheme.IPv6, "fd00::9"),
     ],
 )
 async def test_clients_send_their_metrics_to_the_collector_that_is_set(
-    tmp_path: Path, address: str, scheme: AddressScheme, host: str
+    tmp_path: Path, address: str, scheme: pb.AddressScheme, host: str
 ) -> None:
     async with proxied(tmp_path, metric_collector=address) as cluster:
         await make_topic(cluster)
@@ -233,19 +222,19 @@ def test_a_collector_needs_a_port() -> None:
 
 async def test_settings_of_neither_kind_end_the_stream(cluster: ProxyCluster) -> None:
     with pytest.raises(GRPCError) as refused:
-        async with cluster.client.telemetry(Settings()):
+        async with cluster.client.telemetry(pb.Settings()):
             pass
     assert refused.value.status == GrpcStatus.INVALID_ARGUMENT
 
 
 async def test_a_heartbeat_is_enough_for_a_proxy_that_never_saw_the_client(cluster: ProxyCluster) -> None:
     answer = await cluster.client.call(
-        "Heartbeat", group=Resource(name="readers"), client_type=ClientType.SIMPLE_CONSUMER
+        "Heartbeat", group=pb.Resource(name="readers"), client_type=pb.ClientType.SIMPLE_CONSUMER
     )
-    assert answer.status.code == Code.OK
+    assert answer.status.code == pb.Code.OK
     (client,) = cluster.proxy.clients
     assert client.group == "readers"
-    assert (await cluster.client.call("NotifyClientTermination")).status.code == Code.OK
+    assert (await cluster.client.call("NotifyClientTermination")).status.code == pb.Code.OK
     assert len(cluster.proxy.clients) == 0
 
 
@@ -254,10 +243,10 @@ async def test_a_transaction_is_committed_by_any_proxy(cluster: ProxyCluster) ->
     config = ProxyConfig(listen_port=0, namesrv_addresses=cluster.cluster.namesrv_address)
     async with ProxyController(config) as other:
         further = ProxyClient(other.port)
-        for end, body in ((TransactionResolution.COMMIT, b"yes"), (TransactionResolution.ROLLBACK, b"no")):
-            message = cluster.client.message("orders", body, message_type=MessageType.TRANSACTION)
+        for end, body in ((pb.TransactionResolution.COMMIT, b"yes"), (pb.TransactionResolution.ROLLBACK, b"no")):
+            message = cluster.client.message("orders", body, message_type=pb.MessageType.TRANSACTION)
             (entry,) = (await cluster.client.call("SendMessage", messages=[message])).entries
-            assert await stored(cluster) == [] or end != TransactionResolution.COMMIT
+            assert await stored(cluster) == [] or end != pb.TransactionResolution.COMMIT
             ended = await further.call(
                 "EndTransaction",
                 topic=TOPIC,
@@ -266,7 +255,7 @@ async def test_a_transaction_is_committed_by_any_proxy(cluster: ProxyCluster) ->
                 resolution=end,
                 source=1,
             )
-            assert ended.status.code == Code.OK, ended
+            assert ended.status.code == pb.Code.OK, ended
         further.channel.close()
     assert [message.body for message in await stored(cluster)] == [b"yes"]
 
@@ -275,8 +264,8 @@ async def test_a_client_is_asked_for_a_transaction_that_another_left_open(tmp_pa
     async with proxied(tmp_path, broker=QUICK_CHECKS) as cluster:
         await make_topic(cluster)
         left = ProxyClient(cluster.proxy.port, "left@1@0@x")
-        message = left.message("orders", b"open", message_type=MessageType.TRANSACTION)
-        assert (await left.call("SendMessage", messages=[message])).status.code == Code.OK
+        message = left.message("orders", b"open", message_type=pb.MessageType.TRANSACTION)
+        assert (await left.call("SendMessage", messages=[message])).status.code == pb.Code.OK
         left.channel.close()
         async with cluster.client.telemetry(producer("orders")) as stream:
             told = (await stream.recv_message()).recover_orphaned_transaction_command
@@ -287,10 +276,10 @@ async def test_a_client_is_asked_for_a_transaction_that_another_left_open(tmp_pa
                 topic=TOPIC,
                 message_id=told.message.system_properties.message_id,
                 transaction_id=told.transaction_id,
-                resolution=TransactionResolution.COMMIT,
+                resolution=pb.TransactionResolution.COMMIT,
                 source=2,
             )
-            assert ended.status.code == Code.OK, ended
+            assert ended.status.code == pb.Code.OK, ended
         assert [found.body for found in await stored(cluster)] == [b"open"]
 
 
@@ -298,7 +287,7 @@ async def test_names_of_a_namespace_are_whole_ones_at_brokers(cluster: ProxyClus
     await make_topic(cluster, "shop%orders")
     message = cluster.client.message("orders")
     message.topic.resource_namespace = "shop"
-    assert (await cluster.client.call("SendMessage", messages=[message])).status.code == Code.OK
+    assert (await cluster.client.call("SendMessage", messages=[message])).status.code == pb.Code.OK
     assert len(await stored(cluster, "shop%orders")) == 1
 
 

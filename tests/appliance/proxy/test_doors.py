@@ -9,18 +9,9 @@ from typing import Any
 
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
+from h2 import events
 from h2.connection import H2Connection
 from h2.errors import ErrorCodes
-from h2.events import (
-    ConnectionTerminated,
-    DataReceived,
-    Event,
-    RemoteSettingsChanged,
-    ResponseReceived,
-    StreamEnded,
-    StreamReset,
-    TrailersReceived,
-)
 
 from appliance.proxy import controller
 from appliance.proxy.protocol.definition_pb2 import Resource
@@ -89,7 +80,7 @@ async def answer(port: int, head: list[tuple[str, str]], body: bytes) -> Seen:
     seen: Seen = []
     waiting = memoryview(body)
     try:
-        while not any(isinstance(event, RemoteSettingsChanged) for event in h2.receive_data(await some(reader))):
+        while not any(isinstance(event, events.RemoteSettingsChanged) for event in h2.receive_data(await some(reader))):
             pass
         h2.send_headers(1, head, end_stream=not body)
         while True:
@@ -102,7 +93,7 @@ async def answer(port: int, head: list[tuple[str, str]], body: bytes) -> Seen:
                 return [*seen, "closed"]
             for event in h2.receive_data(data):
                 seen += told(event)
-                if isinstance(event, StreamEnded | StreamReset | ConnectionTerminated):
+                if isinstance(event, events.StreamEnded | events.StreamReset | events.ConnectionTerminated):
                     return joined(seen)
     finally:
         writer.close()
@@ -112,14 +103,14 @@ async def some(reader: asyncio.StreamReader) -> bytes:
     return await asyncio.wait_for(reader.read(65_536), WITHIN_S)
 
 
-def told(event: Event) -> Seen:
-    if isinstance(event, ResponseReceived | TrailersReceived):
+def told(event: events.Event) -> Seen:
+    if isinstance(event, events.ResponseReceived | events.TrailersReceived):
         return [list(event.headers)]
-    if isinstance(event, DataReceived):
+    if isinstance(event, events.DataReceived):
         return [event.data]
-    if isinstance(event, StreamReset):
+    if isinstance(event, events.StreamReset):
         return [("reset", ErrorCodes(event.error_code).name)]
-    return [("ended", event.error_code)] if isinstance(event, ConnectionTerminated) else []
+    return [("ended", event.error_code)] if isinstance(event, events.ConnectionTerminated) else []
 
 
 def joined(seen: Seen) -> Seen:

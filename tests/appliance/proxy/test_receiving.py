@@ -12,18 +12,7 @@ import pytest
 from appliance.proxy import leases, receiving
 from appliance.proxy.controller import ProxyController
 from appliance.proxy.messages.outgoing import client_message
-from appliance.proxy.protocol.definition_pb2 import (
-    Broker,
-    ClientType,
-    Code,
-    FilterExpression,
-    FilterType,
-    Message,
-    MessageQueue,
-    Resource,
-    Settings,
-    Subscription,
-)
+from appliance.proxy.protocol import definition_pb2 as pb
 from appliance.settings.roles import ProxyConfig
 from gantrymq import AdminClient
 from gantrymq.errors import ResponseError
@@ -36,8 +25,8 @@ from tests.waiting import until
 
 pytestmark = pytest.mark.usefixtures("door")
 
-TOPIC, GROUP = Resource(name="orders"), Resource(name="readers")
-QUEUE = MessageQueue(topic=TOPIC, id=-1, broker=Broker(name="broker-a", id=0, endpoints=ENDPOINTS))
+TOPIC, GROUP = pb.Resource(name="orders"), pb.Resource(name="readers")
+QUEUE = pb.MessageQueue(topic=TOPIC, id=-1, broker=pb.Broker(name="broker-a", id=0, endpoints=ENDPOINTS))
 
 
 async def make_topic(cluster: ProxyCluster, kind: str = "") -> None:
@@ -48,19 +37,19 @@ async def make_topic(cluster: ProxyCluster, kind: str = "") -> None:
 async def send(cluster: ProxyCluster, *bodies: bytes, **system: Any) -> None:
     for body in bodies:
         message = cluster.client.message("orders", body, **system)
-        assert (await cluster.client.call("SendMessage", messages=[message])).status.code == Code.OK
+        assert (await cluster.client.call("SendMessage", messages=[message])).status.code == pb.Code.OK
 
 
-async def receive(client: ProxyClient, **fields: Any) -> tuple[Code, list[Message]]:
+async def receive(client: ProxyClient, **fields: Any) -> tuple[pb.Code, list[pb.Message]]:
     wanted = {"group": GROUP, "message_queue": QUEUE, "batch_size": 32, "invisible_duration": {"seconds": 30}}
-    wanted |= {"filter_expression": FilterExpression(type=FilterType.TAG, expression="*")}
+    wanted |= {"filter_expression": pb.FilterExpression(type=pb.FilterType.TAG, expression="*")}
     answers = await client.answers("ReceiveMessage", **{"timeout_s": 10, **wanted, **fields})
     assert answers[0].WhichOneof("content") == "status"
     assert answers[-1].WhichOneof("content") == "delivery_timestamp"
     return answers[0].status.code, [answer.message for answer in answers[1:-1]]
 
 
-def handle(message: Message) -> str:
+def handle(message: pb.Message) -> str:
     return message.system_properties.receipt_handle
 
 
@@ -78,25 +67,25 @@ async def test_what_is_acknowledged_does_not_come_again(cluster: ProxyCluster) -
     await make_topic(cluster)
     await send(cluster, b"1", b"2", tag="red", keys=["k"])
     code, found = await receive(cluster.client)
-    assert (code, sorted(message.body for message in found)) == (Code.OK, [b"1", b"2"])
+    assert (code, sorted(message.body for message in found)) == (pb.Code.OK, [b"1", b"2"])
     system = found[0].system_properties
     assert (system.tag, list(system.keys), system.delivery_attempt) == ("red", ["k"], 1)
     assert system.invisible_duration.seconds == 30
     answer = await ack(cluster.client, *map(handle, found))
-    assert [entry.status.code for entry in answer.entries] == [Code.OK, Code.OK]
+    assert [entry.status.code for entry in answer.entries] == [pb.Code.OK, pb.Code.OK]
     again = await ack(cluster.client, handle(found[0]))
-    assert again.status.code == Code.INVALID_RECEIPT_HANDLE
+    assert again.status.code == pb.Code.INVALID_RECEIPT_HANDLE
 
 
 async def test_a_message_that_is_given_back_comes_again_with_its_attempt(cluster: ProxyCluster) -> None:
     await make_topic(cluster)
     await send(cluster, b"1")
     _, (first,) = await receive(cluster.client)
-    assert (await change(cluster.client, handle(first), 0)).status.code == Code.OK
+    assert (await change(cluster.client, handle(first), 0)).status.code == pb.Code.OK
     _, (second,) = await receive(cluster.client)
     assert (second.body, second.system_properties.delivery_attempt) == (b"1", 2)
     assert second.system_properties.message_id == first.system_properties.message_id
-    assert (await ack(cluster.client, handle(second))).status.code == Code.OK
+    assert (await ack(cluster.client, handle(second))).status.code == pb.Code.OK
 
 
 async def test_any_proxy_takes_an_acknowledgement(cluster: ProxyCluster) -> None:
@@ -107,8 +96,8 @@ async def test_any_proxy_takes_an_acknowledgement(cluster: ProxyCluster) -> None
     async with ProxyController(config) as other:
         further = ProxyClient(other.port)
         longer = await change(further, handle(message), 60)
-        assert longer.status.code == Code.OK
-        assert (await ack(further, handle(message))).status.code == Code.OK
+        assert longer.status.code == pb.Code.OK
+        assert (await ack(further, handle(message))).status.code == pb.Code.OK
         further.channel.close()
 
 
@@ -118,7 +107,7 @@ async def test_a_receive_waits_for_a_message(cluster: ProxyCluster) -> None:
     await asyncio.sleep(0.3)  # so that it waits; it gets the message either way
     await send(cluster, b"late")
     code, found = await waiting
-    assert (code, [message.body for message in found]) == (Code.OK, [b"late"])
+    assert (code, [message.body for message in found]) == (pb.Code.OK, [b"late"])
 
 
 async def test_what_comes_for_a_receive_that_was_given_up_goes_to_others(cluster: ProxyCluster) -> None:
@@ -136,32 +125,32 @@ async def test_filters_are_tags_and_sql(cluster: ProxyCluster) -> None:
     await make_topic(cluster)
     await send(cluster, b"red", tag="red")
     await send(cluster, b"blue", tag="blue")
-    tags = FilterExpression(type=FilterType.TAG, expression="red||green")
+    tags = pb.FilterExpression(type=pb.FilterType.TAG, expression="red||green")
     _, found = await receive(cluster.client, filter_expression=tags)
     assert [message.body for message in found] == [b"red"]
-    sql = FilterExpression(type=FilterType.SQL, expression="TAGS = 'blue'")
-    other = Resource(name="other-readers")
+    sql = pb.FilterExpression(type=pb.FilterType.SQL, expression="TAGS = 'blue'")
+    other = pb.Resource(name="other-readers")
     _, found = await receive(cluster.client, group=other, filter_expression=sql)
     assert [message.body for message in found] == [b"blue"]
-    wrong = FilterExpression(type=FilterType.SQL, expression="TAGS = = 1")
+    wrong = pb.FilterExpression(type=pb.FilterType.SQL, expression="TAGS = = 1")
     code, _ = await receive(cluster.client, group=other, filter_expression=wrong)
-    assert code == Code.ILLEGAL_FILTER_EXPRESSION
+    assert code == pb.Code.ILLEGAL_FILTER_EXPRESSION
 
 
 @pytest.mark.parametrize(
     ("fields", "code"),
     [
-        ({"invisible_duration": {"seconds": 9}}, Code.ILLEGAL_INVISIBLE_TIME),
-        ({"invisible_duration": {"seconds": 13 * 3600}}, Code.ILLEGAL_INVISIBLE_TIME),
-        ({"invisible_duration": {"seconds": 1 << 62}}, Code.ILLEGAL_INVISIBLE_TIME),
-        ({"group": Resource(name="a b")}, Code.ILLEGAL_CONSUMER_GROUP),
-        ({"timeout_s": 4}, Code.ILLEGAL_POLLING_TIME),
+        ({"invisible_duration": {"seconds": 9}}, pb.Code.ILLEGAL_INVISIBLE_TIME),
+        ({"invisible_duration": {"seconds": 13 * 3600}}, pb.Code.ILLEGAL_INVISIBLE_TIME),
+        ({"invisible_duration": {"seconds": 1 << 62}}, pb.Code.ILLEGAL_INVISIBLE_TIME),
+        ({"group": pb.Resource(name="a b")}, pb.Code.ILLEGAL_CONSUMER_GROUP),
+        ({"timeout_s": 4}, pb.Code.ILLEGAL_POLLING_TIME),
     ],
 )
-async def test_a_receive_that_is_wrong_is_refused(cluster: ProxyCluster, fields: dict[str, Any], code: Code) -> None:
+async def test_a_receive_that_is_wrong_is_refused(cluster: ProxyCluster, fields: dict[str, Any], code: pb.Code) -> None:
     await make_topic(cluster)
     found, messages = await receive(cluster.client, **fields)
-    assert (Code.Name(found), messages) == (Code.Name(code), [])
+    assert (pb.Code.Name(found), messages) == (pb.Code.Name(code), [])
 
 
 async def test_messages_of_a_group_wait_until_the_one_before_is_done(cluster: ProxyCluster) -> None:
@@ -171,13 +160,13 @@ async def test_messages_of_a_group_wait_until_the_one_before_is_done(cluster: Pr
     waiting = asyncio.create_task(receive(ProxyClient(cluster.proxy.port, "other@1@0@x"), batch_size=1))
     await asyncio.sleep(0.3)  # a chance to overtake, which it must not take
     assert not waiting.done()
-    assert (await ack(cluster.client, handle(first))).status.code == Code.OK
+    assert (await ack(cluster.client, handle(first))).status.code == pb.Code.OK
     _, (second,) = await waiting
     assert (first.body, second.body) == (b"1", b"2")
-    assert (await change(cluster.client, handle(second), 0)).status.code == Code.OK
+    assert (await change(cluster.client, handle(second), 0)).status.code == pb.Code.OK
     _, found = await receive(cluster.client)
     assert [(message.body, message.system_properties.delivery_attempt) for message in found] == [(b"2", 2)]
-    assert (await ack(cluster.client, handle(found[0]))).status.code == Code.OK
+    assert (await ack(cluster.client, handle(found[0]))).status.code == pb.Code.OK
     _, found = await receive(cluster.client)
     assert [(message.body, message.system_properties.delivery_attempt) for message in found] == [(b"3", 1)]
 
@@ -196,13 +185,13 @@ async def test_a_group_says_whether_it_consumes_in_order_else_the_topic(
         waiting = asyncio.create_task(receive(ProxyClient(cluster.proxy.port, "other@1@0@x"), batch_size=1))
         await asyncio.sleep(0.3)  # a chance to overtake
         assert waiting.done() is not is_ordered
-        assert (await ack(cluster.client, handle(first))).status.code == Code.OK
+        assert (await ack(cluster.client, handle(first))).status.code == pb.Code.OK
         _, (second,) = await waiting
         assert (first.body, second.body) == (b"1", b"2")
         answer = await cluster.client.call("QueryAssignment", topic=TOPIC, group=GROUP, endpoints=ENDPOINTS)
         queues = [assignment.message_queue.id for assignment in answer.assignments]
         assert queues == ([0, 1] if is_ordered else [-1])
-        settings = Settings(client_type=ClientType.PUSH_CONSUMER, subscription=Subscription(group=GROUP))
+        settings = pb.Settings(client_type=pb.ClientType.PUSH_CONSUMER, subscription=pb.Subscription(group=GROUP))
         settings.subscription.subscriptions.add(topic=TOPIC)
         async with cluster.client.telemetry(settings) as stream:
             assert stream.settings.subscription.fifo is is_ordered
@@ -215,8 +204,8 @@ async def test_a_message_is_buried_in_the_groups_dead_letters(cluster: ProxyClus
     _, (message,) = await receive(cluster.client)
     fields = {"group": GROUP, "topic": TOPIC, "receipt_handle": handle(message), "message_id": "x"}
     answer = await cluster.client.call("ForwardMessageToDeadLetterQueue", **fields)
-    assert answer.status.code == Code.OK, answer
-    assert (await ack(cluster.client, handle(message))).status.code == Code.INVALID_RECEIPT_HANDLE
+    assert answer.status.code == pb.Code.OK, answer
+    assert (await ack(cluster.client, handle(message))).status.code == pb.Code.INVALID_RECEIPT_HANDLE
     (letter,) = await stored(cluster, "%DLQ%readers")
     assert letter.body == b"1"
 
@@ -230,11 +219,11 @@ async def test_what_can_not_be_buried_now_holds_no_others_up(
         await admin.groups.create(SubscriptionGroupConfig("readers", consume_message_orderly=True, retry_max_times=0))
     _, found = await receive(cluster.client)
     for message in found:
-        assert (await change(cluster.client, handle(message), 0)).status.code == Code.OK
+        assert (await change(cluster.client, handle(message), 0)).status.code == pb.Code.OK
     with monkeypatch.context() as patch:
         patch.setattr(leases, "bury", refused)
         code, _ = await receive(cluster.client, invisible_duration={"seconds": 3600})
-        assert code == Code.INTERNAL_SERVER_ERROR
+        assert code == pb.Code.INTERNAL_SERVER_ERROR
     book = cluster.cluster.broker.pop.book
     await until(lambda: (book.next_due_ms() or 0) <= time.time() * 1000)
     await receive(cluster.client)
@@ -255,7 +244,7 @@ async def test_a_message_with_odd_properties_is_handed_over_with_the_others(clus
 async def test_a_message_that_no_client_could_read_holds_no_others_up(
     cluster: ProxyCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def made(message: MessageExt, topic: Resource, receipt_handle: str) -> Message:
+    def made(message: MessageExt, topic: pb.Resource, receipt_handle: str) -> pb.Message:
         if message.body == b"odd":
             raise ValueError("not to be shown")
         return client_message(message, topic, receipt_handle)
@@ -264,7 +253,7 @@ async def test_a_message_that_no_client_could_read_holds_no_others_up(
     await make_topic(cluster)
     await send(cluster, b"1", b"odd", b"2")
     code, found = await receive(cluster.client)
-    assert (code, sorted(message.body for message in found)) == (Code.OK, [b"1", b"2"])
+    assert (code, sorted(message.body for message in found)) == (pb.Code.OK, [b"1", b"2"])
 
 
 async def refused(*_fields: object) -> None:
@@ -274,8 +263,8 @@ async def refused(*_fields: object) -> None:
 @pytest.mark.parametrize("text", ["", "x", "1 2 3 4 0 b 6 7", "1 2 3 4 0 b 6 7 8 9", "1 2 3 4 0 broker-a 6 x 8"])
 async def test_what_is_no_handle_is_refused(cluster: ProxyCluster, text: str) -> None:
     await make_topic(cluster)
-    assert (await ack(cluster.client, text)).status.code == Code.INVALID_RECEIPT_HANDLE
-    assert (await change(cluster.client, text, 1)).status.code == Code.INVALID_RECEIPT_HANDLE
+    assert (await ack(cluster.client, text)).status.code == pb.Code.INVALID_RECEIPT_HANDLE
+    assert (await change(cluster.client, text, 1)).status.code == pb.Code.INVALID_RECEIPT_HANDLE
 
 
 async def test_a_push_consumers_leases_are_renewed_until_it_ends(
@@ -286,16 +275,16 @@ async def test_a_push_consumers_leases_are_renewed_until_it_ends(
     monkeypatch.setattr("appliance.proxy.receiving.LEASE_S", 1.0)
     async with proxied(tmp_path) as cluster:
         await make_topic(cluster)
-        beat = {"group": GROUP, "client_type": ClientType.PUSH_CONSUMER}
-        assert (await cluster.client.call("Heartbeat", **beat)).status.code == Code.OK
+        beat = {"group": GROUP, "client_type": pb.ClientType.PUSH_CONSUMER}
+        assert (await cluster.client.call("Heartbeat", **beat)).status.code == pb.Code.OK
         await send(cluster, b"1")
         _, (message,) = await receive(cluster.client, auto_renew=True)
         await asyncio.sleep(2)  # twice as long as the lease would last
         assert len(cluster.proxy.renewals) == 1
-        assert (await ack(cluster.client, handle(message))).status.code == Code.OK
+        assert (await ack(cluster.client, handle(message))).status.code == pb.Code.OK
         assert len(cluster.proxy.renewals) == 0
         await send(cluster, b"2")
         await receive(cluster.client, auto_renew=True)
-        assert (await cluster.client.call("NotifyClientTermination", group=GROUP)).status.code == Code.OK
+        assert (await cluster.client.call("NotifyClientTermination", group=GROUP)).status.code == pb.Code.OK
         _, (again,) = await receive(ProxyClient(cluster.proxy.port, "other@1@0@x"))
         assert (again.body, again.system_properties.delivery_attempt) == (b"2", 2)

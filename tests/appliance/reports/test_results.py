@@ -14,24 +14,15 @@ pytest.importorskip("pyarrow")
 
 import pyarrow as pa
 
+from appliance.reports import results
 from appliance.reports.catalogue import REPORTS
 from appliance.reports.errors import ReportError
-from appliance.reports.results import (
-    CHART_BARS,
-    CHART_TOPICS,
-    PAGE_ROWS,
-    PAGE_TOPICS,
-    csv_bytes,
-    page_of,
-    table_page_of,
-    write_results,
-)
 from appliance.reports.runs import RunFolder, RunSpec, new_run_id
 
 
 @pytest.mark.parametrize("cell", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1"])
 def test_s21_a_cell_that_a_spreadsheet_would_run_becomes_text(cell: str) -> None:
-    written = csv_bytes(pa.table({"topic": [cell, "plain", None], "messages": [-5, 0, 7]})).decode()
+    written = results.csv_bytes(pa.table({"topic": [cell, "plain", None], "messages": [-5, 0, 7]})).decode()
     rows = list(csv.reader(io.StringIO(written, newline="")))
     assert rows[1:] == [["'" + cell, "-5"], ["plain", "0"], ["", "7"]]
 
@@ -52,19 +43,19 @@ def rows(topics: int, hours: int) -> list[dict[str, object]]:
 
 
 def test_the_page_of_a_huge_report_stays_small_and_its_totals_whole() -> None:
-    page = page_of(rows(500, 100), begin_ms=0, end_ms=1, notes=[])
-    assert (len(page["topics"]), len(page["rows"])) == (PAGE_TOPICS, PAGE_ROWS)
+    page = results.page_of(rows(500, 100), begin_ms=0, end_ms=1, notes=[])
+    assert (len(page["topics"]), len(page["rows"])) == (results.PAGE_TOPICS, results.PAGE_ROWS)
     assert (page["topic_count"], page["row_count"]) == (500, 50_000)
     assert page["messages"] == 100 * 500 * 501 // 2
     assert [series["topic"] for series in page["chart"]["series"][:2]] == ["t0000", "t0001"]
-    assert page["chart"]["series"][-1]["count"] == 500 - CHART_TOPICS
+    assert page["chart"]["series"][-1]["count"] == 500 - results.CHART_TOPICS
     assert sum(sum(series["messages"]) for series in page["chart"]["series"]) == page["messages"]
     assert page["busiest_hour"] == {"hour": "2026-11-01T00:00:00Z", "messages": 125_250}
     assert len(json.dumps(page)) < 300_000
 
 
 def test_an_empty_report_has_an_empty_page() -> None:
-    page = page_of([], begin_ms=0, end_ms=1, notes=["a note"])
+    page = results.page_of([], begin_ms=0, end_ms=1, notes=["a note"])
     assert (page["messages"], page["busiest_hour"], page["chart"]) == (0, None, {"hours": [], "series": []})
     assert page["notes"] == ["a note"]
 
@@ -76,7 +67,7 @@ def test_the_page_of_every_report_says_what_its_readers_should_know(tmp_path: Pa
     names = [column.name for column in REPORTS[report].columns]
     table = pa.table({name: pa.array([], kinds.get(name, pa.int64())) for name in names})
     spec = RunSpec(report=report, data=str(tmp_path), begin_ms=0, end_ms=1)
-    write_results(folder, table, spec, notes=["a note"], facts=["the lake keeps five days"])
+    results.write_results(folder, table, spec, notes=["a note"], facts=["the lake keeps five days"])
     page = folder.page()
     assert page is not None
     assert (page["notes"], page["facts"]) == (["a note"], ["the lake keeps five days"])
@@ -124,26 +115,30 @@ def test_the_page_of_any_report_stays_small_and_its_chart_whole() -> None:
             "retried": 1 + group,
         }
         | {"dead_letters": 0, "attempts_max": 1}
-        for day in range(CHART_BARS + 50)
-        for group in range(CHART_TOPICS + 3)
+        for day in range(results.CHART_BARS + 50)
+        for group in range(results.CHART_TOPICS + 3)
     ]
-    page = table_page_of(REPORTS["retries"], every)
-    assert (len(page["rows"]), page["row_count"]) == (PAGE_ROWS, len(every))
-    assert page["rows"][: CHART_TOPICS + 3] == every[-CHART_TOPICS - 3 :], "the newest day is seen first"
-    assert page["chart"]["x"] == [row["day"] for row in every[-CHART_BARS * (CHART_TOPICS + 3) :: CHART_TOPICS + 3]]
+    page = results.table_page_of(REPORTS["retries"], every)
+    assert (len(page["rows"]), page["row_count"]) == (results.PAGE_ROWS, len(every))
+    assert page["rows"][: results.CHART_TOPICS + 3] == every[-results.CHART_TOPICS - 3 :], (
+        "the newest day is seen first"
+    )
+    assert page["chart"]["x"] == [
+        row["day"] for row in every[-results.CHART_BARS * (results.CHART_TOPICS + 3) :: results.CHART_TOPICS + 3]
+    ]
     assert [series["name"] for series in page["chart"]["series"]][:2] == ["g10", "g09"]
-    assert page["chart"]["series"][-1] == {"name": None, "count": 3, "values": [1 + 2 + 3] * CHART_BARS}
-    assert table_page_of(REPORTS["days"], [])["chart"] == {"x": [], "series": []}
+    assert page["chart"]["series"][-1] == {"name": None, "count": 3, "values": [1 + 2 + 3] * results.CHART_BARS}
+    assert results.table_page_of(REPORTS["days"], [])["chart"] == {"x": [], "series": []}
 
 
 def test_of_groups_that_share_a_bar_the_worst_is_drawn_and_an_hour_without_a_sample_is_a_hole() -> None:
     seen = [
         {"hour": f"2026-10-25 {hour}", "group": f"g{group:02}", "behind_seconds": late + group}
         for hour, late in (("01:00", 100.0), ("03:00", 200.0))
-        for group in range(CHART_TOPICS + 3)
+        for group in range(results.CHART_TOPICS + 3)
     ]
     seen[2]["behind_seconds"] = None
-    chart = table_page_of(REPORTS["lag"], seen, "Europe/Berlin")["chart"]
+    chart = results.table_page_of(REPORTS["lag"], seen, "Europe/Berlin")["chart"]
     assert chart["x"] == [
         "2026-10-25 01:00", "2026-10-25 02:00 +02:00", "2026-10-25 02:00 +01:00", "2026-10-25 03:00",
     ]  # fmt: skip
@@ -152,9 +147,9 @@ def test_of_groups_that_share_a_bar_the_worst_is_drawn_and_an_hour_without_a_sam
 
 
 def test_a_chart_of_many_hosts_has_the_busiest() -> None:
-    hosts = [{"host": f"10.0.{at >> 8}.{at & 255}", "messages": 1000 - at} for at in range(CHART_BARS + 50)]
-    page = table_page_of(REPORTS["producers"], hosts)
-    assert page["chart"]["x"] == [row["host"] for row in hosts[:CHART_BARS]]
+    hosts = [{"host": f"10.0.{at >> 8}.{at & 255}", "messages": 1000 - at} for at in range(results.CHART_BARS + 50)]
+    page = results.table_page_of(REPORTS["producers"], hosts)
+    assert page["chart"]["x"] == [row["host"] for row in hosts[: results.CHART_BARS]]
     assert page["rows"] == hosts
 
 

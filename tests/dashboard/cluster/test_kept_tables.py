@@ -8,14 +8,7 @@ import pytest
 
 from dashboard.cluster.gateway import Gateway
 from gantrymq.client.admin.client import AdminClient
-from gantrymq.remoting.admin_bodies import (
-    ConsumerOffsetTable,
-    SubscriptionGroupConfig,
-    SubscriptionGroupWrapper,
-    TopicConfig,
-    TopicConfigSerializeWrapper,
-    offsets_of_group,
-)
+from gantrymq.remoting import admin_bodies
 from tests.harness import ServingCluster
 
 Topic = Callable[..., Awaitable[str]]
@@ -25,7 +18,7 @@ Topic = Callable[..., Awaitable[str]]
 def decoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The tables that were decoded, by their class."""
     seen: list[str] = []
-    for body in (TopicConfigSerializeWrapper, SubscriptionGroupWrapper):
+    for body in (admin_bodies.TopicConfigSerializeWrapper, admin_bodies.SubscriptionGroupWrapper):
         read = body.from_json
 
         def counted(data: bytes, *, read=read, name=body.__name__, **options):  # type: ignore[no-untyped-def]
@@ -55,8 +48,8 @@ async def test_what_another_program_changed_is_there_at_once(
     await make_topic("kept-b", queues=2)
     await gateway.topics.list()
     async with AdminClient(cluster.namesrv_address) as admin:
-        await admin.topics.create(TopicConfig(topic_name="kept-b", read_queue_nums=7, write_queue_nums=7))
-        await admin.groups.create(SubscriptionGroupConfig(group_name="kept-group"))
+        await admin.topics.create(admin_bodies.TopicConfig(topic_name="kept-b", read_queue_nums=7, write_queue_nums=7))
+        await admin.groups.create(admin_bodies.SubscriptionGroupConfig(group_name="kept-group"))
     rows = {row.name: row for row in (await gateway.topics.list()).rows}
     assert rows["kept-b"].write_queues == 7
     settings, _ = await gateway.groups.settings()
@@ -83,7 +76,9 @@ async def test_of_many_rows_those_read_longest_ago_are_read(gateway: Gateway, ma
 
 def test_of_all_offsets_only_the_groups_own_are_taken() -> None:
     offsets = {"orders@billing": {0: 5, 1: 6}, "orders@other": {0: 9}, "%RETRY%billing@billing": {0: 1}}
-    body = ConsumerOffsetTable(offset_table=offsets).to_json()
-    assert offsets_of_group(body, "billing") == {"orders": {0: 5, 1: 6}, "%RETRY%billing": {0: 1}}
-    assert offsets_of_group(b'{"offsetTable":{"orders@billing":{0:5}}}', "billing") == {"orders": {0: 5}}, "fastjson's"
-    assert offsets_of_group(body, "none") == {}
+    body = admin_bodies.ConsumerOffsetTable(offset_table=offsets).to_json()
+    assert admin_bodies.offsets_of_group(body, "billing") == {"orders": {0: 5, 1: 6}, "%RETRY%billing": {0: 1}}
+    assert admin_bodies.offsets_of_group(b'{"offsetTable":{"orders@billing":{0:5}}}', "billing") == {
+        "orders": {0: 5}
+    }, "fastjson's"
+    assert admin_bodies.offsets_of_group(body, "none") == {}

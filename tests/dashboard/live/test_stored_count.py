@@ -7,16 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from dashboard.cluster import units
-from dashboard.cluster.values import (
-    BrokerRef,
-    ClusterView,
-    Reading,
-    TopicListing,
-    TopicMetrics,
-    TopicSettings,
-    TopicSummary,
-)
+from dashboard.cluster import units, values
 from dashboard.live import stored_count
 from dashboard.live.history import Minute
 from dashboard.live.stored_count import TOPICS_A_SECOND, StoredCount
@@ -35,19 +26,19 @@ class Cluster:
         self.dies_while_read = False
         self.brokers, self.topics = self, self
 
-    async def list(self, max_age_s: float | None = None) -> ClusterView | TopicListing:
+    async def list(self, max_age_s: float | None = None) -> values.ClusterView | values.TopicListing:
         if max_age_s is not None:
-            return ClusterView(tuple(BrokerRef(name, name, "C") for name in self.running), time.time())
-        settings = tuple(TopicSettings(name, 4, 4, 6, False) for name in self.running)
+            return values.ClusterView(tuple(values.BrokerRef(name, name, "C") for name in self.running), time.time())
+        settings = tuple(values.TopicSettings(name, 4, 4, 6, False) for name in self.running)
         kinds = {"%DLQ%": "dead letter", "%RETR": "retry"}
-        rows = [TopicSummary(name, kinds.get(name[:5], "normal"), settings) for name in self.names]
-        return TopicListing(tuple(rows), time.time())
+        rows = [values.TopicSummary(name, kinds.get(name[:5], "normal"), settings) for name in self.names]
+        return values.TopicListing(tuple(rows), time.time())
 
-    async def with_metrics(self, rows: list[TopicSummary], *, max_age_s: float) -> list[TopicSummary]:
+    async def with_metrics(self, rows: list[values.TopicSummary], *, max_age_s: float) -> list[values.TopicSummary]:
         if self.dies_while_read:
             self.running = ["broker-a"]
-        metrics = TopicMetrics(10 * len(self.running), 0, 0)
-        return [replace(row, metrics=Reading(metrics, time.time())) for row in rows]
+        metrics = values.TopicMetrics(10 * len(self.running), 0, 0)
+        return [replace(row, metrics=values.Reading(metrics, time.time())) for row in rows]
 
 
 def counting(cluster: Cluster) -> StoredCount:

@@ -116,12 +116,9 @@ def test_one_logs_in_over_tls(proxy: str) -> None:
 def test_the_live_socket_opens_for_the_page_that_the_browser_sees(proxy: str) -> None:
     browser = visitor(proxy)
     browser.log_in()
-    live = browser.live()
-    try:
+    with contextlib.closing(browser.live()) as live:
         live.send('{"subscribe": ["overview"]}')
         assert "overview" in live.recv()
-    finally:
-        live.close()
     for foreign in (browser.base.replace("https", "http"), "https://evil.example", browser.base + "1"):
         with pytest.raises(websocket.WebSocketBadStatusException):
             browser.live(origin=foreign)

@@ -9,6 +9,7 @@ import socket
 import ssl
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -62,12 +63,9 @@ def test_pages_and_the_live_socket_come_over_tls(gantry: RunningAppliance, admin
     browser = Visitor(gantry.url, trust())
     assert browser.log_in().status == 302
     assert len(browser.set_cookies) >= 2 and all("Secure" in line for line in browser.set_cookies.values())
-    live = browser.live()
-    try:
+    with closing(browser.live()) as live:
         live.send('{"subscribe": ["overview"]}')
         assert "overview" in live.recv()
-    finally:
-        live.close()
 
 
 def test_large_bodies_come_over_tls_and_strangers_do_not(gantry: RunningAppliance, administrator: Visitor) -> None:

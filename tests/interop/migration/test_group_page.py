@@ -32,7 +32,7 @@ from gantrymq.remoting.client import RemotingClient
 from tests.appliance.proxy.proxies import ENDPOINTS, ProxyClient, ProxyCluster, proxied
 from tests.docs.pages import ROOT, Block, blocks
 from tests.interop.migration.rehearsal import Rehearsal
-from tests.waiting import until
+from tests.waiting import aside, until
 
 COMMANDS = [each for each in blocks(ROOT / "docs" / "rocketmq5.md") if each.code.startswith("gantry admin groups")]
 TOPIC, GROUP = "orders", "billing"
@@ -74,14 +74,8 @@ async def sending(namesrv: str, history: History) -> AsyncIterator[None]:
             history.sent.append(b"%d" % number)
             await asyncio.sleep(EACH_S)  # a steady load: some of it in each phase
 
-    async with Producer(namesrv, group="shop") as producer:
-        task = asyncio.create_task(send(producer))
-        try:
-            yield
-        finally:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+    async with Producer(namesrv, group="shop") as producer, aside(send(producer)):
+        yield
 
 
 @contextlib.asynccontextmanager

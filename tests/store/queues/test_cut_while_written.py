@@ -52,6 +52,13 @@ def copy(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[]
     opened[0].close()
 
 
+def of_before(copy: Callable[[], MessageStore], log: bytes) -> tuple[MessageStore, ConsumeQueueTable]:
+    """A copy of what came before, and its queues."""
+    store = copy()
+    store.copy.append_raw(0, log)
+    return store, store.parts.queues
+
+
 def written_before(jobs: list[WriteJob], begin_again: Callable[[], None]) -> None:
     write_jobs(jobs)
     begin_again()
@@ -71,9 +78,7 @@ def test_a_queue_that_begins_again_while_it_is_written_has_only_what_is_new(
     end: Callable[[ConsumeQueueTable, list[WriteJob]], None],
 ) -> None:
     log, at = begun_again
-    store = copy()
-    store.copy.append_raw(0, log[:at])
-    queues = store.parts.queues
+    store, queues = of_before(copy, log[:at])
     jobs = queues.take_jobs()
     write(jobs, lambda: store.copy.append_raw(at, log[at:]))
     end(queues, jobs)
@@ -94,9 +99,7 @@ def test_units_of_a_write_that_failed_half_way_do_not_come_back(
 ) -> None:
     """is_known: the loop has heard of the failure before the queue begins again."""
     log, at = begun_again
-    store = copy()
-    store.copy.append_raw(0, log[:at])
-    queues = store.parts.queues
+    store, queues = of_before(copy, log[:at])
     jobs = queues.take_jobs()
     with monkeypatch.context() as patch:
         patch.setattr(ConsumeQueue, "write_out", _half_written)
@@ -131,9 +134,7 @@ def test_a_cut_that_the_disk_refuses_is_repeated(
     name: str,
 ) -> None:
     log, at = begun_again
-    store = copy()
-    store.copy.append_raw(0, log[:at])
-    queues = store.parts.queues
+    store, queues = of_before(copy, log[:at])
     queues.jobs_done(_written(queues))
     with monkeypatch.context() as patch:
         patch.setattr(module, name, _refused)

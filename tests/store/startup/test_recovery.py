@@ -152,14 +152,19 @@ def test_queues_and_index_are_made_from_the_log_alone(small: MessageStoreConfig,
     assert len(again.query_message("T", "k650", 32, 0, 1 << 62).buffers) >= 1
 
 
-def test_the_index_survives_a_crash(small: MessageStoreConfig, open_store: OpenStore, clock: Clock) -> None:
-    """RocketMQ deletes nearly every index file after a crash; old keys can't be found any more."""
+def store_with_index_files(small: MessageStoreConfig, open_store: OpenStore, clock: Clock) -> MessageStore:
     store = open_store(small)
     for number in range(900):
         clock.now += 1
         store.put_message(message(bytes(400), keys=f"k{number}"))
     store.queue_flusher.finish()
     store.log_flusher.finish()
+    return store
+
+
+def test_the_index_survives_a_crash(small: MessageStoreConfig, open_store: OpenStore, clock: Clock) -> None:
+    """RocketMQ deletes nearly every index file after a crash; old keys can't be found any more."""
+    store = store_with_index_files(small, open_store, clock)
     store.checkpoint.save()
     store.abandon()
     again = open_store(small)
@@ -172,12 +177,7 @@ def test_the_index_survives_a_crash(small: MessageStoreConfig, open_store: OpenS
 def test_a_damaged_index_is_dropped_not_believed(
     small: MessageStoreConfig, open_store: OpenStore, clock: Clock
 ) -> None:
-    store = open_store(small)
-    for number in range(900):
-        clock.now += 1
-        store.put_message(message(bytes(400), keys=f"k{number}"))
-    store.queue_flusher.finish()
-    store.log_flusher.finish()
+    store = store_with_index_files(small, open_store, clock)
     store.abandon()
     first = min((small.root / "index").iterdir())
     data = bytearray(first.read_bytes())

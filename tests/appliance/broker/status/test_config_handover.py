@@ -11,14 +11,7 @@ from appliance.broker.groups.subscription_group import SubscriptionGroupManager
 from appliance.broker.topics.topic_config import TopicConfigManager
 from appliance.process.json_file import JsonFile, document_text, member_text
 from appliance.settings.roles import BrokerConfig
-from gantrymq.remoting.admin_bodies import (
-    ConsumerOffsetTable,
-    DelayOffsetTable,
-    SubscriptionGroupConfig,
-    SubscriptionGroupWrapper,
-    TopicConfig,
-    TopicConfigSerializeWrapper,
-)
+from gantrymq.remoting import admin_bodies
 from gantrymq.remoting.client import RemotingClient
 from gantrymq.remoting.command import RemotingCommand
 from tests.peers.fixtures import make_apache_peer
@@ -26,8 +19,8 @@ from tests.waiting import WITHIN_S
 
 pytestmark = pytest.mark.slow
 
-TOPIC = TopicConfig("orders", 3, 5, 6, order=True)
-GROUP = SubscriptionGroupConfig("g", consume_broadcast_enable=False, retry_max_times=3)
+TOPIC = admin_bodies.TopicConfig("orders", 3, 5, 6, order=True)
+GROUP = admin_bodies.SubscriptionGroupConfig("g", consume_broadcast_enable=False, retry_max_times=3)
 
 
 def write_config(folder: Path, config: BrokerConfig) -> None:
@@ -59,16 +52,18 @@ async def test_apaches_broker_takes_over_our_files_and_we_take_over_its(tmp_path
             assert answer.code == 0, answer.remark
             return answer
 
-        topics = TopicConfigSerializeWrapper.from_json((await ask(21)).body)
+        topics = admin_bodies.TopicConfigSerializeWrapper.from_json((await ask(21)).body)
         assert topics.topic_config_table["orders"].write_queue_nums == 5
-        groups = SubscriptionGroupWrapper.from_json((await ask(201)).body)
+        groups = admin_bodies.SubscriptionGroupWrapper.from_json((await ask(201)).body)
         assert groups.subscription_group_table["g"] == GROUP
-        offsets = ConsumerOffsetTable.from_json((await ask(43)).body)
+        offsets = admin_bodies.ConsumerOffsetTable.from_json((await ask(43)).body)
         assert offsets.offset_table == {"orders@g": {0: 10, 1: 11, 2: 12}}
-        assert DelayOffsetTable.from_json((await ask(45)).body).offset_table[3] in (0, 7), "its queue 3 is empty"
+        assert admin_bodies.DelayOffsetTable.from_json((await ask(45)).body).offset_table[3] in (0, 7), (
+            "its queue 3 is empty"
+        )
         place = {"consumerGroup": "g", "topic": "orders", "queueId": "4", "commitOffset": "99"}
         await ask(15, place)
-        await ask(200, body=SubscriptionGroupConfig("h").to_json())
+        await ask(200, body=admin_bodies.SubscriptionGroupConfig("h").to_json())
         await client.close()
         peer.stop_broker()
         ours = ConsumerOffsetManager(config_folder / "consumerOffset.json", BrokerConfig())

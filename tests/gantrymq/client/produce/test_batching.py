@@ -11,21 +11,12 @@ import pytest
 
 from appliance.bench import rpc
 from appliance.bench.peer import Peer
-from gantrymq import Message, MessageQueue, Producer, SendResult, SendStatus, SyncProducer
+from gantrymq import Message, MessageQueue, Producer, SendResult, SendStatus, SyncProducer, errors
 from gantrymq.client.connection.background import Background
 from gantrymq.client.connection.send_codec import Outgoing
 from gantrymq.client.interceptors import SendProceed
 from gantrymq.client.produce.batching import Around, Batches
 from gantrymq.client.produce.options import ProducerOptions
-from gantrymq.errors import (
-    ClientClosed,
-    ConfigError,
-    ConnectError,
-    GantryError,
-    MessageRejected,
-    RequestTimeout,
-    SendIncomplete,
-)
 from tests.gantrymq.client.peers import topic_at
 from tests.gantrymq.client.ports import closed_port
 from tests.gantrymq.remoting.scripted import scripted_server, silence
@@ -70,12 +61,12 @@ async def test_a_message_that_no_broker_takes_fails_alone(peer: Peer, name: str)
     async with topic_at(peer, name), Producer(peer.namesrv_address) as producer:
         good = await producer.send_soon(Message(name, b"good"))
         delayed = await producer.send_soon(Message(name, b"later", delay_level=1))
-        with pytest.raises(MessageRejected):
+        with pytest.raises(errors.MessageRejected):
             await producer.send_soon(Message(name, b""))
         wrong = await producer.send_soon(Message(name, b"x"), queue=MessageQueue(name, peer.broker_name, 99))
         await producer.flush()
         assert good.result().status is delayed.result().status is SendStatus.SEND_OK
-        assert isinstance(wrong.exception(), GantryError)
+        assert isinstance(wrong.exception(), errors.GantryError)
 
 
 class Stores:
@@ -105,7 +96,7 @@ async def test_a_message_whose_properties_are_too_long_fails_alone_in_its_batch(
     await batches.flush()
     await background.close()
     assert [outgoing.body for outgoing in sender.stored] == [b"first", b"last"]
-    assert [type(future.exception()) for future in futures] == [type(None), MessageRejected, type(None)]
+    assert [type(future.exception()) for future in futures] == [type(None), errors.MessageRejected, type(None)]
 
 
 async def test_what_an_interceptor_raises_is_the_outcome_of_its_batch() -> None:
@@ -124,12 +115,12 @@ async def test_a_full_buffer_makes_the_sender_wait_and_then_give_up() -> None:
     async with scripted_server(silence) as server:
         async with Producer(server.address, delivery_timeout_s=0.3, buffer_bytes=1000) as producer:
             first = await producer.send_soon(Message("T", b"x" * 700))
-            with pytest.raises(RequestTimeout, match="room for"):
+            with pytest.raises(errors.RequestTimeout, match="room for"):
                 while True:  # the first message's time ends at about the same moment
                     await producer.send_soon(Message("T", b"x" * 700))
             await producer.flush()
-            assert isinstance(first.exception(), GantryError)
-        with pytest.raises(ClientClosed):
+            assert isinstance(first.exception(), errors.GantryError)
+        with pytest.raises(errors.ClientClosed):
             await producer.send_soon(Message("T", b"x"))
 
 
@@ -156,7 +147,7 @@ def test_threads_send_soon_and_get_futures(peer: Peer, name: str) -> None:
         last = producer.send_soon(Message(name, b"last"))
     assert last.result(0).status is SendStatus.SEND_OK, "close waits for it"
     assert called == {True: 500}
-    with pytest.raises(ClientClosed):
+    with pytest.raises(errors.ClientClosed):
         producer.send_soon(Message(name, b"x"))
 
 
@@ -164,7 +155,7 @@ def test_a_thread_that_sends_soon_sees_failures_in_its_futures() -> None:
     with SyncProducer(closed_port(), delivery_timeout_s=0.2) as producer:
         future = producer.send_soon(Message("T", b"x"))
         producer.flush()
-        assert isinstance(future.exception(0), ConnectError | RequestTimeout)
+        assert isinstance(future.exception(0), errors.ConnectError | errors.RequestTimeout)
 
 
 async def test_many_messages_keep_the_order_of_their_keys(peer: Peer, name: str) -> None:
@@ -181,14 +172,14 @@ async def test_many_messages_keep_the_order_of_their_keys(peer: Peer, name: str)
         last = (await producer.queues(name))[-1]
         results = await producer.send_many(messages[:3], selector=lambda queues, message: queues[-1])
         assert {result.queue for result in results} == {last}
-        with pytest.raises(ConfigError):
+        with pytest.raises(errors.ConfigError):
             await producer.send_many(messages, queue=queue, sharding_key="k")
 
 
 async def test_of_many_ordered_messages_those_not_sent_are_named(peer: Peer, name: str) -> None:
     messages = [Message(name, b"good"), Message(name, b""), Message(f"{name}/", b"x"), Message(name, b"good")]
     async with topic_at(peer, name), Producer(peer.namesrv_address) as producer:
-        with pytest.raises(SendIncomplete) as caught:
+        with pytest.raises(errors.SendIncomplete) as caught:
             await producer.send_many(messages, sharding_key="k")
     assert sorted(caught.value.failures) == [1, 2]
     assert [result is not None for result in caught.value.results] == [True, False, False, True]
