@@ -63,6 +63,17 @@ async def running(supervisor: Supervisor) -> AsyncIterator[asyncio.Task[None]]:
             await task
 
 
+@contextlib.asynccontextmanager
+async def worker(folder: Path, guarded: Guarded, **extra: object) -> AsyncIterator[tuple[Supervisor, int]]:
+    """A supervisor of one process, which serves, and its pid."""
+    supervisor = Supervisor([[service("worker", folder / "journal", **extra)]], guarded.link, logs_folder=folder)
+    async with running(supervisor):
+        await asyncio.wait_for(supervisor.wait_serving(), WITHIN_S)
+        pid = supervisor.snapshot()[0].pid
+        assert pid is not None
+        yield supervisor, pid
+
+
 async def test_processes_start_in_order_and_stop_in_reverse(tmp_path: Path, guarded: Guarded) -> None:
     journal = tmp_path / "journal"
     stages = [[service("first", journal)], [service("second", journal)]]
@@ -79,11 +90,7 @@ async def test_processes_start_in_order_and_stop_in_reverse(tmp_path: Path, guar
 
 
 async def test_a_killed_process_serves_again_within_three_seconds(tmp_path: Path, guarded: Guarded) -> None:
-    supervisor = Supervisor([[service("worker", tmp_path / "journal")]], guarded.link, logs_folder=tmp_path)
-    async with running(supervisor):
-        await asyncio.wait_for(supervisor.wait_serving(), WITHIN_S)
-        first_pid = supervisor.snapshot()[0].pid
-        assert first_pid is not None
+    async with worker(tmp_path, guarded) as (supervisor, first_pid):
         os.kill(first_pid, signal.SIGKILL)
         started = time.monotonic()
         await until(lambda: supervisor.snapshot()[0].pid not in (None, first_pid))
@@ -101,12 +108,7 @@ async def test_the_death_of_a_process_is_told_by_what_tells_it_from_the_next_one
     async def died(pid: int, started_ticks: int | None) -> None:
         deaths.append((pid, started_ticks))
 
-    spec = service("worker", tmp_path / "journal", on_death=died)
-    supervisor = Supervisor([[spec]], guarded.link, logs_folder=tmp_path)
-    async with running(supervisor):
-        await asyncio.wait_for(supervisor.wait_serving(), WITHIN_S)
-        pid = supervisor.snapshot()[0].pid
-        assert pid is not None
+    async with worker(tmp_path, guarded, on_death=died) as (supervisor, pid):
         expected = pid, start_ticks(pid)
         os.kill(pid, signal.SIGKILL)
         await until(lambda: deaths == [expected])
@@ -121,12 +123,7 @@ async def test_without_a_guardian_no_death_is_told(tmp_path: Path, guarded: Guar
     async def died(pid: int, started_ticks: int | None) -> None:
         deaths.append(pid)
 
-    spec = service("worker", tmp_path / "journal", on_death=died)
-    supervisor = Supervisor([[spec]], guarded.link, logs_folder=tmp_path)
-    async with running(supervisor):
-        await asyncio.wait_for(supervisor.wait_serving(), WITHIN_S)
-        pid = supervisor.snapshot()[0].pid
-        assert pid is not None
+    async with worker(tmp_path, guarded, on_death=died) as (supervisor, pid):
         guarded.hang_up()
         os.kill(pid, signal.SIGKILL)
         await until(lambda: supervisor.snapshot()[0].state != "running")

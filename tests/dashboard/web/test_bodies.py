@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -140,8 +141,7 @@ def test_what_is_not_http_is_refused_with_a_reason(gantry: RunningAppliance) -> 
 
 
 def test_a_websocket_takes_small_messages_only(gantry: RunningAppliance, administrator: Visitor) -> None:
-    live = administrator.live()
-    try:
+    with closing(administrator.live()) as live:
         live.send('{"subscribe": ["overview"]}')
         assert "overview" in live.recv()
         with pytest.raises((websocket.WebSocketException, ConnectionError)):
@@ -149,8 +149,6 @@ def test_a_websocket_takes_small_messages_only(gantry: RunningAppliance, adminis
             while "overview" in live.recv():
                 pass
             raise websocket.WebSocketConnectionClosedException  # a close frame: recv gives an empty text
-    finally:
-        live.close()
 
 
 def test_a_head_can_not_move_the_pages(gantry: RunningAppliance) -> None:

@@ -10,22 +10,7 @@ from typing import Any, get_type_hints
 
 import pytest
 
-from gantrymq import (
-    ConsumeFrom,
-    Message,
-    MessageModel,
-    MessageQueue,
-    PopConsumer,
-    Producer,
-    PullConsumer,
-    PushConsumer,
-    SyncPopConsumer,
-    SyncProducer,
-    SyncPullConsumer,
-    SyncPushConsumer,
-    SyncTransactionProducer,
-    TransactionProducer,
-)
+import gantrymq
 from gantrymq.client.connection.options import ClientOptions
 from gantrymq.client.consume.options import (
     FlowLimits,
@@ -51,7 +36,7 @@ PRODUCER = {
     "trace_topic": "RMQ_SYS_TRACE_TOPIC", "interceptors": (), "trace_sample": 1.0,
 } | CLIENT  # fmt: skip
 CONSUMER = {
-    "group": REQUIRED, "model": MessageModel.CLUSTERING, "consume_from": ConsumeFrom.LAST_OFFSET,
+    "group": REQUIRED, "model": gantrymq.MessageModel.CLUSTERING, "consume_from": gantrymq.ConsumeFrom.LAST_OFFSET,
     "consume_from_ms": None, "pull_batch": 32, "limits": None, "strategy": allocate_averagely, "offsets_folder": None,
     "on_assigned": None, "on_revoked": None, "on_message_lost": None,
     "trace": False, "trace_topic": "RMQ_SYS_TRACE_TOPIC", "trace_sample": 1.0,
@@ -61,7 +46,7 @@ PUSH = CONSUMER | {
     "max_reconsume_times": None, "overdue_s": 900.0, "close_wait_s": 10.0, "interceptors": (),
 }  # fmt: skip
 POP = {
-    "group": REQUIRED, "consume_from": ConsumeFrom.LAST_OFFSET, "consume_from_ms": None, "batch_size": 1,
+    "group": REQUIRED, "consume_from": gantrymq.ConsumeFrom.LAST_OFFSET, "consume_from_ms": None, "batch_size": 1,
     "invisible_s": 60.0, "renew_for_s": 900.0, "held_max": 1000, "close_wait_s": 10.0, "interceptors": (),
     "ordered": False, "suspend_s": 1.0, "max_reconsume_times": None,
     "trace": False, "trace_topic": "RMQ_SYS_TRACE_TOPIC", "trace_sample": 1.0,
@@ -84,16 +69,16 @@ def keywords_of(constructor: Callable[..., Any], options: type[ClientOptions]) -
 @pytest.mark.parametrize(
     ("constructor", "options", "expected"),
     [
-        (Producer, ProducerOptions, PRODUCER | {"group": "DEFAULT_PRODUCER"}),
-        (SyncProducer, ProducerOptions, PRODUCER | {"group": "DEFAULT_PRODUCER"}),
-        (TransactionProducer, ProducerOptions, IN_TRANSACTIONS),
-        (SyncTransactionProducer, ProducerOptions, IN_TRANSACTIONS),
-        (PushConsumer, PushConsumerOptions, PUSH),
-        (SyncPushConsumer, PushConsumerOptions, PUSH),
-        (PullConsumer, PullConsumerOptions, PULL),
-        (SyncPullConsumer, PullConsumerOptions, PULL),
-        (PopConsumer, PopConsumerOptions, POP),
-        (SyncPopConsumer, PopConsumerOptions, POP),
+        (gantrymq.Producer, ProducerOptions, PRODUCER | {"group": "DEFAULT_PRODUCER"}),
+        (gantrymq.SyncProducer, ProducerOptions, PRODUCER | {"group": "DEFAULT_PRODUCER"}),
+        (gantrymq.TransactionProducer, ProducerOptions, IN_TRANSACTIONS),
+        (gantrymq.SyncTransactionProducer, ProducerOptions, IN_TRANSACTIONS),
+        (gantrymq.PushConsumer, PushConsumerOptions, PUSH),
+        (gantrymq.SyncPushConsumer, PushConsumerOptions, PUSH),
+        (gantrymq.PullConsumer, PullConsumerOptions, PULL),
+        (gantrymq.SyncPullConsumer, PullConsumerOptions, PULL),
+        (gantrymq.PopConsumer, PopConsumerOptions, POP),
+        (gantrymq.SyncPopConsumer, PopConsumerOptions, POP),
     ],
 )
 def test_the_keyword_arguments_are_these_with_these_defaults(
@@ -120,7 +105,7 @@ def test_keywords_and_options_have_the_same_names_and_types(keywords: type, opti
 
 def test_a_keyword_that_does_not_exist_is_refused() -> None:
     with pytest.raises(TypeError, match="concurency"):
-        PushConsumer("h:1", group="g", listener=print, concurency=3)  # type: ignore[call-arg, arg-type]
+        gantrymq.PushConsumer("h:1", group="g", listener=print, concurency=3)  # type: ignore[call-arg, arg-type]
 
 
 @pytest.mark.parametrize("number", ["batch_size", "pull_batch", "concurrency"])
@@ -138,13 +123,15 @@ def test_a_group_must_be_named_as_brokers_allow_it() -> None:
 def test_to_begin_at_a_time_needs_the_time() -> None:
     for make in (PullConsumerOptions, PopConsumerOptions):
         with pytest.raises(ConfigError, match="consume_from_ms"):
-            make(name_servers="h:1", group="g", consume_from=ConsumeFrom.TIMESTAMP)
+            make(name_servers="h:1", group="g", consume_from=gantrymq.ConsumeFrom.TIMESTAMP)
 
 
 def test_a_broadcasting_consumer_keeps_its_client_id_over_restarts() -> None:
-    options = PullConsumerOptions(name_servers="h:1", group="g", model=MessageModel.BROADCASTING)
+    options = PullConsumerOptions(name_servers="h:1", group="g", model=gantrymq.MessageModel.BROADCASTING)
     assert options.instance_name == "DEFAULT"
-    named = PullConsumerOptions(name_servers="h:1", group="g", model=MessageModel.BROADCASTING, instance_name="one")
+    named = PullConsumerOptions(
+        name_servers="h:1", group="g", model=gantrymq.MessageModel.BROADCASTING, instance_name="one"
+    )
     assert named.instance_name == "one"
 
 
@@ -157,39 +144,39 @@ def test_a_message_is_a_dead_letter_after_so_many_times(ordered: bool, times: in
 @pytest.mark.parametrize(
     ("make", "keywords", "error"),
     [
-        (Producer, {"retries": -1}, ConfigError),
-        (Producer, {"retries": "2"}, WrongType),
-        (Producer, {"retries": True}, WrongType),
-        (Producer, {"delivery_timeout_s": 0}, ConfigError),
-        (Producer, {"delivery_timeout_s": "3"}, WrongType),
-        (Producer, {"compress_from_bytes": -1}, ConfigError),
-        (Producer, {"compress_level": 10}, ConfigError),
-        (Producer, {"compress_type": "LZ4"}, ConfigError),
-        (Producer, {"trace": 1}, WrongType),
-        (Producer, {"group": 5}, WrongType),
-        (Producer, {"credentials": "key"}, WrongType),
-        (Producer, {"tls": True}, WrongType),
-        (Producer, {"serialize_type": 7}, ConfigError),
-        (SyncProducer, {"retries": -1}, ConfigError),
-        (PushConsumer, {"group": "g", "listener": 3}, WrongType),
-        (SyncPushConsumer, {"group": "g", "listener": None}, WrongType),
-        (PushConsumer, {"group": "g", "listener": print, "max_reconsume_times": -1}, ConfigError),
-        (PushConsumer, {"group": "g", "listener": print, "model": "CLUSTERING"}, WrongType),
-        (PushConsumer, {"group": "g", "listener": print, "limits": 5}, WrongType),
-        (PullConsumer, {"group": "g", "strategy": "averagely"}, WrongType),
-        (PullConsumer, {"group": "g", "on_assigned": []}, WrongType),
-        (PullConsumer, {"group": "g", "auto_commit": "no"}, WrongType),
-        (PullConsumer, {"group": "g", "batch_size": 1.5}, WrongType),
-        (PopConsumer, {"group": "g", "batch_size": 33}, ConfigError),
-        (PopConsumer, {"group": "g", "invisible_s": 0}, ConfigError),
-        (PopConsumer, {"group": "g", "invisible_s": 43_201.0}, ConfigError),
-        (PopConsumer, {"group": "g", "held_max": 0}, ConfigError),
-        (PopConsumer, {"group": "g", "max_reconsume_times": 3}, ConfigError),  # that is for ordered=True
-        (PopConsumer, {"group": "g", "ordered": True, "max_reconsume_times": -1}, ConfigError),
-        (PopConsumer, {"group": "g", "trace_sample": 1.5}, ConfigError),
+        (gantrymq.Producer, {"retries": -1}, ConfigError),
+        (gantrymq.Producer, {"retries": "2"}, WrongType),
+        (gantrymq.Producer, {"retries": True}, WrongType),
+        (gantrymq.Producer, {"delivery_timeout_s": 0}, ConfigError),
+        (gantrymq.Producer, {"delivery_timeout_s": "3"}, WrongType),
+        (gantrymq.Producer, {"compress_from_bytes": -1}, ConfigError),
+        (gantrymq.Producer, {"compress_level": 10}, ConfigError),
+        (gantrymq.Producer, {"compress_type": "LZ4"}, ConfigError),
+        (gantrymq.Producer, {"trace": 1}, WrongType),
+        (gantrymq.Producer, {"group": 5}, WrongType),
+        (gantrymq.Producer, {"credentials": "key"}, WrongType),
+        (gantrymq.Producer, {"tls": True}, WrongType),
+        (gantrymq.Producer, {"serialize_type": 7}, ConfigError),
+        (gantrymq.SyncProducer, {"retries": -1}, ConfigError),
+        (gantrymq.PushConsumer, {"group": "g", "listener": 3}, WrongType),
+        (gantrymq.SyncPushConsumer, {"group": "g", "listener": None}, WrongType),
+        (gantrymq.PushConsumer, {"group": "g", "listener": print, "max_reconsume_times": -1}, ConfigError),
+        (gantrymq.PushConsumer, {"group": "g", "listener": print, "model": "CLUSTERING"}, WrongType),
+        (gantrymq.PushConsumer, {"group": "g", "listener": print, "limits": 5}, WrongType),
+        (gantrymq.PullConsumer, {"group": "g", "strategy": "averagely"}, WrongType),
+        (gantrymq.PullConsumer, {"group": "g", "on_assigned": []}, WrongType),
+        (gantrymq.PullConsumer, {"group": "g", "auto_commit": "no"}, WrongType),
+        (gantrymq.PullConsumer, {"group": "g", "batch_size": 1.5}, WrongType),
+        (gantrymq.PopConsumer, {"group": "g", "batch_size": 33}, ConfigError),
+        (gantrymq.PopConsumer, {"group": "g", "invisible_s": 0}, ConfigError),
+        (gantrymq.PopConsumer, {"group": "g", "invisible_s": 43_201.0}, ConfigError),
+        (gantrymq.PopConsumer, {"group": "g", "held_max": 0}, ConfigError),
+        (gantrymq.PopConsumer, {"group": "g", "max_reconsume_times": 3}, ConfigError),  # that is for ordered=True
+        (gantrymq.PopConsumer, {"group": "g", "ordered": True, "max_reconsume_times": -1}, ConfigError),
+        (gantrymq.PopConsumer, {"group": "g", "trace_sample": 1.5}, ConfigError),
         (FlowLimits, {"messages_per_queue": 0}, ConfigError),
-        (TransactionProducer, {"group": "g", "listener": print}, WrongType),
-        (SyncTransactionProducer, {"group": "g", "listener": print}, WrongType),
+        (gantrymq.TransactionProducer, {"group": "g", "listener": print}, WrongType),
+        (gantrymq.SyncTransactionProducer, {"group": "g", "listener": print}, WrongType),
     ],
 )
 def test_a_wrong_argument_is_refused_when_the_client_is_made(
@@ -213,36 +200,36 @@ def test_a_wrong_argument_is_refused_when_the_client_is_made(
 )
 def test_addresses_that_are_none_are_refused_when_the_client_is_made(addresses: Any, error: type[Exception]) -> None:
     with pytest.raises(error, match="name server"):
-        Producer(addresses)
+        gantrymq.Producer(addresses)
 
 
 @pytest.mark.parametrize(
     ("expression", "error", "words"), [(["A"], WrongType, r"TagA \|\| TagB"), ("A && B", ConfigError, "one tag")]
 )
 def test_a_subscription_that_selects_nothing_is_refused(expression: Any, error: type[Exception], words: str) -> None:
-    consumer = PushConsumer("h:1", group="g", listener=lambda messages: None)
+    consumer = gantrymq.PushConsumer("h:1", group="g", listener=lambda messages: None)
     with pytest.raises(error, match=words):
         consumer.subscribe("T", expression)
 
 
 async def test_a_poll_without_a_subscription_is_refused() -> None:
-    async with PullConsumer("127.0.0.1:1", group="g") as consumer:
+    async with gantrymq.PullConsumer("127.0.0.1:1", group="g") as consumer:
         with pytest.raises(ConfigError, match="subscribe or assign"):
             await consumer.poll(0)
 
 
 async def test_a_queue_of_another_topic_is_refused() -> None:
-    other = MessageQueue("b", "broker", 0)
-    async with Producer("127.0.0.1:1") as producer:
+    other = gantrymq.MessageQueue("b", "broker", 0)
+    async with gantrymq.Producer("127.0.0.1:1") as producer:
         for act in (
-            producer.send(Message("a", b"x"), queue=other),
-            producer.send_batch([Message("a", b"x")], queue=other),
+            producer.send(gantrymq.Message("a", b"x"), queue=other),
+            producer.send_batch([gantrymq.Message("a", b"x")], queue=other),
         ):
             with pytest.raises(ConfigError, match="topic b, the message to topic a"):
                 await act
         with pytest.raises(WrongType, match="MessageQueue"):
-            await producer.send(Message("a", b"x"), queue=3)  # type: ignore[arg-type]
+            await producer.send(gantrymq.Message("a", b"x"), queue=3)  # type: ignore[arg-type]
         with pytest.raises(WrongType, match="sharding_key=7"):
-            await producer.send(Message("a", b"x"), sharding_key=7)  # type: ignore[arg-type]
+            await producer.send(gantrymq.Message("a", b"x"), sharding_key=7)  # type: ignore[arg-type]
         with pytest.raises(ConfigError, match="in_flight"):
-            await producer.send_many([Message("a", b"x")], in_flight=0)
+            await producer.send_many([gantrymq.Message("a", b"x")], in_flight=0)
