@@ -99,6 +99,9 @@ class BrokerLife:
             if opened.done():
                 raise
             opened.set_exception(exc)
+        finally:
+            if (proof := self.controller.slaves.proof) is not None:  # it has begun before the broker was open
+                await asyncio.to_thread(proof.renewals.stop)
 
     async def _turn_or_stop(self, controller: BrokerController) -> Turn | None:
         async with asyncio.TaskGroup() as group:
@@ -120,6 +123,8 @@ class BrokerLife:
         config = dataclasses.replace(closed.config, **self._settings_say)
         self.controller = self._controller(config, closed.store_config, port=closed.port)
         self.controller.is_new_master = isinstance(turn, Promotion)
+        if isinstance(turn, Promotion) and turn.epoch_id and (proof := self.controller.slaves.proof) is not None:
+            proof.begin(turn.above + 1, turn.epoch_id)
         if not closed.offsets.may_be_old:  # in memory, that is: the file was written when it closed
             self.controller.offsets.are_new()
         del closed

@@ -142,10 +142,10 @@ class EtcdClient:
                 try:
                     answer = await self._try(endpoint, path, body, deadline)
                 except CallFailed as exc:
+                    self._endpoints.append(self._endpoints.pop(self._endpoints.index(endpoint)))
                     if exc.was_sent and not is_read:
                         raise OutcomeUnknown(f"etcd may have done it or not: {exc}") from exc
                     failures.append(str(exc))
-                    self._endpoints.append(self._endpoints.pop(self._endpoints.index(endpoint)))
                     continue
                 return answer
             if asyncio.get_running_loop().time() + TRY_S > deadline:

@@ -64,6 +64,10 @@ class Renewals:
         self._is_early = False  # it has not been proven yet: look soon again
         self.is_unrecorded = False  # etcd has no term: no member can take over yet
 
+    @property
+    def has_started(self) -> bool:
+        return self._thread is not None
+
     def start(self, epoch: int, epoch_id: str) -> None:
         """Renew from now on, for this epoch."""
         self.epoch, self.epoch_id = epoch, epoch_id

@@ -40,6 +40,7 @@ class EtcdMember:
         port = free_ports(1)
         self.url = f"{'https' if certificate else 'http'}://{host}:{port}"
         self.peer_url = f"http://{host}:{port + 1}"
+        self.log = folder / f"{name}.log"
         self._runner = runner
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -54,7 +55,7 @@ class EtcdMember:
         ]  # fmt: skip
         if self._certificate is not None:
             command += ["--cert-file", str(self._certificate[0]), "--key-file", str(self._certificate[1])]
-        with (self._folder / f"{self.name}.log").open("ab") as log:
+        with self.log.open("ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log)
 
     @property

@@ -96,10 +96,10 @@ class Candidate:
 
     async def _look(self, *, tells: bool) -> None:
         """Read, decide, act. A look that fails is the next one's."""
-        sent, membership = awake_s(), self._parts.member.membership
+        if tells:
+            await self._tell()
+        sent = awake_s()
         try:
-            if tells and membership.number:
-                await self._register.tell(membership.number, self._figures())
             read = await self._register.view()
         except EtcdError as exc:
             self._refuse(f"etcd can't be asked: {exc}")
@@ -125,6 +125,13 @@ class Candidate:
         self.why_never = why_never(self._view, self.own())
         for action in decide(self._view, self.own(), received):
             await self._do(action)
+
+    async def _tell(self) -> None:
+        """For people, and for who is to go first. One member of etcd that stands still does not answer this, and says
+        nothing of whether the master can renew at the others: the read does."""
+        if number := self._parts.member.membership.number:
+            with contextlib.suppress(EtcdError):
+                await self._register.tell(number, self._figures())
 
     def _lease_s(self, read: View) -> float:
         """So long to wait for the master: its settings may say more than these, as while all members' are changed."""

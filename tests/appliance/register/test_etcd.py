@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from appliance.register.etcd import EtcdClient, EtcdError, Is, OutcomeUnknown, endpoints_of
+from appliance.register.http_call import Answer, CallFailed, Endpoint
 from gantrymq.errors import ConfigError
 from tests.certificates import authority
 from tests.conftest import time_limit
@@ -71,6 +72,25 @@ async def test_a_frozen_member_costs_a_try_and_a_lost_majority_the_deadline(tmp_
         for each in members:
             each.signal(signal.SIGCONT)
         assert (await client.read(PREFIX)).values["a"].data in (b"2", b"3")
+
+
+async def test_after_a_change_without_an_answer_the_next_call_asks_another_member(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = list[str]()
+
+    async def post(endpoint: Endpoint, *_rest: object) -> Answer:
+        asked.append(endpoint.host)
+        if endpoint.host == "one":
+            raise CallFailed("it stands still", was_sent=True)
+        return Answer(200, b"{}")
+
+    monkeypatch.setattr("appliance.register.etcd.post", post)
+    client = EtcdClient(endpoints_of("http://one:1,http://two:1,http://three:1"))
+    with pytest.raises(OutcomeUnknown):
+        await client.change([], {PREFIX + "a": b""})
+    await client.read(PREFIX)
+    assert asked == ["one", "two"]
 
 
 @pytest.mark.slow

@@ -54,6 +54,11 @@ class Group:
             )
 
     @property
+    def logs(self) -> dict[str, Path]:
+        brokers = {node.node: node.home / "broker.log" for node in self.brokers}
+        return brokers | {member.name: member.log for member in self.etcd}
+
+    @property
     def namesrv_pid(self) -> int:
         return self.brokers[0].namesrv.pid
 
@@ -72,11 +77,12 @@ class Group:
         os.kill(self.namesrv_pid, signal.SIGCONT)
         self.brokers[0].return_namesrv()
         for node in self.brokers:
-            if node in self.killed:
+            if node not in self.killed:
+                os.kill(node.broker.pid, signal.SIGCONT)
+        for node in self.brokers:
+            if node in self.killed:  # a start waits for its end: all others go on meanwhile
                 node.kill_broker()
                 node.start_broker()
-            else:
-                os.kill(node.broker.pid, signal.SIGCONT)
         self.killed.clear()
 
     def masters(self) -> list[Node]:

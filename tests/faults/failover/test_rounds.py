@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.failover.commits import Committer, lost_commits
+from tests.faults.failover.diary import Diary
 from tests.faults.failover.group import LEASE_S, Group, group
 from tests.faults.failover.later import TOPIC as LATER
 from tests.faults.failover.later import Later, not_come
@@ -32,6 +33,7 @@ from tests.waiting import wait_until
 ROUNDS = 2
 FIRST: tuple[Nemesis, ...] = (kill_master, stop_master)  # of a short run: it shows that somebody takes over
 LASTS_S = (0.5, 3.0 * LEASE_S)
+TOLD_S = 3.0 * LEASE_S  # without an accepted send: what happened then is printed
 LONG_S, LONG_SHARE = 60.0, 0.04  # longer than any wait of a broker or client
 READ_EVERY_S = 0.5
 
@@ -48,12 +50,14 @@ def test_rounds_of_every_fault_lose_nothing(tmp_path: Path, seed: int, request: 
                 sending(scene.brokers, TOPIC) as recorders,
                 Committer(TOPIC, lambda: serving(recorders)) as committer,
                 Later(name_server) as later,
+                Diary(scene.logs) as diary,
             ):
                 for number in range(rounds):
                     began = time.monotonic()
-                    told = one_round(scene, recorders, dice, FIRST if number < len(FIRST) else ALL, number)
+                    told = one_round(scene, recorders, diary, dice, FIRST if number < len(FIRST) else ALL, number)
                     lasted = f"{acknowledged(recorders)} acknowledged, {time.monotonic() - began:.0f} s"
-                    print(f"{number}: {told}; {lasted}", flush=True)
+                    gaps = diary.long_gaps(recorders, began, TOLD_S)
+                    print(f"{number}: {told}; {lasted}", *gaps, sep="\n", flush=True)
                 master = settled(scene, recorders)
             logs = final_logs(scene, later, [reader, ordered], master)
     log = next(each for each in logs if each.member == master.broker_address)
@@ -72,7 +76,12 @@ def test_rounds_of_every_fault_lose_nothing(tmp_path: Path, seed: int, request: 
 
 
 def one_round(
-    scene: Group, recorders: Sequence[Recorder], dice: random.Random, nemeses: Sequence[Nemesis], number: int
+    scene: Group,
+    recorders: Sequence[Recorder],
+    diary: Diary,
+    dice: random.Random,
+    nemeses: Sequence[Nemesis],
+    number: int,
 ) -> str:
     """One to three faults at once, for a while; then all is well, and one master serves again."""
     master = settled(scene, recorders)
@@ -83,6 +92,7 @@ def one_round(
     told = []
     for nemesis in chosen:
         told.append(nemesis(scene, master, dice))
+        diary.note(f"FAULT of round {number}: {told[-1]}")
         time.sleep(dice.random() * dice.choice((0.0, 1.0, LEASE_S)))  # the dice say when the next one comes
     if nemeses is FIRST:
         wait_until(lambda: any(each is not master for each in scene.masters()))
@@ -90,7 +100,9 @@ def one_round(
         lasts_s = LONG_S if dice.random() < LONG_SHARE else dice.uniform(*LASTS_S)
         told.append(f"{lasts_s:.1f} s")
         time.sleep(lasts_s)  # and for how long all of it lasts
+    diary.note("HEAL")
     scene.heal()
+    diary.note("all is as it was")
     after = settled(scene, recorders)
     told.append("stays" if after is master else f"{after.node} is the master")
     return ", ".join(told)

@@ -31,7 +31,7 @@ class Recorder(Beside):
     """Sends while its block runs. member: "host:port" of who gets the next message, "" while none is to."""
 
     def __init__(self, sender: str, topic: str, member: Callable[[], str], *, body_bytes: int = 200) -> None:
-        self._sender = sender
+        self.sender = sender
         self._topic = topic
         self._member = member
         self._body_bytes = body_bytes
@@ -39,6 +39,8 @@ class Recorder(Beside):
         self.sends: list[Send] = []
         self.acknowledged_at: list[float] = []
         self.last_acknowledged: tuple[float, str] | None = None  # when, on the monotonic clock, and by which member
+        self.turns: list[tuple[float, float, str]] = []  # of answers: where another kind begins; sent, answered, what
+        self._said = ""
 
     def count(self, answer: Answer) -> int:
         return sum(send.answer is answer for send in list(self.sends))
@@ -50,40 +52,50 @@ class Recorder(Beside):
 
     def _run(self) -> None:
         while not self.ends.is_set():
-            member = self._member()
+            member, began = self._member(), time.monotonic()
             send = self._send(member) if member else None
             if send is not None:
                 self.sends.append(send)
+                self._see_turn(began, f"{send.answer.value}{self._said}")
                 if send.answer is Answer.ACKNOWLEDGED:
                     self.acknowledged_at.append(time.monotonic())
                     self.last_acknowledged = self.acknowledged_at[-1], send.member
             self.ends.wait(PAUSE_S if send is not None and send.answer is Answer.ACKNOWLEDGED else AWAY_S)
 
+    def _see_turn(self, began: float, what: str) -> None:
+        if not self.turns or self.turns[-1][2] != what:
+            self.turns.append((began, time.monotonic(), what))
+
     def _send(self, member: str) -> Send:
+        self._said = ""
         number = len(self.sends)
-        body = b"<%s:%d:%s>" % (self._sender.encode(), number, os.urandom(self._body_bytes // 2).hex().encode())
-        unknown = Send(self._sender, number, body, Answer.UNKNOWN, member)
+        body = b"<%s:%d:%s>" % (self.sender.encode(), number, os.urandom(self._body_bytes // 2).hex().encode())
+        unknown = Send(self.sender, number, body, Answer.UNKNOWN, member)
         request = RemotingCommand.request(
             RequestCode.SEND_MESSAGE_V2, send_fields("Recorder", self._topic, 0, ""), body
         )
         try:
             connection = rpc.connect(member, timeout_s=ANSWER_TIMEOUT_S)
-        except GantryError:  # nothing was sent
-            return Send(self._sender, number, body, Answer.REFUSED, member)
+        except GantryError as exc:  # nothing was sent
+            self._said = f": {exc}"
+            return Send(self.sender, number, body, Answer.REFUSED, member)
         with connection:
             try:
                 answer = rpc.call(connection, request)
-            except GantryError:
+            except GantryError as exc:
+                self._said = f": {exc}"
                 return unknown
+        if answer.code != ResponseCode.SUCCESS:
+            self._said = f": {answer.code} {answer.remark}"
         if answer.code in REFUSALS:
-            return Send(self._sender, number, body, Answer.REFUSED, member)
+            return Send(self.sender, number, body, Answer.REFUSED, member)
         if answer.code != ResponseCode.SUCCESS:
             return unknown
         fields = answer.ext_fields
         _host, _port, place = decode_offset_message_id(fields["msgId"])
         queue = QueueKey(self._topic, int(fields["queueId"]))
         offset = int(fields["queueOffset"])
-        return Send(self._sender, number, body, Answer.ACKNOWLEDGED, member, queue, offset, place)
+        return Send(self.sender, number, body, Answer.ACKNOWLEDGED, member, queue, offset, place)
 
 
 def recorded_without(master: LocalCluster, stale: LocalCluster, better: LocalCluster) -> Recorder:

@@ -26,6 +26,7 @@ from store.message_store import MessageStore
 logger = logging.getLogger(__name__)
 
 LOOK_S = 0.25
+OPENING_LEASES = 3  # then it is taken for one that hangs
 
 
 class MasterProof:
@@ -88,12 +89,19 @@ class MasterProof:
         """For how long the proof holds without another renewal, seconds."""
         return max(self.renewals.until - awake_s(), 0.0)
 
+    def begin(self, epoch: int, epoch_id: str) -> None:
+        """Renew already while this broker opens, for some leases at most: else one that is slow about it loses the
+        epoch that it has taken to the next candidate, and that one to the next."""
+        self._ticked_at = self._flushed_at = awake_s() + (OPENING_LEASES - 1) * self._lease_s
+        self.renewals.start(epoch, epoch_id)
+
     async def run(self) -> None:
         """Renew, and look at the deadline, until cancelled."""
         self._loop = asyncio.get_running_loop()
         epochs = self._standing.standing.epochs
         self._look()
-        self.renewals.start(epochs.current, epochs.current_id)
+        if not self.renewals.has_started:
+            self.renewals.start(epochs.current, epochs.current_id)
         try:
             while True:
                 self._look()

@@ -6,13 +6,19 @@ import asyncio
 import json
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from appliance.bench.frames import send_fields
+from appliance.broker import controller
 from appliance.broker.epochs.membership import FILE_NAME
 from appliance.broker.epochs.turns import Cut
 from appliance.broker.life import BrokerLife
+from appliance.broker.transaction.check import load_ended
+from appliance.broker.transaction.ended import EndedHalves
+from appliance.failover.view import Figures
+from appliance.register.etcd import OutcomeUnknown
 from appliance.register.term import View
 from gantrymq import AdminClient
 from gantrymq.remoting.codes import RequestCode, ResponseCode
@@ -181,6 +187,42 @@ async def test_while_etcd_is_silent_no_epoch_begins_and_afterwards_the_same_one_
         await until(lambda: takes_messages(one))
         await send(one, 5)
         assert (await on_record.term()).epoch == 1 and is_slave(two)
+
+
+async def test_a_slave_whose_own_figures_etcd_does_not_take_waits_no_longer_for_that(on_record: OnRecord) -> None:
+    async with member(on_record, "two", 1) as two:
+        async with member(on_record, "one", 0) as one:
+            await begun(on_record, one, two)
+
+            async def unanswered(number: int, figures: Figures) -> None:
+                raise OutcomeUnknown("one member of etcd stands still")
+
+            assert two.controller.register is not None
+            two.controller.register.tell = unanswered  # type: ignore[method-assign]
+            die(one)
+        await until(lambda: takes_messages(two))
+
+
+async def test_a_slave_that_takes_over_renews_while_it_opens(
+    on_record: OnRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with member(on_record, "two", 1) as two, member(on_record, "three", 2) as three:
+        async with member(on_record, "one", 0) as one:
+            await begun_with_copies(on_record, one, two, three)
+            loop, opens = asyncio.get_running_loop(), []
+
+            def late(*parts: Any) -> EndedHalves:
+                """Not before the next beat: without it the other slave takes this epoch away."""
+                opens.append(asyncio.run_coroutine_threadsafe(on_record.register.view(), loop).result())
+                while asyncio.run_coroutine_threadsafe(on_record.register.view(), loop).result().beat == opens[0].beat:
+                    pass
+                return load_ended(*parts)
+
+            monkeypatch.setattr(controller, "load_ended", late)
+            die(one)
+        await until(lambda: takes_messages(two) or takes_messages(three))
+        assert len(opens) == 1
+        assert (await on_record.term()).epoch == 2
 
 
 async def test_a_master_whose_machine_lost_its_power_leaves_its_role_to_one_that_has_more(on_record: OnRecord) -> None:
