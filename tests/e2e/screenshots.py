@@ -56,7 +56,7 @@ EVERY = (
     "/group/warehouse", "/group/warehouse/reset", "/group/statistics", "/traces", "/clients", "/brokers",
     "/broker/broker-a", "/broker/broker-a/settings", "/broker/broker-a/drain", "/alerts", "/alerts/1",
     "/alerts/rules/new", "/alerts/channels/new/webhook", "/dead-letters", "/dead-letters/mailer", "/reports/",
-    "/audit", "/connect", "/security", "/people", "/tokens", "/definitions", "/password",
+    "/audit", "/connect", "/security", "/users", "/tokens", "/definitions", "/password",
 )  # fmt: skip
 PER_SECOND = {"orders": 40, "payments": 25, "shipments": 15, "mails": 8}
 TAGS = ("created", "paid", "cancelled")

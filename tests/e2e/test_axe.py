@@ -44,9 +44,9 @@ KNOWN = {
     "/", "/topics", f"/topic/{TOPIC}", f"/topic/{TOPIC}/queues", f"/topic/{TOPIC}/groups", f"/topic/{TOPIC}/charts",
     f"/topic/{TOPIC}/producers", f"/topic/{TOPIC}/settings",
     f"/topic/{TOPIC}/delete", f"/topic/{TOPIC}/messages/broker-a.0.0", "/groups", "/dead-letters", "/alerts",
-    "/alerts/rules/new", "/alerts/channels/new/webhook", "/reports/", "/audit", "/security", "/people",
+    "/alerts/rules/new", "/alerts/channels/new/webhook", "/reports/", "/audit", "/security", "/users",
     "/settings", "/accounts",
-    "/people/1", "/tokens", "/password", "/traces", "/broker/broker-a/settings", "/name-server/entries",
+    "/users/1", "/tokens", "/password", "/traces", "/broker/broker-a/settings", "/name-server/entries",
     "/api/v1/docs", "/no-such-page",
 }  # fmt: skip
 CHINESE = ["/", "/topics", f"/topic/{TOPIC}", "/groups", "/dead-letters", "/alerts", "/connect"]  # one of each kind

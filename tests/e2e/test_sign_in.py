@@ -137,8 +137,8 @@ def test_people_sign_in_with_a_provider(
     person.is_at("/login")
 
     # an administrator by a group, who comes back to the page that was asked for
-    person.sign_in("grace", "/login?next=/people")
-    person.is_at("/people")
+    person.sign_in("grace", "/login?next=/users")
+    person.is_at("/users")
     assert "Administrator" in page.find(".who-name").text
     assert "OpenID" in page.find("main").text
     browser.get(person.url + "/audit")
@@ -150,7 +150,7 @@ def test_people_sign_in_with_a_provider(
     person.sign_in("orla")
     person.is_at("/topics")
     assert "Operator" in page.find(".who-name").text
-    browser.get(person.url + "/people")
+    browser.get(person.url + "/users")
     person.is_told("Not allowed")
     person.log_out()
 
@@ -158,7 +158,7 @@ def test_people_sign_in_with_a_provider(
     for name, reason in {"mallory": "no role here", "ada": "belongs to another account"}.items():
         person.sign_in(name)
         person.is_told(reason)
-        browser.get(person.url + "/people")
+        browser.get(person.url + "/users")
         person.is_at("/login?next=%2Fpeople")
         browser.delete_all_cookies()
         browser.execute_cdp_cmd("Network.clearBrowserCookies", {})

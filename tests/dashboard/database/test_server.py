@@ -122,7 +122,7 @@ def test_s62_the_password_is_in_no_log_and_on_no_page(gantry: RunningAppliance) 
     visitor = Visitor(gantry.url)
     visitor.log_in()
     told = [gantry.output, *(path.read_text() for path in Path(gantry.data, "logs").iterdir() if path.is_file())]
-    told += [visitor.get(address).text for address in ("/", "/security", "/audit", "/people")]
+    told += [visitor.get(address).text for address in ("/", "/security", "/audit", "/users")]
     for text in told:
         for secret in (SECRET, URL_PASSWORD, unquote(URL_PASSWORD)):
             assert secret not in text

@@ -49,8 +49,8 @@ async def test_what_only_rest_can_do_has_its_curl_line(log_in: Client, make_topi
         (f"/group/{topic}", "PUT", f"groups/{topic}/consuming", '{"is_on": false}'),
         (f"/topic/{topic}?send=1", "POST", f"topics/{topic}/messages", '{"body": "hello"}'),
         ("/tokens", "POST", "tokens", '{"name": "CI", "scope": "read", "life_days": 90}'),
-        ("/people", "POST", "invitations", '{"label": "Ada, orders team", "role": "reader"}'),
-        (f"/people/{reader.pk}", "PUT", "users/reader", '{"role": "reader"}'),
+        ("/users", "POST", "invitations", '{"label": "Ada, orders team", "role": "reader"}'),
+        (f"/users/{reader.pk}", "PUT", "users/reader", '{"role": "reader"}'),
     ):
         shown = html.unescape((await client.get(page)).content.decode())
         line = f'curl -X {method} -H "Authorization: Bearer $GANTRY_TOKEN" http://testserver/api/v1/{address} '

@@ -175,7 +175,7 @@ async def test_the_live_socket_carries_its_own_topics_only(log_in: Client, names
 async def test_administrators_set_the_limit_by_page_and_rest(log_in: Client) -> None:
     client = await log_in("admin")
     ada = await User.objects.aget(username="operator")
-    page = f"/people/{ada.pk}"
+    page = f"/users/{ada.pk}"
     assert (await client.post(page, {"do": "prefixes", "prefixes": "a*"})).status_code == 422
     assert (await client.post(page, {"do": "prefixes", "prefixes": "orders-, billing-"})).status_code == 302
     assert (await User.objects.aget(pk=ada.pk)).prefixes == ("billing-", "orders-")
@@ -194,7 +194,7 @@ async def test_administrators_set_the_limit_by_page_and_rest(log_in: Client) -> 
 
 async def test_an_invitation_carries_the_limit(log_in: Client) -> None:
     client = await log_in("admin")
-    asked = await client.post("/people", {"label": "Bo", "role": "reader", "prefixes": "orders-"})
+    asked = await client.post("/users", {"label": "Bo", "role": "reader", "prefixes": "orders-"})
     found = re.search(
         r'data-copy-text="[^"]*token=([\w-]+)"', (await client.get(asked.headers["Location"])).content.decode()
     )

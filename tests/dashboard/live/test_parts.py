@@ -134,7 +134,7 @@ async def test_s_an_account_with_a_limit_gets_a_list_of_its_own(
         "part:client-list /clients",
         "part:topic-list /topics/create",
         "part:topic-list /no-such-page",
-        "part:people /people",
+        "part:people /users",
         "part:topic-list",
         "part:",
     ],

@@ -22,7 +22,7 @@ ACCOUNT = {"password": "a long way from 5678", "again": "a long way from 5678"}
 
 async def invited(client: AsyncClient, role: str = "operator") -> str:
     """The secret of a new invitation, from the link that the page shows once."""
-    made = await client.post("/people", {"label": "Ada", "role": role})
+    made = await client.post("/users", {"label": "Ada", "role": role})
     assert made.status_code == 302
     page = (await client.get(made.headers["Location"])).content.decode()
     [secret] = set(re.findall(r"http://testserver/invitation\?token=([\w-]+)", page))
@@ -60,7 +60,7 @@ async def test_a_link_that_ended_opens_nothing(log_in: Client, how: str) -> None
     secret = await invited(admin)
     invitation = await Invitation.objects.aget()
     if how == "withdrawn":
-        await admin.post(f"/people/invitations/{invitation.pk}/withdraw")
+        await admin.post(f"/users/invitations/{invitation.pk}/withdraw")
     elif how == "expired":
         await Invitation.objects.aupdate(expires_at=timezone.now() - timedelta(seconds=1))
     elif how == "its maker closed":
@@ -78,7 +78,7 @@ async def test_only_so_many_are_open(log_in: Client, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(invitations, "OPEN_MAX", 1)
     admin = await log_in("admin")
     await invited(admin)
-    refused = await admin.post("/people", {"label": "Bob", "role": "reader"})
+    refused = await admin.post("/users", {"label": "Bob", "role": "reader"})
     assert refused.status_code == 422 and b"Withdraw one first" in refused.content
 
 
@@ -86,7 +86,7 @@ async def test_an_administrator_changes_an_account_at_once(log_in: Client) -> No
     admin, operator = await log_in("admin"), await log_in("operator")
     user = await User.objects.aget(username="operator")
     api = await api_for(user)
-    address = f"/people/{user.pk}"
+    address = f"/users/{user.pk}"
     page = (await admin.get(address)).content.decode()
     assert "operator" in page and "topics.write" in page
 
@@ -116,7 +116,7 @@ async def test_an_administrator_changes_an_account_at_once(log_in: Client) -> No
 async def test_what_would_lock_an_administrator_out_is_refused(log_in: Client, fields: dict[str, str]) -> None:
     admin = await log_in("admin")
     user = await User.objects.aget(username="admin")
-    assert (await admin.post(f"/people/{user.pk}", fields)).status_code == 422
+    assert (await admin.post(f"/users/{user.pk}", fields)).status_code == 422
     await user.arefresh_from_db()
     assert (user.role, user.is_active) == (Role.ADMIN, True)
 
@@ -125,6 +125,6 @@ async def test_unknown_roles_accounts_and_tokens_are_told(log_in: Client) -> Non
     admin = await log_in("admin")
     reader = await User.objects.aget(username="reader")
     for fields in ({"do": "role", "role": "king"}, {"do": "revoke-token", "token": "1 OR 1"}):
-        assert (await admin.post(f"/people/{reader.pk}", fields)).status_code == 422
-    assert (await admin.get("/people/999999")).status_code == 404
-    assert (await admin.post("/people", {"label": "", "role": "king"})).status_code == 422
+        assert (await admin.post(f"/users/{reader.pk}", fields)).status_code == 422
+    assert (await admin.get("/users/999999")).status_code == 404
+    assert (await admin.post("/users", {"label": "", "role": "king"})).status_code == 422

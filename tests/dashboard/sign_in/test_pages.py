@@ -94,7 +94,7 @@ async def test_a_taken_name_leads_to_no_ones_account(provider: LyingProvider, ad
     client = AsyncClient()
     response = await sign_in(provider, client)
     assert response.status_code == 403 and "belongs to another account" in response.content.decode()
-    assert (await client.get("/people")).status_code == 302
+    assert (await client.get("/users")).status_code == 302
     assert await User.objects.acount() == 1
 
 
@@ -192,5 +192,5 @@ async def test_a_password_is_not_offered_to_who_has_none_here(provider: LyingPro
     assert refused.status_code == 403
     user = await User.objects.aget(username="grace")
     assert not user.has_usable_password()
-    shown = (await (await log_in("admin")).get(f"/people/{user.pk}")).content.decode()
+    shown = (await (await log_in("admin")).get(f"/users/{user.pk}")).content.decode()
     assert provider.issuer in shown
