@@ -24,6 +24,11 @@ GONE_S = 60.0  # a subject that is not there for so long is over
 A_DAY_S = 86_400.0
 
 
+def _as_set(snapshot: Snapshot) -> Levels:
+    """Alerts are as bad as their rule says."""
+    return {}
+
+
 @dataclass(frozen=True, slots=True)
 class Kind:
     """One kind of rule. is_below: it rings when the value is below the threshold. series: its history's kind.
@@ -44,7 +49,7 @@ class Kind:
     is_below: bool = False
     gone_s: float = GONE_S
     causes: Callable[[Snapshot], Causes] = lambda snapshot: {}
-    levels: Callable[[Snapshot], Levels] = lambda snapshot: {}
+    levels: Callable[[Snapshot], Levels] = _as_set
     harm: Harm = Harm.SLOWS
 
     def is_beyond(self, value: float, limit: float) -> bool:
@@ -250,23 +255,24 @@ KINDS: dict[str, Kind] = {
             series.SLAVE_BEHIND,
         ),
         *(
-            Kind(key, label, "broker", "s", _failover(kept), kept, "broker-succession")
-            for key, label, kept in (
-                (RuleKind.NO_SUCCESSOR, gettext_noop("No member could take over"), series.NO_SUCCESSOR),
-                (RuleKind.IN_SYNC_SMALL, gettext_noop("In-sync set has no spare member"), series.IN_SYNC_SMALL),
-                (RuleKind.ETCD_SLOW, gettext_noop("etcd answers late or not at all"), series.ETCD_ANSWER),
-                (RuleKind.FAILOVER_PAUSED, gettext_noop("Failover is paused"), series.FAILOVER_PAUSED),
+            Kind(key, label, "broker", "s", _failover(kept), kept, "broker-succession", levels=levels)
+            for key, label, kept, levels in (
+                (RuleKind.NO_SUCCESSOR, gettext_noop("No member could take over"), series.NO_SUCCESSOR, _as_set),
+                (
+                    RuleKind.IN_SYNC_SMALL,
+                    gettext_noop("In-sync set has no spare member"),
+                    series.IN_SYNC_SMALL,
+                    _as_set,
+                ),
+                (RuleKind.ETCD_SLOW, gettext_noop("etcd answers late or not at all"), series.ETCD_ANSWER, _as_set),
+                (
+                    RuleKind.ETCD_FULL,
+                    gettext_noop("etcd is full or never compacted"),
+                    series.ETCD_FULL,
+                    _levels_of_etcd,
+                ),
+                (RuleKind.FAILOVER_PAUSED, gettext_noop("Failover is paused"), series.FAILOVER_PAUSED, _as_set),
             )
-        ),
-        Kind(
-            RuleKind.ETCD_FULL,
-            gettext_noop("etcd is full or never compacted"),
-            "broker",
-            "s",
-            _failover(series.ETCD_FULL),
-            series.ETCD_FULL,
-            "broker-succession",
-            levels=_levels_of_etcd,
         ),
         Kind(
             RuleKind.IN_ABOVE, gettext_noop("Messages arrive faster than"), "cluster", "msg/s", _cluster_in, series.IN

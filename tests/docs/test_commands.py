@@ -46,7 +46,8 @@ def test_a_command_of_the_pages_is_understood(place: str, line: str) -> None:
 def test_links_lead_to_files_and_files_that_are_named_are_there(page: Path) -> None:
     """A file is named from the checkout on, or by its last parts where the text says which folder it stands in."""
     text = page.read_text(encoding="utf-8")
-    known = {f"/{path.relative_to(ROOT)}" for top in PACKAGES for path in (ROOT / top).rglob("*.py")}
+    files = [*(ROOT / "deploy").glob("*.sh"), *(path for top in PACKAGES for path in (ROOT / top).rglob("*.py"))]
+    known = {f"/{path.relative_to(ROOT)}" for path in files}
     dead = [target for target in LINK.findall(text) if not (page.parent / target).exists()]
     gone = [
         name
