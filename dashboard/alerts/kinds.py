@@ -139,8 +139,8 @@ def _failover(kind: str) -> Callable[[Snapshot], Readings]:
 
 
 def _levels_of_etcd(snapshot: Snapshot) -> Levels:
-    levels = {name: level_full(failover) for name, failover in snapshot.failovers.items()}
-    return {name: level for name, level in levels.items() if level > Level.GOOD}
+    """One that is good again, or did not tell this time, is no worse than before until its alert is over."""
+    return {name: max(level_full(failover), Level.WARN) for name, failover in snapshot.failovers.items()}
 
 
 def _cluster_in(snapshot: Snapshot) -> Readings:

@@ -87,7 +87,7 @@ class RuleAlerts:
             if value is None or not rule.is_about(subject):
                 continue
             alert = self.open.get(key)
-            if alert is not None and self._level(rule, subject) > alert.level:
+            if alert is not None and self._is_worse(rule, alert):
                 self._end(key, alert, now)  # acknowledged or not: what is worse now is another alert
                 self._begin(key, rule, kind, value, now)
             elif alert is not None:
@@ -110,6 +110,11 @@ class RuleAlerts:
 
     def _is_said(self, rule: Rule, subject: str) -> bool:
         return any((rule.pk, other) in self.open for other in self._same(rule, subject)[1:])
+
+    def _is_worse(self, rule: Rule, alert: Alert) -> bool:
+        """Whether the check says so; a rule that was changed, before a restart perhaps, makes no other alert of it."""
+        is_told = alert.subject in self._levels.get(rule.kind, {})
+        return is_told and self._level(rule, alert.subject) > alert.level
 
     def _level(self, rule: Rule, subject: str) -> int:
         return min(rule.level, self._levels.get(rule.kind, {}).get(subject, rule.level))

@@ -86,6 +86,6 @@ class LoopShares:
         while self._pieces and self._pieces[0].begun < now - WINDOW_S:
             piece = self._pieces.popleft()
             self._seconds -= piece.seconds
-            self._used[piece.key] -= piece.processor_s
-            if self._used[piece.key] <= 1e-9:
-                del self._used[piece.key]
+            left = self._used.pop(piece.key, 0.0) - piece.processor_s
+            if left > 1e-9:
+                self._used[piece.key] = left

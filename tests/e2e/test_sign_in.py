@@ -159,7 +159,7 @@ def test_people_sign_in_with_a_provider(
         person.sign_in(name)
         person.is_told(reason)
         browser.get(person.url + "/users")
-        person.is_at("/login?next=%2Fpeople")
+        person.is_at("/login?next=%2Fusers")
         browser.delete_all_cookies()
         browser.execute_cdp_cmd("Network.clearBrowserCookies", {})
 

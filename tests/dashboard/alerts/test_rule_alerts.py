@@ -42,6 +42,16 @@ def test_an_alert_is_as_bad_as_the_check_of_the_same_thing_and_another_one_once_
     assert book.open[rule.pk, "a"].level == Level.WARN, "a rule may ask for less"
 
 
+def test_an_alert_is_no_worse_because_its_rule_was_before_a_restart() -> None:
+    book = RuleAlerts()
+    told(book, BEHIND, {"g": 400.0}, 0, 10)
+    again = RuleAlerts()
+    again.adopt([replace(book.open[BEHIND.pk, "g"])], 20)
+    strict = replace(BEHIND, level=2)
+    again.note([strict], {strict.kind: {"g": 400.0}}, 21, levels={strict.kind: {}})
+    assert list(again.open) == [(BEHIND.pk, "g")] and again.ended == []
+
+
 def test_a_moment_below_the_threshold_begins_the_wait_anew() -> None:
     book = RuleAlerts()
     told(book, BEHIND, {"g": 400.0}, 0, 8)

@@ -121,3 +121,14 @@ def test_s37_what_the_machine_does_meanwhile_counts_for_no_address_alone() -> No
         costs("a", 0.05)
     costs("b", 0.001, waited=0.3)  # another process ran
     assert not shares.takes("a") and shares.takes("b")
+
+
+def test_s37_a_clock_that_stands_still_for_a_moment_is_no_error() -> None:
+    clock, processor = Clock(100.0), Clock(0.0)
+    shares = LoopShares(clock, processor)
+    for used in (0.05, 0.0, 0.0):
+        with shares.work_for("a"):
+            processor.now += used
+        clock.now += WINDOW_S / 2
+    clock.now += WINDOW_S
+    assert shares.takes("a")
