@@ -74,7 +74,10 @@ CONNECT_TIMEOUT_S = 5.0
 ASK_AGAIN_S_MIN, ASK_AGAIN_S_MAX = 0.5, 5.0  # name servers that know no master
 MOVED_S = 0.5  # between looks at whether the master has another address, while none sends anything
 ELSEWHERE = "the master has another address now"
-RETRY_S_MIN, RETRY_S_MAX = 0.2, 5.0
+RETRY_S_MIN = 0.2
+# A new master does not answer while it opens, and with minInSyncReplicas it stores nothing before its slaves are back.
+RETRY_S_MAX = 1.0
+RETRY_LATER_S = 5.0  # in the states of LASTING
 RETRY_REFUSED_S = 30.0  # a log that differs: a person has to act
 SIGNS_WITHOUT_BYTES = 2  # of life, at the joint: the first may come before the master has looked
 
@@ -94,6 +97,10 @@ class HaState(enum.StrEnum):
     CONTESTED = "epoch begun twice"
     CONFIRMED = "would lose confirmed messages"
     NO_ROOM = "disk full"
+
+
+# Until the master's log has changed, there is space, or a person has acted.
+LASTING = {HaState.AHEAD, HaState.LEFT_BEHIND, HaState.CONTESTED, HaState.CONFIRMED, HaState.NO_ROOM}
 
 
 class MasterLost(Exception):
@@ -179,10 +186,10 @@ class HaClient:
         self.look_again()
 
     async def run(self) -> None:
-        retry_s, ask_again_s = RETRY_S_MIN, ASK_AGAIN_S_MIN
+        retry_s, ask_again_s = 0.0, ASK_AGAIN_S_MIN
         while True:
             if self._master.changed.is_set():
-                retry_s = RETRY_S_MIN  # the pauses had grown with the failures of another master
+                retry_s = 0.0  # the pauses had grown with the failures of another master
             self._master.changed.clear()
             if self._is_paused:
                 await self._pause(RETRY_S_MAX)
@@ -199,10 +206,9 @@ class HaClient:
                 self._ended(*await self._why_nothing(str(exc)))
             except (MasterLost, FrameError, ConnectError, OSError) as exc:
                 if self.received_bytes > before:
-                    retry_s, self._told = RETRY_S_MIN, None
+                    retry_s, self._told = 0.0, None
                 self._ended(HaState.CONNECTING, str(exc) or type(exc).__name__, logging.WARNING)
             except NoRoomForCopy as exc:
-                retry_s = RETRY_S_MAX
                 self._ended(HaState.NO_ROOM, str(exc), logging.ERROR)
             except MasterIsOver as exc:
                 self._ended(HaState.OLD_MASTER, str(exc), logging.ERROR)
@@ -211,16 +217,13 @@ class HaClient:
                 self._on_cut(exc.end)
                 await asyncio.Event().wait()  # the broker opens anew
             except MasterContested as exc:
-                retry_s = RETRY_S_MAX
                 self._ended(HaState.CONTESTED, str(exc), logging.ERROR)
             except BelowConfirmed as exc:
-                retry_s = RETRY_S_MAX
                 self._ended(HaState.CONFIRMED, str(exc), logging.ERROR)
             except (LogDiverged, CopyRefused) as exc:
-                retry_s = RETRY_REFUSED_S
                 self._ended(HaState.DIVERGED, str(exc), logging.ERROR)
+            retry_s = next_retry_s(self.state, retry_s)
             await self._pause(retry_s)
-            retry_s = min(retry_s * 2, RETRY_S_MAX)
 
     # -- one connection -----------------------------------------------------------------------------------------------
 
@@ -454,6 +457,13 @@ class HaClient:
         with contextlib.suppress(TimeoutError):
             async with timeout(seconds):
                 await self._master.changed.wait()
+
+
+def next_retry_s(state: HaState, before_s: float) -> float:
+    """The pause after a connection that ended in this state. before_s: the one before, 0.0 when this is the first."""
+    if state is HaState.DIVERGED:
+        return RETRY_REFUSED_S
+    return RETRY_LATER_S if state in LASTING else min(max(before_s * 2, RETRY_S_MIN), RETRY_S_MAX)
 
 
 def followed(standing: Standing, master: Hello) -> Standing:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from appliance.broker import open_parts
 from appliance.broker.controller import BrokerController
 from appliance.broker.replication import ha_client
-from appliance.broker.replication.ha_client import HaState
+from appliance.broker.replication.ha_client import LASTING, HaState, next_retry_s
 from appliance.broker.replication.master_address import MasterAddress
 from appliance.broker.replication.slave_synchronize import SlaveSynchronize
 from appliance.errors import StartError
@@ -109,6 +110,41 @@ async def test_a_slave_leaves_a_connection_that_stands_when_the_master_is_elsewh
         await until(lambda: client.own_address not in ("", before))
         await send(cluster, 5)
         await caught_up(slave, cluster.broker)
+
+
+async def test_the_pauses_grow_while_the_master_does_not_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+
+    def noted(state: HaState, before_s: float) -> float:
+        pauses.append(next_retry_s(state, before_s))
+        return pauses[-1]
+
+    monkeypatch.setattr(ha_client, "RETRY_S_MIN", 0.001)
+    monkeypatch.setattr(ha_client, "RETRY_S_MAX", 0.005)
+    monkeypatch.setattr(ha_client, "next_retry_s", noted)
+    async with (
+        serving(tmp_path, broker=MASTER, store=STORE) as cluster,
+        slave_of(cluster, tmp_path / "slave", ha_master_address="127.0.0.1:1"),
+    ):
+        await until(lambda: pauses.count(0.005) > 1)
+    assert set(pauses) == {0.001, 0.002, 0.004, 0.005}
+
+
+def test_a_master_that_may_be_opening_is_tried_again_within_a_second() -> None:
+    """Where a message has to be in two brokers, it takes none before its slave is back."""
+    for state in (HaState.CONNECTING, HaState.OLD_MASTER):
+        pauses = [0.0]
+        while len(pauses) < 6:
+            pauses.append(next_retry_s(state, pauses[-1]))
+        assert pauses == [0.0, 0.2, 0.4, 0.8, 1.0, 1.0]
+        assert next_retry_s(state, next_retry_s(HaState.DIVERGED, 0.0)) == 1.0
+
+
+@pytest.mark.parametrize(("states", "seconds"), [(LASTING, 5.0), ([HaState.DIVERGED], 30.0)])
+def test_what_does_not_pass_soon_is_tried_again_later(states: Iterable[HaState], seconds: float) -> None:
+    assert {next_retry_s(state, before_s) for state in states for before_s in (0.0, 1.0, 30.0)} == {seconds}
 
 
 async def test_a_slave_whose_old_master_does_not_answer_follows_the_new_one_at_once(
