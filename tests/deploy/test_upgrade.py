@@ -122,3 +122,22 @@ def test_without_an_upgrade_there_is_no_way_back_and_a_wrong_commit_changes_noth
         assert (done.returncode, hint in done.stderr) == (1, True), done.stderr
     assert upgrade(clone, "--help").stdout.startswith("usage: deploy/upgrade COMMIT [DATA], or ")
     assert git(clone, "rev-parse", "HEAD") == git(ROOT, "rev-parse", commits[0])
+
+
+def test_before_other_tables_come_the_script_says_what_to_do_about_postgresql(
+    clone: Path, commits: tuple[str, str], tmp_path: Path
+) -> None:
+    """It copies SQLite alone: without a dump there would be no way back."""
+    data, migrations = tmp_path / "data", clone / "dashboard" / "migrations"
+    data.mkdir()
+    (data / "gantry.format").touch()
+    for changed, is_said in [(migrations / "9999_more.py", True), (clone / "another.txt", False)]:
+        changed.touch()
+        git(clone, "add", str(changed))
+        git(clone, "-c", "user.name=a", "-c", "user.email=a@b.invalid", "commit", "--quiet", "--message", "Change")
+        newer = git(clone, "rev-parse", "HEAD")
+        git(clone, "checkout", "--quiet", "--detach", "HEAD~1")
+        for words, advice in [((newer,), "make a dump before you start it"), (("--back",), "into an empty database")]:
+            done = upgrade(clone, *words, str(data))
+            assert done.returncode == 0, done.stderr
+            assert done.stderr.startswith("The dashboard's tables differ") == (advice in done.stderr) == is_said
