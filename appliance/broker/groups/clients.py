@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -83,6 +84,7 @@ class ProducerManager:
         self._turn = itertools.count()
         self.groups: dict[str, Channels] = {}
         self._connection_of_client: dict[str, ServerConnection] = {}
+        self._group_counts: Counter[tuple[str, ServerConnection]] = Counter()  # of a client on a connection
         self._may_see = may_see
 
     def register(self, group: str, connection: ServerConnection, client_id: str, language: str, version: int) -> None:
@@ -93,9 +95,10 @@ class ProducerManager:
         if member is not None and member.client_id == client_id:
             member.last_update = self._clock()
             return
-        if member is not None:  # another client on the same connection: the one before is gone
-            self._forget_client(member)
         members[connection] = ClientChannel(connection, client_id, language, version, self._clock())
+        self._group_counts[client_id, connection] += 1
+        if member is not None:  # another client on the same connection: the one before has left the group
+            self._note_left(member)
         self._memberships.add(connection, group)
         if self._log_limit.allows("producer_joined", connection.remote_text.rpartition(":")[0]):
             logger.info("producer joined", extra={"event": "producer_joined", "group": group, "client": client_id})
@@ -109,8 +112,7 @@ class ProducerManager:
         self._memberships.remove(connection, group)
         if not members:
             del self.groups[group]
-        if not self._memberships.of(connection):
-            self._forget_client(member)
+        self._note_left(member)
         if self._log_limit.allows("producer_left", connection.remote_text.rpartition(":")[0]):
             logger.info("producer left", extra={"event": "producer_left", "group": group, "client": member.client_id})
 
@@ -120,7 +122,13 @@ class ProducerManager:
         if known is None or known.is_closing or account_name(known) == account_name(connection):
             self._connection_of_client[client_id] = connection
 
-    def _forget_client(self, member: ClientChannel) -> None:
+    def _note_left(self, member: ClientChannel) -> None:
+        """Without a group left on this connection a client gets no replies there."""
+        place = member.client_id, member.connection
+        self._group_counts[place] -= 1
+        if self._group_counts[place]:
+            return
+        del self._group_counts[place]
         if self._connection_of_client.get(member.client_id) is member.connection:
             del self._connection_of_client[member.client_id]
 

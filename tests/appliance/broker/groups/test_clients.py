@@ -44,3 +44,16 @@ def test_a_reconnected_client_stays_known_when_its_old_connection_closes(produce
     producers.register("p", new, "c1", "JAVA", 401)
     producers.connection_closed(old)
     assert producers.connection_of("c1") == new
+
+
+def test_clients_of_one_connection_are_forgotten_one_by_one(producers: ProducerManager) -> None:
+    one = member(1)
+    producers.register("p", one, "c1", "JAVA", 401)
+    producers.register("q", one, "c1", "JAVA", 401)
+    producers.register("p", one, "c2", "JAVA", 401)
+    assert producers.connection_of("c1") == producers.connection_of("c2") == one, "the old name is still that of q"
+    producers.unregister("p", one)
+    assert producers.connection_of("c2") is None, "or names would pile up while the connection stands"
+    producers.register("p", one, "c3", "JAVA", 401)
+    producers.connection_closed(one)
+    assert producers.connection_of("c1") is producers.connection_of("c3") is None
