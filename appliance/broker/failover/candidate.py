@@ -231,7 +231,8 @@ class Candidate:
         if self._parts.turns.turn is not None:  # of two turns the second is not taken: the epoch would have no master
             self._refuse("this broker reopens first")
             return
-        if self._attempt is None:
+        was_asked = self._attempt is not None
+        if not was_asked:
             self._ha_client.pause()  # nothing is acknowledged to the master of before from now on
             self._deciding.enter_context(self._parts.turns.deciding())
             self._beats = Beats()
@@ -260,12 +261,19 @@ class Candidate:
             self._refuse(f"epoch {action.epoch} may be given to this slave, the next look tells: {exc}")
             return
         except EtcdError as exc:
-            self._forget(str(exc))
+            self._has_failed(str(exc), was_asked=was_asked)
             return
         if is_given:
             self._begin(term)
         else:
-            self._forget("another change was executed first")
+            self._has_failed("another change was executed first", was_asked=was_asked)
+
+    def _has_failed(self, why: str, *, was_asked: bool) -> None:
+        """This try. The other change may be an earlier try of this attempt, so only a look tells what became of it."""
+        if was_asked:
+            self._refuse(f"an earlier try may have been executed, the next look tells: {why}")
+        else:
+            self._forget(why)
 
     def _holders(self, term: Term, action: TakeOver) -> dict[str, decided.Holder]:
         """Where the members of the new set serve: the old one without its master. Each has all that was acknowledged,

@@ -17,9 +17,9 @@ from appliance.broker.epochs.turns import Cut
 from appliance.broker.life import BrokerLife
 from appliance.broker.transaction.check import load_ended
 from appliance.broker.transaction.ended import EndedHalves
-from appliance.failover.view import Figures
+from appliance.failover.view import Beat, Figures
 from appliance.register.etcd import OutcomeUnknown
-from appliance.register.term import View
+from appliance.register.term import Term, View
 from gantrymq import AdminClient
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from store.inspect.dump import Selection, dump_records
@@ -201,6 +201,32 @@ async def test_a_slave_whose_own_figures_etcd_does_not_take_waits_no_longer_for_
             two.controller.register.tell = unanswered  # type: ignore[method-assign]
             die(one)
         await until(lambda: takes_messages(two))
+
+
+async def test_a_try_of_a_takeover_that_is_executed_late_is_not_forgotten_for_the_next_try(
+    on_record: OnRecord,
+) -> None:
+    async with member(on_record, "two", 1) as two:
+        async with member(on_record, "one", 0) as one:
+            await begun(on_record, one, two)
+            register, held = two.controller.register, list[dict[str, Any]]()
+            assert register is not None
+            succeed = register.succeed
+
+            async def late(view: View, term: Term, beat: Beat, **more: Any) -> bool:
+                """The first try has no answer, and etcd executes it just before the second."""
+                held.append({"view": view, "term": term, "beat": beat, **more})
+                if len(held) == 1:
+                    raise OutcomeUnknown("etcd has an election")
+                assert await succeed(**held[0])
+                return await succeed(**held[-1])
+
+            register.succeed = late  # type: ignore[method-assign]
+            die(one)
+        await until(lambda: takes_messages(two))
+        assert len(held) == 2
+        term = await on_record.term()
+        assert term.is_of(2, held[0]["term"].id)
 
 
 async def test_a_slave_that_takes_over_renews_while_it_opens(
