@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 
+from appliance.broker.epochs.history import Epochs
 from appliance.broker.epochs.standing import Standing, StandingFile
 from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
 from appliance.broker.timer.service import TimerService
@@ -43,8 +44,20 @@ def settle_epochs(
         epochs = standing.epochs.until(end)
         if epochs.history != standing.epochs.history:
             logger.warning("epochs begin behind the log's end", extra={"event": "epochs_cut", "physical_offset": end})
+            if config.automatic_failover and not config.is_slave:
+                raise StartError(_why_no_master(epochs, standing.epochs.current, end))
         if config.has_slave_port and not epochs.is_current:
             epochs = epochs.begun(end)
         file.change(epochs=epochs, cut_to=None)
     except StateFileError as exc:
         raise StartError(f"the epoch can't be put on record: {exc}") from exc
+
+
+def _why_no_master(epochs: Epochs, epoch: int, end: int) -> str:
+    """It lacks what was acknowledged before the epoch that etcd gave it. In another one, which etcd did not give it, it
+    would serve nothing, and members that heard of that one would take over no more."""
+    return (
+        f"the log ends at {end}, in epoch {epochs.current}, and this broker is the master of epoch {epoch}, which "
+        "begins behind that: with automaticFailover another member in sync becomes the master, and this one can follow "
+        "it then; see docs/operations/replication.md"
+    )

@@ -17,13 +17,15 @@ from appliance.broker.epochs.turns import Cut
 from appliance.broker.life import BrokerLife
 from appliance.broker.transaction.check import load_ended
 from appliance.broker.transaction.ended import EndedHalves
+from appliance.errors import StartError
 from appliance.failover.view import Beat, Figures
-from appliance.register.etcd import OutcomeUnknown
+from appliance.register.etcd import EtcdError, OutcomeUnknown
 from appliance.register.term import Term, View
 from gantrymq import AdminClient
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from store.inspect.dump import Selection, dump_records
 from store.inspect.folder import StoreFolder
+from store.message_store import MessageStore
 from tests.appliance.broker.failover.automatic import LEASE_S, begun, begun_with_copies, die, member, reason
 from tests.appliance.broker.replication.brokers import is_master, is_slave, same_logs, send
 from tests.appliance.broker.replication.pair import TOPIC
@@ -249,6 +251,44 @@ async def test_a_slave_that_takes_over_renews_while_it_opens(
         await until(lambda: takes_messages(two) or takes_messages(three))
         assert len(opens) == 1
         assert (await on_record.term()).epoch == 2
+
+
+async def test_a_slave_that_has_lost_the_beginning_of_its_own_epoch_when_it_opens_leaves_it_to_another(
+    on_record: OnRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with member(on_record, "three", 2) as three:
+        with pytest.raises(ExceptionGroup) as ended:
+            async with member(on_record, "two", 1) as two:
+                async with member(on_record, "one", 0) as one:
+                    await begun_with_copies(on_record, one, two, three)
+                    kept, load = one.controller.store.max_physical_offset, MessageStore.load
+                    await send(one, 1)
+                    await same_logs(one, two)
+                    await same_logs(one, three)
+
+                    def shorter(store: MessageStore, *, cut_to: int | None = None) -> None:
+                        """As after a record whose checksum is wrong."""
+                        load(store, cut_to=kept)
+
+                    async def silent() -> View:
+                        raise EtcdError("not yet")
+
+                    monkeypatch.setattr(MessageStore, "load", shorter)
+                    register = three.controller.register
+                    assert register is not None
+                    register.view = silent  # type: ignore[method-assign]
+                    die(one)
+                await until(lambda: takes_messages(two))
+        assert ended.group_contains(StartError, match="master of epoch 2, which begins behind that")
+        assert (await on_record.term()).epoch == 2
+        monkeypatch.undo()
+        two.controller.store.close()  # as the end of a process does
+        del register.view
+        await until(lambda: takes_messages(three))
+        assert three.controller.store.max_physical_offset > kept
+        async with member(on_record, "two", 1) as two:
+            await on_record.until_in_sync(three, two)
+            assert is_slave(two)
 
 
 async def test_a_master_whose_machine_lost_its_power_leaves_its_role_to_one_that_has_more(on_record: OnRecord) -> None:
