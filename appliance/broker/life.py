@@ -24,10 +24,12 @@ from appliance.broker.epochs.standing import GivenRole, StandingFile, role_text,
 from appliance.broker.epochs.turns import Cut, Demotion, Promotion, Turn
 from appliance.broker.replication.copy_mark import CopyMark
 from appliance.broker.replication.in_sync_file import InSyncRecord
+from appliance.broker.replication.master.proof import early_renewals
 from appliance.errors import StartError
 from appliance.process.json_file import StateFileError
 from appliance.process.process_identity import new_session
 from appliance.register.etcd import EtcdError
+from appliance.register.renewals import Renewals
 from appliance.settings.properties_file import PropertiesFile
 from appliance.settings.roles import BrokerConfig
 from store.base.config import MessageStoreConfig
@@ -55,6 +57,7 @@ class BrokerLife:
         self._group = asyncio.TaskGroup()
         self._mark = CopyMark.of(store_config.root)
         self._session = new_session()
+        self._early: Renewals | None = None  # of an epoch that was taken, until it is a master's
         self.controller = self._controller(config, store_config)
 
     @property
@@ -93,6 +96,8 @@ class BrokerLife:
                     turn = await self._turn_or_stop(controller)
                     if turn is None and controller.master_role is not None:
                         await controller.master_role.release()
+                    if isinstance(turn, Promotion) and turn.epoch_id and controller.config.automatic_failover:
+                        self._early = early_renewals(controller.config, self._session, turn.above + 1, turn.epoch_id)
                 if turn is not None:
                     await self._take(turn)
         except BaseException as exc:
@@ -100,8 +105,10 @@ class BrokerLife:
                 raise
             opened.set_exception(exc)
         finally:
-            if (proof := self.controller.slaves.proof) is not None:  # it has begun before the broker was open
-                await asyncio.to_thread(proof.renewals.stop)
+            proof = self.controller.slaves.proof  # its renewals have begun before the broker was open
+            for renewals in (self._early, proof.renewals if proof is not None else None):
+                if renewals is not None:
+                    await asyncio.to_thread(renewals.stop)
 
     async def _turn_or_stop(self, controller: BrokerController) -> Turn | None:
         async with asyncio.TaskGroup() as group:
@@ -123,13 +130,22 @@ class BrokerLife:
         config = dataclasses.replace(closed.config, **self._settings_say)
         self.controller = self._controller(config, closed.store_config, port=closed.port)
         self.controller.is_new_master = isinstance(turn, Promotion)
-        if isinstance(turn, Promotion) and turn.epoch_id and (proof := self.controller.slaves.proof) is not None:
-            proof.begin(turn.above + 1, turn.epoch_id)
+        await self._go_on_renewing()
         if not closed.offsets.may_be_old:  # in memory, that is: the file was written when it closed
             self.controller.offsets.are_new()
         del closed
         gc.unfreeze()
         gc.collect()
+
+    async def _go_on_renewing(self) -> None:
+        """As the master that opens next; not when another epoch has overtaken it."""
+        if self._early is None:
+            return
+        if (proof := self.controller.slaves.proof) is not None:
+            proof.begin(self._early)
+        else:
+            await asyncio.to_thread(self._early.stop)
+        self._early = None
 
     def _put_on_record(self, closed: BrokerController, turn: Turn, free_id: int) -> None:
         file = closed.standing

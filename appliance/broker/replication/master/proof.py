@@ -17,16 +17,37 @@ from collections.abc import Callable
 
 from appliance.broker.epochs.standing import StandingFile
 from appliance.process.awake import awake_s
+from appliance.register.opening import register_of
 from appliance.register.register import Register
 from appliance.register.renewals import Renewals
 from appliance.register.term import Term
+from appliance.settings.roles import BrokerConfig
 from store.base.running_state import RunningFlags
 from store.message_store import MessageStore
 
 logger = logging.getLogger(__name__)
 
 LOOK_S = 0.25
-OPENING_LEASES = 3  # then it is taken for one that hangs
+OPENING_LEASES = 3  # for closing as a slave, and again for opening; then it is taken for one that hangs
+
+
+def early_renewals(config: BrokerConfig, session: str, epoch: int, epoch_id: str) -> Renewals:
+    """Begin to renew an epoch that this process has taken, while it closes as a slave: for some leases at most. A slow
+    one loses the epoch to the next candidate otherwise, and that one to the next."""
+    register = register_of(config)
+    assert register is not None, "automaticFailover needs etcdEndpoints"
+    register.session = session
+    lease_s = config.failover_lease_s
+    closes_until = awake_s() + OPENING_LEASES * lease_s
+    renewals = Renewals(
+        register,
+        lease_s=lease_s,
+        clock=awake_s,
+        is_healthy=lambda: awake_s() < closes_until,
+        on_other=lambda term: None,  # told again each round, and heard of once this broker is open
+    )
+    renewals.start(epoch, epoch_id)
+    return renewals
 
 
 class MasterProof:
@@ -89,11 +110,11 @@ class MasterProof:
         """For how long the proof holds without another renewal, seconds."""
         return max(self.renewals.until - awake_s(), 0.0)
 
-    def begin(self, epoch: int, epoch_id: str) -> None:
-        """Renew already while this broker opens, for some leases at most: else one that is slow about it loses the
-        epoch that it has taken to the next candidate, and that one to the next."""
+    def begin(self, renewals: Renewals) -> None:
+        """Go on with these while this broker opens, for some leases at most."""
         self._ticked_at = self._flushed_at = awake_s() + (OPENING_LEASES - 1) * self._lease_s
-        self.renewals.start(epoch, epoch_id)
+        renewals.go_on_for(self._is_healthy, self._told)
+        self.renewals = renewals
 
     async def run(self) -> None:
         """Renew, and look at the deadline, until cancelled."""

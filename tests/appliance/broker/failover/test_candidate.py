@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -251,6 +252,53 @@ async def test_a_slave_that_takes_over_renews_while_it_opens(
         await until(lambda: takes_messages(two) or takes_messages(three))
         assert len(opens) == 1
         assert (await on_record.term()).epoch == 2
+
+
+async def test_a_slave_that_takes_over_renews_while_it_closes(on_record: OnRecord) -> None:
+    async with member(on_record, "two", 1) as two, member(on_record, "three", 2) as three:
+        closes = list[str]()
+
+        def held(slave: BrokerLife) -> None:
+            closing = slave.controller.outer_api.unregister_all
+
+            async def late() -> None:
+                """Not before the next beat: without it the other slave takes this epoch away."""
+                closes.append(slave.controller.address)
+                before = (await on_record.register.view()).beat
+                while (await on_record.register.view()).beat == before:
+                    await asyncio.sleep(0)
+                await closing()
+
+            slave.controller.outer_api.unregister_all = late  # type: ignore[method-assign]
+
+        async with member(on_record, "one", 0) as one:
+            await begun_with_copies(on_record, one, two, three)
+            held(two)
+            held(three)
+            die(one)
+        await until(lambda: takes_messages(two) or takes_messages(three))
+        term = await on_record.term()
+        assert (term.epoch, [term.owner]) == (2, closes)
+        winner = two if is_master(two) else three
+        del (three if winner is two else two).controller.outer_api.unregister_all
+
+
+async def test_a_slave_that_can_not_become_the_master_renews_no_more(
+    on_record: OnRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*parts: Any) -> None:
+        raise OSError("no space left on device")
+
+    with pytest.raises(ExceptionGroup) as ended:
+        async with member(on_record, "two", 1) as two:
+            async with member(on_record, "one", 0) as one:
+                await begun_with_copies(on_record, one, two)
+                monkeypatch.setattr(two, "_put_on_record", full)
+                die(one)
+            await until(lambda: takes_messages(two))
+    assert ended.group_contains(StartError, match="can't be put on record: no space left on device")
+    assert (await on_record.term()).epoch == 2
+    assert not [each for each in threading.enumerate() if each.name == "renewals"]
 
 
 async def test_a_slave_that_has_lost_the_beginning_of_its_own_epoch_when_it_opens_leaves_it_to_another(
