@@ -12,8 +12,10 @@ wakes, and the path of requests pays nothing.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
 
 from appliance.broker.epochs.standing import StandingFile
 from appliance.process.awake import awake_s
@@ -70,6 +72,7 @@ class MasterProof:
         self._on_other = on_other
         self._ticked_at = self._flushed_at = awake_s()
         self._flushed = -1
+        self._writes_since = math.inf  # what `writing` is about
         self._was_proven = self._was_registered = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._has_given_up = False
@@ -109,6 +112,16 @@ class MasterProof:
     def left_s(self) -> float:
         """For how long the proof holds without another renewal, seconds."""
         return max(self.renewals.until - awake_s(), 0.0)
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[None]:
+        """While the block runs, the disk is to take something beside the log: a master that opens waits for that before
+        it accepts a message, so its log has nothing to flush then."""
+        self._writes_since = awake_s()
+        try:
+            yield
+        finally:
+            self._writes_since = math.inf
 
     def begin(self, renewals: Renewals) -> None:
         """Go on with these while this broker opens, for some leases at most."""
@@ -152,7 +165,7 @@ class MasterProof:
 
     def _is_healthy(self) -> bool:
         """Whether its loop turned and its disk took what it was given within a lease, without an error."""
-        still_s = awake_s() - min(self._ticked_at, self._flushed_at)
+        still_s = awake_s() - min(self._ticked_at, self._flushed_at, self._writes_since)
         return still_s < self._lease_s and not self._store.flags & ~(RunningFlags.DISK_FULL | RunningFlags.INDEX_ERROR)
 
     def _told(self, term: Term) -> None:

@@ -308,7 +308,8 @@ class SlaveService:
             return True
         self._recorded_at = now
         try:
-            await asyncio.to_thread(self._on_record.keep, record)
+            with self.proof.writing() if self.proof is not None else contextlib.nullcontext():
+                await asyncio.to_thread(self._on_record.keep, record)
         except StateFileError as exc:
             facts = {"event": "state_file_not_written", "why": str(exc)}
             logger.error("slaves in sync not recorded: no slave leaves the set", extra=facts)

@@ -16,6 +16,7 @@ from appliance.broker import controller
 from appliance.broker.epochs.membership import FILE_NAME
 from appliance.broker.epochs.turns import Cut
 from appliance.broker.life import BrokerLife
+from appliance.broker.replication.in_sync_file import InSyncRecord
 from appliance.broker.transaction.check import load_ended
 from appliance.broker.transaction.ended import EndedHalves
 from appliance.errors import StartError
@@ -337,6 +338,29 @@ async def test_a_slave_that_has_lost_the_beginning_of_its_own_epoch_when_it_open
         async with member(on_record, "two", 1) as two:
             await on_record.until_in_sync(three, two)
             assert is_slave(two)
+
+
+async def test_a_master_whose_disk_never_takes_who_is_in_sync_leaves_its_role(
+    on_record: OnRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    goes_on = threading.Event()
+    try:
+        async with member(on_record, "two", 1) as two, member(on_record, "one", 0) as one:
+            await begun_with_copies(on_record, one, two)
+            await until(lambda: one.controller.slaves.is_all_confirmed)
+            keep = one.controller.in_sync_file.keep
+
+            def late(record: InSyncRecord) -> None:
+                goes_on.wait()
+                keep(record)
+
+            monkeypatch.setattr(one.controller.in_sync_file, "keep", late)
+            await send(one, 1)  # more is confirmed, which is to be recorded
+            await until(lambda: takes_messages(two))
+            assert (await on_record.term()).epoch == 2
+            goes_on.set()
+    finally:
+        goes_on.set()
 
 
 async def test_a_master_whose_machine_lost_its_power_leaves_its_role_to_one_that_has_more(on_record: OnRecord) -> None:
