@@ -133,6 +133,9 @@ class MasterProof:
         """Renew, and look at the deadline, until cancelled."""
         self._loop = asyncio.get_running_loop()
         epochs = self._standing.standing.epochs
+        if self.renewals.has_started and awake_s() - self._ticked_at >= self._lease_s:
+            facts = {"event": "opening_late", "lease_s": self._lease_s, "leases": OPENING_LEASES}
+            logger.error("opening took longer than it may be renewed: raise failoverLeaseSeconds", extra=facts)
         self._look()
         if not self.renewals.has_started:
             self.renewals.start(epochs.current, epochs.current_id)

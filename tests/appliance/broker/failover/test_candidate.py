@@ -17,6 +17,7 @@ from appliance.broker.epochs.membership import FILE_NAME
 from appliance.broker.epochs.turns import Cut
 from appliance.broker.life import BrokerLife
 from appliance.broker.replication.in_sync_file import InSyncRecord
+from appliance.broker.replication.master import proof
 from appliance.broker.transaction.check import load_ended
 from appliance.broker.transaction.ended import EndedHalves
 from appliance.errors import StartError
@@ -255,6 +256,20 @@ async def test_a_slave_that_takes_over_renews_while_it_opens(
         assert (await on_record.term()).epoch == 2
 
 
+async def test_a_slave_that_opens_later_than_it_renews_says_which_setting_to_raise(
+    on_record: OnRecord, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with member(on_record, "two", 1) as two:
+        async with member(on_record, "one", 0) as one:
+            await begun_with_copies(on_record, one, two)
+            monkeypatch.setattr(proof, "OPENING_LEASES", 0)
+            die(one)
+        await until(lambda: takes_messages(two))
+    assert [each.message for each in caplog.records if getattr(each, "event", "") == "opening_late"] == [
+        "opening took longer than it may be renewed: raise failoverLeaseSeconds"
+    ]
+
+
 async def test_a_slave_that_takes_over_renews_while_it_closes(on_record: OnRecord) -> None:
     async with member(on_record, "two", 1) as two, member(on_record, "three", 2) as three:
         closes = list[str]()
@@ -306,6 +321,8 @@ async def test_a_slave_that_has_lost_the_beginning_of_its_own_epoch_when_it_open
     on_record: OnRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with member(on_record, "three", 2) as three:
+        register = three.controller.register
+        assert register is not None
         with pytest.raises(ExceptionGroup) as ended:
             async with member(on_record, "two", 1) as two:
                 async with member(on_record, "one", 0) as one:
@@ -323,8 +340,6 @@ async def test_a_slave_that_has_lost_the_beginning_of_its_own_epoch_when_it_open
                         raise EtcdError("not yet")
 
                     monkeypatch.setattr(MessageStore, "load", shorter)
-                    register = three.controller.register
-                    assert register is not None
                     register.view = silent  # type: ignore[method-assign]
                     die(one)
                 await until(lambda: takes_messages(two))
