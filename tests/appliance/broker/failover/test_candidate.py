@@ -327,19 +327,11 @@ async def test_a_slave_that_has_lost_the_beginning_of_its_own_epoch_when_it_open
             async with member(on_record, "two", 1) as two:
                 async with member(on_record, "one", 0) as one:
                     await begun_with_copies(on_record, one, two, three)
-                    kept, load = one.controller.store.max_physical_offset, MessageStore.load
-                    await send(one, 1)
-                    await same_logs(one, two)
-                    await same_logs(one, three)
-
-                    def shorter(store: MessageStore, *, cut_to: int | None = None) -> None:
-                        """As after a record whose checksum is wrong."""
-                        load(store, cut_to=kept)
+                    await one_more_that_is_lost(monkeypatch, one, two, three)
 
                     async def silent() -> View:
                         raise EtcdError("not yet")
 
-                    monkeypatch.setattr(MessageStore, "load", shorter)
                     register.view = silent  # type: ignore[method-assign]
                     die(one)
                 await until(lambda: takes_messages(two))
@@ -349,10 +341,42 @@ async def test_a_slave_that_has_lost_the_beginning_of_its_own_epoch_when_it_open
         two.controller.store.close()  # as the end of a process does
         del register.view
         await until(lambda: takes_messages(three))
-        assert three.controller.store.max_physical_offset > kept
+        assert three.controller.store.max_physical_offset > two.controller.store.max_physical_offset
         async with member(on_record, "two", 1) as two:
             await on_record.until_in_sync(three, two)
             assert is_slave(two)
+
+
+async def test_a_master_that_has_lost_the_beginning_of_its_own_epoch_can_be_adopted_when_no_other_is_left(
+    on_record: OnRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ExceptionGroup) as ended:
+        async with member(on_record, "two", 1) as two:
+            async with member(on_record, "one", 0) as one:
+                await begun_with_copies(on_record, one, two)
+                await one_more_that_is_lost(monkeypatch, one, two)
+                die(one)
+            await until(lambda: takes_messages(two))
+    assert ended.group_contains(StartError, match="master of epoch 2, which begins behind that")
+    monkeypatch.undo()
+    two.controller.store.close()
+    async with member(on_record, "two", 1, automatic_failover=False) as two:
+        epochs, view = two.controller.standing.standing.epochs, await on_record.register.view()
+        await on_record.register.adopt(view, epochs.current, epochs.current_id, two.controller.address)
+        await until(lambda: takes_messages(two))
+    async with member(on_record, "two", 1) as two, member(on_record, "one", 0) as one:
+        await on_record.until_in_sync(one, two)
+        await send(two, 5)
+        await same_logs(one, two)
+
+
+async def one_more_that_is_lost(monkeypatch: pytest.MonkeyPatch, master: BrokerLife, *slaves: BrokerLife) -> None:
+    """The stores that load from now on end before the last message, as after a record whose checksum is wrong."""
+    kept, load = master.controller.store.max_physical_offset, MessageStore.load
+    await send(master, 1)
+    for slave in slaves:
+        await same_logs(master, slave)
+    monkeypatch.setattr(MessageStore, "load", lambda store, *, cut_to=None: load(store, cut_to=kept))
 
 
 async def test_a_master_whose_disk_never_takes_who_is_in_sync_leaves_its_role(
