@@ -317,6 +317,23 @@ async def test_a_slave_that_can_not_become_the_master_renews_no_more(
     assert not [each for each in threading.enumerate() if each.name == "renewals"]
 
 
+async def test_a_slave_that_is_overtaken_while_it_closes_renews_no_more(on_record: OnRecord) -> None:
+    async with member(on_record, "two", 1) as two:
+        async with member(on_record, "one", 0) as one:
+            await begun_with_copies(on_record, one, two)
+            before, closing = two.controller, two.controller.outer_api.unregister_all
+
+            async def overtaken() -> None:
+                before.standing.hear(9, "another")
+                await closing()
+
+            before.outer_api.unregister_all = overtaken  # type: ignore[method-assign]
+            die(one)
+        await until(lambda: two.controller is not before and is_slave(two))
+        assert (await on_record.term()).epoch == 2
+        assert not [each for each in threading.enumerate() if each.name == "renewals"]
+
+
 async def test_a_slave_that_has_lost_the_beginning_of_its_own_epoch_when_it_opens_leaves_it_to_another(
     on_record: OnRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
