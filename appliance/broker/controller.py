@@ -35,6 +35,7 @@ from appliance.broker.epochs.standing import Rival, StandingFile
 from appliance.broker.epochs.turns import Demotion, Turns
 from appliance.broker.epochs.young_topics import bring_back
 from appliance.broker.failover.master_role import MasterRole
+from appliance.broker.failover.mounts import is_local
 from appliance.broker.failover.on_record import Seen
 from appliance.broker.fast_path import fast_path_of, plain_feed_of, reader_of
 from appliance.broker.fast_pulls import FastPulls
@@ -141,6 +142,7 @@ class BrokerController(OpenParts):
         self.register = register_of(config)
         if self.register is not None:
             self.register.session = self.session if config.automatic_failover else ""
+            self.register.lease_s = config.failover_lease_s
         self.seen = Seen()  # what other members say of themselves
         self.in_sync_file = InSyncFile(store_config.root)
         self.turns = Turns()
@@ -321,6 +323,8 @@ class BrokerController(OpenParts):
         await asyncio.to_thread(load, self)
         stack.callback(self._close_store)
         self.store.start()
+        if self.register is not None:
+            self.register.is_store_local = await asyncio.to_thread(is_local, self.store_config.root)
         ended = EndedHalves()
         if not self.config.is_slave:
             ended = await asyncio.to_thread(load_ended, self.store, self.offsets)

@@ -34,6 +34,20 @@ def has_waited(changed: float, lease_s: float, now: float) -> bool:
 
 
 @dataclass(slots=True)
+class Watched:
+    """Since when the beat has been what it is, by the clock of who watches it."""
+
+    revision: int = -1
+    since: float = 0.0
+
+    def is_still(self, revision: int, lease_s: float, now: float) -> bool:
+        """Whether it has not changed for a lease, from when it was first seen."""
+        if revision != self.revision:
+            self.revision, self.since = revision, now
+        return has_waited(self.since, lease_s, now)
+
+
+@dataclass(slots=True)
 class Beats:
     """The counters of one session: which to send next, and which proves what. The owner's thread calls it.
 

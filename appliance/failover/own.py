@@ -70,7 +70,7 @@ class Own:
     # -- health
     is_disk_healthy: bool = True  # the log advanced or fsynced lately, as far as it had to
     has_ticked: bool = True  # the event loop turned lately
-    is_store_local: bool = True  # its lock proves that no other process has this store
+    is_store_local: bool = True  # its lock proves that the process that had this store before is dead
     master_end: int = -1
     following: int = 0  # the epoch of the master that it copies now; 0: none
     priority: int = 0  # lower ones are preferred among members with equal logs

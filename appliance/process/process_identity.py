@@ -39,6 +39,12 @@ def is_of(session: str, process: str) -> bool:
     return process != "" and session.startswith(f"{process}/")
 
 
+def is_of_same_boot(session: str, other: str) -> bool:
+    """Whether both are of processes of one machine, since it was booted last. Unknown machines are not the same."""
+    boot = session.partition("/")[0]
+    return boot != "" and boot == other.partition("/")[0]
+
+
 def is_same(pid: int, started_ticks: int | None) -> bool:
     """Whether `pid` is still the process with this start time."""
     return started_ticks is not None and start_ticks(pid) == started_ticks

@@ -15,8 +15,10 @@ from urllib.parse import quote
 
 import orjson
 
+from appliance.failover.lease import LEASE_S, Watched
 from appliance.failover.view import Beat, Figures, Holder, Pause, Switch, TermState
-from appliance.process.process_identity import is_of
+from appliance.process.awake import awake_s
+from appliance.process.process_identity import is_of, is_of_same_boot
 from appliance.register.etcd import EtcdClient, EtcdError, Is, OutcomeUnknown, Snapshot
 from appliance.register.room import Trouble, trouble_of
 from appliance.register.term import (
@@ -67,12 +69,16 @@ class Register:
     """One broker name's part of etcd. group: of the store that uses it; "": it has joined none yet, or is a tool's.
 
     ha: where this broker serves slaves. session: of its process, with automatic failover: as a master it renews its
-    beat then. Without it no beat is on record: one that stands still would say that the master is gone.
+    beat then. Without it no beat is on record: one that stands still would say that the master is gone. lease_s: of the
+    settings. is_store_local: the lock of this broker's store keeps out other machines.
     """
 
     def __init__(self, client: EtcdClient, cluster: str, broker_name: str) -> None:
         self._client = client
         self.group = self.ha = self.session = ""
+        self.lease_s: float = LEASE_S
+        self.is_store_local = False
+        self._before = Watched()  # the beat of the process whose epoch this one goes on with
         self.prefix = f"{PREFIX}/{quote(cluster, safe='')}/{quote(broker_name, safe='')}/"
         self._published: Term | None = None  # what this process has on record there, as far as it knows
         self._unsettled_at = -1  # the term's revision that a set was sent to replace, which etcd may still execute
@@ -288,8 +294,10 @@ class Register:
         if view.term.is_of(epoch, epoch_id) and (view.term != wanted or is_still or may_change):
             if self.session:
                 _check_log(view.term, owner, holders)
+                self._check_ended(view, view.term)
             self._published, self._unsettled_at = None, view.term_revision
-            if not await self._swap(view, wanted, {}, [BEAT] if is_still else ()):
+            is_claim = self.session not in ("", view.term.session)
+            if not await self._swap(view, wanted, {}, [BEAT] if is_still else (), compares_beat=is_claim):
                 raise Refused("the record in etcd has changed in the meantime")
             self._unsettled_at = -1
         self._published = wanted if view.term.is_of(epoch, epoch_id) else None
@@ -308,6 +316,26 @@ class Register:
             )
         if term.state == TermState.RELEASED:
             raise Refused("this master has given up its role")
+
+    def _check_ended(self, view: View, term: Term) -> None:
+        """Refused while the process before may still be the master: it is not known to be dead, and has renewed."""
+        if view.beat is None or term.state == TermState.RELEASED or term.session == self.session or self.is_dead(term):
+            return
+        lease_s = self.lease_of(view.beat)
+        if not self._before.is_still(view.beat_revision, lease_s, awake_s()):
+            raise Refused(
+                "the process before may still be the master, as it did not run on this machine since its boot, or the "
+                f"store is not on a local disk: this one waits until that has been silent for {lease_s:g} s"
+            )
+
+    def is_dead(self, term: Term) -> bool:
+        """Whether the process of this term, which had this store, is known to be dead: it was one of this machine since
+        its boot, and its lock of the store is this process's now. A disk may have come from another machine."""
+        return self.is_store_local and (not term.session or is_of_same_boot(term.session, self.session))
+
+    def lease_of(self, beat: Beat | None) -> float:
+        """So long to wait for a master: its settings may say more than these, as while all members' are changed."""
+        return max(self.lease_s, 0.0 if beat is None else beat.lease_s)
 
     async def release(self, epoch: int, epoch_id: str, end: int) -> bool:
         """No member is the master of this epoch any more, whose log ends there; say if that is so. Only when nothing
@@ -360,13 +388,23 @@ class Register:
             now = f"epoch {found.epoch} of {found.owner}" if found else "nothing"
             raise Refused(f"etcd has {now} on record: check it again")
 
-    async def _swap(self, view: View, term: Term, rows: dict[str, bytes], old: Collection[str] = ()) -> bool:
-        """Replace the term of that revision; False when it is another by now. OutcomeUnknown."""
+    async def _swap(
+        self,
+        view: View,
+        term: Term,
+        rows: dict[str, bytes],
+        old: Collection[str] = (),
+        *,
+        compares_beat: bool = False,
+    ) -> bool:
+        """Replace the term of that revision; False when it is another by now. compares_beat: or when who has the term
+        has renewed since. OutcomeUnknown."""
         puts = {self.prefix + key: data for key, data in {TERM: term.to_json(), **rows}.items()}
+        compare = [Is(self.prefix + TERM, view.term_revision)]
+        if compares_beat:
+            compare.append(Is(self.prefix + BEAT, view.beat_revision))
         try:
-            revision = await self._client.change(
-                [Is(self.prefix + TERM, view.term_revision)], puts, [self.prefix + key for key in old]
-            )
+            revision = await self._client.change(compare, puts, [self.prefix + key for key in old])
         except OutcomeUnknown as unknown:
             try:
                 found = (await self.view()).term

@@ -18,7 +18,7 @@ import secrets
 import threading
 from collections.abc import Callable
 
-from appliance.failover.lease import RENEW_EVERY_S, Beats, deadline, has_waited
+from appliance.failover.lease import RENEW_EVERY_S, Beats, Watched, deadline
 from appliance.failover.view import Beat, TermState
 from appliance.register.etcd import EtcdError, OutcomeUnknown
 from appliance.register.register import Register
@@ -54,7 +54,7 @@ class Renewals:
         self.epoch, self.epoch_id = 0, ""
         self._beats = Beats()
         self._revisions: tuple[int, int] | None = None  # of term and beat, as they are known to be; None: look
-        self._rival: tuple[int, float] | None = None  # another session's beat: its revision, and when it was first seen
+        self._rival = Watched()  # another session's beat
         self._task: asyncio.Task[None] | None = None  # of the thread
         self._is_over = False
         self._thread: threading.Thread | None = None
@@ -152,7 +152,7 @@ class Renewals:
         elif self._is_rivals(view):
             self._note("another process renews this epoch: a copy of this store is open as a master")
             return False
-        self._rival, self._revisions = None, (view.term_revision, view.beat_revision)
+        self._rival, self._revisions = Watched(), (view.term_revision, view.beat_revision)
         return True
 
     def _why_not_own(self, term: Term) -> str:
@@ -165,13 +165,11 @@ class Renewals:
 
     def _is_rivals(self, view: View) -> bool:
         """Whether another session has taken this epoch over from here, and still renews. At the start there is only the
-        one of the process before, which is dead: it held this store's lock."""
+        one of the process before, whose epoch the register has given to this one."""
         if view.beat is None or self._beats.first_sent is None:
             return False
-        now = self._clock()
-        if self._rival is None or self._rival[0] != view.beat_revision:
-            self._rival = view.beat_revision, now
-        return not has_waited(self._rival[1], max(self._lease_s, view.beat.lease_s), now)
+        lease_s = max(self._lease_s, view.beat.lease_s)
+        return not self._rival.is_still(view.beat_revision, lease_s, self._clock())
 
     def _arrived(self, counter: int) -> None:
         self._is_early = False

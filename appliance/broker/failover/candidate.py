@@ -111,7 +111,7 @@ class Candidate:
             return
         received = awake_s()
         members = self._parts.seen.recent(read.figures, received)
-        lease_s = self._lease_s(read)
+        lease_s = self._register.lease_of(read.beat)
         found = as_decided(read, members, sent=sent, received=received, lease_s=lease_s)
         view = following(self._view, found)
         if self._was_silent:  # the master could not renew either: it goes on in its epoch if it is there
@@ -132,10 +132,6 @@ class Candidate:
         if number := self._parts.member.membership.number:
             with contextlib.suppress(EtcdError):
                 await self._register.tell(number, self._figures())
-
-    def _lease_s(self, read: View) -> float:
-        """So long to wait for the master: its settings may say more than these, as while all members' are changed."""
-        return max(self._parts.config.failover_lease_s, 0.0 if read.beat is None else read.beat.lease_s)
 
     def _has_lost_changes(self, read: View) -> bool:
         """Whether etcd went back to an earlier record, as it does with an old copy of its folder: until it changes."""
@@ -166,10 +162,17 @@ class Candidate:
             master_end=self._ha_client.master_end,
             is_disk_healthy=self._is_disk_healthy,
             has_ticked=self._has_ticked,
+            is_store_local=self._is_before_dead,
             priority=parts.config.broker_election_priority,
             lease_s=parts.config.failover_lease_s,
             is_automatic=True,
         )
+
+    @property
+    def _is_before_dead(self) -> bool:
+        """Whether the process that is the master on record is known to be dead, if it had this store."""
+        term = None if self._read is None else self._read.term
+        return term is not None and self._register.is_dead(term)
 
     @property
     def _is_disk_healthy(self) -> bool:

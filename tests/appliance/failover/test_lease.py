@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from appliance.failover.lease import LEASE_S_MAX, LEASE_S_MIN, PENDING_MAX, Beats, deadline, has_waited, is_proven
+from appliance.failover.lease import (
+    LEASE_S_MAX,
+    LEASE_S_MIN,
+    PENDING_MAX,
+    Beats,
+    Watched,
+    deadline,
+    has_waited,
+    is_proven,
+)
 
 
 @pytest.mark.parametrize("lease_s", [LEASE_S_MIN, 5.0, LEASE_S_MAX])
@@ -50,3 +59,12 @@ def test_beats_without_an_answer_are_remembered_up_to_a_bound() -> None:
     assert len(beats.pending) == PENDING_MAX
     beats.arrived(1)
     assert beats.first_sent is None
+
+
+def test_a_beat_is_still_once_it_has_not_changed_for_a_lease_since_it_was_first_seen() -> None:
+    watched = Watched()
+    assert not watched.is_still(7, 5.0, 100.0)
+    assert not watched.is_still(7, 5.0, 104.9)
+    assert not watched.is_still(8, 5.0, 106.0)
+    assert not watched.is_still(8, 5.0, 110.9)
+    assert watched.is_still(8, 5.0, 111.0)

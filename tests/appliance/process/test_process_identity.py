@@ -7,7 +7,14 @@ import signal
 import subprocess
 import sys
 
-from appliance.process.process_identity import children_of, is_same, kill_same, start_ticks
+from appliance.process.process_identity import (
+    children_of,
+    is_of_same_boot,
+    is_same,
+    kill_same,
+    new_session,
+    start_ticks,
+)
 from tests.waiting import WITHIN_S
 
 
@@ -27,3 +34,9 @@ def test_a_process_that_has_ended_and_is_not_reaped_yet_is_gone() -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as process:
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         assert start_ticks(process.pid) is None
+
+
+def test_sessions_tell_whether_their_processes_are_of_one_machine_since_its_boot() -> None:
+    assert is_of_same_boot(new_session(), new_session())
+    assert not is_of_same_boot("boot/ns/1/2/a", "boot two/ns/1/2/a")
+    assert not is_of_same_boot("/a", "/b")  # neither could tell

@@ -89,6 +89,18 @@ async def test_a_slave_waits_as_long_as_its_masters_settings_say(on_record: OnRe
         assert row.reason == f"member 1 has not renewed for {LEASE_S + 4:.1f} s"
 
 
+async def test_a_lock_proves_to_a_slave_what_it_proves_to_a_master(on_record: OnRecord) -> None:
+    async with member(on_record, "one", 0) as one, member(on_record, "two", 1) as two:
+        await begun(on_record, one, two)
+        candidate, register = two.controller.follower.candidate, two.controller.register  # type: ignore[union-attr]
+        assert candidate is not None and register is not None
+        await until(lambda: candidate.own().is_store_local)  # it has read the record
+        register.is_store_local = False
+        assert not candidate.own().is_store_local
+        register.is_store_local, register.session = True, "another boot/ns/17/5/s"
+        assert not candidate.own().is_store_local
+
+
 async def test_no_slave_takes_over_by_an_earlier_record_than_it_has_seen(on_record: OnRecord) -> None:
     async with member(on_record, "two", 1) as two:
         async with member(on_record, "one", 0) as one:

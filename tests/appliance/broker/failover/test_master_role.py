@@ -6,9 +6,11 @@ import asyncio
 
 import pytest
 
+from appliance.broker import controller
 from appliance.failover.view import Pause, Switch, TermState
+from appliance.process.awake import awake_s
 from appliance.register.register import Refused
-from tests.appliance.broker.failover.automatic import begun, member
+from tests.appliance.broker.failover.automatic import LEASE_S, begun, member
 from tests.appliance.broker.replication.brokers import is_master, is_slave, same_logs, send
 from tests.appliance.broker.replication.recorded import OnRecord, takes_messages, until_record
 from tests.waiting import until
@@ -57,6 +59,22 @@ async def test_a_master_that_stopped_goes_on_in_its_epoch_when_no_other_took_it(
         await until(lambda: takes_messages(one))
         term = await on_record.term()
         assert (term.epoch, term.state, term.session) == (1, TermState.OPEN, one.controller.session)
+
+
+async def test_on_a_store_that_is_not_local_a_master_that_was_started_again_waits_for_the_lease(
+    on_record: OnRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with member(on_record, "one", 0) as one:
+        await begun(on_record, one)
+        await until(lambda: one.controller.slaves.proof.is_proven)  # type: ignore[union-attr]
+    monkeypatch.setattr(controller, "is_local", lambda folder: False)
+    began = awake_s()
+    async with member(on_record, "one", 0) as one:
+        await until(lambda: "may still be the master" in one.controller.slaves.published.state)  # type: ignore[union-attr]
+        assert not takes_messages(one)
+        await until(lambda: takes_messages(one))
+        assert awake_s() - began >= LEASE_S
+        assert (await on_record.term()).session == one.controller.session
 
 
 async def test_a_switchover_through_etcd_moves_the_role_and_loses_nothing(on_record: OnRecord) -> None:
