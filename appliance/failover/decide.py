@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from appliance.failover import in_sync_rules, lease, winning
+from appliance.failover import in_sync_rules, lease, switching, winning
 from appliance.failover.actions import (
     Action,
     Begin,
@@ -105,7 +105,7 @@ def _switch_over(view: View, term: Term, own: Own, now: float) -> Iterator[Actio
 
     Once it has drained, a release may have been sent: it is repeated until the term has another revision.
     """
-    switch = winning.valid_switch(view, term)
+    switch = switching.valid_switch(view, term)
     if own.role == Role.DRAINING and own.has_drained:
         yield Release(view.term_revision, own.log_end)
     elif switch is None or not switch.is_planned:
@@ -150,7 +150,7 @@ def _as_follower(view: View, own: Own, now: float) -> Iterator[Action]:
         yield from _follow(term, own)
         yield Refuse(reason)
         return
-    yield _take_over(view, term, own)
+    yield _take_over(view, term, own, now)
 
 
 def is_executed(view: View, own: Own) -> bool:
@@ -176,8 +176,8 @@ def _follow(term: Term, own: Own) -> Iterator[Action]:
         yield Follow(term.owner, term.address, term.epoch, term.epoch_id)
 
 
-def _take_over(view: View, term: Term, own: Own) -> TakeOver:
-    switch = winning.valid_switch(view, term)
+def _take_over(view: View, term: Term, own: Own, now: float) -> TakeOver:
+    switch = switching.timely_switch(view, term, now)
     is_clean = not winning.why_not_complete(term, own)
     others = {each for each in term.in_sync if each.id not in (own.id, term.owner)} if is_clean else set()
     return TakeOver(

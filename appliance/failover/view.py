@@ -5,7 +5,8 @@
     pause   no take-over until it is deleted; the master renews as before, and stops at its deadline as before
     switch  an administrator names the next master
     members/<id>  what each member says of itself, for ten seconds: for people, and to choose the better of two that
-                  may both win; nothing that guards messages depends on it
+                  may both win. What it said last, however long ago, bounds what an unclean switch may lose; nothing
+                  else that guards messages depends on it
 
 Times are seconds of CLOCK_BOOTTIME (appliance.process.awake.awake_s) of the machine that received the view.
 """
@@ -101,6 +102,8 @@ class Switch(NamedTuple):
 
     Otherwise the target takes over although it may lack up to accepted_loss bytes of what was acknowledged. That counts
     only for the very term and beat, by revision, that the administrator saw: a master that renews may acknowledge more.
+    accepts_unknown: also when the target can't tell how much its master had. accepted_epoch: its log may be of this
+    epoch, though a later one is on record; 0: it may not.
     """
 
     id: str
@@ -110,6 +113,8 @@ class Switch(NamedTuple):
     epoch: int
     term_revision: int
     beat_revision: int = 0
+    accepts_unknown: bool = False
+    accepted_epoch: int = 0
 
 
 class Figures(NamedTuple):
@@ -128,20 +133,6 @@ class Figures(NamedTuple):
     refusal: str = ""
 
 
-class Passed(NamedTuple):
-    """One row of the history. start: where the epoch begins; predecessor_end: where the log of the one before ended, -1
-    unknown; out_s: how long there was no master; cut: bytes that the winner's own log lost."""
-
-    epoch: int
-    owner: int
-    start: int
-    predecessor_end: int
-    reason: str
-    out_s: float
-    in_sync: frozenset[Holder]
-    cut: int
-
-
 @dataclass(frozen=True, slots=True)
 class View:
     """cluster_id: of the etcd that answered, as its answer says. adopted_cluster_id: as the keys say, put there by
@@ -151,7 +142,11 @@ class View:
     of that key, 0: absent.
 
     sent, received: when this member asked, and had the whole answer. changed: when it received the answer in which term
-    or beat had first changed to what they are now: never earlier than the change itself.
+    or beat had first changed to what they are now: never earlier than the change itself. switch_after: when it asked
+    last without finding this switch: never later than the switch came. None: it has found nothing else yet.
+
+    members: what they said of themselves lately; told: what they said last, those that are gone among them. starts:
+    where the epochs in the history begin in the log, -1: not known.
     """
 
     cluster_id: int
@@ -167,18 +162,23 @@ class View:
     beat_revision: int = 0
     pause: Pause | None = None
     switch: Switch | None = None
+    switch_after: float | None = None
     members: Mapping[int, Figures] = field(default_factory=dict)
-    history: tuple[Passed, ...] = ()
+    told: Mapping[int, Figures] = field(default_factory=dict)
+    starts: Mapping[int, int] = field(default_factory=dict)
 
 
 def following(before: View | None, view: View) -> View:
-    """The view that was just received, with `changed` as the one before it has it, if nothing has changed since.
+    """The view that was just received, with `changed` and `switch_after` as the one before it has them, if nothing has
+    changed since.
 
     A candidate waits from its own receipt, not from the change: it can't know when that was.
     """
-    if before is None or _marks(before) != _marks(view):
+    if before is None:
         return dataclasses.replace(view, changed=view.received)
-    return dataclasses.replace(view, changed=before.changed)
+    changed = before.changed if _marks(before) == _marks(view) else view.received
+    is_new = view.switch is not None and (before.switch is None or before.switch.id != view.switch.id)
+    return dataclasses.replace(view, changed=changed, switch_after=before.sent if is_new else before.switch_after)
 
 
 def _marks(view: View) -> tuple[int, int, int]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from appliance.failover import lease
+from appliance.failover import lease, switching
 from appliance.failover.own import Own
 from appliance.failover.view import Level, Switch, Term, TermState, View
 
@@ -46,12 +46,13 @@ def why_not(view: View, own: Own, now: float) -> str:
     term = view.term
     if term is None:
         return why_frozen(view, own)
+    unclean = switching.unclean_switch(view, term, own, now)
     return (
         why_frozen(view, own)
-        or _why_not_wanted(view, term, own)
-        or ("" if _unclean(view, term, own) else why_not_complete(term, own))
+        or _why_not_wanted(view, term, own, now)
+        or (why_not_complete(term, own) if unclean is None else "")
         or _why_not_able(own)
-        or _why_loss_is_too_large(view, term, own)
+        or ("" if unclean is None else switching.why_loss_is_too_large(view, term, own, unclean))
         or _why_wait(view, term, own, now)
     )
 
@@ -66,7 +67,10 @@ def why_never(view: View, own: Own) -> str:
     if term.state != TermState.RELEASED and view.beat is None:
         return why_not_renewed(term)
     return (
-        why_frozen(view, own) or _why_not_wanted(view, term, own) or why_not_complete(term, own) or _why_not_able(own)
+        why_frozen(view, own)
+        or _why_not_wanted(view, term, own, view.received)
+        or why_not_complete(term, own)
+        or _why_not_able(own)
     )
 
 
@@ -103,9 +107,9 @@ def is_restarted_owner(term: Term, own: Own) -> bool:
     return term.owner == own.id and term.session != own.session and own.is_store_local
 
 
-def better_members(view: View, term: Term, own: Own) -> list[int]:
+def better_members(view: View, term: Term, own: Own, now: float) -> list[int]:
     """Members that may win, too, and go first: named by a switch, longer log, lower priority, lower id."""
-    switch = valid_switch(view, term)
+    switch = switching.timely_switch(view, term, now)
     own_order = _order(switch, own.id, own.log_end, own.priority)
     return sorted(
         member
@@ -117,22 +121,13 @@ def better_members(view: View, term: Term, own: Own) -> list[int]:
     )
 
 
-def valid_switch(view: View, term: Term) -> Switch | None:
-    """The switch that an administrator asked for, if it is of this term."""
-    switch = view.switch
-    if switch is None or switch.epoch != term.epoch:
-        return None
-    seen = switch.term_revision, switch.beat_revision
-    return switch if switch.is_planned or seen == (view.term_revision, view.beat_revision) else None
-
-
 # -- the reasons one by one -------------------------------------------------------------------------------------------
 
 
-def _why_not_wanted(view: View, term: Term, own: Own) -> str:
+def _why_not_wanted(view: View, term: Term, own: Own, now: float) -> str:
     if view.pause is not None:
         return f"{view.pause.who} has paused failover: {view.pause.why or 'no reason given'}"
-    switch = valid_switch(view, term)
+    switch = switching.timely_switch(view, term, now)
     if switch is not None and switch.target == own.id:
         return ""
     if not own.is_automatic and term.owner != own.id:
@@ -148,26 +143,6 @@ def _why_not_able(own: Own) -> str:
     return ""
 
 
-def _unclean(view: View, term: Term, own: Own) -> Switch | None:
-    switch = valid_switch(view, term)
-    return None if switch is None or switch.is_planned or switch.target != own.id else switch
-
-
-def _why_loss_is_too_large(view: View, term: Term, own: Own) -> str:
-    switch = _unclean(view, term, own)
-    if switch is None:
-        return ""
-    ends = [(figures.log_end, member) for member, figures in view.members.items()]
-    longest, member = max([*ends, (own.master_end, term.owner), (term.end, term.owner)])
-    lacks = longest - own.log_end
-    if lacks <= switch.accepted_loss:
-        return ""
-    return (
-        f"member {own.id} lacks {lacks:,} bytes that member {member} has, and {switch.accepted_loss:,} bytes of loss "
-        "were accepted"
-    )
-
-
 def _why_wait(view: View, term: Term, own: Own, now: float) -> str:
     """The lease of the master before, and the second that each better member has."""
     wait_s, of = 0.0, ""
@@ -177,7 +152,7 @@ def _why_wait(view: View, term: Term, own: Own, now: float) -> str:
         wait_s, of = term.lease_s, f"the lease of member {term.owner} may last"
         if not lease.has_waited(view.changed, wait_s, now):
             return f"{of}: {now - view.changed:.1f} of {wait_s:.1f} s have passed"
-    better = [] if is_restarted_owner(term, own) else better_members(view, term, own)
+    better = [] if is_restarted_owner(term, own) else better_members(view, term, own, now)
     defer_s = DEFER_S * len(better)
     if better and now - view.changed < wait_s + defer_s:
         first = view.members[better[0]].log_end

@@ -31,7 +31,8 @@ class Seen:
 def as_decided(
     view: View, members: Mapping[int, Figures], *, sent: float, received: float, lease_s: float
 ) -> decided.View:
-    """sent, received: of the clock that is decided with. lease_s: of this term."""
+    """members: what is recent of what they said. sent, received: of the clock that is decided with. lease_s: of this
+    term."""
     return decided.View(
         cluster_id=view.cluster_id,
         received=received,
@@ -47,6 +48,8 @@ def as_decided(
         pause=view.pause,
         switch=view.switch,
         members=members,
+        told={member: said for member, (_, said) in view.figures.items()},
+        starts={row.epoch: row.start for row in view.history},
     )
 
 

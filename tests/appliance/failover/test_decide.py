@@ -10,6 +10,7 @@ import pytest
 from appliance.failover import actions as do
 from appliance.failover.decide import DRAIN_S_MAX, decide
 from appliance.failover.own import Attempt, Own, Role
+from appliance.failover.switching import SWITCH_S
 from appliance.failover.view import Beat, Figures, Holder, Level, Pause, Switch, Term, TermState, View
 from appliance.register.term import figures_from_json
 from appliance.settings.roles import BrokerConfig
@@ -27,6 +28,8 @@ VIEW = View(
     term_revision=30,
     beat=Beat("s1", 9),
     beat_revision=40,
+    switch_after=95.0,
+    starts={3: 0, 4: 950},
 )
 SLAVE = Own(
     id=2,
@@ -106,9 +109,46 @@ REASONS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
         "member 3 goes first: its log ends at 1,000, that of member 2 at 1,000",
     ),
     (
-        {"switch": UNCLEAN, "members": {3: LONGER}},
-        {},
+        {"switch": UNCLEAN, "told": {3: LONGER}},  # not lately
+        {"master_end": 1000},
         "member 2 lacks 200 bytes that member 3 has, and 100 bytes of loss were accepted",
+    ),
+    (
+        {"switch": UNCLEAN},
+        {},
+        "member 2 has not heard of the master of epoch 4 since it started: what it lacks is not known",
+    ),
+    (
+        {"switch": UNCLEAN._replace(accepts_unknown=True)},
+        {"epoch": 3, "epoch_id": "three", "log_end": 9000, "master_end": 1000},
+        "the log of member 2 ends in epoch 3, and etcd has epoch 4 on record: its length does not tell what it lacks",
+    ),
+    (
+        {"switch": UNCLEAN._replace(accepts_unknown=True)},
+        {"epoch_id": "another"},
+        "the log of member 2 ends in epoch 4, and etcd has epoch 4 on record: its length does not tell what it lacks",
+    ),
+    (
+        {"switch": UNCLEAN._replace(accepted_epoch=3)},
+        {"epoch": 3, "epoch_id": "three", "master_end": 1000},  # of the master before
+        "member 2 has not heard of the master of epoch 4 since it started: what it lacks is not known",
+    ),
+    (
+        {"switch": UNCLEAN._replace(accepts_unknown=True, accepted_epoch=3), "told": {3: LONGER}},
+        {"epoch": 3, "epoch_id": "three", "log_end": 9000},  # confirmed up to 900
+        "member 2 lacks 300 bytes that member 3 has, and 100 bytes of loss were accepted",
+    ),
+    *(
+        (
+            {
+                "switch": UNCLEAN._replace(accepts_unknown=True, accepted_epoch=3),
+                "told": {3: LONGER},
+                "starts": starts,
+            },
+            {"epoch": 3, "epoch_id": "three", "log_end": 9000, "confirmed": 9000},
+            f"member 2 lacks {lacks:,} bytes that member 3 has, and 100 bytes of loss were accepted",
+        )
+        for starts, lacks in (({3: 0, 4: 800}, 400), ({2: 0, 4: -1}, 1200), ({}, 1200))
     ),
     (
         {"switch": UNCLEAN},
@@ -147,8 +187,17 @@ def test_without_a_record_it_says_how_one_begins() -> None:
             {"is_automatic": False},
         ),
         (
-            {"switch": UNCLEAN._replace(accepted_loss=200), "of_in_sync": frozenset({ONE}), "members": {3: LONGER}},
+            {"switch": UNCLEAN._replace(accepted_loss=200), "of_in_sync": frozenset({ONE}), "told": {3: LONGER}},
             {"master_end": 1200},
+        ),
+        ({"switch": UNCLEAN._replace(accepts_unknown=True), "of_in_sync": frozenset({ONE})}, {}),
+        (
+            {
+                "switch": UNCLEAN._replace(accepts_unknown=True, accepted_epoch=3, accepted_loss=300),
+                "of_in_sync": frozenset({ONE}),
+                "told": {3: LONGER},
+            },
+            {"epoch": 3, "epoch_id": "three"},
         ),
     ],
 )
@@ -157,9 +206,30 @@ def test_it_takes_over_when_nothing_speaks_against_it(view: dict[str, Any], memb
 
 
 @pytest.mark.parametrize("seen", [{"term_revision": 29}, {"beat_revision": 39}], ids=["term", "beat"])
-def test_an_unclean_switch_of_another_revision_does_not_count(seen: dict[str, int]) -> None:
-    switch = UNCLEAN._replace(**seen)
-    assert isinstance(decide(viewed(switch=switch, of_in_sync=frozenset({ONE})), SLAVE, NOW)[-1], do.Refuse)
+def test_an_unclean_switch_of_another_revision_does_not_count(seen: dict[str, Any]) -> None:
+    switch, outside = UNCLEAN._replace(**seen), own(SLAVE, master_end=1000)
+    (refusal,) = decide(viewed(switch=switch, of_in_sync=frozenset({ONE})), outside, NOW)
+    assert refusal == do.Refuse("member 2 is not in sync: epoch 4 has 1 on record")
+
+
+@pytest.mark.parametrize(
+    ("after", "counts"),
+    [(None, False), (NOW - SWITCH_S - TERM.lease_s - 0.1, False), (NOW - SWITCH_S - TERM.lease_s, True)],
+    ids=["it was there when the member began", "long ago", "in time"],
+)
+def test_an_unclean_switch_counts_for_a_member_that_has_seen_it_come_and_not_for_long(
+    after: float | None, *, counts: bool
+) -> None:
+    view = viewed(switch=UNCLEAN, switch_after=after, of_in_sync=frozenset({ONE}))
+    action = decide(view, own(SLAVE, master_end=1000), NOW)[-1]
+    assert isinstance(action, do.TakeOver if counts else do.Refuse)
+    assert counts or action == do.Refuse("member 2 is not in sync: epoch 4 has 1 on record")
+
+
+def test_a_member_in_sync_does_not_take_over_uncleanly_by_a_switch_of_before() -> None:
+    (action,) = decide(viewed(switch=UNCLEAN, switch_after=None), SLAVE, NOW)
+    assert isinstance(action, do.TakeOver)
+    assert action.reason == "member 1 has not renewed for 5.0 s"
 
 
 @pytest.mark.parametrize("priority", [0, 1])

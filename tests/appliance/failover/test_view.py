@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from appliance.failover.view import Figures, View, following
+from appliance.failover.view import Figures, Switch, View, following
 
 FIRST = View(7, received=10.0, changed=0.0, term_revision=3, beat_revision=5)
 
@@ -27,3 +27,23 @@ def test_a_view_with_another_term_or_beat_changed_when_it_was_received(field: st
     changes: dict[str, Any] = {field: 8}
     other = dataclasses.replace(FIRST, received=12.0, **changes)
     assert following(following(None, FIRST), other).changed == 12.0
+
+
+SWITCH = Switch("one", 2, False, 0, 1, 3, 5)
+
+
+def received(sent: float, switch: Switch | None) -> View:
+    return dataclasses.replace(FIRST, sent=sent, received=sent + 0.1, switch=switch)
+
+
+def test_a_switch_came_after_the_last_look_that_did_not_find_it() -> None:
+    view = following(None, received(9.0, None))
+    for sent in (10.0, 20.0):
+        view = following(view, received(sent, SWITCH))
+        assert view.switch_after == 9.0
+    assert following(view, received(30.0, SWITCH._replace(id="two"))).switch_after == 20.0
+
+
+def test_when_a_switch_came_is_not_known_to_who_finds_it_at_the_first_look() -> None:
+    view = following(following(None, received(9.0, SWITCH)), received(10.0, SWITCH))
+    assert view.switch_after is None

@@ -74,6 +74,7 @@ class Etcd:
             pause=state.pause,
             switch=state.switch,
             members=self.members,
+            told=self.members,
         )
 
 

@@ -199,13 +199,16 @@ class Faults:
             world.etcd.execute(etcd.operators(switch=switch))
 
     def _switch_unclean(self) -> None:
-        """A person accepts the loss of what a member that is not in sync lacks."""
+        """A person accepts the loss of what a member outside the set lacks. It replaces an earlier switch."""
         world = self._world
         state = world.etcd.state
-        if state.switch is None and state.cluster_id == state.adopted:
+        if state.cluster_id == state.adopted:
             target = world.rng.choice(list(world.members))
             seen = state.term.epoch, state.term_revision, state.beat_revision
-            switch = Switch(f"u{world.steps}", target, False, 1 << 30, *seen)
+            epoch = world.members[target].disk.epochs.current
+            switch = Switch(
+                f"u{world.steps}", target, False, 1 << 30, *seen, accepts_unknown=True, accepted_epoch=epoch
+            )
             world.etcd.execute(etcd.operators(switch=switch))
 
     def stop(self) -> None:

@@ -70,6 +70,11 @@ def _takes_any_clean_stop(term: Term, own: Own) -> bool:
     return own.holder in term.in_sync or term.level == Level.IN_SYNC_DISK or bool(own.clean_boot)
 
 
+def _takes_any_term_for_its_own(term: Term, own: Own) -> bool:
+    """Once it follows its master: it would never follow one that it takes for dead."""
+    return term.session != own.session and own.following == term.epoch
+
+
 def _publishes_at_once(term: Term, own: Own) -> frozenset[Holder] | None:
     """Before it is required: others acknowledge without it meanwhile."""
     wanted = ((term.in_sync - own.lost) | (own.caught_up - own.lost)) | {own.holder}
@@ -171,6 +176,6 @@ MUTANTS = (
     Mutant("a candidate does not wait", instead=((lease, "has_waited", lambda changed, lease_s, now: True),)),
     Mutant(
         "any old term is taken for the own restarted one (no lock)",
-        instead=((winning, "is_restarted_owner", lambda term, own: term.session != own.session),),
+        instead=((winning, "is_restarted_owner", _takes_any_term_for_its_own),),
     ),
 )
