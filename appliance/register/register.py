@@ -122,7 +122,7 @@ class Register:
                 "of another cluster, or etcdEndpoints names another one's etcd"
             )
         history = tuple(sorted(rows, key=lambda row: (row.epoch, row.at_ms)))
-        revisions = [0 if value is None else value.revision for value in (found, beat, pause, switch)]
+        revisions = [0 if value is None else value.revision for value in (found, beat, pause, switch, cancelled)]
         return View(
             term,
             revisions[0],
@@ -138,6 +138,7 @@ class Register:
             switch=switch_found,
             switch_revision=revisions[3],
             cancelled=cancelled_found,
+            cancelled_revision=revisions[4],
             figures=figures,
         )
 
@@ -363,15 +364,21 @@ class Register:
         return False
 
     async def switch(self, view: View, switch: Switch) -> None:
-        """Have the master give its role to a member. Refused when another switch is there, or the term has changed."""
-        puts = {SWITCH: switch_json(switch)}
-        compare = {SWITCH: 0, TERM: view.term_revision, PAUSE: 0}
-        await self._put_by_person(compare, puts, (CANCELLED,), "failover is paused, a switchover is under way, or")
+        """Have the master give its role to a member. Refused when another switch is there, or the term has changed. An
+        unclean one takes the place of the one that was seen: no master is there to cancel that."""
+        compare = {
+            SWITCH: 0 if switch.is_planned else view.switch_revision,
+            CANCELLED: view.cancelled_revision,
+            TERM: view.term_revision,
+            PAUSE: 0,
+        }
+        or_else = "failover is paused, a switchover is under way, or"
+        await self._put_by_person(compare, {SWITCH: switch_json(switch)}, (CANCELLED,), or_else)
 
-    async def drop_switch(self, view: View, reason: str) -> None:
-        """It can't happen: say why. Refused when it has gone meanwhile."""
-        assert view.switch is not None
-        puts = {CANCELLED: orjson.dumps([view.switch.id, reason])}
+    async def drop_switch(self, view: View, reason: str, asked: str = "") -> None:
+        """The switch can't happen: say why. asked: the id of one that etcd may have, or may still put there: it can't
+        any more. Refused when it has gone or come meanwhile."""
+        puts = {CANCELLED: orjson.dumps([asked if view.switch is None else view.switch.id, reason])}
         await self._put_by_person({SWITCH: view.switch_revision}, puts, (SWITCH,), "")
 
     # -- transactions -------------------------------------------------------------------------------------------------

@@ -138,8 +138,8 @@ class View:
     in a record of an earlier version that no member has joined. stores: each member's number by the id of its store.
     beat: of a master with automatic failover; beat_revision: 0 without one. cluster_id: of the etcd that answered;
     adopted_cluster_id: of the one in which the record was begun, 0 in a record of an earlier version. figures: what
-    members say of themselves, with the revision of each. pause_revision, switch_revision: 0 without one. cancelled: the
-    id of the last switch that could not happen, and why.
+    members say of themselves, with the revision of each. pause_revision, switch_revision, cancelled_revision: 0 without
+    one. cancelled: the id of the last switch that could not happen, and why.
     """
 
     term: Term | None = None
@@ -156,6 +156,7 @@ class View:
     switch: Switch | None = None
     switch_revision: int = 0
     cancelled: tuple[str, str] = ("", "")
+    cancelled_revision: int = 0
     figures: Mapping[int, tuple[int, Figures]] = field(default_factory=dict)
 
     @property

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.failover.view import Beat, Holder, TermState
+from appliance.failover.view import Beat, Holder, Switch, TermState
 from appliance.register.etcd import EtcdClient, EtcdError, Is, OutcomeUnknown, endpoints_of
 from appliance.register.register import HISTORY_MAX, Refused, Register
 from appliance.register.term import IN_SYNC, LOCAL, Term
@@ -312,3 +312,32 @@ async def seen(register: Register) -> Term:
     term = (await register.view()).term
     assert term is not None
     return term
+
+
+LEFT = Switch("left", 2, False, 0, 1, 3)
+OTHER = LEFT._replace(id="other")
+
+
+async def test_an_unclean_switch_takes_the_place_of_one_that_was_left_behind(register: Register) -> None:
+    await register.init(1, "id", ONE)
+    before = await register.view()
+    await register.switch(before, LEFT)
+    for refused in (OTHER, OTHER._replace(is_planned=True)):
+        with pytest.raises(Refused, match="a switchover is under way"):
+            await register.switch(before, refused)  # it was not seen
+    view = await register.view()
+    with pytest.raises(Refused, match="a switchover is under way"):
+        await register.switch(view, OTHER._replace(is_planned=True))
+    await register.switch(view, OTHER)
+    assert (await register.view()).switch == OTHER
+
+
+async def test_a_switch_that_was_cancelled_before_etcd_has_it_does_not_come_any_more(register: Register) -> None:
+    await register.init(1, "id", ONE)
+    view = await register.view()
+    await register.drop_switch(view, "interrupted", LEFT.id)
+    with pytest.raises(Refused):
+        await register.switch(view, LEFT)
+    assert (await register.view()).cancelled == (LEFT.id, "interrupted")
+    await register.switch(await register.view(), OTHER)
+    assert (await register.view()).cancelled == ("", "")

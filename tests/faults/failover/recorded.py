@@ -11,7 +11,7 @@ from appliance.bench.peer import CLUSTER_NAME
 from appliance.failover.view import Holder
 from appliance.register.etcd import EtcdClient, endpoints_of
 from appliance.register.register import Register
-from appliance.register.term import Term
+from appliance.register.term import Term, View
 from tests.appliance.cli.running_gantry import Ran, run_gantry
 from tests.harness import LocalCluster
 from tests.servers.etcd import EtcdMember
@@ -35,6 +35,14 @@ def holders(member: EtcdMember, peer: LocalCluster) -> Mapping[str, Holder]:
 
 
 def term_of(member: EtcdMember, peer: LocalCluster) -> Term | None:
+    return _view(member, peer).term
+
+
+def told_ends(member: EtcdMember, peer: LocalCluster) -> Mapping[str, int]:
+    """Where the members' logs end, as each has told etcd last."""
+    return {said.address: said.log_end for _, said in _view(member, peer).figures.values()}
+
+
+def _view(member: EtcdMember, peer: LocalCluster) -> View:
     client = EtcdClient(endpoints_of(member.url), deadline_s=WITHIN_S)  # members may be electing their leader
-    register = Register(client, CLUSTER_NAME, peer.broker_name)
-    return asyncio.run(register.view()).term
+    return asyncio.run(Register(client, CLUSTER_NAME, peer.broker_name).view())

@@ -17,7 +17,7 @@ from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from tests.appliance.cli.running_gantry import Ran, run_gantry
 from tests.faults.failover.groups import running
-from tests.faults.failover.recorded import gantry, holders, on_record, term_of
+from tests.faults.failover.recorded import gantry, holders, on_record, term_of, told_ends
 from tests.faults.kit.replicas import TOPIC, is_master, runtime_info, settled
 from tests.faults.replication.history import Answer
 from tests.faults.replication.recorder import Recorder
@@ -171,6 +171,7 @@ def test_a_slave_outside_the_set_goes_on_by_force_and_what_it_lacks_is_kept(
             without.more()
         end = int(runtime_info(first)["commitLogMaxOffset"])
         wait_until(lambda: confirmed_on_disk(first) == confirmed_on_disk(second) == end)
+        wait_until(lambda: told_ends(member, first).get(second.broker_address) == end)
         first.kill_broker()
         second.kill_broker()
         third.change({"minInSyncReplicas": "1"})
@@ -179,10 +180,14 @@ def test_a_slave_outside_the_set_goes_on_by_force_and_what_it_lacks_is_kept(
         tell(capsys, third, "promote", "--dry-run")
         assert tell(capsys, third, "promote", "--accept-unknown", "--yes").code == 1
         if is_through_etcd:
-            switch = ("ha", "switchover", "--unclean", "--to", third.broker_address, "--accept-loss", "0", "--yes")
-            wait_until(lambda: "does not answer" in gantry(capsys, third, *switch[1:]).err)  # what it lacks is unknown
-            tell(capsys, third, *switch, "--dry-run")
-            assert tell(capsys, third, *switch, "--accept-unknown").code == 0
+            switch = ("ha", "switchover", "--unclean", "--to", third.broker_address, "--yes")
+            none = (*switch, "--accept-loss", "0")
+            wait_until(lambda: "does not answer" in gantry(capsys, third, *none[1:]).err)  # what it lacks is unknown
+            tell(capsys, third, *none, "--dry-run")
+            lacks = end - int(runtime_info(third)["commitLogMaxOffset"])
+            told = f"{second.broker_address} has reported {lacks:,} bytes more of the log to etcd"
+            assert told in tell(capsys, third, *none, "--accept-unknown").err
+            assert tell(capsys, third, *switch, "--accept-loss", str(lacks), "--accept-unknown").code == 0
             wait_until(lambda: is_master(third))  # it has the epoch, and opens
         else:
             assert tell(capsys, third, "promote", "--force", "--yes").code == 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import getpass
 import os
 import time
@@ -16,17 +15,16 @@ from appliance.cli.admin.failures import NotThere
 from appliance.cli.admin.ha import unclean
 from appliance.cli.admin.ha.explain import beware, by_itself, paused
 from appliance.cli.admin.ha.looking import FRESH_S, Seen, broker_arguments, has_renewed, look
+from appliance.cli.admin.ha.switching import until_switched
 from appliance.cli.admin.output import ago, duration, when
 from appliance.cli.tables import Cell, facts, table
+from appliance.failover.switching import SWITCH_S
 from appliance.failover.view import Pause, Switch, TermState
 from appliance.process.awake import awake_s
 from appliance.register.term import Term
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.client.admin.failover import WHY_CHARS_MAX, FailoverMember, FailoverStatus
 from gantrymq.errors import ConfigError, GantryError
-
-SWITCH_S = 30.0
-LOOK_S = 0.1
 
 
 async def told(admin: AdminClient, arguments: argparse.Namespace, seen: Seen | None = None) -> FailoverStatus:
@@ -151,7 +149,7 @@ async def _target(admin: AdminClient, arguments: argparse.Namespace) -> tuple[Fa
 
 
 async def switch_over(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
-    """Ask in etcd, and wait: it happens, or it is cancelled."""
+    """Ask in etcd, and wait."""
     if unclean.is_asked(arguments):
         found = await unclean.checked(admin, arguments, await _status(admin, arguments))
         return await _until_switched(arguments, found.seen, found.switch, arguments.to, SWITCH_S + found.lease_s)
@@ -162,23 +160,9 @@ async def switch_over(admin: AdminClient, arguments: argparse.Namespace) -> Show
 
 
 async def _until_switched(arguments: argparse.Namespace, seen: Seen, switch: Switch, to: str, within_s: float) -> Shown:
-    """Until the next master serves. GantryError when it is cancelled, which it is when none has begun in this time."""
     began = time.monotonic()
-    await seen.register.switch(seen.view, switch)
-    while True:
-        view, took_s = await seen.register.view(), time.monotonic() - began
-        term = view.term
-        if term is not None and term.epoch > switch.epoch and (took_s >= within_s or term.state != TermState.OPENING):
-            return _switched(arguments.broker, term, to, took_s)
-        if view.cancelled[0] == switch.id:
-            owner = "" if term is None else term.owner
-            raise GantryError(f"{owner} goes on as the master: {view.cancelled[1]}")
-        if took_s >= within_s:
-            break
-        await asyncio.sleep(LOOK_S)
-    if view.switch is not None and view.switch.id == switch.id:
-        await seen.register.drop_switch(view, f"it has not happened within {within_s:.0f} s")
-    raise GantryError(f"{to} has not become the master within {within_s:.0f} s: the switchover is cancelled")
+    term = await until_switched(seen.register, seen.view, switch, to, within_s)
+    return _switched(arguments.broker, term, to, time.monotonic() - began)
 
 
 def _switched(broker: str, term: Term, to: str, took_s: float) -> Shown:
