@@ -37,21 +37,28 @@ class BareRoot:
         if os.geteuid() != 0 or subprocess.run(["unshare", "--mount", "true"], check=False).returncode != 0:
             pytest.skip("only root makes a root folder, where it may mount: run these tests with sudo")
         self.path = folder
-        for name in FOLDERS:
-            (folder / name).mkdir(parents=True)
-        self._copy(_with_what_they_need({*_essential(), *packages}))
-        for name, program in ALTERNATIVES.items():
-            (folder / "etc/alternatives").mkdir(exist_ok=True)
-            (folder / "etc/alternatives" / name).symlink_to(program)
-            (folder / "usr/bin" / name).symlink_to(f"/etc/alternatives/{name}")
-        for name in ("passwd", "group"):
-            shutil.copy(folder / f"usr/share/base-passwd/{name}.master", folder / f"etc/{name}")
-        same = folder / str(folder)[1:]
-        same.parent.mkdir(parents=True, exist_ok=True)
-        same.symlink_to("/")
+        before = os.umask(0o022)  # whatever an earlier test left: other users read what is made here
+        try:
+            self._make(packages)
+        finally:
+            os.umask(before)
         self.run("pwconv")
         self.run("grpconv")
         self.run("pam-auth-update", "--package", "--force")  # without its files no account is made
+
+    def _make(self, packages: tuple[str, ...]) -> None:
+        for name in FOLDERS:
+            (self.path / name).mkdir(parents=True)
+        self._copy(_with_what_they_need({*_essential(), *packages}))
+        for name, program in ALTERNATIVES.items():
+            (self.path / "etc/alternatives").mkdir(exist_ok=True)
+            (self.path / "etc/alternatives" / name).symlink_to(program)
+            (self.path / "usr/bin" / name).symlink_to(f"/etc/alternatives/{name}")
+        for name in ("passwd", "group"):
+            shutil.copy(self.path / f"usr/share/base-passwd/{name}.master", self.path / f"etc/{name}")
+        same = self.path / str(self.path)[1:]
+        same.parent.mkdir(parents=True, exist_ok=True)
+        same.symlink_to("/")
 
     def command(self, *words: str) -> tuple[str, ...]:
         """What runs the words inside."""
