@@ -36,7 +36,8 @@ class TakeOver:
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """The attempt to take over is known to have been executed: the term of this revision is this process's."""
+    """The attempt to take over, or a promotion by hand, is known to have been executed: the term of this revision is
+    this process's."""
 
     term_revision: int
 

@@ -139,7 +139,7 @@ def _as_follower(view: View, own: Own, now: float) -> Iterator[Action]:
         yield Refuse(frozen)
         return
     assert term is not None
-    if own.attempt is not None and is_executed(view, own):
+    if is_executed(view, own) if own.attempt is not None else is_given_by_hand(view, own):
         yield Begin(view.term_revision)
         return
     if term.epoch > own.highest:
@@ -157,6 +157,15 @@ def is_executed(view: View, own: Own) -> bool:
     """Whether the attempt is what etcd has: its id is random."""
     assert view.term is not None and own.attempt is not None
     return (view.term.epoch_id, view.term.session) == (own.attempt.epoch_id, own.session)
+
+
+def is_given_by_hand(view: View, own: Own) -> bool:
+    """Whether a promotion by hand gave the epoch on record to this process, which has not begun it: the answer was
+    lost. No other process can have put its session there."""
+    term = view.term
+    assert term is not None
+    is_own = (term.owner, term.session) == (own.id, own.session)
+    return is_own and term.state == TermState.OPENING and own.epoch < term.epoch
 
 
 def is_pending(view: View, own: Own) -> bool:

@@ -64,7 +64,7 @@ def why_never(view: View, own: Own) -> str:
     term = view.term
     if term is None:
         return why_frozen(view, own)
-    if term.state != TermState.RELEASED and view.beat is None:
+    if term.state != TermState.RELEASED and view.beat is None and not is_restarted_owner(term, own):
         return why_not_renewed(term)
     return (
         why_frozen(view, own)
@@ -161,7 +161,8 @@ def _why_wait(view: View, term: Term, own: Own, now: float) -> str:
 
 
 def why_not_renewed(term: Term) -> str:
-    return f"member {term.owner} does not renew in etcd: automatic failover is off there"
+    or_else = ", or it has not begun its epoch" if term.state == TermState.OPENING else ""
+    return f"member {term.owner} does not renew in etcd: automatic failover is off there{or_else}"
 
 
 def _order(switch: Switch | None, member: int, log_end: int, priority: int) -> tuple[bool, int, int, int]:

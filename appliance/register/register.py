@@ -196,18 +196,29 @@ class Register:
             raise Refused("the record in etcd has changed in the meantime: check it again")
 
     async def take_over(
-        self, view: View, owner: str, *, above: int, start: int, reason: str, is_first: bool = False
+        self,
+        view: View,
+        owner: str,
+        *,
+        above: int,
+        start: int,
+        reason: str,
+        is_first: bool = False,
+        holder: Holder | None = None,
     ) -> Term:
         """Give out the next epoch, to this owner: higher than the one on record and than `above`.
 
-        start: where it begins in the log. is_first: nothing has to be on record yet. Refused, when the record is
-        another one by now; OutcomeUnknown: the epoch may have been given to this owner, and no other gets its number.
+        start: where it begins in the log. is_first: nothing has to be on record yet. holder: which member the owner is,
+        if it has joined: so it finds its own epoch there when it was killed before it began it. Refused, when the
+        record is another one by now; OutcomeUnknown: the epoch may have been given to this owner, and no other gets its
+        number.
         """
         if view.term is None and not is_first:
             raise Refused(f"etcd assigns the epochs here, but has no record:  {HA_INIT}")
         number = max(view.term.epoch if view.term else 0, above) + 1
         term = Term(number, secrets.token_hex(ID_BYTES), owner, (owner,), LOCAL, ha=self.ha, session=self.session)
-        term = dataclasses.replace(term, state=TermState.OPENING)
+        holders = {} if holder is None else {owner: holder}
+        term = dataclasses.replace(term, state=TermState.OPENING, holders=holders)
         await self._put(view, term, start=start, reason=reason)
         return term
 

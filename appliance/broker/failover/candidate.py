@@ -203,7 +203,8 @@ class Candidate:
                 await self._take_over(action)
             case Begin():
                 assert self._read is not None and self._read.term is not None
-                self._begin(self._read.term)
+                if self._attempt is not None or not self._parts.turns.may_begin_epoch:
+                    self._begin(self._read.term)  # otherwise the request that asks for it goes on
             case Forget():
                 self._forget("a later change was executed instead")
             case Refuse():

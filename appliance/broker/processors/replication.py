@@ -27,12 +27,12 @@ from appliance.broker.replication.master.hand_over import HandOver
 from appliance.broker.replication.master.holding import HOLD_S_MAX, Holding
 from appliance.errors import BrokerError
 from appliance.failover.lease import RENEW_EVERY_S
-from appliance.failover.view import Pause
+from appliance.failover.view import Holder, Pause, TermState
 from appliance.process.awake import awake_s
 from appliance.process.json_file import StateFileError
-from appliance.register.etcd import EtcdError
+from appliance.register.etcd import EtcdError, OutcomeUnknown
 from appliance.register.register import RESTORED, Register
-from appliance.register.term import IN_SYNC, View
+from appliance.register.term import IN_SYNC, Term, View
 from appliance.remoting.header_fields import int_field, long_field, text_field
 from appliance.settings.replication import MASTER_ROLES
 from appliance.settings.roles import BrokerConfig
@@ -202,11 +202,17 @@ def _is_proven(parts: ReplicationParts, view: View, *, is_forced: bool) -> bool:
     term, epochs = view.term, parts.standing.standing.epochs
     if term is None or is_forced or view.is_restored:
         return False
-    if term.epoch > epochs.current:
+    if term.epoch > epochs.current and not _is_own_unbegun(parts, term):
         raise _refused(f"etcd has epoch {term.epoch} of {term.owner} on record, and this log is of {epochs.current}")
     if term.level == IN_SYNC and parts.address not in term.in_sync:
         raise _refused(f"it is not in sync: etcd has {', '.join(term.in_sync)} on record")
     return term.proves(parts.address, epochs.current, epochs.current_id)
+
+
+def _is_own_unbegun(parts: ReplicationParts, term: Term) -> bool:
+    """Whether the later epoch was given to this very store, which was killed before it began it: it has no messages."""
+    owner = term.holders.get(term.owner)
+    return term.state == TermState.OPENING and owner is not None and owner.id == parts.member.membership.number
 
 
 async def _take_over(
@@ -220,9 +226,13 @@ async def _take_over(
         return above, ""
     try:
         end = parts.store.max_physical_offset
+        own = parts.member.membership
+        holder = Holder(own.number, own.boot) if own.number else None
         term = await parts.register.take_over(
-            view, parts.address, above=above, start=end, reason=reason, is_first=is_first
+            view, parts.address, above=above, start=end, reason=reason, is_first=is_first, holder=holder
         )
+    except OutcomeUnknown as exc:
+        raise _refused(f"whether it has the next epoch is not known, `gantry admin ha status` tells: {exc}") from exc
     except EtcdError as exc:
         raise _refused(f"the next epoch can't be taken: {exc}") from exc
     return term.epoch - 1, term.id

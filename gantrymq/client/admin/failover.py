@@ -31,7 +31,8 @@ class FailoverSwitch:
 class FailoverMember:
     """A broker that has joined the group. number: in etcd. log_end: bytes, -1: it has not said. has_told: it has said
     so of itself within ten seconds; a master says nothing here. refusal: why it would not become the master if the
-    master ended now; "": it would, or would wait for a better one."""
+    master ended now, or of a master that has not begun its epoch, why it does not; "": it would, or would wait for a
+    better one."""
 
     number: int
     address: str

@@ -404,3 +404,43 @@ def test_a_master_that_has_renewed_cancels_an_unclean_switch(beat_revision: int,
 
 def test_a_master_takes_messages_again_when_no_switch_asks_otherwise() -> None:
     assert decide(VIEW, own(MASTER, role=Role.DRAINING), NOW)[1:] == (do.Resume(),)
+
+
+# -- promotions by hand -----------------------------------------------------------------------------------------------
+
+BY_HAND = Term(5, "five", 2, "h2:10911", "s2", TermState.OPENING, frozenset({TWO}), level=Level.LOCAL)
+GIVEN = dataclasses.replace(VIEW, term=BY_HAND, term_revision=31, beat=None, beat_revision=0)
+
+
+def test_a_promotion_whose_answer_was_lost_is_begun_also_during_a_pause() -> None:
+    paused = dataclasses.replace(GIVEN, pause=Pause("ops", "", 0, 0))
+    assert decide(paused, SLAVE, 100.0) == (do.Begin(31),)
+
+
+def test_an_epoch_that_was_begun_is_not_begun_again() -> None:
+    begun = dataclasses.replace(SLAVE, epoch=5, epoch_id="five", highest=5)
+    assert do.Begin(31) not in decide(GIVEN, begun, 100.0)
+
+
+def test_the_next_process_of_a_promoted_store_takes_the_next_epoch_at_once() -> None:
+    after = dataclasses.replace(SLAVE, session="s3", highest=5)
+    (taken,) = decide(GIVEN, after, 100.0)
+    assert isinstance(taken, do.TakeOver) and (taken.epoch, taken.in_sync) == (6, frozenset({TWO}))
+
+
+@pytest.mark.parametrize(
+    ("further", "why"),
+    [({"boot": "later"}, "has restarted since it came in sync"), ({"is_store_local": False}, "does not renew in etcd")],
+)
+def test_it_does_not_when_its_log_may_be_another_or_the_process_before_may_live(
+    further: dict[str, Any], why: str
+) -> None:
+    after = dataclasses.replace(SLAVE, session="s3", highest=5, **further)
+    (refused,) = decide(GIVEN, after, 100.0)
+    assert isinstance(refused, do.Refuse) and why in refused.reason
+
+
+def test_no_other_member_takes_over_what_was_given_by_hand() -> None:
+    other = dataclasses.replace(SLAVE, id=3, store_uuid="u3", boot="c", session="s4", highest=5, following=5)
+    (refused,) = decide(GIVEN, other, 100.0)
+    assert isinstance(refused, do.Refuse) and "proves nothing of member 3" in refused.reason

@@ -1,15 +1,23 @@
-"""A member that was killed is back as the master: what the others have had of its tables is not lost."""
+"""A member that was killed is back as the master: what the others have had of its tables is not lost, and a promotion
+that was killed ends with its broker as the master."""
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from appliance.bench.gantry_peer import CHECKOUT
 from tests.faults.failover.groups import running
 from tests.faults.failover.one_group import commit, offset_at, store
-from tests.faults.kit.replicas import TOPIC, is_master, make_topic
+from tests.faults.failover.recorded import gantry, term_of
+from tests.faults.kit.replicas import TOPIC, is_master, make_topic, settled
+from tests.faults.replication.recorder import Recorder
+from tests.harness import LocalCluster
 from tests.servers.etcd import etcd
 from tests.waiting import wait_until
 
@@ -41,3 +49,39 @@ def test_a_master_that_comes_back_with_an_old_file_tells_the_offsets_that_its_sl
         assert is_master(master) and told == [19]
         commit(master, 20)
         wait_until(lambda: all(offset_at(slave) == 20 for slave in slaves))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_broker_killed", [False, True], ids=["the command", "the broker"])
+def test_a_promotion_that_was_killed_ends_with_its_broker_as_the_master(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], *, is_broker_killed: bool
+) -> None:
+    """As soon as etcd has the epoch. Whether the first beat is there by then is not known: both end alike."""
+    with etcd(tmp_path / "etcd") as members, running(tmp_path, capsys, members) as scene:
+        (member,), (first, second, _) = members, scene.brokers
+        with Recorder("before", TOPIC, lambda: first.broker_address) as before:
+            before.more()
+        assert gantry(capsys, first, "pause", "--why", "a rehearsal").code == 0
+        first.kill_broker()
+        command = asked_to_promote(second)
+        wait_until(lambda: (term := term_of(member, second)) is not None and term.epoch == 2)
+        if is_broker_killed:
+            second.kill_broker()
+        command.kill()
+        command.wait()
+        if is_broker_killed:
+            assert gantry(capsys, second, "resume", "--force").code == 0
+            second.start_broker()
+        first.start_broker()
+        assert settled(scene.brokers) is second
+        with Recorder("after", TOPIC, lambda: second.broker_address) as after:
+            after.more()
+        scene.check(before, after, owner=second)
+
+
+def asked_to_promote(slave: LocalCluster) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-P", "-m", "appliance", "admin", "-n", slave.namesrv_address, "promote"]
+    return subprocess.Popen(
+        [*command, slave.broker_name, "--to", slave.broker_address, "--accept-unknown", "--yes"],
+        env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from appliance.cli.admin.output import when
+from appliance.failover.view import TermState
 from appliance.register.register import HA_INIT, RESTORED
 from appliance.register.term import IN_SYNC, Term, View
 from gantrymq.client.admin.failover import FailoverMember, FailoverPause, FailoverStatus
@@ -23,6 +24,7 @@ def explain(broker_name: str, view: View, members: list[Member], told: FailoverS
         _owner(term, owner),
         *(line for member in others if (line := _other_master(term, member))),
         *beware(told),
+        *unfinished(told),
     ]
     if told is not None and told.is_automatic:
         return lines + by_itself(told)
@@ -41,6 +43,20 @@ def explain(broker_name: str, view: View, members: list[Member], told: FailoverS
 def beware(told: FailoverStatus | None) -> list[str]:
     """Why etcd itself refuses changes, or will."""
     return [f"beware: {told.etcd_trouble}"] if told is not None and told.etcd_trouble else []
+
+
+def unfinished(told: FailoverStatus | None) -> list[str]:
+    """What a promotion by hand has left half done, and how it ends. It is so for a moment of each one, too."""
+    if told is None or told.state != TermState.OPENING or told.is_complete:
+        return []
+    promote = f"gantry admin promote {told.broker_name}"
+    said = next((each.refusal for each in told.members if each.is_master and each.refusal), "")
+    begins = "once it runs again" + ("" if told.pause is None else " and the pause has ended")
+    return [
+        f"half done: epoch {told.epoch} was given to {told.master} by hand, and it has not begun it. It does so by "
+        f"itself {begins}{f', but says: {said}' if said else ''}. If it does not, `{promote} --to {told.master} "
+        f"--accept-unknown` finishes it; if it is lost for good, `{promote} --force` makes another member the master"
+    ]
 
 
 def by_itself(told: FailoverStatus) -> list[str]:

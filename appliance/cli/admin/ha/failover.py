@@ -13,7 +13,7 @@ from appliance.broker.failover.told import status_of
 from appliance.cli.admin.command import Shown
 from appliance.cli.admin.failures import NotThere
 from appliance.cli.admin.ha import unclean
-from appliance.cli.admin.ha.explain import beware, by_itself, paused
+from appliance.cli.admin.ha.explain import beware, by_itself, paused, unfinished
 from appliance.cli.admin.ha.looking import FRESH_S, Seen, broker_arguments, has_renewed, look
 from appliance.cli.admin.ha.switching import until_switched
 from appliance.cli.admin.output import ago, duration, when
@@ -66,7 +66,7 @@ def _lines(status: FailoverStatus) -> list[str]:
         for each in status.kept_tails
     ]
     by_itself_lines = by_itself(status) if status.is_automatic else []
-    return [*beware(status), *facts(pairs), *by_itself_lines, *tails, "", *changes]
+    return [*beware(status), *facts(pairs), *unfinished(status), *by_itself_lines, *tails, "", *changes]
 
 
 def _master(status: FailoverStatus) -> str:

@@ -8,7 +8,7 @@ import pytest
 
 from appliance.broker.failover.told import SILENT, status_of
 from appliance.broker.life import BrokerLife
-from appliance.failover.view import Figures, Holder, Pause
+from appliance.failover.view import Figures, Holder, Pause, TermState
 from appliance.register.room import Trouble
 from appliance.register.term import IN_SYNC, Change, Term, View
 from gantrymq import AdminClient
@@ -59,6 +59,15 @@ def test_while_etcd_refuses_changes_no_member_would_be_the_next() -> None:
     told = status_of(TOLD, VIEW, equal, Trouble("etcd's database is full", is_refusing=True))
     assert (told.next_master, told.why_none, told.etcd_trouble) == ("", *("etcd's database is full",) * 2)
     assert status_of(TOLD, VIEW, equal, Trouble("nobody compacts it")).next_master == TWO
+
+
+def test_a_master_that_has_not_begun_its_epoch_is_told_with_its_reason() -> None:
+    """Once it serves, it says no reason: what it said as a slave is over."""
+    for state, refusal in ((TermState.OPENING, "has restarted"), (TermState.OPEN, "")):
+        assert VIEW.term is not None
+        view = dataclasses.replace(VIEW, term=dataclasses.replace(VIEW.term, state=state))
+        told = status_of(TOLD, view, {1: figures(ONE, 90, refusal="has restarted")})
+        assert told.members[0].is_master and told.members[0].refusal == refusal
 
 
 def test_without_a_record_it_says_how_one_begins() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from appliance.cli.admin.ha.explain import explain, why_not
+from appliance.cli.admin.ha.explain import explain, unfinished, why_not
 from appliance.failover.view import Holder
 from appliance.register.term import IN_SYNC, LOCAL, Term, View
 from gantrymq.client.admin.failover import FailoverMember, FailoverPause, FailoverStatus
@@ -79,6 +79,22 @@ def test_while_etcd_refuses_changes_it_names_nobody_as_the_next_master() -> None
 def test_while_it_is_paused_it_says_by_whom_and_why() -> None:
     lines = explain("broker-a", View(TERM, 7), [], told(pause=FailoverPause("ops", "disks", 1_000, 0), next_master=""))
     assert any("no broker would take over, ops has paused failover since" in line and "disks" in line for line in lines)
+
+
+def test_a_promotion_that_was_not_begun_is_named_with_the_command_that_finishes_it() -> None:
+    half = told(epoch=4, state="opening", pause=FailoverPause("ops", "", 0))
+    (line,) = unfinished(half)
+    assert f"epoch 4 was given to {ONE} by hand" in line and "once it runs again and the pause has ended." in line
+    assert f"`gantry admin promote broker-a --to {ONE} --accept-unknown` finishes it" in line
+    rebooted = dataclasses.replace(half.members[0], refusal="the machine of member 1 has restarted")
+    (line,) = unfinished(dataclasses.replace(half, members=(rebooted,)))
+    assert "but says: the machine of member 1 has restarted" in line
+    assert line in explain("broker-a", View(TERM, 7), [], dataclasses.replace(half, members=(rebooted,)))
+
+
+@pytest.mark.parametrize("further", [{"state": "open"}, {"state": "opening", "is_complete": True}])
+def test_one_that_was_begun_is_not_half_done(further: dict[str, Any]) -> None:
+    assert unfinished(told(**further)) == []
 
 
 def test_without_a_record_it_says_how_to_begin_one() -> None:

@@ -1,0 +1,91 @@
+"""A promotion by hand that etcd has on record, and that its broker has not begun: it was killed, or had no answer."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from appliance.broker.life import BrokerLife
+from appliance.failover.view import Pause, TermState
+from appliance.register.etcd import OutcomeUnknown
+from appliance.register.term import Term
+from tests.appliance.broker.failover.automatic import begun_with_copies, die, member, reason
+from tests.appliance.broker.replication.brokers import is_slave, promote, same_logs, send
+from tests.appliance.broker.replication.recorded import OnRecord, takes_messages
+from tests.waiting import until
+
+pytestmark = pytest.mark.slow
+WHILE_PAUSED = Pause("ops", "disks are replaced", 0, 0)
+
+
+def executed_alone(broker: BrokerLife, *, then_fails: bool = False) -> asyncio.Event:
+    """Have etcd execute the broker's promotion, and the broker stand still then, or hear of no answer."""
+    register, executed = broker.controller.register, asyncio.Event()
+    assert register is not None
+    take_over = register.take_over
+
+    async def take_over_alone(*words: Any, **more: Any) -> Term:
+        await take_over(*words, **more)
+        executed.set()
+        if not then_fails:
+            await asyncio.Event().wait()
+        raise OutcomeUnknown("etcd has an election")
+
+    register.take_over = take_over_alone  # type: ignore[method-assign]
+    return executed
+
+
+async def test_a_promotion_whose_answer_was_lost_is_begun_all_the_same(on_record: OnRecord) -> None:
+    async with member(on_record, "two", 1) as two:
+        async with member(on_record, "one", 0) as one:
+            await begun_with_copies(on_record, one, two)
+            await on_record.register.pause(await on_record.register.view(), WHILE_PAUSED)
+            die(one)
+        executed_alone(two, then_fails=True)
+        answer = await promote(two)
+        assert answer.code != 0 and "not known, `gantry admin ha status` tells" in (answer.remark or "")
+        await until(lambda: takes_messages(two))
+        assert (await on_record.term()).epoch == 2
+
+
+async def test_a_broker_killed_before_it_begins_its_promotion_is_the_master_once_it_is_back(
+    on_record: OnRecord,
+) -> None:
+    async with member(on_record, "three", 2) as three:
+        await half_promoted(on_record, three)
+        async with member(on_record, "two", 1) as two:
+            await until(lambda: takes_messages(two))
+            assert (await on_record.term()).epoch == 3
+            await send(two, 10)
+            await same_logs(two, three)
+            assert is_slave(three)
+
+
+async def test_a_pause_holds_that_back_and_a_second_promotion_does_not_need_force(on_record: OnRecord) -> None:
+    async with member(on_record, "three", 2) as three:
+        await half_promoted(on_record, three, stays_paused=True)
+        async with member(on_record, "two", 1) as two:
+            await until(lambda: "ops has paused failover" in reason(two))
+            answer = await promote(two)
+            assert answer.code == 0, answer.remark
+            await until(lambda: takes_messages(two))
+            await same_logs(two, three)
+
+
+async def half_promoted(on_record: OnRecord, three: BrokerLife, *, stays_paused: bool = False) -> None:
+    """The master and the slave that was promoted are gone; etcd has the latter's epoch on record."""
+    async with member(on_record, "two", 1) as two:
+        async with member(on_record, "one", 0) as one:
+            await begun_with_copies(on_record, one, two, three)
+            await on_record.register.pause(await on_record.register.view(), WHILE_PAUSED)
+            die(one)
+        executed, asked = executed_alone(two), asyncio.create_task(promote(two))
+        await executed.wait()
+    await asyncio.gather(asked, return_exceptions=True)
+    view = await on_record.register.view()
+    assert view.term is not None
+    assert (view.term.epoch, view.term.owner, view.term.state) == (2, two.controller.address, TermState.OPENING)
+    if not stays_paused:
+        await on_record.register.resume(view)
