@@ -88,6 +88,7 @@ def services_of(parts: ServiceParts) -> list[Service]:
         parts.filters,
         parts.topic_retention,
         parts.hold,
+        parts.pop,
         parts.pop.journal,
         parts.stats,
         ClientHousekeeping(parts.producers, parts.consumers, parts.locks),

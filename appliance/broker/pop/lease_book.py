@@ -9,6 +9,7 @@ the journal, a start and a slave use what serves. `offsets` has each group's off
     ["at",  group, topic, queue, offset]          all leases are void, the group goes on at `offset`
     ["all", group, topic, queue, next offset, in order, attempt, [[offset, pop ms, due ms, times], ...]]
     ["gone", group, topic, queue]                 topic or group was deleted
+    ["left", group, topic, queue]                 pulled since: from here on the file of offsets alone says where it is
 """
 
 from __future__ import annotations
@@ -168,6 +169,23 @@ class LeaseBook:
             if self._emptied.get(key, self._kept.get(key, there)) != there:
                 self.do(self.snapshot(key))
 
+    def emptied(self) -> list[tuple[Key, int]]:
+        """Queues and where records leave the group there: those of which a start may have to know."""
+        return [*self._kept.items(), *self._emptied.items()]
+
+    def has_moved(self, key: Key, offset: int) -> bool:
+        """Whether records leave the group at `offset`, and others have set another since."""
+        if key in self.queues or self._offsets.query(*key) == offset:
+            return False
+        return self._emptied.get(key, self._kept.get(key)) == offset
+
+    def leave(self, key: Key, offset: int) -> None:
+        """Put on record that the file of offsets is right, if `has_moved` still holds; it was written since then."""
+        if self.has_moved(key, offset):
+            self._on_record(["left", *key])
+            self._emptied.pop(key, None)
+            self._kept.pop(key, None)
+
     def records(self) -> list[Record]:
         """What makes an empty book this one, with the offsets of queues that were emptied since the last `kept`."""
         self.drop_void()
@@ -295,6 +313,14 @@ class LeaseBook:
         queue = self.queues.get(due.key)
         lease = queue.leases.get(due.offset) if queue is not None else None
         return lease if lease is not None and lease.due_ms == due.due_ms else None
+
+
+def still_true(records: list[Record]) -> Iterator[Record]:
+    """Yield the records without those of groups that have left since."""
+    left = {Key(*record[1:]): place for place, record in enumerate(records) if len(record) == 4 and record[0] == "left"}
+    for place, record in enumerate(records):
+        if not left or len(record) < 4 or place > left.get(Key(*record[1:4]), -1):
+            yield record
 
 
 _APPLY: dict[str, Callable[..., None]] = {

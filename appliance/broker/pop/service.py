@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
 import time
 from collections import Counter
@@ -15,7 +17,7 @@ from appliance.broker.groups.consumer_groups import ConsumerManager
 from appliance.broker.groups.consumer_offset import SEPARATOR, ConsumerOffsetManager
 from appliance.broker.pop.hold import PopHold
 from appliance.broker.pop.journal import Journal
-from appliance.broker.pop.lease_book import LeaseBook, Record
+from appliance.broker.pop.lease_book import LeaseBook, Record, still_true
 from appliance.broker.pop.leases import Key
 from appliance.broker.pop.modes import Mode, Modes
 from appliance.broker.pop.moving import Moving
@@ -23,6 +25,8 @@ from appliance.broker.pop.redelivery import Redelivery, RedeliveryParts
 from appliance.broker.pop.routes import TopicRoutes
 from appliance.broker.pop.taking import Taking
 from appliance.errors import StartError
+from appliance.process.cooperative import in_slices
+from appliance.process.json_file import StateFileError
 from gantrymq.errors import MessageRejected
 from gantrymq.message.topics import pop_retry_topic
 
@@ -33,6 +37,8 @@ MODE_QUEUE = -1  # in a key that stands for a mode
 CONSUME_POP = "CONSUME_POP"  # what a member that pops may say of itself
 GROUPS_TOLD = 20  # in the status: those with most
 LEASES_A_STATE = 5000  # that one state tells a slave of
+LOOK_S = 1.0
+A_SLICE = 256  # offsets looked up before others have a turn
 
 
 class PopServiceParts(RedeliveryParts, Protocol):
@@ -61,7 +67,7 @@ class PopService:
 
     def load(self) -> None:
         """Read the journal, once offsets and store are there. Blocking. StartError."""
-        self._replay(self.journal.read())
+        self._replay(list(still_true(self.journal.read())))
         self.book.cut(self._parts.store.max_offset)
         for key in self.book.queues:
             self.modes.popping.setdefault((self._own_topic(key), key.group), time.monotonic())
@@ -148,6 +154,18 @@ class PopService:
             "popDeadLetters": str(self.redelivery.dead),
             "popWaiting": str(self.hold.count),
         }
+
+    async def run(self) -> None:
+        """Leave groups to the file of offsets that pull by now: their commits, many a second, are not on record."""
+        while True:
+            await asyncio.sleep(LOOK_S)
+            places = in_slices(self.book.emptied(), A_SLICE)
+            moved = [place async for place in places if self.book.has_moved(*place)]
+            if moved:
+                with contextlib.suppress(StateFileError):  # it is logged, and written again later
+                    await self._parts.offsets.saved()
+                    for place in moved:
+                        self.book.leave(*place)
 
     # -- for the journal and for slaves -------------------------------------------------------------------------------
 

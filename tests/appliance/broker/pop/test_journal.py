@@ -12,7 +12,7 @@ import pytest
 
 from appliance.broker.pop import journal as journals
 from appliance.broker.pop.journal import Journal, Record
-from appliance.broker.pop.lease_book import LeaseBook
+from appliance.broker.pop.lease_book import LeaseBook, still_true
 from appliance.broker.pop.leases import Key
 from gantrymq.errors import MessageRejected
 from tests.waiting import until
@@ -238,3 +238,26 @@ def test_nothing_is_leased_to_a_group_whose_offset_has_no_room() -> None:
     with pytest.raises(MessageRejected):
         book.hand_out(KEY, [0], 1, 1000, 61_000)
     assert (book.queues, book.count, book.next_due_ms()) == ({}, 0, None)
+
+
+def test_what_was_recorded_of_a_group_before_it_left_counts_no_longer() -> None:
+    mode, left = ["mode", "orders", "g", "PULL", 0], ["left", *KEY]
+    again, of_another = ["out", *KEY, [4], 5, 1, 2, False, ""], ["at", "other", "orders", 0, 1]
+    assert list(still_true([["at", *KEY, 2], mode, of_another, left, again])) == [mode, of_another, again]
+
+
+@pytest.mark.parametrize("what", ["it stands where records leave it", "it was set since", "it pops again"])
+def test_a_group_is_left_to_the_file_only_as_it_was_seen(tmp_path: Path, what: str) -> None:
+    book, journal, table = book_with(tmp_path)
+    book.end(KEY, [5, 8])
+    ((_key, seen),) = book.emptied()
+    assert not book.has_moved(KEY, seen)
+    if what != "it stands where records leave it":
+        table.commit(*KEY, 20)
+    if what == "it was set since":
+        book.note_set(KEY)
+        table.commit(*KEY, 30)
+    elif what == "it pops again":
+        book.hand_out(KEY, [20], 21, 1000, 61_000)
+    book.leave(KEY, seen)
+    assert ["left", *KEY] not in journal.read()

@@ -8,10 +8,13 @@ import pytest
 
 from appliance.broker.pop.journal import Journal, line_of
 from gantrymq.remoting.codes import RequestCode
+from gantrymq.remoting.command import RemotingCommand
+from gantrymq.remoting.pop_bodies import SetModeRequest
 from store.log.commit_log import CommitLog
 from tests.appliance.broker.pop.popper import popping
 from tests.appliance.broker.pop.scene import bodies, offset_after_a_kill, offset_of, scene
-from tests.harness import serving
+from tests.harness import LocalCluster, serving
+from tests.waiting import until
 
 
 async def test_a_group_begins_again_with_its_queue(tmp_path: Path) -> None:
@@ -119,3 +122,25 @@ async def test_a_start_leaves_leases_out_whose_group_has_no_room_for_an_offset(
     monkeypatch.setattr("appliance.broker.groups.consumer_offset.KEYS_MAX", 0)
     async with serving(tmp_path) as cluster:
         assert cluster.broker.pop.figures()["popMessagesOut"] == "0"
+
+
+async def test_a_killed_broker_leaves_a_group_where_it_pulled_to_since_it_popped(tmp_path: Path) -> None:
+    """Consumers that pull commit one-way, several times a second: no commit of theirs may need the journal."""
+    place = {"consumerGroup": "g", "topic": "orders", "queueId": "0"}
+    with LocalCluster(tmp_path, broker_properties={"flushConsumerOffsetInterval": "50"}) as cluster:
+        async with popping(cluster.broker_address) as popper:
+            for number in range(5):
+                await popper.send(b"%d" % number)
+            for delivered in await popper.pop(maxMsgNums=2):
+                assert await popper.ack(delivered) == 0
+            assert (await popper.ask(401, {}, SetModeRequest("orders", "g", "PULL", 0).to_json())).code == 0
+            code = RequestCode.UPDATE_CONSUMER_OFFSET
+            assert (await popper.ask(code, place | {"commitOffset": "1"})).code == 0, "a tool's"
+            commit = RemotingCommand.request(code, place | {"commitOffset": "4"})
+            await popper.client.invoke_oneway(cluster.broker_address, commit)
+            journal = cluster.store / "config" / "pop.journal"
+            await until(lambda: b'["left","g","orders",0]' in journal.read_bytes())
+        cluster.kill_broker()
+        cluster.start_broker()
+        async with popping(cluster.broker_address) as popper:
+            assert (await popper.ask(RequestCode.QUERY_CONSUMER_OFFSET, place)).ext_fields["offset"] == "4"
