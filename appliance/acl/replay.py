@@ -53,6 +53,7 @@ class ReplayGuard:
             raise StampRefused("stamp belongs to another request code")
         seen = self._seen.get(access_key)
         if seen is None:
+            self._forget_accounts(now_ms)
             seen = self._seen[access_key] = {}
         known = seen.get(client_id)
         if known is None:
@@ -67,6 +68,16 @@ class ReplayGuard:
         known.number = number
         if time_ms > known.time_ms:
             known.time_ms = time_ms
+
+    def __len__(self) -> int:
+        """Of how many accounts stamps are remembered."""
+        return len(self._seen)
+
+    def _forget_accounts(self, now_ms: int) -> None:
+        """Forget accounts, deleted ones among them, whose stamps are all too old: none of them can come again."""
+        for access_key, seen in list(self._seen.items()):
+            if all(now_ms - item.time_ms > self._window_ms for item in seen.values()):
+                del self._seen[access_key]
 
     def _forget_old(self, seen: dict[str, _Seen], now_ms: int) -> None:
         old = [key for key, item in seen.items() if now_ms - item.time_ms > self._window_ms]

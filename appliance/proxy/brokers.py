@@ -12,6 +12,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 
 from appliance.acl.account import Account
+from appliance.acl.account_book import AccountBook
 from appliance.proxy.clients import ClientBook
 from appliance.proxy.reporting import report_of
 from gantrymq.client.connection.broker_calls import BrokerCalls
@@ -192,7 +193,9 @@ class Brokers:
         clients: ClientBook,
         endpoint: Callable[[], str],
         asked: Mapping[int, Asked],
+        accounts: AccountBook | None,
     ) -> None:
+        self._accounts = accounts
         self._name_servers = name_servers
         self._tls = tls
         self._clients = clients
@@ -207,11 +210,10 @@ class Brokers:
         access_key = account.access_key if account is not None else ""
         session = self._sessions.get(access_key)
         if session is not None and account is not None and not _is_same(session.account, account):
-            task = asyncio.get_running_loop().create_task(session.close(), name=f"close session of {access_key}")
-            self._closing.add(task)
-            task.add_done_callback(self._closing.discard)
+            self._end(session)
             session = None
         if session is None:
+            self._end_deleted()
             credentials = None if account is None else Credentials.of_key(access_key, account.key)
             options = ClientOptions(name_servers=self._name_servers, credentials=credentials, tls=self._tls)
             session = BrokerSession(options, account, self._clients, self._endpoint, self._asked)
@@ -220,7 +222,23 @@ class Brokers:
         session.account = account  # its permissions may be others now
         return session
 
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def _end(self, session: BrokerSession) -> None:
+        del self._sessions[session.access_key]
+        task = asyncio.get_running_loop().create_task(session.close(), name=f"close session of {session.access_key}")
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+
+    def _end_deleted(self) -> None:
+        """End the sessions of accounts that are no longer there: brokers would refuse all they send."""
+        if self._accounts is not None:
+            for access_key in self._sessions.keys() - self._accounts.current.by_key.keys():
+                self._end(self._sessions[access_key])
+
     def _clients_changed(self, access_key: str) -> None:
+        self._end_deleted()
         session = self._sessions.get(access_key)
         if session is not None and session.client.is_open:
             session.tell_soon()

@@ -62,9 +62,9 @@ class ProxyController:
         self.clients = ClientBook()
         self.renewals = Renewals(lambda client_id: self.clients.get(client_id) is not None)
         self._accounts = _account_book(config)
-        transactions = Transactions(lambda: self._brokers, self.clients)
+        transactions = Transactions(lambda: self.brokers, self.clients)
         questions = Questions(self.clients, lambda *asked: self.telemetry.ask(*asked))
-        self._brokers = Brokers(
+        self.brokers = Brokers(
             config.namesrv_addresses,
             config.outgoing_tls,
             self.clients,
@@ -74,8 +74,9 @@ class ProxyController:
                 RequestCode.GET_CONSUMER_RUNNING_INFO: questions.running_info,
                 RequestCode.CONSUME_MESSAGE_DIRECTLY: questions.consume,
             },
+            self._accounts,
         )
-        self.telemetry = Telemetry(self.clients, self._brokers, collector_at(config.metric_collector))
+        self.telemetry = Telemetry(self.clients, self.brokers, collector_at(config.metric_collector))
         service = Service(Gate(self._accounts, requires_stamp=config.acl_require_stamp))
         self._add_calls(service, transactions)
         self._mapping = service.mapping
@@ -87,8 +88,8 @@ class ProxyController:
         self._stack = contextlib.AsyncExitStack()
 
     def _add_calls(self, service: Service, transactions: Transactions) -> None:
-        routing, sending = Routing(self._brokers, self.telemetry.routed), Sending(self._brokers)
-        receiving = Receiving(self._brokers, self.renewals)
+        routing, sending = Routing(self.brokers, self.telemetry.routed), Sending(self.brokers)
+        receiving = Receiving(self.brokers, self.renewals)
         self.telemetry.ended = receiving.client_ended
         service.answers("ReceiveMessage", receiving.receive_message)
         service.unary("AckMessage", receiving.ack_message)
@@ -134,7 +135,7 @@ class ProxyController:
                     self._accounts.load()
                 except AccountFileError as exc:
                     raise StartError(f"accounts can't be read: {exc}") from exc
-            stack.push_async_callback(self._brokers.close)
+            stack.push_async_callback(self.brokers.close)
             try:
                 self.port = await self._listener.open()
             except OSError as exc:

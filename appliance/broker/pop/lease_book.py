@@ -54,6 +54,7 @@ class LeaseBook:
         self.count = 0
         self.by_group: Counter[str] = Counter()
         self.redelivered: Counter[str] = Counter()  # by group, since the start
+        self.redelivered_to_deleted = 0  # groups; the sum must not shrink
         self._watchers: list[set[Key]] = []
         self._emptied: dict[Key, int] = {}  # where records leave the group; the file of offsets may not have it yet
         self._kept: dict[Key, int] = {}  # the same, of those that were emptied before the journal was written anew
@@ -108,6 +109,10 @@ class LeaseBook:
         for watcher in self._watchers:
             watcher.add(key)
         self._on_record(record)
+
+    def forget_group(self, group: str) -> None:
+        """It was deleted."""
+        self.redelivered_to_deleted += self.redelivered.pop(group, 0)
 
     # -- looks --------------------------------------------------------------------------------------------------------
 

@@ -149,7 +149,7 @@ class PopService:
             "popMessagesOut": str(book.count),
             "popMessagesOutByGroup": _most(book.by_group),
             "popOldestOutMs": "0" if oldest_ms is None else str(max(self.taking.now_ms() - oldest_ms, 0)),
-            "popRedelivered": str(book.redelivered.total()),  # since the start
+            "popRedelivered": str(book.redelivered.total() + book.redelivered_to_deleted),  # since the start
             "popRedeliveredByGroup": _most(book.redelivered),
             "popDeadLetters": str(self.redelivery.dead),
             "popWaiting": str(self.hold.count),

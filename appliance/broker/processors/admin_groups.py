@@ -105,6 +105,7 @@ async def delete_group(
     if "true" in (fields.get("removeOffset", "").lower(), fields.get("cleanOffset", "").lower()):
         parts.offsets.remove_group(group)
         parts.pop.book.drop_void()
+    parts.pop.book.forget_group(group)
     parts.stats.group_deleted(group)
     await parts.groups.saved()
     logger.info(

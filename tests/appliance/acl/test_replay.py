@@ -77,3 +77,14 @@ def test_what_is_remembered_goes_by_the_last_stamp_of_a_connection(monkeypatch: 
     guard.check("key", stamp(clock, 1, client="new"), 310, 3)  # "short" is forgotten for it
     with pytest.raises(StampRefused, match="another connection"):
         guard.check("key", last, 310, 4)
+
+
+def test_an_account_is_forgotten_once_none_of_its_stamps_can_come_again() -> None:
+    clock = Clock(1_700_000_000.0)
+    guard = ReplayGuard(60_000, clock=clock)
+    for number in range(10):  # each is deleted and the next one made
+        clock.now += 50
+        guard.check(f"key-{number}", stamp(clock, 1), 310, number)
+    assert len(guard) == 2
+    with pytest.raises(StampRefused, match="another connection"):
+        guard.check("key-8", stamp(clock, 1), 310, 11)

@@ -16,6 +16,7 @@ from gantrymq.remoting.admin_bodies import TopicConfig
 from gantrymq.remoting.signature import Credentials
 from tests.appliance.acl.cluster import ADMIN, LOW, PLAIN_ACL, RIGHT, UNKNOWN, WRONG, accounts_file
 from tests.appliance.proxy.proxies import ENDPOINTS, ProxyClient, ProxyCluster, proxied
+from tests.waiting import until
 
 pytestmark = pytest.mark.usefixtures("door")
 
@@ -125,3 +126,18 @@ async def test_a_broker_that_trusts_the_proxys_address_opens_nothing(tmp_path: P
         assert await sent(cluster.proxy.port, "TopicX", {}) == Code.UNAUTHORIZED
         assert await sent(cluster.proxy.port, "TopicX", signed(LOW)) == Code.UNAUTHORIZED
         assert await sent(cluster.proxy.port, "TopicX", signed(RIGHT)) == Code.OK
+
+
+async def test_the_session_of_a_deleted_account_ends(tmp_path: Path) -> None:
+    async with guarded(tmp_path) as cluster:
+        for account, topic in ((RIGHT, "TopicX"), (LOW, "TopicLow")):
+            assert await sent(cluster.proxy.port, topic, signed(account)) == Code.OK
+        assert len(cluster.proxy.brokers) == 2
+        accounts_file(tmp_path, PLAIN_ACL.replace("lowKey123", "newKey123"))
+        new = Credentials("newKey123", "lowSecret123")
+
+        async def is_read() -> bool:
+            return await sent(cluster.proxy.port, "TopicLow", signed(new)) == Code.OK
+
+        await until(is_read)
+        assert len(cluster.proxy.brokers) == 2

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from gantrymq.message.record import decode_records
+from gantrymq.remoting.codes import RequestCode
 from store.base.errors import NotReadableNow
 from store.base.results import HOPELESS, PutMessageResult, PutMessageStatus
 from store.message_store import MessageStore
@@ -121,3 +122,13 @@ async def test_what_can_not_be_read_now_is_not_gone(tmp_path: Path, monkeypatch:
         await popper.pop(invisibleTime=1)
         (again,) = await popper.pop(pollTime=30_000)
         assert (again.body, broker.pop.redelivery.gone, len(tries)) == (b"first", 0, 3)
+
+
+async def test_a_deleted_group_leaves_no_count_but_stays_in_the_sum(tmp_path: Path) -> None:
+    async with scene(tmp_path) as (broker, popper):
+        (first,) = await popper.pop()
+        assert (await popper.change(first, 0)).code == 0
+        await until(lambda: broker.pop.figures()["popRedeliveredByGroup"] == "g:1")
+        assert (await popper.ask(RequestCode.DELETE_SUBSCRIPTIONGROUP, {"groupName": "g"})).code == 0
+        figures = broker.pop.figures()
+        assert (figures["popRedelivered"], figures["popRedeliveredByGroup"]) == ("1", "none")
