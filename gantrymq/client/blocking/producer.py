@@ -118,7 +118,10 @@ class SyncProducer(BlockingClient):
         others have been answered. The messages of a chosen queue keep their order. Waits only while the producer holds
         `buffer_bytes`. delivery_timeout_s counts from here on. `flush` and `close` wait for everything.
 
-        Callbacks of the future run on the event loop's thread: they should not block. It can't be cancelled.
+        It can't be cancelled. Callbacks of the future run on the event loop's thread: while one blocks, all blocking
+        clients of the process wait. One that calls sys.exit() ends neither the loop nor the process, which the log
+        says, and other messages keep their outcomes; but callbacks added to the same future after it are not called.
+        With `close` they may run in the thread that closes, and an exit is raised there once every future is done.
         """
         self._require_open()
         self._client.collect(message)

@@ -73,8 +73,9 @@ class SoonSends:
         with self._room:
             self._is_over = True
             left = list(self._unsettled)
-        for future in left:
-            _fail(future, ClientClosed(NOT_SENT))
+        with contextlib.ExitStack() as every:  # one whose callback exits holds up no other
+            for future in left:
+                every.callback(_fail, future, ClientClosed(NOT_SENT))
 
     def _take(self) -> None:
         """On the loop: send what was handed over, unless that is being done already."""
@@ -85,20 +86,21 @@ class SoonSends:
     async def _send(self) -> None:
         """One burst after the other: one that has to wait for a route is not overtaken by the next, which finds it."""
         handed: deque[Handed] = deque()
+        call_soon = asyncio.get_running_loop().call_soon  # a callback that exits would end what calls it
         try:
             while self._take_into(handed):
                 message, queue, sharding_key, future = handed[0]
                 try:
                     sent = await self.producer.send_collected(message, queue=queue, sharding_key=sharding_key)
                 except Exception as exc:  # whatever it is, it belongs to the thread that waits for this message
-                    _fail(future, exc)
+                    call_soon(_fail, future, exc)
                 else:
                     sent.add_done_callback(functools.partial(_tell, future))
                 handed.popleft()
         finally:
             self._is_sending = False
             for *_, future in handed:  # the producer was closed
-                _fail(future, ClientClosed(NOT_SENT))
+                call_soon(_fail, future, ClientClosed(NOT_SENT))
 
     def _take_into(self, handed: deque[Handed]) -> bool:
         """Where nothing is left, go on with what was handed over meanwhile; whether there is something."""

@@ -380,6 +380,9 @@ class Producer(Client):
         Fast: many messages make one request. Batches leave when they have `batch_bytes`, waited for `linger_s`, or when
         others have been answered. The messages of a chosen queue keep their order. Waits only while the producer holds
         `buffer_bytes`. delivery_timeout_s counts from here on. `flush` and `close` wait for everything.
+
+        Callbacks of the future run on the loop: while one blocks, nothing is sent or received. One that calls
+        sys.exit() ends the loop, as asyncio has it; what is not sent by then is given up when the loop's tasks are.
         """
         self._session.require_open()
         if self._options.interceptors or type(message) is not Message:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sys
 from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
 
 from gantrymq import Message, MessageQueue, SendResult, SendStatus
+from gantrymq.client.blocking.shared_loop import SharedLoop
 from gantrymq.client.blocking.soon import SoonSends
 from gantrymq.client.produce.options import ProducerOptions
 from gantrymq.errors import ClientClosed, RouteNotFound
-from tests.waiting import until
+from tests.waiting import until, wait_until
 
 RESULT = SendResult(SendStatus.SEND_OK, "id", "offset id", MessageQueue("T", "broker-a", 0), 0, "", True)
 
@@ -73,6 +75,7 @@ async def test_what_was_handed_over_when_the_producer_is_closed_has_an_outcome()
     producer.tasks[0].cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await producer.tasks[0]
+    await until(lambda: all(future.done() for future in futures))
     for future in futures:
         with pytest.raises(ClientClosed):
             future.result(0)
@@ -118,3 +121,30 @@ async def test_a_message_that_is_given_up_does_not_take_the_others_along() -> No
     await until(lambda: all(future.done() for future in futures))
     assert isinstance(futures[0].exception(0), RouteNotFound)
     assert [future.result(0) for future in futures[1:]] == [RESULT, RESULT]
+
+
+@pytest.mark.parametrize("failure", [None, RouteNotFound("T")], ids=["sent", "not sent"])
+def test_a_callback_that_exits_takes_no_other_message_along(failure: Exception | None) -> None:
+    producer, shared = SlowAtFirst(), SharedLoop()
+    producer.failure = failure
+    shared.acquire(producer)  # type: ignore[arg-type]
+    soon = SoonSends(producer)  # type: ignore[arg-type]
+    futures = [soon.submit(Message("T", b"%d" % number), None, "key", shared.call_soon) for number in range(3)]
+    futures[0].add_done_callback(lambda done: sys.exit(3))
+    wait_until(lambda: producer.tasks)
+    futures.append(soon.submit(Message("T", b"3"), None, "key", shared.call_soon))  # while the first ones are sent
+    shared.call_soon(producer.route.set)
+    wait_until(lambda: all(future.done() for future in futures))
+    assert futures[0].exception(0) is failure
+    assert [future.result(0) for future in futures[1:]] == [RESULT] * 3
+    shared.release(producer)  # type: ignore[arg-type]
+
+
+def test_a_callback_that_exits_at_the_end_leaves_no_message_without_an_outcome() -> None:
+    soon = SoonSends(SlowAtFirst())  # type: ignore[arg-type]
+    futures = [soon.submit(Message("T", b"x"), None, "key", lambda take: None) for _ in range(3)]
+    for future in futures:
+        future.add_done_callback(lambda done: sys.exit(3))
+    with pytest.raises(SystemExit):
+        soon.end()
+    assert all(isinstance(future.exception(0), ClientClosed) for future in futures)
