@@ -68,6 +68,7 @@ locks_before() { # name
     case $1 in
     postgresql | redis | bench) echo appliance ;;
     test) echo appliance postgresql redis ;;
+    docs) echo appliance postgresql redis test ;;
     esac
 }
 
