@@ -1,6 +1,8 @@
 """Makes the code of `appliance/proxy/protocol` from the .proto files there, with the protoc of the lock:
 
 python -m tests.appliance.proxy.protocol_code
+
+The types (.pyi) are for mypy alone, and in no repository: the test of style and types writes them first.
 """
 
 from __future__ import annotations
@@ -36,6 +38,13 @@ def generated() -> dict[str, str]:
         }
 
 
-if __name__ == "__main__":
+def write(suffix: str) -> None:
+    """Write those of the files that end so, where they are others now."""
     for name, text in generated().items():
-        (FOLDER / name).write_text(text, encoding="utf-8")
+        path = FOLDER / name
+        if name.endswith(suffix) and not (path.exists() and path.read_text(encoding="utf-8") == text):
+            path.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write("")
