@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import dataclasses
 import logging
 import secrets
 from typing import Protocol
@@ -25,6 +24,7 @@ from appliance.broker.replication.master_address import MasterAddress
 from appliance.failover import view as decided
 from appliance.failover.actions import Action, Begin, Follow, Forget, Hear, Refuse, TakeOver
 from appliance.failover.decide import decide
+from appliance.failover.grace import Grace
 from appliance.failover.lease import Beats
 from appliance.failover.own import Attempt, Own, Role
 from appliance.failover.view import Beat, Figures, TermState, following
@@ -43,7 +43,6 @@ logger = logging.getLogger(__name__)
 
 LOOK_S = 0.25
 TELL_EVERY = 8  # looks
-BACK_S = 3.0  # that a master has to renew once etcd answers again: a round, its tries and the next one
 STOOD_STILL_S = 1.0  # longer than a look should take to begin
 ID_BYTES = 8
 
@@ -80,7 +79,7 @@ class Candidate:
         self._attempt: Attempt | None = None
         self._deciding = contextlib.ExitStack()  # while an attempt may be executed
         self._has_ticked = True
-        self._was_silent = False  # etcd, at the last look
+        self._grace = Grace()
         self.refusal = "etcd has not answered yet"  # why it does not become the master now
         self.why_never = self.refusal  # and why it would not if the master died now; "": it would
 
@@ -103,7 +102,7 @@ class Candidate:
             read = await self._register.view()
         except EtcdError as exc:
             self._refuse(f"etcd can't be asked: {exc}")
-            self._was_silent = True
+            self._grace.silent()
             return
         if self._has_lost_changes(read):
             self._refuse("etcd has an earlier record than before: `gantry admin ha adopt` has to say whose log counts")
@@ -113,17 +112,14 @@ class Candidate:
         members = self._parts.seen.recent(read.figures, received)
         lease_s = self._register.lease_of(read.beat)
         found = as_decided(read, members, sent=sent, received=received, lease_s=lease_s)
-        view = following(self._view, found)
-        if self._was_silent:  # the master could not renew either: it goes on in its epoch if it is there
-            view = dataclasses.replace(view, changed=max(view.changed, received - lease_s + BACK_S))
-            self._was_silent = False
-        self._view = view
+        self._view = following(self._view, found)
+        view = self._grace.granted(self._view)
         if (rival := self._parts.standing.standing.rival) is not None:
             self._refuse(f"epoch {rival.number} was begun twice: an administrator has to choose")
             self.why_never = self.refusal
             return
-        self.why_never = why_never(self._view, self.own())
-        for action in decide(self._view, self.own(), received):
+        self.why_never = why_never(view, self.own())
+        for action in decide(view, self.own(), received):
             await self._do(action)
 
     async def _tell(self) -> None:

@@ -62,6 +62,11 @@ class Checker:
         self.take_overs += 1
         self.is_only_master(process)
 
+    def has_opened(self, before: tuple[int, int]) -> None:
+        """A later epoch than before has."""
+        if self.opened[0] <= before[0]:
+            self.fail(f"no master after epoch {before[0]} though etcd has answered again and again")
+
     def is_only_master(self, process: Process) -> None:
         """No other process may prove that it is the master while this one may; and this one does its work."""
         if not process.is_proven():

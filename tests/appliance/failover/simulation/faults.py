@@ -7,10 +7,12 @@ import dataclasses
 from appliance.failover.own import Role
 from appliance.failover.view import Holder, Pause, Switch, Term, TermState
 from tests.appliance.failover.simulation import etcd
-from tests.appliance.failover.simulation.member import PAUSE_S_MAX, Member, Process
+from tests.appliance.failover.simulation.member import DEADLINE_S, PAUSE_S_MAX, Member, Process
 from tests.appliance.failover.simulation.world import ETCD, World
 
 RESTART_S_MAX = 3.0
+OFTEN = (0, 0.3, 1, 1, 5, 20)  # as a kind of fault has it in a scenario
+FLAPS = 12  # of etcd: more than a lease and the grace, of the times in which it answers
 
 
 class Faults:
@@ -46,11 +48,12 @@ class Faults:
             (self._stray, 1),
             (self._stall, 3),
             (self._cut_from_etcd, 2),
+            (self._flap, 0),  # it needs a time without others
         )
         if not self._weights and (wanted := world.mixture.faults):
             self._weights = [wanted.get(kind.__name__.strip("_"), 0) for kind, _ in kinds]
         elif not self._weights:
-            self._weights = [weight * world.rng.choice((0, 0.3, 1, 1, 5, 20)) + 0.01 for _, weight in kinds]
+            self._weights = [weight and weight * world.rng.choice(OFTEN) + 0.01 for _, weight in kinds]
         act = world.rng.choices([kind for kind, _ in kinds], self._weights)[0]
         world.note("--", act.__name__.strip("_"))
         act()
@@ -166,6 +169,24 @@ class Faults:
         cuts = {(member, ETCD) for member in world.members}
         world.cuts |= cuts
         world.at(world.rng.random() * 12, world.cuts.difference_update, cuts)
+
+    def _flap(self) -> None:
+        """The master is gone, and all of etcd is silent again and again: for longer than a look waits for an answer,
+        for shorter than a lease. In the times between, a successor has to come."""
+        world = self._world
+        masters = [member for member in world.members.values() if _role(member) == Role.MASTER]
+        if not masters or len(world.etcd.state.term.in_sync) < len(world.members):
+            if self._is_on:
+                world.at(1.0, self._flap)
+            return
+        world.rng.choice(masters).kill()
+        opened, cuts, after_s = world.checker.opened, {(member, ETCD) for member in world.members}, 0.0
+        for _ in range(FLAPS):
+            silent_s, answers_s = world.rng.uniform(DEADLINE_S + 0.2, world.lease_s), world.rng.uniform(0.6, 1.5)
+            world.at(after_s, world.cuts.update, cuts)
+            world.at(after_s + silent_s, world.cuts.difference_update, cuts)
+            after_s += silent_s + answers_s
+        world.at(after_s, world.checker.has_opened, opened)
 
     def _back_up(self) -> None:
         store = self._world.etcd

@@ -10,6 +10,7 @@ from appliance.broker.epochs.history import Epochs
 from appliance.failover import actions as do
 from appliance.failover import lease, winning
 from appliance.failover.decide import decide, is_own_term
+from appliance.failover.grace import Grace
 from appliance.failover.lease import Beats
 from appliance.failover.own import Attempt, Own, Role
 from appliance.failover.view import Beat, Figures, Holder, Level, Term, TermState, View, following
@@ -97,7 +98,8 @@ class Process:
         self.session = f"{member.id}.{member.processes}"
         self.role = Role.FOLLOWING
         self.clean_boot = self.disk.clean_boot
-        self.view: View | None = None
+        self.seen: View | None = None  # as etcd had it
+        self.view: View | None = None  # the same, to decide with
         self.beats = Beats()
         self.renewed_at = -1e9
         self.attempt: Attempt | None = None
@@ -113,6 +115,7 @@ class Process:
         self.draining_since, self.target = 0.0, 0
         self.is_over = False  # releases: nothing more is acknowledged
         self.asked_at = -1e9
+        self.grace, self.heard_at = Grace(), self.clock()
         self.refusal = ""
         self.copying = Copying(self)
         self.world.soon(self, self.world.rng.random() * self.world.look_s, self.look)
@@ -147,11 +150,13 @@ class Process:
         self.world.soon(self, self.world.look_s, self.look)
         self.copying.look()
         now = self.clock()
+        if now - self.heard_at > DEADLINE_S:
+            self.grace.silent()
         if now - self.asked_at >= ANSWER_S or self.asked_at < 0:
             self.asked_at = now
             self.world.call(self, None)
             self.tell()
-        elif self.view is not None:
+        elif self.view is not None and not (self.role == Role.FOLLOWING and self.world.mixture.decides_on_answers):
             self.consider()
 
     def tell(self) -> None:
@@ -179,11 +184,13 @@ class Process:
             self._learn(received)
             then(is_done, received)
             return
-        self.view = following(self.view, received)
-        if rules.waits_from_asking and self.view.changed == now:
-            self.view = dataclasses.replace(self.view, changed=view.sent)
+        self.heard_at = now
+        self.seen = following(self.seen, received)
+        if rules.waits_from_asking and self.seen.changed == now:
+            self.seen = dataclasses.replace(self.seen, changed=view.sent)
         if rules.waits_from_stamp:
-            self.view = dataclasses.replace(self.view, changed=stamp)
+            self.seen = dataclasses.replace(self.seen, changed=stamp)
+        self.view = self.grace.granted(self.seen)
         self._learn(self.view)
         if self.world.owners_go_on and view.cluster_id == view.adopted_cluster_id:
             self._has_gone_on(self.view)

@@ -9,18 +9,19 @@ import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from types import ModuleType
 from typing import Any
 from unittest import mock
 
-from appliance.failover import decide, in_sync_rules, lease, winning
+from appliance.failover import decide, in_sync_rules, lease, view, winning
+from appliance.failover.grace import Grace
 from appliance.failover.own import Own
-from appliance.failover.view import Holder, Level, Term
+from appliance.failover.view import Holder, Level, Term, View
 from tests.appliance.failover.simulation.world import (
     ANY,
     BOOTS,
     BROKEN,
     ETCD_RESTORED,
+    FLAPPING,
     LOSSES,
     OVERTAKEN,
     PEOPLE,
@@ -38,7 +39,7 @@ class Mutant:
 
     name: str
     rule: str = ""
-    instead: tuple[tuple[ModuleType, str, Callable[..., Any]], ...] = ()
+    instead: tuple[tuple[object, str, Callable[..., Any]], ...] = ()
     mixture: Mixture = ANY
     seed: int = 1
     seeds_max: int = 60
@@ -88,6 +89,16 @@ def _requires_what_is_on_record(term: Term, own: Own) -> frozenset[Holder]:
 def _stops_at_once(term: Term, own: Own) -> frozenset[Holder]:
     """Before it is published: messages are acknowledged that one on record lacks (R#5663)."""
     return (own.required & own.lost) - {own.holder}
+
+
+def _sees_no_renewal(view: View) -> tuple[int, int]:
+    """What was seen before a silence counts on, whatever etcd has executed meanwhile."""
+    return view.cluster_id, view.term_revision
+
+
+def _begins_anew(grace: Grace) -> None:
+    """With each silence."""
+    grace.is_given, grace.answered_at = False, None
 
 
 def _blind(function: Callable[[Own], Any], **seen: bool) -> Callable[[Own], Any]:
@@ -172,6 +183,13 @@ MUTANTS = (
         "no margin, and clocks differ",
         instead=((lease, "deadline", lambda first, lease_s: first + lease_s),),
         mixture=RATES,
+    ),
+    Mutant("a renewal does not begin the wait anew", instead=((view, "_marks", _sees_no_renewal),), mixture=TIMES),
+    Mutant(
+        "each silence of etcd puts a successor off",
+        instead=((Grace, "silent", _begins_anew),),
+        mixture=FLAPPING,
+        seed=3,
     ),
     Mutant("a candidate does not wait", instead=((lease, "has_waited", lambda changed, lease_s, now: True),)),
     Mutant(

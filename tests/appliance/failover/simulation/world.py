@@ -65,6 +65,7 @@ class Mixture:
     pace: float = 0.0  # faults a second; 0: from the seed
     open_s: float = 0.0  # that a member may take to open in its epoch; 0: a moment
     broken_s: float = 12.0  # that a disk, or a loop, may stand still
+    decides_on_answers: bool = False  # as a broker does it; otherwise slaves decide with what they saw last, too
 
 
 ANY = Mixture(name="any")
@@ -97,8 +98,12 @@ OVERTAKEN = Mixture(
     name="overtaken", faults={"cut_from_etcd": 4, "kill": 2, "cut": 2}, is_quick=True, lease_s=3.0, open_s=9.0
 )
 BROKEN = Mixture(name="broken", faults={"break_disk": 4, "kill": 1}, is_quick=True, lease_s=3.0, broken_s=60.0)
+FLAPPING = Mixture(
+    name="flapping", faults={"flap": 1}, is_quick=True, chaos_s=150.0, pace=0.015, decides_on_answers=True
+)
 MIXTURES = {
-    each.name: each for each in (ANY, TIMES, RATES, SETS, ETCD_RESTORED, LOSSES, BOOTS, PEOPLE, OVERTAKEN, BROKEN)
+    each.name: each
+    for each in (ANY, TIMES, RATES, SETS, ETCD_RESTORED, LOSSES, BOOTS, PEOPLE, OVERTAKEN, BROKEN, FLAPPING)
 }
 
 
