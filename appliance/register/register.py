@@ -61,6 +61,10 @@ class Refused(EtcdError):
     """The register says otherwise; nothing was changed."""
 
 
+class TakenBack(Refused):
+    """The switchover for which a role was to be given up is not asked for any more."""
+
+
 class LogShortened(Refused):
     """This master's log may lack what others of its set have: it must not go on as the master."""
 
@@ -349,11 +353,15 @@ class Register:
         """So long to wait for a master: its settings may say more than these, as while all members' are changed."""
         return max(self.lease_s, 0.0 if beat is None else beat.lease_s)
 
-    async def release(self, epoch: int, epoch_id: str, end: int) -> bool:
+    async def release(self, epoch: int, epoch_id: str, end: int, *, switch: str = "") -> bool:
         """No member is the master of this epoch any more, whose log ends there; say if that is so. Only when nothing
-        more is accepted and confirmed here: a successor does not wait. EtcdError, OutcomeUnknown: it may be so."""
+        more is accepted and confirmed here: a successor does not wait. switch: the id of the one for which it is, if
+        it is for one. TakenBack: that is gone, so no release for it is executed any more. EtcdError, OutcomeUnknown:
+        it may be so."""
         view = await self.view()
-        return await self._release(view, lambda term: term.is_of(epoch, epoch_id) and term.session == self.session, end)
+        return await self._release(
+            view, lambda term: term.is_of(epoch, epoch_id) and term.session == self.session, end, switch
+        )
 
     async def witness(self, process: str) -> bool:
         """Release the epoch of a dead process, by its identity; say if it had one. Only who reaped it may say that it
@@ -361,7 +369,7 @@ class Register:
         view = await self.view()
         return await self._release(view, lambda term: is_of(term.session, process), -1)
 
-    async def _release(self, view: View, is_its: Callable[[Term], bool], end: int) -> bool:
+    async def _release(self, view: View, is_its: Callable[[Term], bool], end: int, switch: str = "") -> bool:
         """Whatever that process sent and etcd has not executed yet compares an earlier revision of the term."""
         for _ in range(RELEASE_TRIES):
             term = view.term
@@ -369,7 +377,10 @@ class Register:
                 return False
             if term.state == TermState.RELEASED:
                 return True
-            if await self._swap(view, dataclasses.replace(term, state=TermState.RELEASED, end=end), {}):
+            if switch and (view.switch is None or view.switch.id != switch):
+                raise TakenBack("the switchover is not asked for any more")
+            released = dataclasses.replace(term, state=TermState.RELEASED, end=end)
+            if await self._swap(view, released, {}, compares_switch=bool(switch)):
                 return True
             view = await self.view()  # a change of the set came first
         return False
@@ -386,11 +397,12 @@ class Register:
         or_else = "failover is paused, a switchover is under way, or"
         await self._put_by_person(compare, {SWITCH: switch_json(switch)}, (CANCELLED,), or_else)
 
-    async def drop_switch(self, view: View, reason: str, asked: str = "") -> None:
+    async def drop_switch(self, view: View, reason: str, asked: str = "", *, has_not_begun: bool = False) -> None:
         """The switch can't happen: say why. asked: the id of one that etcd may have, or may still put there: it can't
-        any more. Refused when it has gone or come meanwhile."""
+        any more. Refused when it has gone or come meanwhile. has_not_begun: and when the term has changed since."""
         puts = {CANCELLED: orjson.dumps([asked if view.switch is None else view.switch.id, reason])}
-        await self._put_by_person({SWITCH: view.switch_revision}, puts, (SWITCH,), "")
+        compare = {SWITCH: view.switch_revision} | ({TERM: view.term_revision} if has_not_begun else {})
+        await self._put_by_person(compare, puts, (SWITCH,), "")
 
     # -- transactions -------------------------------------------------------------------------------------------------
 
@@ -414,13 +426,16 @@ class Register:
         old: Collection[str] = (),
         *,
         compares_beat: bool = False,
+        compares_switch: bool = False,
     ) -> bool:
         """Replace the term of that revision; False when it is another by now. compares_beat: or when who has the term
-        has renewed since. OutcomeUnknown."""
+        has renewed since; compares_switch: or when a switch has come or gone. OutcomeUnknown."""
         puts = {self.prefix + key: data for key, data in {TERM: term.to_json(), **rows}.items()}
         compare = [Is(self.prefix + TERM, view.term_revision)]
         if compares_beat:
             compare.append(Is(self.prefix + BEAT, view.beat_revision))
+        if compares_switch:
+            compare.append(Is(self.prefix + SWITCH, view.switch_revision))
         try:
             revision = await self._client.change(compare, puts, [self.prefix + key for key in old])
         except OutcomeUnknown as unknown:

@@ -37,7 +37,7 @@ from appliance.failover.own import Own, Role
 from appliance.failover.view import TermState
 from appliance.process.awake import awake_s
 from appliance.register.etcd import EtcdError
-from appliance.register.register import Register
+from appliance.register.register import Register, TakenBack
 from appliance.register.term import Term, View
 from appliance.settings.roles import BrokerConfig
 from gantrymq.timeouts import timeout
@@ -77,6 +77,7 @@ class MasterRole:
         self._holding = holding
         self._role = Role.MASTER
         self._target = ""  # where the slave serves that is to be the next master
+        self._switch = ""  # the id of the switch for that
         self._draining_since = 0.0
         self._has_drained = False
         self._released_at: float | None = None  # when etcd was known to have it
@@ -98,6 +99,7 @@ class MasterRole:
                 if (await self._register.view()).pause is not None:  # for this very stop, perhaps
                     return
                 await self._until_all_confirmed()
+                self._switch = ""  # it ends whether one is asked for or not
                 await self._put_release()
         except (TimeoutError, EtcdError) as exc:
             facts = {"event": "role_not_given_up", "why": str(exc) or "slaves in sync do not have all"}
@@ -188,7 +190,8 @@ class MasterRole:
                 assert isinstance(action, ELSEWHERE), f"no master does this: {action}"
 
     def _drain(self, target: int, read: View) -> None:
-        assert read.term is not None
+        assert read.term is not None and read.switch is not None
+        self._switch = read.switch.id
         self._target = next((at for at, holder in read.term.holders.items() if holder.id == target), "")
         self._role, self._draining_since, self._has_drained = Role.DRAINING, awake_s(), False
         self._holding.pin(True)
@@ -202,7 +205,7 @@ class MasterRole:
             self._has_drained = True
 
     def _resume(self, why: str) -> None:
-        self._role, self._has_drained, self._target = Role.MASTER, False, ""
+        self._role, self._has_drained, self._target, self._switch = Role.MASTER, False, "", ""
         self._proof.take_back()
         self._holding.pin(False)
         logger.warning("master goes on", extra={"event": "master_goes_on", "why": why})
@@ -212,7 +215,12 @@ class MasterRole:
         self._proof.give_up()
         epochs = self._parts.standing.standing.epochs
         end = self._parts.store.max_physical_offset
-        if await self._register.release(epochs.current, epochs.current_id, end):
+        try:
+            is_given_up = await self._register.release(epochs.current, epochs.current_id, end, switch=self._switch)
+        except TakenBack as exc:  # no release for it can be executed later
+            self._resume(str(exc))
+            return
+        if is_given_up:
             self._released_at = awake_s()
             facts = {"event": "role_given_up", "epoch": epochs.current, "physical_offset": end}
             logger.warning("master gave up its role", extra=facts)

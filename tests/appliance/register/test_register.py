@@ -12,8 +12,8 @@ import pytest
 
 from appliance.failover.view import Beat, Holder, Switch, TermState
 from appliance.register.etcd import EtcdClient, EtcdError, Is, OutcomeUnknown, endpoints_of
-from appliance.register.register import HISTORY_MAX, Refused, Register
-from appliance.register.term import IN_SYNC, LOCAL, Term
+from appliance.register.register import HISTORY_MAX, Refused, Register, TakenBack
+from appliance.register.term import IN_SYNC, LOCAL, Term, View
 from tests.servers.etcd import EtcdMember, etcd
 
 NAMES = count()
@@ -341,3 +341,30 @@ async def test_a_switch_that_was_cancelled_before_etcd_has_it_does_not_come_any_
     assert (await register.view()).cancelled == (LEFT.id, "interrupted")
     await register.switch(await register.view(), OTHER)
     assert (await register.view()).cancelled == ("", "")
+
+
+async def test_a_role_is_not_given_up_for_a_switch_that_was_taken_back(register: Register) -> None:
+    await register.init(1, "id", ONE)
+    await register.switch(await register.view(), OTHER)
+    seen_before, look = [await register.view()], register.view
+    await register.drop_switch(seen_before[0], "ops has cancelled it", has_not_begun=True)
+
+    async def late() -> View:
+        """The release was about to be sent when the switch went."""
+        return seen_before.pop() if seen_before else await look()
+
+    register.view = late  # type: ignore[method-assign]
+    with pytest.raises(TakenBack):
+        await register.release(1, "id", 100, switch=OTHER.id)
+    assert not seen_before
+    assert (await seen(register)).state is TermState.OPEN
+
+
+async def test_a_switch_is_not_taken_back_once_the_role_was_given_up_for_it(register: Register) -> None:
+    await register.init(1, "id", ONE)
+    await register.switch(await register.view(), OTHER)
+    before = await register.view()
+    assert await register.release(1, "id", 100, switch=OTHER.id)
+    with pytest.raises(Refused):
+        await register.drop_switch(before, "ops has cancelled it", has_not_begun=True)
+    assert (await register.view()).switch == OTHER

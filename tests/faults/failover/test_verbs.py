@@ -68,6 +68,8 @@ def test_an_administrator_looks_pauses_resumes_and_switches(tmp_path: Path, caps
         refused = gantry(capsys, master, "switchover")
         assert refused.code != 0 and "ha resume" in refused.err
         answer(capsys, master, "resume")
+        none = gantry(capsys, master, "switchover", "--cancel")
+        assert none.code == 1 and "no switchover" in none.err
         moved = answer(capsys, master, "switchover", "--to", second.broker_address)
         assert (moved["master"], moved["epoch"]) == (second.broker_address, 2)
         wait_until(lambda: is_master(second))

@@ -12,7 +12,7 @@ from appliance.broker.failover.on_record import Seen as SeenFigures
 from appliance.broker.failover.told import status_of
 from appliance.cli.admin.command import Shown
 from appliance.cli.admin.failures import NotThere
-from appliance.cli.admin.ha import unclean
+from appliance.cli.admin.ha import cancelling, unclean
 from appliance.cli.admin.ha.explain import beware, by_itself, paused, unfinished
 from appliance.cli.admin.ha.looking import FRESH_S, Seen, broker_arguments, has_renewed, look
 from appliance.cli.admin.ha.switching import until_switched
@@ -24,6 +24,7 @@ from appliance.process.awake import awake_s
 from appliance.register.term import Term
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.client.admin.failover import WHY_CHARS_MAX, FailoverMember, FailoverStatus
+from gantrymq.client.admin.members import Member
 from gantrymq.errors import ConfigError, GantryError
 
 
@@ -117,6 +118,8 @@ async def resume(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
 
 
 async def plan_switch(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
+    if cancelling.is_asked(arguments):
+        return cancelling.checked(arguments.broker, (await _with_record(admin, arguments)).view)
     if unclean.is_asked(arguments):
         return (await unclean.checked(admin, arguments, await _status(admin, arguments))).shown
     status, target = await _target(admin, arguments)
@@ -143,13 +146,26 @@ async def _target(admin: AdminClient, arguments: argparse.Namespace) -> tuple[Fa
     target = next((each for each in status.members if each.address == wanted), None)
     if target is None or target.is_master:
         raise ConfigError(f"{wanted} is " + ("no member that has joined" if target is None else "the master already"))
-    if target.refusal:
-        raise ConfigError(f"{wanted} can't become the master: {target.refusal}")
+    refusal = target.refusal or await _says_itself(admin, wanted)
+    if refusal:
+        raise ConfigError(f"{wanted} can't become the master: {refusal}")
     return status, target
+
+
+async def _says_itself(admin: AdminClient, address: str) -> str:
+    """Why a slave can't serve as the master, as it says now: in etcd there is only what it said some seconds ago."""
+    try:
+        slave = Member(address, None, await admin.brokers.runtime_info(address))
+    except GantryError as exc:
+        return f"it does not answer, so it may be opening, or have ended: {exc}"
+    return "" if slave.info.get("slaveState") == "copying" else f"it {slave.doing}"
 
 
 async def switch_over(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
     """Ask in etcd, and wait."""
+    if cancelling.is_asked(arguments):
+        seen = await _with_record(admin, arguments)
+        return await cancelling.cancel(arguments.broker, seen.register, _user())
     if unclean.is_asked(arguments):
         found = await unclean.checked(admin, arguments, await _status(admin, arguments))
         return await _until_switched(arguments, found.seen, found.switch, arguments.to, SWITCH_S + found.lease_s)
@@ -176,6 +192,7 @@ def _switched(broker: str, term: Term, to: str, took_s: float) -> Shown:
 def switch_arguments(parser: argparse.ArgumentParser) -> None:
     broker_arguments(parser)
     parser.add_argument("--to", metavar="HOST:PORT", help="the next master (default: the one that would take over now)")
+    parser.add_argument("--cancel", action="store_true", help="take back the one that was asked for and has not begun")
     unclean.add_arguments(parser)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -134,3 +135,25 @@ async def test_no_switchover_is_asked_for_while_failover_is_paused(on_record: On
         await on_record.register.pause(await on_record.register.view(), Pause("ops", "a new disk", 1, 0))
         with pytest.raises(Refused, match="paused"):
             await ask_for(on_record, 2)
+
+
+async def test_a_switch_that_is_taken_back_just_before_the_role_is_given_up_does_not_happen(
+    on_record: OnRecord,
+) -> None:
+    async with member(on_record, "one", 0) as one, member(on_record, "two", 1) as two:
+        await begun(on_record, one, two)
+        register = one.controller.register
+        assert register is not None
+        release, is_over = register.release, asyncio.Event()
+
+        async def too_late(*words: Any, **more: Any) -> bool:
+            await on_record.register.drop_switch(await on_record.register.view(), "ops", has_not_begun=True)
+            is_over.set()
+            return await release(*words, **more)
+
+        register.release = too_late  # type: ignore[method-assign]
+        await ask_for(on_record, 2)
+        await is_over.wait()
+        await until(lambda: takes_messages(one))
+        await send(one, 5)
+        assert ((await on_record.term()).epoch, is_slave(two)) == (1, True)

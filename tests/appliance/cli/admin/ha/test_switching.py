@@ -44,7 +44,7 @@ class Recorded(Register):
             raise self.put
         self.found = dataclasses.replace(self.found, switch=switch)
 
-    async def drop_switch(self, view: View, reason: str, asked: str = "") -> None:
+    async def drop_switch(self, view: View, reason: str, asked: str = "", *, has_not_begun: bool = False) -> None:
         self.dropped.append((asked, reason))
         self.found = dataclasses.replace(self.found, switch=None)
 
