@@ -13,12 +13,21 @@ from gantrymq import AdminClient, Message, Producer, PullConsumer, SendStatus
 from gantrymq.remoting.admin_bodies import TopicConfig
 from tests.appliance_process import RunningAppliance
 from tests.conftest import missing
+from tests.servers.postgresql import running_postgresql
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.slow
 COMMITS_BEFORE = 20
 TOPIC, GROUP = "Upgraded", "upgraders"
 EACH = 200
+AUTHOR = ("-c", "user.name=a", "-c", "user.email=a@b.invalid")
+MIGRATION = "dashboard/migrations/9999_more.py"
+FILES = {
+    "stamp": "gantry.format",
+    "database": "dashboard/db.sqlite3",
+    "broker": "brokers/broker-a/broker.properties",
+    "account": "accounts/appliance.yml",
+}
 
 
 def git(folder: Path, *words: str) -> str:
@@ -124,20 +133,111 @@ def test_without_an_upgrade_there_is_no_way_back_and_a_wrong_commit_changes_noth
     assert git(clone, "rev-parse", "HEAD") == git(ROOT, "rev-parse", commits[0])
 
 
-def test_before_other_tables_come_the_script_says_what_to_do_about_postgresql(
-    clone: Path, commits: tuple[str, str], tmp_path: Path
-) -> None:
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    """A checkout for what asks no version to start: the script looks at nothing in it but the tables."""
+    folder = tmp_path / "small"
+    git(tmp_path, "init", "--quiet", str(folder))
+    git(folder, *AUTHOR, "commit", "--quiet", "--allow-empty", "--message", "Begin")
+    return folder
+
+
+def newer(checkout: Path, added: str) -> str:
+    """A commit after the one that is checked out, which stays so."""
+    before = git(checkout, "rev-parse", "HEAD")
+    (checkout / added).parent.mkdir(parents=True, exist_ok=True)
+    (checkout / added).touch()
+    git(checkout, "add", added)
+    git(checkout, *AUTHOR, "commit", "--quiet", "--message", "Change")
+    made = git(checkout, "rev-parse", "HEAD")
+    git(checkout, "checkout", "--quiet", "--detach", before)
+    return made
+
+
+def filled(data: Path, **files: str) -> Path:
+    for name, content in files.items():
+        path = data / FILES[name]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    return data
+
+
+def contents(data: Path) -> dict[str, str]:
+    return {name: (data / path).read_text() for name, path in FILES.items() if (data / path).exists()}
+
+
+@pytest.mark.parametrize("is_stamped", [True, False])
+def test_the_way_back_brings_what_the_newer_one_changed(small: Path, tmp_path: Path, is_stamped: bool) -> None:
+    """Also to a folder from before there were stamps: that of the newer version goes."""
+    before = {"database": "a", "broker": "a", "account": "a"} | ({"stamp": "1"} if is_stamped else {})
+    data = filled(tmp_path / "data", **before)
+    done = upgrade(small, newer(small, MIGRATION), str(data))
+    assert done.returncode == 0, done.stderr
+    after = dict.fromkeys(FILES, "b")
+    filled(data, **after)
+    done = upgrade(small, "--back", str(data))
+    assert done.returncode == 0, done.stderr
+    assert contents(data) == before
+    assert contents(data / "before-upgrade" / "after") == after
+
+
+def test_what_neither_version_reads_otherwise_stays_as_the_newer_one_left_it(small: Path, tmp_path: Path) -> None:
+    """Neither tables nor format differ; this folder has no stamp at all."""
+    data = filled(tmp_path / "data", database="a", broker="a")
+    upgrade(small, newer(small, "another.txt"), str(data))
+    filled(data, database="b", broker="b")
+    done = upgrade(small, "--back", str(data))
+    assert (done.returncode, "of before the upgrade" in done.stderr) == (0, False), done.stderr
+    assert contents(data) == {"database": "b", "broker": "b"}
+
+
+def test_a_folder_that_is_no_data_folder_is_refused_before_anything_changes(small: Path, tmp_path: Path) -> None:
+    strange, at = tmp_path / "strange", git(small, "rev-parse", "HEAD")
+    strange.mkdir()
+    done = upgrade(small, newer(small, MIGRATION), str(strange))
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
+    assert "neither gantry.format nor brokers" in done.stderr
+    assert git(small, "rev-parse", "HEAD") == at and not list(strange.iterdir())
+
+
+def test_before_other_tables_come_the_script_says_what_to_do_about_postgresql(small: Path, tmp_path: Path) -> None:
     """It copies SQLite alone: without a dump there would be no way back."""
-    data, migrations = tmp_path / "data", clone / "dashboard" / "migrations"
-    data.mkdir()
-    (data / "gantry.format").touch()
-    for changed, is_said in [(migrations / "9999_more.py", True), (clone / "another.txt", False)]:
-        changed.touch()
-        git(clone, "add", str(changed))
-        git(clone, "-c", "user.name=a", "-c", "user.email=a@b.invalid", "commit", "--quiet", "--message", "Change")
-        newer = git(clone, "rev-parse", "HEAD")
-        git(clone, "checkout", "--quiet", "--detach", "HEAD~1")
-        for words, advice in [((newer,), "make a dump before you start it"), (("--back",), "into an empty database")]:
-            done = upgrade(clone, *words, str(data))
+    data = filled(tmp_path / "data", stamp="1")
+    for added, is_said in [(MIGRATION, True), ("another.txt", False)]:
+        for words, advice in [
+            ((newer(small, added),), "make a dump before you start it"),
+            (("--back",), "into an empty database"),
+        ]:
+            done = upgrade(small, *words, str(data))
             assert done.returncode == 0, done.stderr
             assert done.stderr.startswith("The dashboard's tables differ") == (advice in done.stderr) == is_said
+            assert "database is of before" not in done.stderr  # there is none in the data folder
+
+
+def test_a_database_in_postgresql_stays_and_the_dump_that_was_advised_is_the_way_back(
+    small: Path, tmp_path: Path
+) -> None:
+    import psycopg
+
+    data, dump = filled(tmp_path / "data", stamp="1"), tmp_path / "dump"
+    with running_postgresql() as server:
+
+        def tables(url: str, *changes: str) -> list[str]:
+            with psycopg.connect(url, autocommit=True) as connection:
+                for change in changes:
+                    connection.execute(change.encode())
+                found = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY 1")
+                return [name for (name,) in found]
+
+        tables(server.url, "CREATE TABLE older (id integer)")
+        advised = upgrade(small, newer(small, MIGRATION), str(data)).stderr
+        assert "pg_dump --format=custom" in advised
+        subprocess.run([server.program("pg_dump"), "--format=custom", f"--file={dump}", server.url], check=True)
+        assert tables(server.url, "CREATE TABLE newer (id integer)") == ["newer", "older"]
+        done = upgrade(small, "--back", str(data))
+        assert (done.returncode, "are not copied" in done.stderr) == (0, True), done.stderr
+        assert tables(server.url) == ["newer", "older"]
+        tables(server.url, "CREATE DATABASE empty")
+        empty = server.url_of("empty")
+        subprocess.run([server.program("pg_restore"), f"--dbname={empty}", dump], check=True)
+        assert tables(empty) == ["older"]

@@ -102,7 +102,7 @@ def _programs() -> Path:
     if importlib.util.find_spec("psycopg") is None:
         missing("psycopg", "PostgreSQL's driver (deploy/extra postgresql)")
     found = shutil.which("initdb")
-    places = [Path(found).parent] if found else sorted(Path(FOLDERS).glob("*/bin"), reverse=True)
+    places = [Path(found).resolve().parent] if found else sorted(Path(FOLDERS).glob("*/bin"), reverse=True)
     for place in places:
         if (place / "initdb").exists():
             return place
