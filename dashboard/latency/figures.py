@@ -71,7 +71,7 @@ class LatencyFigures:
         buckets, total = self.whole.coarse, self.whole.total
         most = max((count for _, count in buckets), default=0)
         return [
-            (units.milliseconds(bound), count, f"{count / total * 100:.1f}", f"{count / most * 100:.1f}")
+            (bound_in_words(bound), count, f"{count / total * 100:.1f}", f"{count / most * 100:.1f}")
             for bound, count in buckets
         ]
 
@@ -98,7 +98,14 @@ def names() -> list[str]:
 
 
 def in_words(histogram: Histogram) -> list[str]:
-    return [units.milliseconds(histogram.percentile(share)) for share in SHARES]
+    return [bound_in_words(histogram.percentile(share)) for share in SHARES]
+
+
+def bound_in_words(bound_ms: int | None) -> str:
+    """200 s, not 3 min: what took at most this long may have taken more than the minutes that are whole."""
+    if bound_ms is None or not MINUTE <= bound_ms / 1000 < HOUR:
+        return units.milliseconds(bound_ms)
+    return gettext("%(count)s\u202fs") % {"count": units.count(bound_ms // 1000)}
 
 
 async def figures_of(span: Range, *, topic: str = "", group: str = "", now: float | None = None) -> LatencyFigures:

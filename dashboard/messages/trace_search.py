@@ -140,8 +140,8 @@ async def _scan(
 ) -> TraceStep:
     search = _TraceSearch(MessageQuery(), span, None, wish)
     step = await gateway.search.step(detail, search, older=older, limit=STEP_MATCHES)
-    events = [event for line in step.lines for event in search.found.get(line.place, ())]
-    return TraceStep(tuple(events), step.scanned, step.older, step.reached_ms, step.took_ms, step.failures)
+    events = newest_first(event for line in step.lines for event in search.found.get(line.place, ()))
+    return TraceStep(events, step.scanned, step.older, step.reached_ms, step.took_ms, step.failures)
 
 
 async def _by_text(gateway: Gateway, detail: TopicDetail, wish: TraceWish, span: TimeSpan) -> TraceStep:
@@ -149,9 +149,14 @@ async def _by_text(gateway: Gateway, detail: TopicDetail, wish: TraceWish, span:
     started = time.perf_counter()
     page = await gateway.messages.find(detail, wish.text, limit=FOUND_MAX)
     told = [message for message in page.messages if span.has(message.store_timestamp)]
-    events = sorted(_matching(told, wish), key=lambda event: -event.at_ms)
+    events = newest_first(_matching(told, wish))
     took_ms = (time.perf_counter() - started) * 1000
-    return TraceStep(tuple(events), len(page.messages), None, 0, took_ms, page.failures)
+    return TraceStep(events, len(page.messages), None, 0, took_ms, page.failures)
+
+
+def newest_first(events: Iterable[TraceEvent]) -> tuple[TraceEvent, ...]:
+    """A trace message has many events, and others' lie between them."""
+    return tuple(sorted(events, key=lambda event: -event.at_ms))
 
 
 def _matching(told: Iterable[MessageExt], wish: TraceWish) -> list[TraceEvent]:

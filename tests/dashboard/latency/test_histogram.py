@@ -8,6 +8,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dashboard.cluster import units
+from dashboard.latency.figures import bound_in_words
 from dashboard.latency.histogram import BOUNDS, WEEK_MS, Histogram, summed
 
 
@@ -29,6 +31,11 @@ def test_a_percentile_is_the_bound_above_the_true_one(took_ms: list[int], share:
     true = sorted(took_ms)[math.ceil(share * len(took_ms)) - 1]
     shown = of(*took_ms).percentile(share)
     assert shown is not None and true <= shown <= (max(1, true) if true < 2 else max(3, true * 4 / 3))
+
+
+def test_a_bound_in_words_is_not_rounded_down_to_a_shorter_time() -> None:
+    shown = [bound_in_words(bound_ms).replace(units.THIN, " ") for bound_ms in (8, 50_000, 200_000, 3_600_000)]
+    assert shown == ["8 ms", "50 s", "200 s", "1 h"] and bound_in_words(None) == units.UNKNOWN
 
 
 @given(st.lists(st.integers(0, 2 * WEEK_MS)), st.lists(st.integers(0, 2 * WEEK_MS)))

@@ -141,6 +141,23 @@ async def test_a_search_goes_on_from_its_cursor_and_misses_nothing(
     assert [one["took_ms"] for one in slow] == [500, 400, 300]
 
 
+async def test_the_newest_are_first_also_where_clients_told_of_them_together(
+    told: Told, users: dict[str, User], gateway: Gateway
+) -> None:
+    def record(at_ms: int) -> str:
+        return encode_record(TraceRecord(
+            kind=TraceKind.SUB_AFTER, msg_id=f"mixed-{at_ms}", group="mixers", request_id=str(at_ms),
+            time_ms=at_ms, is_success=True, cost_ms=1, outcome=ConsumeOutcome.SUCCESS,
+        ))  # fmt: skip
+
+    for times in ((1, 4), (2, 3)):
+        body = "".join(record(at_ms) for at_ms in times).encode()
+        await gateway.messages.send(Message(TRACE_TOPIC, body))
+    api = await api_for(users["reader"], "read")
+    found = (await api.call("get", "/traces?group=mixers"))[1]["items"]
+    assert [one["message_id"] for one in found] == ["mixed-4", "mixed-3", "mixed-2", "mixed-1"]
+
+
 async def test_the_scripts_steps_have_rows_and_a_cursor(told: Told, log_in: Client) -> None:
     client = await log_in("reader")
     rows: list[str] = []
