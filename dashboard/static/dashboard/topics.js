@@ -12,7 +12,7 @@
       for (const box of boxes()) box.checked = chosen.has(box.value);
       const count = boxes().filter((box) => box.checked).length;
       button.disabled = button.hidden = !count;
-      button.textContent = count ? `${label} (${count})` : label;
+      button.textContent = count ? label.replace(/\s?…/, ` (${count})$&`) : label;
       const all = list.querySelector("[data-pick-all]");
       if (all) {
         all.checked = count > 0 && count === boxes().length;
