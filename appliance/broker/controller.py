@@ -249,6 +249,7 @@ class BrokerController(OpenParts):
             lease_s=self.config.failover_lease_s,
             on_change=self._proof_changed,
             on_other=lambda term: self.heard(term.epoch, term.id, term.owner, "etcd"),
+            group=lambda: self.member.membership.group,
         )
 
     def _master_role(self) -> MasterRole | None:

@@ -97,7 +97,9 @@ class BrokerLife:
                     if turn is None and controller.master_role is not None:
                         await controller.master_role.release()
                     if isinstance(turn, Promotion) and turn.epoch_id and controller.config.automatic_failover:
-                        self._early = early_renewals(controller.config, self._session, turn.above + 1, turn.epoch_id)
+                        group = controller.member.membership.group
+                        given = turn.above + 1, turn.epoch_id
+                        self._early = early_renewals(controller.config, self._session, *given, group)
                 if turn is not None:
                     await self._take(turn)
         except BaseException as exc:

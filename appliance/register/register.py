@@ -301,8 +301,8 @@ class Register:
             raise
         holders = _holders(view, epoch, epoch_id, members, stores or {})
         wanted = Term(epoch, epoch_id, owner, members, level, holders, self.ha, self.session)
-        if view.term is None:
-            raise Refused(f"etcd has no record of this broker name: {HA_INIT}")
+        _check_record(view, epoch, epoch_id)
+        assert view.term is not None
         is_still = view.beat is not None and not self.session
         if view.term.is_of(epoch, epoch_id) and self.session:
             self._check_claim(view.term)
@@ -471,6 +471,14 @@ def _holders(
         if store in view.stores:
             holders[at] = Holder(view.stores[store], boot)
     return holders
+
+
+def _check_record(view: View, epoch: int, epoch_id: str) -> None:
+    """Refused without a record, and for another epoch's term in an etcd that was restored: that says nothing."""
+    if view.term is None:
+        raise Refused(f"etcd has no record of this broker name: {HA_INIT}")
+    if view.is_restored and not view.term.is_of(epoch, epoch_id):
+        raise Refused(f"it has epoch {view.term.epoch} of {view.term.owner} on record, and {RESTORED}")
 
 
 def _check_log(before: Term, owner: str, holders: Mapping[str, Holder]) -> None:

@@ -21,7 +21,7 @@ from collections.abc import Callable
 from appliance.failover.lease import RENEW_EVERY_S, Beats, Watched, deadline
 from appliance.failover.view import Beat, TermState
 from appliance.register.etcd import EtcdError, OutcomeUnknown
-from appliance.register.register import Register
+from appliance.register.register import RESTORED, Register
 from appliance.register.term import Term, View
 
 logger = logging.getLogger(__name__)
@@ -34,7 +34,8 @@ EARLY_S = 0.05
 class Renewals:
     """Of one epoch. clock: seconds that go on while this process, or the machine, stands still.
 
-    is_healthy, on_other: called on the thread; the second with the term of another epoch that is on record.
+    is_healthy, on_other: called on the thread; the second with the term of another epoch that is on record, unless etcd
+    is another one than that in which the record was begun. group: of the store by now, "": none; also on the thread.
     """
 
     def __init__(
@@ -45,8 +46,10 @@ class Renewals:
         clock: Callable[[], float],
         is_healthy: Callable[[], bool],
         on_other: Callable[[Term], None],
+        group: Callable[[], str] = str,
     ) -> None:
         self._register = register
+        self._group = group
         self._lease_s = lease_s
         self._clock = clock
         self._is_healthy = is_healthy
@@ -136,12 +139,13 @@ class Renewals:
 
     async def _look(self) -> bool:
         """Read term and beat; return whether this process may renew."""
+        self._register.group = self._group()
         view = await self._register.view()
         self.is_unrecorded = view.term is None
         if view.term is None or not view.term.is_of(self.epoch, self.epoch_id):
             owner = "nothing" if view.term is None else f"epoch {view.term.epoch} of {view.term.owner}"
-            self._note(f"it has {owner} on record")
-            if view.term is not None:
+            self._note(f"it has {owner} on record" + (f", and {RESTORED}" if view.is_restored else ""))
+            if view.term is not None and not view.is_restored:
                 self._on_other(view.term)
             return False
         if why_not := self._why_not_own(view.term):

@@ -6,14 +6,14 @@ import asyncio
 import contextlib
 import signal
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
 
 import pytest
 
 from appliance.failover.lease import deadline
 from appliance.register.etcd import EtcdClient, Is, OutcomeUnknown, endpoints_of
-from appliance.register.register import Register
+from appliance.register.register import CLUSTER, Register
 from appliance.register.renewals import Renewals
 from appliance.register.term import IN_SYNC, Term
 from tests.servers.etcd import EtcdMember, etcd
@@ -59,13 +59,14 @@ class Scene:
         client = Client(endpoints_of(self._url), deadline_s=1)
         return client, Register(client, "cluster", self._name)
 
-    def renewals(self, register: Register | None = None) -> Renewals:
+    def renewals(self, register: Register | None = None, group: Callable[[], str] = str) -> Renewals:
         found = Renewals(
             register or self.register,
             lease_s=LEASE_S,
             clock=self.clock,
             is_healthy=lambda: self.is_healthy,
             on_other=self.others.append,
+            group=group,
         )
         found.epoch, found.epoch_id = 1, "id"  # as start() does; here the test makes the rounds
         return found
@@ -194,3 +195,16 @@ def _continued(member: EtcdMember) -> Iterator[None]:
         yield
     finally:
         member.signal(signal.SIGCONT)
+
+
+@pytest.mark.parametrize("is_of_group", [False, True])
+async def test_the_record_of_another_etcd_is_not_told_as_a_later_epoch(scene: Scene, is_of_group: bool) -> None:
+    _, elsewhere = scene.open()
+    view = await elsewhere.view()
+    await elsewhere.adopt(view, 9, "elsewhere", TWO)
+    if is_of_group:
+        await scene.client.change([], {f"{elsewhere.prefix}{CLUSTER}": b"1"})
+    renewals = scene.renewals(group=lambda: view.group if is_of_group else "another")
+    await renewals.round()
+    assert ("restored from a backup" if is_of_group else "is of group") in renewals.why_not
+    assert scene.others == [] and renewals.until < scene.clock.now

@@ -5,14 +5,19 @@ pytest tests/faults/failover/test_runbook.py -s    (what the commands print)
 
 from __future__ import annotations
 
+import asyncio
 import shutil
+import uuid
 from pathlib import Path
 
 import pytest
 
 from appliance.bench import rpc
 from appliance.bench.frames import send_fields
+from appliance.bench.peer import CLUSTER_NAME
 from appliance.broker.replication.in_sync_file import InSyncFile
+from appliance.register.etcd import EtcdClient, endpoints_of
+from appliance.register.register import CLUSTER, Register
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from tests.appliance.cli.running_gantry import Ran, run_gantry
@@ -22,8 +27,8 @@ from tests.faults.kit.replicas import TOPIC, is_master, runtime_info, settled
 from tests.faults.replication.history import Answer
 from tests.faults.replication.recorder import Recorder
 from tests.harness import LocalCluster
-from tests.servers.etcd import etcd, give_room, with_quota
-from tests.waiting import wait_until
+from tests.servers.etcd import EtcdMember, etcd, give_room, with_quota
+from tests.waiting import WITHIN_S, wait_until
 
 
 @pytest.mark.slow
@@ -223,3 +228,43 @@ def tell(capsys: pytest.CaptureFixture[str], broker: LocalCluster, *words: str) 
     with capsys.disabled():
         print(f"\n$ gantry admin {' '.join(words)}\n{ran.out}{ran.err}")
     return ran
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_of_group", [False, True], ids=["another group", "a copy of this group"])
+def test_an_etcd_of_another_cluster_at_the_same_address_is_not_obeyed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], *, is_of_group: bool
+) -> None:
+    """It has a later epoch on record, and answers as the own one did; then that one is back."""
+    with etcd(tmp_path / "etcd") as members, running(tmp_path, capsys, members) as scene:
+        (member,), master = members, scene.brokers[0]
+        group = runtime_info(master)["memberGroup"] if is_of_group else str(uuid.uuid4())
+        with etcd(tmp_path / "other") as (other,):
+            asyncio.run(begin_elsewhere(other, master, group))
+        other.url, other.peer_url = member.url, member.peer_url
+        with Recorder("p", TOPIC, lambda: master.broker_address) as recorder:
+            recorder.more()
+            member.kill()
+            other.start([other])
+            try:
+                why = "was restored from a backup" if is_of_group else f"is of group {group}"
+                wait_until(lambda: why in runtime_info(master).get("masterProof", ""))
+                wait_until(lambda: send_alone(master) == ResponseCode.SERVICE_NOT_AVAILABLE)
+                tell(capsys, master, "ha", "explain")
+                assert [is_master(each) for each in scene.brokers] == [True, False, False]
+                assert {runtime_info(each)["epochHighest"] for each in scene.brokers} == {"1"}
+            finally:
+                other.kill()
+            member.start(members)
+            recorder.more()
+        assert runtime_info(master)["epoch"] == "1"
+        scene.check(recorder, owner=master)
+
+
+async def begin_elsewhere(other: EtcdMember, broker: LocalCluster, group: str) -> None:
+    """As brokers of the same names have it after some failovers; a copy says that it was begun in another etcd."""
+    client = EtcdClient(endpoints_of(other.url), deadline_s=WITHIN_S)
+    register = Register(client, CLUSTER_NAME, broker.broker_name)
+    await register.init(9, "elsewhere", "192.0.2.1:10911", group)
+    if group == runtime_info(broker)["memberGroup"]:
+        await client.change([], {f"{register.prefix}{CLUSTER}": b"1"})

@@ -33,7 +33,7 @@ LOOK_S = 0.25
 OPENING_LEASES = 3  # for closing as a slave, and again for opening; then it is taken for one that hangs
 
 
-def early_renewals(config: BrokerConfig, session: str, epoch: int, epoch_id: str) -> Renewals:
+def early_renewals(config: BrokerConfig, session: str, epoch: int, epoch_id: str, group: str) -> Renewals:
     """Begin to renew an epoch that this process has taken, while it closes as a slave: for some leases at most. A slow
     one loses the epoch to the next candidate otherwise, and that one to the next."""
     register = register_of(config)
@@ -47,6 +47,7 @@ def early_renewals(config: BrokerConfig, session: str, epoch: int, epoch_id: str
         clock=awake_s,
         is_healthy=lambda: awake_s() < closes_until,
         on_other=lambda term: None,  # told again each round, and heard of once this broker is open
+        group=lambda: group,
     )
     renewals.start(epoch, epoch_id)
     return renewals
@@ -64,6 +65,7 @@ class MasterProof:
         lease_s: float,
         on_change: Callable[[], None],
         on_other: Callable[[Term], None],
+        group: Callable[[], str] = str,
     ) -> None:
         self._store = store
         self._standing = standing
@@ -77,7 +79,12 @@ class MasterProof:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._has_given_up = False
         self.renewals = Renewals(
-            register, lease_s=lease_s, clock=awake_s, is_healthy=self._is_healthy, on_other=self._told
+            register,
+            lease_s=lease_s,
+            clock=awake_s,
+            is_healthy=self._is_healthy,
+            on_other=self._told,
+            group=group,
         )
 
     @property
