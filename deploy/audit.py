@@ -1,17 +1,18 @@
 """Compares the locked versions with known vulnerabilities (pip-audit); fails for each one without an exception.
 
     deploy/audit                 compare; exit code 1 for a vulnerability without a recorded exception
-    deploy/audit --record        the same, and write today's versions to locks/audit.json
+    deploy/audit --record        the same, and write to locks/audit.json that today's versions were compared
     deploy/audit -- OPTIONS      further options of pip-audit, such as another database
 
 If no database can be reached, it says so and succeeds: a check that fails without a network would soon be switched off.
-`locks/audit.json` has the versions and the date of the last comparison, whether a database answered, and the
-exceptions: which vulnerability, why it does not matter here, and until when.
+`locks/audit.json` has the date of the last comparison, the number and the hash of the versions (which the locks have),
+whether a database answered, and the exceptions: which vulnerability, why it does not matter here, and until when.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import subprocess
 import sys
@@ -65,6 +66,12 @@ def versions() -> dict[str, str]:
     return {package.name: package.version for package in (*packages, *carried())}
 
 
+def what_is_compared() -> dict[str, object]:
+    """All versions as the record has them: their number, and a hash that is another one for any other version."""
+    lines = "".join(f"{name}=={version}\n" for name, version in sorted(versions().items()))
+    return {"versions": len(versions()), "sha256": hashlib.sha256(lines.encode()).hexdigest()}
+
+
 def read_record() -> dict[str, Any]:
     record: dict[str, Any] = json.loads(RECORD.read_text(encoding="utf-8"))
     return record
@@ -101,7 +108,7 @@ def tell(found: Judgement, record: dict[str, Any], today: date) -> int:
     if not found.looked_up:
         answered = "a database answered then" if record.get("looked_up") else "no database answered then either"
         print("No database of vulnerabilities was reached: nothing is known of the locked versions.")
-        print(f"Recorded on {record.get('recorded', '?')}: {len(record.get('versions', {}))} versions; {answered}.")
+        print(f"Recorded on {record.get('recorded', '?')}: {record.get('versions', 0)} versions; {answered}.")
         return 0
     for line in found.excused:
         print(f"excused: {line}")
@@ -115,7 +122,7 @@ def tell(found: Judgement, record: dict[str, Any], today: date) -> int:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="deploy/audit", description="Look up the locked versions.")
-    parser.add_argument("--record", action="store_true", help="write today's versions into locks/audit.json")
+    parser.add_argument("--record", action="store_true", help="note today's versions in locks/audit.json")
     parser.add_argument("further", nargs="*", metavar="-- OPTIONS", help="options of pip-audit")
     given = parser.parse_args(arguments)
     record = read_record() if RECORD.exists() else {"exceptions": []}
@@ -125,7 +132,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         record |= {
             "recorded": today.isoformat(),
             "looked_up": found.looked_up > 0 and not found.unknown,
-            "versions": dict(sorted(versions().items())),
+            **what_is_compared(),
         }
         RECORD.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
     return tell(found, record, today)
