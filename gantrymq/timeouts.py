@@ -1,4 +1,4 @@
-"""asyncio's `timeout` and `timeout_at`, as Python 3.11.3 and later have them.
+"""asyncio's `timeout` and `timeout_at`, as Python 3.11.3 and later have them; a wait with a limit.
 
 Before, a limit that ran out in a task already being cancelled raised CancelledError instead of TimeoutError, so
 what cleans up after a cancellation could not wait with a limit (python/cpython#102780). `asyncio.wait_for` is no way
@@ -20,6 +20,16 @@ def timeout(delay_s: float | None) -> asyncio.Timeout:
 def timeout_at(when: float | None) -> asyncio.Timeout:
     """Limit a block until `when` on the running loop's clock, in seconds; None: no limit."""
     return asyncio.Timeout(when) if sys.version_info[:3] >= (3, 11, 3) else _TimeoutOfOlder(when)
+
+
+async def wait_for_event(event: asyncio.Event, timeout_s: float | None) -> bool:
+    """Wait until the event is set, `timeout_s` at most; return whether it is."""
+    try:
+        async with timeout(timeout_s):
+            await event.wait()
+    except TimeoutError:
+        return False
+    return True
 
 
 class _TimeoutOfOlder(asyncio.Timeout):  # type: ignore[misc]  # final, for type checkers alone

@@ -29,7 +29,7 @@ from appliance.supervisor.backoff import Backoff
 from appliance.supervisor.service_manager import READY, STOPPING, ServiceManager
 from appliance.supervisor.spawner import Spawner
 from appliance.supervisor.web_process import COMMAND, Ending, WebProcess
-from gantrymq.timeouts import timeout
+from gantrymq.timeouts import wait_for_event
 
 logger = logging.getLogger("appliance.supervisor.guardian")  # it runs as __main__
 
@@ -132,9 +132,7 @@ class Guardian:
 
     async def _pause(self, delay_s: float) -> bool:
         """Wait before the next start. False: a stop signal came meanwhile."""
-        with contextlib.suppress(TimeoutError):
-            async with timeout(delay_s):
-                await self._stopping.wait()
+        await wait_for_event(self._stopping, delay_s)
         return not self._stopping.is_set()
 
     def _ask_to_stop(self, number: signal.Signals) -> None:

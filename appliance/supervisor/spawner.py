@@ -21,7 +21,7 @@ from typing import Any
 from appliance.process.process_identity import start_ticks
 from appliance.settings.variables import PARENT_VARIABLE
 from appliance.supervisor.child_output import ChildOutput
-from gantrymq.timeouts import timeout
+from gantrymq.timeouts import wait_for_event
 
 logger = logging.getLogger(__name__)
 
@@ -114,9 +114,7 @@ class Spawner:
     async def _stop(self, spawned: Spawned, grace_s: float) -> None:
         logger.info("process is stopped", extra={"event": "process_stopping", "child": spawned.name})
         self._send(spawned, signal.SIGTERM)
-        with contextlib.suppress(TimeoutError):
-            async with timeout(grace_s):
-                await spawned.ended.wait()
+        await wait_for_event(spawned.ended, grace_s)
         if spawned.process is not None:
             self._send(spawned, signal.SIGKILL, is_for_session=True)
             await spawned.ended.wait()

@@ -7,7 +7,6 @@ ended: what a run has done is in its record, and a record that says "running" wi
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Generic, TypeVar
@@ -21,7 +20,7 @@ from dashboard.language.sentences import gettext
 from dashboard.limits.names import use
 from dashboard.models.kept_runs import KeptRun
 from dashboard.models.management import User
-from gantrymq.timeouts import timeout
+from gantrymq.timeouts import wait_for_event
 
 logger = logging.getLogger(__name__)
 
@@ -50,9 +49,7 @@ class KeptRuns(ABC, Generic[Row]):
             while True:
                 type(self)._news = news = asyncio.Event()
                 await self.look()
-                with contextlib.suppress(TimeoutError):
-                    async with timeout(LOOK_S):
-                        await news.wait()
+                await wait_for_event(news, LOOK_S)
         finally:
             await self.close()
 

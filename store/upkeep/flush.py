@@ -16,7 +16,7 @@ from concurrent.futures import Executor
 from pathlib import Path
 from typing import NamedTuple
 
-from gantrymq.timeouts import timeout
+from gantrymq.timeouts import wait_for_event
 from store.base import file_bytes
 from store.base.config import MessageStoreConfig
 from store.base.stats import StoreStatsService
@@ -123,11 +123,7 @@ class LogFlusher:
         self._complete()
 
     async def _pause(self) -> None:
-        try:
-            async with timeout(self._interval_s):
-                await self._wake.wait()
-        except TimeoutError:
-            return
+        await wait_for_event(self._wake, self._interval_s)
 
     def _is_worthwhile(self) -> bool:
         dirty_bytes = self._log.position - self._log.flushed_offset

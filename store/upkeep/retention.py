@@ -20,7 +20,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor
 from pathlib import Path
 
-from gantrymq.timeouts import timeout
+from gantrymq.timeouts import wait_for_event
 from store.base.config import MessageStoreConfig
 from store.index.service import IndexService
 from store.log.commit_log import CommitLog
@@ -138,11 +138,7 @@ class Cleaner:
                     await self.clean(self._clock.now(), ratio, await self._own_ratio(ratio))
                 except OSError as exc:
                     logger.error("cleaning failed", extra={"event": "cleaning_failed", "error": str(exc)})
-            try:
-                async with timeout(min(CHECK_SPACE_EVERY_S, max(next_round - time.monotonic(), 0.1))):
-                    await self._wake.wait()
-            except TimeoutError:
-                continue
+            await wait_for_event(self._wake, min(CHECK_SPACE_EVERY_S, max(next_round - time.monotonic(), 0.1)))
 
     async def clean(self, now: float, ratio: float, own_ratio: float | None = None) -> int:
         """One round at wall-clock time `now`, with the disk that full; return how many log files went.

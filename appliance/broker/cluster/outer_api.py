@@ -34,7 +34,7 @@ from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from gantrymq.remoting.connection import ClientConnection
 from gantrymq.remoting.registration import TOPICS_A_PART, LaterEpoch, body_crc32, compressed_parts, plain_parts
-from gantrymq.timeouts import timeout
+from gantrymq.timeouts import wait_for_event
 
 logger = logging.getLogger(__name__)
 
@@ -224,7 +224,7 @@ class BrokerOuterApi:
             if link.changed and not (link.needs_full or self._is_leaving):
                 continue  # came while the full registration was on its way
             delay_s = link.retry_delay_s(self.period_s) if link.failures else link.full_due_at - time.monotonic()
-            if delay_s > 0 and await _is_set_within(link.wake, delay_s):
+            if delay_s > 0 and await wait_for_event(link.wake, delay_s):
                 await asyncio.sleep(COALESCE_AWAITED_S if self._announcements else COALESCE_S)
                 continue
             link.full_due_at = time.monotonic() + self.period_s
@@ -400,15 +400,6 @@ class BrokerOuterApi:
                     "why": str(exc),
                 },
             )
-
-
-async def _is_set_within(event: asyncio.Event, delay_s: float) -> bool:
-    try:
-        async with timeout(delay_s):
-            await event.wait()
-    except TimeoutError:
-        return False
-    return True
 
 
 def split_addresses(text: str) -> list[str]:

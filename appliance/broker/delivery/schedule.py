@@ -13,7 +13,6 @@ record keeps the stored property text, DELAY included; the store is told not to 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import math
 import time
@@ -27,7 +26,7 @@ from gantrymq.message import properties as keys
 from gantrymq.message import topics as names
 from gantrymq.message.record import split_record
 from gantrymq.remoting.admin_bodies import DelayOffsetTable
-from gantrymq.timeouts import timeout
+from gantrymq.timeouts import wait_for_event
 from store.base.config import MessageStoreConfig
 from store.base.delay import DelayLevels
 from store.base.results import HOPELESS, ConsumeQueueUnit, PutMessageStatus, StoreMessage
@@ -115,9 +114,7 @@ class ScheduleMessageService:
 
     async def _sleep(self, wait_s: float) -> None:
         """Until the earliest head is due, or a message arrives in a queue that had none."""
-        with contextlib.suppress(TimeoutError):
-            async with timeout(min(wait_s, WATCH_S_MAX)):
-                await self._arrived.wait()
+        await wait_for_event(self._arrived, min(wait_s, WATCH_S_MAX))
         self._arrived.clear()
 
     def message_arrived(self, queue_id: int) -> None:

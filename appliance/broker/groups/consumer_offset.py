@@ -7,7 +7,6 @@ second, so they touch two dictionaries; only the entries that changed since the 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import math
 from collections.abc import Callable, Container, Iterable, Set
 from pathlib import Path
@@ -28,7 +27,7 @@ from gantrymq.errors import MessageRejected
 from gantrymq.message import topics as names
 from gantrymq.remoting.admin_bodies import ConsumerOffsetTable
 from gantrymq.remoting.codes import ResponseCode
-from gantrymq.timeouts import timeout
+from gantrymq.timeouts import wait_for_event
 
 NO_OFFSET = -1
 FAILOVER_INTERVAL_MS = 500  # and what the write takes: below a second's commits
@@ -131,9 +130,7 @@ class ConsumerOffsetManager(SavedTable):
 
     async def until_new(self) -> bool:
         """Wait while they may be old, KNOWN_S at most; say if they are new then."""
-        with contextlib.suppress(TimeoutError):
-            async with timeout(KNOWN_S):
-                await self._known.wait()
+        await wait_for_event(self._known, KNOWN_S)
         return not self.may_be_old
 
     def commit_of_pull(self, group: str, topic: str, queue_id: int, offset: int) -> None:

@@ -24,7 +24,7 @@ from gantrymq.message import properties as keys
 from gantrymq.message import topics as names
 from gantrymq.message.record import RecordFields, split_record
 from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig
-from gantrymq.timeouts import timeout
+from gantrymq.timeouts import wait_for_event
 from store.base.errors import NotReadableNow
 from store.base.results import HOPELESS, PutMessageStatus, StoreMessage
 from store.message_store import MessageStore
@@ -77,11 +77,7 @@ class Redelivery:
                 continue
             due_ms = self._book.next_due_ms()
             wait_s = IDLE_S if due_ms is None else min(max(due_ms / 1000 - self._clock(), 0.001), IDLE_S)
-            try:
-                async with timeout(wait_s):
-                    await self._earlier.wait()
-            except TimeoutError:
-                pass  # that is what it waited for
+            await wait_for_event(self._earlier, wait_s)
 
     def serve_due(self, now_ms: int) -> int:
         """One slice of what is due; return how many leases were looked at."""

@@ -22,7 +22,6 @@ tell where the logs join before any byte is looked at.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import dataclasses
 import enum
 import logging
@@ -61,7 +60,7 @@ from appliance.settings.roles import BrokerConfig
 from appliance.settings.tls import ENFORCING
 from gantrymq.errors import ConnectError
 from gantrymq.remoting.client import split_address
-from gantrymq.timeouts import timeout
+from gantrymq.timeouts import timeout, wait_for_event
 from store.base.errors import CopyRefused, NoRoomForCopy
 from store.message_store import MessageStore
 
@@ -454,9 +453,7 @@ class HaClient:
 
     async def _pause(self, seconds: float) -> None:
         """Wait, but not when the master has another address meanwhile."""
-        with contextlib.suppress(TimeoutError):
-            async with timeout(seconds):
-                await self._master.changed.wait()
+        await wait_for_event(self._master.changed, seconds)
 
 
 def next_retry_s(state: HaState, before_s: float) -> float:

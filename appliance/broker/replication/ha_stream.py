@@ -6,12 +6,11 @@ asyncio's own stream allocates for each reading, and copies what came twice. Her
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import ssl
 from typing import cast
 
 from appliance.broker.replication.limited_event import LimitedEvent
-from gantrymq.timeouts import timeout
+from gantrymq.timeouts import wait_for_event
 
 WRITE_BYTES_MAX = 64 << 10  # acknowledgements that the master does not take
 GOOD_BYE_S = 1.0  # TLS waits for the other side's, which a master that stands still does not say
@@ -140,9 +139,7 @@ class HaStream(asyncio.BufferedProtocol):
         if self.transport.get_write_buffer_size():
             self.transport.abort()
         self.transport.close()
-        with contextlib.suppress(TimeoutError):
-            async with timeout(GOOD_BYE_S):
-                await self._closed.wait()
+        await wait_for_event(self._closed, GOOD_BYE_S)
         self.transport.abort()
         await self._closed.wait()
 

@@ -11,7 +11,6 @@ What could not be shared is looked at again each minute, so that the number of s
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -25,7 +24,7 @@ from gantrymq.remoting.bodies import ClusterInfo, TopicRouteData
 from gantrymq.remoting.client import RemotingClient
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
-from gantrymq.timeouts import timeout
+from gantrymq.timeouts import wait_for_event
 
 logger = logging.getLogger(__name__)
 
@@ -84,10 +83,7 @@ class TopicSharing:
         """Tell the others until cancelled."""
         try:
             while True:
-                with contextlib.suppress(TimeoutError):
-                    async with timeout(LOOK_AGAIN_S if self._failed else None):
-                        await self._wake.wait()
-                if not self._wake.is_set():
+                if not await wait_for_event(self._wake, LOOK_AGAIN_S if self._failed else None):
                     await self._look_again()
                     continue
                 self._wake.clear()

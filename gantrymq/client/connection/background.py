@@ -10,7 +10,7 @@ from typing import Any
 from gantrymq.client.exits import awaited
 from gantrymq.errors import GantryError
 from gantrymq.remoting.outages import Outages
-from gantrymq.timeouts import timeout
+from gantrymq.timeouts import wait_for_event
 
 logger: logging.Logger = logging.getLogger(__name__)
 
@@ -75,13 +75,3 @@ async def every(
         else:
             await wait_for_event(wake, interval_s)
             wake.clear()
-
-
-async def wait_for_event(event: asyncio.Event, timeout_s: float) -> bool:
-    """Wait until the event is set, `timeout_s` at most; return whether it is."""
-    try:
-        async with timeout(timeout_s):
-            await event.wait()
-    except TimeoutError:
-        return False
-    return True

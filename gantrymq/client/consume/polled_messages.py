@@ -11,10 +11,10 @@ import time
 from collections import deque
 from collections.abc import Iterable, Iterator
 
-from gantrymq.client.connection.background import wait_for_event
 from gantrymq.client.consume.process_queue import ProcessQueue
 from gantrymq.client.produce.trace import ConsumeTracer, TracedCall
 from gantrymq.message.model import MessageExt, MessageQueue
+from gantrymq.timeouts import wait_for_event
 
 
 class PolledBatch:

@@ -11,10 +11,11 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 
-from gantrymq.client.connection.background import Background, wait_for_event
+from gantrymq.client.connection.background import Background
 from gantrymq.client.consume.listener_calls import ListenerCalls, ThreadsEnded
 from gantrymq.client.consume.process_queue import ProcessQueue
 from gantrymq.message.model import MessageExt
+from gantrymq.timeouts import wait_for_event
 
 logger: logging.Logger = logging.getLogger(__name__)
 

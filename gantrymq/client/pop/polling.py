@@ -17,7 +17,7 @@ from collections import defaultdict, deque
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from gantrymq.client.connection.background import Background, wait_for_event
+from gantrymq.client.connection.background import Background
 from gantrymq.client.connection.broker_calls import BrokerCalls
 from gantrymq.client.connection.session import ClientSession
 from gantrymq.client.consume.subscription import ConsumeFrom, is_wanted
@@ -31,6 +31,7 @@ from gantrymq.message.properties import POP_CK
 from gantrymq.remoting.bodies import SubscriptionData
 from gantrymq.remoting.client import RemotingClient
 from gantrymq.remoting.codes import ResponseCode
+from gantrymq.timeouts import wait_for_event
 
 WAIT_S = 20.0  # of a request that waits at a broker; RocketMQ's clients let it wait as long
 NOT_NOW = frozenset(

@@ -9,7 +9,7 @@ import asyncio
 import logging
 from typing import Protocol
 
-from gantrymq.client.connection.background import Background, wait_for_event
+from gantrymq.client.connection.background import Background
 from gantrymq.client.consume.listener_calls import Listener, ListenerCalls, ThreadsEnded
 from gantrymq.client.consume.running_info import ConsumeCounters
 from gantrymq.client.interceptors import ConsumeCall, ConsumeProceed, around_consume
@@ -19,6 +19,7 @@ from gantrymq.errors import ClientClosed, GantryError
 from gantrymq.message.delay_levels import DELAYS_S
 from gantrymq.message.model import MessageExt
 from gantrymq.remoting.outages import Outages
+from gantrymq.timeouts import wait_for_event
 
 logger: logging.Logger = logging.getLogger(__name__)
 
