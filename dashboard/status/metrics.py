@@ -175,7 +175,7 @@ def _readers(metrics: Metrics, prefix: str, readers: Readers | None, silent: str
         metrics.put(f"{prefix}.groups", units.count(0), metrics.now, nothing)
         metrics.put(f"{prefix}.lag", units.UNKNOWN, None, nothing)
         return
-    late = "" if not (readers.lag and readers.lag_ms) else f" · {units.duration(readers.lag_ms // 1000)}"
+    late = "" if not (readers.lag and readers.lag_ms) else f" · {units.milliseconds(readers.lag_ms)}"
     metrics.put(f"{prefix}.groups", units.count(readers.groups), metrics.now, None)
     metrics.put(f"{prefix}.lag", f"{units.count(readers.lag)}{late}", metrics.now, None)
 
