@@ -7,28 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from appliance.bench.frames import send_fields
 from appliance.broker.epochs.standing import HandedTo
-from appliance.broker.life import BrokerLife
 from appliance.broker.replication.master.hand_over import has_not_begun
 from appliance.broker.replication.slave_synchronize import SlaveSynchronize
 from appliance.errors import BrokerError
 from gantrymq.errors import ConnectError
-from gantrymq.remoting.codes import RequestCode, ResponseCode
 from tests.appliance.broker.replication.brokers import copied_pair, group, is_master, is_slave, promote, same_logs, send
-from tests.appliance.broker.replication.pair import TOPIC, follower_of
+from tests.appliance.broker.replication.pair import follower_of
+from tests.appliance.broker.replication.rivals.parted import refuses_sends
 from tests.appliance.cli.running_gantry import run_gantry
-from tests.appliance.peer import connected
 from tests.waiting import until
 
 AWAY = HandedTo(2, "127.0.0.1:9")  # nobody answers there
 SLAVE = {"brokerRole": "SLAVE", "epochId": "own", "epochHighest": "1", "mayBeginEpoch": "false"}
-
-
-async def refuses_sends(broker: BrokerLife) -> bool:
-    async with connected(broker.port) as peer:
-        answer = await peer.ask(RequestCode.SEND_MESSAGE_V2, send_fields("G", TOPIC, 0, ""), b"body")
-    return answer.code == ResponseCode.SERVICE_NOT_AVAILABLE
 
 
 @pytest.mark.parametrize(
