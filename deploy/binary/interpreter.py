@@ -34,6 +34,15 @@ def interpreter(kept: Kept, lock: dict[str, Any]) -> Path:
     return kept.made("interpreter", hash_of(*_made_of(lock)), lambda folder: _unpack_interpreter(lock, folder))
 
 
+def tested_interpreter(kept: Kept, lock: dict[str, Any], version: str) -> Path:
+    """The same of one that only tests run on. Raises BuildError, also for a version that the lock does not have."""
+    if version not in lock["tested"]:
+        raise BuildError(f"{LOCK.name} has no Python {version} for tests, but {', '.join(lock['tested'])}")
+    part = lock["tested"][version]
+    made_of = hash_of(repr(part), hash_of_modules("interpreter"))
+    return kept.made(f"tested-{version}", made_of, lambda folder: _unpack_module(part, folder))
+
+
 def _made_of(lock: dict[str, Any]) -> tuple[str, str]:
     return repr([lock["interpreter"], lock["headers"]]), hash_of_modules("interpreter", "slimming")
 
@@ -112,10 +121,7 @@ def sys_version(tree: Path) -> tuple[int, int]:
 
 def _unpack_interpreter(lock: dict[str, Any], folder: Path) -> None:
     part = lock["interpreter"]
-    prefix = f"{part['module']}@{part['version']}/{part['folder']}/"
-    with zipfile.ZipFile(fetch_module(part)) as module:
-        for item in json.loads(module.read(prefix + "files.json"))["files"]:
-            _write(module, prefix, item, folder / item["name"])
+    _unpack_module(part, folder)
     slim_interpreter(folder)
     site_packages(folder).mkdir()
     _unpack_headers(lock["headers"], folder / "include" / f"python{sys_version(folder)[0]}.{sys_version(folder)[1]}")
@@ -123,6 +129,13 @@ def _unpack_interpreter(lock: dict[str, Any], folder: Path) -> None:
     if found != part["contains"]:
         raise BuildError(f"the interpreter says {found}, but {LOCK.name} says {part['contains']}")
     _compare_headers(folder)
+
+
+def _unpack_module(part: dict[str, Any], folder: Path) -> None:
+    prefix = f"{part['module']}@{part['version']}/{part['folder']}/"
+    with zipfile.ZipFile(fetch_module(part)) as module:
+        for item in json.loads(module.read(prefix + "files.json"))["files"]:
+            _write(module, prefix, item, folder / item["name"])
 
 
 def _write(module: zipfile.ZipFile, prefix: str, item: dict[str, Any], path: Path) -> None:

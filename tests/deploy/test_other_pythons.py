@@ -1,0 +1,54 @@
+"""deploy/test-on: where another Python comes from, and what is said when it can't be had."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from deploy.binary.parts import read_lock
+from deploy.lock_file import pinned
+from tests.conftest import missing
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPT = ROOT / "deploy" / "test-on"
+
+
+def run_on(python: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    command = [str(SCRIPT), python, "--short", "--version"]
+    return subprocess.run(command, env=os.environ | variables, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.slow
+def test_without_a_network_it_says_what_would_do(tmp_path: Path) -> None:
+    if shutil.which("go") is None:
+        missing("go", "Debian: apt install golang-go")
+    (version,) = read_lock()["tested"]
+    done = run_on(
+        version, GOPROXY="off", GOMODCACHE=str(tmp_path / "go"), XDG_CACHE_HOME=str(tmp_path), GOFLAGS="-modcacherw"
+    )
+    assert done.returncode == 1
+    assert "with Go and the network" in done.stderr and "deploy/test-on /path/to/python3" in done.stderr
+
+
+@pytest.mark.slow
+def test_one_that_is_not_pinned_is_told_from_those_that_are(tmp_path: Path) -> None:
+    done = run_on("3.99", XDG_CACHE_HOME=str(tmp_path))
+    assert done.returncode == 1
+    assert f"no Python 3.99 for tests, but {', '.join(read_lock()['tested'])}" in done.stderr
+
+
+def test_the_short_round_asks_for_packages_that_are_locked() -> None:
+    found = re.search(r"^short=\(\n(.*?)^\)", SCRIPT.read_text(), re.MULTILINE | re.DOTALL)
+    assert found is not None
+    locked = {package.name for lock in ("appliance", "postgresql", "redis", "test") for package in pinned(lock)}
+    assert set(found[1].split()) - locked == set()
+
+
+def test_the_check_of_a_submission_runs_what_is_pinned() -> None:
+    steps = (ROOT / ".ci" / "run").read_text()
+    assert [version for version in read_lock()["tested"] if f"deploy/test-on {version} --short" not in steps] == []
