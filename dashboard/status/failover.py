@@ -112,6 +112,7 @@ def failover_problems(failovers: Failovers, now: float) -> list[Check]:
             found.append(full)
         if each.watched is not None:
             found += [check for check in (_silent(each, now), _unfilled(each), _forgotten(each, now)) if check]
+            found += [_shared(each, address) for address in each.watched.shared_stores]
     return found
 
 
@@ -166,6 +167,22 @@ def _unfilled(failover: Failover) -> Check | None:
         failover.status.why_none,
         gettext("If the master ended now, no messages would be taken until it is back."),
         rules=(RuleKind.NO_SUCCESSOR,),
+        about=(failover.name,),
+        link=page_of("broker", failover.name, "brokers"),
+        harm=Harm.WILL,
+    )
+
+
+def _shared(failover: Failover, address: str) -> Check:
+    named = {"broker": failover.name, "address": address}
+    return Check(
+        Level.WARN,
+        gettext("%(broker)s: the store of %(address)s is not on a local disk") % named,
+        gettext("its lock does not prove that the process before is dead"),
+        gettext(
+            "After a kill the broker waits for the whole lease before it is the master again. Move the store to a disk "
+            "that only its machine uses."
+        ),
         about=(failover.name,),
         link=page_of("broker", failover.name, "brokers"),
         harm=Harm.WILL,

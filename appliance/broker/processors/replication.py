@@ -364,6 +364,7 @@ async def failover(parts: ReplicationParts, connection: ServerConnection, reques
         lease_s=float(config.failover_lease_s),
         in_sync_min=config.min_in_sync_replicas,
         kept_tails=await asyncio.to_thread(kept_tails, parts.address, parts.store.config.root),
+        shared_stores=() if parts.register is None or parts.register.is_store_local else (parts.address,),
     )
     if parts.register is None:
         told = dataclasses.replace(told, unknown="it has no etcdEndpoints: an administrator promotes a slave by hand")

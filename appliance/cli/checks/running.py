@@ -11,6 +11,7 @@ from appliance.settings.appliance_config import ApplianceConfig
 from appliance.settings.loader import broker_settings
 from appliance.settings.sign_in import is_loopback_name
 from gantrymq import AdminClient
+from gantrymq.client.admin.failover import FailoverStatus
 from gantrymq.errors import ConfigError, GantryError
 from gantrymq.remoting.bodies import BrokerData, ClusterInfo
 from gantrymq.timeouts import timeout
@@ -51,7 +52,7 @@ async def _look_at(config: ApplianceConfig, address: str) -> list[Finding]:
     if not addresses:
         found.append(Finding("No broker is registered at the name server: see the brokers' logs."))
     found += await asyncio.gather(*(_reach(config, broker, address, room) for broker, address in addresses))
-    return [*found, *_slaves(config, info), *(one for one in of_etcd if one is not None)]
+    return [*found, *_slaves(config, info), *(one for several in of_etcd for one in several)]
 
 
 async def _reach(config: ApplianceConfig, broker: str, address: str, room: asyncio.Semaphore) -> Finding:
@@ -75,14 +76,28 @@ async def _reach(config: ApplianceConfig, broker: str, address: str, room: async
     return good(f"Clients get the address {address} of {broker}, which can be reached from here.")
 
 
-async def _etcd(admin: AdminClient, broker: str, data: BrokerData, room: asyncio.Semaphore) -> Finding | None:
-    """What brokers say of the etcd that has their record; those of RocketMQ, and those that don't answer, nothing."""
+async def _etcd(admin: AdminClient, broker: str, data: BrokerData, room: asyncio.Semaphore) -> list[Finding]:
+    """What brokers say of the etcd that has their record, and of their stores; those of RocketMQ, and those that don't
+    answer, nothing."""
     async with room:
         with contextlib.suppress(GantryError):
             told = await admin.succession.failover(broker, *data.broker_addrs.values())
-            if told.etcd_trouble:
-                return Finding(f"{broker}: {told.etcd_trouble}.", is_fatal=told.is_etcd_refusing)
-    return None
+            return [
+                *(
+                    [Finding(f"{broker}: {told.etcd_trouble}.", is_fatal=told.is_etcd_refusing)]
+                    * bool(told.etcd_trouble)
+                ),
+                *(_shared(broker, address, told) for address in told.shared_stores if told.is_automatic),
+            ]
+    return []
+
+
+def _shared(broker: str, address: str, told: FailoverStatus) -> Finding:
+    return warning(
+        f"{broker}: the store of {address} is on a file system that machines may share, so its lock proves nothing: "
+        f"after a kill the broker waits for the whole lease ({told.lease_s:.0f} s) before it is the master again. Move "
+        "the store to a disk that only its machine uses."
+    )
 
 
 def _slaves(config: ApplianceConfig, info: ClusterInfo) -> Iterator[Finding]:

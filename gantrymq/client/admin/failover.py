@@ -77,6 +77,7 @@ class FailoverStatus:
     next_in_s: about how long it takes, when no supervisor sees the end; then it is about a second.
     changes: the latest first. in_sync_min: below so many brokers in sync the one that answered takes no messages as the
     master. etcd_ms: how long etcd took to answer it; -1: it did not. kept_tails: of the brokers that were asked.
+    shared_stores: where those of them serve whose store is on a file system that machines may share.
     etcd_trouble: why etcd refuses changes (is_etcd_refusing), or will in time; "": no reason is known.
     """
 
@@ -103,6 +104,7 @@ class FailoverStatus:
     etcd_trouble: str = ""
     is_etcd_refusing: bool = False
     kept_tails: tuple[FailoverTail, ...] = ()
+    shared_stores: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -120,6 +122,7 @@ class FailoverStatus:
             "changes": tuple(FailoverChange(**_known(FailoverChange, each)) for each in known.get("changes", ())),
             "kept_tails": tuple(FailoverTail(**_known(FailoverTail, each)) for each in known.get("kept_tails", ())),
             "in_sync": tuple(known.get("in_sync", ())),
+            "shared_stores": tuple(known.get("shared_stores", ())),
         }
         return cls(**known)
 

@@ -211,7 +211,8 @@ class SuccessionAdmin:
             raise next(iter(failures.values()), ConfigError(f"no broker of {broker_name} answers"))
         best = min(answers.values(), key=lambda told: (bool(told.unknown), not told.etcd_trouble))
         tails = tuple(each for told in answers.values() for each in told.kept_tails)
-        return dataclasses.replace(best, kept_tails=tails)
+        shared = tuple(each for told in answers.values() for each in told.shared_stores)
+        return dataclasses.replace(best, kept_tails=tails, shared_stores=shared)
 
     async def failover_at(self, address: str) -> FailoverStatus:
         """The same, of one broker. ConnectError, RequestTimeout, ResponseError; BodyError."""

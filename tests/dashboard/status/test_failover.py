@@ -35,6 +35,7 @@ PAUSED = dataclasses.replace(FINE, next_master="", pause=FailoverPause("ops", "d
 ALONE = dataclasses.replace(FINE, next_master="", why_none="member 2: its disk is broken", in_sync=("a:1", "b:1"))
 FULL = dataclasses.replace(FINE, etcd_trouble="etcd's database is full", is_etcd_refusing=True)
 GROWING = dataclasses.replace(FINE, etcd_trouble="nobody compacts etcd")
+SHARED = dataclasses.replace(FINE, shared_stores=("b:1",))
 BY_HAND = dataclasses.replace(ALONE, is_automatic=False)
 SILENT = FailoverStatus(NAME, unknown="etcd can't be asked: refused", is_automatic=True)
 
@@ -95,6 +96,8 @@ def test_each_rule_reads_since_when_it_is_so(
         ((GROWING,), ["etcd is never compacted"]),
         ((dataclasses.replace(FULL, is_automatic=False),), ["etcd refuses every change"]),
         ((BY_HAND,), []),
+        ((SHARED,), ["the store of b:1 is not on a local disk"]),
+        ((dataclasses.replace(SHARED, is_automatic=False),), []),
     ],
 )
 def test_the_overview_says_what_a_person_has_to_do(looks: tuple[FailoverStatus, ...], words: list[str]) -> None:

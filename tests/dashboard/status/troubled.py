@@ -107,6 +107,7 @@ def _failovers(more: int) -> dict[str, Failover]:
         "away": Failover("away", told, why="refused", answered_at=NOW - 10 * more),
         "unfilled": Failover("unfilled", told, answered_at=NOW, unfilled_since=NOW - 10 * more),
         "paused": Failover("paused", paused, answered_at=NOW),
+        "shared": Failover("shared", replace(told, shared_stores=("10.0.0.2:10911",)), answered_at=NOW),
     }
 
 

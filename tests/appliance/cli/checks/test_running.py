@@ -120,6 +120,17 @@ async def test_what_brokers_say_of_their_etcd_is_told(
     assert (mark, "broker-a: nobody compacts it.") in found
 
 
+@pytest.mark.parametrize("is_automatic", [True, False])
+async def test_a_store_that_machines_may_share_is_named_where_a_lease_has_to_be_waited_for(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *, is_automatic: bool
+) -> None:
+    told = FailoverStatus("broker-a", is_automatic=is_automatic, lease_s=5.0, shared_stores=("10.0.0.2:10911",))
+    brokers = {"broker-a": {0: f"127.0.0.1:{free_ports()}"}}
+    found = await looked(monkeypatch, ApplianceConfig(data=tmp_path), brokers, told)
+    named = [mark for mark, sentence in found if "the store of 10.0.0.2:10911" in sentence and "(5 s)" in sentence]
+    assert named == ["!"] * is_automatic
+
+
 async def test_no_broker_waits_for_another_to_tell_of_its_etcd(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     brokers = {f"broker-{letter}": {0: "127.0.0.1:1"} for letter in "abc"}
     monkeypatch.setattr(running, "AdminClient", lambda *_, **__: Slow(brokers))
