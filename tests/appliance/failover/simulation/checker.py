@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from appliance.broker.replication.master.proof import OPENING_LEASES
+from appliance.failover.own import Role
+
 if TYPE_CHECKING:
+    from appliance.failover.view import Term
     from tests.appliance.failover.simulation.member import Process
     from tests.appliance.failover.simulation.world import World
+
+
+AFTER_S = 5.0  # for better members to go first, and for requests that are long on their way
 
 
 class Violation(AssertionError):
@@ -41,6 +48,28 @@ class Checker:
         if until > len(known):
             known.extend(log[len(known) : until])
         self.confirmations += until - was
+
+    def takes(self, process: Process) -> None:
+        """An epoch is given to it: it opens, or another one takes over. Where nothing else happens than that it hangs,
+        or that masters are lost, this holds within twice as long as it may renew, and a lease."""
+        world = self._world
+        if world.mixture.name == "opening":
+            world.at((2 * OPENING_LEASES + 1) * world.lease_s * 1.02 + AFTER_S, self._has_opened_or_left, process)
+
+    def _has_opened_or_left(self, process: Process) -> None:
+        term, members = self._world.etcd.state.term, self._world.members.values()
+        is_still = process.member.process is process and term.session == process.session
+        others = [each for each in members if each is not process.member and each.process and term.holder(each.id)]
+        if is_still and process.role == Role.TAKEN and others:
+            self.fail(f"{process} opens for ever, and no other member takes over")
+
+    def is_taken_over(self, term: Term) -> None:
+        """A later epoch than this is given out: not while its owner opens, which may take long."""
+        process = self._world.members[term.owner].process
+        if self._world.mixture.name != "opening" or process is None or process.session != term.session:
+            return
+        if process.role == Role.TAKEN and not process.is_hanging:
+            self.fail(f"{process} loses epoch {term.epoch} while it opens")
 
     def begins(self, process: Process) -> None:
         """An epoch is on disk: no other one of its number ever was."""

@@ -48,7 +48,9 @@ class Faults:
             (self._stray, 1),
             (self._stall, 3),
             (self._cut_from_etcd, 2),
-            (self._flap, 0),  # it needs a time without others
+            (self._flap, 0),  # this and the next ones need a time without others
+            (self._lose_master, 0),
+            (self._hang, 0),
         )
         if not self._weights and (wanted := world.mixture.faults):
             self._weights = [wanted.get(kind.__name__.strip("_"), 0) for kind, _ in kinds]
@@ -128,6 +130,21 @@ class Faults:
         if process is not None and world.rng.random() < 0.5:
             Witness(world, process)
         world.at(world.rng.random() * world.rng.choice((0.2, RESTART_S_MAX)), member.start)
+
+    def _lose_master(self) -> None:
+        """For longer than a lease: another one becomes the master, or is about to."""
+        world = self._world
+        for member in [each for each in world.members.values() if _role(each) == Role.MASTER]:
+            member.kill()
+            world.at(world.lease_s * (1.5 + world.rng.random()), member.start)
+
+    def _hang(self) -> None:
+        """Who is about to be the master does not come to it; the thread of its renewals goes on."""
+        world = self._world
+        taken = [each.process for each in world.members.values() if _role(each) == Role.TAKEN]
+        for process in [each for each in taken if each is not None and not each.is_hanging]:
+            world.note("hangs", process)
+            process.is_hanging = True
 
     def _stop_cleanly(self) -> None:
         member = self._someone()
@@ -242,7 +259,7 @@ class Faults:
         world.cuts.clear()
         world.stalls.clear()
         self._restore_network()
-        world.staleness = 0.0
+        world.staleness = world.open_s = 0.0
         world.note("-- heals")
         world.checker.yields()
         world.is_healed = True
@@ -251,7 +268,7 @@ class Faults:
         for member in world.members.values():
             member.start()
             assert member.process is not None
-            member.process.is_disk_bad = member.process.is_stuck = False
+            member.process.is_disk_bad = member.process.is_stuck = member.process.is_hanging = False
         state = world.etcd.state
         world.etcd.execute(etcd.operators(pause=None, switch=None))
         if state.cluster_id != state.adopted:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from appliance.broker.epochs.history import Epochs
+from appliance.broker.replication.master.proof import OPENING_LEASES
 from appliance.failover import actions as do
 from appliance.failover import lease, winning
 from appliance.failover.decide import decide, is_own_term
@@ -22,6 +23,7 @@ TRIES = 4  # of one counter
 ANSWER_S = 0.7
 PAUSE_S_MAX = 4.0  # between a decision and its effect
 DEADLINE_S = 2.0  # of a call
+HANGS_LOOK_S = 0.2
 
 
 @dataclass(slots=True)
@@ -109,6 +111,8 @@ class Process:
         self.is_ready = self.is_busy = self.is_disk_bad = self.is_stuck = False
         self.broken_at = 0.0  # of the true clock, if it is: what was decided before is done by then
         self.taken = 0  # its number
+        self.renews_until = 0.0  # while it opens; then it is taken for one that hangs
+        self.is_hanging = False  # as it opens
         self.required: frozenset[Holder] = frozenset()
         self.sent_sets: dict[int, frozenset[Holder]] = {}  # term revision compared, to all members of what was sent
         self.confirmed = self.disk.confirmed
@@ -255,6 +259,9 @@ class Process:
 
     def consider(self) -> None:
         """Decide, and do it a moment later: sometimes seconds later."""
+        if self.role == Role.TAKEN and not self.is_ready and self.world.mixture.only_renews_while_opening:
+            self._renew_while_opening()
+            return
         if self.is_busy or self.view is None:
             return
         if self.world.owners_go_on and self._may_go_on(self.view):
@@ -282,6 +289,13 @@ class Process:
         self._try(counter, action.term_revision)
         self.world.soon(self, lease.TRY_S, self._try_again, counter, TRIES)
 
+    def _renew_while_opening(self) -> None:
+        """No more is looked at and decided while it closes as a slave and opens as the master."""
+        if self.world.rules.renews_while_opening and (
+            self.clock() < self.renews_until or not self.world.rules.bounds_opening
+        ):
+            self.renew(do.Renew(self.term_revision))
+
     def _try_again(self, counter: int, left: int) -> None:
         """At another endpoint, with the counter and its first sending as they were."""
         if counter in self.beats.pending and self.role != Role.FOLLOWING and left:
@@ -293,6 +307,8 @@ class Process:
     def _try(self, counter: int, term_revision: int) -> None:
         change = etcd.renewal(term_revision, Beat(self.session, counter), self.clock())
         self.world.call(self, change, lambda is_done, view: self._proves(counter) if is_done else None)
+        if self.world.rules.trusts_unknown_renewal:
+            self._proves(counter)
 
     def take_over(self, action: do.TakeOver) -> None:
         view = self.view
@@ -323,6 +339,8 @@ class Process:
 
         def execute(state: etcd.State) -> etcd.State | None:
             changed = change(state)
+            if changed is not None:
+                self.world.checker.is_taken_over(state.term)
             self.world.checker.is_lossy |= changed is not None and not action.is_clean
             return changed
 
@@ -394,11 +412,17 @@ class Process:
         if self.world.rules.checks_epoch:
             self.copying.stop()
         self.world.note("takes epoch", self, view.term.epoch)
-        self.world.soon(self, self.world.rng.random() * self.world.open_s, self._begin_epoch, view.term)
+        self.renews_until = self.clock() + OPENING_LEASES * self.lease_s
+        self.world.checker.takes(self)
+        takes_s = self.world.rng.random() * self.world.open_s
+        self.world.soon(self, takes_s, self._begin_epoch, view.term, takes_s)
 
-    def _begin_epoch(self, term: Term) -> None:
-        """The epoch is on disk before the first byte of it."""
+    def _begin_epoch(self, term: Term, takes_s: float = 0.0) -> None:
+        """It has closed as a slave. The epoch is on disk before the first byte of it."""
         disk = self.disk
+        if self.is_hanging:
+            self.world.soon(self, HANGS_LOOK_S, self._begin_epoch, term, takes_s)
+            return
         if self.role == Role.FOLLOWING or disk.epochs.is_overtaken(term.epoch, term.epoch_id):
             if self.world.rules.yields_when_overtaken:
                 return
@@ -406,8 +430,16 @@ class Process:
         if self.world.rules.puts_epoch_on_record or self.world.rng.random() < 0.5:
             disk.epochs = disk.epochs.begun(len(disk.log), term.epoch - 1, term.epoch_id)
             self.world.checker.begins(self)
-        self.is_ready = True
-        self.copying.begin()
+        self.renews_until = self.clock() + OPENING_LEASES * self.lease_s
+        self.world.soon(self, takes_s, self._is_open, term)
+
+    def _is_open(self, term: Term) -> None:
+        """As the master; once etcd has it as open, too, it serves."""
+        if self.is_hanging:
+            self.world.soon(self, HANGS_LOOK_S, self._is_open, term)
+        elif self.role == Role.TAKEN and self.taken == term.epoch:
+            self.is_ready = True
+            self.copying.begin()
 
     def forget(self, action: do.Forget) -> None:
         self.attempt = None

@@ -23,6 +23,7 @@ from tests.appliance.failover.simulation.world import (
     ETCD_RESTORED,
     FLAPPING,
     LOSSES,
+    OPENING,
     OVERTAKEN,
     PEOPLE,
     RATES,
@@ -174,11 +175,12 @@ MUTANTS = (
         for does, module, function in WORKS
         for part, seen in BROKEN_PARTS
     ),
+    Mutant("a renewal without an answer proves something", rule="trusts_unknown_renewal", mixture=TIMES),
     Mutant("a pause suspends the deadline", rule="proof_outlives_pause", mixture=TIMES),
     Mutant("a candidate waits from the writer's clock", rule="waits_from_stamp"),
     Mutant("a candidate waits from when it asked", rule="waits_from_asking", mixture=TIMES, seed=22),
     Mutant("begins before the transaction is known", rule="begins_before_known"),
-    Mutant("begins though it is overtaken", rule="yields_when_overtaken", mixture=OVERTAKEN),
+    Mutant("begins though it is overtaken", rule="yields_when_overtaken", mixture=OVERTAKEN, seed=13),
     Mutant(
         "no margin, and clocks differ",
         instead=((lease, "deadline", lambda first, lease_s: first + lease_s),),
@@ -191,6 +193,8 @@ MUTANTS = (
         mixture=FLAPPING,
         seed=3,
     ),
+    Mutant("a new master does not renew while it opens", rule="renews_while_opening", mixture=OPENING, seed=6),
+    Mutant("who opens as the master renews without an end", rule="bounds_opening", mixture=OPENING, seed=8),
     Mutant("a candidate does not wait", instead=((lease, "has_waited", lambda changed, lease_s, now: True),)),
     Mutant(
         "any old term is taken for the own restarted one (no lock)",

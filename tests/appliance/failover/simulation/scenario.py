@@ -68,6 +68,8 @@ def _produce(world: World, number: list[int]) -> None:
 def _see_that_a_master_comes(world: World) -> None:
     """Within a lease and three seconds, unless the record shows no member that has all that was acknowledged."""
     began, limit = world.now, world.lease_s * 1.02 + HEALED_S
+    if any(each.process is not None and each.process.role == Role.TAKEN for each in world.members.values()):
+        limit += 2 * world.mixture.open_s  # it closes, and opens
     may_win = _may_win(world)
     while world.now < began + limit and _master(world) is None:
         world.run_until(world.now + 0.1)

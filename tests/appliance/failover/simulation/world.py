@@ -39,6 +39,7 @@ class Rules:
     proof_from_answer: bool = False
     proof_from_last_try: bool = False
     proof_outlives_pause: bool = False
+    trusts_unknown_renewal: bool = False
     waits_from_stamp: bool = False
     waits_from_asking: bool = False
     trusts_unknown_removal: bool = False
@@ -46,6 +47,8 @@ class Rules:
     begins_before_known: bool = False
     goes_on_after_a_new_boot: bool = False
     gates_reads: bool = True  # at what is confirmed
+    renews_while_opening: bool = True
+    bounds_opening: bool = True
     yields_when_overtaken: bool = True  # by a later epoch, between the transaction and the first byte of its own
 
 
@@ -65,6 +68,7 @@ class Mixture:
     pace: float = 0.0  # faults a second; 0: from the seed
     open_s: float = 0.0  # that a member may take to open in its epoch; 0: a moment
     broken_s: float = 12.0  # that a disk, or a loop, may stand still
+    only_renews_while_opening: bool = False  # as a broker does it; otherwise it decides meanwhile, too
     decides_on_answers: bool = False  # as a broker does it; otherwise slaves decide with what they saw last, too
 
 
@@ -98,12 +102,22 @@ OVERTAKEN = Mixture(
     name="overtaken", faults={"cut_from_etcd": 4, "kill": 2, "cut": 2}, is_quick=True, lease_s=3.0, open_s=9.0
 )
 BROKEN = Mixture(name="broken", faults={"break_disk": 4, "kill": 1}, is_quick=True, lease_s=3.0, broken_s=60.0)
+OPENING = Mixture(
+    name="opening",
+    faults={"lose_master": 2, "hang": 2},
+    is_quick=True,
+    chaos_s=100.0,
+    lease_s=LEASE_S,
+    open_s=2.8 * LEASE_S,
+    only_renews_while_opening=True,
+    pace=0.2,
+)
 FLAPPING = Mixture(
     name="flapping", faults={"flap": 1}, is_quick=True, chaos_s=150.0, pace=0.015, decides_on_answers=True
 )
 MIXTURES = {
     each.name: each
-    for each in (ANY, TIMES, RATES, SETS, ETCD_RESTORED, LOSSES, BOOTS, PEOPLE, OVERTAKEN, BROKEN, FLAPPING)
+    for each in (ANY, TIMES, RATES, SETS, ETCD_RESTORED, LOSSES, BOOTS, PEOPLE, OVERTAKEN, BROKEN, OPENING, FLAPPING)
 }
 
 
