@@ -20,6 +20,7 @@ from dashboard.dead_letters import views as letters
 from dashboard.definitions import views as definitions
 from dashboard.exporter import page as metrics
 from dashboard.find import views as find
+from dashboard.find.moved import moved
 from dashboard.groups import views as groups
 from dashboard.http import error_pages as errors
 from dashboard.live.sockets import LiveSocket
@@ -153,6 +154,11 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("preferences/times", preferences.times, name="times"),
     path("docs/", documentation.docs, name="docs"),
     re_path(r"^docs/(?P<path>[\w./-]{1,200})$", documentation.docs, name="docs-page"),
+    # bookmarks of 0.1.0
+    path("people", moved, {"to": "people"}, name="moved-people"),
+    path("people/<int:user_id>", moved, {"to": "person"}, name="moved-person"),
+    re_path(r"^broker/(?P<name>[^/]{1,255})/config$", moved, {"to": "broker-config"}, name="moved-config"),
+    re_path(r"^broker/(?P<name>[^/]{1,255})/succession$", moved, {"to": "broker-succession"}, name="moved-succession"),
     # programs
     path("api/v1/openapi.json", document.openapi, name="api-openapi"),
     path("api/v1/docs", document.docs, name="api-docs"),

@@ -75,7 +75,7 @@ _SECTIONS = (
 )  # fmt: skip
 _TABS = {
     "access": (
-        ("people", _("Users"), "people", Permission.USERS_WRITE),
+        ("users", _("Users"), "people", Permission.USERS_WRITE),
         ("tokens", _("API tokens"), "tokens", Permission.ACCOUNT),
         ("accounts", _("Broker accounts"), "accounts", Permission.CONFIG_WRITE),
     ),

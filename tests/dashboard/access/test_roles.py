@@ -46,7 +46,7 @@ readers: dead-letters dead-letters-group
 readers: alerts alert alert-deliveries alert-would-have
 readers: tokens token-revoke
 readers: api-openapi api-docs
-readers: docs docs-page
+readers: docs docs-page moved-people moved-person moved-config moved-succession
 readers: connect clients resend-runs index runs detail download find logout times password metrics
 operators: topic-create topics-change topic-changes topic-changes-stop topic-message-again topic-send
 operators: topic-settings topic-delete

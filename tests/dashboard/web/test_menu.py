@@ -43,3 +43,9 @@ def test_a_role_sees_the_pages_that_it_may_open_below_their_headings(
 
 def test_nobody_sees_no_menu() -> None:
     assert navigation_of(None) == []
+
+
+def test_an_entry_and_a_tab_know_the_addresses_that_they_mark() -> None:
+    parts = navigation_of(principal_of(User(username="ada", role="admin")))
+    marked = [page for part in parts for entry in part.entries for page in entry.tabs or (entry,)]
+    assert [page.key for page in marked] == [page.href.split("/")[1] for page in marked]
