@@ -83,16 +83,16 @@ class PrefixesField(forms.CharField):
 class InvitationForm(BaseForm):
     """Whom to invite, and as what."""
 
-    label = forms.CharField(label=_("Who"), max_length=64, widget=forms.TextInput(
+    label = forms.CharField(label=_("Invited"), max_length=64, widget=forms.TextInput(
         attrs={"placeholder": _("Ada, orders team")}))  # fmt: skip
-    role = forms.ChoiceField(label=_("As"), choices=Role.choices, initial=Role.READER)
+    role = forms.ChoiceField(label=_("Role"), choices=Role.choices, initial=Role.READER)
     prefixes = PrefixesField()
 
 
 class PasswordForm(BaseForm):
     """One's own password: the one of now, and another one twice."""
 
-    current = forms.CharField(label=_("Password now"), max_length=1024, strip=False, widget=forms.PasswordInput(
+    current = forms.CharField(label=_("Current password"), max_length=1024, strip=False, widget=forms.PasswordInput(
         attrs={"autocomplete": "current-password", "autofocus": True}))  # fmt: skip
     password = forms.CharField(
         label=_("New password"), max_length=1024, strip=False,
@@ -122,8 +122,8 @@ class PasswordForm(BaseForm):
 class TokenForm(BaseForm):
     """A new API token."""
 
-    name = forms.CharField(label=_("What for"), max_length=64, widget=forms.TextInput(attrs={"placeholder": "CI"}))
-    scope = forms.ChoiceField(label=_("May"), choices=ApiToken.Scope.choices, initial=ApiToken.Scope.READ)
+    name = forms.CharField(label=_("Purpose"), max_length=64, widget=forms.TextInput(attrs={"placeholder": "CI"}))
+    scope = forms.ChoiceField(label=_("Permissions"), choices=ApiToken.Scope.choices, initial=ApiToken.Scope.READ)
     life_days = forms.TypedChoiceField(
         label=_("Expires after"),
         coerce=int,
