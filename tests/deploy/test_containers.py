@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import kubernetes_validate
 import pytest
 import yaml
 
@@ -80,6 +79,8 @@ def test_hadolint_finds_nothing_in_the_dockerfile() -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_manifests_are_what_kubernetes_knows(version: str) -> None:
+    import kubernetes_validate  # here: it makes grammars for more than a second, and every worker collects this module
+
     for each in documents():
         kubernetes_validate.validate(each, version, strict=True)
 
