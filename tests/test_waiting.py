@@ -63,3 +63,9 @@ def test_the_search_lets_waits_and_reasons_alone() -> None:
     assert list(unexplained("time.sleep(0.01)")) == []
     assert list(unexplained("time.sleep(2)  # nothing may come within two rounds")) == []
     assert list(unexplained("# nothing may come\ntime.sleep(2)")) == []
+
+
+def test_a_property_test_is_bounded_by_examples_and_not_by_a_clock() -> None:
+    """Hypothesis gives an example 200 ms otherwise, and calls data slow on a busy machine."""
+    texts = {path: path.read_text(encoding="utf-8") for path in sources_of_tests()}
+    assert [path for path, text in texts.items() if text.count("\n@given(") != text.count("\n@bounded(")] == []

@@ -102,8 +102,8 @@ def in_words(histogram: Histogram) -> list[str]:
 
 
 def bound_in_words(bound_ms: int | None) -> str:
-    """200 s, not 3 min: what took at most this long may have taken more than the minutes that are whole."""
-    if bound_ms is None or not MINUTE <= bound_ms / 1000 < HOUR:
+    """200 s, not 3 min: what took at most this long may have taken more than the minutes or hours that are whole."""
+    if bound_ms is None or bound_ms < MINUTE * 1000:
         return units.milliseconds(bound_ms)
     return gettext("%(count)s\u202fs") % {"count": units.count(bound_ms // 1000)}
 

@@ -42,9 +42,11 @@ async def test_the_page_has_the_buttons_and_says_how_far_it_is(gateway: Gateway,
     assert (await operator.post("/broker/broker-a/drain/start")).status_code == 403
     page = (await client.get("/broker/broker-a/drain")).content.decode()
     assert "In service" in page and "It is the only master" in page and "gantry admin drain broker-a" in page
+    assert "/broker/broker-a/drain/start" in page
+    assert "/broker/broker-a/drain/undo" in page  # of one whose dashboard was restarted while producers left
     assert (await client.post("/broker/broker-a/drain/start")).status_code == 302
     page = (await client.get("/broker/broker-a/drain")).content.decode()
-    assert "Producers are leaving" in page
+    assert "Producers are leaving" in page and "/drain/undo" in page and "/drain/start" not in page
     assert (await client.post("/broker/broker-a/drain/undo")).status_code == 302
     assert "In service" in (await client.get("/broker/broker-a/drain")).content.decode()
 

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dashboard.clients.short_ids import in_two, shortened
+from tests.bounded import bounded
 
 HERE = ["10.0.0.7@4711#5ff31dd45d1b", "10.0.0.7@4711#4cd2c81f18c7", "10.0.0.7@4711#4cd2c9000000"]
 
@@ -27,6 +28,7 @@ def test_what_differs_is_shown(whole: str, ids: list[str], parts: tuple[str, str
     assert shortened(whole, sorted(ids)) == short
 
 
+@bounded(500)
 @given(st.lists(st.text("ab1@#.", min_size=1, max_size=12), min_size=1, max_size=8, unique=True))
 def test_no_two_look_the_same(ids: list[str]) -> None:
     ids.sort()

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dashboard.live.shares import NoPlace, Seat, Shares
+from tests.bounded import bounded
 
 PLACES = 4
 GREEDY, MODEST, THIRD = 1, 2, 3
@@ -57,6 +58,7 @@ def test_a_seat_that_was_lost_gives_back_nothing_of_the_next_holder() -> None:
     assert gone == ["d", "c"] and "d" in shares
 
 
+@bounded(500)
 @given(st.lists(st.tuples(st.integers(1, 4), st.integers(0, 30), st.booleans()), max_size=200))
 def test_no_account_ends_with_two_more_than_one_that_was_refused(steps: list[tuple[int, int, bool]]) -> None:
     shares: Shares[tuple[int, int]] = Shares()

@@ -18,6 +18,7 @@ from dashboard.messages.bodies.avro import AvroDecoder
 from dashboard.messages.bodies.body_view import BodyView, view_body
 from dashboard.messages.bodies.protobuf import ProtobufDecoder
 from dashboard.messages.bodies.schema_errors import NotOfSchema, SchemaError
+from tests.bounded import bounded
 from tests.dashboard.messages.bodies.examples import ORDER, SHOWN, avro_body, descriptors, message, payment_body
 
 INDEX = """
@@ -153,6 +154,7 @@ AVRO = AvroDecoder("order.avsc", json.dumps(ORDER).encode())
 PROTOBUF = ProtobufDecoder("shop.desc", descriptors().SerializeToString(), "shop.Payment")
 
 
+@bounded(500)
 @given(st.binary(max_size=400), st.integers(0, 30), st.booleans())
 def test_any_bytes_are_decoded_or_refused(noise: bytes, kept: int, framed: bool) -> None:
     for decoder, body in ((AVRO, avro_body()), (PROTOBUF, payment_body())):
