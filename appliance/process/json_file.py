@@ -30,6 +30,7 @@ from appliance.process.cooperative import in_slices
 from appliance.settings.replaced_file import sync_path
 from gantrymq.errors import BodyError, GantryError
 from gantrymq.remoting import fastjson
+from gantrymq.timeouts import wait_for_event
 
 logger = logging.getLogger(__name__)
 
@@ -285,6 +286,7 @@ class StateWriter:
         self._saved_version = 0
         self._failure: StateFileError | None = None  # of the last write, None when it went well
         self._changed = asyncio.Event()
+        self._hurry = asyncio.Event()
         self._written = asyncio.Condition()  # notified after each write, good or bad
 
     def changed(self) -> None:
@@ -307,9 +309,14 @@ class StateWriter:
             self._file.write(self._render(), version)
             self._saved_version = version
 
-    async def saved(self) -> None:
-        """Return when the current state is on disk; run() must be running. Raises StateFileError."""
+    async def saved(self, *, is_urgent: bool = False) -> None:
+        """Return when the current state is on disk; run() must be running. Raises StateFileError.
+
+        is_urgent: a client waits for the answer, so changes are gathered no longer.
+        """
         version = self._version
+        if is_urgent:
+            self._hurry.set()
         async with self._written:
             while self._saved_version < version:
                 await self._written.wait()
@@ -321,7 +328,9 @@ class StateWriter:
         try:
             while True:
                 await self._changed.wait()
-                await asyncio.sleep(max(self._delay_s, self._write_s / self._share_max - self._write_s))
+                pause_s = max(self._delay_s, self._write_s / self._share_max - self._write_s)
+                await wait_for_event(self._hurry, pause_s)
+                self._hurry.clear()
                 self._changed.clear()
                 await self._save()
         finally:
@@ -361,9 +370,9 @@ class SavedTable:
         """Write the file now, blocking, if anything changed."""
         self._writer.persist()
 
-    async def saved(self) -> None:
+    async def saved(self, *, is_urgent: bool = False) -> None:
         """Return when every change made so far is on disk. Raises StateFileError when it can't be."""
-        await self._writer.saved()
+        await self._writer.saved(is_urgent=is_urgent)
 
     async def run(self) -> None:
         """Write the file after changes, until cancelled."""

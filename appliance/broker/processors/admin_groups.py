@@ -102,11 +102,12 @@ async def delete_group(
     fields = request.ext_fields
     group = fields["groupName"]
     parts.groups.delete(group)
+    parts.pop.book.forget_group(group)
+    parts.stats.group_deleted(group)
     if "true" in (fields.get("removeOffset", "").lower(), fields.get("cleanOffset", "").lower()):
         parts.offsets.remove_group(group)
         parts.pop.book.drop_void()
-    parts.pop.book.forget_group(group)
-    parts.stats.group_deleted(group)
+        await parts.offsets.saved(is_urgent=True)  # after a kill, one of the same name would go on with them
     await parts.groups.saved()
     logger.info(
         "group deleted by a request",

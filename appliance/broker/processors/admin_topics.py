@@ -168,6 +168,7 @@ async def delete_topic(
     parts.pop.book.drop_void()
     parts.stats.topic_deleted(topic)
     parts.topic_figures.forget(topic)
+    await parts.offsets.saved(is_urgent=True)  # after a kill, one of the same name would go on with them
     logger.info(
         "topic deleted by a request",
         extra={"event": "admin_topic_deleted", "peer": connection.remote_text, "topic": topic},

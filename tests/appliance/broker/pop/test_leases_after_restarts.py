@@ -113,6 +113,23 @@ async def test_a_kill_puts_no_group_to_where_it_was_in_a_deleted_topic(tmp_path:
     assert await offset_after_a_kill(tmp_path, journal, lines) == 1
 
 
+@pytest.mark.parametrize("what", ["its topic is deleted", "its group is deleted"])
+async def test_a_kill_gives_no_offset_back_to_a_group_that_pulls(tmp_path: Path, what: str) -> None:
+    """No journal knows of it: what counts is the file as it is when the request is answered."""
+    code, fields, _record = OFFSET_CHANGES[what]
+    rarely = {"flush_consumer_offset_interval_ms": 600_000}
+    async with serving(tmp_path, broker=rarely) as cluster, popping(cluster.broker_address) as popper:
+        await popper.send(b"first")
+        cluster.broker.offsets.commit("g", "orders", 0, 1)
+        cluster.broker.offsets.persist()
+        assert (await popper.ask(code, fields)).code == 0
+        await popper.send(b"of the next topic")
+        path = cluster.broker.store.config.root / "config" / "consumerOffset.json"
+        text = path.read_bytes()
+    path.write_bytes(text)
+    assert await offset_after_a_kill(tmp_path, cluster.broker.pop.journal.path, b"") == -1
+
+
 async def test_a_start_leaves_leases_out_whose_group_has_no_room_for_an_offset(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
