@@ -58,6 +58,7 @@ class LeaseBook:
         self._watchers: list[set[Key]] = []
         self._emptied: dict[Key, int] = {}  # where records leave the group; the file of offsets may not have it yet
         self._kept: dict[Key, int] = {}  # the same, of those that were emptied before the journal was written anew
+        self._set_since: set[Key] = set()  # with an answer, since `emptied`: a file may have what was before
         self._due: list[Due] = []
 
     # -- changes ------------------------------------------------------------------------------------------------------
@@ -170,17 +171,19 @@ class LeaseBook:
     def note_set(self, key: Key) -> None:
         """Others may have set an offset: if records say another, a start would go on there, and pass messages over."""
         if self.queue(key) is None:
+            self._set_since.add(key)
             there = self._offsets.query(*key)
             if self._emptied.get(key, self._kept.get(key, there)) != there:
                 self.do(self.snapshot(key))
 
     def emptied(self) -> list[tuple[Key, int]]:
         """Queues and where records leave the group there: those of which a start may have to know."""
+        self._set_since.clear()
         return [*self._kept.items(), *self._emptied.items()]
 
     def has_moved(self, key: Key, offset: int) -> bool:
         """Whether records leave the group at `offset`, and others have set another since."""
-        if key in self.queues or self._offsets.query(*key) == offset:
+        if key in self.queues or key in self._set_since or self._offsets.query(*key) == offset:
             return False
         return self._emptied.get(key, self._kept.get(key)) == offset
 

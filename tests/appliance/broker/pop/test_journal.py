@@ -246,7 +246,9 @@ def test_what_was_recorded_of_a_group_before_it_left_counts_no_longer() -> None:
     assert list(still_true([["at", *KEY, 2], mode, of_another, left, again])) == [mode, of_another, again]
 
 
-@pytest.mark.parametrize("what", ["it stands where records leave it", "it was set since", "it pops again"])
+@pytest.mark.parametrize(
+    "what", ["it stands where records leave it", "it was set since", "it was set back to there", "it pops again"]
+)
 def test_a_group_is_left_to_the_file_only_as_it_was_seen(tmp_path: Path, what: str) -> None:
     book, journal, table = book_with(tmp_path)
     book.end(KEY, [5, 8])
@@ -257,6 +259,10 @@ def test_a_group_is_left_to_the_file_only_as_it_was_seen(tmp_path: Path, what: s
     if what == "it was set since":
         book.note_set(KEY)
         table.commit(*KEY, 30)
+    elif what == "it was set back to there":  # no record is new, and the file may say 20
+        table.commit(*KEY, seen)
+        book.note_set(KEY)
+        table.commit(*KEY, seen + 1)
     elif what == "it pops again":
         book.hand_out(KEY, [20], 21, 1000, 61_000)
     book.leave(KEY, seen)
