@@ -3,7 +3,8 @@
 A stamp (gantrymq/remoting/signature.py) contains a time, the client's random id of the connection, a number that only
 grows on that connection, and the request code. TCP keeps the order, so it is enough to remember the last number of each
 connection id, and the TCP connection on which it came. An id is forgotten when its last stamp is older than the window:
-then all of its stamps are too old.
+then all of its stamps are too old. They stay refused when the clock is set back: the first stamp of an id has to be
+newer than all that were forgotten.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ class ReplayGuard:
         self._window_ms = window_ms
         self._clock = clock
         self._seen: dict[str, dict[str, _Seen]] = {}
+        self._forgotten_ms = 0  # the newest stamp that was forgotten
 
     def check(self, access_key: str, stamp: str, code: int, connection: int) -> None:
         """Accept the stamp, or raise StampRefused. `connection` is a unique number of the connection."""
@@ -57,6 +59,8 @@ class ReplayGuard:
             seen = self._seen[access_key] = {}
         known = seen.get(client_id)
         if known is None:
+            if time_ms <= self._forgotten_ms:
+                raise StampRefused("stamp is older than some that were forgotten; was the clock set back?")
             if len(seen) >= IDS_PER_ACCOUNT_MAX:
                 self._forget_old(seen, now_ms)
             seen[client_id] = _Seen(connection, number, time_ms)
@@ -76,12 +80,14 @@ class ReplayGuard:
     def _forget_accounts(self, now_ms: int) -> None:
         """Forget accounts, deleted ones among them, whose stamps are all too old: none of them can come again."""
         for access_key, seen in list(self._seen.items()):
-            if all(now_ms - item.time_ms > self._window_ms for item in seen.values()):
+            newest_ms = max((item.time_ms for item in seen.values()), default=0)
+            if now_ms - newest_ms > self._window_ms:
+                self._forgotten_ms = max(self._forgotten_ms, newest_ms)
                 del self._seen[access_key]
 
     def _forget_old(self, seen: dict[str, _Seen], now_ms: int) -> None:
         old = [key for key, item in seen.items() if now_ms - item.time_ms > self._window_ms]
         for key in old:
-            del seen[key]
+            self._forgotten_ms = max(self._forgotten_ms, seen.pop(key).time_ms)
         if len(seen) >= IDS_PER_ACCOUNT_MAX:
             raise StampRefused(f"more than {IDS_PER_ACCOUNT_MAX} connections of one account")

@@ -88,3 +88,18 @@ def test_an_account_is_forgotten_once_none_of_its_stamps_can_come_again() -> Non
     assert len(guard) == 2
     with pytest.raises(StampRefused, match="another connection"):
         guard.check("key-8", stamp(clock, 1), 310, 11)
+
+
+@pytest.mark.parametrize("ids_max", [1, 10])
+def test_a_clock_set_back_lets_no_forgotten_stamp_come_again(monkeypatch: pytest.MonkeyPatch, ids_max: int) -> None:
+    monkeypatch.setattr(replay, "IDS_PER_ACCOUNT_MAX", ids_max)
+    clock = Clock(1_700_000_000.0)
+    guard = ReplayGuard(60_000, clock=clock)
+    first = stamp(clock, 1)
+    guard.check("key", first, 310, 1)
+    clock.now += 61
+    guard.check("key" if ids_max == 1 else "other", stamp(clock, 1, client="c2"), 310, 2)  # "c1" is forgotten for it
+    clock.now -= 60
+    guard.check("new", stamp(clock, 1), 310, 3)
+    with pytest.raises(StampRefused, match="clock set back"):
+        guard.check("key", first, 310, 4)
