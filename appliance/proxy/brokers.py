@@ -232,10 +232,14 @@ class Brokers:
         task.add_done_callback(self._closing.discard)
 
     def _end_deleted(self) -> None:
-        """End the sessions of accounts that are no longer there: brokers would refuse all they send."""
+        """End the sessions of accounts that are no longer there: brokers would refuse all they send.
+
+        Not at once: while an editor writes a file, its accounts are missing for a moment, and their deliveries go on.
+        """
         if self._accounts is not None:
             for access_key in self._sessions.keys() - self._accounts.current.by_key.keys():
-                self._end(self._sessions[access_key])
+                if not self._accounts.was_deleted_elsewhere(access_key):
+                    self._end(self._sessions[access_key])
 
     def _clients_changed(self, access_key: str) -> None:
         self._end_deleted()

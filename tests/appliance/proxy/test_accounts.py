@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import hmac
 from collections.abc import AsyncIterator
@@ -10,6 +11,8 @@ from pathlib import Path
 import pytest
 from grpclib.exceptions import GRPCError
 
+from appliance.acl import account_book
+from appliance.proxy import receiving
 from appliance.proxy.protocol.definition_pb2 import Broker, ClientType, Code, MessageQueue, Resource, Settings
 from gantrymq import AdminClient
 from gantrymq.remoting.admin_bodies import TopicConfig
@@ -128,7 +131,8 @@ async def test_a_broker_that_trusts_the_proxys_address_opens_nothing(tmp_path: P
         assert await sent(cluster.proxy.port, "TopicX", signed(RIGHT)) == Code.OK
 
 
-async def test_the_session_of_a_deleted_account_ends(tmp_path: Path) -> None:
+async def test_the_session_of_a_deleted_account_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(account_book, "MOMENT_S", -1.0)
     async with guarded(tmp_path) as cluster:
         for account, topic in ((RIGHT, "TopicX"), (LOW, "TopicLow")):
             assert await sent(cluster.proxy.port, topic, signed(account)) == Code.OK
@@ -141,3 +145,36 @@ async def test_the_session_of_a_deleted_account_ends(tmp_path: Path) -> None:
 
         await until(is_read)
         assert len(cluster.proxy.brokers) == 2
+
+
+async def test_a_receive_waits_on_while_its_account_is_missing_for_a_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some editors write a file in two steps."""
+    monkeypatch.setattr(account_book, "MOMENT_S", 600.0)
+    monkeypatch.setattr(receiving, "POLL_S_MAX", 600.0)
+    async with guarded(tmp_path) as cluster:
+        client, low = ProxyClient(cluster.proxy.port, headers=signed(LOW)), Resource(name="TopicLow")
+        queue, lease = MessageQueue(topic=low, id=-1), {"seconds": 30}
+        wanted = {"group": Resource(name="GroupLow"), "message_queue": queue, "invisible_duration": lease}
+        receive = asyncio.create_task(client.answers("ReceiveMessage", timeout_s=900, batch_size=1, **wanted))
+
+        async def is_missing() -> bool:
+            answer = await client.call("QueryRoute", topic=low, endpoints=ENDPOINTS)
+            return bool(answer.status.code == Code.UNAUTHORIZED)
+
+        async def is_back() -> bool:
+            return await sent(cluster.proxy.port, "TopicLow", signed(LOW)) == Code.OK
+
+        try:
+            await until(lambda: cluster.cluster.broker.pop.hold.count == 1)
+            accounts_file(tmp_path, PLAIN_ACL.replace("lowKey123", "newKey123"))
+            await until(is_missing)
+            assert await sent(cluster.proxy.port, "TopicX", signed(RIGHT)) == Code.OK  # on a new session
+            accounts_file(tmp_path)
+            await until(is_back)
+            found, message, *_ = await receive
+            assert (found.status.code, message.message.body) == (Code.OK, b"hello")
+        finally:
+            receive.cancel()
+            client.channel.close()
