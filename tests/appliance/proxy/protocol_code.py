@@ -2,7 +2,8 @@
 
 python -m tests.appliance.proxy.protocol_code
 
-The types (.pyi) are for mypy alone, and in no repository: the test of style and types writes them first.
+The types (.pyi) are for mypy alone, and in no repository: the test of style and types writes them first. Without them
+mypy takes anything there.
 """
 
 from __future__ import annotations
