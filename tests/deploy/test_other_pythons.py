@@ -32,6 +32,7 @@ def test_without_a_network_it_says_what_would_do(tmp_path: Path) -> None:
         version, GOPROXY="off", GOMODCACHE=str(tmp_path / "go"), XDG_CACHE_HOME=str(tmp_path), GOFLAGS="-modcacherw"
     )
     assert done.returncode == 1
+    assert "GOPROXY=off" in done.stderr  # it was Go that could not
     assert "with Go and the network" in done.stderr and "deploy/test-on /path/to/python3" in done.stderr
 
 
