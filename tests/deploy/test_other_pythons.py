@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,32 @@ def test_one_that_is_not_pinned_is_told_from_those_that_are(tmp_path: Path) -> N
     done = run_on("3.99", XDG_CACHE_HOME=str(tmp_path))
     assert done.returncode == 1
     assert f"no Python 3.99 for tests, but {', '.join(read_lock()['tested'])}" in done.stderr
+
+
+def run_beside(tmp_path: Path, python: str, *, has_pip: bool) -> subprocess.CompletedProcess[str]:
+    """The script in a copy, whose .venv has pip or not. Nothing is fetched: uv and pip say what they were asked, and
+    end with an error.
+    """
+    if not (tmp_path / "deploy").exists():
+        shutil.copytree(ROOT / "deploy", tmp_path / "deploy")
+    asked = 'echo "asked: ${0##*/} $*" >&2; exit 3'
+    stubs = {
+        "uv": f"case $1 in --version) exit 0 ;; esac; {asked}",
+        ".venv/bin/python": f"case $* in *install*) {asked} ;; *pip*) exit {0 if has_pip else 1} ;; esac",
+    }
+    for name, script in stubs.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(0o755)
+    command = [str(tmp_path / "deploy" / "test-on"), python]
+    variables = os.environ | {"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
+    return subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
+
+
+def test_an_environment_of_uv_gets_the_pip_that_fills_the_other_one(tmp_path: Path) -> None:
+    assert "binary.lock" in run_beside(tmp_path, sys.executable, has_pip=False).stderr
+    assert "binary.lock" not in run_beside(tmp_path, sys.executable, has_pip=True).stderr
 
 
 def test_the_short_round_asks_for_packages_that_are_locked() -> None:
