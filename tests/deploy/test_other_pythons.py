@@ -70,6 +70,22 @@ def test_an_environment_of_uv_gets_the_pip_that_fills_the_other_one(tmp_path: Pa
     assert "binary.lock" not in run_beside(tmp_path, sys.executable, has_pip=True).stderr
 
 
+def test_an_environment_of_another_python_of_that_version_is_made_anew(tmp_path: Path) -> None:
+    """Of an interpreter that was pinned before, for example: it starts, and is not the one that is asked for."""
+    folder = tmp_path / "build" / "test-on" / f"{sys.version_info.major}.{sys.version_info.minor}"
+    python, packages = folder / "bin" / "python", folder / "packages"
+    python.parent.mkdir(parents=True)
+    python.write_text("#!/bin/sh\necho /another\n")
+    python.chmod(0o755)
+    packages.touch()
+    for is_another in (True, False):
+        done = run_beside(tmp_path, sys.executable, has_pip=True)
+        assert f"asked: python -m pip --python {python} install" in done.stderr
+        assert packages.exists() is not is_another
+        assert (folder / "pyvenv.cfg").exists()
+        packages.touch()
+
+
 def test_the_short_round_asks_for_packages_that_are_locked() -> None:
     found = re.search(r"^short=\(\n(.*?)^\)", SCRIPT.read_text(), re.MULTILINE | re.DOTALL)
     assert found is not None
