@@ -24,7 +24,7 @@ from gantrymq import __version__
 ROOT = Path(__file__).resolve().parent.parent
 GROUPS = ("appliance", "postgresql", "redis", "reports")
 OLDEST_MANYLINUX = 17  # of glibc 2; what asks for an older one is named so, too (PEP 600)
-LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.mo", "shipped", "*.egg-info")
+LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.mo", "shipped", "*.egg-info", "*.pyi")
 
 
 def build_sdk(to: Path) -> Path:

@@ -10,6 +10,7 @@ import email
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import urllib.request
@@ -21,7 +22,7 @@ from pathlib import Path
 import pytest
 
 from appliance.fast_path.loader import status
-from deploy.build_wheels import ROOT, build_appliance, build_sdk
+from deploy.build_wheels import LEFT_OUT, ROOT, build_appliance, build_sdk
 from gantrymq import __version__
 from tests.appliance_process import RunningAppliance
 from tests.conftest import missing
@@ -105,6 +106,16 @@ def test_the_appliance_asks_for_the_sdk_of_its_version_and_is_for_one_python(whe
     assert re.search(r"-manylinux_2_\d+_", wheels[1].name)  # an index refuses `linux_x86_64`
     assert "dashboard/site/index.html" in names
     assert not [name for name in names if "__pycache__" in name or "/tests/" in name]
+
+
+def test_what_tests_have_made_in_a_package_is_left_out(tmp_path: Path) -> None:
+    """mypy's types of the generated code: the wheel of a fresh clone has none."""
+    package = tmp_path / "protocol"
+    package.mkdir()
+    for name in ("service_pb2.py", "service_pb2.pyi"):
+        (package / name).touch()
+    shutil.copytree(package, tmp_path / "copied", ignore=LEFT_OUT)
+    assert [path.name for path in (tmp_path / "copied").iterdir()] == ["service_pb2.py"]
 
 
 def test_all_of_it_comes_from_the_wheels_with_the_fast_path(installed: Path, tmp_path: Path) -> None:
