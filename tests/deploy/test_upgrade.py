@@ -181,6 +181,22 @@ def test_the_way_back_brings_what_the_newer_one_changed(small: Path, tmp_path: P
     assert contents(data / "before-upgrade" / "after") == after
 
 
+def test_a_way_back_that_was_interrupted_is_ended_by_the_next(small: Path, tmp_path: Path) -> None:
+    """The checkout is at the older commit already, the data are not. One that has ended is not done twice."""
+    before, target = {"stamp": "1", "database": "a"}, newer(small, MIGRATION)
+    data = filled(tmp_path / "data", **before)
+    assert upgrade(small, target, str(data)).returncode == 0
+    filled(data, database="b")
+    git(small, "checkout", "--quiet", "--detach", "HEAD~1")
+    assert "was interrupted" in upgrade(small, target, str(data)).stderr  # it would keep the newer database alone
+    for left, is_brought in [("b", True), ("c", False)]:
+        filled(data, database=left)
+        done = upgrade(small, "--back", str(data))
+        assert (done.returncode, "of before the upgrade" in done.stderr) == (0, is_brought), done.stderr
+        assert contents(data) == (before if is_brought else before | {"database": left})
+    assert (data / "before-upgrade" / "after" / FILES["database"]).read_text() == "b"
+
+
 def test_what_neither_version_reads_otherwise_stays_as_the_newer_one_left_it(small: Path, tmp_path: Path) -> None:
     """Neither tables nor format differ; this folder has no stamp at all."""
     data = filled(tmp_path / "data", database="a", broker="a")
