@@ -11,6 +11,7 @@ import pytest
 
 from gantrymq import AdminClient, Message, Producer, PullConsumer, SendStatus
 from gantrymq.remoting.admin_bodies import TopicConfig
+from store.startup.format_stamp import write_stamp
 from tests.appliance_process import RunningAppliance
 from tests.conftest import missing
 from tests.servers.postgresql import running_postgresql
@@ -195,6 +196,27 @@ def test_a_way_back_that_was_interrupted_is_ended_by_the_next(small: Path, tmp_p
         assert (done.returncode, "of before the upgrade" in done.stderr) == (0, is_brought), done.stderr
         assert contents(data) == (before if is_brought else before | {"database": left})
     assert (data / "before-upgrade" / "after" / FILES["database"]).read_text() == "b"
+
+
+@pytest.mark.parametrize("had", [1, None])
+def test_a_store_with_a_newer_format_is_refused_before_anything_changes(
+    small: Path, tmp_path: Path, had: int | None
+) -> None:
+    """Also where it had no stamp before. The first format only stamps it, and does not stand in the way."""
+    data = filled(tmp_path / "data", stamp="1", broker="a")
+    store = data / "brokers/broker-a/store"
+    store.mkdir()
+    if had:
+        write_stamp(store, had, "0.1.0")
+    upgrade(small, newer(small, MIGRATION), str(data))
+    at = git(small, "rev-parse", "HEAD")
+    write_stamp(store, 2)
+    done = upgrade(small, "--back", str(data))
+    assert (done.returncode, "has a newer format" in done.stderr) == (1, True), done.stderr
+    assert git(small, "rev-parse", "HEAD") == at
+    write_stamp(store, 1, "0.1.0")
+    done = upgrade(small, "--back", str(data))
+    assert done.returncode == 0, done.stderr
 
 
 def test_what_neither_version_reads_otherwise_stays_as_the_newer_one_left_it(small: Path, tmp_path: Path) -> None:
