@@ -45,6 +45,12 @@ class Term:
         """Whether this is that epoch's."""
         return (self.epoch, self.id) == (epoch, epoch_id)
 
+    @property
+    def is_unbegun(self) -> bool:
+        """Whether its owner has not served in it, so that no message is of it. A supervisor releases such a term, too,
+        when it sees the owner die: with automatic failover an owner that serves waits for its whole set."""
+        return self.state == TermState.OPENING or (self.state == TermState.RELEASED and self.level == LOCAL)
+
     def proves(self, address: str, epoch: int, epoch_id: str) -> bool:
         """Whether the log of a member that ends in this epoch has every acknowledged message of it."""
         return self.level == IN_SYNC and address in self.in_sync and self.is_of(epoch, epoch_id)

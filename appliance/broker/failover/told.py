@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 
-from appliance.failover.view import Figures, TermState
+from appliance.failover.view import Figures
 from appliance.register.register import HA_INIT
 from appliance.register.room import Trouble
 from appliance.register.term import IN_SYNC, Term, View
@@ -74,7 +74,7 @@ def kept_tails(address: str, store: Path) -> tuple[FailoverTail, ...]:
 def _members(view: View, term: Term, recent: Mapping[int, Figures]) -> tuple[FailoverMember, ...]:
     """All that have joined; where one serves is known of those in the set, and of those that have told it."""
     known = {holder.id: address for address, holder in term.holders.items()}
-    found, is_begun = [], term.state != TermState.OPENING
+    found, is_begun = [], not term.is_unbegun
     for number in sorted({*view.stores.values(), *known}):
         said, address = recent.get(number), known.get(number, "")
         if said is None and (old := view.figures.get(number)) is not None:

@@ -27,7 +27,7 @@ from appliance.broker.replication.master.hand_over import HandOver
 from appliance.broker.replication.master.holding import HOLD_S_MAX, Holding
 from appliance.errors import BrokerError
 from appliance.failover.lease import RENEW_EVERY_S
-from appliance.failover.view import Holder, Pause, TermState
+from appliance.failover.view import Holder, Pause
 from appliance.process.awake import awake_s
 from appliance.process.json_file import StateFileError
 from appliance.register.etcd import EtcdError, OutcomeUnknown
@@ -212,7 +212,7 @@ def _is_proven(parts: ReplicationParts, view: View, *, is_forced: bool) -> bool:
 def _is_own_unbegun(parts: ReplicationParts, term: Term) -> bool:
     """Whether the later epoch was given to this very store, which was killed before it began it: it has no messages."""
     owner = term.holders.get(term.owner)
-    return term.state == TermState.OPENING and owner is not None and owner.id == parts.member.membership.number
+    return term.is_unbegun and owner is not None and owner.id == parts.member.membership.number
 
 
 async def _take_over(

@@ -46,8 +46,9 @@ def beware(told: FailoverStatus | None) -> list[str]:
 
 
 def unfinished(told: FailoverStatus | None) -> list[str]:
-    """What a promotion by hand has left half done, and how it ends. It is so for a moment of each one, too."""
-    if told is None or told.state != TermState.OPENING or told.is_complete:
+    """What a promotion by hand has left half done, and how it ends. It is so for a moment of each one, too. A
+    supervisor that sees the broker die releases it; one that has served waits for its whole set."""
+    if told is None or told.state not in (TermState.OPENING, TermState.RELEASED) or told.is_complete:
         return []
     promote = f"gantry admin promote {told.broker_name}"
     said = next((each.refusal for each in told.members if each.is_master and each.refusal), "")

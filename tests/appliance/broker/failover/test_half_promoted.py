@@ -63,9 +63,15 @@ async def test_a_broker_killed_before_it_begins_its_promotion_is_the_master_once
             assert is_slave(three)
 
 
-async def test_a_pause_holds_that_back_and_a_second_promotion_does_not_need_force(on_record: OnRecord) -> None:
+@pytest.mark.parametrize("is_witnessed", [False, True])
+async def test_a_pause_holds_that_back_and_a_second_promotion_does_not_need_force(
+    on_record: OnRecord, is_witnessed: bool
+) -> None:
     async with member(on_record, "three", 2) as three:
         await half_promoted(on_record, three, stays_paused=True)
+        if is_witnessed:  # by its supervisor
+            assert await on_record.register.witness((await on_record.term()).session.rpartition("/")[0])
+            assert (await on_record.term()).state is TermState.RELEASED
         async with member(on_record, "two", 1) as two:
             await until(lambda: "ops has paused failover" in reason(two))
             answer = await promote(two)

@@ -10,7 +10,7 @@ from appliance.broker.failover.told import SILENT, status_of
 from appliance.broker.life import BrokerLife
 from appliance.failover.view import Figures, Holder, Pause, TermState
 from appliance.register.room import Trouble
-from appliance.register.term import IN_SYNC, Change, Term, View
+from appliance.register.term import IN_SYNC, LOCAL, Change, Term, View
 from gantrymq import AdminClient
 from gantrymq.client.admin.failover import FailoverStatus
 from gantrymq.errors import ResponseError
@@ -63,9 +63,14 @@ def test_while_etcd_refuses_changes_no_member_would_be_the_next() -> None:
 
 def test_a_master_that_has_not_begun_its_epoch_is_told_with_its_reason() -> None:
     """Once it serves, it says no reason: what it said as a slave is over."""
-    for state, refusal in ((TermState.OPENING, "has restarted"), (TermState.OPEN, "")):
+    for state, level, refusal in (
+        (TermState.OPENING, IN_SYNC, "has restarted"),
+        (TermState.RELEASED, LOCAL, "has restarted"),
+        (TermState.RELEASED, IN_SYNC, ""),
+        (TermState.OPEN, IN_SYNC, ""),
+    ):
         assert VIEW.term is not None
-        view = dataclasses.replace(VIEW, term=dataclasses.replace(VIEW.term, state=state))
+        view = dataclasses.replace(VIEW, term=dataclasses.replace(VIEW.term, state=state, level=level))
         told = status_of(TOLD, view, {1: figures(ONE, 90, refusal="has restarted")})
         assert told.members[0].is_master and told.members[0].refusal == refusal
 

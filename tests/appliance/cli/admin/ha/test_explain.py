@@ -81,8 +81,9 @@ def test_while_it_is_paused_it_says_by_whom_and_why() -> None:
     assert any("no broker would take over, ops has paused failover since" in line and "disks" in line for line in lines)
 
 
-def test_a_promotion_that_was_not_begun_is_named_with_the_command_that_finishes_it() -> None:
-    half = told(epoch=4, state="opening", pause=FailoverPause("ops", "", 0))
+@pytest.mark.parametrize("state", ["opening", "released"])  # released: its supervisor has seen it die
+def test_a_promotion_that_was_not_begun_is_named_with_the_command_that_finishes_it(state: str) -> None:
+    half = told(epoch=4, state=state, pause=FailoverPause("ops", "", 0))
     (line,) = unfinished(half)
     assert f"epoch 4 was given to {ONE} by hand" in line and "once it runs again and the pause has ended." in line
     assert f"`gantry admin promote broker-a --to {ONE} --accept-unknown` finishes it" in line
@@ -92,7 +93,9 @@ def test_a_promotion_that_was_not_begun_is_named_with_the_command_that_finishes_
     assert line in explain("broker-a", View(TERM, 7), [], dataclasses.replace(half, members=(rebooted,)))
 
 
-@pytest.mark.parametrize("further", [{"state": "open"}, {"state": "opening", "is_complete": True}])
+@pytest.mark.parametrize(
+    "further", [{"state": "open"}, *({"state": each, "is_complete": True} for each in ("opening", "released"))]
+)
 def test_one_that_was_begun_is_not_half_done(further: dict[str, Any]) -> None:
     assert unfinished(told(**further)) == []
 
