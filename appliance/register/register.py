@@ -226,6 +226,12 @@ class Register:
         await self._put(view, term, start=start, reason=reason)
         return term
 
+    async def settle(self, view: View) -> None:
+        """Put the term there again as it is: whatever compares this revision is not executed any more, or has been.
+        EtcdError, OutcomeUnknown: that is not known."""
+        if view.term is not None:
+            await self._swap(view, view.term, {})
+
     async def succeed(self, view: View, term: Term, beat: Beat, *, start: int, reason: str, out_ms: int = -1) -> bool:
         """Give this term out, if term, beat and switch are as the view says and failover is not paused; say if it
         was. A renewal that came in between defeats it, and so does a switch that was asked for or cancelled.

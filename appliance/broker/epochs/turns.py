@@ -40,16 +40,23 @@ Turn = Promotion | Demotion | Cut
 
 
 class Turns:
-    """The turn that one opened broker is to take; the first that is asked for."""
+    """The turn that one opened broker is to take; the first that is asked for. unsettled: which etcd may still execute
+    a promotion by hand, and the revision of the term that this compares; None: none does."""
 
     def __init__(self) -> None:
         self._asked = asyncio.Event()
         self._promotions = 0  # that are being decided on
         self.turn: Turn | None = None
+        self.unsettled: tuple[int, int] | None = None
 
     @property
     def may_begin_epoch(self) -> bool:
         """Whether this broker may be about to begin an epoch. Once it is not, no earlier request makes it do so."""
+        return self.is_deciding or self.unsettled is not None
+
+    @property
+    def is_deciding(self) -> bool:
+        """Whether a promotion is being decided on, or a turn is asked for."""
         return self._promotions > 0 or self.turn is not None
 
     @contextlib.contextmanager

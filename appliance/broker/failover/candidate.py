@@ -108,6 +108,7 @@ class Candidate:
             self._refuse("etcd has an earlier record than before: `gantry admin ha adopt` has to say whose log counts")
             self.why_never = self.refusal
             return
+        await self._settle(read)
         received = awake_s()
         members = self._parts.seen.recent(read.figures, received)
         lease_s = self._register.lease_of(read.beat)
@@ -121,6 +122,19 @@ class Candidate:
         self.why_never = why_never(view, self.own())
         for action in decide(view, self.own(), received):
             await self._do(action)
+
+    async def _settle(self, read: View) -> None:
+        """A promotion by hand was executed, or never will be: until that is known, a master that handed over waits."""
+        turns, term = self._parts.turns, read.term
+        if turns.unsettled is None or term is None:
+            return
+        cluster_id, revision = turns.unsettled
+        if read.cluster_id == cluster_id and read.term_revision <= revision:
+            with contextlib.suppress(EtcdError):
+                await self._register.settle(read)  # the next look tells
+        elif term.session != self._session:
+            turns.unsettled = None
+            logger.warning("promotion did not happen", extra={"event": "promotion_settled", "epoch": term.epoch})
 
     async def _tell(self) -> None:
         """For people, and for who is to go first. One member of etcd that stands still does not answer this, and says
@@ -199,7 +213,7 @@ class Candidate:
                 await self._take_over(action)
             case Begin():
                 assert self._read is not None and self._read.term is not None
-                if self._attempt is not None or not self._parts.turns.may_begin_epoch:
+                if self._attempt is not None or not self._parts.turns.is_deciding:
                     self._begin(self._read.term)  # otherwise the request that asks for it goes on
             case Forget():
                 self._forget("a later change was executed instead")

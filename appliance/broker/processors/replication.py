@@ -232,6 +232,8 @@ async def _take_over(
             view, parts.address, above=above, start=end, reason=reason, is_first=is_first, holder=holder
         )
     except OutcomeUnknown as exc:
+        if parts.follower is not None and parts.follower.candidate is not None:  # which begins it, or has it settled
+            parts.turns.unsettled = view.cluster_id, view.term_revision
         raise _refused(f"whether it has the next epoch is not known, `gantry admin ha status` tells: {exc}") from exc
     except EtcdError as exc:
         raise _refused(f"the next epoch can't be taken: {exc}") from exc

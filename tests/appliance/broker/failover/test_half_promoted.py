@@ -9,10 +9,13 @@ import pytest
 
 from appliance.broker.life import BrokerLife
 from appliance.failover.view import Pause, TermState
-from appliance.register.etcd import OutcomeUnknown
-from appliance.register.term import Term
+from appliance.register.etcd import EtcdError, OutcomeUnknown
+from appliance.register.register import Refused
+from appliance.register.term import Term, View
+from gantrymq.remoting.command import RemotingCommand
 from tests.appliance.broker.failover.automatic import begun_with_copies, die, member, reason
 from tests.appliance.broker.replication.brokers import is_slave, promote, same_logs, send
+from tests.appliance.broker.replication.pair import follower_of
 from tests.appliance.broker.replication.recorded import OnRecord, takes_messages
 from tests.waiting import until
 
@@ -50,6 +53,50 @@ async def test_a_promotion_whose_answer_was_lost_is_begun_all_the_same(on_record
         assert (await on_record.term()).epoch == 2
 
 
+async def test_a_master_that_handed_over_waits_until_the_promotion_is_known_to_be_executed(on_record: OnRecord) -> None:
+    async with member(on_record, "one", 0) as one, member(on_record, "two", 1) as two:
+        await begun_with_copies(on_record, one, two)
+        executed_alone(two, then_fails=True)
+        register = two.controller.register
+        assert register is not None
+        take_over, view = register.take_over, register.view
+
+        async def unseen(*words: Any, **more: Any) -> Term:
+            try:
+                return await take_over(*words, **more)
+            finally:
+                register.view = unanswered  # type: ignore[method-assign]
+
+        register.take_over = unseen  # type: ignore[method-assign]
+        answer = await switched(one, two)
+        assert answer.code != 0 and two.controller.turns.may_begin_epoch
+        register.view = view  # type: ignore[method-assign]
+        await until(lambda: takes_messages(two) and is_slave(one))
+        assert (await on_record.term()).epoch == 2
+
+
+async def test_a_promotion_is_not_executed_once_the_master_that_handed_over_goes_on(on_record: OnRecord) -> None:
+    async with member(on_record, "one", 0) as one, member(on_record, "two", 1) as two:
+        await begun_with_copies(on_record, one, two)
+        register, asked = two.controller.register, []
+        assert register is not None
+        take_over = register.take_over
+
+        async def take_over_late(*words: Any, **more: Any) -> Term:
+            asked.append(take_over(*words, **more))
+            raise OutcomeUnknown("etcd has an election")
+
+        register.take_over = take_over_late  # type: ignore[method-assign]
+        answer = await switched(one, two)
+        assert answer.code != 0 and "not known" in (answer.remark or "")
+        await until(lambda: one.controller.standing.standing.handed_to is None)
+        with pytest.raises(Refused, match="epoch 1 of"):
+            await asked[0]
+        one.controller.holding.end()
+        await send(one, 5)
+        await same_logs(one, two)
+
+
 async def test_a_broker_killed_before_it_begins_its_promotion_is_the_master_once_it_is_back(
     on_record: OnRecord,
 ) -> None:
@@ -78,6 +125,17 @@ async def test_a_pause_holds_that_back_and_a_second_promotion_does_not_need_forc
             assert answer.code == 0, answer.remark
             await until(lambda: takes_messages(two))
             await same_logs(two, three)
+
+
+async def unanswered() -> View:
+    raise EtcdError("etcd has an election")
+
+
+async def switched(master: BrokerLife, slave: BrokerLife) -> RemotingCommand:
+    """The answer of the slave to the second request of a switchover."""
+    await until(lambda: follower_of(slave.controller).sink.has_tables)
+    master.controller.holding.begin(60)
+    return await promote(slave, planned="true")
 
 
 async def half_promoted(on_record: OnRecord, three: BrokerLife, *, stays_paused: bool = False) -> None:
