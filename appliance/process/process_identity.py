@@ -45,6 +45,14 @@ def is_of_same_boot(session: str, other: str) -> bool:
     return boot != "" and boot == other.partition("/")[0]
 
 
+def is_running(session: str) -> bool:
+    """Whether another process than this one has the session, and still runs: as far as can be seen from here, since
+    one of another namespace, as in another container, is not to be found."""
+    process = session.rpartition("/")[0]
+    pid = process.split("/")[-2] if process.count("/") > 1 else ""
+    return pid.isdecimal() and int(pid) != os.getpid() and identity(int(pid), start_ticks(int(pid))) == process
+
+
 def is_same(pid: int, started_ticks: int | None) -> bool:
     """Whether `pid` is still the process with this start time."""
     return started_ticks is not None and start_ticks(pid) == started_ticks

@@ -18,7 +18,7 @@ import orjson
 from appliance.failover.lease import LEASE_S, Watched
 from appliance.failover.view import Beat, Figures, Holder, Pause, Switch, TermState
 from appliance.process.awake import awake_s
-from appliance.process.process_identity import is_of, is_of_same_boot
+from appliance.process.process_identity import is_of, is_of_same_boot, is_running
 from appliance.register.etcd import EtcdClient, EtcdError, Is, OutcomeUnknown, Snapshot
 from appliance.register.room import Trouble, trouble_of
 from appliance.register.term import (
@@ -346,14 +346,17 @@ class Register:
         lease_s = self.lease_of(view.beat)
         if not self._before.is_still(view.beat_revision, lease_s, awake_s()):
             raise Refused(
-                "the process before may still be the master, as it did not run on this machine since its boot, or the "
-                f"store is not on a local disk: this one waits until that has been silent for {lease_s:g} s"
+                "the process before may still be the master, as it runs, did not run on this machine since its boot, "
+                f"or the store is not on a local disk: this one waits until that has been silent for {lease_s:g} s"
             )
 
     def is_dead(self, term: Term) -> bool:
         """Whether the process of this term, which had this store, is known to be dead: it was one of this machine since
-        its boot, and its lock of the store is this process's now. A disk may have come from another machine."""
-        return self.is_store_local and (not term.session or is_of_same_boot(term.session, self.session))
+        its boot, and its lock of the store is this process's now. A disk may have come from another machine, and the
+        folder may be a copy of one that a process still has."""
+        if not self.is_store_local or not term.session:
+            return self.is_store_local
+        return is_of_same_boot(term.session, self.session) and not is_running(term.session)
 
     def lease_of(self, beat: Beat | None) -> float:
         """So long to wait for a master: its settings may say more than these, as while all members' are changed."""

@@ -9,7 +9,9 @@ import sys
 
 from appliance.process.process_identity import (
     children_of,
+    identity,
     is_of_same_boot,
+    is_running,
     is_same,
     kill_same,
     new_session,
@@ -28,6 +30,18 @@ def test_a_number_that_somebody_else_has_by_now_is_not_the_same_process_and_gets
         kill_same(process.pid, ticks, signal.SIGKILL)
         assert process.wait(WITHIN_S) == -signal.SIGKILL
     assert start_ticks(process.pid) is None
+
+
+def test_a_session_tells_whether_another_process_that_has_it_still_runs() -> None:
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]) as process:
+        ticks = start_ticks(process.pid)
+        assert ticks is not None
+        assert is_running(f"{identity(process.pid, ticks)}/a")
+        assert not is_running(f"{identity(process.pid, ticks - 1)}/a")
+        assert not is_running(f"another {identity(process.pid, ticks)}/a")
+        process.kill()
+    assert not is_running(f"{identity(process.pid, ticks)}/a")
+    assert not any(map(is_running, (new_session(), "", "/a", "boot/ns/x/1/a")))
 
 
 def test_a_process_that_has_ended_and_is_not_reaped_yet_is_gone() -> None:

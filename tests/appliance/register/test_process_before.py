@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 
 from appliance.failover.lease import LEASE_S
 from appliance.failover.view import Beat, TermState
+from appliance.process.process_identity import identity, new_session, start_ticks
 from appliance.register import register as register_module
 from appliance.register.etcd import EtcdClient, Is, OutcomeUnknown, endpoints_of
 from appliance.register.register import Refused, Register
@@ -77,7 +80,7 @@ class Scene:
             assert "may still be the master" in str(exc)
             assert await self.after.view() == before
             return True
-        assert (await self.term()).session == AFTER
+        assert (await self.term()).session == self.after.session
         return False
 
     async def term(self) -> Term:
@@ -91,11 +94,29 @@ def scene(member: EtcdMember, monkeypatch: pytest.MonkeyPatch) -> Scene:
     return Scene(member.url, monkeypatch)
 
 
+@pytest.fixture
+def running() -> Iterator[subprocess.Popen[bytes]]:
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]) as process:
+        yield process
+        process.kill()
+
+
 async def test_a_lock_on_a_local_disk_proves_that_a_process_of_this_boot_is_dead(scene: Scene) -> None:
     await scene.begin()
     assert not await scene.waits()
     with pytest.raises(Refused, match="another process has this epoch"):
         await scene.before.publish(1, "id", ONE, [TWO], IN_SYNC)
+
+
+async def test_one_that_still_runs_is_not_dead_though_a_copy_of_its_store_has_a_lock_too(
+    scene: Scene, running: subprocess.Popen[bytes]
+) -> None:
+    scene.after.session = new_session()
+    await scene.begin(f"{identity(running.pid, start_ticks(running.pid))}/first")
+    assert await scene.waits()
+    running.kill()
+    running.wait()
+    assert not await scene.waits()
 
 
 @pytest.mark.parametrize("session", [ELSEWHERE, UNKNOWN])
