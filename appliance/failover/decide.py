@@ -161,11 +161,12 @@ def is_executed(view: View, own: Own) -> bool:
 
 def is_given_by_hand(view: View, own: Own) -> bool:
     """Whether a promotion by hand gave the epoch on record to this process, which has not begun it: the answer was
-    lost. No other process can have put its session there."""
+    lost. A copy of this process, as in a machine that was cloned with its memory, has its session but did not ask."""
     term = view.term
     assert term is not None
     is_own = (term.owner, term.session) == (own.id, own.session)
-    return is_own and term.state == TermState.OPENING and own.epoch < term.epoch
+    is_asked = is_own and term.epoch_id in own.asked
+    return is_asked and term.state == TermState.OPENING and own.epoch < term.epoch
 
 
 def is_pending(view: View, own: Own) -> bool:

@@ -55,6 +55,7 @@ class Own:
     dispatched_end: int
     confirmed: int
     clean_boot: str = ""
+    asked: frozenset[str] = frozenset()  # ids of epochs that this process has asked etcd for by hand
     attempt: Attempt | None = None  # to take over, of which it is not known what became
     # -- as a master
     first_sent: float | None = None  # of the newest beat that etcd is known to have (lease.Beats); None: none

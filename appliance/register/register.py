@@ -209,18 +209,19 @@ class Register:
         reason: str,
         is_first: bool = False,
         holder: Holder | None = None,
+        epoch_id: str = "",
     ) -> Term:
         """Give out the next epoch, to this owner: higher than the one on record and than `above`.
 
         start: where it begins in the log. is_first: nothing has to be on record yet. holder: which member the owner is,
-        if it has joined: so it finds its own epoch there when it was killed before it began it. Refused, when the
-        record is another one by now; OutcomeUnknown: the epoch may have been given to this owner, and no other gets its
-        number.
+        if it has joined: so it finds its own epoch there when it was killed before it began it. epoch_id: random, for
+        an owner that has to know it before. Refused, when the record is another one by now; OutcomeUnknown: the epoch
+        may have been given to this owner, and no other gets its number.
         """
         if view.term is None and not is_first:
             raise Refused(f"etcd assigns the epochs here, but has no record:  {HA_INIT}")
-        number = max(view.term.epoch if view.term else 0, above) + 1
-        term = Term(number, secrets.token_hex(ID_BYTES), owner, (owner,), LOCAL, ha=self.ha, session=self.session)
+        number, epoch_id = max(view.term.epoch if view.term else 0, above) + 1, epoch_id or secrets.token_hex(ID_BYTES)
+        term = Term(number, epoch_id, owner, (owner,), LOCAL, ha=self.ha, session=self.session)
         holders = {} if holder is None else {owner: holder}
         term = dataclasses.replace(term, state=TermState.OPENING, holders=holders)
         await self._put(view, term, start=start, reason=reason)

@@ -40,14 +40,20 @@ Turn = Promotion | Demotion | Cut
 
 
 class Turns:
-    """The turn that one opened broker is to take; the first that is asked for. unsettled: which etcd may still execute
-    a promotion by hand, and the revision of the term that this compares; None: none does."""
+    """The turn that one opened broker is to take; the first that is asked for. asked: ids of the epochs that this
+    process has asked etcd for by hand. unsettled: which etcd may still execute that, and the revision of the term that
+    it compares; None: none does."""
 
     def __init__(self) -> None:
         self._asked = asyncio.Event()
         self._promotions = 0  # that are being decided on
         self.turn: Turn | None = None
+        self.asked: set[str] = set()
         self.unsettled: tuple[int, int] | None = None
+
+    def go_on_from(self, before: Turns) -> None:
+        """Know what the same process has asked etcd for before its last turn."""
+        self.asked, self.unsettled = before.asked, before.unsettled
 
     @property
     def may_begin_epoch(self) -> bool:

@@ -132,7 +132,7 @@ class Candidate:
         if read.cluster_id == cluster_id and read.term_revision <= revision:
             with contextlib.suppress(EtcdError):
                 await self._register.settle(read)  # the next look tells
-        elif term.session != self._session:
+        elif term.id not in turns.asked:
             turns.unsettled = None
             logger.warning("promotion did not happen", extra={"event": "promotion_settled", "epoch": term.epoch})
 
@@ -168,6 +168,7 @@ class Candidate:
             log_end=end,
             dispatched_end=end,
             confirmed=parts.in_sync_file.record.confirmed_of(end),
+            asked=frozenset(parts.turns.asked),
             attempt=self._attempt,
             master_end=self._ha_client.master_end,
             is_disk_healthy=self._is_disk_healthy,

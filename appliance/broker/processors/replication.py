@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import logging
+import secrets
 import time
 from typing import TYPE_CHECKING, Protocol
 
@@ -31,7 +32,7 @@ from appliance.failover.view import Holder, Pause
 from appliance.process.awake import awake_s
 from appliance.process.json_file import StateFileError
 from appliance.register.etcd import EtcdError, OutcomeUnknown
-from appliance.register.register import RESTORED, Register
+from appliance.register.register import ID_BYTES, RESTORED, Register
 from appliance.register.term import IN_SYNC, Term, View
 from appliance.remoting.header_fields import int_field, long_field, text_field
 from appliance.settings.replication import MASTER_ROLES
@@ -228,8 +229,17 @@ async def _take_over(
         end = parts.store.max_physical_offset
         own = parts.member.membership
         holder = Holder(own.number, own.boot) if own.number else None
+        epoch_id = secrets.token_hex(ID_BYTES)
+        parts.turns.asked.add(epoch_id)
         term = await parts.register.take_over(
-            view, parts.address, above=above, start=end, reason=reason, is_first=is_first, holder=holder
+            view,
+            parts.address,
+            above=above,
+            start=end,
+            reason=reason,
+            is_first=is_first,
+            holder=holder,
+            epoch_id=epoch_id,
         )
     except OutcomeUnknown as exc:
         if parts.follower is not None and parts.follower.candidate is not None:  # which begins it, or has it settled

@@ -410,15 +410,23 @@ def test_a_master_takes_messages_again_when_no_switch_asks_otherwise() -> None:
 
 BY_HAND = Term(5, "five", 2, "h2:10911", "s2", TermState.OPENING, frozenset({TWO}), level=Level.LOCAL)
 GIVEN = dataclasses.replace(VIEW, term=BY_HAND, term_revision=31, beat=None, beat_revision=0)
+ASKED = dataclasses.replace(SLAVE, asked=frozenset({"five"}))
 
 
 def test_a_promotion_whose_answer_was_lost_is_begun_also_during_a_pause() -> None:
     paused = dataclasses.replace(GIVEN, pause=Pause("ops", "", 0, 0))
-    assert decide(paused, SLAVE, 100.0) == (do.Begin(31),)
+    assert decide(paused, ASKED, 100.0) == (do.Begin(31),)
+
+
+def test_a_copy_of_the_process_that_has_not_asked_for_the_epoch_does_not_begin_it() -> None:
+    """A machine that was cloned with its memory before the promotion has session, number and boot of the other one."""
+    for asked in (frozenset[str](), frozenset({"another"})):
+        decided = decide(GIVEN, dataclasses.replace(SLAVE, asked=asked), 100.0)
+        assert not any(isinstance(action, do.Begin | do.TakeOver) for action in decided)
 
 
 def test_an_epoch_that_was_begun_is_not_begun_again() -> None:
-    begun = dataclasses.replace(SLAVE, epoch=5, epoch_id="five", highest=5)
+    begun = dataclasses.replace(ASKED, epoch=5, epoch_id="five", highest=5)
     assert do.Begin(31) not in decide(GIVEN, begun, 100.0)
 
 

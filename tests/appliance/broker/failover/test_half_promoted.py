@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from appliance.broker.epochs.turns import Cut
 from appliance.broker.life import BrokerLife
 from appliance.failover.view import Pause, TermState
 from appliance.register.etcd import EtcdError, OutcomeUnknown
@@ -50,6 +51,20 @@ async def test_a_promotion_whose_answer_was_lost_is_begun_all_the_same(on_record
         answer = await promote(two)
         assert answer.code != 0 and "not known, `gantry admin ha status` tells" in (answer.remark or "")
         await until(lambda: takes_messages(two))
+        assert (await on_record.term()).epoch == 2
+
+
+async def test_it_is_begun_also_by_a_broker_that_reopens_first(on_record: OnRecord) -> None:
+    async with member(on_record, "two", 1) as two:
+        async with member(on_record, "one", 0) as one:
+            await begun_with_copies(on_record, one, two)
+            die(one)
+        before = two.controller
+        executed, asked = executed_alone(two), asyncio.create_task(promote(two))
+        await executed.wait()
+        before.turns.ask(Cut(before.store.max_physical_offset))
+        await asyncio.gather(asked, return_exceptions=True)
+        await until(lambda: takes_messages(two) and two.controller is not before)
         assert (await on_record.term()).epoch == 2
 
 
