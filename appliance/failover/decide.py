@@ -113,14 +113,16 @@ def _switch_over(view: View, term: Term, own: Own, now: float) -> Iterator[Actio
             yield Resume()
         if switch is None and view.switch is not None:  # it would prevent the next one
             yield DropSwitch(view.switch.id, f"member {own.id} is there, or the record has changed since")
-    elif reason := _why_no_switch(term, own, switch, now):
+    elif reason := _why_no_switch(view, term, own, switch, now):
         yield DropSwitch(switch.id, reason)
     elif own.role == Role.MASTER:
         yield Drain(switch.target)
 
 
-def _why_no_switch(term: Term, own: Own, switch: Switch, now: float) -> str:
+def _why_no_switch(view: View, term: Term, own: Own, switch: Switch, now: float) -> str:
     target = term.holder(switch.target)
+    if view.pause is not None:  # no member would take the role
+        return f"{view.pause.who} has paused failover"
     if switch.target == own.id:
         return f"member {own.id} is the master already"
     if target is None or target in own.lost:

@@ -51,6 +51,11 @@ class Term:
         when it sees the owner die: with automatic failover an owner that serves waits for its whole set."""
         return self.state == TermState.OPENING or (self.state == TermState.RELEASED and self.level == LOCAL)
 
+    @property
+    def is_given_up(self) -> bool:
+        """Whether its master has given up its role by itself: a supervisor that sees one die does not know the end."""
+        return self.state == TermState.RELEASED and self.end >= 0
+
     def proves(self, address: str, epoch: int, epoch_id: str) -> bool:
         """Whether the log of a member that ends in this epoch has every acknowledged message of it."""
         return self.level == IN_SYNC and address in self.in_sync and self.is_of(epoch, epoch_id)

@@ -213,7 +213,8 @@ def _is_proven(parts: ReplicationParts, view: View, *, is_forced: bool) -> bool:
 def _is_own_unbegun(parts: ReplicationParts, term: Term) -> bool:
     """Whether the later epoch was given to this very store, which was killed before it began it: it has no messages."""
     owner = term.holders.get(term.owner)
-    return term.is_unbegun and owner is not None and owner.id == parts.member.membership.number
+    is_own = term.owner == parts.address if owner is None else owner.id == parts.member.membership.number
+    return term.is_unbegun and is_own
 
 
 async def _take_over(

@@ -396,6 +396,15 @@ def test_a_switch_that_can_not_happen_is_cancelled(switch: Switch, member: dict[
     assert do.DropSwitch("x", reason) in decide(viewed(switch=switch), own(MASTER, **member), NOW)
 
 
+@pytest.mark.parametrize("role", [Role.MASTER, Role.DRAINING])
+def test_a_pause_that_came_after_it_cancels_a_switch(role: Role) -> None:
+    """Else the master gives its role up, no member may take it, and it has it again after a lease."""
+    view = viewed(switch=SWITCH, pause=Pause("ops", "disks", 0, 0))
+    assert decide(view, own(MASTER, role=role, draining_since=NOW), NOW)[1:] == (
+        do.DropSwitch("x", "ops has paused failover"),
+    )
+
+
 @pytest.mark.parametrize(("beat_revision", "is_over"), [(39, True), (40, False)])
 def test_a_master_that_has_renewed_cancels_an_unclean_switch(beat_revision: int, *, is_over: bool) -> None:
     actions = decide(viewed(switch=UNCLEAN._replace(beat_revision=beat_revision)), MASTER, NOW)

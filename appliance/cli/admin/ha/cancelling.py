@@ -32,14 +32,13 @@ def checked(broker: str, view: View) -> Shown:
     assert term is not None
     if switch is None:
         raise NotThere(f"no switchover of {broker} is asked for: {term.owner} is the master in epoch {term.epoch}")
-    if term.epoch != switch.epoch or term.state == TermState.RELEASED:
+    if term.epoch != switch.epoch or term.is_given_up:
         is_released = term.epoch == switch.epoch
         now = f"{term.owner} has given up its role" if is_released else f"{term.owner} has epoch {term.epoch}"
         raise ConfigError(f"the switchover of {broker} has begun, and can't be cancelled: {now}")
     document = {"broker": broker, "cancelled": switch.id, "master": term.owner}
-    return Shown(
-        document, [f"the switchover to member {switch.target} is cancelled: {term.owner} goes on as the master"]
-    )
+    what_now = "has died" if term.state == TermState.RELEASED else "goes on as the master"
+    return Shown(document, [f"the switchover to member {switch.target} is cancelled: {term.owner} {what_now}"])
 
 
 async def cancel(broker: str, register: Register, who: str) -> Shown:

@@ -52,11 +52,14 @@ def unfinished(told: FailoverStatus | None) -> list[str]:
         return []
     promote = f"gantry admin promote {told.broker_name}"
     said = next((each.refusal for each in told.members if each.is_master and each.refusal), "")
-    begins = "once it runs again" + ("" if told.pause is None else " and the pause has ended")
+    begins = "It does so by itself, with automaticFailover, once it runs again"
+    begins += "" if told.pause is None else " and the pause has ended"
+    if not any(each.is_master for each in told.members):
+        begins = "It has not joined, so it does not do so by itself"
     return [
-        f"half done: epoch {told.epoch} was given to {told.master} by hand, and it has not begun it. It does so by "
-        f"itself {begins}{f', but says: {said}' if said else ''}. If it does not, `{promote} --to {told.master} "
-        f"--accept-unknown` finishes it; if it is lost for good, `{promote} --force` makes another member the master"
+        f"half done: epoch {told.epoch} was given to {told.master} by hand, and it has not begun it. {begins}"
+        f"{f', but says: {said}' if said else ''}. If it does not, `{promote} --to {told.master} --accept-unknown` "
+        f"finishes it; if it is lost for good, `{promote} --force` makes another member the master"
     ]
 
 

@@ -66,8 +66,10 @@ async def _left(register: Register, switch: Switch, reason: str) -> str:
             view = await register.view()
             if view.term is not None and view.term.epoch > switch.epoch:
                 return f"meanwhile {view.term.owner} has begun epoch {view.term.epoch}"
+            if switch.is_planned and view.term is not None and view.term.is_given_up:
+                return f"meanwhile {view.term.owner} has given up its role, and another broker takes it by itself"
             if view.term is not None and (view.switch is None or view.switch.id == switch.id):
-                await register.drop_switch(view, reason, switch.id)
+                await register.drop_switch(view, reason, switch.id, has_not_begun=True)
         except EtcdError as exc:
             failure = str(exc)
         else:

@@ -146,6 +146,17 @@ async def unanswered() -> View:
     raise EtcdError("etcd has an election")
 
 
+async def test_nor_does_that_of_a_broker_that_has_not_joined(on_record: OnRecord) -> None:
+    async with on_record.slave("two", 1) as two:
+        async with on_record.master("one") as one:
+            await on_record.begin_with_copies(one, two)
+        view = await on_record.register.view()
+        await on_record.register.take_over(view, two.controller.address, above=1, start=0, reason="promote")
+        answer = await promote(two)
+        assert answer.code == 0, answer.remark
+        await until(lambda: takes_messages(two))
+
+
 async def switched(master: BrokerLife, slave: BrokerLife) -> RemotingCommand:
     """The answer of the slave to the second request of a switchover."""
     await until(lambda: follower_of(slave.controller).sink.has_tables)

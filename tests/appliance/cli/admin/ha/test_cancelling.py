@@ -54,12 +54,22 @@ async def test_it_says_so_when_the_record_never_stands_still() -> None:
 
 @pytest.mark.parametrize(
     ("changed", "why"),
-    [({"state": TermState.RELEASED}, f"{ONE} has given up its role"), ({"epoch": 4, "owner": TWO}, "has epoch 4")],
+    [
+        ({"state": TermState.RELEASED, "end": 0}, f"{ONE} has given up its role"),
+        ({"epoch": 4, "owner": TWO}, "has epoch 4"),
+    ],
 )
 def test_what_has_begun_is_not_taken_back(changed: dict[str, Any], why: str) -> None:
     view = dataclasses.replace(ASKED, term=dataclasses.replace(TERM, **changed))
     with pytest.raises(ConfigError, match=f"has begun, and can't be cancelled: .*{why}"):
         cancelling.checked("broker-a", view)
+
+
+def test_the_death_of_the_master_is_no_part_of_it() -> None:
+    """Its supervisor has released the epoch; while failover is paused, the broker has it again once it is back."""
+    died = dataclasses.replace(TERM, state=TermState.RELEASED)
+    shown = cancelling.checked("broker-a", dataclasses.replace(ASKED, term=died))
+    assert shown.lines == [f"the switchover to member 2 is cancelled: {ONE} has died"]
 
 
 def test_where_none_is_asked_for_it_says_who_is_the_master() -> None:

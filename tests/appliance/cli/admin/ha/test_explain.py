@@ -93,6 +93,11 @@ def test_a_promotion_that_was_not_begun_is_named_with_the_command_that_finishes_
     assert line in explain("broker-a", View(TERM, 7), [], dataclasses.replace(half, members=(rebooted,)))
 
 
+def test_a_broker_that_has_not_joined_does_not_begin_it_by_itself() -> None:
+    (line,) = unfinished(told(state="opening", members=()))
+    assert "It has not joined, so it does not do so by itself." in line and "once it runs again" not in line
+
+
 @pytest.mark.parametrize(
     "further", [{"state": "open"}, *({"state": each, "is_complete": True} for each in ("opening", "released"))]
 )

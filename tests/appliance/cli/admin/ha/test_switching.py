@@ -45,6 +45,7 @@ class Recorded(Register):
         self.found = dataclasses.replace(self.found, switch=switch)
 
     async def drop_switch(self, view: View, reason: str, asked: str = "", *, has_not_begun: bool = False) -> None:
+        assert has_not_begun
         self.dropped.append((asked, reason))
         self.found = dataclasses.replace(self.found, switch=None)
 
@@ -96,6 +97,15 @@ async def test_a_master_that_begins_at_the_last_moment_is_named() -> None:
     register.on_look = take_over(register)
     with pytest.raises(GantryError, match=f"meanwhile {TWO} has begun epoch 4"):
         await register.asked(0.0)
+    assert not register.dropped
+
+
+async def test_a_switchover_whose_master_has_given_up_its_role_is_not_told_to_be_cancelled() -> None:
+    register = Recorded()
+    released = dataclasses.replace(TERM, state=TermState.RELEASED, end=500)
+    register.on_look = lambda: setattr(register, "found", dataclasses.replace(register.found, term=released))
+    with pytest.raises(GantryError, match=f"meanwhile {ONE} has given up its role"):
+        await until_switched(register, register.found, SWITCH._replace(is_planned=True), TWO, 0.0)
     assert not register.dropped
 
 
