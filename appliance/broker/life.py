@@ -29,6 +29,7 @@ from appliance.errors import StartError
 from appliance.process.json_file import StateFileError
 from appliance.process.process_identity import new_session
 from appliance.register.etcd import EtcdError
+from appliance.register.register import RESTORED
 from appliance.register.renewals import Renewals
 from appliance.settings.properties_file import PropertiesFile
 from appliance.settings.roles import BrokerConfig
@@ -206,13 +207,18 @@ class BrokerLife:
             await self._take(successor)
 
     async def _successor_on_record(self, epoch: int) -> Demotion | None:
-        """Who has a later epoch in etcd. Without an answer the master opens, and takes no messages until it has one."""
+        """Who has a later epoch in etcd. Without an answer that counts the master opens, and takes no messages until it
+        has one."""
         register = self.controller.register
         if register is None:
             return None
+        register.group = (await asyncio.to_thread(self.controller.member.read)).group
         try:
-            term = (await register.view()).term
+            view = await register.view()
+            term, why = view.term, RESTORED if view.is_restored else ""
         except EtcdError as exc:
-            logger.warning("etcd did not answer about a later epoch", extra={"event": "etcd_silent", "why": str(exc)})
-            return None
-        return None if term is None or term.epoch <= epoch else Demotion(term.epoch, term.owner, term.id)
+            term, why = None, str(exc)
+        if why:
+            facts = {"event": "successor_not_told", "why": why}
+            logger.warning("etcd does not tell whether a later epoch has begun", extra=facts)
+        return None if why or term is None or term.epoch <= epoch else Demotion(term.epoch, term.owner, term.id)

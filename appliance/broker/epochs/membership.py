@@ -81,15 +81,22 @@ class MembershipFile:
         self._writes = 0
         self.membership = Membership()  # as the file has it; without one, of no group
 
+    def read(self) -> Membership:
+        """As the file has it; without one, of no group. StartError."""
+        try:
+            return self._file.load_as(Membership.from_dict, "which member of a group a store is") or Membership()
+        except StateFileError as exc:
+            raise StartError(f"which member of its group this store is can't be read: {exc}") from exc
+
     def open(self, *, is_wanted: bool, is_cut: bool) -> None:
         """Put on record that the store is open, before anything is added to its log. StartError.
 
         is_wanted: have a file from now on. One that is there is kept true whatever the settings say.
         """
+        found = self.read()
         try:
-            found = self._file.load_as(Membership.from_dict, "which member of a group a store is")
-            if found is not None or is_wanted:
-                self._put((found or Membership()).opened(_machine_boot(), is_cut=is_cut))
+            if found.store or is_wanted:
+                self._put(found.opened(_machine_boot(), is_cut=is_cut))
         except StateFileError as exc:
             raise StartError(f"which member of its group this store is can't be put on record: {exc}") from exc
 

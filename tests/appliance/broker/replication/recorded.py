@@ -11,7 +11,7 @@ from typing import Any
 from appliance.bench.frames import send_fields
 from appliance.broker.life import BrokerLife
 from appliance.register.etcd import EtcdClient, endpoints_of
-from appliance.register.register import CLUSTER, Register
+from appliance.register.register import CLUSTER, GROUP, Register
 from appliance.register.term import Term
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.timeouts import timeout
@@ -50,6 +50,10 @@ class OnRecord:
     async def is_restored(self) -> None:
         """Have etcd say that its record is of another cluster, as one says that was restored from a backup."""
         await self._client.change([], {f"{self.register.prefix}{CLUSTER}": b"1"})
+
+    async def is_of_group(self, group: str) -> None:
+        """Have etcd's record be another group's, as where another cluster's etcd answers."""
+        await self._client.change([], {f"{self.register.prefix}{GROUP}": group.encode()})
 
     async def begin(self, master: BrokerLife) -> None:
         """As `gantry admin ha init` does."""

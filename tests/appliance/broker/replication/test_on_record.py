@@ -140,6 +140,21 @@ async def test_a_master_that_starts_after_its_successor_began_opens_as_a_slave(o
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("is_of_group", [False, True], ids=["another group", "a copy of this group"])
+async def test_a_master_that_starts_while_another_etcd_answers_does_not_follow_its_record(
+    on_record: OnRecord, *, is_of_group: bool
+) -> None:
+    async with on_record.master("one") as one:
+        await on_record.begin(one)
+        await on_record.join(one)
+    await on_record.register.adopt(await on_record.register.view(), 9, "elsewhere", "192.0.2.1:10911")
+    await (on_record.is_restored() if is_of_group else on_record.is_of_group("another"))
+    async with on_record.master("one") as one:
+        assert await is_refused(one)
+        assert is_master(one) and one.controller.standing.standing.epochs.highest == 1
+
+
+@pytest.mark.slow
 async def test_without_etcd_no_epoch_begins_by_force_either(on_record: OnRecord) -> None:
     async with on_record.slave("two", 1) as two:
         async with on_record.master("one") as one:
