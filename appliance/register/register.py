@@ -273,11 +273,11 @@ class Register:
         """Put what a member says of itself. EtcdError."""
         await self._client.change([], {f"{self.prefix}{MEMBERS}{number}": figures_json(figures)})
 
-    async def renew(self, beat: Beat, term_revision: int, beat_revision: int) -> int | None:
-        """Put the beat, and return its revision; None when term or beat is of another revision by now. OutcomeUnknown:
-        look whether it is there; EtcdError: it is not."""
+    async def renew(self, beat: Beat, term_revision: int, beat_revision: int, cluster_id: int) -> int | None:
+        """Put the beat, and return its revision; None when term or beat is of another revision by now. cluster_id: of
+        the etcd whose revisions these are. OutcomeUnknown: look whether it is there; EtcdError: it is not."""
         compare = [Is(self.prefix + TERM, term_revision), Is(self.prefix + BEAT, beat_revision)]
-        return await self._client.change(compare, {self.prefix + BEAT: beat_json(beat)})
+        return await self._client.change(compare, {self.prefix + BEAT: beat_json(beat)}, cluster_id=cluster_id)
 
     async def publish(
         self,
@@ -308,7 +308,7 @@ class Register:
             raise
         holders = _holders(view, epoch, epoch_id, members, stores or {})
         wanted = Term(epoch, epoch_id, owner, members, level, holders, self.ha, self.session)
-        _check_record(view, epoch, epoch_id)
+        _check_record(view)
         assert view.term is not None
         is_still = view.beat is not None and not self.session
         if view.term.is_of(epoch, epoch_id) and self.session:
@@ -483,11 +483,11 @@ def _holders(
     return holders
 
 
-def _check_record(view: View, epoch: int, epoch_id: str) -> None:
-    """Refused without a record, and for another epoch's term in an etcd that was restored: that says nothing."""
+def _check_record(view: View) -> None:
+    """Refused without a record, and in an etcd that was restored: members may use the one of before."""
     if view.term is None:
         raise Refused(f"etcd has no record of this broker name: {HA_INIT}")
-    if view.is_restored and not view.term.is_of(epoch, epoch_id):
+    if view.is_restored:
         raise Refused(f"it has epoch {view.term.epoch} of {view.term.owner} on record, and {RESTORED}")
 
 

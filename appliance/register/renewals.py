@@ -5,6 +5,7 @@ stands still must, so each round asks whether the broker is healthy. What guards
 
     it counts from before the first sending of a counter that etcd is known to have, never from an answer
     a renewal names the revisions of term and beat; after an outage of etcd it goes on in the same epoch
+    in another etcd than the one in which the record was begun or adopted it proves nothing
     who finds another session's beat in its epoch stops, and waits until that one has been still for a lease
 """
 
@@ -57,6 +58,7 @@ class Renewals:
         self.epoch, self.epoch_id = 0, ""
         self._beats = Beats()
         self._revisions: tuple[int, int] | None = None  # of term and beat, as they are known to be; None: look
+        self._cluster_id = 0  # of the etcd whose revisions these are
         self._rival = Watched()  # another session's beat
         self._task: asyncio.Task[None] | None = None  # of the thread
         self._is_over = False
@@ -125,7 +127,7 @@ class Renewals:
                 term_revision, beat_revision = self._revisions
                 self._revisions = None
                 beat = Beat(self.session, counter, self._lease_s)
-                renewed = await self._register.renew(beat, term_revision, beat_revision)
+                renewed = await self._register.renew(beat, term_revision, beat_revision, self._cluster_id)
             except OutcomeUnknown as exc:  # the next look tells; until then nothing is proven by it
                 self._note(str(exc))
                 continue
@@ -142,7 +144,7 @@ class Renewals:
         self._register.group = self._group()
         view = await self._register.view()
         self.is_unrecorded = view.term is None
-        if view.term is None or not view.term.is_of(self.epoch, self.epoch_id):
+        if view.term is None or view.is_restored or not view.term.is_of(self.epoch, self.epoch_id):
             owner = "nothing" if view.term is None else f"epoch {view.term.epoch} of {view.term.owner}"
             self._note(f"it has {owner} on record" + (f", and {RESTORED}" if view.is_restored else ""))
             if view.term is not None and not view.is_restored:
@@ -156,7 +158,8 @@ class Renewals:
         elif self._is_rivals(view):
             self._note("another process renews this epoch: a copy of this store is open as a master")
             return False
-        self._rival, self._revisions = Watched(), (view.term_revision, view.beat_revision)
+        self._rival, self._cluster_id = Watched(), view.cluster_id
+        self._revisions = view.term_revision, view.beat_revision
         return True
 
     def _why_not_own(self, term: Term) -> str:

@@ -66,7 +66,7 @@ class Scene:
     async def renew(self, lease_s: float = LEASE_S) -> None:
         view = await self.before.view()
         beat = Beat("beats", next(self.counter), lease_s)
-        assert await self.before.renew(beat, view.term_revision, view.beat_revision) is not None
+        assert await self.before.renew(beat, view.term_revision, view.beat_revision, view.cluster_id) is not None
 
     async def claim(self) -> None:
         await self.after.publish(1, "id", ONE, [TWO], IN_SYNC)
@@ -157,7 +157,7 @@ async def test_a_renewal_that_arrives_twice_counts_once(scene: Scene) -> None:
     scene.after.is_store_local = False
     await scene.begin()
     view = await scene.before.view()
-    sent = Beat("beats", next(scene.counter), LEASE_S), view.term_revision, view.beat_revision
+    sent = Beat("beats", next(scene.counter), LEASE_S), view.term_revision, view.beat_revision, view.cluster_id
     assert await scene.waits()
     scene.clock.now += LEASE_S - 0.1
     assert await scene.before.renew(*sent) is not None

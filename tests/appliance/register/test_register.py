@@ -289,7 +289,7 @@ async def test_what_a_dead_process_sent_before_and_etcd_executes_later_changes_n
     await begun(register, "boot/ns/17/5/first")
     view = await register.view()
     await register.witness("boot/ns/17/5")
-    assert await register.renew(Beat("beat", 1), view.term_revision, view.beat_revision) is None
+    assert await register.renew(Beat("beat", 1), view.term_revision, view.beat_revision, view.cluster_id) is None
 
 
 async def test_a_process_that_was_replaced_or_gave_up_does_not_take_the_epoch_back_by_itself(

@@ -8,12 +8,13 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
+from pathlib import Path
 
 import pytest
 
 from appliance.failover.lease import deadline
 from appliance.register.etcd import EtcdClient, Is, OutcomeUnknown, endpoints_of
-from appliance.register.register import CLUSTER, Register
+from appliance.register.register import CLUSTER, Refused, Register
 from appliance.register.renewals import Renewals
 from appliance.register.term import IN_SYNC, Term
 from tests.servers.etcd import EtcdMember, etcd
@@ -36,13 +37,15 @@ class Client(EtcdClient):
     loses = 0
     is_executed = True
 
-    async def change(self, compare: Sequence[Is], puts: Mapping[str, bytes], deletes: Sequence[str] = ()) -> int | None:
+    async def change(
+        self, compare: Sequence[Is], puts: Mapping[str, bytes], deletes: Sequence[str] = (), *, cluster_id: int = 0
+    ) -> int | None:
         if self.loses:
             self.loses -= 1
             if self.is_executed:
                 await super().change(compare, puts, deletes)
             raise OutcomeUnknown("no answer")
-        return await super().change(compare, puts, deletes)
+        return await super().change(compare, puts, deletes, cluster_id=cluster_id)
 
 
 class Scene:
@@ -208,3 +211,31 @@ async def test_the_record_of_another_etcd_is_not_told_as_a_later_epoch(scene: Sc
     await renewals.round()
     assert ("restored from a backup" if is_of_group else "is of group") in renewals.why_not
     assert scene.others == [] and renewals.until < scene.clock.now
+
+
+async def test_a_copy_of_the_own_record_in_another_etcd_proves_nothing_until_it_is_adopted(scene: Scene) -> None:
+    """The other members may use the etcd of which it is a copy."""
+    await scene.client.change([], {f"{scene.register.prefix}{CLUSTER}": b"1"})
+    renewals = scene.renewals()
+    await renewals.round()
+    assert "epoch 1 of" in renewals.why_not and "restored from a backup" in renewals.why_not
+    assert scene.others == [] and renewals.until < scene.clock.now
+    with pytest.raises(Refused, match="restored from a backup"):
+        await scene.register.publish(1, "id", ONE, [TWO], IN_SYNC)
+    await scene.register.adopt(await scene.register.view(), 1, "id", ONE)
+    await renewals.round()
+    assert renewals.until == deadline(scene.clock.now, LEASE_S)
+    assert (await scene.register.publish(1, "id", ONE, [TWO], IN_SYNC)).in_sync == (ONE, TWO)
+
+
+async def test_a_renewal_in_an_etcd_that_was_restored_meanwhile_proves_nothing(tmp_path: Path) -> None:
+    """It has the revisions that are compared, and another id."""
+    with etcd(tmp_path / "etcd") as (member,):
+        scene = Scene(member.url)
+        await scene.register.init(1, "id", ONE)
+        renewals = scene.renewals()
+        await renewals.round()
+        member.begin_anew("another")
+        scene.clock.now = 101.0
+        await renewals.round()
+        assert renewals.until == deadline(100.0, LEASE_S) and "restored from a backup" in renewals.why_not

@@ -81,6 +81,27 @@ def test_an_etcd_of_an_old_backup_is_brought_up_to_date_by_adopt(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("token", ["etcd-cluster", "another"], ids=["the same cluster", "another cluster"])
+def test_an_etcd_of_a_recent_snapshot_is_adopted_if_it_is_another_cluster(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], token: str
+) -> None:
+    # With such a lease nobody takes over meanwhile, however slow the machine is.
+    with etcd(tmp_path / "etcd") as members, running(tmp_path, capsys, members, lease_s=15) as scene:
+        (member,), master = members, scene.brokers[0]
+        with Recorder("p", TOPIC, lambda: master.broker_address) as recorder:
+            recorder.more()
+            member.begin_anew(token)
+            if token == "another":
+                wait_until(lambda: "was restored from a backup" in runtime_info(master)["masterProof"])
+                assert [is_master(each) for each in scene.brokers] == [True, False, False]
+                tell(capsys, master, "ha", "explain")
+                assert gantry(capsys, master, "adopt", "--yes").code == 0
+            recorder.more()
+        assert is_master(master) and runtime_info(master)["epoch"] == "1"
+        scene.check(recorder, owner=master)
+
+
+@pytest.mark.slow
 def test_an_etcd_that_is_full_is_told_and_with_room_the_same_master_goes_on(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
