@@ -447,15 +447,18 @@ class Register:
         if compares_switch:
             compare.append(Is(self.prefix + SWITCH, view.switch_revision))
         try:
-            revision = await self._client.change(compare, puts, [self.prefix + key for key in old])
+            deletes = [self.prefix + key for key in old]
+            revision = await self._client.change(compare, puts, deletes, cluster_id=view.cluster_id)
         except OutcomeUnknown as unknown:
             try:
-                found = (await self.view()).term
+                found = await self.view()
             except EtcdError:
                 raise unknown from None
-            if found == term:
+            if found.cluster_id != view.cluster_id:  # it tells nothing of the one that was meant
+                raise
+            if found.term == term:
                 return True
-            if found != view.term:
+            if found.term != view.term:
                 return False
             raise  # not there yet: it may still be executed
         return revision is not None

@@ -35,11 +35,13 @@ class Client(EtcdClient):
         """What was kept arrives."""
         await super().change(*self.kept)
 
-    async def change(self, compare: Sequence[Is], puts: Mapping[str, bytes], deletes: Sequence[str] = ()) -> int | None:
+    async def change(
+        self, compare: Sequence[Is], puts: Mapping[str, bytes], deletes: Sequence[str] = (), *, cluster_id: int = 0
+    ) -> int | None:
         if self.keeps:
             self.keeps, self.kept = False, (compare, puts, deletes)
             raise OutcomeUnknown("no answer")
-        revision = await super().change(compare, puts, deletes)
+        revision = await super().change(compare, puts, deletes, cluster_id=cluster_id)
         if self.loses_answer:
             self.loses_answer = False
             raise OutcomeUnknown("no answer")
@@ -49,16 +51,20 @@ class Client(EtcdClient):
 class NoCompare(Client):
     """Puts whatever stands there."""
 
-    async def change(self, compare: Sequence[Is], puts: Mapping[str, bytes], deletes: Sequence[str] = ()) -> int | None:
-        return await super().change([], puts, deletes)
+    async def change(
+        self, compare: Sequence[Is], puts: Mapping[str, bytes], deletes: Sequence[str] = (), *, cluster_id: int = 0
+    ) -> int | None:
+        return await super().change([], puts, deletes, cluster_id=cluster_id)
 
 
 class LostIsFailed(Client):
     """Takes a lost answer for "not executed"."""
 
-    async def change(self, compare: Sequence[Is], puts: Mapping[str, bytes], deletes: Sequence[str] = ()) -> int | None:
+    async def change(
+        self, compare: Sequence[Is], puts: Mapping[str, bytes], deletes: Sequence[str] = (), *, cluster_id: int = 0
+    ) -> int | None:
         try:
-            return await super().change(compare, puts, deletes)
+            return await super().change(compare, puts, deletes, cluster_id=cluster_id)
         except OutcomeUnknown:
             return None
 

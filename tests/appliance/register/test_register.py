@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from appliance.failover.view import Beat, Holder, Switch, TermState
-from appliance.register.etcd import EtcdClient, EtcdError, Is, OutcomeUnknown, endpoints_of
+from appliance.register.etcd import EtcdClient, EtcdError, OutcomeUnknown, endpoints_of
 from appliance.register.register import HISTORY_MAX, Refused, Register, TakenBack
 from appliance.register.term import IN_SYNC, LOCAL, Term, View
 from tests.servers.etcd import EtcdMember, etcd
@@ -209,9 +209,9 @@ class Unanswered(EtcdClient):
 
     is_executed = True
 
-    async def change(self, compare: Sequence[Is], puts: dict[str, bytes], deletes: Sequence[str] = ()) -> int | None:  # type: ignore[override]
+    async def change(self, *arguments: Any, **further: Any) -> int | None:
         if self.is_executed:
-            await super().change(compare, puts, deletes)
+            await super().change(*arguments, **further)
         raise OutcomeUnknown("no answer")
 
 
@@ -231,6 +231,18 @@ async def test_an_answer_that_is_lost_is_read_back(register: Register, member: E
         await unlucky.publish(term.epoch, term.id, TWO, [], IN_SYNC)
     with pytest.raises(OutcomeUnknown):
         await unlucky.take_over(await unlucky.view(), ONE, above=0, start=9, reason="promote")
+
+
+async def test_an_epoch_that_an_etcd_restored_meanwhile_has_is_not_taken(tmp_path: Path) -> None:
+    """It has the revisions that are compared, and another id."""
+    with etcd(tmp_path / "etcd") as (member,):
+        register = Register(EtcdClient(endpoints_of(member.url)), "cluster", "broker")
+        await register.init(1, "id", ONE)
+        view = await register.view()
+        member.begin_anew("another")
+        with pytest.raises(OutcomeUnknown, match="another cluster of etcd answers"):
+            await register.take_over(view, TWO, above=0, start=7, reason="promote")
+        assert (await register.view()).is_restored
 
 
 @pytest.mark.slow
