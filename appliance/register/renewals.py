@@ -79,9 +79,11 @@ class Renewals:
         self._thread = threading.Thread(target=self._work, name="renewals", daemon=True)
         self._thread.start()
 
-    def go_on_for(self, is_healthy: Callable[[], bool], on_other: Callable[[Term], None]) -> None:
+    def go_on_for(
+        self, is_healthy: Callable[[], bool], on_other: Callable[[Term], None], group: Callable[[], str]
+    ) -> None:
         """Ask and tell these from the next round on: the broker that renews opens as the master."""
-        self._is_healthy, self._on_other = is_healthy, on_other
+        self._is_healthy, self._on_other, self._group = is_healthy, on_other, group
 
     def stop(self) -> None:
         """End the thread. Blocks for a moment. What etcd has stands there until its lease is over."""

@@ -213,6 +213,15 @@ async def test_the_record_of_another_etcd_is_not_told_as_a_later_epoch(scene: Sc
     assert scene.others == [] and renewals.until < scene.clock.now
 
 
+async def test_a_broker_that_joined_while_it_renewed_early_is_of_its_group_as_the_master(scene: Scene) -> None:
+    elsewhere = scene.open()[1]
+    await elsewhere.adopt(await elsewhere.view(), 9, "elsewhere", TWO)
+    renewals = scene.renewals(group=lambda: "")
+    renewals.go_on_for(lambda: True, scene.others.append, lambda: "another")
+    await renewals.round()
+    assert "is of group" in renewals.why_not and scene.others == []
+
+
 async def test_a_copy_of_the_own_record_in_another_etcd_proves_nothing_until_it_is_adopted(scene: Scene) -> None:
     """The other members may use the etcd of which it is a copy."""
     await scene.client.change([], {f"{scene.register.prefix}{CLUSTER}": b"1"})

@@ -72,6 +72,7 @@ class MasterProof:
         self._lease_s = lease_s
         self._on_change = on_change
         self._on_other = on_other
+        self._group = group
         self._ticked_at = self._flushed_at = awake_s()
         self._flushed = -1
         self._writes_since = math.inf  # what `writing` is about
@@ -133,7 +134,7 @@ class MasterProof:
     def begin(self, renewals: Renewals) -> None:
         """Go on with these while this broker opens, for some leases at most."""
         self._ticked_at = self._flushed_at = awake_s() + (OPENING_LEASES - 1) * self._lease_s
-        renewals.go_on_for(self._is_healthy, self._told)
+        renewals.go_on_for(self._is_healthy, self._told, self._group)
         self.renewals = renewals
 
     async def run(self) -> None:
