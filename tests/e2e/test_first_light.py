@@ -67,7 +67,8 @@ def test_from_the_printed_link_to_a_message_that_arrives_live(
     submit(username="ada", password=PASSWORD, again=PASSWORD)
     page.wait("the Overview", lambda: browser.current_url == url + "/")
 
-    # log out, and in again with the password
+    # log out, and in again with the password; a socket that asks after the log-out is refused, and the console says so
+    page.wait("the pulse to say live", lambda: find("[data-pulse]").text == "live")
     page.click("[aria-label='Log out']")
     find("[name=password]")
     submit(username="ada", password=PASSWORD)
