@@ -32,7 +32,7 @@ from appliance.failover.winning import why_never
 from appliance.process.awake import awake_s
 from appliance.process.json_file import StateFileError
 from appliance.register.etcd import EtcdError, OutcomeUnknown
-from appliance.register.register import Register
+from appliance.register.register import ID_BYTES, Register
 from appliance.register.term import Term, View
 from appliance.settings.replication import MASTER_ROLES
 from appliance.settings.roles import BrokerConfig
@@ -44,7 +44,6 @@ logger = logging.getLogger(__name__)
 LOOK_S = 0.25
 TELL_EVERY = 8  # looks
 STOOD_STILL_S = 1.0  # longer than a look should take to begin
-ID_BYTES = 8
 
 
 class CandidateParts(Protocol):
@@ -108,8 +107,8 @@ class Candidate:
             self._refuse("etcd has an earlier record than before: `gantry admin ha adopt` has to say whose log counts")
             self.why_never = self.refusal
             return
-        await self._settle(read)
         received = awake_s()
+        await self._settle(read)
         members = self._parts.seen.recent(read.figures, received)
         lease_s = self._register.lease_of(read.beat)
         found = as_decided(read, members, sent=sent, received=received, lease_s=lease_s)
