@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from appliance.cli.checks.folder import check_formats
+from appliance.settings.appliance_config import ApplianceConfig
 from gantrymq import AdminClient, Message, Producer, PullConsumer, SendStatus
 from gantrymq.remoting.admin_bodies import TopicConfig
 from store.startup.format_stamp import write_stamp
@@ -23,6 +26,34 @@ TOPIC, GROUP = "Upgraded", "upgraders"
 EACH = 200
 AUTHOR = ("-c", "user.name=a", "-c", "user.email=a@b.invalid")
 MIGRATION = "dashboard/migrations/9999_more.py"
+# All that changes something is a step; kill -9 comes before one, or in the middle of a copy or a checkout.
+KILL = r"""
+is_step() { builtin echo >>.git/steps; [ "$(wc -l <.git/steps)" -eq KILL_AT ]; }
+echo() { if is_step; then kill -9 0; fi; builtin echo "$@"; } # its file is there already, and empty
+rm() { if is_step; then kill -9 0; fi; command rm "$@"; }
+mv() { if is_step; then kill -9 0; fi; command mv "$@"; }
+mkdir() { if is_step; then kill -9 0; fi; command mkdir "$@"; }
+cp() { # options, files, folder
+    if (cd "$root" && is_step); then
+        command cp "${@:1:5}" "${!#}"
+        printf half >"${!#}/$5"
+        kill -9 0
+    fi
+    command cp "$@"
+}
+git() {
+    if [ "$1" = checkout ] && is_step; then
+        export GIT_INDEX_FILE=.git/others
+        command git read-tree "${!#}"
+        command git checkout-index --all --force
+        printf half >code
+        : >.git/index.lock
+        kill -9 0
+    fi
+    command git "$@"
+}
+"""
+UP_STEPS, BACK_STEPS = 11, 16
 FILES = {
     "stamp": "gantry.format",
     "database": "dashboard/db.sqlite3",
@@ -57,15 +88,22 @@ def clone(tmp_path: Path, commits: tuple[str, str]) -> Path:
     return folder
 
 
-def upgrade(clone: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """This commit's script on that checkout. What it installs is here already: uv and pip are not asked."""
+def upgrade(clone: Path, *words: str, kill_at: int = 0) -> subprocess.CompletedProcess[str]:
+    """This commit's script on that checkout. What it installs is here already: uv and pip are not asked.
+
+    kill_at: kill -9 before the so many-th command of those that change something.
+    """
     script = (ROOT / "deploy" / "upgrade").read_text()
     script = script.replace(
-        '. "$(dirname "${BASH_SOURCE[0]}")/environment.sh"', f'root={clone}; say() {{ echo "$*" >&2; }}'
+        '. "$(dirname "${BASH_SOURCE[0]}")/environment.sh"', f'root={clone}; say() {{ printf "%s\\n" "$*" >&2; }}'
     )
     script = script.replace("    bash -c 'set -e; . deploy/environment.sh; make_venv; install_lock", "    : 'what is")
     assert "make_venv" not in script and f"root={clone}" in script
-    return subprocess.run(["bash", "-c", script, "upgrade", *words], capture_output=True, text=True, check=False)
+    if kill_at:
+        script = KILL.replace("KILL_AT", str(kill_at)) + script
+    return subprocess.run(
+        ["bash", "-c", script, "upgrade", *words], capture_output=True, text=True, check=False, start_new_session=True
+    )
 
 
 def running(clone: Path, data: Path) -> RunningAppliance:
@@ -196,6 +234,92 @@ def test_a_way_back_that_was_interrupted_is_ended_by_the_next(small: Path, tmp_p
         assert (done.returncode, "of before the upgrade" in done.stderr) == (0, is_brought), done.stderr
         assert contents(data) == (before if is_brought else before | {"database": left})
     assert (data / "before-upgrade" / "after" / FILES["database"]).read_text() == "b"
+
+
+@pytest.fixture
+def two_versions(small: Path) -> tuple[str, str]:
+    """Of the code, too; the older one is checked out."""
+    (small / "code").write_text("older")
+    git(small, "add", "code")
+    git(small, *AUTHOR, "commit", "--quiet", "--message", "Older")
+    older = git(small, "rev-parse", "HEAD")
+    (small / "code").write_text("newer")
+    git(small, *AUTHOR, "commit", "--quiet", "--all", "--message", "Newer")
+    last = newer(small, MIGRATION)
+    git(small, "checkout", "--quiet", "--detach", older)
+    return older, last
+
+
+def told(data: Path) -> str:
+    """What the appliance says of an upgrade when it refuses to start."""
+    found = check_formats(ApplianceConfig(data=data))
+    return "".join(each.sentence for each in found if each.is_fatal and "An upgrade" in each.sentence)
+
+
+def end_after_kill(small: Path, data: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """What an administrator does. Whatever is begun, the appliance does not start, and says what ends it."""
+    is_begun = bool(git(small, "status", "--porcelain")) or (data / "before-upgrade" / "saved").exists()
+    assert not is_begun or "this ends it: `deploy/upgrade " in told(data)
+    done = upgrade(small, *words, str(data))
+    if "index.lock" in done.stderr:
+        assert (done.returncode, "remove the file manually" in done.stderr) == (128, True)
+        (small / ".git" / "index.lock").unlink()
+        done = upgrade(small, *words, str(data))
+    return done
+
+
+def assert_at(small: Path, data: Path, commit: str) -> None:
+    """And nothing of another one is left."""
+    assert (git(small, "rev-parse", "HEAD"), git(small, "status", "--porcelain")) == (commit, "")
+    assert not told(data)
+
+
+@pytest.mark.parametrize("is_back", [False, True], ids=["again", "back"])
+@pytest.mark.parametrize("step", range(1, UP_STEPS + 1))
+def test_an_upgrade_that_was_killed_is_ended_by_the_same_command_or_by_the_way_back(
+    small: Path, two_versions: tuple[str, str], tmp_path: Path, step: int, is_back: bool
+) -> None:
+    older, last = two_versions
+    before = dict.fromkeys(FILES, "a")
+    data = filled(tmp_path / "da ta", **before)
+    assert upgrade(small, last, str(data), kill_at=step).returncode == -signal.SIGKILL
+    if not is_back:
+        done = end_after_kill(small, data, last)
+        assert done.returncode == 0, done.stderr
+        assert_at(small, data, last)
+        assert contents(data / "before-upgrade" / "data") == contents(data) == before
+        filled(data, **dict.fromkeys(FILES, "b"))
+    done = end_after_kill(small, data, "--back")
+    assert done.returncode == 0 or "has not upgraded this data folder" in done.stderr
+    assert_at(small, data, older)
+    assert contents(data) == before
+
+
+@pytest.mark.parametrize("step", range(1, BACK_STEPS + 1))
+def test_a_way_back_that_was_killed_is_ended_by_the_same_command(
+    small: Path, two_versions: tuple[str, str], tmp_path: Path, step: int
+) -> None:
+    older, last = two_versions
+    before, after = dict.fromkeys(FILES, "a"), dict.fromkeys(FILES, "b")
+    data = filled(tmp_path / "da ta", **before)
+    assert upgrade(small, last, str(data)).returncode == 0
+    filled(data, **after)
+    assert upgrade(small, "--back", str(data), kill_at=step).returncode == -signal.SIGKILL
+    if told(data):
+        assert "end it first: deploy/upgrade --back " in upgrade(small, "HEAD~1", str(data)).stderr
+    done = end_after_kill(small, data, "--back")
+    assert done.returncode == 0, done.stderr
+    assert_at(small, data, older)
+    assert contents(data) == before
+    assert contents(data / "before-upgrade" / "after") == after
+
+
+def test_a_kill_was_tried_at_every_step(small: Path, two_versions: tuple[str, str], tmp_path: Path) -> None:
+    data = filled(tmp_path / "data", **dict.fromkeys(FILES, "a"))
+    assert upgrade(small, two_versions[1], str(data), kill_at=UP_STEPS + 1).returncode == 0
+    filled(data, **dict.fromkeys(FILES, "b"))
+    (small / ".git" / "steps").unlink()
+    assert upgrade(small, "--back", str(data), kill_at=BACK_STEPS + 1).returncode == 0
 
 
 @pytest.mark.parametrize("had", [1, None])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ from store.upkeep.disk_space import disk_space
 FREE_BYTES_BESIDE_LOG = 1 << 30  # room for database, index and queues in addition to the first commit-log file
 FREE_BYTES_COMFORTABLE = 10 << 30
 DISK_S = 1.0
+UPGRADE_UNDER_WAY = "before-upgrade/under-way"  # deploy/upgrade: the command that ends it
 SLOW_FSYNCS_PER_S = 50  # below it SYNC_FLUSH and clean stops are slow
 
 
@@ -37,7 +39,10 @@ def check_lock(config: ApplianceConfig) -> Iterator[Finding]:
 
 
 def check_formats(config: ApplianceConfig) -> Iterator[Finding]:
-    """Folders of a newer version. The appliance can start without its reports, but not without its stores."""
+    """Folders of a newer version, or half of one. It can start without its reports, but not without its stores."""
+    with contextlib.suppress(OSError):
+        if command := (config.data / UPGRADE_UNDER_WAY).read_text(encoding="utf-8").strip():  # else nothing is begun
+            yield Finding(f"An upgrade of {config.data} was interrupted; in the checkout this ends it: `{command}`.")
     stores = [(config.brokers_folder / broker.name / "store", formats.STORE) for broker in config.broker_processes]
     for folder, known in [(config.data, formats.DATA), *stores, (config.reports_folder, formats.REPORTS)]:
         if why := formats.why_refused(folder, known):
