@@ -28,27 +28,38 @@ HEAD_WAIT_MS = 200.0  # RocketMQ refuses sends that waited longer (waitTimeMills
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The sentence, and the problems behind it, worst first: what checks find, and alerts that only rules opened."""
+    """The sentence, and the problems behind it, worst first: what checks find, and alerts that only rules opened.
 
-    level: Level
+    level, link: of the first problem, whose title the sentence begins with; mark and sentence never disagree.
+    """
+
     sentence: str
     problems: tuple[Check, ...]
-    link: str = ""  # where the sentence leads
+    is_known: bool = True
+
+    @property
+    def level(self) -> Level:
+        if self.problems:
+            return self.problems[0].level
+        return Level.GOOD if self.is_known else Level.WARN
+
+    @property
+    def link(self) -> str:
+        """Where the sentence leads."""
+        return self.problems[0].link if self.problems else ""
 
 
 def judge(snapshot: Snapshot | None) -> Verdict:
     """Everything that checks and rules say about a snapshot."""
     if snapshot is None:
-        return Verdict(Level.WARN, gettext("Reading the cluster for the first time …"), ())
+        return Verdict(gettext("Reading the cluster for the first time …"), (), is_known=False)
     of_checks = checked(snapshot)
     of_rules = _only_rules_say(snapshot, of_checks)
     if not of_checks and not of_rules:
-        return Verdict(Level.GOOD, _all_good(snapshot), ())
+        return Verdict(_all_good(snapshot), ())
     listed = [alert.again() for alert in of_rules[:OF_RULES_MAX]]
     problems = sorted(of_checks + listed, key=lambda problem: problem.rank)
-    worst, level = problems[0], max(problem.level for problem in problems)
-    sentence = _with_more(worst.title, len(of_checks) + len(of_rules))
-    return Verdict(level, sentence, tuple(problems), worst.link)
+    return Verdict(_with_more(problems[0].title, len(of_checks) + len(of_rules)), tuple(problems))
 
 
 def checked(snapshot: Snapshot) -> list[Check]:

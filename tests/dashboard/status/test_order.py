@@ -6,12 +6,17 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from appliance.settings.alert_names import RuleKind
+from dashboard.alerts.kinds import KINDS
 from dashboard.cluster import units
 from dashboard.status.board import BrokerFacts, BrokerState, Lane, Snapshot, WatchedGroup
-from dashboard.status.check import Level
+from dashboard.status.check import Check, Level
 from dashboard.status.services import Services
 from dashboard.status.verdict import judge
+from tests.bounded import bounded
 
 NOW = 10_000.0
 FACTS = BrokerFacts("broker-a", "h:1", NOW, in_rate=1.0, disk_ratio=0.5)
@@ -51,7 +56,48 @@ def test_of_two_problems_the_one_that_harms_more_is_the_sentence(
     assert verdict.problems[0].title in verdict.sentence
 
 
-def test_a_forecast_that_is_a_problem_makes_the_whole_a_problem() -> None:
-    state = BrokerState("broker-a", "h:1", replace(FACTS, **FULL_IN_AN_HOUR))
-    verdict = judge(Snapshot(NOW, "n", None, (state,), (), None, groups=(ALONE,)))
-    assert (verdict.level, verdict.problems[0].level) == (Level.BAD, Level.WARN)
+PARTS: tuple[dict[str, Any], ...] = (
+    DAMAGED,
+    DISAGREEING,
+    BUSY,
+    FULL_IN_AN_HOUR,
+    {"disk_ratio": 0.76},
+    {"disk_ratio": 0.96},
+)
+
+
+@pytest.mark.parametrize("acknowledged", [False, True])
+@bounded(60)
+@given(
+    parts=st.lists(st.sampled_from(PARTS), max_size=3),
+    silent=st.booleans(),
+    groups=st.lists(st.sampled_from((ALONE, BEHIND)), unique=True),
+    rule=st.none() | st.sampled_from(RuleKind),
+    level=st.sampled_from((Level.WARN, Level.BAD)),
+    namesrv_why=st.sampled_from((None, "no answer")),
+)
+def test_the_mark_is_as_bad_as_the_problem_that_the_sentence_names(
+    acknowledged: bool,
+    parts: list[dict[str, Any]],
+    silent: bool,
+    groups: list[WatchedGroup],
+    rule: RuleKind | None,
+    level: Level,
+    namesrv_why: str | None,
+) -> None:
+    facts = replace(FACTS, **{key: value for part in parts for key, value in part.items()})
+    states = (BrokerState("broker-a", "h:1", facts), *((SILENT,) if silent else ()))
+    snapshot = Snapshot(NOW, "n", namesrv_why, states, (), None, groups=tuple(groups))
+    if rule is not None:
+        alert = Check(level, "a rule says so", "", name="1: x", rules=(rule,), about=("x",), harm=KINDS[rule].harm)
+        snapshot = replace(snapshot, alerts_of_rules=(alert,))
+    if acknowledged:
+        worst = [one for one in judge(snapshot).problems if one.level is Level.BAD]
+        snapshot = replace(snapshot, acknowledged=frozenset(one.identity for one in worst))
+    verdict = judge(snapshot)
+    if verdict.problems:
+        assert verdict.sentence.startswith(verdict.problems[0].title)
+        assert verdict.level is verdict.problems[0].level, verdict
+        assert verdict.link == verdict.problems[0].link
+    else:
+        assert verdict.level is Level.GOOD
