@@ -44,6 +44,7 @@ class Room:
 
 ROOMS = {
     "gantrymq": Room(("gantrymq",)),
+    "gantrymq.byte_size": Room(()),
     "gantrymq.errors": Room(()),
     "gantrymq.forks": Room(()),
     "gantrymq.message": Room(("gantrymq.errors", "gantrymq.forks", "gantrymq.message")),
@@ -62,7 +63,15 @@ ROOMS = {
     "gantrymq.log_limit": Room(()),
     "gantrymq.timeouts": Room(()),
     "store": Room(
-        ("gantrymq.errors", "gantrymq.home", "gantrymq.log_limit", "gantrymq.message", "gantrymq.timeouts", "store")
+        (
+            "gantrymq.byte_size",
+            "gantrymq.errors",
+            "gantrymq.home",
+            "gantrymq.log_limit",
+            "gantrymq.message",
+            "gantrymq.timeouts",
+            "store",
+        )
     ),
     "appliance": Room(("gantrymq", *SHARED)),
     "appliance.own_files": Room(()),
@@ -103,7 +112,15 @@ ROOMS = {
         ("msgspec", "orjson"),
     ),
     "appliance.register": Room(
-        ("gantrymq.errors", "gantrymq.timeouts", "appliance.failover", "appliance.register", *SHARED), ("orjson",)
+        (
+            "gantrymq.byte_size",
+            "gantrymq.errors",
+            "gantrymq.timeouts",
+            "appliance.failover",
+            "appliance.register",
+            *SHARED,
+        ),
+        ("orjson",),
     ),
     "appliance.failover": Room(("appliance.failover",)),
     "appliance.draining": Room(("gantrymq", "appliance.draining")),

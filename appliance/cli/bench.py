@@ -40,6 +40,7 @@ from appliance.bench.scaling import SCALED, Scaling, pinned, render_scaling, sha
 from appliance.bench.scenarios import BY_NAME, SCENARIOS, Scenario
 from appliance.bench.warm_up import FULL, QUICK, RunSettings, touch_free_memory
 from appliance.cli.parser import did_you_mean
+from gantrymq.byte_size import readable
 from gantrymq.errors import ConfigError
 
 THIS = "ours"  # checkout, as the option says it
@@ -117,7 +118,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise ConfigError(f"--work: there is no folder {arguments.work}")
     if arguments.touch_memory:
         touched = touch_free_memory()
-        _say(f"touched {touched.size_bytes / (1 << 30):.1f} GiB of free memory: {touched.us_a_kb:.2f} us of CPU a KB")
+        _say(f"touched {readable(touched.size_bytes)} of free memory: {touched.us_a_kb:.2f} us of CPU a KB")
     settings = _settings(arguments)
     scenarios = _scenarios(arguments.scenario or (SCALED if arguments.brokers else None))
     makers = makers_of(arguments)

@@ -35,6 +35,7 @@ from appliance.reports.install_state import install_state
 from appliance.reports.runs import HOUR_MS, INGEST, RUNNABLE, RunFolder, RunSpec, RunStatus, new_run_id
 from appliance.reports.sessions.launcher import Cancelled, Launcher, launch, stop_signals_raise
 from appliance.settings.appliance_config import ApplianceConfig
+from gantrymq.byte_size import readable
 from gantrymq.errors import MessageRejected
 from gantrymq.message.topics import check_group, check_topic
 
@@ -206,9 +207,9 @@ def summary(folder: RunFolder, spec: RunSpec, status: RunStatus) -> str:
         lines += rows_of(REPORTS[spec.report].columns, page["rows"][:TOPICS_PRINTED])
         lines.append(f"{page['row_count']:,} rows: {folder.result('csv', spec.report)} (also .json, .parquet)")
     elif page is not None:
-        lines.append(f"{page['messages']:,} messages, {page['stored_bytes']:,} bytes, {page['topic_count']} topics")
+        lines.append(f"{page['messages']:,} messages, {readable(page['stored_bytes'])}, {page['topic_count']} topics")
         lines += [
-            f"  {total['messages']:>14,}  {total['stored_bytes']:>16,} B  {total['topic']}"
+            f"  {total['messages']:>14,}  {readable(total['stored_bytes']):>10}  {total['topic']}"
             + ("" if total["kind"] == "normal" else f"  ({total['kind']})")
             for total in page["topics"][:TOPICS_PRINTED]
         ]

@@ -10,9 +10,10 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from gantrymq.byte_size import readable
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.errors import ResponseError
-from gantrymq.remoting.admin_bodies import SlaveDifferences, TopicStatsTable
+from gantrymq.remoting.admin_bodies import SlaveDifference, SlaveDifferences, TopicStatsTable
 from gantrymq.remoting.codes import ResponseCode
 
 AT_ONCE = 16  # requests to the broker under way
@@ -23,7 +24,7 @@ PENDING = {"timerPending": "timed", "transactionPending": "of open transactions"
 class Left:
     """groups, absent: messages left by group, with members and without; at 0 a group is left out. pending: messages
     that no group can have yet, by their kind. connections: of clients and slaves, None if the broker does not tell.
-    slaves: bytes that each connected one lacks."""
+    slaves: bytes that each connected one lacks, by its name."""
 
     groups: Mapping[str, int] = field(default_factory=dict)
     absent: Mapping[str, int] = field(default_factory=dict)
@@ -41,7 +42,10 @@ class Left:
             f"group {group} has {_messages(count)} left and no members" for group, count in sorted(self.absent.items())
         ]
         found += [f"{_messages(count)} {kind} wait for their time" for kind, count in self.pending.items()]
-        return [*found, *(f"slave {address} lacks {count:,} bytes" for address, count in self.slaves.items() if count)]
+        return [
+            *found,
+            *(f"slave {address} lacks {readable(count)}" for address, count in self.slaves.items() if count),
+        ]
 
 
 def lag_of(offsets: Mapping[int, int], topic: TopicStatsTable) -> int:
@@ -90,8 +94,29 @@ async def look(admin: AdminClient, address: str) -> Left:
         {group: lag for group, lag in lags.items() if not online[group]},
         pending,
         int(info["connections"]) if info.get("connections", "").isdecimal() else None,
-        {slave.address: slave.behind_bytes for slave in SlaveDifferences.of_runtime_info(info)},
+        await _slaves(admin, address, SlaveDifferences.of_runtime_info(info)),
     )
+
+
+async def _slaves(admin: AdminClient, master: str, slaves: list[SlaveDifference]) -> dict[str, int]:
+    """By broker name and id, as everywhere; one that does not tell which connection it has by its connection."""
+    if not slaves:
+        return {}
+    members = (await admin.cluster.info()).broker_addr_table.values()
+    names = {
+        address: f"{each.broker_name}:{broker_id}"
+        for each in members
+        if master in each.broker_addrs.values()
+        for broker_id, address in each.broker_addrs.items()
+        if broker_id
+    }
+    told = await asyncio.gather(*map(admin.brokers.runtime_info, names), return_exceptions=True)
+    by_connection = {
+        info["slaveConnection"]: name
+        for name, info in zip(names.values(), told, strict=True)
+        if not isinstance(info, BaseException) and "slaveConnection" in info
+    }
+    return {by_connection.get(slave.address, slave.address): slave.behind_bytes for slave in slaves}
 
 
 def _messages(count: int) -> str:

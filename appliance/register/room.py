@@ -7,6 +7,7 @@ import logging
 from typing import NamedTuple
 
 from appliance.register.etcd import EtcdClient, EtcdError, Health
+from gantrymq.byte_size import readable
 from gantrymq.timeouts import timeout
 
 logger = logging.getLogger(__name__)
@@ -37,7 +38,7 @@ async def trouble_of(
             old = health.revision - changes_kept
             if old > 0 and health.size >= large_bytes and await client.has_kept(key, old):
                 return Trouble(
-                    f"etcd has kept its last {changes_kept:,} changes and more ({_mib(health.size)}): it is never "
+                    f"etcd has kept its last {changes_kept:,} changes and more ({readable(health.size)}): it is never "
                     f"compacted, or too seldom, and once it is full it refuses every change; {RUNBOOK}"
                 )
     except (EtcdError, TimeoutError) as exc:
@@ -48,7 +49,7 @@ async def trouble_of(
 def _alarm(health: Health) -> Trouble | None:
     if NO_SPACE in health.alarms:
         return Trouble(
-            f"etcd's database is full ({_mib(health.size)}), so it refuses every change and masters can't renew: "
+            f"etcd's database is full ({readable(health.size)}), so it refuses every change and masters can't renew: "
             f"compact it, defragment its members, then `etcdctl alarm disarm`; {RUNBOOK}",
             is_refusing=True,
         )
@@ -58,7 +59,3 @@ def _alarm(health: Health) -> Trouble | None:
             is_refusing=True,
         )
     return None
-
-
-def _mib(size: int) -> str:
-    return f"{size / (1 << 20):,.1f} MiB"

@@ -8,11 +8,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from dashboard.language.sentences import gettext
+from gantrymq.byte_size import readable
 
 UNKNOWN = "—"
 AT_LEAST = "≥\u202f"  # before a sum that lacks a part
 THIN = "\u202f"
-_BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 
 def count(value: int | float | None) -> str:
@@ -33,14 +33,7 @@ def rate(value: float | None) -> str:
 
 def size(value: int | float | None) -> str:
     """Bytes: "512 B", "3.2 GiB"."""
-    if value is None:
-        return UNKNOWN
-    amount, unit = float(value), 0
-    while abs(amount) >= 1023.95 and unit < len(_BYTE_UNITS) - 1:
-        amount /= 1024
-        unit += 1
-    digits = f"{amount:.0f}" if unit == 0 or amount >= 99.95 else f"{amount:.1f}"
-    return f"{digits}{THIN}{_BYTE_UNITS[unit]}"
+    return UNKNOWN if value is None else readable(value, THIN)
 
 
 def percent(ratio: float | None) -> str:

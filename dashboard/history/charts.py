@@ -97,6 +97,11 @@ class Chart:
         return any(value for point in self.points for value in point[1:])
 
     @property
+    def is_of_bytes(self) -> bool:
+        """Whether each value is said with a unit of its own."""
+        return self.unit in ("B", "B/s")
+
+    @property
     def ranges(self) -> list[Range]:
         return list(RANGES.values())
 

@@ -30,7 +30,7 @@ CHARTS = (  # title, unit, kind, scale
     (gettext_noop("Messages behind"), "messages", SLAVE_MESSAGES, 1.0),
     (gettext_noop("Seconds behind"), "s", SLAVE_BEHIND, 1.0),
     (gettext_noop("In sync, % of the time"), "%", SLAVE_IN_SYNC, 100.0),
-    (gettext_noop("Transfer rate, bytes/s"), "B/s", SLAVE_FED, 1.0),
+    (gettext_noop("Transfer rate"), "B/s", SLAVE_FED, 1.0),
 )
 
 

@@ -59,20 +59,20 @@ _KNOWN = {
         (r"the run was stopped before it ended", gettext_noop("the run was stopped before it ended")),
         # what readers of a result should know
         (
-            r"(?P<broker>\S+): its log takes (?P<held>[\d,]+) MiB now and will take up to (?P<most>[\d,]+) MiB at its "
-            r"retention of (?P<hours>\d+) h; the disk has (?P<room>[\d,]+) MiB for it, which is enough\.",
+            r"(?P<broker>\S+): its log takes (?P<held>[\d.,]+ \w+) now and will take up to (?P<most>[\d.,]+ \w+) at "
+            r"its retention of (?P<hours>\d+) h; the disk has (?P<room>[\d.,]+ \w+) for it, which is enough\.",
             gettext_noop(
-                "%(broker)s: its log takes %(held)s MiB now and will take up to %(most)s MiB at its "
-                "retention of %(hours)s h; the disk has %(room)s MiB for it, which is enough."
+                "%(broker)s: its log takes %(held)s now and will take up to %(most)s at its "
+                "retention of %(hours)s h; the disk has %(room)s for it, which is enough."
             ),
         ),
         (
-            r"(?P<broker>\S+): its log takes (?P<held>[\d,]+) MiB now and will take up to (?P<most>[\d,]+) MiB at its "
-            r"retention of (?P<hours>\d+) h; the disk has (?P<room>[\d,]+) MiB for it until it is "
+            r"(?P<broker>\S+): its log takes (?P<held>[\d.,]+ \w+) now and will take up to (?P<most>[\d.,]+ \w+) at "
+            r"its retention of (?P<hours>\d+) h; the disk has (?P<room>[\d.,]+ \w+) for it until it is "
             r"(?P<full>\d+) % full, so messages may be deleted after about (?P<kept>\d+) h\.",
             gettext_noop(
-                "%(broker)s: its log takes %(held)s MiB now and will take up to %(most)s MiB at its "
-                "retention of %(hours)s h; the disk has %(room)s MiB for it until it is %(full)s %% "
+                "%(broker)s: its log takes %(held)s now and will take up to %(most)s at its "
+                "retention of %(hours)s h; the disk has %(room)s for it until it is %(full)s %% "
                 "full, so messages may be deleted after about %(kept)s h."
             ),
         ),
@@ -81,37 +81,37 @@ _KNOWN = {
             gettext_noop("the lake no longer has what was stored before %(time)s UTC: its age or its size is limited"),
         ),
         (
-            r"(?P<broker>\S+): (?P<bytes>[\d,]+) bytes of the log were deleted by the broker before a run could read "
+            r"(?P<broker>\S+): (?P<bytes>[\d.,]+ \w+) of the log were deleted by the broker before a run could read "
             r"them; they held messages stored from (?P<begin>[\d: -]+) to (?P<end>[\d: -]+) UTC",
             gettext_noop(
-                "%(broker)s: %(bytes)s bytes of the log were deleted by the broker before a run could read them; they "
+                "%(broker)s: %(bytes)s of the log were deleted by the broker before a run could read them; they "
                 "held messages stored from %(begin)s to %(end)s UTC"
             ),
         ),
         (
-            r"(?P<broker>\S+): (?P<bytes>[\d,]+) bytes of the log at physical offset (?P<offset>\d+) are damaged and "
+            r"(?P<broker>\S+): (?P<bytes>[\d.,]+ \w+) of the log at physical offset (?P<offset>\d+) are damaged and "
             r"not counted; they held messages stored from (?P<begin>[\d: -]+) to (?P<end>[\d: -]+) UTC",
             gettext_noop(
-                "%(broker)s: %(bytes)s bytes of the log at physical offset %(offset)s are damaged and not counted; "
+                "%(broker)s: %(bytes)s of the log at physical offset %(offset)s are damaged and not counted; "
                 "they held messages stored from %(begin)s to %(end)s UTC"
             ),
         ),
         # what brokers tell of the etcd that has their record
         (
-            r"etcd has kept its last (?P<changes>[\d,]+) changes and more \((?P<size>[\d.,]+) MiB\): it is never "
+            r"etcd has kept its last (?P<changes>[\d,]+) changes and more \((?P<size>[\d.,]+ \w+)\): it is never "
             r"compacted, or too seldom, and once it is full it refuses every change; see “etcd has no room” in the "
             r"failover runbook",
             gettext_noop(
-                "etcd has kept its last %(changes)s changes and more (%(size)s MiB): it is never compacted, or too "
+                "etcd has kept its last %(changes)s changes and more (%(size)s): it is never compacted, or too "
                 "seldom, and once it is full it refuses every change; see “etcd has no room” in the failover runbook"
             ),
         ),
         (
-            r"etcd's database is full \((?P<size>[\d.,]+) MiB\), so it refuses every change and masters can't renew: "
+            r"etcd's database is full \((?P<size>[\d.,]+ \w+)\), so it refuses every change and masters can't renew: "
             r"compact it, defragment its members, then `etcdctl alarm disarm`; see “etcd has no room” in the failover "
             r"runbook",
             gettext_noop(
-                "etcd's database is full (%(size)s MiB), so it refuses every change and masters can't renew: compact "
+                "etcd's database is full (%(size)s), so it refuses every change and masters can't renew: compact "
                 "it, defragment its members, then `etcdctl alarm disarm`; see “etcd has no room” in the failover "
                 "runbook"
             ),

@@ -14,8 +14,6 @@ from dashboard.latency.card import latency_context
 from dashboard.topics.topic_cache import topic_book
 from dashboard.topics.views import topic_context
 
-MIB = 1 << 20
-
 
 @requires(Permission.TOPICS_READ)
 async def charts(request: HttpRequest, name: str) -> HttpResponse:
@@ -27,11 +25,11 @@ async def charts(request: HttpRequest, name: str) -> HttpResponse:
         Line(gettext("out"), name_for(TOPIC_OUT, name), "out"),
     )
     lag = (Line(gettext("lag"), name_for(TOPIC_LAG, name), "lag"),)
-    size = (Line(gettext("size"), name_for(TOPIC_SIZE, name), "in", scale=1 / MIB),)
+    size = (Line(gettext("size"), name_for(TOPIC_SIZE, name), "in"),)
     found = [
         await chart_of(gettext("Messages per second"), gettext("msg/s"), rates, span, principal),
         await chart_of(gettext("Lag of the worst group"), gettext("messages"), lag, span, principal),
-        await chart_of(gettext("Size in the logs, MiB"), "MiB", size, span, principal),
+        await chart_of(gettext("Size in the logs"), "B", size, span, principal),
     ]
     context = await topic_context(detail, "charts") | await latency_context(request, topic=name)
     return render(request, "topics/charts.html", context | {"charts": found})

@@ -20,6 +20,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor
 from pathlib import Path
 
+from gantrymq.byte_size import readable
 from gantrymq.timeouts import wait_for_event
 from store.base.config import MessageStoreConfig
 from store.index.service import IndexService
@@ -120,8 +121,8 @@ class Cleaner:
             return ""
         by_whom = ", others filled it" if self.others_fill else ""
         return (
-            f"the disk is full{by_whom}: {shares.store_bytes >> 20} MiB are this store's, "
-            f"{shares.others_bytes >> 20} MiB are others'"
+            f"the disk is full{by_whom}: {readable(shares.store_bytes)} are this store's, "
+            f"{readable(shares.others_bytes)} are others'"
         )
 
     async def run(self) -> None:

@@ -11,9 +11,10 @@ from typing import Any
 from appliance.cli.admin.command import Command, Shown
 from appliance.cli.admin.failures import NotThere, troubles_of
 from appliance.cli.admin.options import add_cluster, parse_pair
-from appliance.cli.admin.output import ago, amount
+from appliance.cli.admin.output import ago
 from appliance.cli.parser import did_you_mean
 from appliance.cli.tables import Cell, facts, table
+from gantrymq.byte_size import readable
 from gantrymq.client.admin.brokers import SettingOrigins
 from gantrymq.client.admin.calls import ask_each
 from gantrymq.client.admin.client import AdminClient
@@ -78,6 +79,11 @@ async def show_cluster(admin: AdminClient, arguments: argparse.Namespace) -> Sho
     by_address = {each.address: each for each in brokers}
     infos, failures = await ask_each(by_address, admin.brokers.runtime_info)
     rows: list[list[Cell]] = []
+    names = {
+        info["slaveConnection"]: f"{by_address[address].name}:{by_address[address].broker_id}"
+        for address, info in infos.items()
+        if "slaveConnection" in info
+    }
     for each in brokers:
         info = infos.get(each.address)
         start: list[Cell] = [each.cluster, each.name, each.broker_id, each.address]
@@ -94,7 +100,7 @@ async def show_cluster(admin: AdminClient, arguments: argparse.Namespace) -> Sho
                 _number(info.get("msgGetTotalTodayNow"), minus=info.get("msgGetTotalTodayMorning")),
                 _percent(info.get("commitLogDiskRatio")),
                 ago(_number(info.get("earliestMessageTimeStamp"))),
-                _replication(info),
+                _replication(info, names),
             ]
         )
     columns = (
@@ -125,8 +131,11 @@ def _number(text: str | None, *, minus: str | None = None) -> int | None:
         return None
 
 
-def _replication(info: Mapping[str, str]) -> str | None:
-    """Of a master its slaves: how many are in sync, and of each how far it is behind. Of a slave what it does."""
+def _replication(info: Mapping[str, str], names: Mapping[str, str]) -> str | None:
+    """Of a master its slaves: how many are in sync, and of each how far it is behind. Of a slave what it does.
+
+    names: of slaves, by the connection that their master knows them by.
+    """
     if (rival := info.get("epochRival", "none")) != "none":
         number, rival_id, address = rival.split()
         own = info.get("epochId", "none")
@@ -146,9 +155,10 @@ def _replication(info: Mapping[str, str]) -> str | None:
     elif slaves:
         parts.append(f"{sum(slave.in_sync for slave in slaves)} of {len(slaves)} in sync")
         for slave in sorted(slaves, key=lambda slave: -slave.behind_bytes):
-            parts.append(f"{slave.address} {'' if slave.in_sync else 'not '}in sync, {_difference(slave)}")
-    if (names := info.get("slavesInSyncSet", "none")) != "none":
-        parts.append(f"{names} {'have' if ',' in names else 'has'} every confirmed message")
+            name = names.get(slave.address, slave.address)
+            parts.append(f"{name} {'' if slave.in_sync else 'not '}in sync, {_difference(slave)}")
+    if (in_sync := info.get("slavesInSyncSet", "none")) != "none":
+        parts.append(f"{in_sync} {'have' if ',' in in_sync else 'has'} every confirmed message")
     if gone != "none":
         parts.append(f"gone: {', '.join(each.split()[0] for each in gone.split(','))}")
     return "; ".join(parts) or ("none" if "slaveDifferences" in info else None)
@@ -159,13 +169,13 @@ def _following(slave: Member) -> str:
     if end < 0:
         return slave.state
     missing = max(end - slave.end, 0) + max(slave.begin - begin, 0)
-    return f"{f'lacks {missing:,} bytes' if missing else 'has all'} of its fenced master's log, {slave.state}"
+    return f"{f'lacks {readable(missing)}' if missing else 'has all'} of its fenced master's log, {slave.state}"
 
 
 def _difference(slave: SlaveDifference) -> str:
     messages = f"{slave.behind_messages:,} messages, " if slave.behind_messages >= 0 else ""
-    behind = f"{slave.behind_bytes:,} bytes, {messages}{slave.behind_seconds:.0f} s behind"
-    return f"{behind}, {amount(slave.bytes_per_second)}/s"
+    behind = f"{readable(slave.behind_bytes)}, {messages}{slave.behind_seconds:.0f} s behind"
+    return f"{behind}, {readable(slave.bytes_per_second)}/s"
 
 
 def _damage(name: str, info: Mapping[str, str]) -> list[str]:

@@ -13,11 +13,11 @@ from typing import Any
 import orjson
 
 from appliance.cli.tables import facts
+from gantrymq.byte_size import readable
 from gantrymq.message.model import MessageExt, MessageQueue
 from gantrymq.remoting.json_body import Body
 
 BODY_CHARS_MAX = 100_000
-_UNITS = ("KiB", "MiB", "GiB", "TiB")
 
 
 def when(timestamp_ms: int | None) -> str | None:
@@ -50,14 +50,6 @@ def duration(milliseconds: float | None) -> str | None:
     return f"{seconds} s"
 
 
-def amount(count: int) -> str:
-    """Bytes in a unit that reads well."""
-    if count < 1024:
-        return f"{count} B"
-    power = min((count.bit_length() - 1) // 10, len(_UNITS))
-    return f"{count / 1024**power:.1f} {_UNITS[power - 1]}"
-
-
 def body_text(body: bytes, *, limit: int | None = None) -> str:
     """A body as text; what is no text as hexadecimal. Cut to `limit` characters."""
     try:
@@ -85,7 +77,7 @@ def message_lines(message: MessageExt) -> list[str]:
             ("stored", f"{when(message.store_timestamp)} at {message.store_host[0]}:{message.store_host[1]}"),
             ("tried before", message.reconsume_times),
             ("properties", ", ".join(f"{name}={value}" for name, value in sorted(message.properties.items()))),
-            ("body", f"{len(message.body):,} bytes"),
+            ("body", readable(len(message.body))),
         ]
     )
     return [*shown, "", *body_text(message.body, limit=BODY_CHARS_MAX).splitlines()]

@@ -13,6 +13,7 @@ from appliance.cli.admin.failures import NotThere
 from appliance.cli.admin.options import not_negative, parse_pair, parse_time
 from appliance.cli.admin.output import message_lines, when
 from appliance.cli.tables import facts
+from gantrymq.byte_size import readable
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.errors import ConfigError
 from gantrymq.message.model import Message, MessageExt
@@ -73,7 +74,7 @@ async def _member(admin: AdminClient, arguments: argparse.Namespace) -> tuple[st
 async def plan_send(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
     message = _message(arguments)
     name, _, queue_id = await _target(admin, arguments)
-    text = f"send {len(message.body):,} bytes to {arguments.topic} at {name}, queue {queue_id}"
+    text = f"send {readable(len(message.body))} to {arguments.topic} at {name}, queue {queue_id}"
     return Shown(
         {"topic": message.topic, "broker": name, "queueId": queue_id, "bytes": len(message.body),
          "properties": decode_properties(message.encoded_properties())},

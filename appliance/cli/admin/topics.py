@@ -18,6 +18,7 @@ from appliance.cli.admin.topic_format import (
     without_effect_line,
 )
 from appliance.cli.tables import Cell, facts, table
+from gantrymq.byte_size import readable
 from gantrymq.client.admin.calls import ask_each
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.client.admin.figures import TopicFigures
@@ -112,7 +113,7 @@ def _figure_facts(figures: dict[str, TopicFigures] | None) -> list[tuple[str, st
         return []
     sizes = [one.size_bytes for one in figures.values()]
     about = "" if all(one.is_exact for one in figures.values()) else "about "
-    size = "not counted yet" if None in sizes else f"{about}{sum(filter(None, sizes)):,} bytes"
+    size = "not counted yet" if None in sizes else f"{about}{readable(sum(filter(None, sizes)))}"
     names = {one.client_id or one.address: ", ".join(one.groups) for each in figures.values() for one in each.producers}
     told = [f"{name} ({groups})" if groups else name for name, groups in sorted(names.items())]
     return [

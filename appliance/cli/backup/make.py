@@ -29,6 +29,7 @@ from appliance.cli.backup.stores import FIRST, LEFT_OUT, LOG, HeldLog, held_logs
 from appliance.process.data_folder import LOCK_NAME
 from appliance.process.version import VERSION
 from appliance.settings.appliance_config import ApplianceConfig, describe
+from gantrymq.byte_size import readable
 from gantrymq.errors import GantryError
 
 DATABASE = "db.sqlite3"
@@ -50,8 +51,8 @@ def run(arguments: argparse.Namespace) -> int:
     size = sum(entry.size_bytes for entry in manifest.files.values())
     took = manifest.ended_at - manifest.began_at
     print(
-        f"{place.path(name)}: {len(manifest.files)} files, {size:,} bytes "
-        f"({place.used(name, manifest):,} stored: without the zeros that brokers prepare), {took:.1f} s"
+        f"{place.path(name)}: {len(manifest.files)} files, {readable(size)} "
+        f"({readable(place.used(name, manifest))} stored: without the zeros that brokers prepare), {took:.1f} s"
     )
     if manifest.database == "postgresql":
         print("the dashboard's database is in PostgreSQL and not in this backup: use pg_dump")

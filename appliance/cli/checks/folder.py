@@ -14,6 +14,7 @@ from appliance.process import formats
 from appliance.process.data_folder import LOCK_NAME, DataFolderInUse, DataFolderLock
 from appliance.settings.appliance_config import ApplianceConfig
 from appliance.settings.loader import load_broker_config
+from gantrymq.byte_size import readable
 from gantrymq.errors import ConfigError
 from store.base.config import MessageStoreConfig
 from store.upkeep.disk_space import disk_space
@@ -90,7 +91,7 @@ def check_space(folder: Path, stores: list[MessageStoreConfig]) -> Iterator[Find
     forced, refused = min(store.forcibly_ratio for store in stores), min(store.warning_ratio for store in stores)
     if free < needed:
         yield Finding(
-            f"Only {_gib(free)} are free at {folder}, but the start needs {_gib(needed)}: "
+            f"Only {readable(free)} are free at {folder}, but the start needs {readable(needed)}: "
             "free some space, or name a folder on another disk with --data."
         )
     elif space.ratio > forced:
@@ -102,7 +103,7 @@ def check_space(folder: Path, stores: list[MessageStoreConfig]) -> Iterator[Find
         )
     elif free < FREE_BYTES_COMFORTABLE:
         yield Finding(
-            f"Only {_gib(free)} are free at {folder}: watch the disk on the dashboard's Overview.", is_fatal=False
+            f"Only {readable(free)} are free at {folder}: watch the disk on the dashboard's Overview.", is_fatal=False
         )
 
 
@@ -123,10 +124,6 @@ def check_disk_speed(config: ApplianceConfig) -> Iterator[Finding]:
         )
     else:
         yield good(f"The disk at {data} keeps {rate:.0f} writes a second.")
-
-
-def _gib(size_bytes: int) -> str:
-    return f"{size_bytes / (1 << 30):.1f} GiB"
 
 
 def _user() -> str:

@@ -15,6 +15,7 @@ from pathlib import Path
 from appliance.cli.checks.finding import Finding, good, warning
 from appliance.fast_path.loader import status
 from appliance.settings.appliance_config import ApplianceConfig
+from gantrymq.byte_size import readable
 
 CLOCK_UNKNOWN = 5  # adjtimex: TIME_ERROR, no program keeps the clock in time
 TIMEX_BYTES = 512  # the structure is smaller
@@ -41,10 +42,10 @@ def check_free_memory(config: ApplianceConfig) -> Iterator[Finding]:
         return
     if free < LITTLE_MEMORY_BYTES:
         yield warning(
-            "Only %(free)s MiB of memory are free: stop other programs, or give the machine more.", free=free >> 20
+            "Only %(free)s of memory are free: stop other programs, or give the machine more.", free=readable(free)
         )
     else:
-        yield good("%(free)s MiB of memory are free.", free=free >> 20)
+        yield good("%(free)s of memory are free.", free=readable(free))
 
 
 def check_clock(config: ApplianceConfig) -> Iterator[Finding]:

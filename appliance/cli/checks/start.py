@@ -13,6 +13,7 @@ from appliance.reports.java import find_java, need_bash
 from appliance.settings.appliance_config import ApplianceConfig
 from appliance.settings.broker_processes import REPLICAS
 from appliance.supervisor.etcd_node import find_etcd
+from gantrymq.byte_size import readable
 
 WEB_BYTES, BROKER_BYTES = 160 << 20, 96 << 20  # what each takes after its start, somewhat rounded up
 
@@ -23,7 +24,7 @@ def check_memory(config: ApplianceConfig) -> Iterator[Finding]:
     needed = WEB_BYTES + BROKER_BYTES * len(config.broker_processes)
     if free is not None and free < needed:
         yield warning(
-            f"Only {free >> 20} MiB of memory are free, and this start takes about {needed >> 20} MiB: stop other "
+            f"Only {readable(free)} of memory are free, and this start takes about {readable(needed)}: stop other "
             "programs, give the machine more, or run fewer brokers (--brokers)."
         )
 

@@ -21,6 +21,7 @@ from pathlib import Path
 from appliance.cli.support.parts import Part, parts
 from appliance.cli.support.secrets import Secrets
 from appliance.settings.appliance_config import ApplianceConfig, describe
+from gantrymq.byte_size import readable
 from gantrymq.errors import ConfigError, GantryError
 
 LOG_LINES = 2000
@@ -51,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise ConfigError(f"{output} is there already: name another file with --output") from exc
     except OSError as exc:
         raise ConfigError(f"{output} can't be written ({exc.strerror}): name another file with --output") from exc
-    print(f"{output}: {output.stat().st_size:,} bytes, without messages and secrets; look at it before you send it")
+    print(f"{output}: {readable(output.stat().st_size)}, without messages and secrets; look at it before you send it")
     return 0
 
 

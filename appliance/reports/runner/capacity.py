@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from appliance.reports.runner.broker_folders import BrokerFolder
+from gantrymq.byte_size import readable
 
 HOURS_A_DAY = 24
 BLOCK_BYTES = 512  # of st_blocks, whatever the file system's are
@@ -29,14 +30,14 @@ def _sentence(broker: BrokerFolder, highest: Sequence[int], held: int, room: int
     most = max(sum(highest[first : first + days]) for first in range(max(1, len(highest) - days + 1)))
     most = most * broker.reserved_hours // (HOURS_A_DAY * min(days, len(highest)))
     what = (
-        f"{broker.broker_name}: its log takes {held >> 20:,} MiB now and will take up to {most >> 20:,} MiB at its "
+        f"{broker.broker_name}: its log takes {readable(held)} now and will take up to {readable(most)} at its "
         f"retention of {broker.reserved_hours} h"
     )
     if most <= room:
-        return f"{what}; the disk has {room >> 20:,} MiB for it, which is enough."
+        return f"{what}; the disk has {readable(room)} for it, which is enough."
     kept = broker.reserved_hours * room // most
     return (
-        f"{what}; the disk has {room >> 20:,} MiB for it until it is {broker.full_percent} % full, so messages may be "
+        f"{what}; the disk has {readable(room)} for it until it is {broker.full_percent} % full, so messages may be "
         f"deleted after about {kept} h."
     )
 

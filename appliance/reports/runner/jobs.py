@@ -44,6 +44,7 @@ from appliance.reports.session import create_session, death_of_java, end_session
 from appliance.reports.sessions.spark_process import ENDING
 from appliance.reports.transforms import TRANSFORMS, Scope
 from appliance.reports.worker_jobs import reason_of
+from gantrymq.byte_size import readable
 
 logger = logging.getLogger(__name__)
 
@@ -160,14 +161,14 @@ class _Progress:
             messages = left * progress.rows // progress.done_bytes
             ends_at = time.time() + left * (time.monotonic() - self._began) / progress.done_bytes
             clock = time.strftime("%H:%M", time.gmtime(ends_at))
-            detail += f", behind by about {messages:,} messages ({left >> 20:,} MiB), caught up at about {clock} UTC"
+            detail += f", behind by about {messages:,} messages ({readable(left)}), caught up at about {clock} UTC"
         self._folder.write_progress("ingest", detail, self._rows_before + progress.rows)
 
 
 def behind(ingested: list[IngestResult]) -> list[str]:
     """A sentence for each broker whose log was not read to its end in the time that a run has."""
     return [
-        f"{result.broker_name}: {result.behind_bytes >> 20:,} MiB of the log, about "
+        f"{result.broker_name}: {readable(result.behind_bytes)} of the log, about "
         f"{result.behind_bytes * result.rows // max(1, result.end - result.begin):,} messages, are not counted yet; "
         "the next run goes on there"
         for result in ingested
@@ -191,7 +192,7 @@ def compute(spark: SparkSession, spec: RunSpec, now_ms: int | None = None) -> tu
 
 
 def _what_is_missing(gap: Gap) -> str:
-    what = f"{gap.end - gap.begin:,} bytes of the log"
+    what = f"{readable(gap.end - gap.begin)} of the log"
     if gap.is_damage:
         return f"{what} at physical offset {gap.begin} are damaged and not counted"
     return f"{what} were deleted by the broker before a run could read them"

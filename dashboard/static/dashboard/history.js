@@ -2,12 +2,21 @@
 "use strict";
 (() => {
   const LEFT = 54, LINE = 15, TOP = 8;
-  const niceMax = (value) => {
-    const power = 10 ** Math.floor(Math.log10(value));
+  const BYTES = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];  // the unit, and "B/s", as a chart names it
+  const niceMax = (value, unit) => {
+    let scale = 1;
+    if (isBytes(unit)) while (value / scale >= 1024) scale *= 1024;
+    const power = scale * 10 ** Math.floor(Math.log10(value / scale));
     return [1, 2, 4, 5, 10].find((step) => step * power >= value) * power;
   };
-  const short = (value) => {
+  const isBytes = (unit) => unit === "B" || unit === "B/s";
+  const short = (value, unit) => {
     if (value === null || value === undefined) return "—";
+    if (isBytes(unit)) {
+      let power = 0;
+      while (value >= 1023.95 && power < BYTES.length - 1) { value /= 1024; power += 1; }
+      return `${value.toFixed(!power || value >= 99.95 ? 0 : 1)}\u202f${BYTES[power]}${unit.slice(1)}`;
+    }
     if (value >= 1e6) return `${+(value / 1e6).toFixed(1)}M`;
     if (value >= 10000) return `${+(value / 1e3).toFixed(0)}k`;
     return value >= 10 ? Math.round(value).toLocaleString("en").replaceAll(",", "\u202f") : `${+value.toFixed(1)}`;
@@ -46,14 +55,14 @@
       if (!width || !this.points.length) return;
       const zones = window.gantryTimes.axisZones(this.points.at(-1)[0]), bottom = 5 + zones.length * LINE;
       const begin = this.points[0][0], end = this.points.at(-1)[0] + this.step, span = end - begin;
-      const most = niceMax(Math.max(1, ...this.points.flatMap((point) => point.slice(1).map((value) => value ?? 0))));
+      const most = niceMax(Math.max(1, ...this.points.flatMap((point) => point.slice(1).map((value) => value ?? 0))), this.unit);
       const x = (at) => LEFT + ((at - begin) / span) * (width - LEFT - 2);
       const y = (value) => TOP + (1 - value / most) * (height - TOP - bottom);
       Object.assign(this, { x, width, begin, span });
       const parts = [];
       for (const share of [0, 0.5, 1]) {
         const at = y(most * share).toFixed(1);
-        parts.push(`<line class="grid" x1="${LEFT}" x2="${width}" y1="${at}" y2="${at}"/><text x="${LEFT - 8}" y="${+at + 4}" text-anchor="end">${short(most * share)}</text>`);
+        parts.push(`<line class="grid" x1="${LEFT}" x2="${width}" y1="${at}" y2="${at}"/><text x="${LEFT - 8}" y="${+at + 4}" text-anchor="end">${short(most * share, this.unit)}</text>`);
       }
       const ticks = Math.max(2, Math.min(6, Math.floor(width / 130)));
       for (let tick = 0; tick <= ticks; tick += 1) {
@@ -105,7 +114,7 @@
       if (index === null) return;
       const point = this.points[index];
       const marks = this.marks.filter(([at]) => at >= point[0] && at < point[0] + this.step).map(([, text]) => text);
-      this.tip.textContent = [stamp(point[0]), ...this.lines.map(([name], line) => `${name} ${short(point[line + 1])}`), ...marks.slice(0, 2)].join("  ");
+      this.tip.textContent = [stamp(point[0]), ...this.lines.map(([name], line) => `${name} ${short(point[line + 1], this.unit)}`), ...marks.slice(0, 2)].join("  ");
       this.tip.style.left = `${Math.min(Math.max(0, this.x(point[0]) + 10), this.width - this.tip.offsetWidth)}px`;
     }
   }

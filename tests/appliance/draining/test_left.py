@@ -42,5 +42,5 @@ def test_groups_without_members_are_told_and_not_waited_for() -> None:
     assert left.notes() == [
         "group old has 1 message left and no members",
         "1,200 messages timed wait for their time",
-        "slave 10.0.0.3:10911 lacks 2,048 bytes",
+        "slave 10.0.0.3:10911 lacks 2.0 KiB",
     ]

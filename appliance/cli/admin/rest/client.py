@@ -20,6 +20,7 @@ from urllib.parse import urlencode, urlsplit
 import orjson
 
 from appliance.settings.variables import TOKEN_VARIABLE
+from gantrymq.byte_size import readable
 from gantrymq.errors import ConfigError, GantryError
 from gantrymq.timeouts import timeout
 
@@ -97,7 +98,7 @@ class Rest:
             while part := await reader.read(1 << 16):
                 raw += part
                 if len(raw) > ANSWER_BYTES_MAX:
-                    raise ValueError(f"the answer is longer than {ANSWER_BYTES_MAX >> 20} MiB")
+                    raise ValueError(f"the answer is longer than {readable(ANSWER_BYTES_MAX)}")
         finally:
             writer.close()
             with contextlib.suppress(OSError):

@@ -11,6 +11,7 @@ from appliance.cli.admin.command import Command, Shown
 from appliance.cli.admin.rest.calls import cell
 from appliance.cli.admin.rest.client import Rest, open_rest
 from appliance.cli.tables import facts, table
+from gantrymq.byte_size import readable
 from gantrymq.errors import ConfigError
 
 PATH = "/definitions"
@@ -55,7 +56,7 @@ def _read(file: str) -> str:
     try:
         data = sys.stdin.buffer.read(FILE_BYTES_MAX + 1) if file == "-" else _bytes_of(Path(file))
         if len(data) > FILE_BYTES_MAX:
-            raise ConfigError(f"{file} is larger than {FILE_BYTES_MAX >> 20} MiB")
+            raise ConfigError(f"{file} is larger than {readable(FILE_BYTES_MAX)}")
         return data.decode()
     except UnicodeDecodeError:
         raise ConfigError(f"{file} is not text in UTF-8") from None

@@ -199,7 +199,7 @@ def test_attributes_are_set_added_and_removed(peer: Peer, gantry: Gantry) -> Non
     assert kept() == {"retention.messages": "7"}
     assert gantry("topics", "set", name, "--attribute", "retention.messages=9").code == 0
     now = gantry("topics", "show", name)
-    assert "retention.messages=9" in now.out and re.search("size in the logs +0 bytes", now.out)
+    assert "retention.messages=9" in now.out and re.search("size in the logs +0 B", now.out)
     assert gantry("topics", "set", name, "--attribute", "-retention.messages").code == 0
     assert kept() is None
     told = gantry("topics", "set", name, "--attribute", "reserve.time=5")

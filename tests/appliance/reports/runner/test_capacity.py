@@ -36,14 +36,14 @@ def rows(*high: int, broker: str = "broker-a") -> list[dict[str, object]]:
 @pytest.mark.parametrize(
     ("lines", "total", "sentence"),
     [
-        ("", 1000, "take up to 12 MiB at its retention of 72 h; the disk has 652 MiB for it, which is enough."),
-        ("fileReservedTime=36", 1000, "take up to 6 MiB at its retention of 36 h"),
-        ("fileReservedTime=often", 1000, "take up to 12 MiB at its retention of 72 h"),
+        ("", 1000, "take up to 12.0 MiB at its retention of 72 h; the disk has 652 MiB for it, which is enough."),
+        ("fileReservedTime=36", 1000, "take up to 6.0 MiB at its retention of 36 h"),
+        ("fileReservedTime=often", 1000, "take up to 12.0 MiB at its retention of 72 h"),
         (
             "diskMaxUsedSpaceRatio=50",
             208,
-            "up to 12 MiB at its retention of 72 h; the disk has 6 MiB for it until it is 50 % full, so messages may "
-            "be deleted after about 36 h.",
+            "up to 12.0 MiB at its retention of 72 h; the disk has 6.0 MiB for it until it is 50 % full, so messages "
+            "may be deleted after about 36 h.",
         ),
     ],
 )
@@ -53,7 +53,7 @@ def test_a_broker_is_told_what_its_disk_can_keep(
     monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(total * MIB, 100 * MIB))
     brokers = brokers_in(data_folder(tmp_path, lines))
     [found] = capacity(brokers, rows(2, 4, 4, 4, 3))
-    assert "broker-a: its log takes 2 MiB now" in found and sentence in found
+    assert "broker-a: its log takes 2.0 MiB now" in found and sentence in found
 
 
 def test_without_forecast_or_log_nothing_is_said(tmp_path: Path) -> None:

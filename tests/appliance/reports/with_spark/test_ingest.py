@@ -15,6 +15,7 @@ import psutil
 import pytest
 
 from appliance.reports.errors import LakeFull, LogTruncated
+from gantrymq.byte_size import readable
 from tests.appliance.reports.lakes import lake_in, offsets_in
 from tests.appliance.reports.runner.promoted import log_of, promoted
 from tests.appliance.reports.stores import HOUR_MS, NOON, Record, unpack_golden, write_log
@@ -228,8 +229,8 @@ def test_a_report_names_damage_and_a_gap_in_which_the_clock_was_put_back(spark: 
     for begin, is_touched in ((NOON - HOUR_MS, False), (NOON, True), (NOON + HOUR_MS, False)):
         spec = RunSpec(report="months", data=str(tmp_path), begin_ms=begin, end_ms=begin + half)
         assert compute(spark, spec)[1] == is_touched * [
-            f"broker-a: {offsets[3] - offsets[2]} bytes of the log at physical offset {offsets[2]} are damaged and not "
-            "counted; they held messages stored from 2026-11-21 12:00 to 2026-11-21 12:30 UTC"
+            f"broker-a: {readable(offsets[3] - offsets[2])} of the log at physical offset {offsets[2]} are damaged and "
+            "not counted; they held messages stored from 2026-11-21 12:00 to 2026-11-21 12:30 UTC"
         ]
 
 

@@ -1,0 +1,39 @@
+"""Sizes are said by one function, in pages, REST's texts, alerts, the shell and the doctor."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from dashboard.cluster import units
+from gantrymq.byte_size import readable
+from tests.source_files import sources
+
+EXACT = ("runtime_info.py", "restore.py")  # RocketMQ's own way, which its tools read; a length that must be equal
+BY_HAND = re.compile(
+    r"\{[^{}]*(?:>> ?[1-4]0|/ ?\(1 << [1-4]0\)|/ ?1024)[^{}]*\}|\{\w*(?:size|bytes)\w*:[^{}]*\} ?(?:bytes\b|[KMG]i?B\b)"
+)
+
+
+@pytest.mark.parametrize(
+    ("count", "said"),
+    [
+        (0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (22341 << 20, "21.8 GiB"), (-5 << 20, "-5.0 MiB"),
+        ((1 << 20) - 1, "1.0 MiB"), (100 << 30, "100 GiB"), (-300 << 20, "-300 MiB"), (3 << 70, "3072 EiB"),
+    ],
+)  # fmt: skip
+def test_a_size_is_said_in_a_sensible_unit(count: int, said: str) -> None:
+    assert readable(count) == said
+    assert units.size(count) == said.replace(" ", units.THIN)
+
+
+def test_no_module_says_a_size_by_hand() -> None:
+    found = [
+        f"{path}: {line.strip()}"
+        for path in sources()
+        if path.name not in ("byte_size.py", *EXACT) and "bench" not in path.parts
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if BY_HAND.search(line)
+    ]
+    assert not found, "\n".join(found)
