@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from django.template import Template
 from django.test import AsyncClient
+from django.test.utils import _TestState
 
 from dashboard.access.tokens import create_token
 from dashboard.audit import outside
@@ -30,6 +32,7 @@ from tests.waiting import WITHIN_S
 
 PASSWORD = "a long way from 1234"
 Client = Callable[..., Awaitable[AsyncClient]]
+Topic = Callable[..., Awaitable[str]]  # the fixture make_topic
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
@@ -65,6 +68,12 @@ def patient_gateway(namesrv: str, monkeypatch: pytest.MonkeyPatch, credentials: 
 
     monkeypatch.setattr(instance.calls, "call", patiently)
     return instance
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _unwatched_rendering(django_test_environment: None) -> None:
+    """Of each template Django's test client keeps a copy of the context, for all its requests at once: nobody asks."""
+    Template._render = _TestState.saved_data.template_render  # type: ignore[attr-defined]
 
 
 @pytest.fixture(autouse=True)
@@ -120,7 +129,7 @@ def log_in(make_user: Callable[..., User]) -> Client:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def make_topic(gateway: Gateway) -> Callable[..., Awaitable[str]]:
+async def make_topic(gateway: Gateway) -> Topic:
     """A topic of its own for each test, with messages in it if asked."""
 
     async def make(name: str, *, queues: int = 4, messages: list[Message] | None = None) -> str:
