@@ -154,7 +154,7 @@ def test_s12_the_tables_have_every_address_and_every_operation() -> None:
 
 
 @pytest.mark.parametrize("role", ["nobody", "reader", "operator", "admin"])
-async def test_s12_pages_open_to_whom_the_table_names(role: str, log_in: Client, gateway: Gateway) -> None:
+async def test_s10_s12_pages_open_to_whom_the_table_names(role: str, log_in: Client, gateway: Gateway) -> None:
     for name, address in guarded_patterns().items():
         client = AsyncClient() if role == "nobody" else await log_in(role)
         for method in METHODS:
