@@ -51,13 +51,9 @@ def run(*command: str | Path, cwd: Path, environment: dict[str, str] | None = No
     """The standard output of a command that has to work."""
     clean = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
     result = subprocess.run(
-        [str(part) for part in command],
-        cwd=cwd,
-        env=clean | (environment or {}),
-        capture_output=True,
-        text=True,
+        [str(part) for part in command], cwd=cwd, env=clean | (environment or {}), capture_output=True, text=True,
         check=False,
-    )
+    )  # fmt: skip
     assert result.returncode == 0, f"{command}:\n{result.stdout}\n{result.stderr}"
     return result.stdout
 

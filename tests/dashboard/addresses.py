@@ -10,18 +10,9 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from dashboard.api.operations import api
 
 OPEN = {
-    "login",
-    "provider",
-    "provider-back",
-    "first-run",
-    "invitation",
-    "theme",
-    "language",
-    "words",
-    "healthz",
-    "readyz",
+    "login", "provider", "provider-back", "first-run", "invitation", "theme", "language", "words", "healthz", "readyz",
     "static",
-}
+}  # fmt: skip
 EXAMPLES = {
     "name": "no-such-topic",
     "place": "broker-a.0.0",
@@ -55,19 +46,11 @@ _PARTS = {
     "message_id": "no-such",
 } | dict.fromkeys(
     (
-        "token_id",
-        "number",
-        "run",
-        "run_id",
-        "invitation_id",
-        "alert_id",
-        "rule_id",
-        "channel_id",
-        "mute_id",
+        "token_id", "number", "run", "run_id", "invitation_id", "alert_id", "rule_id", "channel_id", "mute_id",
         "search_id",
     ),
     "1000000",
-)
+)  # fmt: skip
 
 
 def guarded_patterns() -> dict[str, str]:

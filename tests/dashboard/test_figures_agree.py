@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable
 from html import unescape
 
 import pytest
@@ -18,7 +17,7 @@ from dashboard.status.board import board
 from dashboard.topics.topic_cache import topic_book
 from gantrymq import Producer
 from gantrymq.message.model import Message
-from tests.dashboard.conftest import Client, api_for
+from tests.dashboard.conftest import Client, Topic, api_for
 from tests.dashboard.groups.group_members import consuming
 from tests.harness import ServingCluster
 from tests.waiting import until
@@ -32,7 +31,7 @@ async def loaded(cluster: ServingCluster, gateway: Gateway) -> None:
     """Messages flow while the cluster is looked at; then they stop, so that what is read now is what was seen last."""
     sampler = Sampler(gateway)
     async with (
-        consuming(cluster, GROUP, TOPIC) as seen,
+        consuming(gateway, GROUP, TOPIC) as seen,
         Producer(cluster.namesrv_address, group="agreeing-shop") as shop,
     ):
         for _ in range(LOOKS):
@@ -56,7 +55,7 @@ def look_at_all_groups(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_no_page_shows_a_figure_that_another_shows_differently(
-    log_in: Client, gateway: Gateway, cluster: ServingCluster, make_topic: Callable[..., Awaitable[str]]
+    log_in: Client, gateway: Gateway, cluster: ServingCluster, make_topic: Topic
 ) -> None:
     await make_topic(TOPIC, queues=2)
     await loaded(cluster, gateway)
@@ -101,14 +100,14 @@ async def test_no_page_shows_a_figure_that_another_shows_differently(
 
 
 async def test_figures_of_a_running_topic_lie_between_what_was_sent_before_and_after_they_were_read(
-    log_in: Client, gateway: Gateway, cluster: ServingCluster, make_topic: Callable[..., Awaitable[str]]
+    log_in: Client, gateway: Gateway, cluster: ServingCluster, make_topic: Topic
 ) -> None:
     topic = await make_topic("sent-meanwhile", queues=2)
     client = await log_in("admin")
     rest = await api_for(await User.objects.aget(username="admin"), "read")
     begun = confirmed = 0
     async with (
-        consuming(cluster, "running-app", topic) as seen,
+        consuming(gateway, "running-app", topic) as seen,
         Producer(cluster.namesrv_address, group="running-shop") as shop,
     ):
 

@@ -6,7 +6,6 @@ import dataclasses
 import json
 import re
 from collections import Counter
-from collections.abc import Awaitable, Callable
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -20,11 +19,10 @@ from dashboard.cluster.gateway import Gateway
 from dashboard.cluster.message_values import MessageLine
 from dashboard.live.tail import render_lines
 from gantrymq.message.model import Message
-from tests.dashboard.conftest import Client
+from tests.dashboard.conftest import Client, Topic
 from tests.dashboard.finished_run import finished_run
 from tests.dashboard.script_payloads import PAYLOADS
 
-Topic = Callable[..., Awaitable[str]]
 HARMLESS = "harmless"
 SCRIPTS_OF_A_PAGE = 5
 ADDRESSES = {"href", "src", "action", "formaction", "data", "xlink:href", "poster", "srcset"}
@@ -98,9 +96,7 @@ async def test_s20_lists_and_searches_are_text(log_in: Client, make_topic: Topic
 
 
 @pytest.mark.slow
-async def test_s20_names_in_a_report_are_text(
-    log_in: Client, tmp_path: Path, settings: Any, transactional_db: None
-) -> None:
+async def test_s20_names_in_a_report_are_text(log_in: Client, tmp_path: Path, settings: Any) -> None:
     settings.APPLIANCE = dataclasses.replace(django_settings.APPLIANCE, data=tmp_path)
     run = await finished_run(tmp_path)
     path = RunFolder.in_data(tmp_path, run.run_id).path / "page.json"

@@ -151,7 +151,6 @@ def test_the_page_of_proofs_counts_the_lines() -> None:
     by_tests = len(ran) - here - parsed - none
     told = (ROOT / "docs/proofs.md").read_text(encoding="utf-8")
     assert re.search(
-        rf"\| {len(ran)} lines on \S+: {here} run against one appliance, {by_tests} by the tests that",
-        told,
+        rf"\| {len(ran)} lines on \S+: {here} run against one appliance, {by_tests} by the tests that", told
     )
     assert f", {parsed} read by their parser alone (" in told and f", {none} by none (" in told

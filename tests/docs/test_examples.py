@@ -48,15 +48,10 @@ async def run(block: Block, cluster: ServingCluster, folder: Path) -> None:
     """Run an example; it ends well and prints what the page says."""
     assert ADDRESS in block.code, "an example talks to a broker"
     process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-c",
-        block.code.replace(ADDRESS, cluster.namesrv_address),
-        cwd=folder,
-        env=os.environ | {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"},
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
+        sys.executable, "-c", block.code.replace(ADDRESS, cluster.namesrv_address), cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}, stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
     try:
         out, errors = await asyncio.wait_for(process.communicate(b"\n"), LIMIT_S)
     finally:

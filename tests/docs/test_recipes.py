@@ -93,8 +93,7 @@ def test_a_module_that_the_recipes_run_is_there(module: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "path"),
-    sorted(set(re.findall(r"`([A-Z][A-Z_]{3,})`\s(?:of|in)\s`([\w/]+\.py)`", CONTRIBUTING))),
+    ("name", "path"), sorted(set(re.findall(r"`([A-Z][A-Z_]{3,})`\s(?:of|in)\s`([\w/]+\.py)`", CONTRIBUTING)))
 )
 def test_a_table_that_the_recipes_name_stands_in_that_file(name: str, path: str) -> None:
     assert re.search(rf"^{name}\b.*=", (ROOT / path).read_text(encoding="utf-8"), re.M), f"{name} is not in {path}"

@@ -126,31 +126,11 @@ def test_conditions(fuzz: Fuzz) -> None:
     words = st.lists(
         st.sampled_from(
             [
-                "a",
-                "b",
-                "c",
-                "1",
-                "2.5",
-                "'x'",
-                "(",
-                ")",
-                "AND",
-                "OR",
-                "NOT",
-                "=",
-                "<>",
-                "<",
-                "<=",
-                "IS",
-                "NULL",
-                "IN",
-                ",",
-                "BETWEEN",
-                "TRUE",
-                "-",
+                "a", "b", "c", "1", "2.5", "'x'", "(", ")", "AND", "OR", "NOT", "=", "<>", "<", "<=", "IS", "NULL",
+                "IN", ",", "BETWEEN", "TRUE", "-",
             ]
         )
-    )
+    )  # fmt: skip
     conditions = near(originals).map(lambda data: data.decode(errors="replace")) | words.map(" ".join)
     deep = st.integers(1, 5000).map(lambda count: "(" * count + "a = 1" + ")" * count)
     long = st.integers(1, 3000).map(lambda count: " OR ".join(["a = 1"] * count))

@@ -25,13 +25,9 @@ def consumer_of(namesrv: str, group: str, topics: Sequence[str], ledger: Ledger,
             ledger.assigned(queue.topic, queue.queue_id, time.monotonic())
 
     consumer = PushConsumer(
-        namesrv,
-        group=group,
-        listener=listener,
-        ordered=is_ordered,
-        consume_from=ConsumeFrom.FIRST_OFFSET,
+        namesrv, group=group, listener=listener, ordered=is_ordered, consume_from=ConsumeFrom.FIRST_OFFSET,
         on_assigned=assigned,
-    )
+    )  # fmt: skip
     for topic in topics:
         consumer.subscribe(topic)
     return consumer

@@ -28,15 +28,9 @@ def lasting(book: CheckAlerts, now: float, check: Check = SILENT) -> None:
 def row(title: str, *, days_ago: float, ended: bool = True) -> AlertRow:
     at = timezone.now() - timedelta(days=days_ago)
     return AlertRow(
-        subject=title,
-        level=1,
-        title=title,
-        text="e",
-        worst="e",
-        begun_at=at,
-        seen_at=at,
+        subject=title, level=1, title=title, text="e", worst="e", begun_at=at, seen_at=at,
         ended_at=at if ended else None,
-    )
+    )  # fmt: skip
 
 
 def test_an_alert_of_a_check_is_one_row_over_a_restart_of_the_dashboard(transactional_db: None) -> None:

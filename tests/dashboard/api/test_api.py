@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any
 
@@ -19,10 +18,8 @@ from dashboard.models.management import ApiToken, Role, User
 from dashboard.status.board import board
 from dashboard.status.verdict import judge
 from gantrymq.message.model import Message
-from tests.dashboard.conftest import Api, Client, api_for
+from tests.dashboard.conftest import Api, Client, Topic, api_for
 from tests.waiting import until
-
-Topic = Callable[..., Awaitable[str]]
 
 
 async def test_a_topic_lives_and_dies_over_rest(users: dict[str, User], gateway: Gateway) -> None:

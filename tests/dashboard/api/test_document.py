@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import hypothesis
@@ -32,7 +32,7 @@ from dashboard.cluster.gateway import Gateway
 from dashboard.live.sampler import Sampler
 from dashboard.models.management import User
 from gantrymq.message.model import Message
-from tests.dashboard.conftest import api_for
+from tests.dashboard.conftest import Topic, api_for
 from tests.suite.long_runs import in_all
 
 CALLS_OF_EACH_KIND = 2
@@ -93,7 +93,7 @@ def below(shape: type) -> Iterator[type]:
 
 
 async def test_each_answer_is_one_that_the_document_describes(
-    users: dict[str, User], gateway: Gateway, make_topic: Callable[..., Any]
+    users: dict[str, User], gateway: Gateway, make_topic: Topic
 ) -> None:
     await Sampler(gateway).sample()
     await make_topic(NAMES[1], messages=[Message(NAMES[1], b"x", keys="one")])

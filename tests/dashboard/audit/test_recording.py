@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
 
 from asgiref.sync import sync_to_async
 from django.core.management import call_command
@@ -14,10 +13,8 @@ from dashboard.cluster.gateway import Gateway
 from dashboard.models.audit import AuditEntry
 from dashboard.models.management import User
 from tests.dashboard.addresses import OPEN, all_patterns, example_address
-from tests.dashboard.conftest import PASSWORD, Client, api_for
+from tests.dashboard.conftest import PASSWORD, Client, Topic, api_for
 from tests.harness import ServingCluster
-
-Topic = Callable[..., Awaitable[str]]
 
 
 async def entries() -> list[AuditEntry]:
@@ -46,7 +43,7 @@ async def test_s60_a_topics_life_on_pages(log_in: Client, gateway: Gateway) -> N
     assert json.loads(created.details)["queues"] == 2 and created.address == "127.0.0.1"
 
 
-async def test_s60_rest_names_the_token(users: dict[str, User], gateway: Gateway, make_topic: Topic) -> None:
+async def test_s60_rest_names_the_token(users: dict[str, User], make_topic: Topic) -> None:
     topic = await make_topic("audit-rest", queues=1)
     api = await api_for(users["operator"])
     await api.call("post", f"/topics/{topic}/messages", {"body": "secret text"})
@@ -111,9 +108,7 @@ def test_s60_the_command_line_writes_down_what_it_changes(users: dict[str, User]
     assert found == [("command", "role changed", "operator"), ("command", "wrong attempts forgotten", "reader")]
 
 
-async def test_s60_a_change_bears_what_was_before_and_the_id_of_its_request(
-    log_in: Client, gateway: Gateway, make_topic: Topic
-) -> None:
+async def test_s60_a_change_bears_what_was_before_and_the_id_of_its_request(log_in: Client, make_topic: Topic) -> None:
     topic = await make_topic("audit-before", queues=2)
     client = await log_in("operator")
     fields = {"queues": "3", "perm": "read-write", "keep_for": "", "keep_messages": ""}
@@ -131,7 +126,7 @@ async def test_s60_a_change_bears_what_was_before_and_the_id_of_its_request(
     assert (await sync_to_async(check)()).broken_at == by_page.number
 
 
-async def test_the_audit_log_is_exported_by_rest(users: dict[str, User], gateway: Gateway, make_topic: Topic) -> None:
+async def test_the_audit_log_is_exported_by_rest(users: dict[str, User], make_topic: Topic) -> None:
     topic = await make_topic("audit-export", queues=1)
     api = await api_for(users["operator"])
     await api.call("delete", f"/topics/{topic}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -21,7 +21,7 @@ from gantrymq.client.admin.clients import ClientAdmin
 from gantrymq.errors import ResponseError
 from gantrymq.remoting.codes import ResponseCode
 from tests.appliance.proxy.proxies import ProxyClient
-from tests.dashboard.conftest import Client, api_for
+from tests.dashboard.conftest import Client, Topic, api_for
 from tests.harness import ServingCluster
 from tests.waiting import until
 
@@ -29,9 +29,7 @@ numbers = itertools.count(1)
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def producer(
-    cluster: ServingCluster, gateway: Gateway, make_topic: Callable[..., Awaitable[str]]
-) -> AsyncIterator[Producer]:
+async def producer(cluster: ServingCluster, gateway: Gateway, make_topic: Topic) -> AsyncIterator[Producer]:
     """One that has sent a message, and so said who it is."""
     client_book.clear()
     number = next(numbers)  # what another test closed may still be listed

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-
 import pytest
 
 from dashboard.cluster.gateway import Gateway
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.remoting import admin_bodies
+from tests.dashboard.conftest import Topic
 from tests.harness import ServingCluster
-
-Topic = Callable[..., Awaitable[str]]
 
 
 @pytest.fixture
@@ -30,7 +27,7 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 async def test_topics_that_did_not_change_are_decoded_once(
-    gateway: Gateway, make_topic: Topic, cluster: ServingCluster, decoded: list[str]
+    gateway: Gateway, make_topic: Topic, decoded: list[str]
 ) -> None:
     await make_topic("kept-a")
     await gateway.topics.list()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -16,10 +16,9 @@ from gantrymq.client.admin.calls import AdminCalls
 from gantrymq.message.model import Message
 from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig, TopicConfig
 from gantrymq.remoting.command import RemotingCommand
+from tests.dashboard.conftest import Topic
 from tests.harness import ServingCluster
 from tests.waiting import until
-
-Topic = Callable[..., Awaitable[str]]
 
 
 class Silence:

@@ -110,17 +110,7 @@ def test_a_cursor_or_place_that_was_edited_is_harmless() -> None:
 def test_kinds_and_permissions_in_words() -> None:
     assert [
         topic_kind(name, frozenset({"broker-a"})) for name in ("x", "%RETRY%g", "%DLQ%g", "TBW102", "broker-a")
-    ] == [
-        "normal",
-        "retry",
-        "dead letter",
-        "system",
-        "system",
-    ]
+    ] == ["normal", "retry", "dead letter", "system", "system"]
     assert [perm_text(perm) for perm in (6, 7, 4, 2, 0)] == [
-        "read, write",
-        "read, write",
-        "read only",
-        "write only",
-        "none",
-    ]
+        "read, write", "read, write", "read only", "write only", "none",
+    ]  # fmt: skip

@@ -103,9 +103,7 @@ async def test_the_checks_try_what_clients_are_told(gateway: Gateway, monkeypatc
     )
 
 
-async def test_the_page_has_whole_programs_with_the_address_in_them(
-    cluster: ServingCluster, gateway: Gateway, log_in: Client
-) -> None:
+async def test_the_page_has_whole_programs_with_the_address_in_them(gateway: Gateway, log_in: Client) -> None:
     reader = await log_in(Role.READER)
     for language, word in (
         ("java", "DefaultMQProducer"),
@@ -141,7 +139,7 @@ async def test_the_program_with_a_pop_consumer_gets_its_message(
 
 
 async def test_the_page_has_programs_for_clients_of_rocketmq_5_with_the_endpoint_that_is_served(
-    cluster: ServingCluster, gateway: Gateway, log_in: Client, monkeypatch: pytest.MonkeyPatch
+    gateway: Gateway, log_in: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reader = await log_in(Role.READER)
     served = dataclasses.replace(settings.APPLIANCE, attach="", advertise="10.1.2.3", proxies=2, proxy_port=18081)

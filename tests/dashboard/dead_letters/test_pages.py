@@ -11,7 +11,7 @@ from dashboard.cluster.gateway import Gateway
 from dashboard.dead_letters import letters, put_back, runs, views
 from dashboard.models import AuditEntry, PutBackRun
 from dashboard.models.management import User
-from tests.dashboard.conftest import Client, api_for
+from tests.dashboard.conftest import Client, Topic, api_for
 from tests.dashboard.dead_letters.dead import OUT_OF_STOCK, give_up
 
 
@@ -25,7 +25,7 @@ def _long_steps(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("role", ["reader", "operator"])
 async def test_pages_show_causes_and_only_who_may_gets_the_button(
     role: str, log_in: Client, gateway: Gateway, make_topic
-) -> None:  # type: ignore[no-untyped-def]
+) -> None:
     group = f"shown-{role}"
     await give_up(gateway, await make_topic(f"dead-{group}"), group, [OUT_OF_STOCK, ""])
     client = await log_in(role)
@@ -48,8 +48,8 @@ async def test_pages_show_causes_and_only_who_may_gets_the_button(
 
 
 async def test_rest_counts_puts_back_and_tells_what_became_of_each(
-    users: dict[str, User], gateway: Gateway, make_topic
-) -> None:  # type: ignore[no-untyped-def]
+    users: dict[str, User], gateway: Gateway, make_topic: Topic
+) -> None:
     await give_up(gateway, await make_topic("dead-rest"), "rests", [OUT_OF_STOCK, ""])
     api = await api_for(users["operator"])
     _, listed = await api.call("get", "/dead-letters?q=rests")
@@ -71,7 +71,9 @@ async def test_rest_counts_puts_back_and_tells_what_became_of_each(
     assert (await api.call("get", "/dead-letters/no-such-group/causes"))[0] == 404
 
 
-async def test_a_run_is_started_watched_and_stopped_by_page(log_in: Client, gateway: Gateway, make_topic) -> None:  # type: ignore[no-untyped-def]
+async def test_a_run_is_started_watched_and_stopped_by_page(
+    log_in: Client, gateway: Gateway, make_topic: Topic
+) -> None:
     await give_up(gateway, await make_topic("dead-page-run"), "page-runs", [OUT_OF_STOCK, ""])
     client, reader = await log_in("operator"), await log_in("reader")
     fields = {"to": "group", "rate": "200", "older": "", "wanted": "2"}
@@ -107,8 +109,8 @@ async def test_a_run_is_started_watched_and_stopped_by_page(log_in: Client, gate
 
 
 async def test_letters_are_discarded_by_their_number(
-    log_in: Client, gateway: Gateway, make_topic, monkeypatch: pytest.MonkeyPatch
-) -> None:  # type: ignore[no-untyped-def]
+    log_in: Client, gateway: Gateway, make_topic: Topic, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await give_up(gateway, await make_topic("dead-page-gone"), "page-gones", [OUT_OF_STOCK, ""])
     client = await log_in("operator")
     asked = (await client.get("/dead-letters/page-gones/discard")).content.decode()
@@ -128,7 +130,7 @@ async def test_letters_are_discarded_by_their_number(
     assert (json.loads(entry.details), entry.who) == ({"letters": 2}, "operator")
 
 
-async def test_rest_starts_stops_and_discards(users: dict[str, User], gateway: Gateway, make_topic) -> None:  # type: ignore[no-untyped-def]
+async def test_rest_starts_stops_and_discards(users: dict[str, User], gateway: Gateway, make_topic: Topic) -> None:
     await give_up(gateway, await make_topic("dead-rest-run"), "rest-runs", [OUT_OF_STOCK, ""])
     api = await api_for(users["operator"])
     _, counted = await api.call("post", "/dead-letters/rest-runs/resend", {"dry_run": True})

@@ -18,7 +18,7 @@ from dashboard.models import PutBackRow
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.message.topics import dlq_topic, retry_topic
 from gantrymq.remoting.admin_bodies import TopicConfig
-from tests.dashboard.conftest import patient_gateway
+from tests.dashboard.conftest import Topic, patient_gateway
 from tests.dashboard.dead_letters.dead import OUT_OF_STOCK, TIMED_OUT, give_up, stored
 from tests.gantrymq.damaged_log import BODY_AT, Log
 from tests.harness import serving
@@ -51,7 +51,7 @@ def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(put_back, "PAGE_LETTERS", 2)
 
 
-async def test_letters_are_read_by_cause(gateway: Gateway, make_topic) -> None:  # type: ignore[no-untyped-def]
+async def test_letters_are_read_by_cause(gateway: Gateway, make_topic: Topic) -> None:
     topic = await make_topic("dead-causes")
     await give_up(gateway, topic, "causes", [OUT_OF_STOCK, "", OUT_OF_STOCK])
     names, _ = await letters.names(gateway)
@@ -65,8 +65,8 @@ async def test_letters_are_read_by_cause(gateway: Gateway, make_topic) -> None: 
 
 
 async def test_what_was_counted_goes_back_to_its_group_alone(
-    gateway: Gateway, make_topic, small_steps: None, transactional_db: None
-) -> None:  # type: ignore[no-untyped-def]
+    gateway: Gateway, make_topic: Topic, small_steps: None, transactional_db: None
+) -> None:
     topic = await make_topic("dead-back")
     await give_up(gateway, topic, "backs", [OUT_OF_STOCK, TIMED_OUT, OUT_OF_STOCK])
     counted = await walk(gateway, "backs", Wish(of_cause(OUT_OF_STOCK), is_dry=True))
@@ -93,7 +93,7 @@ async def test_what_was_counted_goes_back_to_its_group_alone(
     assert states(await walk(gateway, "backs", Wish(ALL, rate=FAST, is_again=True))) == ["sent"] * 4
 
 
-async def test_two_at_once_send_each_letter_once(gateway: Gateway, make_topic, transactional_db: None) -> None:  # type: ignore[no-untyped-def]
+async def test_two_at_once_send_each_letter_once(gateway: Gateway, make_topic: Topic, transactional_db: None) -> None:
     topic = await make_topic("dead-two")
     await give_up(gateway, topic, "twos", [TIMED_OUT] * 4)
     wish = Wish(ALL, to=TO_TOPIC, rate=FAST)
@@ -105,8 +105,8 @@ async def test_two_at_once_send_each_letter_once(gateway: Gateway, make_topic, t
 
 
 async def test_a_lost_answer_ends_the_step_and_the_letter_is_not_sent_again(
-    gateway: Gateway, make_topic, transactional_db: None, monkeypatch: pytest.MonkeyPatch
-) -> None:  # type: ignore[no-untyped-def]
+    gateway: Gateway, make_topic: Topic, transactional_db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     topic = await make_topic("dead-lost")
     await give_up(gateway, topic, "losts", [TIMED_OUT] * 2)
 
@@ -122,7 +122,7 @@ async def test_a_lost_answer_ends_the_step_and_the_letter_is_not_sent_again(
     assert sorted(states(await walk(gateway, "losts", Wish(ALL, rate=FAST)))) == ["before", "sent"]
 
 
-async def test_few_put_back_at_once(gateway: Gateway, make_topic) -> None:  # type: ignore[no-untyped-def]
+async def test_few_put_back_at_once(gateway: Gateway, make_topic: Topic) -> None:
     await give_up(gateway, await make_topic("dead-many"), "manys", [""])
     busy, detail = PutBacks(), await letters.detail_of(gateway, "manys")
     busy.running = put_back.AT_ONCE_MAX
@@ -130,7 +130,9 @@ async def test_few_put_back_at_once(gateway: Gateway, make_topic) -> None:  # ty
         await busy.step(gateway, "manys", detail, Wish(ALL, is_dry=True), older="", username="ada")
 
 
-async def test_the_letters_own_topic_is_never_the_target(gateway: Gateway, make_topic, transactional_db: None) -> None:  # type: ignore[no-untyped-def]
+async def test_the_letters_own_topic_is_never_the_target(
+    gateway: Gateway, make_topic: Topic, transactional_db: None
+) -> None:
     """A resend letter may fail again; that is a new letter, and the old ones stay where they are."""
     await give_up(gateway, await make_topic("dead-stay"), "stays", [""])
     await walk(gateway, "stays", Wish(ALL, rate=FAST))

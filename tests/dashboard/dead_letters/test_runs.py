@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -23,6 +23,7 @@ from dashboard.dead_letters.put_back import TO_TOPIC, PutBackStep, Wish
 from dashboard.dead_letters.runs import PutBackRuns
 from dashboard.models import PutBackRow, PutBackRun, Role, User
 from gantrymq.message.topics import dlq_topic, retry_topic
+from tests.dashboard.conftest import Topic
 from tests.dashboard.dead_letters.dead import OUT_OF_STOCK, TIMED_OUT, give_up, stored
 from tests.waiting import until
 
@@ -62,8 +63,8 @@ async def ended(row: PutBackRun) -> PutBackRun:
 
 
 async def test_a_run_goes_on_without_a_page_and_says_what_it_did(
-    gateway: Gateway, make_topic, make_user, service: None
-) -> None:  # type: ignore[no-untyped-def]
+    gateway: Gateway, make_topic: Topic, make_user: Callable[..., User], service: None
+) -> None:
     await sync_to_async(make_user)(Role.OPERATOR, "ada")
     await give_up(gateway, await make_topic("run-whole"), "run-wholes", [OUT_OF_STOCK, TIMED_OUT, OUT_OF_STOCK])
     chosen = Wish(Search(understand(f'CONSUME_ERROR="{OUT_OF_STOCK}"'), TimeSpan()), rate=FAST)
@@ -75,7 +76,9 @@ async def test_a_run_goes_on_without_a_page_and_says_what_it_did(
     assert (again.sent, again.before, again.username) == (1, 2, "ada")
 
 
-async def test_a_run_may_what_its_account_may(gateway: Gateway, make_topic, make_user, service: None) -> None:  # type: ignore[no-untyped-def]
+async def test_a_run_may_what_its_account_may(
+    gateway: Gateway, make_topic: Topic, make_user: Callable[..., User], service: None
+) -> None:
     await give_up(gateway, await make_topic("run-rights"), "mine-rights", [TIMED_OUT])
     await sync_to_async(make_user)(Role.READER, "eve")
     reader = await ended(await begin("mine-rights", username="eve"))
@@ -87,7 +90,7 @@ async def test_a_run_may_what_its_account_may(gateway: Gateway, make_topic, make
     assert (own.state, own.sent) == ("done", 1)
 
 
-async def test_what_a_process_leaves_the_next_one_goes_on_with(gateway: Gateway, make_topic) -> None:  # type: ignore[no-untyped-def]
+async def test_what_a_process_leaves_the_next_one_goes_on_with(gateway: Gateway, make_topic: Topic) -> None:
     await give_up(gateway, await make_topic("run-left"), "run-lefts", [TIMED_OUT] * 3)
     row = await begin("run-lefts")
     one_step = await put_back.put_backs.step(
@@ -102,8 +105,8 @@ async def test_what_a_process_leaves_the_next_one_goes_on_with(gateway: Gateway,
 
 
 async def test_another_person_stops_it_and_it_goes_on_where_it_was(
-    gateway: Gateway, make_topic, monkeypatch: pytest.MonkeyPatch
-) -> None:  # type: ignore[no-untyped-def]
+    gateway: Gateway, make_topic: Topic, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await give_up(gateway, await make_topic("run-stop"), "run-stops", [TIMED_OUT] * 3)
     row = await begin("run-stops")
     take_step = runs.put_backs.step
@@ -130,7 +133,7 @@ async def test_another_person_stops_it_and_it_goes_on_where_it_was(
         await runs.go_on("run-stops", row.pk, "grace")
 
 
-async def test_one_run_of_a_group_at_a_time(gateway: Gateway, make_topic) -> None:  # type: ignore[no-untyped-def]
+async def test_one_run_of_a_group_at_a_time(gateway: Gateway, make_topic: Topic) -> None:
     await give_up(gateway, await make_topic("run-one"), "run-ones", [TIMED_OUT])
     await begin("run-ones")
     with pytest.raises(NotAllowed):
@@ -144,8 +147,8 @@ async def test_one_run_of_a_group_at_a_time(gateway: Gateway, make_topic) -> Non
 
 
 async def test_a_silent_broker_is_tried_again_and_at_last_the_run_has_failed(
-    gateway: Gateway, make_topic, monkeypatch: pytest.MonkeyPatch
-) -> None:  # type: ignore[no-untyped-def]
+    gateway: Gateway, make_topic: Topic, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await give_up(gateway, await make_topic("run-fail"), "run-fails", [TIMED_OUT] * 2)
     row = await begin("run-fails")
 
@@ -162,7 +165,7 @@ async def test_a_silent_broker_is_tried_again_and_at_last_the_run_has_failed(
     assert (row.state, row.sent) == ("done", 2)
 
 
-async def test_discarded_letters_are_gone_and_the_next_one_is_kept(gateway: Gateway, make_topic) -> None:  # type: ignore[no-untyped-def]
+async def test_discarded_letters_are_gone_and_the_next_one_is_kept(gateway: Gateway, make_topic: Topic) -> None:
     topic = await make_topic("run-gone")
     await give_up(gateway, topic, "run-gones", [TIMED_OUT] * 2)
     with pytest.raises(NotAllowed, match="2 dead letters now, not 5"):
@@ -182,8 +185,8 @@ async def test_discarded_letters_are_gone_and_the_next_one_is_kept(gateway: Gate
 
 
 async def test_what_is_old_or_too_much_is_forgotten(
-    gateway: Gateway, make_topic, monkeypatch: pytest.MonkeyPatch
-) -> None:  # type: ignore[no-untyped-def]
+    gateway: Gateway, make_topic: Topic, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await give_up(gateway, await make_topic("run-old"), "run-olds", [TIMED_OUT] * 3)
     row = await begin("run-olds")
     await runs.work(row)

@@ -34,11 +34,10 @@ from gantrymq import AdminClient, Credentials, Message, Producer
 from gantrymq.errors import ConfigError, ResponseError
 from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig
 from tests.appliance.acl.cluster import ADMIN, LOW, guarded
-from tests.dashboard.conftest import Api, Client, api_for, patient_gateway
+from tests.dashboard.conftest import Api, Client, Topic, api_for, patient_gateway
 from tests.dashboard.groups.group_members import waited_for
 from tests.harness import ServingCluster
 
-Topic = Callable[..., Awaitable[str]]
 ASKER = Asker("ada", Way.PAGE, "127.0.0.1", "")
 
 

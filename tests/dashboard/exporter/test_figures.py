@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 import pytest
@@ -20,7 +19,7 @@ from dashboard.models.management import User
 from dashboard.status.board import Board, BrokerFacts, BrokerState, Snapshot, WatchedGroup, board
 from gantrymq import ConsumeFrom, PopConsumer
 from gantrymq.message.model import Message, MessageExt
-from tests.dashboard.conftest import Client
+from tests.dashboard.conftest import Client, Topic
 from tests.dashboard.exporter.page_reader import read_page
 from tests.harness import ServingCluster
 from tests.waiting import until
@@ -37,7 +36,6 @@ MOST_USED = {  # of rocketmq-exporter; brokeruntime_… stands for rocketmq_brok
     *("brokeruntime_commitlogdir_capacity_total", "brokeruntime_commitlogdir_capacity_free"),
     *("brokeruntime_commitlog_maxoffset", "brokeruntime_commitlog_minoffset"),
 }
-Topic = Callable[..., Awaitable[str]]
 
 
 def facts(**told: str) -> BrokerFacts:
@@ -57,11 +55,8 @@ def test_a_table_of_request_28_is_read_as_the_exporter_reads_it() -> None:
     page = read_page(page_of(snapshot(BrokerState("broker-a", "10.0.0.1:10911", facts(**told)))))
     [(labels, value)] = page["rocketmq_brokeruntime_put_tps60"]
     assert (labels["cluster"], labels["brokerIP"], labels["brokerHost"], value) == (
-        "C",
-        "10.0.0.1:10911",
-        "broker-a",
-        2.5,
-    )
+        "C", "10.0.0.1:10911", "broker-a", 2.5,
+    )  # fmt: skip
     sizes = [page[f"rocketmq_brokeruntime_commitlogdir_capacity_{name}"][0][1] for name in ("total", "free")]
     assert sizes == [2 << 30, 512 << 20]
     assert "rocketmq_brokeruntime_putmessage_entire_time_max" not in page  # it did not say a number

@@ -9,7 +9,7 @@ import re
 import time
 import urllib.parse
 import urllib.request
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from dashboard.status.board import BrokerFacts, BrokerState, Snapshot, board
 from gantrymq import ConsumeResult, PushConsumer
 from gantrymq.message.model import Message
 from tests.conftest import require_tool
+from tests.dashboard.conftest import Topic
 from tests.waiting import until
 
 BOARD = Path(__file__).parents[3] / "deploy/grafana/gantrymq.json"
@@ -70,7 +71,7 @@ async def listener(_: object) -> ConsumeResult:
 
 
 async def test_every_panel_has_data_from_a_real_prometheus(
-    gateway: Gateway, make_topic: Callable[..., Awaitable[str]], users: dict[str, User], tmp_path: Path
+    gateway: Gateway, make_topic: Topic, users: dict[str, User], tmp_path: Path
 ) -> None:
     require_tool("prometheus", "the board's expressions are compared with the names of figures only")
     topic = await make_topic("on-the-board", messages=[Message("on-the-board", b"x") for _ in range(9)])

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 from dashboard.clients.listing import client_book
 from dashboard.cluster.gateway import Gateway
 from gantrymq import Producer
 from gantrymq.message.model import Message
-from tests.dashboard.conftest import Client
+from tests.dashboard.conftest import Client, Topic
 from tests.dashboard.group_places import placed
 from tests.harness import ServingCluster
 from tests.waiting import until
-
-Topic = Callable[..., Awaitable[str]]
 
 
 async def found(client: Any, text: str) -> list[tuple[str, str]]:
@@ -24,10 +21,10 @@ async def found(client: Any, text: str) -> list[tuple[str, str]]:
 
 
 async def test_topics_groups_pages_and_actions_by_a_part_of_their_name(
-    log_in: Client, cluster: ServingCluster, gateway: Gateway, make_topic: Topic
+    log_in: Client, gateway: Gateway, make_topic: Topic
 ) -> None:
     topic = await make_topic("palette-orders", queues=1)
-    await placed(gateway, cluster, "mail-palette", topic, {0: 0})
+    await placed(gateway, "mail-palette", topic, {0: 0})
     client = await log_in("admin")
     assert await found(client, "PALETTE") == [("Topic", topic), ("Group", "mail-palette")]
     assert await found(client, "invite") == [("Action", "Invite a user")]
@@ -46,7 +43,7 @@ async def test_a_message_by_its_offset_id(log_in: Client, gateway: Gateway, make
 
 
 async def test_clients_brokers_and_reports_are_found(
-    log_in: Client, cluster: ServingCluster, gateway: Gateway, make_topic: Topic
+    log_in: Client, cluster: ServingCluster, make_topic: Topic
 ) -> None:
     topic = await make_topic("palette-senders", queues=1)
     client = await log_in("reader")

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Awaitable, Callable
 
 from dashboard.alerts.kinds import KINDS
 from dashboard.cluster.gateway import Gateway
 from dashboard.models.alerts import AlertRule
 from dashboard.models.management import User
 from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig
-from tests.dashboard.conftest import Client
-
-Topic = Callable[..., Awaitable[str]]
+from tests.dashboard.conftest import Client, Topic
 
 
 async def test_a_form_stands_beside_its_lines_for_a_shell(log_in: Client, make_topic: Topic, gateway: Gateway) -> None:

@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from dashboard.cluster.errors import GroupNotFound
+from dashboard.cluster.gateway import Gateway
 from gantrymq import ConsumeResult
 from gantrymq.client.consume.push_consumer import PushConsumer
 from gantrymq.message.model import MessageExt
-from tests.harness import ServingCluster
 from tests.waiting import until
 
 
@@ -27,7 +27,7 @@ async def waited_for(condition: Callable[[], Awaitable[bool]]) -> None:
 
 @asynccontextmanager
 async def consuming(
-    cluster: ServingCluster, group: str, topic: str, expression: str = "*", **options: object
+    gateway: Gateway, group: str, topic: str, expression: str = "*", **options: object
 ) -> AsyncIterator[list[MessageExt]]:
     """A member of the group; what it was handed."""
     seen: list[MessageExt] = []
@@ -36,7 +36,7 @@ async def consuming(
         seen.extend(messages)
         return ConsumeResult.SUCCESS
 
-    consumer = PushConsumer(cluster.namesrv_address, group=group, listener=handle, **options)  # type: ignore[arg-type]
+    consumer = PushConsumer(gateway.namesrv, group=group, listener=handle, **options)  # type: ignore[arg-type]
     consumer.subscribe(topic, expression)
     async with consumer:
         yield seen

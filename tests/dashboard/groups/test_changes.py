@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
 
 import pytest
 
@@ -14,12 +13,9 @@ from dashboard.models.management import User
 from gantrymq.message.model import Message
 from gantrymq.message.topics import dlq_topic
 from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig
-from tests.dashboard.conftest import Client, api_for
+from tests.dashboard.conftest import Client, Topic, api_for
 from tests.dashboard.dead_letters.dead import OUT_OF_STOCK, give_up
 from tests.dashboard.groups.group_members import consuming, waited_for
-from tests.harness import ServingCluster
-
-Topic = Callable[..., Awaitable[str]]
 
 
 async def made(gateway: Gateway, name: str) -> str:
@@ -87,15 +83,13 @@ async def test_a_group_that_gave_nothing_up_loses_no_dead_letters(log_in: Client
     assert "it has no dead letters" in (await client.get(f"/group/{group}/delete")).content.decode()
 
 
-async def test_a_group_with_members_is_not_deleted(
-    users: dict[str, User], gateway: Gateway, cluster: ServingCluster, make_topic: Topic
-) -> None:
+async def test_a_group_with_members_is_not_deleted(users: dict[str, User], gateway: Gateway, make_topic: Topic) -> None:
     topic, api = await make_topic("deleted-while"), await api_for(users["operator"])
 
     async def is_there() -> bool:
         return bool((await gateway.groups.get("still-here")).clients)
 
-    async with consuming(cluster, "still-here", topic):
+    async with consuming(gateway, "still-here", topic):
         await waited_for(is_there)
         status, told = await api.call("delete", "/groups/still-here")
         assert (status, "1 members are connected" in told["detail"]) == (409, True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable
 from datetime import datetime
 from urllib.parse import urlencode
 
@@ -29,15 +28,13 @@ from gantrymq.client.consume.push_consumer import PushConsumer
 from gantrymq.message.model import Message, MessageExt, MessageQueue
 from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig
 from tests.appliance.broker.pop.popper import popping
-from tests.dashboard.conftest import Client, api_for
+from tests.dashboard.conftest import Client, Topic, api_for
 from tests.dashboard.group_places import placed
 from tests.dashboard.groups.group_members import consuming, waited_for
 from tests.dashboard.silent_broker import NAME as SILENT
 from tests.dashboard.silent_broker import silent_broker
 from tests.harness import ServingCluster
 from tests.waiting import until
-
-Topic = Callable[..., Awaitable[str]]
 
 
 def cells(page: str) -> list[str]:
@@ -58,11 +55,9 @@ def test_the_worst_queue_counts_and_one_unknown_makes_all_unknown() -> None:
     assert worst_lag_ms([(0, 0), (3, None)]) is None
 
 
-async def test_lag_is_shown_in_messages_and_in_time(
-    log_in: Client, gateway: Gateway, cluster: ServingCluster, make_topic: Topic
-) -> None:
+async def test_lag_is_shown_in_messages_and_in_time(log_in: Client, gateway: Gateway, make_topic: Topic) -> None:
     topic = await make_topic("group-lag", queues=1, messages=[Message("group-lag", b"x")] * 3)
-    await placed(gateway, cluster, "g-behind", topic, {0: 1})
+    await placed(gateway, "g-behind", topic, {0: 1})
     await asyncio.sleep(0.02)
     client = await log_in("reader")
     for address in (f"/topic/{topic}/groups", "/groups?q=g-behind"):
@@ -78,19 +73,17 @@ async def test_lag_is_shown_in_messages_and_in_time(
     assert (await client.get("/group/g-behin", headers={"hx-target": "group-tiles"})).status_code == 404
 
 
-async def test_a_group_without_a_place_has_no_lag_rather_than_none(
-    log_in: Client, gateway: Gateway, cluster: ServingCluster
-) -> None:
-    await placed(gateway, cluster, "g-placeless", "nothing", {})
+async def test_a_group_without_a_place_has_no_lag_rather_than_none(log_in: Client, gateway: Gateway) -> None:
+    await placed(gateway, "g-placeless", "nothing", {})
     page = (await (await log_in("reader")).get("/groups?q=g-placeless")).content.decode()
     assert cells(page)[1] == "offline" and cells(page)[3:] == ["—", "—", "—", "—", "—", "0", "—", "—"]
 
 
 async def test_a_member_its_queues_and_what_it_wants_are_shown(
-    log_in: Client, gateway: Gateway, cluster: ServingCluster, make_topic: Topic
+    log_in: Client, gateway: Gateway, make_topic: Topic
 ) -> None:
     topic = await make_topic("group-members", queues=2, messages=[Message("group-members", b"x", tags="a")])
-    async with consuming(cluster, "g-members", topic, "a || b", instance_name="one"):
+    async with consuming(gateway, "g-members", topic, "a || b", instance_name="one"):
 
         async def is_holding() -> bool:
             return any(queue.owner for queue in (await gateway.groups.get("g-members")).queues if queue.topic == topic)
@@ -103,12 +96,12 @@ async def test_a_member_its_queues_and_what_it_wants_are_shown(
 
 
 async def test_members_that_disagree_are_flagged_on_every_page(
-    log_in: Client, gateway: Gateway, cluster: ServingCluster, make_topic: Topic
+    log_in: Client, gateway: Gateway, make_topic: Topic
 ) -> None:
     topic = await make_topic("group-disagree")
     async with (
-        consuming(cluster, "g-disagree", topic, "left", instance_name="l"),
-        consuming(cluster, "g-disagree", topic, "right", instance_name="r"),
+        consuming(gateway, "g-disagree", topic, "left", instance_name="l"),
+        consuming(gateway, "g-disagree", topic, "right", instance_name="r"),
     ):
 
         async def is_seen() -> bool:
@@ -159,7 +152,7 @@ async def test_what_is_known_is_shown_when_one_broker_is_silent(
     log_in: Client, gateway: Gateway, cluster: ServingCluster, make_topic: Topic
 ) -> None:
     topic = await make_topic("group-half", queues=1, messages=[Message("group-half", b"x")] * 3)
-    await placed(gateway, cluster, "g-half", topic, {0: 1})
+    await placed(gateway, "g-half", topic, {0: 1})
     client, api = await log_in("reader"), await api_for(await User.objects.aget(role="admin"))
     async with silent_broker(cluster):
         use_gateway(late := Gateway(cluster.namesrv_address))
@@ -180,7 +173,7 @@ async def test_a_preview_says_what_is_skipped_and_changes_nothing(
     log_in: Client, gateway: Gateway, cluster: ServingCluster, make_topic: Topic
 ) -> None:
     topic = await make_topic("reset-preview", queues=1, messages=[Message("reset-preview", b"x")] * 5)
-    await placed(gateway, cluster, "g-preview", topic, {0: 2})
+    await placed(gateway, "g-preview", topic, {0: 2})
     client = await log_in(Role.OPERATOR)
     page = (await client.get(f"/group/g-preview/reset?topic={topic}&to=end")).content.decode()
     assert cells(page)[1:5] == ["2", "5", "3", "0"]
@@ -195,7 +188,7 @@ async def test_the_typed_name_moves_it(
     log_in: Client, gateway: Gateway, cluster: ServingCluster, make_topic: Topic
 ) -> None:
     topic = await make_topic("reset-do", queues=1, messages=[Message("reset-do", b"x")] * 5)
-    await placed(gateway, cluster, "g-move", topic, {0: 4})
+    await placed(gateway, "g-move", topic, {0: 4})
     client, admin = await log_in(Role.OPERATOR), await gateway.calls.admin()
     form = {"topic": topic, "to": "offset", "offset": "1"}
     wrong = await client.post("/group/g-move/reset", form | {"typed_name": "g-mov"})
@@ -207,12 +200,12 @@ async def test_the_typed_name_moves_it(
 
 
 async def test_a_running_group_is_told_and_does_not_take_an_offset(
-    log_in: Client, gateway: Gateway, cluster: ServingCluster, make_topic: Topic
+    log_in: Client, gateway: Gateway, make_topic: Topic
 ) -> None:
     topic = await make_topic("reset-running", queues=1, messages=[Message("reset-running", b"x")] * 3)
-    await placed(gateway, cluster, "g-running", topic, {0: 0})
+    await placed(gateway, "g-running", topic, {0: 0})
     client = await log_in(Role.OPERATOR)
-    async with consuming(cluster, "g-running", topic) as seen:
+    async with consuming(gateway, "g-running", topic) as seen:
 
         async def has_seen(count: int) -> bool:
             return len(seen) >= count
@@ -241,11 +234,9 @@ async def test_a_running_group_is_told_and_does_not_take_an_offset(
         ("to=end&topic=%3Cscript%3E", "Select a valid choice"),
     ],
 )
-async def test_where_to_is_checked(
-    log_in: Client, gateway: Gateway, cluster: ServingCluster, make_topic: Topic, query: str, words: str
-) -> None:
+async def test_where_to_is_checked(log_in: Client, gateway: Gateway, make_topic: Topic, query: str, words: str) -> None:
     if not any(row.name == "reset-odd" for row in (await gateway.topics.list()).rows):
-        await placed(gateway, cluster, "g-odd", await make_topic("reset-odd", queues=1), {0: 0})
+        await placed(gateway, "g-odd", await make_topic("reset-odd", queues=1), {0: 0})
     given = query if "topic=" in query else f"topic=reset-odd&{query}"
     response = await (await log_in(Role.OPERATOR)).get(f"/group/g-odd/reset?{given}")
     assert response.status_code == 422 and words in response.content.decode()
@@ -253,11 +244,11 @@ async def test_where_to_is_checked(
 
 
 async def test_it_moves_by_so_many_messages_and_to_where_another_group_is(
-    log_in: Client, gateway: Gateway, cluster: ServingCluster, make_topic: Topic
+    log_in: Client, gateway: Gateway, make_topic: Topic
 ) -> None:
     topic = await make_topic("reset-shift", queues=1, messages=[Message("reset-shift", b"x")] * 9)
     for group, offset in (("g-shift", 4), ("g-shift-other", 7)):
-        await placed(gateway, cluster, group, topic, {0: offset})
+        await placed(gateway, group, topic, {0: offset})
     client, api = await log_in(Role.OPERATOR), await api_for(await User.objects.aget(role="operator"))
     for by, after in (("3", "7"), ("-3", "1"), ("-99", "0"), ("99", "9")):
         page = (await client.get(f"/group/g-shift/reset?topic={topic}&to=shift&by={by}")).content.decode()
@@ -274,11 +265,9 @@ async def test_it_moves_by_so_many_messages_and_to_where_another_group_is(
     assert (await api.call("post", "/groups/g-shift/reset", none))[0] == 409
 
 
-async def test_a_move_can_be_undone_for_a_day(
-    log_in: Client, gateway: Gateway, cluster: ServingCluster, make_topic: Topic
-) -> None:
+async def test_a_move_can_be_undone_for_a_day(log_in: Client, gateway: Gateway, make_topic: Topic) -> None:
     topic = await make_topic("reset-undo", queues=2, messages=[Message("reset-undo", b"x")] * 8)
-    await placed(gateway, cluster, "g-undo", topic, {0: 1, 1: 2})
+    await placed(gateway, "g-undo", topic, {0: 1, 1: 2})
     client, api = await log_in(Role.OPERATOR), await api_for(await User.objects.aget(role="operator"))
     undo = {"topics": [topic], "to": "undo"}
     assert (await api.call("post", "/groups/g-undo/reset", undo))[0] == 409, "it was never moved"
@@ -316,12 +305,10 @@ def test_a_queue_that_stands_elsewhere_afterwards_is_found() -> None:
     assert astray(planned, found) == planned[1:]
 
 
-async def test_several_topics_move_at_once(
-    log_in: Client, gateway: Gateway, cluster: ServingCluster, make_topic: Topic
-) -> None:
+async def test_several_topics_move_at_once(log_in: Client, gateway: Gateway, make_topic: Topic) -> None:
     topics = [await make_topic(f"several-{n}", queues=1, messages=[Message(f"several-{n}", b"x")] * 3) for n in (1, 2)]
     for topic in topics:
-        await placed(gateway, cluster, "g-several", topic, {0: 1})
+        await placed(gateway, "g-several", topic, {0: 1})
     client = await log_in(Role.OPERATOR)
     asked = urlencode({"topic": topics, "to": "end"}, doseq=True)
     page = (await client.get(f"/group/g-several/reset?{asked}")).content.decode()
@@ -352,14 +339,13 @@ async def places(gateway: Gateway, group: str) -> dict[str, int | None]:
 
 async def test_a_topic_that_can_not_be_moved_is_told_and_holds_up_no_other(
     gateway: Gateway,
-    cluster: ServingCluster,
     make_topic: Topic,
     monkeypatch: pytest.MonkeyPatch,
     transactional_db: None,
 ) -> None:
     topics = [await make_topic(f"hold-{n}", queues=1, messages=[Message(f"hold-{n}", b"x")]) for n in (1, 2)]
     for topic in topics:
-        await placed(gateway, cluster, "g-hold", topic, {0: 0})
+        await placed(gateway, "g-hold", topic, {0: 0})
     plans = [await gateway.groups.plan_reset("g-hold", topic, TO_END, None) for topic in topics]
     reset = gateway.groups.reset
 
@@ -375,21 +361,17 @@ async def test_a_topic_that_can_not_be_moved_is_told_and_holds_up_no_other(
     assert await places(gateway, "g-hold") == {"hold-1": 0, "hold-2": 1}
 
 
-async def test_how_long_ago_is_a_time_too(
-    log_in: Client, gateway: Gateway, cluster: ServingCluster, make_topic: Topic
-) -> None:
+async def test_how_long_ago_is_a_time_too(log_in: Client, gateway: Gateway, make_topic: Topic) -> None:
     topic = await make_topic("reset-ago", queues=1, messages=[Message("reset-ago", b"x")] * 3)
-    await placed(gateway, cluster, "g-ago", topic, {0: 3})
+    await placed(gateway, "g-ago", topic, {0: 3})
     page = (await (await log_in(Role.OPERATOR)).get(f"/group/g-ago/reset?topic={topic}&to=time&at=2h")).content.decode()
     assert cells(page)[1:5] == ["3", "0", "0", "3"]
 
 
-async def test_names_that_clients_made_up_are_text(
-    log_in: Client, gateway: Gateway, cluster: ServingCluster, make_topic: Topic
-) -> None:
+async def test_names_that_clients_made_up_are_text(log_in: Client, gateway: Gateway, make_topic: Topic) -> None:
     topic = await make_topic("group-nasty", queues=1)
     nasty = "<img src=x onerror=alert(1)>"
-    async with consuming(cluster, "g-nasty", topic, "a", instance_name=nasty):
+    async with consuming(gateway, "g-nasty", topic, "a", instance_name=nasty):
 
         async def is_in() -> bool:
             return bool((await gateway.groups.get("g-nasty")).clients)
@@ -403,11 +385,11 @@ async def test_names_that_clients_made_up_are_text(
 
 
 async def test_the_list_is_sorted_by_the_address_and_asks_again_for_itself_alone(
-    log_in: Client, gateway: Gateway, cluster: ServingCluster, make_topic: Topic
+    log_in: Client, gateway: Gateway, make_topic: Topic
 ) -> None:
     topic = await make_topic("list-sort", queues=1, messages=[Message("list-sort", b"x")] * 9)
     for group, offset in (("g-sort-near", 8), ("g-sort-far", 1)):
-        await placed(gateway, cluster, group, topic, {0: offset})
+        await placed(gateway, group, topic, {0: offset})
     client = await log_in("reader")
 
     async def names(query: str, **headers: str) -> list[str]:
@@ -422,12 +404,12 @@ async def test_the_list_is_sorted_by_the_address_and_asks_again_for_itself_alone
 
 
 async def test_two_looks_tell_rates_and_direction_on_the_page_and_over_rest(
-    log_in: Client, gateway: Gateway, cluster: ServingCluster, make_topic: Topic, monkeypatch: pytest.MonkeyPatch
+    log_in: Client, gateway: Gateway, make_topic: Topic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(trend, "HISTORY_EACH_S", 0.0)
     monkeypatch.setattr(books, "LOOK_EACH_S", 0.0)
     topic = await make_topic("list-rates", queues=1)
-    await placed(gateway, cluster, "g-rates", topic, {0: 0})
+    await placed(gateway, "g-rates", topic, {0: 0})
     await group_book.listing(gateway)
     await group_book.rows(gateway, ["g-rates"])
     for _ in range(9):

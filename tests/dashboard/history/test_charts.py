@@ -18,7 +18,7 @@ from dashboard.models.audit import Way
 from dashboard.models.history import HistoryBlock, HistoryMark
 from dashboard.models.management import Role, User
 from dashboard.status.board import BrokerFacts, BrokerState, Snapshot, WatchedGroup, board
-from tests.dashboard.conftest import Client, api_for
+from tests.dashboard.conftest import Client, Topic, api_for
 
 NOON = 1_700_000_000 // 86_400 * 86_400 + 12 * HOUR
 NAN = float("nan")
@@ -94,13 +94,9 @@ async def test_what_was_done_again_and_again_is_one_mark(transactional_db: None)
         for number in range(300)
     ]
     before = Change(
-        who="ada",
-        way=Way.PAGE,
-        address="",
-        action="group's offsets reset",
-        target="orders",
+        who="ada", way=Way.PAGE, address="", action="group's offsets reset", target="orders",
         at=at - timedelta(minutes=9),
-    )
+    )  # fmt: skip
     await sync_to_async(append)([before, *made])
     chart = await chart_of(
         "", "", IN, RANGES["1h"], Principal(User(role=Role.ADMIN), ROLE_PERMISSIONS[Role.ADMIN]), NOON + 60
@@ -137,7 +133,7 @@ async def test_pages_and_rest_show_the_range_that_the_address_says(log_in: Clien
     assert (await api.call("get", "/history?kind=weather"))[0] == 422
 
 
-async def test_topics_and_groups_have_charts(log_in: Client, make_topic, gateway: Gateway) -> None:  # type: ignore[no-untyped-def]
+async def test_topics_and_groups_have_charts(log_in: Client, make_topic: Topic) -> None:
     topic = await make_topic("charted")
     client = await log_in("reader")
     for address in (f"/topic/{topic}/charts", "/group/TOOLS_CONSUMER?range=24h"):

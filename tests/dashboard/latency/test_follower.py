@@ -19,7 +19,7 @@ from gantrymq import ConsumeResult, Producer, PushConsumer
 from gantrymq.client.produce.trace_records import TraceKind, TraceRecord, encode_record
 from gantrymq.message.model import Message, MessageExt
 from gantrymq.message.topics import TRACE_TOPIC
-from tests.dashboard.conftest import Client, api_for
+from tests.dashboard.conftest import Client, Topic, api_for
 from tests.harness import ServingCluster
 from tests.waiting import aside, until
 
@@ -34,9 +34,7 @@ def report(topic: str, group: str, number: int, took_ms: int) -> bytes:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def trace_topic(
-    cluster: ServingCluster, gateway: Gateway, make_topic: Callable[..., Awaitable[str]]
-) -> AsyncIterator[str]:
+async def trace_topic(cluster: ServingCluster, gateway: Gateway, make_topic: Topic) -> AsyncIterator[str]:
     """The first trace makes it."""
     topic = await make_topic(f"first-{next(numbers)}", queues=1)
     async with Producer(cluster.namesrv_address, group="shop", trace=True) as producer:
@@ -53,7 +51,7 @@ async def trace_topic(
 
 
 async def test_pages_and_rest_say_what_the_traces_say(
-    cluster: ServingCluster, gateway: Gateway, make_topic: Callable[..., Awaitable[str]], trace_topic: str,
+    cluster: ServingCluster, gateway: Gateway, make_topic: Topic, trace_topic: str,
     log_in: Client,
 ) -> None:  # fmt: skip
     topic = await make_topic(f"timed-{next(numbers)}", queues=1)
@@ -122,9 +120,7 @@ async def test_a_backlog_is_skipped_and_counted(
     assert (pair["messages"], pair["histogram"], answer["skipped_traces"]) == (3, [{"up_to_ms": 50, "messages": 3}], 7)
 
 
-async def test_without_traces_the_pages_say_where_figures_would_come_from(
-    gateway: Gateway, make_topic: Callable[..., Awaitable[str]], log_in: Client
-) -> None:
+async def test_without_traces_the_pages_say_where_figures_would_come_from(make_topic: Topic, log_in: Client) -> None:
     topic = await make_topic(f"untraced-{next(numbers)}")
     page = (await (await log_in("reader")).get(f"/topic/{topic}/charts")).content.decode()
     assert "No latency for this time." in page and "traceTopicEnable=true" in page

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -21,23 +21,15 @@ from dashboard.models.management import User
 from gantrymq.message.model import Message
 from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig
 from tests.dashboard.addresses import EXAMPLES, METHODS, guarded_patterns, rest_operations
-from tests.dashboard.conftest import Client, api_for
+from tests.dashboard.conftest import Client, Topic, api_for
 from tests.dashboard.live.socket_client import connected
 
 MINE, THEIRS = "limited-mine", "foreign-theirs"
 PREFIX, CANARY = "limited-", "foreign-"
 SHOWN = {
-    "topic",
-    "topic-queues",
-    "topic-groups",
-    "topic-charts",
-    "topic-producers",
-    "topic-settings",
-    "topic-delete",
-    "group",
-    "group-reset",
-}
-Topic = Callable[..., Awaitable[str]]
+    "topic", "topic-queues", "topic-groups", "topic-charts", "topic-producers", "topic-settings", "topic-delete",
+    "group", "group-reset",
+}  # fmt: skip
 
 
 @pytest_asyncio.fixture(loop_scope="session")

@@ -9,12 +9,7 @@ from dashboard.limits.names import NO_LIMIT, PREFIXES_MAX, BadPrefix, NameLimit,
 
 @pytest.mark.parametrize(
     ("text", "found"),
-    [
-        ("", ()),
-        (" ,\n", ()),
-        ("orders-", ("orders-",)),
-        ("orders-, billing-\n orders-", ("billing-", "orders-")),
-    ],
+    [("", ()), (" ,\n", ()), ("orders-", ("orders-",)), ("orders-, billing-\n orders-", ("billing-", "orders-"))],
 )
 def test_prefixes_are_separated_by_anything(text: str, found: tuple[str, ...]) -> None:
     assert read_prefixes(text) == found
@@ -30,16 +25,8 @@ def test_retries_and_dead_letters_are_their_groups() -> None:
     limit = NameLimit(("orders-", "b"))
     allowed = ["orders-", "orders-eu", "%RETRY%orders-mail", "%DLQ%orders-mail", "billing"]
     refused = [
-        "",
-        "order",
-        "Orders-",
-        "%RETRY%",
-        "%RETRY%mail",
-        "%DLQ%mail",
-        "%LMQ%orders-",
-        "rmq_sys_orders-",
-        "x orders-",
-    ]
+        "", "order", "Orders-", "%RETRY%", "%RETRY%mail", "%DLQ%mail", "%LMQ%orders-", "rmq_sys_orders-", "x orders-",
+    ]  # fmt: skip
     assert [name for name in allowed + refused if limit.allows(name)] == allowed
     assert all(map(NO_LIMIT.allows, allowed + refused))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 
 import pytest
@@ -18,11 +18,10 @@ from dashboard.live.parts import part_watch
 from dashboard.live.sampler import Sampler
 from dashboard.live.tail import topic_tail
 from dashboard.models.management import User
-from tests.dashboard.conftest import Client
+from tests.dashboard.conftest import Client, Topic
 from tests.dashboard.live.socket_client import connected, frame_of
 from tests.waiting import until
 
-Topic = Callable[..., Awaitable[str]]
 TABS = 6
 
 
@@ -40,7 +39,7 @@ async def _drawing(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> AsyncIt
 
 @pytest.mark.usefixtures("_drawing")
 async def test_a_list_is_read_and_drawn_once_for_all_tabs(
-    log_in: Client, make_topic: Topic, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+    log_in: Client, make_topic: Topic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await make_topic("shared-list")
     drawn: list[str] = []
@@ -77,9 +76,7 @@ async def test_a_list_is_read_and_drawn_once_for_all_tabs(
 
 
 @pytest.mark.usefixtures("_drawing")
-async def test_what_another_program_makes_comes_to_the_tab_by_itself(
-    log_in: Client, make_topic: Topic, gateway: Gateway
-) -> None:
+async def test_what_another_program_makes_comes_to_the_tab_by_itself(log_in: Client, make_topic: Topic) -> None:
     channel = "part:topic-list /topics?q=comes-later"
     async with connected(await log_in("reader")) as socket:
         await socket.send_to(json.dumps({"subscribe": [channel]}))
@@ -109,9 +106,7 @@ async def test_two_tabs_in_two_languages_get_each_their_own_at_once(log_in: Clie
 
 
 @pytest.mark.usefixtures("_drawing")
-async def test_s_an_account_with_a_limit_gets_a_list_of_its_own(
-    log_in: Client, make_topic: Topic, gateway: Gateway
-) -> None:
+async def test_s_an_account_with_a_limit_gets_a_list_of_its_own(log_in: Client, make_topic: Topic) -> None:
     await make_topic("own-part")
     await make_topic("foreign-part")
     everyone, limited = await log_in("admin"), await log_in("operator")
@@ -129,16 +124,11 @@ async def test_s_an_account_with_a_limit_gets_a_list_of_its_own(
 @pytest.mark.parametrize(
     "channel",
     [
-        "part:topic-list /groups",
-        "part:group-now /group/foreign",
-        "part:client-list /clients",
-        "part:topic-list /topics/create",
-        "part:topic-list /no-such-page",
-        "part:people /users",
-        "part:topic-list",
+        "part:topic-list /groups", "part:group-now /group/foreign", "part:client-list /clients",
+        "part:topic-list /topics/create", "part:topic-list /no-such-page", "part:people /users", "part:topic-list",
         "part:",
     ],
-)
+)  # fmt: skip
 async def test_a_part_that_is_none_or_not_for_the_account_is_refused(
     log_in: Client, gateway: Gateway, channel: str
 ) -> None:
@@ -178,7 +168,7 @@ async def test_s15_one_account_with_many_lists_leaves_the_others_theirs(
 
 
 async def test_s15_one_account_with_many_topics_leaves_the_others_theirs(
-    log_in: Client, make_topic: Topic, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+    log_in: Client, make_topic: Topic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tail, "TOPICS_MAX", 2)
     topics = [await make_topic(f"shared-{number}") for number in range(3)]
@@ -194,9 +184,7 @@ async def test_s15_one_account_with_many_topics_leaves_the_others_theirs(
 
 
 @pytest.mark.usefixtures("_drawing")
-async def test_a_page_that_fails_sends_nothing_and_ends_no_other(
-    log_in: Client, make_topic: Topic, gateway: Gateway
-) -> None:
+async def test_a_page_that_fails_sends_nothing_and_ends_no_other(log_in: Client, make_topic: Topic) -> None:
     await make_topic("beside-a-failure")
     fails, works = "part:group-now /group/no-such-group", "part:topic-list /topics?q=beside-a-failure"
     async with connected(await log_in("reader")) as socket:

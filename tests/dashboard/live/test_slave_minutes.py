@@ -21,26 +21,14 @@ def test_a_minute_has_a_row_for_each_slave_with_the_worst_of_its_seconds() -> No
     common = {"at_ms": 120_000, "broker": "broker-a"}
     assert finished == [
         SlaveSample(
-            **common,
-            slave="10.0.0.7",
-            behind_bytes=1,
-            behind_messages=None,
-            behind_seconds=0.0,
-            in_sync=True,
-            bytes_per_second=7.0,
-            seconds=1,
+            **common, slave="10.0.0.7", behind_bytes=1, behind_messages=None, behind_seconds=0.0, in_sync=True,
+            bytes_per_second=7.0, seconds=1,
         ),
         SlaveSample(
-            **common,
-            slave="broker-a:1",
-            behind_bytes=900,
-            behind_messages=1,
-            behind_seconds=2.5,
-            in_sync=False,
-            bytes_per_second=100.0,
-            seconds=3,
+            **common, slave="broker-a:1", behind_bytes=900, behind_messages=1, behind_seconds=2.5, in_sync=False,
+            bytes_per_second=100.0, seconds=3,
         ),
-    ]
+    ]  # fmt: skip
 
 
 def test_a_clock_that_is_set_back_begins_no_minute_twice() -> None:

@@ -26,25 +26,17 @@ from dashboard.status.board import board
 from dashboard.status.verdict import judge
 from dashboard.status.waiting import waiting
 from gantrymq.message.model import Message
-from tests.dashboard.conftest import Client
+from tests.dashboard.conftest import Client, Topic
 from tests.dashboard.live.socket_client import PatientCommunicator, communicator, connected, frame_of
-
-Topic = Callable[..., Awaitable[str]]
 
 
 @pytest.mark.parametrize(
     "origin",
     [
-        None,
-        b"http://evil.example",
-        b"http://localhost:9999",
-        b"null",
-        b"http://localhost",
-        b"https://localhost:8080",
-        b"http://localhost:8o8o",
-        b"ftp://localhost:8080",
+        None, b"http://evil.example", b"http://localhost:9999", b"null", b"http://localhost", b"https://localhost:8080",
+        b"http://localhost:8o8o", b"ftp://localhost:8080",
     ],
-)
+)  # fmt: skip
 async def test_s14_a_foreign_page_can_not_open_it(origin: bytes | None, log_in: Client) -> None:
     is_open, _ = await communicator(await log_in("admin"), origin).connect()
     assert not is_open

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,12 +15,10 @@ from dashboard.cluster.message_values import MessageLine
 from dashboard.live import tail
 from dashboard.live.tail import TopicTail, render_lines, topic_tail
 from gantrymq.message.model import Message
-from tests.dashboard.conftest import Client, patient_gateway
+from tests.dashboard.conftest import Client, Topic, patient_gateway
 from tests.dashboard.live.socket_client import connected, frame_of
 from tests.gantrymq.damaged_log import COUNT, body_byte, spoilt
 from tests.waiting import WITHIN_S, aside
-
-Topic = Callable[..., Awaitable[str]]
 
 
 class SlowTopic(TopicTail):

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-
 from dashboard.cluster.gateway import Gateway
 from dashboard.models.management import User
 from gantrymq.message.model import Message
-from tests.dashboard.conftest import Client, api_for
-
-Topic = Callable[..., Awaitable[str]]
+from tests.dashboard.conftest import Client, Topic, api_for
 
 
 async def test_a_unique_id_leads_to_its_message_without_a_topic_or_trace(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -13,13 +12,10 @@ import pytest
 from django.test import AsyncClient
 
 from dashboard.access.tokens import create_token
-from dashboard.cluster.gateway import Gateway
 from dashboard.messages import export as exports
 from dashboard.models.management import User
 from gantrymq.message.model import Message
-from tests.dashboard.conftest import Client
-
-Topic = Callable[..., Awaitable[str]]
+from tests.dashboard.conftest import Client, Topic
 
 
 async def file_of(client: AsyncClient, address: str, token: str = "", **given: Any) -> str:
@@ -29,7 +25,7 @@ async def file_of(client: AsyncClient, address: str, token: str = "", **given: A
     return b"".join([part async for part in answer.streaming_content]).decode()
 
 
-async def test_both_forms_hold_what_the_page_finds(log_in: Client, gateway: Gateway, make_topic: Topic) -> None:
+async def test_both_forms_hold_what_the_page_finds(log_in: Client, make_topic: Topic) -> None:
     bodies = [b"=1+1", 'Zoë\n"x"'.encode(), b"\xff\x00"]
     sent = [Message("saved", body, tags="t", keys=["k", f"k{at}"], properties={"p": "@x"})
             for at, body in enumerate(bodies)]  # fmt: skip
@@ -50,7 +46,7 @@ async def test_both_forms_hold_what_the_page_finds(log_in: Client, gateway: Gate
 
 
 async def test_a_file_that_is_cut_says_so_and_how_to_go_on(
-    gateway: Gateway, make_topic: Topic, users: dict[str, User], monkeypatch: pytest.MonkeyPatch
+    make_topic: Topic, users: dict[str, User], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(exports, "MESSAGES_MAX", 2)
     await make_topic("cut", queues=2, messages=[Message("cut", b"%d" % at) for at in range(5)])

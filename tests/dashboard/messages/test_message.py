@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 import shlex
-from collections.abc import Awaitable, Callable
 from html import unescape
 from urllib.parse import urlsplit
 
@@ -13,11 +12,9 @@ from appliance.__main__ import main
 from dashboard.cluster.gateway import Gateway
 from dashboard.models.management import User
 from gantrymq.message.model import Message
-from tests.dashboard.conftest import Client, api_for
+from tests.dashboard.conftest import Client, Topic, api_for
 from tests.dashboard.groups.group_members import consuming, waited_for
-from tests.harness import ServingCluster
 
-Topic = Callable[..., Awaitable[str]]
 HTMX = {"hx-request": "true"}
 
 
@@ -105,14 +102,12 @@ async def test_the_lines_for_a_shell_do_what_the_button_does(
     assert (await gateway.topics.get("lines")).stored == 3
 
 
-async def test_one_client_handles_it_once_more(
-    log_in: Client, gateway: Gateway, cluster: ServingCluster, make_topic: Topic
-) -> None:
+async def test_one_client_handles_it_once_more(log_in: Client, gateway: Gateway, make_topic: Topic) -> None:
     await make_topic("handled", queues=1)
     place = await place_of(gateway, "handled", b"work")
     message = await gateway.messages.get("handled", *_split(place))
     client = await log_in("operator")
-    async with consuming(cluster, "handled-group", "handled") as seen:
+    async with consuming(gateway, "handled-group", "handled") as seen:
 
         async def is_there() -> bool:
             return bool(seen and (await gateway.fate.deliveries(message)).clients)

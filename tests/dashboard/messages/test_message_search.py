@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import quote
 
@@ -14,9 +13,7 @@ from dashboard.cluster.gateway import Gateway
 from dashboard.cluster.units import moment
 from dashboard.models.management import User
 from gantrymq.message.model import Message
-from tests.dashboard.conftest import Client, api_for
-
-Topic = Callable[..., Awaitable[str]]
+from tests.dashboard.conftest import Client, Topic, api_for
 
 
 def bodies(page: str) -> list[str]:
@@ -49,7 +46,7 @@ FOUND_BY = {
 }
 
 
-async def test_the_box_finds_by_tag_property_key_and_words(log_in: Client, gateway: Gateway, make_topic: Topic) -> None:
+async def test_the_box_finds_by_tag_property_key_and_words(log_in: Client, make_topic: Topic) -> None:
     await orders(make_topic, "found-by")
     client = await log_in("reader")
     for q, found in FOUND_BY.items():
@@ -90,7 +87,7 @@ async def test_from_and_to_choose_by_the_time_of_storing(log_in: Client, gateway
 
 
 async def test_a_search_goes_on_step_by_step(
-    log_in: Client, gateway: Gateway, make_topic: Topic, monkeypatch: pytest.MonkeyPatch
+    log_in: Client, make_topic: Topic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(message_search, "STEP_MESSAGES", 3)
     monkeypatch.setattr("dashboard.cluster.message_scan.WINDOW_MESSAGES", 2)
@@ -111,7 +108,7 @@ async def test_a_search_goes_on_step_by_step(
 
 
 async def test_too_many_searches_at_once_are_refused(
-    log_in: Client, gateway: Gateway, make_topic: Topic, monkeypatch: pytest.MonkeyPatch
+    log_in: Client, make_topic: Topic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(message_search, "SEARCHES_WAITING_MAX", 0)
     await orders(make_topic, "crowded", 1)
@@ -119,7 +116,7 @@ async def test_too_many_searches_at_once_are_refused(
     assert answer.status_code == 503 and "Too many searches" in answer.content.decode()
 
 
-async def test_rest_finds_gets_and_sends(gateway: Gateway, make_topic: Topic, users: dict[str, User]) -> None:
+async def test_rest_finds_gets_and_sends(make_topic: Topic, users: dict[str, User]) -> None:
     await orders(make_topic, "rest-messages", 4)
     api = await api_for(users["operator"])
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from urllib.parse import urlencode
 
@@ -11,11 +10,9 @@ from dashboard.cluster.gateway import Gateway
 from dashboard.cluster.message_lookup import FOUND_MESSAGES
 from gantrymq.message.model import Message
 from gantrymq.remoting.bodies import PERM_READ
-from tests.dashboard.conftest import Client
+from tests.dashboard.conftest import Client, Topic
 from tests.harness import ServingCluster
 from tests.waiting import until
-
-Topic = Callable[..., Awaitable[str]]
 
 
 async def test_looking_at_messages_is_not_counted_as_consuming(
@@ -81,9 +78,7 @@ async def test_of_a_key_with_many_messages_the_newest_of_a_time_are_found(
     assert page.count('class="row"') == 1 and "the first" in page
 
 
-async def test_a_message_without_a_body_is_no_fault_of_the_broker(
-    log_in: Client, gateway: Gateway, make_topic: Topic
-) -> None:
+async def test_a_message_without_a_body_is_no_fault_of_the_broker(log_in: Client, make_topic: Topic) -> None:
     await make_topic("no-body", queues=1)
     fields = {"body": "", "delay_level": "0"}
     answer = await (await log_in("operator")).post("/topic/no-body/send", fields, headers={"hx-request": "true"})

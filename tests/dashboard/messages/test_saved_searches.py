@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
 from asgiref.sync import sync_to_async
 
 from dashboard.models.management import User
 from dashboard.models.saved_searches import SavedSearch
-from tests.dashboard.conftest import Client, api_for
-
-Topic = Callable[..., Awaitable[str]]
+from tests.dashboard.conftest import Client, Topic, api_for
 
 
 async def test_a_search_is_kept_asked_again_and_deleted_by_its_account_alone(log_in: Client, make_topic: Topic) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -22,7 +22,7 @@ from gantrymq.client.produce.trace_records import ConsumeOutcome, TraceKind, Tra
 from gantrymq.errors import RouteNotFound
 from gantrymq.message.model import Message, MessageExt
 from gantrymq.message.topics import TRACE_TOPIC
-from tests.dashboard.conftest import Client, api_for
+from tests.dashboard.conftest import Client, Topic, api_for
 from tests.harness import ServingCluster
 from tests.waiting import until
 
@@ -40,9 +40,7 @@ class Told:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def told(
-    cluster: ServingCluster, gateway: Gateway, make_topic: Callable[..., Awaitable[str]]
-) -> AsyncIterator[Told]:
+async def told(cluster: ServingCluster, gateway: Gateway, make_topic: Topic) -> AsyncIterator[Told]:
     number = next(numbers)
     topic, group, key = await make_topic(f"traced-{number}", queues=1), f"tracers-{number}", f"order-{number}-17"
     tries = 0

@@ -116,7 +116,7 @@ async def test_what_only_some_name_servers_took_is_said_and_noted(
     assert await admin.name_servers.get_kv(SPACE, "orders") == "1"
     value = {"before": None, "after": "1"}
     assert await noted() == [
-        ("name server's KV entry set", "admin", {"key": "orders", "failed_at": gone, "value": value}),
+        ("name server's KV entry set", "admin", {"key": "orders", "failed_at": gone, "value": value})
     ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -16,10 +16,8 @@ from dashboard.live.tail import LOOKS_KEPT, Arrivals, topic_tail
 from dashboard.models.management import ApiToken, User
 from dashboard.overview import live_api as live
 from gantrymq.message.model import Message
-from tests.dashboard.conftest import api_for
+from tests.dashboard.conftest import Topic, api_for
 from tests.waiting import WITHIN_S
-
-Topic = Callable[..., Awaitable[str]]
 
 
 async def opened(user: User, query: str = "", scope: str = "read") -> Any:

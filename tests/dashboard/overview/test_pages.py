@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import timedelta
 from html import unescape
@@ -29,10 +28,9 @@ from dashboard.status.check import Check, Level
 from dashboard.status.metrics import overview_metrics
 from dashboard.status.verdict import judge
 from gantrymq.message.model import Message
-from tests.dashboard.conftest import Client
+from tests.dashboard.conftest import Client, Topic
 from tests.harness import ServingCluster
 
-Topic = Callable[..., Awaitable[str]]
 HTMX = {"hx-request": "true"}
 NASTY = "<script>alert('x')</script>\"'><img src=x onerror=alert(1)>"
 

@@ -456,14 +456,9 @@ def test_the_web_process_loads_neither_spark_nor_arrow_nor_numpy() -> None:
     )
     environment = {"DJANGO_SETTINGS_MODULE": "dashboard.settings", "GANTRY_DATA": str(django_settings.APPLIANCE.data)}
     done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=WITHIN_S,
+        [sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=WITHIN_S,
         check=True,
-    )
+    )  # fmt: skip
     assert done.stdout.strip() == "[]"
 
 

@@ -20,13 +20,9 @@ COPYING = {"slaveState": "copying", "slaveStateWhy": "none", "slaveMaster": "127
 def state(broker: BrokerRef, why: str | None = None, age_s: float = 0.0, **info: str) -> BrokerState:
     facts = read_facts(broker, {"bootTimestamp": "1"} | info, 100.0 - age_s, None)
     return BrokerState(
-        broker.key,
-        broker.address,
-        replace(facts, in_rate=5.0, out_rate=3.0, in_now=5.0, out_now=3.0),
-        why,
-        None,
+        broker.key, broker.address, replace(facts, in_rate=5.0, out_rate=3.0, in_now=5.0, out_now=3.0), why, None,
         broker.broker_id,
-    )
+    )  # fmt: skip
 
 
 def master(why: str | None = None, age_s: float = 0.0, behind_messages: int = 0) -> BrokerState:

@@ -22,12 +22,7 @@ PARTS = {"": 90 * MIB, ".own": 40 * MIB, ".mapped": 50 * MIB, ".swapped": 3 * MI
 
 @pytest.mark.parametrize(
     ("told", "processes", "shown"),
-    [
-        (TOLD, (HERE,), PARTS),
-        (TOLD, (), PARTS),
-        ({}, (HERE,), {"": 80 * MIB}),
-        ({}, (), {"": None}),
-    ],
+    [(TOLD, (HERE,), PARTS), (TOLD, (), PARTS), ({}, (HERE,), {"": 80 * MIB}), ({}, (), {"": None})],
     ids=["it says it", "on another machine", "Apache's on this machine", "Apache's elsewhere"],
 )
 def test_a_brokers_memory(

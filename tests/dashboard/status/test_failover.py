@@ -52,12 +52,8 @@ def seen(*told: FailoverStatus | None) -> Failover:
 def readings(failover: Failover) -> dict[str, float | None]:
     snapshot = Snapshot(NOW, "n:1", None, (), (), None, failovers={NAME: failover})
     kinds = (
-        RuleKind.NO_SUCCESSOR,
-        RuleKind.IN_SYNC_SMALL,
-        RuleKind.ETCD_SLOW,
-        RuleKind.FAILOVER_PAUSED,
-        RuleKind.ETCD_FULL,
-    )
+        RuleKind.NO_SUCCESSOR, RuleKind.IN_SYNC_SMALL, RuleKind.ETCD_SLOW, RuleKind.FAILOVER_PAUSED, RuleKind.ETCD_FULL,
+    )  # fmt: skip
     found = {kind: KINDS[kind].read(snapshot)[NAME] for kind in kinds}
     kept = series.now_and_then(snapshot)
     assert {kind: kept.get(f"{KINDS[kind].series}:{NAME}") for kind in kinds} == found

@@ -18,15 +18,9 @@ BEHIND = WatchedGroup("orders-mail", 17105, 24 * 60_000, 2, NOW)
 def alert(level: Level, subject: str, *, is_acknowledged: bool = False, kind: RuleKind = RuleKind.GROUP_LAG) -> Check:
     named = f"1: {subject}"
     return Check(
-        level,
-        f"Lag: {subject}",
-        "much",
-        name=named,
-        link="/alerts",
-        rules=(kind,),
-        about=(subject,),
+        level, f"Lag: {subject}", "much", name=named, link="/alerts", rules=(kind,), about=(subject,),
         is_acknowledged=is_acknowledged,
-    )
+    )  # fmt: skip
 
 
 def judged(

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable
 
 from dashboard.cluster.gateway import Gateway
 from dashboard.live.sampler import Sampler
 from gantrymq.message.model import Message
-from tests.dashboard.conftest import Client
+from tests.dashboard.conftest import Client, Topic
 
 MINUTE = "last minute"
 
@@ -23,7 +22,7 @@ PAGES = {
 
 
 async def test_the_window_of_a_rate_is_named_where_it_is_shown(
-    log_in: Client, gateway: Gateway, make_topic: Callable[..., Awaitable[str]]
+    log_in: Client, gateway: Gateway, make_topic: Topic
 ) -> None:
     await make_topic("windows", messages=[Message("windows", b"x")])
     [broker] = (await Sampler(gateway).sample()).brokers

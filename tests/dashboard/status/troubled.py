@@ -51,38 +51,19 @@ def _silent(more: int) -> list[BrokerState]:
 
 def _in_trouble(more: int) -> BrokerState:
     services = Services(
-        name_servers_known=0,
-        name_servers_all=more,
-        out_of_files_s=more,
-        connections_refused_for_files=more,
-        open_files_max=300,
-        settings_refused=more,
-        settings_refused_from="k:1",
-        settings_refused_s=more,
-        messages_damaged=more,
-        message_damaged_last="T-0",
-        timers_pending=more,
-        timer_behind_ms=6000 * more,
-        tables_not_saved=("topics",),
-        disagreements=more,
-        disagreeing_groups=("g",),
-        suspensions=more,
-        suspended_groups=("g",),
-        topics_not_shared=more,
-        role="ASYNC_MASTER",
+        name_servers_known=0, name_servers_all=more, out_of_files_s=more, connections_refused_for_files=more,
+        open_files_max=300, settings_refused=more, settings_refused_from="k:1", settings_refused_s=more,
+        messages_damaged=more, message_damaged_last="T-0", timers_pending=more, timer_behind_ms=6000 * more,
+        tables_not_saved=("topics",), disagreements=more, disagreeing_groups=("g",), suspensions=more,
+        suspended_groups=("g",), topics_not_shared=more, role="ASYNC_MASTER",
         slaves=tuple(SlaveDifference(f"k:{n}", 9 << 30, 60.0 * more, False, 1) for n in range(more)),
-        slaves_gone=(("l", 60 * more),),
-        copying=Copying("diverged", "", "m:1", "c", more),
-    )
+        slaves_gone=(("l", 60 * more),), copying=Copying("diverged", "", "m:1", "c", more),
+    )  # fmt: skip
     facts = _facts(
-        "broker-a",
-        services=services,
-        store_trouble="the disk is slow",
+        "broker-a", services=services, store_trouble="the disk is slow",
         lanes=(Lane("send", 0, 10000, 300.0 * more), Lane("pull", 9000 + more, 10000, 0.0)),
-        refusing=(LaneCounts("send", more, more, more),),
-        refused_at=NOW,
-        told={"epochRival": "7 2 k:1"},
-    )
+        refusing=(LaneCounts("send", more, more, more),), refused_at=NOW, told={"epochRival": "7 2 k:1"},
+    )  # fmt: skip
     return BrokerState("broker-a", "h:1", facts)
 
 

@@ -6,7 +6,7 @@ import asyncio
 import html
 import importlib
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -26,9 +26,8 @@ from dashboard.topics.change_views import admin_lines
 from dashboard.topics.changes import Asker, TopicChange
 from gantrymq.message.model import Message
 from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig
-from tests.dashboard.conftest import Client, api_for
+from tests.dashboard.conftest import Client, Topic, api_for
 
-Topic = Callable[..., Awaitable[str]]
 ASKER = Asker("ada", Way.PAGE, "127.0.0.1", "")
 
 
@@ -162,7 +161,7 @@ async def test_a_run_that_a_restart_broke_off_goes_on_and_is_audited_once(
     assert sorted([entry.target async for entry in written]) == sorted(names)
 
 
-async def test_what_must_not_be_done_twice_is_told_as_not_known(gateway: Gateway, make_topic: Topic, ada: User) -> None:
+async def test_what_must_not_be_done_twice_is_told_as_not_known(make_topic: Topic, ada: User) -> None:
     topic, runs = await make_topic("bulk-broken-off"), ChangeRuns()
     row = await TopicChangeRun.objects.acreate(
         wanted={"what": "reset-to-end"}, topics=[topic], who="ada", way=Way.PAGE, started_at=timezone.now()

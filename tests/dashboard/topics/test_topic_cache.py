@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -23,10 +22,8 @@ from gantrymq import Message, Producer
 from gantrymq.client.admin.topics import TopicAdmin
 from gantrymq.errors import RequestTimeout, ResponseError
 from gantrymq.remoting.codes import ResponseCode
-from tests.dashboard.conftest import Client, api_for
+from tests.dashboard.conftest import Client, Topic, api_for
 from tests.harness import ServingCluster
-
-Topic = Callable[..., Awaitable[str]]
 
 
 async def look_at_all(book: TopicBook, gateway: Gateway) -> None:
@@ -140,7 +137,7 @@ def test_sizes_are_kept_in_the_history() -> None:
     assert now_and_then(snapshot)[name_for(TOPIC_SIZE, "orders")] == 4096
 
 
-async def test_a_topics_charts_have_a_range(log_in: Client, make_topic: Topic, gateway: Gateway) -> None:
+async def test_a_topics_charts_have_a_range(log_in: Client, make_topic: Topic) -> None:
     await make_topic("figured-charts")
     page = (await (await log_in("reader")).get("/topic/figured-charts/charts?range=7d")).content.decode()
     for title in ("Messages per second", "Lag of the worst group", "Size in the logs"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Awaitable, Callable
 
 import pytest
 from django import forms
@@ -14,11 +13,9 @@ from dashboard.forms.fields import duration_text, parse_duration, parse_moment
 from dashboard.messages.forms import TestMessageForm, delay_levels
 from dashboard.models.management import Role, User
 from gantrymq.message import properties as names
-from tests.dashboard.conftest import Client, api_for
+from tests.dashboard.conftest import Client, Topic, api_for
 from tests.harness import ServingCluster
 from tests.waiting import until
-
-Topic = Callable[..., Awaitable[str]]
 
 
 @pytest.mark.parametrize(
@@ -90,9 +87,7 @@ async def test_rest_tells_what_has_no_effect_here(make_topic: Topic, cluster: Se
     assert (status, told["without_effect"]) == (200, ["queue.type=BatchCQ"])
 
 
-async def test_rest_knows_retention_and_leaves_what_is_absent(
-    gateway: Gateway, cluster: ServingCluster, admin: User
-) -> None:
+async def test_rest_knows_retention_and_leaves_what_is_absent(gateway: Gateway, admin: User) -> None:
     api = await api_for(admin)
     status, made = await api.call("post", "/topics", {"name": "kept-rest", "retention_ms": 60_000})
     assert (status, made["retention_ms"], made["retention_messages"]) == (201, 60_000, None)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import time
-from collections.abc import Awaitable, Callable
 
 import pytest
 
@@ -16,9 +15,7 @@ from dashboard.groups.group_cache import GroupBook, group_book
 from dashboard.status.board import WatchedGroup
 from dashboard.topics.columns import COLUMNS, Line
 from dashboard.topics.topic_cache import TopicFacts
-from tests.dashboard.conftest import Client
-
-Topic = Callable[..., Awaitable[str]]
+from tests.dashboard.conftest import Client, Topic
 
 
 @pytest.fixture
@@ -33,9 +30,7 @@ def _two_groups(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_two_groups")
-async def test_the_list_has_groups_and_the_worst_lag_and_sorts_by_it(
-    log_in: Client, make_topic, gateway: Gateway
-) -> None:  # type: ignore[no-untyped-def]
+async def test_the_list_has_groups_and_the_worst_lag_and_sorts_by_it(log_in: Client, make_topic: Topic) -> None:
     for name in ("listed-a", "listed-b"):
         await make_topic(name)
     client = await log_in("reader")
@@ -46,9 +41,7 @@ async def test_the_list_has_groups_and_the_worst_lag_and_sorts_by_it(
 
 
 @pytest.mark.usefixtures("_two_groups")
-async def test_the_list_can_be_saved_as_csv_without_formulas(
-    log_in: Client, make_topic: Topic, gateway: Gateway
-) -> None:
+async def test_the_list_can_be_saved_as_csv_without_formulas(log_in: Client, make_topic: Topic) -> None:
     for name in ("-listed-formula", "saved-listed"):
         await make_topic(name)
     answer = await (await log_in("reader")).get("/topics/export.csv?q=listed")
@@ -60,8 +53,8 @@ async def test_the_list_can_be_saved_as_csv_without_formulas(
 
 
 async def test_read_and_write_queues_stand_apart_where_they_differ(
-    log_in: Client, make_topic, gateway: Gateway
-) -> None:  # type: ignore[no-untyped-def]
+    log_in: Client, make_topic: Topic, gateway: Gateway
+) -> None:
     await make_topic("listed-shrunk", queues=8)
     detail = await gateway.topics.get("listed-shrunk")
     assert detail.settings[0].read_queues == detail.settings[0].write_queues == 8

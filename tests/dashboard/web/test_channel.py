@@ -26,14 +26,10 @@ class Visit:
         self.clock = Clock()
         self.transport = MemoryTransport()
         server = SimpleNamespace(
-            limits=SimpleNamespace(body_bytes_max=1 << 20),
-            body_room=BodyRoom(1 << 20),
-            connections={},
-            protocol_connected=lambda request: None,
-            protocol_disconnected=lambda request: None,
-            credential_of=lambda headers: "",
-            sends_to_tls=lambda target: False,
-        )
+            limits=SimpleNamespace(body_bytes_max=1 << 20), body_room=BodyRoom(1 << 20), connections={},
+            protocol_connected=lambda request: None, protocol_disconnected=lambda request: None,
+            credential_of=lambda headers: "", sends_to_tls=lambda target: False,
+        )  # fmt: skip
         client: Any = SimpleNamespace(
             waits=lambda: None, is_busy=lambda: None, tell=lambda *args, **facts: None, work=contextlib.nullcontext
         )

@@ -60,14 +60,9 @@ class Order:
 
 
 ORDER = Order(
-    UUID(int=7),
-    [Line(Decimal("9.50"))],
-    "n",
-    Model(at=datetime(2026, 1, 1, tzinfo=UTC)),
-    Struct(3),
-    {"x": (1, 2.5)},
+    UUID(int=7), [Line(Decimal("9.50"))], "n", Model(at=datetime(2026, 1, 1, tzinfo=UTC)), Struct(3), {"x": (1, 2.5)},
     [Order(UUID(int=8), [])],
-)
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(

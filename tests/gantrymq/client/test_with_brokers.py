@@ -210,13 +210,9 @@ async def test_broadcasting_gives_everyone_everything_and_keeps_offsets_on_disk(
 
         def member(number: int, seen: Seen) -> PushConsumer:
             consumer = PushConsumer(
-                peer.namesrv_address,
-                group=name,
-                listener=seen,
-                model=MessageModel.BROADCASTING,
-                instance_name=f"member-{number}",
-                offsets_folder=tmp_path,
-            )
+                peer.namesrv_address, group=name, listener=seen, model=MessageModel.BROADCASTING,
+                instance_name=f"member-{number}", offsets_folder=tmp_path,
+            )  # fmt: skip
             consumer.subscribe(name)
             return consumer
 

@@ -38,23 +38,12 @@ property_texts = st.lists(
 def messages(draw: st.DrawFn) -> MessageExt:
     body = draw(bodies)
     return MessageExt(
-        topic=draw(words),
-        body=body,
-        flag=draw(i32),
-        properties=draw(tables),
-        queue_id=draw(i32),
-        queue_offset=draw(i64),
-        physical_offset=draw(i64),
-        store_size=0,
-        sys_flag=draw(i32) & ~(sysflag.BORN_HOST_V6 | sysflag.STORE_HOST_V6),
-        born_timestamp=draw(i64),
-        born_host=draw(hosts),
-        store_timestamp=draw(i64),
-        store_host=draw(hosts),
-        reconsume_times=draw(i32),
-        prepared_transaction_offset=draw(i64),
-        body_crc=record.body_crc(body),
-    )
+        topic=draw(words), body=body, flag=draw(i32), properties=draw(tables), queue_id=draw(i32),
+        queue_offset=draw(i64), physical_offset=draw(i64), store_size=0,
+        sys_flag=draw(i32) & ~(sysflag.BORN_HOST_V6 | sysflag.STORE_HOST_V6), born_timestamp=draw(i64),
+        born_host=draw(hosts), store_timestamp=draw(i64), store_host=draw(hosts), reconsume_times=draw(i32),
+        prepared_transaction_offset=draw(i64), body_crc=record.body_crc(body),
+    )  # fmt: skip
 
 
 def same_message(message: MessageExt, decoded: MessageExt, size: int) -> bool:

@@ -38,20 +38,10 @@ def test_the_dialect_is_read(text: str, value: Any) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "",
-        "{",
-        "{0:",
-        "{0:1",
-        "{0:1}x",
-        "{0 1}",
-        "[1 2]x",
-        '{0:"open',
-        "{0:nope}",
-        "{:1}",
-        '{0:{"a":nope}}',
+        "", "{", "{0:", "{0:1", "{0:1}x", "{0 1}", "[1 2]x", '{0:"open', "{0:nope}", "{:1}", '{0:{"a":nope}}',
         '{0:{"a" 1}}',
     ],
-)
+)  # fmt: skip
 def test_what_is_neither_is_a_body_error(text: str) -> None:
     with pytest.raises(BodyError):
         fastjson.loads(text)

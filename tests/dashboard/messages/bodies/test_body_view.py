@@ -32,11 +32,7 @@ def text_of(markup: str) -> str:
     return html.unescape(re.sub(r"<[^>]*>", "", markup))
 
 
-PACKED = {
-    "gzip": gzip.compress,
-    "zlib": zlib.compress,
-    "zstd": lambda body: compress_body(body, "zstd", 3),
-}
+PACKED = {"gzip": gzip.compress, "zlib": zlib.compress, "zstd": lambda body: compress_body(body, "zstd", 3)}
 
 
 @pytest.mark.parametrize("name", PACKED)

@@ -122,12 +122,7 @@ def told() -> Coroutine[Any, Any, object]:
 
 @pytest.mark.parametrize(
     "call",
-    [
-        listened,
-        functools.partial(intercepted, Exits()),
-        functools.partial(intercepted, ExitsAtOnce()),
-        told,
-    ],
+    [listened, functools.partial(intercepted, Exits()), functools.partial(intercepted, ExitsAtOnce()), told],
     ids=["listener", "interceptor", "plain interceptor", "callback"],
 )
 def test_an_exit_of_an_async_function_on_the_shared_loop_does_not_end_it(

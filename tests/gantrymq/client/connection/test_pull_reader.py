@@ -70,11 +70,7 @@ async def test_an_answer_without_messages_is_handed_on_too() -> None:
 
 @pytest.mark.parametrize(
     ("code", "body", "offsets", "failure"),
-    [
-        (1, b"", OFFSETS, ResponseError),
-        (0, record(b"torn")[:-1], OFFSETS, RecordError),
-        (19, b"", {}, ProtocolError),
-    ],
+    [(1, b"", OFFSETS, ResponseError), (0, record(b"torn")[:-1], OFFSETS, RecordError), (19, b"", {}, ProtocolError)],
 )
 async def test_what_is_wrong_with_an_answer_is_for_the_task_that_pulls(
     code: int, body: bytes, offsets: dict[str, str], failure: type[Exception]

@@ -81,13 +81,9 @@ async def test_a_consumer_whose_broker_is_gone_goes_where_the_topic_is_now(tmp_p
     async with scripted_server(broker) as live, scripted_server(name_server) as names:
         now = "a", live.address
         consumer = PushConsumer(
-            names.address,
-            group="G",
-            listener=listener,
-            model=MessageModel.BROADCASTING,
-            consume_from=ConsumeFrom.FIRST_OFFSET,
-            offsets_folder=tmp_path,
-        )
+            names.address, group="G", listener=listener, model=MessageModel.BROADCASTING,
+            consume_from=ConsumeFrom.FIRST_OFFSET, offsets_folder=tmp_path,
+        )  # fmt: skip
         consumer.subscribe("T")
         async with consumer:
             await until(lambda: consumer.assigned_queues == [MessageQueue("T", "a", 0)])

@@ -22,21 +22,14 @@ def test_the_body_has_the_fields_tools_read() -> None:
     counters.pulled("T", 4, 0.2)
     info = fastjson.loads(
         running_info(
-            name_servers=["n:1", "n:2"],
-            concurrency=20,
-            started_at_ms=17,
-            subscriptions={"T": parse_subscription("T", "A", 1)},
-            queues={queue: process_queue},
-            counters=counters,
+            name_servers=["n:1", "n:2"], concurrency=20, started_at_ms=17,
+            subscriptions={"T": parse_subscription("T", "A", 1)}, queues={queue: process_queue}, counters=counters,
         )
-    )
+    )  # fmt: skip
     held = info["mqTable"][queue]
     assert (held["commitOffset"], held["cachedMsgCount"], held["cachedMsgMinOffset"], held["droped"]) == (
-        5,
-        2,
-        5,
-        False,
-    )
+        5, 2, 5, False,
+    )  # fmt: skip
     status = info["statusTable"]["T"]
     assert (status["consumeFailedMsgs"], round(status["consumeRT"]), round(status["pullRT"])) == (1, 300, 200)
     assert status["consumeOKTPS"] > 0

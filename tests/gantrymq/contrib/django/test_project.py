@@ -53,13 +53,9 @@ class Project:
         with contextlib.ExitStack() as stack:
             into = asyncio.subprocess.PIPE if output is None else stack.enter_context(output.open("wb"))
             return await asyncio.create_subprocess_exec(
-                sys.executable,
-                *command,
-                cwd=self.folder,
-                env=environment,
-                stdout=into,
+                sys.executable, *command, cwd=self.folder, env=environment, stdout=into,
                 stderr=asyncio.subprocess.STDOUT,
-            )
+            )  # fmt: skip
 
     async def told(self, *command: str) -> str:
         """What a command prints that has to work."""

@@ -26,13 +26,9 @@ address, topic, kind, seconds = sys.argv[1:]
 logging.getLogger("gantrymq").setLevel(logging.ERROR)  # a broker that is slow to answer is not what this shows
 make = SyncPushConsumer if kind == "sync" else PushConsumer
 consumer = make(
-    address,
-    group=topic,
-    listener=blocking if kind == "blocking" else listener,
-    concurrency=20 if kind == "blocking" else 1,
-    consume_from=ConsumeFrom.FIRST_OFFSET,
-    close_wait_s=20,
-)
+    address, group=topic, listener=blocking if kind == "blocking" else listener,
+    concurrency=20 if kind == "blocking" else 1, consume_from=ConsumeFrom.FIRST_OFFSET, close_wait_s=20,
+)  # fmt: skip
 consumer.subscribe(topic)
 code = consumer.run() if isinstance(consumer, SyncPushConsumer) else asyncio.run(consumer.run())
 print("closed", code, flush=True)
