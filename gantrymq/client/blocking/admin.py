@@ -1,14 +1,12 @@
 """SyncAdminClient: AdminClient for threads.
 
-A line names the call of AdminClient that it waits for; editors, help() and type checkers see that call's arguments,
-result and help. `Final`, since type checkers infer nothing else of an installed package.
+A line names the call of AdminClient that it waits for.
 """
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Coroutine, Iterator, Sequence
-from typing import Any, Concatenate, Final, ParamSpec, TypeVar, Unpack
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, Unpack
 
 from gantrymq.client.admin.accounts import AccountAdmin
 from gantrymq.client.admin.brokers import BrokerAdmin
@@ -22,25 +20,9 @@ from gantrymq.client.admin.name_servers import NameServerAdmin
 from gantrymq.client.admin.offsets import OffsetAdmin
 from gantrymq.client.admin.succession import SuccessionAdmin
 from gantrymq.client.admin.topics import TopicAdmin
-from gantrymq.client.blocking.base import BlockingLife, BlockingPart
+from gantrymq.client.blocking.base import BlockingLife, BlockingPart, waited_for
 from gantrymq.client.results import LostMessage
 from gantrymq.message.model import MessageExt
-
-P = ParamSpec("P")
-T = TypeVar("T")
-Part = TypeVar("Part")
-
-
-def waited_for(
-    call: Callable[Concatenate[Part, P], Coroutine[Any, Any, T]],
-) -> Callable[Concatenate[BlockingPart[Part], P], T]:
-    """The same call for a thread, which waits for the result."""
-
-    @functools.wraps(call)
-    def waiting(self: BlockingPart[Part], /, *given: P.args, **named: P.kwargs) -> T:
-        return self._run(call(self._part(), *given, **named))
-
-    return waiting
 
 
 class SyncClusterAdmin(BlockingPart[ClusterAdmin]):

@@ -7,18 +7,20 @@ consumer can't, because its queues are the parent's; the child makes its own.
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
 import warnings
 import weakref
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from types import TracebackType
-from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar
 
 from gantrymq.client.blocking.shared_loop import LoopClient, shared_loop
 from gantrymq.client.connection.lifecycle import Client
 from gantrymq.errors import ClientClosed
 from gantrymq.forks import after_fork, notice_fork
 
+P = ParamSpec("P")
 T = TypeVar("T")
 Part = TypeVar("Part")
 
@@ -126,6 +128,9 @@ class BlockingClient(BlockingLife):
 
     _client: Client
 
+    def _part(self) -> Any:
+        return self._client
+
     @property
     def client_id(self) -> str:
         """The name under which brokers list this client."""
@@ -156,6 +161,21 @@ class BlockingPart(Generic[Part]):
         finally:
             with contextlib.suppress(ClientClosed):  # then the loop has ended it
                 self._run(_end(found))
+
+
+def waited_for(call: Callable[Concatenate[Part, P], Coroutine[Any, Any, T]]) -> Callable[Concatenate[Any, P], T]:
+    """A call of an async client for its twin for threads, a BlockingClient or BlockingPart: it waits for the result.
+
+    Editors, help() and type checkers see the call's arguments, result and help. Attributes that have it are `Final`,
+    since type checkers infer nothing else of an installed package.
+    """
+
+    @functools.wraps(call)
+    def waiting(self: Any, /, *given: P.args, **named: P.kwargs) -> T:
+        result: T = self._run(call(self._part(), *given, **named))
+        return result
+
+    return waiting
 
 
 async def _end(found: AsyncGenerator[T, None]) -> None:

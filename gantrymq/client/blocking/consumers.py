@@ -7,22 +7,20 @@ functions; they run in the consumer's own threads and may use blocking clients.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Unpack
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, Unpack
 
-from gantrymq.client.blocking.base import BlockingClient
+from gantrymq.client.blocking.base import BlockingClient, waited_for
 from gantrymq.client.blocking.shared_loop import shared_loop
 from gantrymq.client.connection.stop_signals import StopSignals
 from gantrymq.client.consume.listener_calls import Listener
 from gantrymq.client.consume.options import PullConsumerKeywords, PushConsumerKeywords
-from gantrymq.client.consume.pull_consumer import POLL_S, PullConsumer
-from gantrymq.client.consume.push_consumer import REPLY_TIMEOUT_S, PushConsumer
+from gantrymq.client.consume.pull_consumer import PullConsumer
+from gantrymq.client.consume.push_consumer import PushConsumer
 from gantrymq.client.consume.subscribing import Subscribing
-from gantrymq.client.pop import pop_consumer
 from gantrymq.client.pop.options import PopConsumerKeywords
 from gantrymq.client.pop.pop_consumer import PopConsumer
 from gantrymq.client.pop.serving import CONCURRENCY
-from gantrymq.client.results import SendResult
 from gantrymq.message.model import MessageExt, MessageQueue
 
 
@@ -82,9 +80,7 @@ class SyncPushConsumer(_SubscribingClient):
         """What `run` returns, once the consumer is closed."""
         return self._client.exit_code
 
-    def reply(self, request: MessageExt, body: bytes, *, timeout_s: float = REPLY_TIMEOUT_S) -> SendResult:
-        """Answer a request (see Producer.request) that the listener was given."""
-        return self._run(self._client.reply(request, body, timeout_s=timeout_s))
+    reply: Final = waited_for(PushConsumer.reply)
 
     @property
     def assigned_queues(self) -> list[MessageQueue]:
@@ -107,13 +103,8 @@ class SyncPullConsumer(_SubscribingClient):
         read."""
         self._run(self._client.assign(list(queues), expression))
 
-    def queues(self, topic: str) -> list[MessageQueue]:
-        """Every queue of the topic that can be read. RouteNotFound when there is no such topic."""
-        return self._run(self._client.queues(topic))
-
-    def poll(self, timeout_s: float = POLL_S) -> list[MessageExt]:
-        """The next messages of some queue, an empty list when none come in time. The last poll's are finished."""
-        return self._run(self._client.poll(timeout_s))
+    queues: Final = waited_for(PullConsumer.queues)
+    poll: Final = waited_for(PullConsumer.poll)
 
     def __iter__(self) -> Iterator[MessageExt]:
         """Message by message, for ever. See PullConsumer.__aiter__."""
@@ -132,34 +123,12 @@ class SyncPullConsumer(_SubscribingClient):
         resumed = list(queues)
         self._change(lambda: self._client.resume(resumed))
 
-    def commit(self, offsets: Mapping[MessageQueue, int] | None = None) -> None:
-        """Write that every message given so far is finished, the last one too; or write these offsets: of each queue
-        the next one that the group will consume, so that of the last finished message plus one.
-
-        ConfigError when a queue is not assigned to this consumer or an offset is outside of what it was given.
-        """
-        self._run(self._client.commit(offsets))
-
-    def committed(self, queue: MessageQueue) -> int | None:
-        """The group's next offset in the queue as it is written, None when it has none."""
-        return self._run(self._client.committed(queue))
-
-    def seek(self, queue: MessageQueue, offset: int) -> None:
-        """Go on at this offset in a queue this consumer reads. ConfigError when it does not, or the offset is outside
-        the queue."""
-        self._run(self._client.seek(queue, offset))
-
-    def seek_to_begin(self, queue: MessageQueue) -> None:
-        """Go on at the oldest message of the queue."""
-        self._run(self._client.seek_to_begin(queue))
-
-    def seek_to_end(self, queue: MessageQueue) -> None:
-        """Go on with what comes from now on."""
-        self._run(self._client.seek_to_end(queue))
-
-    def offset_at(self, queue: MessageQueue, timestamp_ms: int) -> int:
-        """The offset of the message nearest to that store time."""
-        return self._run(self._client.offset_at(queue, timestamp_ms))
+    commit: Final = waited_for(PullConsumer.commit)
+    committed: Final = waited_for(PullConsumer.committed)
+    seek: Final = waited_for(PullConsumer.seek)
+    seek_to_begin: Final = waited_for(PullConsumer.seek_to_begin)
+    seek_to_end: Final = waited_for(PullConsumer.seek_to_end)
+    offset_at: Final = waited_for(PullConsumer.offset_at)
 
     @property
     def assigned_queues(self) -> list[MessageQueue]:
@@ -177,27 +146,16 @@ class SyncPopConsumer(_SubscribingClient):
     ) -> None:
         super().__init__(lambda: PopConsumer(name_servers, group=group, **keywords))
 
-    def poll(self, timeout_s: float = pop_consumer.POLL_S) -> list[MessageExt]:
-        """Messages that are leased to this consumer, all of one topic; an empty list when none come in time, or
-        held_max are not acknowledged. Raises what PopConsumer.poll does."""
-        return self._run(self._client.poll(timeout_s))
+    poll: Final = waited_for(PopConsumer.poll)
 
     @property
     def held(self) -> int:
         """How many messages were polled and are not acknowledged, as far as their leases are renewed."""
         return self._client.held
 
-    def ack(self, *messages: MessageExt) -> None:
-        """They are done with. LeaseEnded when the message was leased no longer; of several, when none was."""
-        self._run(self._client.ack(*messages))
-
-    def change_invisible_time(self, message: MessageExt, invisible_s: float) -> None:
-        """Have it delivered again after so long, from now on, unless it is acknowledged by then; 0: at once."""
-        self._run(self._client.change_invisible_time(message, invisible_s))
-
-    def bury(self, message: MessageExt) -> None:
-        """Make it a dead letter of the group at once, because trying again can't help."""
-        self._run(self._client.bury(message))
+    ack: Final = waited_for(PopConsumer.ack)
+    change_invisible_time: Final = waited_for(PopConsumer.change_invisible_time)
+    bury: Final = waited_for(PopConsumer.bury)
 
     def serve(self, listener: Listener, *, concurrency: int = CONCURRENCY) -> bool:
         """Give messages to a listener, a plain function, in threads of the consumer, until `stop`. Whether all calls

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import concurrent.futures
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from typing import Any, Unpack
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Final, Unpack
 
-from gantrymq.client.blocking.base import BlockingClient
+from gantrymq.client.blocking.base import BlockingClient, waited_for
 from gantrymq.client.blocking.shared_loop import LoopClient, shared_loop
 from gantrymq.client.blocking.soon import SoonSends
 from gantrymq.client.produce.options import DEFAULT_GROUP, ProducerKeywords
 from gantrymq.client.produce.producer import Producer
 from gantrymq.client.produce.sender import QueueSelector
 from gantrymq.client.results import SendResult
-from gantrymq.message.headers import HeaderValue
-from gantrymq.message.model import Message, MessageExt, MessageQueue
+from gantrymq.message.model import Message, MessageQueue
 
 
 class SyncProducer(BlockingClient):
@@ -66,48 +65,11 @@ class SyncProducer(BlockingClient):
             self._client.send(message, queue=queue, selector=selector, sharding_key=sharding_key, timeout_s=timeout_s)
         )
 
-    def request(
-        self,
-        message: Message,
-        timeout_s: float | None = None,
-        *,
-        queue: MessageQueue | None = None,
-        selector: QueueSelector | None = None,
-    ) -> MessageExt:
-        """Send a message and wait for what its consumer answers. RequestTimeout when no answer comes in time, which
-        does not say whether the message was consumed."""
-        return self._run(self._client.request(message, timeout_s, queue=queue, selector=selector))
-
-    def reply(
-        self,
-        request: MessageExt,
-        body: bytes,
-        *,
-        headers: Mapping[str, HeaderValue] | None = None,
-        timeout_s: float | None = None,
-    ) -> SendResult:
-        """Answer a request that a consumer got, through the broker the requester is connected to. Tried once."""
-        return self._run(self._client.reply(request, body, headers=headers, timeout_s=timeout_s))
-
-    def recall(self, recall_handle: str, *, timeout_s: float | None = None) -> str:
-        """Have a message for a time (delay_seconds, deliver_at) not be delivered: its send's result has the handle.
-
-        The message's id. On return the broker has stored that it is recalled. MessageRejected when that is no handle;
-        ResponseError when it is too late, or the broker can't recall messages. Tried once; again does no harm.
-        """
-        return self._run(self._client.recall(recall_handle, timeout_s=timeout_s))
-
-    def send_batch(
-        self, messages: Sequence[Message], *, queue: MessageQueue | None = None, timeout_s: float | None = None
-    ) -> SendResult:
-        """Send messages of one topic as one request into one queue: all are stored, or none. 4 MiB at most."""
-        return self._run(self._client.send_batch(messages, queue=queue, timeout_s=timeout_s))
-
-    def send_oneway(
-        self, message: Message, *, queue: MessageQueue | None = None, selector: QueueSelector | None = None
-    ) -> None:
-        """Send one message without asking for an answer: fast, and lost in silence when anything goes wrong."""
-        self._run(self._client.send_oneway(message, queue=queue, selector=selector))
+    request: Final = waited_for(Producer.request)
+    reply: Final = waited_for(Producer.reply)
+    recall: Final = waited_for(Producer.recall)
+    send_batch: Final = waited_for(Producer.send_batch)
+    send_oneway: Final = waited_for(Producer.send_oneway)
 
     def send_soon(
         self, message: Message, *, queue: MessageQueue | None = None, sharding_key: str | None = None
@@ -129,40 +91,6 @@ class SyncProducer(BlockingClient):
             self._soon = SoonSends(self._client)
         return self._soon.submit(message, queue, sharding_key, shared_loop.call_soon)
 
-    def flush(self) -> None:
-        """Wait until every message of send_soon has its result or failure."""
-        self._run(self._client.flush())
-
-    def send_many(
-        self,
-        messages: Iterable[Message],
-        *,
-        queue: MessageQueue | None = None,
-        selector: QueueSelector | None = None,
-        sharding_key: str | Callable[[Message], str] | None = None,
-        in_flight: int = 256,
-        timeout_s: float | None = None,
-    ) -> list[SendResult]:
-        """Send messages, many at a time, and return their results in order.
-
-        Without a chosen queue they are sent one by one, `in_flight` of them at once. With `queue`, `selector` or
-        `sharding_key` (one for all, or a function that says each message's) the messages of a queue travel in batches
-        and keep their order. timeout_s is for each message. Those that fail are tried again as `send` would; when some
-        still fail, SendIncomplete has their failures and the others' results, after all others were sent.
-
-        The iterable is read on the loop's thread: it should not block.
-        """
-        return self._run(
-            self._client.send_many(
-                messages,
-                queue=queue,
-                selector=selector,
-                sharding_key=sharding_key,
-                in_flight=in_flight,
-                timeout_s=timeout_s,
-            )
-        )
-
-    def queues(self, topic: str) -> Sequence[MessageQueue]:
-        """The queues that take messages of the topic; for a topic that does not exist, those it will be made with."""
-        return self._run(self._client.queues(topic))
+    flush: Final = waited_for(Producer.flush)
+    send_many: Final = waited_for(Producer.send_many)
+    queues: Final = waited_for(Producer.queues)

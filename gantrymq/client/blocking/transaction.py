@@ -6,9 +6,9 @@ import contextlib
 import inspect
 import logging
 from collections.abc import Generator, Sequence
-from typing import Any, Unpack
+from typing import Any, Final, Unpack
 
-from gantrymq.client.blocking.base import BlockingClient
+from gantrymq.client.blocking.base import BlockingClient, waited_for
 from gantrymq.client.blocking.producer import SyncProducer
 from gantrymq.client.connection.option_checks import check_listener
 from gantrymq.client.produce.options import ProducerKeywords
@@ -104,22 +104,5 @@ class SyncTransactionProducer(SyncProducer):
             raise
         self.end(prepared, TransactionState.COMMIT)
 
-    def prepare(
-        self, message: Message, *, queue: MessageQueue | None = None, timeout_s: float | None = None
-    ) -> SendResult:
-        """Store the message where no consumer looks, until `end` is called with the result, here or after a check."""
-        return self._run(self._client.prepare(message, queue=queue, timeout_s=timeout_s))
-
-    def end(
-        self,
-        prepared: SendResult,
-        state: TransactionState,
-        *,
-        error: Exception | None = None,
-        timeout_s: float | None = None,
-    ) -> TransactionResult:
-        """Tell the broker how the transaction went, and wait until it has stored that; UNKNOWN is sent without waiting.
-
-        When the broker can't be told, that is no error: it will ask.
-        """
-        return self._run(self._client.end(prepared, state, error=error, timeout_s=timeout_s))
+    prepare: Final = waited_for(TransactionProducer.prepare)
+    end: Final = waited_for(TransactionProducer.end)

@@ -311,6 +311,8 @@ class Producer(Client):
         `sharding_key` (one for all, or a function that says each message's) the messages of a queue travel in batches
         and keep their order. timeout_s is for each message. Those that fail are tried again as `send` would; when some
         still fail, SendIncomplete has their failures and the others' results, after all others were sent.
+
+        The iterable is read on the event loop: it should not block.
         """
         if in_flight < 1:
             raise ConfigError(f"in_flight={in_flight}: it must be at least 1")
