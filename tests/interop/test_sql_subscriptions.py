@@ -1,4 +1,4 @@
-"""Subscriptions by SQL92: the Java client at our broker, the SDK at ours and at Apache's; the filter bits of both."""
+"""Subscriptions by SQL92: the SDK at our broker and at Apache's; the filter bits of both."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ from gantrymq.remoting.client import RemotingClient
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from store import MessageStore, MessageStoreConfig
-from tests.interop.clients import JavaClient
 from tests.peers.fixtures import make_apache_peer
 from tests.waiting import WITHIN_S, until
 
@@ -86,23 +85,6 @@ async def until_got(got: set[int]) -> None:
         while not got >= WANTED:
             await asyncio.sleep(0.05)
     await asyncio.sleep(0.3)  # for what should not come
-
-
-@pytest.mark.parametrize("encoding", ["JSON", "ROCKETMQ"])
-def test_the_java_client_gets_what_meets_its_condition(tmp_path: Path, java: JavaClient, encoding: str) -> None:
-    properties = WITH_BITS if encoding == "JSON" else {}
-    with GantryPeer(tmp_path / "gantry", broker_properties=properties) as peer:
-        topic = new_topic(peer)
-        with java.run("ConsumeSql", peer.namesrv_address, topic, f"{topic}-g", CONDITION, encoding) as consumer:
-            consumer.wait_started()
-            asyncio.run(send_all(peer, topic))
-            consumer.wait_for(lambda: consumer.count("GOT") >= len(WANTED), "all wanted messages")
-            time.sleep(0.3)  # for what should not come
-            assert sorted(int(line[0]) for line in consumer.lines("GOT")) == sorted(WANTED)
-        with java.run("ConsumeSql", peer.namesrv_address, topic, f"{topic}-h", "price >", encoding) as refused:
-            refused.wait_for(lambda: refused.count("REFUSED") > 0, "refusal")
-            (reason,) = refused.lines("REFUSED")[0]
-            assert "Invalid MessageSelector" in reason
 
 
 async def test_the_sdk_gets_what_meets_its_condition_and_is_told_when_it_is_none(peer: Peer) -> None:

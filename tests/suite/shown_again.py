@@ -10,8 +10,6 @@ from pathlib import Path
 
 from tests.suite.kinds import TESTS
 
-OFFICIAL = "interop/flows/test_every_flow.py::test_every_flow_of_the_java_client_works"
-
 SHOWN_BY = {
     # The same flows, of another client.
     "interop/grpc/test_flows.py::test_the_go_client": "interop/grpc/test_flows.py::test_the_java_client",
@@ -19,19 +17,8 @@ SHOWN_BY = {
     "interop/rest/test_generated_clients.py::test_a_python_client_drives_a_day": (
         "interop/rest/test_generated_clients.py::test_a_typescript_client_drives_a_day_and_its_types_hold"
     ),
-    "interop/flows/test_java_five.py::test_it_sends_and_a_push_consumer_gets": (
-        "interop/flows/test_java_five.py::test_every_flow_of_a_client_of_5_works"
-    ),
-    "interop/flows/test_broker_restart.py": "faults/test_kill.py::test_a_killed_broker_loses_nothing_it_acknowledged",
     "interop/flows/test_groups_on_the_move.py::test_an_ordered_group_hands_queues_over_when_a_member_is_killed": (
         "faults/test_killed_member.py::test_queues_of_a_killed_member_go_on_within_seconds"
-    ),
-    "interop/flows/test_transactions.py": (
-        "faults/test_kill_transactions.py::test_a_killed_broker_keeps_every_promise_about_transactions"
-    ),
-    "interop/flows/test_two_brokers.py": "interop/flows/test_sdk_two_brokers.py",
-    "interop/flows/test_request_reply.py": (
-        "interop/flows/test_sdk_and_java.py::test_java_asks_and_our_consumer_answers"
     ),
     "interop/grpc/test_filters.py": "interop/grpc/test_flows.py::test_the_java_client",
     "interop/flows/test_java_pop.py": "gantrymq/client/pop/test_pop_consumer.py",
@@ -39,9 +26,7 @@ SHOWN_BY = {
         "interop/flows/test_sdk_and_java.py::test_traces_of_either_client_are_read_by_the_other"
     ),
     "interop/test_sql_subscriptions.py": "interop/test_sql_oracle.py",
-    # The same, with thousands of messages, or one setting fewer.
-    "interop/flows/test_official_clients.py": OFFICIAL,
-    "interop/test_appliance_accounts.py": "appliance/acl/test_appliance_with_accounts.py",
+    # The same, at another moment.
     "faults/test_again_after_kill.py::test_few_messages_come_again_when_a_broker_is_killed[pushed-3]": (
         "faults/test_again_after_kill.py::test_few_messages_come_again_when_a_broker_is_killed[pushed-2]"
     ),
@@ -87,12 +72,6 @@ SHOWN_BY = {
     ),
     # The same, in rounds that dice choose, or by another fault.
     "faults/replication/test_network_rounds.py": "faults/replication/test_network_cases.py",
-    "faults/replication/test_switch_over_rounds.py": (
-        "faults/replication/test_switch_over.py::test_a_switch_over_ends_in_time_whoever_is_lost"
-    ),
-    "faults/replication/test_two_promotions.py": (
-        "faults/replication/test_network_cases.py::test_of_two_promotions_apart_the_second_takes_nothing_away"
-    ),
     "faults/failover/test_deadline.py::test_one_of_three_members_of_etcd_may_be_lost[19]": (
         "faults/failover/test_deadline.py::test_one_of_three_members_of_etcd_may_be_lost[9]"
     ),

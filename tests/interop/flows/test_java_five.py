@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 COUNT, QUEUES = 60, 3
 PROGRAMS = (
-    *(JAVA_SOURCES / f"{name}.java" for name in ("Consume", "Lines", "Patience", "Produce", "Run")),
+    *(JAVA_SOURCES / f"{name}.java" for name in ("Lines", "Patience", "Run")),
     HERE / "java_tools" / "LitePull.java",
 )
 # Lite pull asks with code 361, which Apache's 4.9 does not know.
@@ -55,12 +55,6 @@ def test_every_flow_of_a_client_of_5_works(
         assert_flows_work(client, cluster, encoding, compression=compression, without=without)
 
 
-def new_topic(cluster: Peer, what: str) -> str:
-    topic = f"Interop-five-{what}-{time.monotonic_ns()}"
-    rpc.create_topic(cluster.broker_address, topic, QUEUES)
-    return topic
-
-
 def assert_same(producer: ClientProgram, consumer: ClientProgram) -> None:
     """Every message came once, where the producer was told that it is, and as it was sent."""
     sent = {(one.number, one.queue_id, one.queue_offset, one.unique_id) for one in producer.sent()}
@@ -72,24 +66,11 @@ def assert_same(producer: ClientProgram, consumer: ClientProgram) -> None:
     }
 
 
-@pytest.mark.each_value
-@pytest.mark.parametrize("encoding", ["JSON", "ROCKETMQ"])
-@pytest.mark.parametrize("kind", ["concurrently", "orderly"])
-def test_it_sends_and_a_push_consumer_gets(cluster: Peer, five: JavaClient, encoding: str, kind: str) -> None:
-    topic = new_topic(cluster, kind)
-    where = (cluster.namesrv_address, topic)
-    with five.run("Consume", *where, f"{topic}-group", "*", kind, encoding=encoding) as consumer:
-        consumer.wait_started()
-        with five.run("Produce", *where, f"{topic}-producer", COUNT, 0, encoding=encoding) as producer:
-            producer.wait_done()
-        consumer.wait_for(lambda: consumer.count("GOT") >= COUNT, "every message")
-        assert_same(producer, consumer)
-
-
 def test_a_lite_pull_consumer_gets_what_the_old_client_sent_and_commits(
     cluster: Peer, five: JavaClient, java: JavaClient
 ) -> None:
-    topic = new_topic(cluster, "lite")
+    topic = f"Interop-five-{time.monotonic_ns()}"
+    rpc.create_topic(cluster.broker_address, topic, QUEUES)
     with java.produce(cluster.namesrv_address, topic, COUNT) as producer:
         producer.wait_done()
     with five.run("LitePull", cluster.namesrv_address, topic, f"{topic}-group", COUNT) as consumer:

@@ -1,8 +1,9 @@
-"""Our own clients against two brokers, plain and with TLS and accounts: every kind of message and of consumer."""
+"""Our own clients at two brokers, plain and with TLS and accounts: each kind of message and consumer; one is killed."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
@@ -22,6 +23,7 @@ from gantrymq import (
     TransactionProducer,
     TransactionState,
 )
+from gantrymq.client.connection import session
 from gantrymq.client.produce.trace_records import TraceKind
 from gantrymq.errors import GantryError
 from tests.gantrymq.client.seen import Seen, until
@@ -219,6 +221,38 @@ async def test_what_was_sent_is_found_and_its_trace_too(pair: BrokerCluster, top
             while len(records := (await admin.messages.trace(result.msg_id)).records) < 3:
                 await asyncio.sleep(0.1)
             assert {record.kind for record in records} == set(TraceKind) - {TraceKind.END_TRANSACTION}
+
+
+async def test_a_killed_broker_is_avoided_and_used_again_when_it_is_back(
+    pair: BrokerCluster, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "REFRESH_S", 1.0)
+    seen = Seen()
+    sent: list[int] = []
+
+    async def send() -> str:
+        """Until it is acknowledged; the name of the broker that did."""
+        while True:
+            with contextlib.suppress(GantryError):  # told to the application: it sends again
+                result = await producer.send(numbered(topic, len(sent)))
+                sent.append(len(sent))
+                return result.queue.broker_name
+
+    options = pair.client_options
+    async with (
+        Producer(pair.namesrv_address, group="sdk", **options) as producer,
+        consumer_of(pair, topic, seen),
+        asyncio.timeout(WAIT_S),
+    ):
+        pair.peers["b"].kill_broker()
+        await asyncio.to_thread(pair.wait_registered, ("a",))
+        await send()  # which finds out, if the route has not been asked for since
+        assert {await send() for _ in range(4 * QUEUES)} == {"a"}
+        pair.peers["b"].relaunch_broker()
+        await asyncio.to_thread(pair.wait_registered, ("a", "b"))
+        while await send() != "b":
+            await asyncio.sleep(0.05)
+        await until(lambda: set(numbers(seen.messages)) == set(sent), within_s=WAIT_S)
 
 
 @pytest.mark.parametrize("account", [None, Credentials("clientKey1", "wrongSecret")], ids=["none", "wrong secret"])
