@@ -9,7 +9,7 @@ from django.urls import NoReverseMatch, reverse
 from django.utils.translation import gettext, gettext_noop
 
 from appliance.settings.alert_names import RuleKind
-from dashboard.language.sentences import again
+from dashboard.language.sentences import again, in_english
 
 NAME_SERVER = "name server"  # as rules call it
 
@@ -77,7 +77,9 @@ class Check:
 
     @property
     def identity(self) -> str:
-        return self.name or self.title
+        """What its alert is kept by: the same in every language, so that pages know it again."""
+        told: str = in_english(self.name or self.title)
+        return told
 
 
 def page_of(page: str, name: str, others: str) -> str:
