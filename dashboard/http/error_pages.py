@@ -31,8 +31,8 @@ def error_card(
     request: HttpRequest, status: int, title: str, reason: str, advice: str = "", back: tuple[str, str] | None = None
 ) -> HttpResponse:
     """An error page; for a fragment only the card. back: (address, name) of the page to go on from."""
-    links = [(reverse("overview"), gettext("Overview"))]
-    if back is not None:
+    links = [_first_page(request)]
+    if back is not None and back not in links:
         links.insert(0, back)
     template = "errors/_card.html" if request.headers.get("HX-Request") else "errors/error.html"
     context = {"status": status, "title": title, "reason": reason, "advice": advice, "links": links}
@@ -40,6 +40,14 @@ def error_card(
     if request.headers.get("HX-Request"):
         response.headers["HX-Reswap"] = "innerHTML"
     return response
+
+
+def _first_page(request: HttpRequest) -> tuple[str, str]:
+    """Where the account's pages begin: the Overview is closed to one that is limited to some names."""
+    principal = getattr(request, "principal", None)
+    if principal is not None and principal.names.is_limited:
+        return reverse("topics"), gettext("Topics")
+    return reverse("overview"), gettext("Overview")
 
 
 def gateway_error(request: HttpRequest, exc: GatewayError) -> HttpResponse:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from dashboard.limits.names import NO_LIMIT, NameLimit
 from dashboard.status.board import Board
 from dashboard.status.verdict import checked
 
 PAGES = ("alerts", "dead-letters")
 
 
-def waiting(board: Board) -> dict[str, int]:
-    """Open alerts of checks and rules that are not acknowledged, and dead letters; empty before the first look."""
+def waiting(board: Board, names: NameLimit = NO_LIMIT) -> dict[str, int]:
+    """Open alerts of checks and rules that are not acknowledged, and dead letters of the groups that an account may
+    see; empty before the first look.
+    """
     snapshot = board.snapshot
     if snapshot is None:
         return {}
-    dead = sum(count for _group, count in snapshot.stored.dead_letters) if snapshot.stored is not None else 0
+    letters = snapshot.stored.dead_letters if snapshot.stored is not None else ()
+    dead = sum(count for group, count in letters if names.allows(group))
     handled = sum(rule is not None for rule, _subject in board.acknowledged)
     handled_checks = board.of_rules_too | {subject for rule, subject in board.acknowledged if rule is None}
     of_checks = sum(problem.identity not in handled_checks for problem in checked(snapshot))

@@ -120,7 +120,7 @@ def navigation_of(principal: Principal | None) -> list[NavSection]:
     """The pages that the account may open, below their headings."""
     if principal is None:
         return []
-    counts = waiting(board)
+    counts = waiting(board, principal.names)
     sections = (
         NavSection(label, [one for entry in entries if (one := _entry(principal, counts, *entry)) is not None])
         for label, entries in _SECTIONS

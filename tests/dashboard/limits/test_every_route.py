@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,12 +13,15 @@ import pytest_asyncio
 from django.http import HttpResponseBase
 from django.test import AsyncClient
 
+from dashboard.access.permissions import principal_of
 from dashboard.cluster.errors import TopicNotFound
 from dashboard.cluster.gateway import Gateway
 from dashboard.limits.names import NO_LIMIT, use
 from dashboard.live.sampler import Sampler
 from dashboard.models.audit import AuditEntry
 from dashboard.models.management import User
+from dashboard.status.board import Stored, board
+from dashboard.status.waiting import waiting
 from gantrymq.message.model import Message
 from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig
 from tests.dashboard.addresses import EXAMPLES, METHODS, guarded_patterns, rest_operations
@@ -94,6 +98,18 @@ async def test_no_page_shows_or_takes_another_name(log_in: Client, names: str, g
         assert response.status_code == (302 if address == "/" else 403), address
     detail = await gateway.topics.get(THEIRS)
     assert detail.put_total == 1
+
+
+async def test_the_menu_counts_and_error_pages_lead_to_what_it_may_see(log_in: Client, names: str) -> None:
+    client = await log_in("operator")
+    user = await limit()
+    assert board.snapshot is not None
+    letters = ((MINE, 2), (THEIRS, 40))
+    board.snapshot = replace(board.snapshot, stored=Stored(9, 1, board.snapshot.at, dead_letters=letters))
+    assert waiting(board, principal_of(user).names)["dead-letters"] == 2 and waiting(board)["dead-letters"] == 42
+    refused = (await client.get("/brokers")).content.decode()
+    assert re.findall(r'data-waiting="dead-letters"[^>]*>(\d+)<', refused) == ["2"]
+    assert '<p><a href="/topics">Topics</a></p>' in refused and 'href="/">Overview' not in refused
 
 
 async def test_lists_have_its_own_names_only(log_in: Client, names: str) -> None:
