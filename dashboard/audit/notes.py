@@ -6,9 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from django.contrib import messages
 from django.http import HttpRequest
 
+from dashboard.language.sentences import in_english
+
 ATTRIBUTE = "audit_notes"
+TROUBLE = "audit_trouble"
 
 
 @dataclass(slots=True)
@@ -46,6 +50,17 @@ def changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, An
 def note_nothing(request: HttpRequest) -> None:
     """The request changed nothing, although its method could: a look before the change, a dry run."""
     request.__dict__.setdefault(ATTRIBUTE, [])
+
+
+def tell_trouble(request: HttpRequest, text: str) -> None:
+    """Say on the page that is shown next what went wrong. In the log the request has failed, where nothing is noted."""
+    messages.error(request, text)
+    request.__dict__[TROUBLE] = in_english(text)
+
+
+def trouble_of(request: HttpRequest) -> str:
+    """What went wrong, "" if nothing was said to."""
+    return str(request.__dict__.get(TROUBLE, ""))
 
 
 def notes_of(request: HttpRequest) -> list[Note] | None:

@@ -15,7 +15,7 @@ from django.http import HttpRequest, HttpResponseBase
 
 from dashboard.access.permissions import Principal
 from dashboard.audit.chain import Change, append
-from dashboard.audit.notes import notes_of
+from dashboard.audit.notes import notes_of, trouble_of
 from dashboard.http.client_address import client_address
 from dashboard.http.middleware import AsyncMiddleware
 from dashboard.http.request_ids import request_id
@@ -59,7 +59,9 @@ def changes_of(request: HttpRequest, response: HttpResponseBase) -> list[Change]
         ]  # fmt: skip
     if request.method in SAFE_METHODS or principal is None:
         return []  # who is no account changes nothing; log-ins say so themselves
-    if response.status_code < HTTPStatus.BAD_REQUEST:
+    if trouble := trouble_of(request):
+        result, told = Result.FAILED, trouble
+    elif response.status_code < HTTPStatus.BAD_REQUEST:
         result, told = Result.DONE, ""
     elif response.status_code == HTTPStatus.FORBIDDEN:
         result, told = Result.REFUSED, "the role or the token does not allow this"

@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 
 from dashboard.access.permissions import ACT, Permission, requires
+from dashboard.audit.notes import tell_trouble
 from dashboard.brokers.draining import Phase, drains, start_drain, undo_drain
 from dashboard.brokers.tabs import Tabs
 from dashboard.cluster.errors import GatewayError
@@ -44,5 +45,5 @@ async def _done(request: HttpRequest, name: str, change: Awaitable[None], said: 
         await change
         notes.success(request, said % {"name": name})
     except GatewayError as exc:
-        notes.error(request, str(exc))
+        tell_trouble(request, str(exc))
     return redirect("broker-drain", name)

@@ -12,6 +12,7 @@ from django.shortcuts import redirect
 from django.utils.translation import gettext
 
 from dashboard.access.permissions import ACT, Permission, requires
+from dashboard.audit.notes import note_nothing, tell_trouble
 from dashboard.brokers.master_change import pause_failover, resume_failover
 from dashboard.brokers.succession_form import PauseForm, ResumeForm
 from dashboard.cluster.errors import GatewayError
@@ -48,6 +49,7 @@ async def pause(request: HttpRequest, name: str) -> HttpResponse:
         why, until_ms = form.cleaned_data["why"], form.until_ms(time.time())
         await _tried(request, pause_failover(gateway(), request, name, str(request.user), why, until_ms))
     else:
+        note_nothing(request)
         notes.error(request, " ".join(text for texts in form.problems().values() for text in texts))
     return redirect("broker-succession", name)
 
@@ -67,4 +69,4 @@ async def _tried(request: HttpRequest, change: Awaitable[None]) -> None:
         await change
         notes.success(request, gettext("Done."))
     except GatewayError as exc:
-        notes.error(request, str(exc))
+        tell_trouble(request, str(exc))

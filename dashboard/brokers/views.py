@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 
 from dashboard.access.permissions import ACT, FORM, Permission, requires
-from dashboard.audit.notes import note, note_nothing
+from dashboard.audit.notes import note, note_nothing, tell_trouble
 from dashboard.brokers.changes import changes_of, entries_of, newest_by_key
 from dashboard.brokers.failover_views import failover_context
 from dashboard.brokers.machine import machine_checks
@@ -184,6 +184,7 @@ async def settle(request: HttpRequest, name: str) -> HttpResponse:
         form = SettlementForm(request.POST, masters=[member.address for member in found.masters])
         typed = TypedNameForm(request.POST, name=name, undone="changed")
         if request.POST.get("seen") != found.seen:
+            note_nothing(request)
             notes.error(request, gettext("It has changed since this page was shown. Nothing was changed; look again."))
         elif form.is_valid() and typed.is_valid():
             keep, accepts = form.cleaned_data["keep"], form.cleaned_data["accept_unknown"]
@@ -191,9 +192,10 @@ async def settle(request: HttpRequest, name: str) -> HttpResponse:
             notes.success(request, gettext("The log of %(address)s counts.") % {"address": keep})
         else:
             problems = [*form.problems().values(), *typed.problems().values()]
+            note_nothing(request)
             notes.error(request, " ".join(text for texts in problems for text in texts))
     except GatewayError as exc:
-        notes.error(request, str(exc))
+        tell_trouble(request, str(exc))
     return redirect("broker-succession", name)
 
 

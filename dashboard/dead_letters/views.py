@@ -180,5 +180,6 @@ def to_runs(name: str) -> HttpResponse:
 
 def redirect_with_problem(request: HttpRequest, name: str, problem: str) -> HttpResponse:
     """Back to the page, which says why nothing was begun."""
+    note_nothing(request)
     notes.error(request, (gettext("Nothing was resent: %(problem)s") % {"problem": problem}))
     return redirect("dead-letters-group", name)

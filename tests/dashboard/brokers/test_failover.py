@@ -65,6 +65,9 @@ async def test_an_administrator_pauses_and_resumes_what_the_page_shows(
         _, told = await api.call("get", place)
         assert told["pause"]["created_by"] == "admin" and told["next_master"] is None and told["epoch"] == 1
         assert [change["reason"] for change in told["changes"]] == ["init"]
+        for fields, said in (({"why": ""}, "required"), ({"why": "again"}, "paused already")):
+            await client.post("/broker/broker-a/failover/pause", fields)
+            assert said in await shown(), "what speaks against it"
         status, refused = await api.call("post", f"{place}/pause", {"reason": "again"})
         assert status == 409 and "paused already" in refused["detail"]
         status, told = await api.call("post", f"{place}/resume", {})
@@ -72,6 +75,8 @@ async def test_an_administrator_pauses_and_resumes_what_the_page_shows(
         await until(is_ready)  # the slave says so of itself each two seconds
         noted = [(item.action, item.way) async for item in AuditEntry.objects.filter(target="broker-a")]
         assert ("failover paused", "page") in noted and ("failover resumed", "rest") in noted
+        told = [(item.result, item.told) async for item in AuditEntry.objects.filter(action__startswith="POST")]
+        assert [result for result, text in told if "paused already" in text] == ["failed"], "no mistake in a form"
         await _is_watched(on_record, [one.controller.address, two.controller.address])
 
 
