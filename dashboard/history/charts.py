@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from django.utils.translation import gettext_noop
 
 from dashboard.access.permissions import Permission, Principal
+from dashboard.audit.broker_trails import ACTIONS
 from dashboard.audit.listing import OWN_ACCOUNT
 from dashboard.audit.words import action_in_words
 from dashboard.history.block_builder import HOUR, LENGTHS, MINUTE, SECOND, block_start
@@ -194,19 +195,23 @@ def _folded(changes: Sequence[AuditEntry], step: int) -> list[Mark]:
 
 
 async def marks_of(begin: int, until: int, step: int, principal: Principal | None) -> tuple[Mark, ...]:
-    """Restarts; changes too, for who may see the audit log. The newest, if there are many."""
+    """Restarts and new masters; changes too, for who may see the audit log. The newest, if there are many."""
     since, end = datetime.fromtimestamp(begin, UTC), datetime.fromtimestamp(until, UTC) + timedelta(seconds=1)
     restarts = HistoryMark.objects.filter(at__gte=since, at__lt=end).order_by("-at")[:MARKS_MAX]
-    found = [Mark(one.at.timestamp(), _restart(one.text)) async for one in restarts]
+    found = [Mark(one.at.timestamp(), _event(one.text)) async for one in restarts]
     if principal is not None and principal.may(Permission.AUDIT_READ):
         rows = AuditEntry.objects.filter(at__gte=since, at__lt=end, result=Result.DONE)
         rows = rows.exclude(way=Way.REMOTING, who=OWN_ACCOUNT).exclude(action__startswith="log")
+        rows = rows.exclude(action=ACTIONS["TELL_EPOCH"])  # the new master has a mark
         changes = [one async for one in rows.order_by("-at")[:CHANGES_READ_MAX]]
         found += _folded(_told_once(changes), step)
     return tuple(sorted(found, key=lambda mark: mark.at)[-MARKS_MAX:])
 
 
-def _restart(text: str) -> str:
+def _event(text: str) -> str:
+    name, _, address = text.partition(" master ")
+    if address:
+        return gettext("%(address)s became the master of %(name)s") % {"name": name, "address": address}
     name = text.removesuffix(" started")
     return gettext("dashboard started") if name == "dashboard" else gettext("%(name)s started") % {"name": name}
 

@@ -16,7 +16,7 @@ from django.utils.translation import gettext_noop
 from dashboard.history.block_builder import HOUR, MINUTE, SECOND, HistoryBook, Key, block_start
 from dashboard.history.series import each_second, now_and_then
 from dashboard.models.history import HistoryBlock, HistoryMark
-from dashboard.status.board import Snapshot
+from dashboard.status.board import BrokerFacts, BrokerState, Snapshot
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +37,8 @@ class HistoryKeeper:
         self._is_adopted = False
         self._forgotten_at = float("-inf")
         self._slow_at = 0
-        self._boots: dict[str, int] = {}  # broker → when it started (ms)
+        self._boots: dict[str, int] = {}  # address of a broker → when it started (ms)
+        self._masters: dict[str, str] = {}  # name of a broker → its master's address
         self._marks = [(clock(), gettext_noop("dashboard started"))]
 
     def note(self, snapshot: Snapshot) -> None:
@@ -48,12 +49,21 @@ class HistoryKeeper:
             readings |= now_and_then(snapshot)
         self._book.add(readings, snapshot.at)
         for broker in snapshot.brokers:
-            boot_ms = broker.facts.boot_ms if broker.facts is not None else None
-            if boot_ms is None:
-                continue
-            if self._boots.get(broker.name, boot_ms) != boot_ms and len(self._marks) < MARKS_MAX:
-                self._marks = [*self._marks, (boot_ms / 1000, f"{broker.name} started")]
-            self._boots[broker.name] = boot_ms
+            if broker.facts is not None and broker.facts.boot_ms is not None:
+                self._mark(broker, broker.facts, broker.facts.boot_ms)
+
+    def _mark(self, broker: BrokerState, facts: BrokerFacts, boot_ms: int) -> None:
+        """Whether it started, or became the master: it begins anew for that, while its process goes on."""
+        name, address, found = broker.name, broker.address, None
+        if self._boots.get(address, boot_ms) != boot_ms:
+            found = boot_ms / 1000, f"{name} started"
+        if not broker.is_slave:
+            if self._masters.get(name, address) != address:
+                found = facts.at, f"{name} master {address}"
+            self._masters[name] = address
+        self._boots[address] = boot_ms
+        if found is not None and len(self._marks) < MARKS_MAX:
+            self._marks = [*self._marks, found]
 
     async def run(self) -> None:
         """Write until cancelled. What can't be written now stays in the book, which is bounded."""

@@ -87,6 +87,28 @@ async def test_restarts_and_changes_are_marked_for_who_may_see_them(transactiona
         assert sorted(mark.text for mark in chart.marks) == texts
 
 
+async def test_another_master_is_one_mark_and_no_restarts_of_brokers_that_changed_names(transactional_db: None) -> None:
+    def at(seconds: int, *brokers: tuple[str, int, int]) -> Snapshot:
+        """Of each broker its address, its number, and when it began."""
+        states = [
+            BrokerState(name := f"b:{number}" if number else "b", address,
+                        BrokerFacts(name, address, NOON + seconds, boot_ms=boot_ms), broker_id=number)
+            for address, number, boot_ms in brokers
+        ]  # fmt: skip
+        return Snapshot(NOON + seconds, "n", None, tuple(states), (), None)
+
+    keeper = HistoryKeeper(lambda: NOON - 7200.0)
+    keeper.note(at(0, ("h:1", 0, 1), ("h:2", 1, 2), ("h:3", 2, 3)))
+    keeper.note(at(5, ("h:3", 0, (NOON + 4) * 1000), ("h:2", 1, 2), ("h:1", 2, (NOON + 5) * 1000)))
+    await keeper.write()
+    notified = Change(who="", way=Way.REMOTING, address="", action="broker notified of a new master", target="b",
+                      at=datetime.fromtimestamp(NOON + 5, UTC))  # fmt: skip
+    await sync_to_async(append)([notified])
+    principal = Principal(User(role=Role.ADMIN), ROLE_PERMISSIONS[Role.ADMIN])
+    chart = await chart_of("", "", IN, RANGES["1h"], principal, NOON + 60)
+    assert sorted(mark.text for mark in chart.marks) == ["b:2 started", "h:3 became the master of b"]
+
+
 async def test_what_was_done_again_and_again_is_one_mark(transactional_db: None) -> None:
     at = datetime.fromtimestamp(NOON, UTC)
     made = [
